@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cpu_time::ProcessTime;
-use fairlane_core::ids::HostId;
+use fairlane_core::ids::{HostId, LinkId};
 use fairlane_core::rng;
 use fairlane_core::routing::{self, Hop, Loads, Visit};
 use fairlane_core::topology::{Graph, Vertex};
@@ -118,7 +118,7 @@ fn choice(graph: &Graph, routing: &str, choices: u64) -> f64 {
     let links = graph.links().len();
     let queued: Vec<u32> = (0..links).map(|_| random.random_range(0..4 * 4122)).collect();
     let none = vec![0; links];
-    let loads = Loads { queued: &queued, used: &none, routed: &none, by_lane: None };
+    let loads = Loads { first: LinkId(0), queued: &queued, used: &none, routed: &none, by_lane: None };
     let hosts = u32::try_from(graph.hosts()).expect("few hosts");
     let (mut chosen, start) = (0, ProcessTime::now());
     while chosen < choices {

@@ -202,7 +202,8 @@ impl Simulation {
         let (parameters, observe) = (spec.network, spec.observe);
         let largest_message = parameters.largest_message();
         let plan = network::Plan { graph, routing, arbiter, virtual_lanes, jobs, parameters, observe };
-        let mut network = Network::new(plan);
+        let partition = network::Partition::new(&plan.graph, 1);
+        let mut network = Network::new(&plan, partition);
         let mut mpi = Mpi::new(largest_message, spec.mpi, levels, sl2vl, hosts, plans);
         mpi.prefer(preferences);
         if network.adaptive() {
@@ -235,7 +236,7 @@ impl Simulation {
     }
 
     fn advance(&mut self, end: Instant, hops: u64) -> Result<bool, RunError> {
-        let reached = self.network.run_until(end, hops, &mut self.mpi)?;
+        let reached = self.network.run_until(end, hops, std::slice::from_mut(&mut self.mpi))?;
         if let Some(deadlock) = self.network.deadlock() {
             return Err(deadlock);
         }
@@ -276,7 +277,7 @@ impl Simulation {
     /// The latencies of messages delivered so far: from the call of the send to the delivery of the last byte.
     #[must_use]
     pub fn message_latencies(&self) -> Latencies {
-        self.mpi.latencies(&self.network.unseen_deliveries())
+        self.mpi.latencies(&self.network.unseen_deliveries(0))
     }
 
     /// The ranks: records.
@@ -327,7 +328,7 @@ impl Simulation {
     /// [`BuildError`] names the key that is wrong.
     pub fn set_arbiter(&mut self, arbiter: &Named) -> Result<(), BuildError> {
         let lanes = self.network.virtual_lanes();
-        self.network.set_arbiter(self.arbiters.build(&arbiter.name, &arbiter.params, lanes)?.into());
+        self.network.set_arbiter(&self.arbiters.build(&arbiter.name, &arbiter.params, lanes)?.into());
         Ok(())
     }
 }

@@ -184,18 +184,19 @@ impl<const SETS: usize, D: Copy> Calendar<SETS, D> {
         self.sequence += 1;
     }
 
-    /// Opens the first window from `from` on in which anything is due, if it opens before `end`, and returns its number.
-    pub fn open(&mut self, from: u64, end: Instant) -> Option<u64> {
+    /// The first window from `from` on in which anything is due, or [`u64::MAX`].
+    #[must_use]
+    pub fn next(&self, from: u64) -> u64 {
         #[allow(clippy::cast_possible_truncation, reason = "below 64")]
         let turned = self.occupied.rotate_right((from % SLOTS) as u32);
         let near = if turned == 0 { u64::MAX } else { from + u64::from(turned.trailing_zeros()) };
         let far = self.far.peek().map_or(u64::MAX, |far| far.window);
-        let window = near.min(far);
-        if window == u64::MAX || self.opening(window) >= end {
-            return None;
-        }
+        near.min(far)
+    }
+
+    /// Opens a window before which nothing is due, whether or not anything is due in it.
+    pub fn open(&mut self, window: u64) {
         self.window = window;
-        Some(window)
     }
 
     /// Takes the next item of the far future that is due in the open window. Members of sets that are due are put into the
@@ -259,6 +260,14 @@ fn slot(window: u64) -> usize {
 mod tests {
     use super::*;
 
+    /// Opens the first window in which anything is due, if it opens before `end`.
+    fn open(calendar: &mut Calendar<2, &'static str>, from: u64, end: Instant) -> Option<u64> {
+        let window = calendar.next(from);
+        let opens = window != u64::MAX && calendar.opening(window) < end;
+        opens.then(|| calendar.open(window))?;
+        Some(window)
+    }
+
     fn drained(take: impl FnOnce(&mut Vec<u32>)) -> Vec<u32> {
         let mut list = vec![99];
         take(&mut list);
@@ -288,22 +297,22 @@ mod tests {
         calendar.defer("first", 5_000);
         calendar.defer("second", 5_000);
         calendar.wake_in(1, 7, 5_000);
-        assert_eq!(calendar.open(0, Instant::MAX), Some(2));
+        assert_eq!(open(&mut calendar, 0, Instant::MAX), Some(2));
         assert_eq!(calendar.next_due(), None);
         assert_eq!(drained(|list| calendar.take(0, list)), [3]);
         calendar.close();
-        assert_eq!(calendar.open(3, Instant::MAX), Some(7));
+        assert_eq!(open(&mut calendar, 3, Instant::MAX), Some(7));
         assert_eq!(drained(|list| calendar.take(1, list)), [9]);
         calendar.close();
-        assert_eq!(calendar.open(8, Instant(300_000)), None);
-        assert_eq!(calendar.open(8, Instant::MAX), Some(5_000));
+        assert_eq!(open(&mut calendar, 8, Instant(300_000)), None);
+        assert_eq!(open(&mut calendar, 8, Instant::MAX), Some(5_000));
         assert_eq!(calendar.deferred().count(), 2);
         assert_eq!(calendar.next_due(), Some("first"));
         assert_eq!(calendar.next_due(), Some("second"));
         assert_eq!(calendar.next_due(), None);
         assert_eq!(drained(|list| calendar.take_split(1, &Mask::new(10), &mut Vec::new(), list)), [7]);
         calendar.close();
-        assert_eq!(calendar.open(5_001, Instant::MAX), Some(10_000));
+        assert_eq!(open(&mut calendar, 5_001, Instant::MAX), Some(10_000));
         assert_eq!(calendar.next_due(), None);
         assert_eq!(drained(|list| calendar.take(0, list)), [4]);
         calendar.close();

@@ -76,6 +76,6 @@ impl Mailboxes {
     /// Bytes that they take for every place.
     #[must_use]
     pub fn bytes_per_place(&self) -> usize {
-        self.heads.len() / self.places * size_of::<u32>()
+        self.heads.len() / self.places.max(1) * size_of::<u32>()
     }
 }

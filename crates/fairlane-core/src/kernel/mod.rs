@@ -5,12 +5,14 @@
 //! that will happen to a vertex in it is already known, and each vertex is run alone through the window, in any order. What
 //! remains is to know which vertices have anything to do in which window: the [`Calendar`].
 
+mod barrier;
 mod bits;
 mod calendar;
 mod mailbox;
 mod pool;
 mod prefetch;
 
+pub use barrier::{Barrier, Guard};
 use bits::Bits;
 pub use bits::Mask;
 pub use calendar::Calendar;

@@ -1,4 +1,6 @@
-//! Static configuration: what does not change while packets move. The fabric, its policies and parameters.
+//! Static configuration of a shard: what does not change while packets move. The fabric, its policies and parameters.
+//!
+//! Lists by host, NIC or port have the members of the shard only, by their numbers there.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,6 +8,8 @@ use std::sync::Arc;
 use super::Plan;
 use super::link::Wire;
 use super::parameters::{Parameters, Switching};
+use super::partition::Partition;
+use super::probe::Probe;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::NONE;
 use crate::observe;
@@ -38,6 +42,17 @@ pub(super) struct Config {
     pub adaptive: bool,
     /// Words of the arbiter's state.
     pub state_words: usize,
+    /// What belongs to which shard, and which of them this is.
+    pub partition: Partition,
+    pub shard: usize,
+    /// The same, as packets have it.
+    pub origin: u8,
+    /// The ids of the shard's hosts, switches and links; empty where there is one shard.
+    pub host_ids: Vec<u32>,
+    pub switch_ids: Vec<u32>,
+    pub link_ids: Vec<u32>,
+    /// The shard of the vertex at the far end of each link; empty where there is one shard.
+    pub far_shard: Vec<u8>,
     /// NIC ports are those below this number.
     pub nics: u32,
     /// The host of each NIC port.
@@ -48,9 +63,9 @@ pub(super) struct Config {
     pub rails: u32,
     /// The least time between two messages of each NIC, in picoseconds; empty where there is none.
     pub gaps: Vec<u64>,
-    /// The switch at the far end of each link, or [`NONE`].
+    /// The id of the switch at the far end of each link, or [`NONE`].
     pub to_switch: Vec<u32>,
-    /// The NIC port at the far end of each link, or [`NONE`].
+    /// The NIC port at the far end of each link, by its number in the shard there, or [`NONE`].
     pub to_nic: Vec<u32>,
     /// What links share, and which of these each link has.
     pub wires: Vec<Wire>,
@@ -65,17 +80,23 @@ pub(super) struct Config {
 }
 
 impl Config {
-    /// What follows from a plan, for windows of this width.
-    pub fn new(plan: &Plan, window: Picoseconds) -> Self {
+    /// What follows from a plan for one shard, for windows of this width.
+    pub fn new(plan: &Plan, window: Picoseconds, partition: &Partition, shard: usize) -> Self {
         let Plan { graph, routing, arbiter, virtual_lanes, parameters, observe, .. } = plan;
         let first_lane = first_lanes(&**routing, *virtual_lanes);
         let lanes = usize::from(first_lane[first_lane.len() - 1]);
         assert!(lanes <= MAX_LANES && parameters.check().is_ok(), "invariant: the simulation has checked its plan");
-        let links = graph.links();
-        let nics = links.iter().take_while(|link| matches!(link.from, Vertex::Host(_))).count();
-        let ports_before = |host| links[..nics].partition_point(|link| host_of(link.from) < host);
+        let [host_ids, switch_ids, link_ids] = partition.members(shard);
+        let all = graph.links();
+        let whole = partition.shards() == 1;
+        let links = || own_links(all, &link_ids, whole);
+        let nic_host: Vec<u32> =
+            links().map_while(|link| host_of(link.from)).map(|host| partition.host(host).number()).collect();
+        let nics = nic_host.len();
+        let hosts = number(if whole { graph.hosts() } else { host_ids.len() });
+        let ports_before = |host| nic_host.partition_point(|other| *other < host);
         let channels = |vl| usize::from(routing.channels_of(vl));
-        let (wires, wire_of) = wires(links, parameters);
+        let (wires, wire_of) = wires(all, links(), parameters);
         let longest = wires.iter().map(|wire| wire.latency).max().unwrap_or(0);
         let mut config = Self {
             full: narrow(parameters.largest_packet()),
@@ -87,17 +108,24 @@ impl Config {
             adaptive: routing.adaptive(),
             state_words: arbiter.state_words(),
             nics: number(nics),
-            nic_host: links[..nics].iter().map(|link| host_of(link.from)).collect(),
-            first_nic: (0..=number(graph.hosts())).map(|host| number(ports_before(host))).collect(),
+            first_nic: (0..=hosts).map(|host| number(ports_before(host))).collect(),
             rails: graph.rails(),
-            gaps: message_gaps(graph, nics),
-            to_switch: links.iter().map(|link| switch_of(link.to)).collect(),
-            to_nic: links.iter().map(nic_of).collect(),
-            one_rate: links.iter().all(|link| link.bandwidth == links[0].bandwidth),
+            gaps: message_gaps(graph, links().take(nics)),
+            to_switch: links().map(|link| switch_of(link.to)).collect(),
+            to_nic: links().map(|link| nic_of(link, partition)).collect(),
+            far_shard: if whole { Vec::new() } else { links().map(|link| far_shard(link, partition)).collect() },
+            one_rate: all.iter().all(|link| link.bandwidth == all[0].bandwidth),
             longest,
             sufficient: 0,
             wires,
             wire_of,
+            nic_host,
+            partition: partition.clone(),
+            shard,
+            origin: u8::try_from(shard).expect("invariant: at most 32 shards"),
+            host_ids,
+            switch_ids,
+            link_ids,
             graph: Arc::clone(graph),
             routing: Arc::clone(routing),
             arbiter: Arc::clone(arbiter),
@@ -131,10 +159,49 @@ impl Config {
         self.wires.iter().map(|wire| wire.full_wire_time).max().unwrap_or(0)
     }
 
-    /// The NIC ports of `host`.
+    /// The NIC ports of a host of the shard.
     #[inline]
-    pub fn nics_of(&self, host: HostId) -> std::ops::Range<u32> {
-        self.first_nic[host.index()]..self.first_nic[host.index() + 1]
+    pub fn nics_of(&self, host: u32) -> std::ops::Range<u32> {
+        self.first_nic[host as usize]..self.first_nic[host as usize + 1]
+    }
+
+    /// The id of a port's link.
+    #[inline(always)]
+    pub fn link_id<P: Probe>(&self, port: u32) -> u32 {
+        if P::SHARDED { self.link_ids[port as usize] } else { port }
+    }
+
+    /// The same, where there may be one shard or several.
+    pub fn link_of(&self, port: u32) -> u32 {
+        self.link_ids.get(port as usize).map_or(port, |link| *link)
+    }
+
+    /// The id of a host of the shard.
+    #[inline(always)]
+    pub fn host_id<P: Probe>(&self, host: u32) -> HostId {
+        HostId(if P::SHARDED { self.host_ids[host as usize] } else { host })
+    }
+
+    /// The shard at the far end of a port's link, if it is another.
+    #[inline(always)]
+    pub fn other_shard<P: Probe>(&self, port: u32) -> Option<usize> {
+        if !P::SHARDED {
+            return None;
+        }
+        let shard = usize::from(self.far_shard[port as usize]);
+        (shard != self.shard).then_some(shard)
+    }
+
+    /// A link's port, by its number in its shard.
+    #[inline(always)]
+    pub fn port_of<P: Probe>(&self, link: u32) -> u32 {
+        if P::SHARDED { self.partition.link(LinkId(link)).number() } else { link }
+    }
+
+    /// The place of a link among the counters of queueing after a link: that of the link back, which leaves the switch at
+    /// its end and so belongs to the shard in which the packets wait.
+    pub fn onward_place(&self, link: u32) -> usize {
+        self.partition.link(self.graph.link(LinkId(link)).reverse).number() as usize
     }
 
     /// What packets to a host are addressed to: the host, or its adapter of this rail.
@@ -196,11 +263,17 @@ impl Config {
         }
     }
 
-    /// The latency of a link, ps.
+    /// The latency of a port's link, ps.
     #[inline]
-    pub fn latency(&self, link: u32) -> u64 {
-        let wire = if self.wires.len() == 1 { 0 } else { self.wire_of[link as usize] };
+    pub fn latency(&self, port: u32) -> u64 {
+        let wire = if self.wires.len() == 1 { 0 } else { self.wire_of[port as usize] };
         self.wires[wire as usize].latency
+    }
+
+    /// The latency of a link of any shard, ps.
+    #[inline]
+    pub fn latency_of(&self, link: u32) -> u64 {
+        if let [wire] = &self.wires[..] { wire.latency } else { self.graph.link(LinkId(link)).latency.0 }
     }
 
     /// The virtual channel of a lane of this virtual lane.
@@ -209,34 +282,42 @@ impl Config {
         lane - self.first_lane[usize::from(vl)]
     }
 
-    /// The hop after `step` of a packet to `to`, of a routing that does not choose by load.
+    /// The hop, after `step` over the link of `port`, of a packet to `to`, of a routing that does not choose by load.
     #[inline]
-    pub fn next_step(&self, step: Step, to: u32) -> Step {
-        let at = SwitchId(self.to_switch[step.link() as usize]);
+    pub fn next_step(&self, port: u32, step: Step, to: u32) -> Step {
+        let at = SwitchId(self.to_switch[port as usize]);
         Step::new(self.routing.next_hop(at, step.hop(), HostId(to)))
     }
 }
 
-/// The distinct kinds of link, and the kind of each.
-fn wires(links: &[Link], parameters: &Parameters) -> (Vec<Wire>, Vec<u32>) {
+/// The links of a shard.
+fn own_links<'a>(all: &'a [Link], ids: &'a [u32], whole: bool) -> impl Iterator<Item = &'a Link> {
+    let every = if whole { all } else { &[] };
+    every.iter().chain(ids.iter().map(|id| &all[*id as usize]))
+}
+
+/// The distinct kinds of link in the fabric, and the kind of each link of the shard.
+fn wires<'a>(all: &[Link], links: impl Iterator<Item = &'a Link>, parameters: &Parameters) -> (Vec<Wire>, Vec<u32>) {
     let mut known: HashMap<(Picoseconds, BitsPerSec), u32> = HashMap::new();
     let mut wires = Vec::new();
-    let mut wire_of = Vec::with_capacity(links.len());
-    for link in links {
+    for link in all {
         let (latency, bandwidth) = (link.latency, link.bandwidth);
-        wire_of.push(*known.entry((latency, bandwidth)).or_insert_with(|| {
+        known.entry((latency, bandwidth)).or_insert_with(|| {
             let full_wire_time = bandwidth.serialization(parameters.largest_packet()).0;
             wires.push(Wire { latency: latency.0, bandwidth, full_wire_time });
             number(wires.len() - 1)
-        }));
+        });
     }
-    (wires, wire_of)
+    (wires, links.map(|link| known[&(link.latency, link.bandwidth)]).collect())
 }
 
 /// The least time between two messages of each NIC; empty where there is none.
-fn message_gaps(graph: &Graph, nics: usize) -> Vec<u64> {
-    let hosts = (0..).take(graph.hosts()).map(|host| graph.ports(Vertex::Host(HostId(host))).len());
-    let gaps: Vec<u64> = hosts.flat_map(|ports| (0..ports).map(|rail| graph.message_gap(rail).0)).take(nics).collect();
+fn message_gaps<'a>(graph: &Graph, nics: impl Iterator<Item = &'a Link>) -> Vec<u64> {
+    let rail = |link: &Link| {
+        let own = graph.link(link.reverse).reverse;
+        graph.ports(link.from).position(|port| port == own).unwrap_or_default()
+    };
+    let gaps: Vec<u64> = nics.map(|link| graph.message_gap(rail(link)).0).collect();
     if gaps.iter().all(|gap| *gap == 0) { Vec::new() } else { gaps }
 }
 
@@ -249,10 +330,10 @@ fn first_lanes(routing: &dyn Routing, virtual_lanes: u8) -> Vec<u8> {
     first
 }
 
-fn host_of(vertex: Vertex) -> u32 {
+fn host_of(vertex: Vertex) -> Option<HostId> {
     match vertex {
-        Vertex::Host(host) => host.0,
-        Vertex::Switch(_) => NONE,
+        Vertex::Host(host) => Some(host),
+        Vertex::Switch(_) => None,
     }
 }
 
@@ -263,11 +344,15 @@ fn switch_of(vertex: Vertex) -> u32 {
     }
 }
 
-fn nic_of(link: &Link) -> u32 {
+fn nic_of(link: &Link, partition: &Partition) -> u32 {
     match link.to {
-        Vertex::Host(_) => link.reverse.0,
+        Vertex::Host(_) => partition.link(link.reverse).number(),
         Vertex::Switch(_) => NONE,
     }
+}
+
+fn far_shard(link: &Link, partition: &Partition) -> u8 {
+    u8::try_from(partition.link(link.reverse).shard()).expect("invariant: at most 32 shards")
 }
 
 fn number(n: usize) -> u32 {

@@ -4,12 +4,15 @@
 //! bytes on the wire or in the buffer add up to the buffer.
 //!
 //! A packet takes credits when it starts on a link ([`ActivePort::take_credits`]) and returns them when it has left the buffer at the far
-//! end; they arrive one link latency later ([`ActivePort::return_credits`]). A port absorbs what has arrived only when a lane
+//! end; they arrive one link latency later ([`InFlight::return_credits`]). A port absorbs what has arrived only when a lane
 //! runs short: that changes no decision, and most decisions need not look.
 
+use super::config::Config;
 use super::in_flight::InFlight;
+use super::mail::Returned;
 use super::port::{ActivePort, Lane, each_lane, kind};
 use super::probe::Probe;
+use crate::ids::LinkId;
 use crate::units::Instant;
 
 /// The credits of one lane.
@@ -149,20 +152,26 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         }
     }
 
-    /// Returns credits to `port`, to arrive one link latency after the buffer was `freed`.
+    /// Returns credits to a port of this shard.
     #[inline(always)]
-    pub fn return_credits(&mut self, port: u32, freed: u64, bytes: u32, job: u16, lane: u8) {
-        let config = self.config;
-        let credits = &mut self.lanes[port as usize * config.lanes + usize::from(lane)].credits;
-        if !credits.return_pending(bytes, freed + config.longest, self.opening, config.sufficient) {
-            let lanes = &mut self.lanes[port as usize * config.lanes..];
-            let credit = CreditReturn { time: freed + config.latency(port), bytes, job, lane };
-            return_exactly(self.in_flight, lanes, port, credit, self.opening);
-        }
-        if config.adaptive {
-            let time = freed + config.latency(port);
-            let window = self.in_flight.calendar.window_of(Instant(time));
-            self.in_flight.occupancy.return_credits(port, lane, bytes, window);
+    pub fn return_credits(&mut self, returned: &Returned) {
+        self.in_flight.return_credits(self.config, self.lanes, returned, self.opening);
+    }
+
+    /// Returns credits to the port of the link that a packet came over. `returned` says all but the port.
+    #[inline(always)]
+    pub fn return_upstream(&mut self, link: u32, returned: Returned) {
+        if P::SHARDED {
+            let place = self.config.partition.link(LinkId(link));
+            let returned = Returned { port: place.number(), ..returned };
+            if place.shard() != self.config.shard {
+                let time = returned.freed + self.config.latency_of(link);
+                self.in_flight.out.return_credits(place.shard(), returned, time);
+                return;
+            }
+            self.return_credits(&returned);
+        } else {
+            self.return_credits(&Returned { port: link, ..returned });
         }
     }
 
@@ -182,6 +191,26 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             self.probe.stall_ended_by(self.number, self.port, job);
         }
         returns.absorb(lanes, now) | arrived
+    }
+}
+
+impl InFlight {
+    /// Returns credits to a port of this shard, to arrive one link latency after the buffer was freed, in the window that opened
+    /// at `opening`, or once it has been run: no decision in that window depends on them.
+    #[inline(always)]
+    pub fn return_credits(&mut self, config: &Config, lanes: &mut [Lane], returned: &Returned, opening: u64) {
+        let &Returned { port, lane, job, bytes, freed } = returned;
+        let credits = &mut lanes[port as usize * config.lanes + usize::from(lane)].credits;
+        if !credits.return_pending(bytes, freed + config.longest, opening, config.sufficient) {
+            let lanes = &mut lanes[port as usize * config.lanes..];
+            let credit = CreditReturn { time: freed + config.latency(port), bytes, job, lane };
+            return_exactly(self, lanes, port, credit, opening);
+        }
+        if config.adaptive {
+            let time = freed + config.latency(port);
+            let window = self.calendar.window_of(Instant(time));
+            self.occupancy.return_credits(port, lane, bytes, window);
+        }
     }
 }
 
@@ -207,7 +236,7 @@ mod tests {
 
     use crate::ids::HostId;
     use crate::network::testing::Senders;
-    use crate::network::{Network, Parameters, Plan};
+    use crate::network::{Network, Parameters, Partition, Plan};
     use crate::units::{Bytes, Instant};
     use crate::{observe, qos::arbiter, routing, topology};
 
@@ -227,19 +256,19 @@ mod tests {
             parameters: Parameters::default(),
             observe: observe::Parameters { departures: true, ..Default::default() },
         };
-        let mut network = Network::new(plan);
-        let mut senders = Senders(vec![Some((HostId(1), Bytes(4096))), None]);
+        let mut network = Network::new(&plan, Partition::new(&graph, 1));
+        let senders = Senders(vec![Some((HostId(1), Bytes(4096))), None]);
         network.wake(HostId(0), Instant::ZERO);
-        network.run_until(Instant(u64::MAX >> 1), u64::MAX, &mut senders).unwrap();
+        network.run_until(Instant(u64::MAX >> 1), u64::MAX, &mut [senders]).unwrap();
         network.check_laws().unwrap();
         let links: Vec<u32> = network.departures().iter().map(|departure| departure.link).collect();
         let [nic, switch] = links[..] else { panic!("two links, not {links:?}") };
-        let calendar = &network.in_flight.calendar;
+        let calendar = &network.shards[0].in_flight.calendar;
         let [at_nic, at_switch] = [829_760, 1_029_760].map(|time| calendar.window_of(Instant(time)));
         assert!(at_nic < at_switch);
         let mut used = |window: u64, link: u32| {
-            network.in_flight.occupancy.open(window);
-            network.in_flight.occupancy.view(&[0, 1]).used[link as usize]
+            network.shards[0].in_flight.occupancy.open(window);
+            network.shards[0].in_flight.occupancy.view(&[0, 1]).used[link as usize]
         };
         assert_eq!([used(at_nic, nic), used(at_nic + 1, nic)], [4122, 0]);
         assert_eq!([used(at_switch, switch), used(at_switch + 1, switch)], [4122, 0]);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Network;
 use super::packet::Packet;
+use super::shard::Shard;
 use crate::error::{BlockedLane, RunError};
 use crate::ids::{JobId, LinkId, SwitchId, VirtualLane};
 use crate::kernel::NONE;
@@ -14,14 +15,15 @@ impl Network {
     /// for room in the buffer that the next one fills.
     #[must_use]
     pub fn deadlock(&self) -> Option<RunError> {
-        if !self.is_at_rest() || self.in_flight.packets.is_empty() {
+        if !self.is_at_rest() || self.packets_in_flight() == 0 {
             return None;
         }
-        let stuck = |port: u32| self.ports[port as usize].waiting != 0 && port >= self.config.nics;
-        let ports = u32::try_from(self.ports.len()).expect("invariant: links have 27-bit numbers");
-        let first = (0..ports).find(|&port| stuck(port))?;
+        let stuck = |(_, shard, port): &(u32, &Shard, usize)| {
+            shard.ports[*port].waiting != 0 && *port >= shard.config.nics as usize
+        };
+        let (first, shard, port) = self.each_port().find(stuck)?;
         #[allow(clippy::cast_possible_truncation, reason = "below 32")]
-        let mut place = (first, self.ports[first as usize].waiting.trailing_zeros() as u8);
+        let mut place = (first, shard.ports[port].waiting.trailing_zeros() as u8);
         let mut path: Vec<(u32, u8)> = Vec::new();
         loop {
             if let Some(start) = path.iter().position(|seen| *seen == place) {
@@ -32,17 +34,18 @@ impl Network {
             let Some(next) = self.blocker(place.0, place.1) else { break };
             place = next;
         }
+        let last = self.shards.iter().map(|shard| shard.last_due).max().unwrap_or(0);
         Some(RunError::Deadlock {
-            at: self.in_flight.calendar.opening(self.in_flight.calendar.window() + 1),
+            at: shard.in_flight.calendar.opening(last + 1),
             cycle: path.iter().map(|&(port, lane)| self.blocked(port, lane)).collect(),
         })
     }
 
     /// The port and lane, of the switch downstream of `port`, that holds packets which came over `port` on `lane`.
     fn blocker(&self, port: u32, lane: u8) -> Option<(u32, u8)> {
-        let Vertex::Switch(SwitchId(switch)) = self.config.graph.link(LinkId(port)).to else { return None };
-        let ports = self.config.graph.ports(Vertex::Switch(SwitchId(switch)));
-        let places = ports.flat_map(|link| (0..self.config.lanes).map(move |lane| (link.0, lane)));
+        let Vertex::Switch(SwitchId(switch)) = self.graph().link(LinkId(port)).to else { return None };
+        let ports = self.graph().ports(Vertex::Switch(SwitchId(switch)));
+        let places = ports.flat_map(|link| (0..self.config().lanes).map(move |lane| (link.0, lane)));
         let mut holding = places.filter(|&(next, queue)| {
             self.queued(next, queue).any(|packet| packet.held == lane && packet.came.link() == port)
         });
@@ -53,19 +56,20 @@ impl Network {
         let jobs: Vec<u16> = self.queued(port, usize::from(lane)).map(|packet| packet.job).collect();
         BlockedLane {
             link: LinkId(port),
-            name: self.config.graph.link_name(LinkId(port)),
+            name: self.graph().link_name(LinkId(port)),
             lane,
-            vl: VirtualLane(self.config.vl_of(lane)),
+            vl: VirtualLane(self.config().vl_of(lane)),
             packets: jobs.len(),
             jobs: jobs.into_iter().collect::<BTreeSet<_>>().into_iter().map(JobId).collect(),
         }
     }
 
     /// The packets in a lane's queue at a switch's port.
-    fn queued(&self, port: u32, lane: usize) -> impl Iterator<Item = &Packet> {
-        let mut record = self.lanes[port as usize * self.config.lanes + lane].head;
+    fn queued(&self, link: u32, lane: usize) -> impl Iterator<Item = &Packet> {
+        let (shard, port) = self.port(LinkId(link));
+        let mut record = shard.lanes[port * shard.config.lanes + lane].head;
         std::iter::from_fn(move || {
-            let packet = (record != NONE).then(|| &self.in_flight.packets[record])?;
+            let packet = (record != NONE).then(|| &shard.in_flight.packets[record])?;
             record = packet.next;
             Some(packet)
         })
@@ -81,7 +85,7 @@ mod tests {
     use super::*;
     use crate::ids::HostId;
     use crate::network::testing::Senders;
-    use crate::network::{Parameters, Plan};
+    use crate::network::{Parameters, Partition, Plan};
     use crate::routing::{Hop, Routing};
     use crate::topology::Graph;
     use crate::units::{Bytes, Instant};
@@ -111,11 +115,11 @@ mod tests {
             parameters: Parameters { buffer: Parameters::default().largest_packet(), ..Default::default() },
             observe: observe::Parameters::default(),
         };
-        let mut network = Network::new(plan);
+        let mut network = Network::new(&plan, Partition::new(&graph, 1));
         // Every host sends a long message to the host two switches on, as a job of its own.
-        let mut senders = Senders((0..4).map(|host| Some((HostId((host + 2) % 4), Bytes(1 << 20)))).collect());
+        let senders = Senders((0..4).map(|host| Some((HostId((host + 2) % 4), Bytes(1 << 20)))).collect());
         (0..4).for_each(|host| network.wake(HostId(host), Instant::ZERO));
-        network.run_until(Instant(u64::MAX >> 1), u64::MAX, &mut senders).unwrap();
+        network.run_until(Instant(u64::MAX >> 1), u64::MAX, &mut [senders]).unwrap();
         network.check_laws().unwrap();
         let Some(RunError::Deadlock { cycle, .. }) = network.deadlock() else { panic!("no deadlock") };
         assert_eq!(cycle.len(), 4);

@@ -1,76 +1,45 @@
-//! The engine: time advances in windows of at most one link latency (see [`crate::kernel`]).
+//! The engine: a shard in a window, which is at most one link latency (see [`crate::kernel`]). The windows follow one another in
+//! `windows`.
 //!
 //! In a window each host runs first, alone, through its events in order of time, and soon after it its NIC's port if it hands
 //! messages over; then, with adaptive routing, the switches route what arrives at them; then each other port that has
 //! something to do runs, alone. What a port sends lands in another's inbox for a later window, so the order in which hosts and
 //! ports run changes nothing.
 
+use super::Endpoint;
 use super::in_flight::{HOSTS, PORTS};
 use super::port::{ActivePort, Arrival, Forwarded, kind};
 use super::prefetch::{INJECTING, LARGE};
-use super::probe::{Counters, Departures, Off, Probe};
-use super::{Endpoint, Network};
+use super::probe::Probe;
+use super::shard::Shard;
 use crate::error::RunError;
 use crate::ids::HostId;
 use crate::kernel::NONE;
 use crate::units::Instant;
 
-impl Network {
-    /// Runs up to the end of the window in which `end` lies, or until about `hops` packets have started on a link, or until
-    /// nothing is left to happen; the clock is at `end` then. Returns whether it is.
-    ///
-    /// # Errors
-    /// What the endpoint returned; the run has ended then.
-    pub fn run_until<E: Endpoint>(&mut self, end: Instant, hops: u64, endpoint: &mut E) -> Result<bool, RunError> {
-        let budget = self.in_flight.totals.packet_hops.saturating_add(hops);
-        let observation = std::mem::take(&mut self.observation);
-        if self.config.observe.counters {
-            let mut counters = Counters(observation);
-            let result = self.run_windows(end, budget, endpoint, &mut counters);
-            self.observation = counters.0;
-            result
-        } else if self.config.detailed {
-            let mut departures = Departures(observation);
-            let result = self.run_windows(end, budget, endpoint, &mut departures);
-            self.observation = departures.0;
-            result
-        } else {
-            self.observation = observation;
-            self.run_windows(end, budget, endpoint, &mut Off)
-        }
-    }
+/// An error of an endpoint, and the host that it is of, by id.
+pub(super) type Failed = (HostId, RunError);
 
-    fn run_windows<P: Probe, E: Endpoint>(
+impl Shard {
+    /// Runs one window. After an error the window is run to its end all the same, so that what has been measured does not
+    /// depend on the order of hosts; of several errors, that of the first host is returned.
+    pub(super) fn run_window<P: Probe, E: Endpoint>(
         &mut self,
-        end: Instant,
-        budget: u64,
+        window: u64,
         endpoint: &mut E,
         probe: &mut P,
-    ) -> Result<bool, RunError> {
-        while self.in_flight.totals.packet_hops < budget {
-            let Some(window) = self.in_flight.calendar.open(self.next_window, end) else {
-                self.next_window = self.next_window.max(self.window_at_or_after(end));
-                return Ok(true);
-            };
-            self.in_flight.take_due(&self.config);
-            let until = self.in_flight.calendar.opening(window + 1);
-            self.run_hosts(until, endpoint, probe)?;
-            if self.config.adaptive {
-                self.run_switches();
-            }
-            self.run_ports(until.0, probe);
-            self.in_flight.calendar.close();
-            self.next_window = window + 1;
-            if endpoint.end_window(until) {
-                return Ok(true);
-            }
+    ) -> Result<(), Failed> {
+        self.in_flight.calendar.open(window);
+        self.in_flight.take_due(&self.config);
+        let until = self.in_flight.calendar.opening(window + 1);
+        let result = self.run_hosts(until, endpoint, probe);
+        if self.config.adaptive {
+            self.run_switches::<P>();
         }
-        Ok(self.now() >= end)
-    }
-
-    fn window_at_or_after(&self, at: Instant) -> u64 {
-        let window = self.in_flight.calendar.window_of(at);
-        if self.in_flight.calendar.opening(window) < at { window + 1 } else { window }
+        self.run_ports(until.0, probe);
+        self.in_flight.calendar.close();
+        self.last_due = window;
+        result
     }
 
     fn run_hosts<P: Probe, E: Endpoint>(
@@ -78,7 +47,7 @@ impl Network {
         until: Instant,
         endpoint: &mut E,
         probe: &mut P,
-    ) -> Result<(), RunError> {
+    ) -> Result<(), Failed> {
         let mut hosts = std::mem::take(&mut self.scratch.hosts);
         let mut arrivals = std::mem::take(&mut self.scratch.arrivals);
         self.in_flight.calendar.take(HOSTS, &mut hosts);
@@ -86,11 +55,10 @@ impl Network {
         let large = self.ports.len() > LARGE;
         for (place, &host) in hosts.iter().enumerate() {
             if large {
-                self.prefetch_hosts(&hosts, place, endpoint);
+                self.prefetch_hosts::<P, E>(&hosts, place, endpoint);
             }
-            result = self.run_host(HostId(host), until, endpoint, probe, large);
-            if result.is_err() {
-                break;
+            if let Err(error) = self.run_host(host, until, endpoint, probe, large) {
+                result = result.and(Err((self.config.host_id::<P>(host), error)));
             }
             self.run_injecting(if large { INJECTING } else { 0 }, until.0, &mut arrivals, probe);
         }
@@ -118,7 +86,7 @@ impl Network {
         let large = self.ports.len() > LARGE;
         for (place, &port) in ports.iter().enumerate() {
             if large {
-                self.prefetch_ports::<KIND>(ports, place);
+                self.prefetch_ports::<P, KIND>(ports, place);
             }
             self.run_port::<P, KIND>(port, until, &mut arrivals, probe);
         }
@@ -148,7 +116,7 @@ impl Network {
         self.run_queues::<P, KIND>(port, first, until, arrivals, probe);
     }
 
-    /// What [`Network::run_port`] seldom needs, apart from it so that what it often needs stays in registers.
+    /// What [`Shard::run_port`] seldom needs, apart from it so that what it often needs stays in registers.
     #[inline(never)]
     fn run_queues<P: Probe, const KIND: u8>(
         &mut self,

@@ -3,6 +3,7 @@
 use super::Totals;
 use super::config::Config;
 use super::credits::CreditReturns;
+use super::mail::Outboxes;
 use super::occupancy::Occupancy;
 use super::packet::{Message, Packet, SinglePacket};
 use crate::kernel::{Calendar, Mailboxes, NONE, Pool};
@@ -50,6 +51,8 @@ pub(super) struct InFlight {
     /// How many messages have been handed in.
     pub sequence: u64,
     pub totals: Totals,
+    /// What leaves the shard.
+    pub out: Outboxes,
 }
 
 impl InFlight {

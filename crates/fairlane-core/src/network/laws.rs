@@ -1,9 +1,12 @@
 //! Laws that hold at the opening of every window, checked against the network's whole state.
 
-use super::Network;
+use super::config::Config;
 use super::in_flight::Deferred;
 use super::packet::{Message, Packet};
+use super::shard::Shard;
+use super::{Network, Totals};
 use crate::error::RunError;
+use crate::ids::LinkId;
 use crate::kernel::NONE;
 
 impl Network {
@@ -17,10 +20,10 @@ impl Network {
         let law = |law: String| RunError::Law { at: self.now(), law };
         self.credits_balance().map_err(law)?;
         self.messages_balance().map_err(law)?;
-        if self.config.adaptive {
+        if self.config().adaptive {
             self.occupancy_balances().map_err(law)?;
         }
-        if self.config.observe.counters {
+        if self.config().observe.counters {
             self.waiting_balances().map_err(law)?;
         }
         Ok(())
@@ -28,42 +31,74 @@ impl Network {
 
     /// Per lane: credits held + credits on their way + bytes in the buffer at the far end = buffer.
     fn credits_balance(&self) -> Result<(), String> {
-        let mut held: Vec<u64> = self.lanes.iter().map(|lane| lane.credits.booked()).collect();
-        for (port, returns) in self.in_flight.returns.iter().enumerate() {
-            for (lane, bytes) in returns.each() {
-                held[port * self.config.lanes + usize::from(lane)] += bytes;
+        let Config { lanes, parameters, .. } = self.config();
+        let mut held = vec![0; self.graph().links().len() * lanes];
+        for (link, shard, port) in self.each_port() {
+            let place = link as usize * lanes;
+            for (sum, lane) in held[place..][..*lanes].iter_mut().zip(&shard.lanes[port * lanes..]) {
+                *sum += lane.credits.booked();
+            }
+            for (lane, bytes) in shard.in_flight.returns[port].each() {
+                held[place + usize::from(lane)] += bytes;
             }
         }
         self.for_each_queued(|_, packet| {
-            held[packet.came.link() as usize * self.config.lanes + usize::from(packet.held)] += u64::from(packet.bytes);
+            held[packet.came.link() as usize * lanes + usize::from(packet.held)] += u64::from(packet.bytes);
         });
-        match held.iter().position(|&bytes| bytes != self.config.parameters.buffer.0) {
+        match held.iter().position(|&bytes| bytes != parameters.buffer.0) {
             None => Ok(()),
             Some(place) => Err(format!(
                 "link {} lane {}: credits, credits on their way and bytes in the buffer make {} of {} bytes",
-                place / self.config.lanes,
-                place % self.config.lanes,
+                place / lanes,
+                place % lanes,
                 held[place],
-                self.config.parameters.buffer.0
+                parameters.buffer.0
             )),
         }
+    }
+
+    /// Every link, with its shard and its port's number there.
+    pub(super) fn each_port(&self) -> impl Iterator<Item = (u32, &Shard, usize)> {
+        let links = (0..).take(self.graph().links().len());
+        links.map(|link| {
+            let (shard, port) = self.port(LinkId(link));
+            (link, shard, port)
+        })
     }
 
     /// Per link, and per lane where that is kept: occupancy = bytes of packets that have been routed to it and have not started; and
     /// bytes transmitted for which credits have not been returned = bytes in the buffer at the far end + credits on their way.
     fn occupancy_balances(&self) -> Result<(), String> {
-        let (occupancy, lanes) = (&self.in_flight.occupancy, self.config.lanes);
-        let view = occupancy.view(&self.config.first_lane);
-        let mut credits = Vec::new();
-        occupancy.for_each_credit(|link, bytes| credits.push((link as usize, bytes)));
-        let found = self.occupancy_found(self.ports.len(), &credits, |link, _| link as usize);
-        compare_occupancy((view.queued, view.used), found, |place| format!("link {place}"))?;
-        let Some(by_lane) = view.by_lane else { return Ok(()) };
-        credits.clear();
-        occupancy.for_each_credit_of_lanes(|cell, bytes| credits.push((cell as usize, bytes)));
+        let (links, lanes) = (self.graph().links().len(), self.config().lanes);
+        let (mut booked, mut credits) = ((Vec::new(), Vec::new()), Vec::new());
+        for (_, shard, port) in self.each_port() {
+            let view = shard.in_flight.occupancy.view(&[]);
+            booked.0.push(view.queued[port]);
+            booked.1.push(view.used[port]);
+        }
+        for shard in &self.shards {
+            let link = |port| shard.config.link_of(port) as usize;
+            shard.in_flight.occupancy.for_each_credit(|port, bytes| credits.push((link(port), bytes)));
+        }
+        let found = self.occupancy_found(links, &credits, |link, _| link as usize);
+        compare_occupancy((&booked.0, &booked.1), found, |place| format!("link {place}"))?;
+        let (mut booked, mut credits) = ((Vec::new(), Vec::new()), Vec::new());
+        for (_, shard, port) in self.each_port() {
+            let Some(by_lane) = shard.in_flight.occupancy.view(&[]).by_lane else { return Ok(()) };
+            booked.0.extend(&by_lane.queued[port * lanes..][..lanes]);
+            booked.1.extend(&by_lane.used[port * lanes..][..lanes]);
+        }
+        for shard in &self.shards {
+            let cell = |place: usize| {
+                let port = u32::try_from(place / lanes).expect("invariant: links have 27-bit numbers");
+                shard.config.link_of(port) as usize * lanes + place % lanes
+            };
+            let visit = |place, bytes| credits.push((cell(place as usize), bytes));
+            shard.in_flight.occupancy.for_each_credit_of_lanes(visit);
+        }
         let cell = |link, lane| link as usize * lanes + usize::from(lane);
-        let found = self.occupancy_found(self.ports.len() * lanes, &credits, cell);
-        compare_occupancy((by_lane.queued, by_lane.used), found, |place| {
+        let found = self.occupancy_found(links * lanes, &credits, cell);
+        compare_occupancy((&booked.0, &booked.1), found, |place| {
             format!("link {} lane {}", place / lanes, place % lanes)
         })
     }
@@ -89,30 +124,35 @@ impl Network {
     /// Messages that hosts have handed over and whose last packet they have not taken.
     #[must_use]
     pub fn messages_in_flight(&self) -> u64 {
-        self.in_flight.totals.messages_injected - self.in_flight.totals.messages_delivered
+        let Totals { messages_injected, messages_delivered, .. } = self.totals();
+        messages_injected - messages_delivered
     }
 
     /// Injected = delivered + in flight, in messages and in bytes; cut = delivered + in flight, in packets.
     fn messages_balance(&self) -> Result<(), String> {
         // A record that is not in use has nothing undelivered.
-        let alive =
-            || self.in_flight.messages.slots().map(|(_, message)| message).filter(|message| message.undelivered > 0);
+        let records = || self.shards.iter().flat_map(|shard| shard.in_flight.messages.slots());
+        let alive = || records().map(|(_, message)| message).filter(|message| message.undelivered > 0);
+        let sent = || alive().filter(|message| !message.mirror);
+        let single = || self.shards.iter().map(|shard| shard.in_flight.single_packet);
+        let singles: i64 = single().map(|single| single.messages).sum();
+        let totals = self.totals();
         let balances = [
             (
                 "messages",
-                self.in_flight.totals.messages_injected - self.in_flight.totals.messages_delivered,
-                alive().count() as u64 + self.in_flight.single_packet.messages,
+                totals.messages_injected.cast_signed() - totals.messages_delivered.cast_signed(),
+                sent().map(|_| 1).sum::<i64>() + singles,
             ),
             (
                 "bytes",
-                self.in_flight.totals.bytes_injected - self.in_flight.totals.bytes_delivered,
-                alive().map(|message| message.bytes).sum::<u64>() + self.in_flight.single_packet.bytes,
+                totals.bytes_injected.cast_signed() - totals.bytes_delivered.cast_signed(),
+                sent().map(|message| message.bytes.cast_signed()).sum::<i64>()
+                    + single().map(|single| single.bytes).sum::<i64>(),
             ),
             (
                 "packets",
-                self.in_flight.packets.len() as u64,
-                alive().map(|message| self.packets_under_way(message)).sum::<u64>()
-                    + self.in_flight.single_packet.messages,
+                self.packets_in_flight() as i64,
+                alive().map(|message| self.packets_under_way(message)).sum::<i64>() + singles,
             ),
         ];
         for (what, expected, found) in balances {
@@ -123,26 +163,43 @@ impl Network {
         Ok(())
     }
 
-    fn packets_under_way(&self, message: &Message) -> u64 {
-        let delivered = self.config.packets_of(message.bytes) - u64::from(message.undelivered);
-        u64::from(message.sent) - delivered
+    /// Packets sent, less those delivered, as far as the record of the message knows.
+    fn packets_under_way(&self, message: &Message) -> i64 {
+        let delivered = self.config().packets_of(message.bytes) - u64::from(message.undelivered);
+        i64::from(message.sent) - delivered.cast_signed()
+    }
+
+    /// Packets that have been sent and not taken by their hosts.
+    pub(super) fn packets_in_flight(&self) -> usize {
+        self.shards.iter().map(|shard| shard.in_flight.packets.len()).sum()
     }
 
     /// With nothing in flight: the interference matrix sums to the packets' waiting time.
     fn waiting_balances(&self) -> Result<(), String> {
-        if !self.in_flight.messages.is_empty() || !self.in_flight.packets.is_empty() {
+        if self.messages_in_flight() > 0 || self.packets_in_flight() > 0 {
             return Ok(());
         }
-        let waited: u64 = self.lanes.iter().map(|lane| lane.waited).sum();
-        let aside: u64 = self.ports.iter().map(|port| port.waiters.aside()).sum();
-        let charged = self.observation.interference.charged();
+        let lanes = self.shards.iter().flat_map(|shard| &shard.lanes);
+        let waited: u64 = lanes.map(|lane| lane.waited).sum();
+        let ports = self.shards.iter().flat_map(|shard| &shard.ports);
+        let aside: u64 = ports.map(|port| port.waiters.aside()).sum();
+        let charged: u64 = self.shards.iter().map(|shard| shard.observation.interference.charged()).sum();
         if waited == charged && aside == 0 {
             return Ok(());
         }
         Err(format!("packets waited {waited} ps, {charged} ps are charged to jobs and {aside} ps to none"))
     }
 
-    /// Every packet at, or on its way to, the queue of a switch's port, with the port if the packet has been routed.
+    /// Every packet at, or on its way to, the queue of a switch's port, with the port's link if the packet has been routed.
+    fn for_each_queued(&self, mut visit: impl FnMut(Option<u32>, &Packet)) {
+        for shard in &self.shards {
+            shard.for_each_queued(|port, packet| visit(port.map(|port| shard.config.link_of(port)), packet));
+        }
+    }
+}
+
+impl Shard {
+    /// See [`Network::for_each_queued`]; with the number of the port.
     fn for_each_queued(&self, mut visit: impl FnMut(Option<u32>, &Packet)) {
         let mut walk = |port: Option<u32>, mut record: u32| {
             while record != NONE {

@@ -2,9 +2,11 @@
 //!
 //! Ports, lanes, credits and NICs as the model page describes them, run window by window (see [`crate::kernel`]).
 //!
+//! It consists of one or more shards ([`Partition`]), which run in parallel and exchange `mail` when a window ends.
+//!
 //! A packet's path through the files: `nic` (injection, segmentation), `port` (queue, arbitration, transmission), `link`,
 //! `switch` (adaptive routing), `port` again, `nic` (reassembly). `credits` books the buffers, `probe` observes,
-//! `engine` advances time.
+//! `engine` runs a shard through a window, `windows` one window after the other.
 
 mod config;
 mod credits;
@@ -15,20 +17,22 @@ mod in_flight;
 mod latency;
 mod laws;
 mod link;
+mod mail;
 mod nic;
 mod occupancy;
 mod packet;
 mod parameters;
-#[allow(dead_code, reason = "the engine runs one shard yet")]
 mod partition;
 mod port;
 mod prefetch;
 mod probe;
+mod shard;
 mod switch;
 #[cfg(test)]
 mod testing;
+mod windows;
 
-use std::collections::VecDeque;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 pub use endpoint::{Endpoint, Pause};
@@ -37,20 +41,17 @@ pub use parameters::{Parameters, Switching};
 pub use partition::Partition;
 
 use crate::ids::{HostId, LinkId, VirtualLane};
-use crate::kernel::{Mailboxes, Mask, NONE, Pool};
 use crate::observe::{self, Departure, Interference};
 use crate::qos::arbiter::Arbiter;
 use crate::routing::Routing;
 use crate::topology::Graph;
 use crate::units::{Bytes, Instant, Picoseconds};
-use config::{Config, narrow};
+use config::Config;
 use credits::CreditReturns;
-use in_flight::{InFlight, NetworkCalendar};
+use in_flight::NetworkCalendar;
 use occupancy::Occupancy;
-use packet::SinglePacket;
-use port::{Arrival, Lane, Port};
-use probe::Observation;
-use switch::AtSwitch;
+use port::{Lane, Port};
+use shard::Shard;
 
 /// Windows ahead for which arrivals at ports are listed, at most; those that come later wait in the calendar.
 const MOST_INBOX_SLOTS: usize = 32;
@@ -58,19 +59,13 @@ const MOST_INBOX_SLOTS: usize = 32;
 /// A fabric in operation.
 #[derive(Clone)]
 pub struct Network {
-    config: Config,
+    partition: Partition,
+    /// At least one.
+    shards: Vec<Shard>,
+    /// The threads that run them.
+    threads: usize,
     /// The window that comes after the last one run.
     next_window: u64,
-    ports: Vec<Port>,
-    /// By port, then lane.
-    lanes: Vec<Lane>,
-    /// By port, as many words as the arbiter needs.
-    arbiter_states: Vec<u32>,
-    /// The ports of links that lead to hosts.
-    to_hosts: Mask,
-    in_flight: InFlight,
-    observation: Observation,
-    scratch: Scratch,
 }
 
 /// What the network has carried so far.
@@ -107,25 +102,6 @@ pub struct LaneCounters {
     pub max_queue: u32,
 }
 
-/// Buffers that are reused from window to window.
-#[derive(Clone, Default)]
-struct Scratch {
-    arrivals: Vec<Arrival>,
-    deliveries: Vec<Delivery>,
-    injections: Vec<Injection>,
-    /// NICs' ports to which their hosts have handed messages in the open window.
-    injecting: VecDeque<u32>,
-    /// The hosts, and the ports, that run in the open window.
-    hosts: Vec<u32>,
-    ports: Vec<u32>,
-    /// Those of them that lead to hosts.
-    to_hosts: Vec<u32>,
-    /// The switches that route in the open window.
-    switches: Vec<u32>,
-    /// What arrives at the switch that runs.
-    at_switch: Vec<AtSwitch>,
-}
-
 /// The parts of which a network is made.
 pub struct Plan {
     /// The fabric.
@@ -144,117 +120,138 @@ pub struct Plan {
     pub observe: observe::Parameters,
 }
 
+impl Plan {
+    /// The most shards that a network of this plan can have: one if packets are logged, whose order would be lost, or if switches
+    /// look at the loads of other switches.
+    #[must_use]
+    pub fn most_shards(&self) -> usize {
+        let logged = !self.observe.departs().is_empty();
+        if logged || !self.routing.sees_own_ports_only() { 1 } else { Partition::MOST_SHARDS }
+    }
+}
+
 impl Network {
-    /// A network at rest, at instant zero.
+    /// A network at rest, at instant zero, in shards that each have a thread. Its results do not depend on the shards.
     ///
     /// # Panics
-    /// If the plan asks for more than [`MAX_LANES`](crate::qos::arbiter::MAX_LANES) lanes or its parameters do not pass [`Parameters::check`].
+    /// If the plan asks for more than [`MAX_LANES`](crate::qos::arbiter::MAX_LANES) lanes, its parameters do not pass
+    /// [`Parameters::check`], the partition is of another graph, or there are several shards although [`Plan::most_shards`]
+    /// is one.
     #[must_use]
-    pub fn new(plan: Plan) -> Self {
-        let latencies = plan.graph.links().iter().map(|link| link.latency);
-        let lookahead = latencies.min().unwrap_or(Picoseconds(1));
-        let (adaptive, sees_lanes) = (plan.routing.adaptive(), plan.routing.sees_lanes());
-        // Loads are as old as the window: where they are looked at, it is no wider than a power of two.
-        let lookahead = if adaptive { Picoseconds(1 << lookahead.0.ilog2()) } else { lookahead };
-        let (hosts, ports) = (plan.graph.hosts(), plan.graph.links().len());
-        let switches = if adaptive { plan.graph.switches() } else { 0 };
-        let calendar = NetworkCalendar::new(lookahead, [hosts, ports, switches]);
-        let config = Config::new(&plan, calendar.width());
-        let inbox_slots =
-            (calendar.window_of(Instant(config.furthest())) + 2).next_power_of_two().min(MOST_INBOX_SLOTS as u64);
-        let mut to_hosts = Mask::new(ports);
-        (0..).zip(&config.to_nic).filter(|(_, nic)| **nic != NONE).for_each(|(port, _)| to_hosts.insert(port));
-        Self {
-            next_window: 0,
-            ports: config.wire_of.iter().map(|&wire| Port::new(wire)).collect(),
-            lanes: vec![Lane::new(narrow(config.parameters.buffer)); ports * config.lanes],
-            arbiter_states: arbiter_states(&config),
-            in_flight: InFlight {
-                calendar,
-                inboxes: Mailboxes::new(inbox_slots, ports),
-                switch_inboxes: Mailboxes::new(inbox_slots, switches),
-                occupancy: Occupancy::new(if adaptive { ports } else { 0 }, if sees_lanes { config.lanes } else { 0 }),
-                receive_queues: vec![(NONE, NONE); config.nic_host.len()],
-                packets: Pool::default(),
-                messages: Pool::default(),
-                returns: vec![CreditReturns::default(); ports],
-                next_offer: vec![0; config.gaps.len()],
-                deferring: vec![false; hosts],
-                single_packet: SinglePacket::default(),
-                sequence: 0,
-                totals: Totals::default(),
-            },
-            observation: Observation::new(&plan.observe, plan.jobs, ports * config.lanes),
-            scratch: Scratch::default(),
-            to_hosts,
-            config,
-        }
+    pub fn new(plan: &Plan, partition: Partition) -> Self {
+        assert!(partition.shards() <= plan.most_shards(), "invariant: the simulation has checked its plan");
+        let shards: Vec<Shard> = (0..partition.shards()).map(|number| Shard::new(plan, &partition, number)).collect();
+        Self { threads: shards.len(), partition, shards, next_window: 0 }
+    }
+
+    /// Has so many threads run the shards, each about as many shards.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.threads = threads;
+    }
+
+    /// How many shards there are.
+    #[must_use]
+    pub fn shards(&self) -> usize {
+        self.shards.len()
     }
 
     /// Has `host` run at `at`: in the window that opens next, or a later one.
     pub fn wake(&mut self, host: HostId, at: Instant) {
-        self.in_flight.wake_host(host.0, at.max(self.now()));
+        let at = at.max(self.now());
+        let place = self.partition.host(host);
+        self.shards[place.shard()].in_flight.wake_host(place.number(), at);
+    }
+
+    /// Has every host look at what is on its way to it when it arrives.
+    pub fn wake_all(&mut self) {
+        let now = self.now();
+        self.shards.iter_mut().for_each(|shard| shard.wake_all(now));
     }
 
     /// The instant up to which everything has happened.
     #[must_use]
     pub fn now(&self) -> Instant {
-        self.in_flight.calendar.opening(self.next_window)
+        self.shards[0].in_flight.calendar.opening(self.next_window)
     }
 
     /// Whether nothing is left to happen by itself.
     #[must_use]
     pub fn is_at_rest(&self) -> bool {
-        self.in_flight.calendar.is_empty()
+        self.shards.iter().all(|shard| shard.in_flight.calendar.is_empty())
     }
 
     /// Replaces the arbiter on every port, from the next decision on. Its state starts anew.
-    pub fn set_arbiter(&mut self, arbiter: Arc<dyn Arbiter>) {
-        self.config.state_words = arbiter.state_words();
-        self.config.arbiter = arbiter;
-        self.arbiter_states = arbiter_states(&self.config);
+    pub fn set_arbiter(&mut self, arbiter: &Arc<dyn Arbiter>) {
+        self.shards.iter_mut().for_each(|shard| shard.set_arbiter(Arc::clone(arbiter)));
+    }
+
+    /// What does not differ between shards.
+    fn config(&self) -> &Config {
+        &self.shards[0].config
+    }
+
+    /// The shard of a link, and the number of its port there.
+    fn port(&self, link: LinkId) -> (&Shard, usize) {
+        let place = self.partition.link(link);
+        (&self.shards[place.shard()], place.number() as usize)
     }
 
     /// The fabric.
     #[must_use]
     pub fn graph(&self) -> &Arc<Graph> {
-        &self.config.graph
+        &self.config().graph
     }
 
     /// Lanes of every port.
     #[must_use]
     pub fn lanes(&self) -> usize {
-        self.config.lanes
+        self.config().lanes
     }
 
     /// Virtual lanes in use; each has one or more lanes.
     #[must_use]
     pub fn virtual_lanes(&self) -> u8 {
-        self.config.vls()
+        self.config().vls()
     }
 
     /// Whether packets are routed when they are at a switch, and those of a message can overtake each other.
     #[must_use]
     pub fn adaptive(&self) -> bool {
-        self.config.adaptive
+        self.config().adaptive
     }
 
     /// What has been carried so far.
     #[must_use]
     pub fn totals(&self) -> Totals {
-        self.in_flight.totals
+        let of_shards = self.shards.iter().map(|shard| shard.in_flight.totals);
+        of_shards.fold(Totals::default(), |sum, one| Totals {
+            packet_hops: sum.packet_hops + one.packet_hops,
+            bytes_injected: sum.bytes_injected + one.bytes_injected,
+            bytes_delivered: sum.bytes_delivered + one.bytes_delivered,
+            messages_injected: sum.messages_injected + one.messages_injected,
+            messages_delivered: sum.messages_delivered + one.messages_delivered,
+        })
     }
 
     /// Who delayed whom so far.
     #[must_use]
-    pub fn interference(&self) -> &Interference {
-        &self.observation.interference
+    pub fn interference(&self) -> Cow<'_, Interference> {
+        if let [shard] = &self.shards[..] {
+            return Cow::Borrowed(&shard.observation.interference);
+        }
+        let observe = &self.config().observe;
+        let mut sum = Interference::new(self.shards[0].observation.interference.jobs(), observe.interference_by_port);
+        for shard in &self.shards {
+            sum.merge(&shard.observation.interference, |port| shard.config.link_of(port));
+        }
+        Cow::Owned(sum)
     }
 
     /// The log of departures so far, as far as it is kept: in order of time, then link.
     #[must_use]
     pub fn departures(&self) -> Vec<Departure> {
-        let mut log = self.observation.departures.clone();
+        let mut log: Vec<Departure> =
+            self.shards.iter().flat_map(|shard| shard.observation.departures.iter().cloned()).collect();
         log.sort_unstable();
         log
     }
@@ -262,8 +259,9 @@ impl Network {
     /// Memory that does not depend on what is in flight, per port: state, lanes, inbox, counters, calendar, graph.
     #[must_use]
     pub fn bytes_per_port(&self) -> Bytes {
-        let Config { lanes, state_words, adaptive, .. } = self.config;
-        bytes_per_port(lanes, self.in_flight.inboxes.bytes_per_place(), state_words, adaptive)
+        let shard = &self.shards[0];
+        let Config { lanes, state_words, adaptive, .. } = shard.config;
+        bytes_per_port(lanes, shard.in_flight.inboxes.bytes_per_place(), state_words, adaptive)
     }
 
     /// The most of it, for an estimate before there is a network.
@@ -275,7 +273,8 @@ impl Network {
     /// How long a port's link has carried packets, and how long it was idle although packets waited.
     #[must_use]
     pub fn port_times(&self, link: LinkId) -> (Picoseconds, Picoseconds) {
-        let port = &self.ports[link.index()];
+        let (shard, number) = self.port(link);
+        let port = &shard.ports[number];
         // A packet is counted whole when it starts, a stall when it ends: what is still to come is taken off, what has
         // been is added.
         let ahead = if port.stalled || port.active == 0 { 0 } else { port.busy_until.saturating_sub(self.now().0) };
@@ -284,23 +283,26 @@ impl Network {
 
     /// How long the stall has lasted in which the port is.
     fn open_stall(&self, port: &Port) -> u64 {
-        let counted = port.stalled && self.config.observe.counters;
+        let counted = port.stalled && self.config().observe.counters;
         if counted { self.now().0.saturating_sub(port.busy_until) } else { 0 }
     }
 
     /// What a port has carried on one lane so far.
     #[must_use]
     pub fn counters(&self, link: LinkId, lane: VirtualLane) -> LaneCounters {
-        let place = link.index() * self.config.lanes + usize::from(lane.0);
-        let record = &self.lanes[place];
-        let port = &self.ports[link.index()];
+        let (shard, number) = self.port(link);
+        let lanes = self.config().lanes;
+        let record = &shard.lanes[number * lanes + usize::from(lane.0)];
+        let port = &shard.ports[number];
         let open_stall = if port.waiting >> lane.0 & 1 == 1 { self.open_stall(port) } else { 0 };
+        let (onward, place) = self.port(self.graph().link(link).reverse);
+        let onward = onward.observation.input_queueing.get(place * lanes + usize::from(lane.0));
         LaneCounters {
             bytes: record.bytes,
             packets: record.packets,
             waiting: Picoseconds(record.waited),
             stalled: Picoseconds(record.stalled + open_stall),
-            onward_waiting: self.observation.input_queueing.get(place).copied().map(Picoseconds),
+            onward_waiting: onward.copied().map(Picoseconds),
             // A packet that did not wait was a queue of one for no time.
             max_queue: record.max_depth.max(u32::from(record.packets > 0)),
         }
@@ -315,13 +317,4 @@ fn bytes_per_port(lanes: usize, inbox: usize, state_words: usize, adaptive: bool
         + if adaptive { Occupancy::BYTES_PER_PORT } else { 0 };
     let own = lanes * size_of::<Lane>() + inbox + state_words * size_of::<u32>();
     Bytes((own + config + NetworkCalendar::BITS_PER_MEMBER / 8) as u64)
-}
-
-/// The arbiter's states of all ports, at the beginning.
-fn arbiter_states(config: &Config) -> Vec<u32> {
-    let mut states = vec![0; config.wire_of.len() * config.state_words];
-    for (state, &wire) in states.chunks_exact_mut(config.state_words.max(1)).zip(&config.wire_of) {
-        config.arbiter.begin(state, config.wires[wire as usize].bandwidth);
-    }
-    states
 }

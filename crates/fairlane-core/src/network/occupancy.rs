@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use crate::ids::LinkId;
 use crate::routing::{LaneLoads, Loads};
 
 /// Windows ahead for which credits are kept in lists; those that come later wait in a heap.
@@ -65,7 +66,19 @@ impl Occupancy {
             let Cells { queued, used, routed, .. } = &lanes.cells;
             LaneLoads { queued, used, routed, first_lane }
         });
-        Loads { queued, used, routed, by_lane }
+        Loads { first: LinkId(0), queued, used, routed, by_lane }
+    }
+
+    /// What a switch sees of its own ports: `count` from number `port` on, of which the first feeds link `first`.
+    #[inline]
+    pub fn view_of<'a>(&'a self, first: LinkId, port: usize, count: usize, first_lane: &'a [u8]) -> Loads<'a> {
+        let (queued, used, routed) = self.ports.slices(port, count);
+        let by_lane = self.lanes.as_ref().map(|lanes| {
+            let each = lanes.lanes as usize;
+            let (queued, used, routed) = lanes.cells.slices(port * each, count * each);
+            LaneLoads { queued, used, routed, first_lane }
+        });
+        Loads { first, queued, used, routed, by_lane }
     }
 
     /// A packet has been routed to a lane of `link`.
@@ -137,6 +150,11 @@ impl Cells {
             credits: vec![Vec::new(); slots],
             ..Self::default()
         }
+    }
+
+    fn slices(&self, first: usize, count: usize) -> (&[u32], &[u32], &[u32]) {
+        let range = first..first + count;
+        (&self.queued[range.clone()], &self.used[range.clone()], &self.routed[range])
     }
 
     /// A window opens: takes in the credits that came before it.

@@ -70,6 +70,8 @@ pub(super) struct Message {
     pub vl: u8,
     pub load: Load,
     pub any_delivered: bool,
+    /// Another shard sends it: this is what the receiving shard keeps of it.
+    pub mirror: bool,
     /// The hop after the NIC's link, if it has been precomputed.
     pub next_step: Step,
 }
@@ -110,8 +112,25 @@ impl Load {
 /// Messages on their way that are a single packet, which stands for them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SinglePacket {
-    pub messages: u64,
-    pub bytes: u64,
+    /// Counted up where they are sent and down where they are delivered: of a single shard it may be below zero.
+    pub messages: i64,
+    pub bytes: i64,
+}
+
+impl SinglePacket {
+    /// A message of this payload becomes a packet.
+    #[inline(always)]
+    pub fn add(&mut self, bytes: u64) {
+        self.messages += 1;
+        self.bytes += bytes.cast_signed();
+    }
+
+    /// One has been delivered.
+    #[inline(always)]
+    pub fn remove(&mut self, bytes: u64) {
+        self.messages -= 1;
+        self.bytes -= bytes.cast_signed();
+    }
 }
 
 /// A packet. One cache line.
@@ -123,7 +142,7 @@ pub(super) struct Packet {
     /// When it was offered to the NIC's port.
     pub offered: u64,
     pub next: u32,
-    /// The record of its message; if it is all of the message, the message's token.
+    /// The record of its message, of the shard that sent it; if it is all of the message, the message's token.
     pub message: u32,
     /// On the wire.
     pub bytes: u32,
@@ -140,6 +159,8 @@ pub(super) struct Packet {
     /// The lane it took on the link before: the buffer that it holds.
     pub held: u8,
     pub load: Load,
+    /// The shard that sent it.
+    pub origin: u8,
     /// The hop it came by.
     pub came: Step,
     /// The hop after the one it takes next, if it has been precomputed.

@@ -98,6 +98,11 @@ impl Partition {
         self.links.get(link.index()).copied().unwrap_or(Place(link.0))
     }
 
+    /// How many switches a shard has.
+    pub(super) fn switches_of(&self, shard: usize, graph: &Graph) -> usize {
+        if self.shards == 1 { graph.switches() } else { self.members(shard)[1].len() }
+    }
+
     /// The ids of the members of one shard, in order, by kind: hosts, switches, links. All empty where there is one shard,
     /// whose members have their ids as numbers.
     pub(super) fn members(&self, shard: usize) -> [Vec<u32>; 3] {

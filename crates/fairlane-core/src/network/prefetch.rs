@@ -1,9 +1,11 @@
 //! Fetches what a port or host will read soon: on a large fabric the engine's limit is memory latency. Nothing here changes
 //! what happens; where a packet goes next is looked up a little earlier, and noted in it, or in its message.
 
+use super::Endpoint;
 use super::packet::Packet;
 use super::port::kind;
-use super::{Endpoint, Network};
+use super::probe::Probe;
+use super::shard::Shard;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::{NONE, prefetch_at};
 use crate::routing::{Hop, Step};
@@ -18,10 +20,10 @@ pub(super) const INJECTING: usize = 3;
 /// Fabrics with more ports than this do not fit the fast caches.
 pub(super) const LARGE: usize = 1024;
 
-impl Network {
+impl Shard {
     /// A port will run after four times to half of [`AHEAD`] others: fetches what is known of it by then.
     #[inline(always)]
-    pub(super) fn prefetch_ports<const KIND: u8>(&mut self, all: &[u32], place: usize) {
+    pub(super) fn prefetch_ports<P: Probe, const KIND: u8>(&mut self, all: &[u32], place: usize) {
         let heads = self.in_flight.inboxes.heads_in(self.in_flight.calendar.window());
         // A port that will run so many times AHEAD from now, and the first that arrives there.
         let coming = |ahead: usize| all.get(place + ahead).map(|&port| (port, heads[port as usize]));
@@ -35,17 +37,17 @@ impl Network {
             self.prefetch_record::<KIND>(head);
         }
         if let Some((port, head)) = coming(2 * AHEAD) {
-            self.prefetch_lanes::<KIND>(port, head);
+            self.prefetch_lanes::<P, KIND>(port, head);
         }
         if let Some((port, head)) = coming(AHEAD) {
             self.prefetch_queue::<KIND>(port);
             if head != NONE {
-                self.prefetch_second::<KIND>(port, head);
-                self.precompute_next::<KIND>(port, head);
+                self.prefetch_second::<P, KIND>(port, head);
+                self.precompute_next::<P, KIND>(port, head);
             }
         }
         if let Some(&port) = all.get(place + AHEAD / 2) {
-            self.prefetch_downstream::<KIND>(port);
+            self.prefetch_downstream::<P, KIND>(port);
         }
     }
 
@@ -56,7 +58,7 @@ impl Network {
 
     /// The lane that the first arrival joins, the one its credits go to, and where it goes next; the lane that waits.
     #[inline(always)]
-    fn prefetch_lanes<const KIND: u8>(&self, port: u32, head: u32) {
+    fn prefetch_lanes<P: Probe, const KIND: u8>(&self, port: u32, head: u32) {
         let lanes = self.config.lanes;
         let waiting = self.ports[port as usize].waiting;
         let queued = waiting.trailing_zeros() as usize;
@@ -71,7 +73,7 @@ impl Network {
             let lane = usize::from(packet.lane);
             prefetch_at(&self.lanes, port as usize * lanes + lane);
             prefetch_at(&self.lanes, port as usize * lanes + if waiting == 0 { lane } else { queued });
-            prefetch_at(&self.lanes, packet.came.link() as usize * lanes + usize::from(packet.held));
+            self.prefetch_upstream::<P>(packet);
             self.in_flight.packets.prefetch(packet.next);
             let at = self.config.to_switch[port as usize];
             if KIND == kind::TO_SWITCH && !self.config.adaptive && packet.next_step == Step::NONE {
@@ -82,7 +84,7 @@ impl Network {
 
     /// The lane that the second arrival joins, and the one its credits go to.
     #[inline(always)]
-    fn prefetch_second<const KIND: u8>(&self, port: u32, head: u32) {
+    fn prefetch_second<P: Probe, const KIND: u8>(&self, port: u32, head: u32) {
         if KIND == kind::NIC {
             return;
         }
@@ -90,13 +92,13 @@ impl Network {
         if second != NONE {
             let (packet, lanes) = (&self.in_flight.packets[second], self.config.lanes);
             prefetch_at(&self.lanes, port as usize * lanes + usize::from(packet.lane));
-            prefetch_at(&self.lanes, packet.came.link() as usize * lanes + usize::from(packet.held));
+            self.prefetch_upstream::<P>(packet);
         }
     }
 
     /// Where the packet that has waited longest goes, and the lane to which it gives its credits back.
     #[inline(always)]
-    fn prefetch_downstream<const KIND: u8>(&mut self, port: u32) {
+    fn prefetch_downstream<P: Probe, const KIND: u8>(&mut self, port: u32) {
         let (waiting, lanes) = (self.ports[port as usize].waiting, self.config.lanes);
         if waiting == 0 {
             return;
@@ -104,15 +106,15 @@ impl Network {
         let head = self.lanes[port as usize * lanes + waiting.trailing_zeros() as usize].head;
         if KIND != kind::NIC {
             let packet = &self.in_flight.packets[head];
-            prefetch_at(&self.lanes, packet.came.link() as usize * lanes + usize::from(packet.held));
+            self.prefetch_upstream::<P>(packet);
         }
-        self.precompute_next::<KIND>(port, head);
+        self.precompute_next::<P, KIND>(port, head);
     }
 
     /// Precomputes where a packet goes after this port (the next of a message, at a NIC), and fetches the list that it joins
     /// there.
     #[inline(always)]
-    fn precompute_next<const KIND: u8>(&mut self, port: u32, record: u32) {
+    fn precompute_next<P: Probe, const KIND: u8>(&mut self, port: u32, record: u32) {
         let Self { config, in_flight, .. } = self;
         if KIND == kind::TO_HOST || config.adaptive || config.to_switch[port as usize] == NONE {
             return;
@@ -126,12 +128,31 @@ impl Network {
         };
         if *ahead == Step::NONE {
             let channel = config.channel(vl, lane);
-            *ahead = config.next_step(Step::new(Hop { link: LinkId(port), channel }), to);
+            let link = LinkId(config.link_id::<P>(port));
+            *ahead = config.next_step(port, Step::new(Hop { link, channel }), to);
+        }
+        if config.other_shard::<P>(port).is_some() {
+            return;
         }
         let port = &self.ports[port as usize];
         let start = time.max(port.busy_until);
         let time = start + config.wires[port.wire as usize].latency + config.parameters.switch_latency.0;
-        in_flight.inboxes.prefetch(in_flight.calendar.window_of(Instant(time)), ahead.link());
+        let next = config.port_of::<P>(ahead.link());
+        in_flight.inboxes.prefetch(in_flight.calendar.window_of(Instant(time)), next);
+    }
+
+    /// The lane to which a packet returns its credits.
+    #[inline(always)]
+    fn prefetch_upstream<P: Probe>(&self, packet: &Packet) {
+        let mut port = packet.came.link();
+        if P::SHARDED {
+            let place = self.config.partition.link(LinkId(port));
+            if place.shard() != self.config.shard {
+                return;
+            }
+            port = place.number();
+        }
+        prefetch_at(&self.lanes, port as usize * self.config.lanes + usize::from(packet.held));
     }
 
     /// The packet that has waited longest.
@@ -158,33 +179,34 @@ impl Network {
 
     /// `head` has been handed to a NIC's port, which will run after [`INJECTING`] others: fetches where it goes.
     #[inline(always)]
-    pub(super) fn prefetch_injecting(&mut self, nic: u32, head: u32) {
+    pub(super) fn prefetch_injecting<P: Probe>(&mut self, nic: u32, head: u32) {
         let lane = self.config.lane(self.in_flight.messages[head].vl, 0);
         prefetch_at(&self.lanes, nic as usize * self.config.lanes + usize::from(lane));
-        self.precompute_next::<{ kind::NIC }>(nic, head);
+        self.precompute_next::<P, { kind::NIC }>(nic, head);
     }
 
     /// A host will run after five times to once [`AHEAD`] others: fetches what is known of it by then, of what comes to it
     /// first, and of its port.
     #[inline(always)]
-    pub(super) fn prefetch_hosts(&self, coming: &[u32], place: usize, endpoint: &impl Endpoint) {
+    pub(super) fn prefetch_hosts<P: Probe, E: Endpoint>(&self, coming: &[u32], place: usize, endpoint: &E) {
+        let id = |host| self.config.host_id::<P>(host);
         if let Some(&host) = coming.get(place + 5 * AHEAD) {
-            let nic = self.config.nics_of(HostId(host)).start;
-            endpoint.prefetch::<0>(HostId(host));
+            let nic = self.config.nics_of(host).start;
+            endpoint.prefetch::<0>(id(host));
             prefetch_at(&self.ports, nic as usize);
             self.prefetch_arbiter(nic);
             self.in_flight.inboxes.prefetch(self.in_flight.calendar.window(), nic);
             self.in_flight.packets.prefetch(self.in_flight.receive_queues[nic as usize].0);
         }
         if let Some(&host) = coming.get(place + 4 * AHEAD) {
-            endpoint.prefetch::<1>(HostId(host));
+            endpoint.prefetch::<1>(id(host));
             if let Some(packet) = self.first_for(host) {
                 self.in_flight.packets.prefetch(packet.next);
                 self.prefetch_of(packet, endpoint);
             }
         }
         if let Some(&host) = coming.get(place + 3 * AHEAD) {
-            endpoint.prefetch::<2>(HostId(host));
+            endpoint.prefetch::<2>(id(host));
             if let Some(packet) = self.first_for(host)
                 && packet.next != NONE
             {
@@ -192,17 +214,17 @@ impl Network {
             }
         }
         if let Some(&host) = coming.get(place + 2 * AHEAD) {
-            endpoint.prefetch::<3>(HostId(host));
+            endpoint.prefetch::<3>(id(host));
         }
         if let Some(&host) = coming.get(place + AHEAD) {
-            endpoint.prefetch::<4>(HostId(host));
+            endpoint.prefetch::<4>(id(host));
         }
     }
 
     /// The first packet that comes to a host over its first port.
     #[inline(always)]
     fn first_for(&self, host: u32) -> Option<&Packet> {
-        let (first, _) = self.in_flight.receive_queues[self.config.nics_of(HostId(host)).start as usize];
+        let (first, _) = self.in_flight.receive_queues[self.config.nics_of(host).start as usize];
         (first != NONE).then(|| &self.in_flight.packets[first])
     }
 

@@ -10,9 +10,18 @@ use crate::ids::JobId;
 use crate::observe::{self, Departure, Interference, Latencies};
 
 /// What a port and a NIC report as packets move.
-pub(super) trait Probe {
+pub(super) trait Probe: Send {
     /// Counters of ports and lanes are kept.
     const COUNTERS: bool;
+
+    /// The network has several shards, each with a probe of its own.
+    const SHARDED: bool;
+
+    /// A probe that goes on with what has been observed so far.
+    fn resume(observation: Observation) -> Self;
+
+    /// What has been observed.
+    fn observed(self) -> Observation;
 
     /// A packet of `job` joins the queue of `lane` at `time`, while the link may be busy.
     fn enqueued(&mut self, _number: u32, _port: &mut Port, _lane: &mut Lane, _job: u16, _time: u64) {}
@@ -40,7 +49,8 @@ pub(super) trait Probe {
         false
     }
 
-    /// Keeps what is kept of single packets. `upstream`: the link and lane, as one number, that the packet came over.
+    /// Keeps what is kept of single packets. `upstream`: the place of the counter of the link and lane that the packet came over
+    /// (see [`Config::onward_place`]).
     fn detail(&mut self, _in_flight: &InFlight, _place: (u32, u8), _sent: &Transmission, _upstream: Option<usize>) {}
 
     /// A packet has been delivered to its host, which has looked at it.
@@ -61,7 +71,8 @@ pub(super) struct Transmission {
 #[derive(Clone, Default)]
 pub(super) struct Observation {
     pub interference: Interference,
-    /// By link and lane, the waiting of the packets that came over it at the switch downstream, ps; empty if not asked for.
+    /// The waiting, at the switches of the shard, of the packets that came over each link and lane, ps, in the order of
+    /// [`Config::onward_place`]; empty if not asked for.
     pub input_queueing: Vec<u64>,
     /// The instants at which departures are kept, ps.
     pub departs: Range<u64>,
@@ -103,17 +114,35 @@ impl Observation {
 }
 
 /// Nothing is kept.
-pub(super) struct Off;
+pub(super) struct Off<const SHARDED: bool>(Observation);
 
-impl Probe for Off {
+impl<const SHARDED: bool> Probe for Off<SHARDED> {
     const COUNTERS: bool = false;
+    const SHARDED: bool = SHARDED;
+
+    fn resume(observation: Observation) -> Self {
+        Self(observation)
+    }
+
+    fn observed(self) -> Observation {
+        self.0
+    }
 }
 
 /// Single packets are kept, and no counters.
-pub(super) struct Departures(pub Observation);
+pub(super) struct Departures<const SHARDED: bool>(Observation);
 
-impl Probe for Departures {
+impl<const SHARDED: bool> Probe for Departures<SHARDED> {
     const COUNTERS: bool = false;
+    const SHARDED: bool = SHARDED;
+
+    fn resume(observation: Observation) -> Self {
+        Self(observation)
+    }
+
+    fn observed(self) -> Observation {
+        self.0
+    }
 
     #[inline(always)]
     fn detailed(&self, config: &Config) -> bool {
@@ -126,10 +155,19 @@ impl Probe for Departures {
 }
 
 /// Counters of ports and lanes, the interference matrix, latencies, and single packets if they are asked for.
-pub(super) struct Counters(pub Observation);
+pub(super) struct Counters<const SHARDED: bool>(Observation);
 
-impl Probe for Counters {
+impl<const SHARDED: bool> Probe for Counters<SHARDED> {
     const COUNTERS: bool = true;
+    const SHARDED: bool = SHARDED;
+
+    fn resume(observation: Observation) -> Self {
+        Self(observation)
+    }
+
+    fn observed(self) -> Observation {
+        self.0
+    }
 
     #[inline(always)]
     fn enqueued(&mut self, number: u32, port: &mut Port, lane: &mut Lane, job: u16, time: u64) {

@@ -4,12 +4,15 @@
 //! routes them by the loads that [`Loads`](crate::routing::Loads) describes. So a decision is made at most one link latency
 //! before its packet arrives, and does not depend on the order in which switches run.
 
-use super::Network;
 use super::config::Config;
 use super::in_flight::{InFlight, SWITCHES};
+use super::occupancy::Occupancy;
+use super::probe::Probe;
+use super::shard::Shard;
 use crate::ids::{HostId, JobId, SwitchId};
 use crate::kernel::NONE;
-use crate::routing::Visit;
+use crate::routing::{Loads, Visit};
+use crate::topology::Vertex;
 
 /// How many switches run between the fetching of the first packet of one and its run.
 const AHEAD: usize = 3;
@@ -17,9 +20,9 @@ const AHEAD: usize = 3;
 /// A packet that arrives at a switch: time, link that it comes over, record.
 pub(super) type AtSwitch = (u64, u32, u32);
 
-impl Network {
+impl Shard {
     /// Routes what arrives at switches in the open window.
-    pub(super) fn run_switches(&mut self) {
+    pub(super) fn run_switches<P: Probe>(&mut self) {
         let Self { config, in_flight, scratch, .. } = self;
         let window = in_flight.calendar.window();
         in_flight.occupancy.open(window);
@@ -30,7 +33,7 @@ impl Network {
             }
             in_flight.arrivals_at(switch, &mut scratch.at_switch);
             for &(time, _, record) in &scratch.at_switch {
-                route(config, in_flight, (SwitchId(switch), time, record));
+                route::<P>(config, in_flight, (switch, time, record));
             }
         }
         in_flight.occupancy.close();
@@ -58,7 +61,7 @@ impl InFlight {
 }
 
 /// A switch routes a packet and sends it on to a port's queue.
-fn route(config: &Config, in_flight: &mut InFlight, (switch, time, record): (SwitchId, u64, u32)) {
+fn route<P: Probe>(config: &Config, in_flight: &mut InFlight, (switch, time, record): (u32, u64, u32)) {
     let packet = &mut in_flight.packets[record];
     let step = packet.came;
     let mut visit = Visit {
@@ -70,13 +73,26 @@ fn route(config: &Config, in_flight: &mut InFlight, (switch, time, record): (Swi
         note: packet.note,
         random: random(time, step.link()),
     };
-    let hop = config.routing.choose(switch, &mut visit, &in_flight.occupancy.view(&config.first_lane));
-    let (next, bytes) = (hop.link.0, packet.bytes);
+    let hop = if P::SHARDED {
+        let switch = SwitchId(config.switch_ids[switch as usize]);
+        config.routing.choose(switch, &mut visit, &own_ports(config, &in_flight.occupancy, switch))
+    } else {
+        config.routing.choose(SwitchId(switch), &mut visit, &in_flight.occupancy.view(&config.first_lane))
+    };
+    let (next, bytes) = (config.port_of::<P>(hop.link.0), packet.bytes);
     packet.note = visit.note;
     packet.lane = config.lane(packet.vl, hop.channel);
     in_flight.occupancy.route(next, packet.lane, bytes);
-    let late = config.forwarding_delay(|| config.wire_time(step.link(), bytes), bytes, next);
+    let late = config.forwarding_delay(|| config.wire_time(step.link(), bytes), bytes, hop.link.0);
     in_flight.send_packet(next, record, time + late);
+}
+
+/// The loads of the ports of one switch.
+fn own_ports<'a>(config: &'a Config, occupancy: &'a Occupancy, switch: SwitchId) -> Loads<'a> {
+    let mut links = config.graph.ports(Vertex::Switch(switch));
+    let count = links.len();
+    let first = links.next().unwrap_or_default();
+    occupancy.view_of(first, config.partition.link(first).number() as usize, count, &config.first_lane)
 }
 
 /// A number that looks random: no two packets come over one link at one time.

@@ -150,6 +150,16 @@ impl Interference {
         waiters.forget_empty();
     }
 
+    /// Adds what was charged elsewhere, where ports had other numbers: `port` gives those they have here.
+    pub fn merge(&mut self, other: &Self, port: impl Fn(u32) -> u32) {
+        self.matrix.iter_mut().zip(&other.matrix).for_each(|(sum, more)| *sum += more);
+        if let Some(by_port) = &mut self.by_port {
+            for (&(number, delayed, delaying), &span) in other.by_port.iter().flatten() {
+                add(by_port, (port(number), delayed, delaying), span);
+            }
+        }
+    }
+
     /// How many jobs there are.
     #[must_use]
     pub fn jobs(&self) -> usize {

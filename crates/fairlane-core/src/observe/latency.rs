@@ -66,6 +66,20 @@ impl Histogram {
         self.counts[bucket - self.first] += 1;
     }
 
+    /// Counts all that another histogram has counted.
+    pub fn merge(&mut self, other: &Self) {
+        self.sum += other.sum;
+        self.max = self.max.max(other.max);
+        self.min = self.min.max(other.min);
+        for (bucket, &count) in (other.first..).zip(&other.counts).filter(|(_, count)| **count > 0) {
+            if self.counts.get(bucket.wrapping_sub(self.first)).is_none() {
+                self.record_in_new_row(bucket);
+                self.counts[bucket - self.first] -= 1;
+            }
+            self.counts[bucket - self.first] += count;
+        }
+    }
+
     /// How many latencies have been counted.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -136,6 +150,11 @@ impl Latencies {
         }
     }
 
+    /// Counts all that has been counted elsewhere, of the same jobs.
+    pub fn merge(&mut self, other: &Self) {
+        self.0.iter_mut().zip(&other.0).for_each(|(histogram, more)| histogram.merge(more));
+    }
+
     /// The histograms in which something has been counted, in order of job, then traffic kind.
     pub fn histograms(&self) -> impl Iterator<Item = (JobId, TrafficKind, &Histogram)> {
         let places = (0..u16::MAX).flat_map(|job| TrafficKind::ALL.map(|kind| (JobId(job), kind)));
@@ -180,6 +199,24 @@ mod tests {
                 found += count;
             }
             prop_assert_eq!(found, histogram.count());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn merging_is_counting_all_in_one(values in prop::collection::vec(any::<u64>(), 0..50), cut in 0..64, split in 0..50_usize) {
+            let values: Vec<u64> = values.into_iter().map(|value| value >> cut).collect();
+            let histogram = |values: &[u64]| {
+                let mut histogram = Histogram::default();
+                values.iter().for_each(|value| histogram.record(Picoseconds(*value)));
+                histogram
+            };
+            let (one, other) = values.split_at(split.min(values.len()));
+            let mut merged = histogram(one);
+            merged.merge(&histogram(other));
+            let expected = histogram(&values);
+            prop_assert_eq!(merged.buckets().collect::<Vec<_>>(), expected.buckets().collect::<Vec<_>>());
+            prop_assert_eq!((merged.sum(), merged.min(), merged.max()), (expected.sum(), expected.min(), expected.max()));
         }
     }
 

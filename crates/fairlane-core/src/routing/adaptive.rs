@@ -77,6 +77,10 @@ impl Routing for Adaptive {
         true
     }
 
+    fn sees_own_ports_only(&self) -> bool {
+        true
+    }
+
     fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
         let (first, count, own) = self.switches[at.index()].candidates(visit.to);
         if count == 1 {
@@ -114,7 +118,7 @@ mod tests {
         let mut all = vec![0; graph.links().len()];
         all[first as usize..first as usize + 4].copy_from_slice(&queued);
         let none = vec![0; all.len()];
-        let loads = Loads { queued: &all, used: &none, routed: &none, by_lane: None };
+        let loads = Loads { first: LinkId(0), queued: &all, used: &none, routed: &none, by_lane: None };
         let choose = |random| {
             let mut visit = Visit { random, ..Visit::new(previous, HostId(9)) };
             routing.choose(SwitchId(0), &mut visit, &loads).link.0 - first

@@ -48,6 +48,9 @@ impl Visit {
 /// packets that it has routed since; other switches' as they were at the opening.
 #[derive(Clone, Copy, Debug)]
 pub struct Loads<'a> {
+    /// The link of the first entry; the following entries are of the following links. All links, from 0 on, or those of the
+    /// switch that decides (see [`Routing::sees_own_ports_only`](super::Routing::sees_own_ports_only)).
+    pub first: LinkId,
     /// Bytes that have been routed to each port and have not started, at the opening.
     pub queued: &'a [u32],
     /// Bytes sent and not given back, at the opening.
@@ -72,10 +75,10 @@ pub struct LaneLoads<'a> {
 }
 
 impl LaneLoads<'_> {
-    /// The place of a lane in the tables.
-    fn place(&self, link: LinkId, vl: u8, channel: u8) -> usize {
+    /// The place in the tables of a lane of the port in place `port`.
+    fn place(&self, port: usize, vl: u8, channel: u8) -> usize {
         let lanes = usize::from(self.first_lane[self.first_lane.len() - 1]);
-        link.index() * lanes + usize::from(self.first_lane[usize::from(vl)] + channel)
+        port * lanes + usize::from(self.first_lane[usize::from(vl)] + channel)
     }
 }
 
@@ -84,14 +87,20 @@ impl Loads<'_> {
     #[must_use]
     #[inline]
     pub fn here(&self, link: LinkId) -> u32 {
-        self.afar(link).saturating_add(self.routed[link.index()])
+        self.afar(link).saturating_add(self.routed[self.place(link)])
     }
 
     /// The load of a link of another switch.
     #[must_use]
     #[inline]
     pub fn afar(&self, link: LinkId) -> u32 {
-        self.queued[link.index()].saturating_add(self.used[link.index()])
+        let place = self.place(link);
+        self.queued[place].saturating_add(self.used[place])
+    }
+
+    #[inline]
+    const fn place(&self, link: LinkId) -> usize {
+        link.0.wrapping_sub(self.first.0) as usize
     }
 
     /// The load of one lane of a link of the switch that decides: of a virtual lane and a virtual channel.
@@ -101,18 +110,13 @@ impl Loads<'_> {
     #[must_use]
     pub fn on_lane(&self, link: LinkId, vl: u8, channel: u8) -> u32 {
         let lanes = self.by_lane.as_ref().expect("invariant: the routing sees lanes");
-        let place = lanes.place(link, vl, channel);
+        let place = lanes.place(self.place(link), vl, channel);
         lanes.queued[place].saturating_add(lanes.used[place]).saturating_add(lanes.routed[place])
     }
 
-    /// The loads of the links from number `shift` on, which are numbered from 0 then.
-    pub(super) fn shifted(&self, shift: usize) -> Self {
-        let by_lane = self.by_lane.map(|lanes| {
-            let from = shift * usize::from(lanes.first_lane[lanes.first_lane.len() - 1]);
-            let LaneLoads { queued, used, routed, first_lane } = lanes;
-            LaneLoads { queued: &queued[from..], used: &used[from..], routed: &routed[from..], first_lane }
-        });
-        Self { queued: &self.queued[shift..], used: &self.used[shift..], routed: &self.routed[shift..], by_lane }
+    /// The same, where the number of each link is less by `shift`.
+    pub(super) const fn shifted(&self, shift: u32) -> Self {
+        Self { first: LinkId(self.first.0.wrapping_sub(shift)), ..*self }
     }
 
     /// The link with the least load among `count` consecutive ones from `first` on, all of the switch that decides. Of
@@ -132,7 +136,13 @@ mod tests {
 
     #[test]
     fn the_lightest_link_is_found_and_ties_go_round() {
-        let loads = Loads { queued: &[9, 5, 5, 5], used: &[0, 0, 0, 4], routed: &[0, 0, 0, 0], by_lane: None };
+        let loads = Loads {
+            first: LinkId(0),
+            queued: &[9, 5, 5, 5],
+            used: &[0, 0, 0, 4],
+            routed: &[0, 0, 0, 0],
+            by_lane: None,
+        };
         let lightest = |start| loads.lightest(LinkId(0), 4, start).0;
         assert_eq!([0, 1, 2, 3, 4, 6].map(lightest), [1, 1, 2, 1, 1, 2]);
         let routed = Loads { routed: &[0, 1, 0, 0], ..loads };
@@ -145,7 +155,8 @@ mod tests {
         // Two ports of three lanes: virtual lane 0 has two channels, virtual lane 1 has one.
         let (queued, used, routed) = ([0, 1, 2, 10, 20, 30], [0, 0, 0, 100, 200, 300], [0, 0, 0, 1000, 2000, 3000]);
         let by_lane = LaneLoads { queued: &queued, used: &used, routed: &routed, first_lane: &[0, 2, 3] };
-        let loads = Loads { queued: &[3, 60], used: &[0, 600], routed: &[0, 6000], by_lane: Some(by_lane) };
+        let loads =
+            Loads { first: LinkId(0), queued: &[3, 60], used: &[0, 600], routed: &[0, 6000], by_lane: Some(by_lane) };
         let at = |loads: Loads, link| [(0, 0), (0, 1), (1, 0)].map(|(vl, channel)| loads.on_lane(link, vl, channel));
         assert_eq!((at(loads, LinkId(0)), at(loads, LinkId(1))), ([0, 1, 2], [1110, 2220, 3330]));
         assert_eq!(at(loads.shifted(1), LinkId(0)), [1110, 2220, 3330]);

@@ -124,6 +124,12 @@ pub trait Routing: Send + Sync {
         false
     }
 
+    /// Whether [`Routing::choose`] looks at the loads of the switch's own ports only, so that switches can run in parallel.
+    /// Without adaptive routing, nothing is looked at.
+    fn sees_own_ports_only(&self) -> bool {
+        !self.adaptive()
+    }
+
     /// The next hop of a packet at `at`; may note something in the packet for the switches to come.
     fn choose(&self, at: SwitchId, visit: &mut Visit, _loads: &Loads) -> Hop {
         self.next_hop(at, visit.previous, visit.to)

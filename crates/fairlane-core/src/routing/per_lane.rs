@@ -101,6 +101,10 @@ impl Routing for PerLane {
         self.lanes.iter().any(|routing| routing.sees_lanes())
     }
 
+    fn sees_own_ports_only(&self) -> bool {
+        self.lanes.iter().all(|routing| routing.sees_own_ports_only())
+    }
+
     fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
         self.of(visit.vl).choose(at, visit, loads)
     }

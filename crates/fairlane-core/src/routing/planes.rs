@@ -67,11 +67,15 @@ impl Routing for OnPlanes {
         self.inner.sees_lanes()
     }
 
+    fn sees_own_ports_only(&self) -> bool {
+        self.inner.sees_own_ports_only()
+    }
+
     fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
         let (plane, at) = self.planes.inside(at);
         let mut own = self.visit(plane, visit);
         // A routing looks at links of switches only, and those of a plane have the same order here as there.
-        let loads = loads.shifted(self.planes.shift(plane) as usize);
+        let loads = loads.shifted(self.planes.shift(plane));
         let hop = self.inner.choose(at, &mut own, &loads);
         visit.note = own.note;
         self.outside(plane, hop)

@@ -72,6 +72,10 @@ impl Routing for Progressive {
         true
     }
 
+    fn sees_own_ports_only(&self) -> bool {
+        true
+    }
+
     fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
         let mut way = Way::noted(visit.note);
         if way == Way::OPEN {

@@ -35,6 +35,10 @@ impl Routing for Valiant {
         true
     }
 
+    fn sees_own_ports_only(&self) -> bool {
+        true
+    }
+
     fn choose(&self, at: SwitchId, visit: &mut Visit, _loads: &Loads) -> Hop {
         let mut way = Way::noted(visit.note);
         if way == Way::OPEN {

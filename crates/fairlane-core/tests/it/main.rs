@@ -11,6 +11,7 @@ mod rails;
 mod record;
 mod routing_laws;
 mod saturation;
+mod shards;
 mod shortcuts;
 mod simulation_laws;
 mod tier_laws;

@@ -1,19 +1,30 @@
 //! Injection: a host hands a message to its NIC.
 
+use std::ops::Range;
+
+use crate::ids::{HostId, JobId};
 use crate::kernel::NONE;
 use crate::network::config::Config;
 use crate::network::in_flight::InFlight;
+use crate::network::mail::Announcement;
 use crate::network::packet::{Injection, Load, Message};
+use crate::network::probe::Probe;
 use crate::routing::Step;
 
 impl InFlight {
     /// Hands a message to a NIC: to its port's inbox, once the adapter takes another message. Returns whether that is before
     /// `until`, the end of the open window; then the port must be run.
     #[inline(always)]
-    pub(super) fn inject(&mut self, config: &Config, injection: &Injection, until: u64) -> bool {
+    pub(super) fn inject<P: Probe>(
+        &mut self,
+        config: &Config,
+        nics: Range<u32>,
+        injection: &Injection,
+        until: u64,
+    ) -> bool {
         let Injection { at, from, to, bytes, rail, vl, job, kind, token, stage, urgent } = *injection;
-        let nic = config.first_nic[from.index()] + u32::from(rail);
-        debug_assert!(nic < config.first_nic[from.index() + 1], "host {from} has no rail {rail}");
+        let nic = nics.start + u32::from(rail);
+        debug_assert!(nic < nics.end, "host {from} has no rail {rail}");
         debug_assert!(at >= self.calendar.opening(self.calendar.window()), "host {from} sends in the past");
         let packets = config.packets_of(bytes.0);
         let offered = self.offer(config, nic, at.0);
@@ -32,8 +43,12 @@ impl InFlight {
             vl: vl.0,
             load: Load::new(stage, packets == 1, urgent),
             any_delivered: false,
+            mirror: false,
             next_step: Step::NONE,
         });
+        if P::SHARDED && packets > 1 {
+            self.announce_to(config, to, record);
+        }
         self.sequence += 1;
         self.totals.messages_injected += 1;
         self.totals.bytes_injected += bytes.0;
@@ -43,6 +58,16 @@ impl InFlight {
         }
         self.messages[record].next = self.inboxes.push(self.calendar.window(), nic, record);
         true
+    }
+
+    /// Tells the shard of a message's destination, if it is another, that the message will come.
+    fn announce_to(&mut self, config: &Config, to: HostId, record: u32) {
+        let shard = config.partition.shard_of(to);
+        if shard != config.shard {
+            let &Message { undelivered, bytes, token, job, kind, load, .. } = &self.messages[record];
+            let job = JobId(job);
+            self.out.announce(shard, Announcement { record, packets: undelivered, bytes, token, job, kind, load });
+        }
     }
 
     /// When a message handed over at `at` is offered: no sooner after the one before than the adapter's gap.

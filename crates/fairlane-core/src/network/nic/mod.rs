@@ -9,19 +9,19 @@ use super::in_flight::{InFlight, PORTS};
 use super::packet::Packet;
 use super::port::{Arrival, kind};
 use super::probe::Probe;
-use super::{Endpoint, Network, Pause};
+use super::shard::Shard;
+use super::{Endpoint, Pause};
 use crate::error::RunError;
-use crate::ids::HostId;
 use crate::kernel::NONE;
 use crate::units::Instant;
 
-impl Network {
+impl Shard {
     /// Runs one host through the open window, and notes the ports that it hands messages to. `prefetch`: fetches what those
     /// will read.
     #[inline(always)]
     pub(super) fn run_host<P: Probe, E: Endpoint>(
         &mut self,
-        host: HostId,
+        host: u32,
         until: Instant,
         endpoint: &mut E,
         probe: &mut P,
@@ -30,13 +30,14 @@ impl Network {
         let Self { config, in_flight, scratch, .. } = self;
         let nics = config.nics_of(host);
         in_flight.deliver(config, probe, nics.clone(), until.0, &mut scratch.deliveries);
-        let pause = endpoint.run(host, until, &scratch.deliveries, &mut scratch.injections)?;
+        let id = config.host_id::<P>(host);
+        let pause = endpoint.run(id, until, &scratch.deliveries, &mut scratch.injections);
         let mut now = false;
         for injection in &scratch.injections {
-            now |= in_flight.inject(config, injection, until.0);
+            now |= in_flight.inject::<P>(config, nics.clone(), injection, until.0);
         }
         scratch.injections.clear();
-        in_flight.pause(config, host, pause);
+        in_flight.pause(config, host, pause?);
         if now {
             let window = self.in_flight.calendar.window();
             for nic in nics {
@@ -44,7 +45,7 @@ impl Network {
                 if head != NONE {
                     self.scratch.injecting.push_back(nic);
                     if prefetch {
-                        self.prefetch_injecting(nic, head);
+                        self.prefetch_injecting::<P>(nic, head);
                     }
                 }
             }
@@ -53,9 +54,8 @@ impl Network {
     }
 
     /// Has every host look at what is on its way to it when it arrives.
-    pub fn wake_all(&mut self) {
-        let now = self.now();
-        for host in (0..).take(self.config.graph.hosts()).map(HostId) {
+    pub(super) fn wake_all(&mut self, now: Instant) {
+        for host in 0..u32::try_from(self.config.first_nic.len() - 1).expect("invariant: hosts have 32-bit numbers") {
             self.in_flight.end_deferral(&self.config, host, now);
         }
     }
@@ -81,12 +81,12 @@ impl Network {
 impl InFlight {
     /// A host has run: has it run again at its own time, and for what comes to it unless that can be deferred.
     #[inline(always)]
-    fn pause(&mut self, config: &Config, host: HostId, Pause { at, deferrable }: Pause) {
+    fn pause(&mut self, config: &Config, host: u32, Pause { at, deferrable }: Pause) {
         if let Some(at) = at {
-            self.wake_host(host.0, at);
+            self.wake_host(host, at);
         }
         if deferrable {
-            self.deferring[host.index()] = true;
+            self.deferring[host as usize] = true;
         } else {
             self.end_deferral(config, host, Instant::ZERO);
         }
@@ -94,15 +94,15 @@ impl InFlight {
 
     /// A host no longer defers deliveries: has it run for all that is on its way to it, at `now` for what has arrived.
     #[inline(always)]
-    fn end_deferral(&mut self, config: &Config, host: HostId, now: Instant) {
-        if !std::mem::replace(&mut self.deferring[host.index()], false) {
+    fn end_deferral(&mut self, config: &Config, host: u32, now: Instant) {
+        if !std::mem::replace(&mut self.deferring[host as usize], false) {
             return;
         }
         for nic in config.nics_of(host) {
             let mut record = self.receive_queues[nic as usize].0;
             while record != NONE {
                 let Packet { time, next, .. } = self.packets[record];
-                self.wake_host(host.0, Instant(time).max(now));
+                self.wake_host(host, Instant(time).max(now));
                 record = next;
             }
         }

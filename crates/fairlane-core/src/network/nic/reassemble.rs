@@ -10,10 +10,10 @@ use crate::units::Instant;
 impl InFlight {
     /// Takes what comes to a host before `until`: in order of time, then NIC port.
     #[inline(always)]
-    pub(super) fn deliver(
+    pub(super) fn deliver<P: Probe>(
         &mut self,
         config: &Config,
-        probe: &mut impl Probe,
+        probe: &mut P,
         nics: std::ops::Range<u32>,
         until: u64,
         deliveries: &mut Vec<Delivery>,
@@ -32,7 +32,7 @@ impl InFlight {
                 }
                 let next = packet.next;
                 probe.delivered(packet);
-                self.receive(config, record, deliveries);
+                self.receive::<P>(config, record, deliveries);
                 record = next;
             }
             let queue = &mut self.receive_queues[nic as usize];
@@ -48,25 +48,26 @@ impl InFlight {
 
     /// A packet is received; of a message that is more than this packet see [`InFlight::receive_part`].
     #[inline(always)]
-    fn receive(&mut self, config: &Config, record: u32, deliveries: &mut Vec<Delivery>) {
+    fn receive<P: Probe>(&mut self, config: &Config, record: u32, deliveries: &mut Vec<Delivery>) {
         let Packet { time, message, bytes, load, .. } = self.packets[record];
         self.packets.remove(record);
         if load.whole() {
             let payload = u64::from(bytes - config.header);
             self.totals.messages_delivered += 1;
             self.totals.bytes_delivered += payload;
-            self.single_packet.messages -= 1;
-            self.single_packet.bytes -= payload;
+            self.single_packet.remove(payload);
             let stage = load.stage();
             deliveries.push(Delivery { at: Instant(time), token: message, stage, first: true, last: true });
         } else {
-            self.receive_part(config, record, deliveries);
+            self.receive_part::<P>(config, record, deliveries);
         }
     }
 
     /// One of several packets of a message is received.
-    fn receive_part(&mut self, config: &Config, record: u32, deliveries: &mut Vec<Delivery>) {
-        let Packet { time, message: record, number, .. } = self.packets[record];
+    fn receive_part<P: Probe>(&mut self, config: &Config, record: u32, deliveries: &mut Vec<Delivery>) {
+        let Packet { time, message: sent, origin, number, .. } = self.packets[record];
+        let elsewhere = P::SHARDED && usize::from(origin) != config.shard;
+        let record = if elsewhere { self.out.mirror(origin, sent) } else { sent };
         let message = &mut self.messages[record];
         debug_assert!(
             config.adaptive || u64::from(number) + u64::from(message.undelivered) == config.packets_of(message.bytes),
@@ -83,6 +84,9 @@ impl InFlight {
             self.totals.messages_delivered += 1;
             self.totals.bytes_delivered += message.bytes;
             self.messages.remove(record);
+            if elsewhere {
+                self.out.received(origin, sent);
+            }
         }
     }
 }

@@ -25,7 +25,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             message: if load.whole() { message.token } else { record },
             bytes: payload + self.config.header,
             to: message.to,
-            source: self.config.nic_host[self.number as usize],
+            source: self.config.host_id::<P>(self.config.nic_host[self.number as usize]).0,
             number,
             job: message.job,
             kind: message.kind,
@@ -35,13 +35,13 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             came: Step::NONE,
             next_step: message.next_step,
             note: 0,
+            origin: if P::SHARDED { self.config.origin } else { 0 },
             load,
         });
         if load.whole() {
             // The packet stands for it from now on.
             message.undelivered = 0;
-            single_packet.messages += 1;
-            single_packet.bytes += message.bytes;
+            single_packet.add(message.bytes);
             messages.remove(record);
             return (packet, false);
         }

@@ -2,8 +2,9 @@
 //! port or to its host.
 
 use super::{ActivePort, kind};
-use crate::ids::LinkId;
+use crate::ids::{LinkId, SwitchId};
 use crate::kernel::NONE;
+use crate::network::mail::{Destination, Returned};
 use crate::network::probe::{Probe, Transmission};
 use crate::routing::{Hop, Step};
 use crate::units::Bytes;
@@ -22,12 +23,16 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let upstream = if KIND == kind::NIC { None } else { Some(packet.came.link()) };
         let mut next = 0;
         if to_switch {
-            packet.came = Step::new(Hop { link: LinkId(self.number), channel: config.channel(packet.vl, lane) });
+            let link = LinkId(config.link_id::<P>(self.number));
+            packet.came = Step::new(Hop { link, channel: config.channel(packet.vl, lane) });
             packet.held = lane;
             if !config.adaptive {
                 let precomputed = std::mem::replace(&mut packet.next_step, Step::NONE);
-                let step =
-                    if precomputed == Step::NONE { config.next_step(packet.came, packet.to) } else { precomputed };
+                let step = if precomputed == Step::NONE {
+                    config.next_step(self.number, packet.came, packet.to)
+                } else {
+                    precomputed
+                };
                 packet.lane = config.lane(packet.vl, step.channel());
                 next = step.link();
             }
@@ -46,24 +51,57 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let sent = Transmission { record, time: now, bytes, job, wire_time, waited: now - joined };
         self.probe.transmitted(self.number, self.port, &mut self.lanes[self.base + usize::from(lane)], &sent);
         if self.probe.detailed(config) {
-            let upstream = upstream.map(|link| link as usize * config.lanes + usize::from(held));
+            let upstream = upstream.map(|link| config.onward_place(link) * config.lanes + usize::from(held));
             self.probe.detail(self.in_flight, (self.number, lane), &sent, upstream);
         }
         if let Some(upstream) = upstream {
-            self.return_credits(upstream, done, bytes, job, held);
+            self.return_upstream(upstream, Returned { port: 0, lane: held, job, bytes, freed: done });
         }
         if to_switch {
             let time = now + wire.latency + config.parameters.switch_latency.0;
             if config.adaptive {
-                self.in_flight.send_to_switch(config.to_switch[self.number as usize], record, time);
+                self.send_to_switch(record, time);
                 return;
             }
             let delay = config.forwarding_delay(|| wire_time, bytes, next);
-            self.in_flight.send_packet(next, record, time + delay);
+            self.send_to_port(next, record, time + delay);
         } else {
             let time = done + wire.latency;
-            self.return_credits(self.number, time, bytes, job, lane);
-            self.in_flight.arrive(config, config.to_nic[self.number as usize], record, time);
+            self.return_credits(&Returned { port: self.number, lane, job, bytes, freed: time });
+            self.send_to_nic(record, time);
+        }
+    }
+
+    /// The packet arrives at instant `time` at the port of link `next` at the far end.
+    #[inline(always)]
+    fn send_to_port(&mut self, next: u32, record: u32, time: u64) {
+        let port = self.config.port_of::<P>(next);
+        match self.config.other_shard::<P>(self.number) {
+            Some(shard) => self.in_flight.send_to_shard(shard, Destination::Port(port), record, time),
+            None => self.in_flight.send_packet(port, record, time),
+        }
+    }
+
+    /// The packet arrives at instant `time` at the switch at the far end, which routes it.
+    #[inline(always)]
+    fn send_to_switch(&mut self, record: u32, time: u64) {
+        let mut switch = self.config.to_switch[self.number as usize];
+        if P::SHARDED {
+            switch = self.config.partition.switch(SwitchId(switch)).number();
+        }
+        match self.config.other_shard::<P>(self.number) {
+            Some(shard) => self.in_flight.send_to_shard(shard, Destination::Switch(switch), record, time),
+            None => self.in_flight.send_to_switch(switch, record, time),
+        }
+    }
+
+    /// The packet is at the NIC at the far end at instant `time`.
+    #[inline(always)]
+    fn send_to_nic(&mut self, record: u32, time: u64) {
+        let nic = self.config.to_nic[self.number as usize];
+        match self.config.other_shard::<P>(self.number) {
+            Some(shard) => self.in_flight.send_to_shard(shard, Destination::Nic(nic), record, time),
+            None => self.in_flight.arrive(self.config, nic, record, time),
         }
     }
 }

@@ -41,6 +41,10 @@ impl Routing for Ugal {
         true
     }
 
+    fn sees_own_ports_only(&self) -> bool {
+        !self.global
+    }
+
     fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
         let mut way = Way::noted(visit.note);
         if way == Way::OPEN {
@@ -81,7 +85,7 @@ mod tests {
         let links = u32::try_from(graph.links().len()).unwrap();
         let queued: Vec<u32> = (0..links).map(|link| load(&graph, LinkId(link))).collect();
         let none = vec![0; queued.len()];
-        let loads = Loads { queued: &queued, used: &none, routed: &none, by_lane: None };
+        let loads = Loads { first: LinkId(0), queued: &queued, used: &none, routed: &none, by_lane: None };
         let previous = Hop { link: graph.ports(Vertex::Host(HostId(0))).next().unwrap(), channel: 0 };
         let mut visit = Visit { random: 12_345, ..Visit::new(previous, HostId(39)) };
         let mut switches = Vec::new();

@@ -1,0 +1,188 @@
+//! What leaves a shard: packets, credits, and what two shards must know of a message of several packets that goes from one to
+//! the other. It is collected in a window, and accepted before the next one opens, which is early enough: nothing of it acts
+//! sooner than one link latency after it was sent, and a window is not longer.
+
+use super::in_flight::InFlight;
+use super::packet::{Load, Message, Packet};
+use super::shard::Shard;
+use crate::ids::JobId;
+use crate::kernel::NONE;
+use crate::qos::levels::TrafficKind;
+use crate::routing::Step;
+use crate::units::Instant;
+
+/// Mail from one shard to another.
+#[derive(Clone, Default)]
+pub(super) struct Mail {
+    /// Packets that arrive at ports, at switches that route them, and at NICs' ports: their `next` is the number of that port
+    /// or switch in its shard.
+    to_ports: Vec<Packet>,
+    to_switches: Vec<Packet>,
+    to_nics: Vec<Packet>,
+    credits: Vec<Returned>,
+    announced: Vec<Announcement>,
+    /// Messages, by the record of the shard that sent them, of which all packets have been delivered.
+    received: Vec<u32>,
+}
+
+/// Where a packet goes in another shard.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Destination {
+    Port(u32),
+    Switch(u32),
+    Nic(u32),
+}
+
+/// Credits that go to a port of another shard.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Returned {
+    pub port: u32,
+    pub lane: u8,
+    pub job: u16,
+    pub bytes: u32,
+    /// When the buffer was freed.
+    pub freed: u64,
+}
+
+/// A message of several packets will come.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Announcement {
+    /// Its record at its sender.
+    pub record: u32,
+    pub packets: u32,
+    pub bytes: u64,
+    pub token: u32,
+    pub job: JobId,
+    pub kind: TrafficKind,
+    pub load: Load,
+}
+
+/// The mail of the open window.
+#[derive(Clone, Default)]
+pub(super) struct Outboxes {
+    /// By shard; none where there is one.
+    pub to: Vec<Mail>,
+    /// The earliest instant at which anything acts that has been put into them since the last window, ps.
+    pub earliest: u64,
+    /// By shard and its record of a message that it sends here: the record here.
+    mirrors: Vec<Vec<u32>>,
+}
+
+impl Outboxes {
+    /// Nothing yet, of a network of so many shards.
+    pub fn new(shards: usize) -> Self {
+        let others = if shards == 1 { 0 } else { shards };
+        Self { to: vec![Mail::default(); others], earliest: u64::MAX, mirrors: vec![Vec::new(); others] }
+    }
+
+    /// The record here of a message that another shard sends.
+    #[inline]
+    pub fn mirror(&self, shard: u8, record: u32) -> u32 {
+        self.mirrors[usize::from(shard)][record as usize]
+    }
+
+    /// Returns credits to a port of another shard, to act at `time`.
+    #[inline]
+    pub fn return_credits(&mut self, shard: usize, returned: Returned, time: u64) {
+        self.earliest = self.earliest.min(time);
+        self.to[shard].credits.push(returned);
+    }
+
+    /// Announces a message.
+    pub fn announce(&mut self, shard: usize, announcement: Announcement) {
+        self.to[shard].announced.push(announcement);
+    }
+
+    /// All packets have come of a message that another shard has sent.
+    pub fn received(&mut self, shard: u8, record: u32) {
+        self.to[usize::from(shard)].received.push(record);
+    }
+}
+
+impl InFlight {
+    /// Sends a packet to another shard, where it arrives at instant `time`.
+    #[inline]
+    pub fn send_to_shard(&mut self, shard: usize, to: Destination, record: u32, time: u64) {
+        let mail = &mut self.out.to[shard];
+        let (list, number) = match to {
+            Destination::Port(port) => (&mut mail.to_ports, port),
+            Destination::Switch(switch) => (&mut mail.to_switches, switch),
+            Destination::Nic(nic) => (&mut mail.to_nics, nic),
+        };
+        list.push(Packet { time, next: number, ..self.packets[record].clone() });
+        self.packets.remove(record);
+        self.out.earliest = self.out.earliest.min(time);
+    }
+
+    /// A message will come from another shard: its record here, of which only what its packets need is used.
+    fn announce(&mut self, from: usize, announcement: Announcement) {
+        let Announcement { record, packets, bytes, token, job, kind, load } = announcement;
+        let own = self.messages.insert(Message {
+            offered: 0,
+            sequence: 0,
+            bytes,
+            left: 0,
+            undelivered: packets,
+            sent: 0,
+            next: NONE,
+            to: NONE,
+            token,
+            job: job.0,
+            kind,
+            vl: 0,
+            load,
+            any_delivered: false,
+            mirror: true,
+            next_step: Step::NONE,
+        });
+        let mirrors = &mut self.out.mirrors[from];
+        if mirrors.len() <= record as usize {
+            mirrors.resize(record as usize + 1, NONE);
+        }
+        mirrors[record as usize] = own;
+    }
+}
+
+impl Shard {
+    /// Takes everything out of the mail of another shard, of the window that has just been run.
+    pub fn accept(&mut self, from: usize, mail: &mut Mail) {
+        let Self { config, in_flight, lanes, .. } = self;
+        for announcement in mail.announced.drain(..) {
+            in_flight.announce(from, announcement);
+        }
+        for packet in mail.to_ports.drain(..) {
+            let (port, time) = (packet.next, packet.time);
+            let record = in_flight.packets.insert(packet);
+            in_flight.send_packet(port, record, time);
+        }
+        for packet in mail.to_switches.drain(..) {
+            let (switch, time) = (packet.next, packet.time);
+            let record = in_flight.packets.insert(packet);
+            in_flight.send_to_switch(switch, record, time);
+        }
+        for packet in mail.to_nics.drain(..) {
+            let (nic, time) = (packet.next, packet.time);
+            let record = in_flight.packets.insert(packet);
+            in_flight.arrive(config, nic, record, time);
+        }
+        for record in mail.received.drain(..) {
+            in_flight.messages[record].undelivered = 0;
+            in_flight.messages.remove(record);
+        }
+        let opening = in_flight.calendar.opening(in_flight.calendar.window()).0;
+        for returned in mail.credits.drain(..) {
+            in_flight.return_credits(config, lanes, &returned, opening);
+        }
+    }
+
+    /// The first window from `from` on in which anything is due here, or where what has left for other shards acts; or
+    /// [`u64::MAX`].
+    pub fn next_due(&self, from: u64) -> u64 {
+        let calendar = &self.in_flight.calendar;
+        let sent = match self.in_flight.out.earliest {
+            u64::MAX => u64::MAX,
+            time => calendar.window_of(Instant(time)),
+        };
+        calendar.next(from).min(sent)
+    }
+}

@@ -1,0 +1,121 @@
+//! A shard: the hosts, NICs, switches and ports of a part of the fabric, or of all of it.
+//!
+//! Members have numbers of their own: 0, 1, 2 ... in order of their ids. Where there is one shard these are the ids. What
+//! leaves a shard goes to an [`Outbox`](super::mail::Outbox).
+
+use std::collections::VecDeque;
+
+use super::config::{Config, narrow};
+use super::credits::CreditReturns;
+use super::in_flight::{InFlight, NetworkCalendar};
+use super::mail::Outboxes;
+use super::occupancy::Occupancy;
+use super::packet::SinglePacket;
+use super::partition::Partition;
+use super::port::{Arrival, Lane, Port};
+use super::probe::Observation;
+use super::switch::AtSwitch;
+use super::{Delivery, Injection, MOST_INBOX_SLOTS, Plan, Totals};
+use crate::kernel::{Mailboxes, Mask, NONE, Pool};
+use crate::qos::arbiter::Arbiter;
+use crate::units::{Instant, Picoseconds};
+use std::sync::Arc;
+
+/// A part of a fabric in operation.
+#[derive(Clone)]
+pub(super) struct Shard {
+    pub config: Config,
+    pub ports: Vec<Port>,
+    /// By port, then lane.
+    pub lanes: Vec<Lane>,
+    /// By port, as many words as the arbiter needs.
+    pub arbiter_states: Vec<u32>,
+    /// The ports of links that lead to hosts.
+    pub to_hosts: Mask,
+    pub in_flight: InFlight,
+    pub observation: Observation,
+    pub scratch: Scratch,
+    /// The last window in which anything here was due.
+    pub last_due: u64,
+}
+
+/// Buffers that are reused from window to window.
+#[derive(Clone, Default)]
+pub(super) struct Scratch {
+    pub arrivals: Vec<Arrival>,
+    pub deliveries: Vec<Delivery>,
+    pub injections: Vec<Injection>,
+    /// NICs' ports to which their hosts have handed messages in the open window.
+    pub injecting: VecDeque<u32>,
+    /// The hosts, and the ports, that run in the open window.
+    pub hosts: Vec<u32>,
+    pub ports: Vec<u32>,
+    /// Those of them that lead to hosts.
+    pub to_hosts: Vec<u32>,
+    /// The switches that route in the open window.
+    pub switches: Vec<u32>,
+    /// What arrives at the switch that runs.
+    pub at_switch: Vec<AtSwitch>,
+}
+
+impl Shard {
+    /// Shard `number` of a network at rest, at instant zero.
+    pub fn new(plan: &Plan, partition: &Partition, number: usize) -> Self {
+        let latencies = plan.graph.links().iter().map(|link| link.latency);
+        let lookahead = latencies.min().unwrap_or(Picoseconds(1));
+        let (adaptive, sees_lanes) = (plan.routing.adaptive(), plan.routing.sees_lanes());
+        // Loads are as old as the window: where they are looked at, it is no wider than a power of two.
+        let lookahead = if adaptive { Picoseconds(1 << lookahead.0.ilog2()) } else { lookahead };
+        let width = NetworkCalendar::new(lookahead, [0; 3]).width();
+        let config = Config::new(plan, width, partition, number);
+        let (hosts, ports) = (config.first_nic.len() - 1, config.wire_of.len());
+        let switches = if adaptive { partition.switches_of(number, &plan.graph) } else { 0 };
+        let calendar = NetworkCalendar::new(lookahead, [hosts, ports, switches]);
+        let inbox_slots =
+            (calendar.window_of(Instant(config.furthest())) + 2).next_power_of_two().min(MOST_INBOX_SLOTS as u64);
+        let mut to_hosts = Mask::new(ports);
+        (0..).zip(&config.to_nic).filter(|(_, nic)| **nic != NONE).for_each(|(port, _)| to_hosts.insert(port));
+        Self {
+            ports: config.wire_of.iter().map(|&wire| Port::new(wire)).collect(),
+            lanes: vec![Lane::new(narrow(config.parameters.buffer)); ports * config.lanes],
+            arbiter_states: arbiter_states(&config),
+            in_flight: InFlight {
+                calendar,
+                inboxes: Mailboxes::new(inbox_slots, ports),
+                switch_inboxes: Mailboxes::new(inbox_slots, switches),
+                occupancy: Occupancy::new(if adaptive { ports } else { 0 }, if sees_lanes { config.lanes } else { 0 }),
+                receive_queues: vec![(NONE, NONE); config.nic_host.len()],
+                packets: Pool::default(),
+                messages: Pool::default(),
+                returns: vec![CreditReturns::default(); ports],
+                next_offer: vec![0; config.gaps.len()],
+                deferring: vec![false; hosts],
+                single_packet: SinglePacket::default(),
+                sequence: 0,
+                totals: Totals::default(),
+                out: Outboxes::new(partition.shards()),
+            },
+            observation: Observation::new(&plan.observe, plan.jobs, ports * config.lanes),
+            scratch: Scratch::default(),
+            last_due: 0,
+            to_hosts,
+            config,
+        }
+    }
+
+    /// Replaces the arbiter on every port. Its state starts anew.
+    pub fn set_arbiter(&mut self, arbiter: Arc<dyn Arbiter>) {
+        self.config.state_words = arbiter.state_words();
+        self.config.arbiter = arbiter;
+        self.arbiter_states = arbiter_states(&self.config);
+    }
+}
+
+/// The arbiter's states of all ports, at the beginning.
+fn arbiter_states(config: &Config) -> Vec<u32> {
+    let mut states = vec![0; config.wire_of.len() * config.state_words];
+    for (state, &wire) in states.chunks_exact_mut(config.state_words.max(1)).zip(&config.wire_of) {
+        config.arbiter.begin(state, config.wires[wire as usize].bandwidth);
+    }
+    states
+}

@@ -1,0 +1,303 @@
+//! One window after the other: alone where there is one shard; else each shard runs the window, on a thread of its own if there
+//! are enough, and then they exchange mail.
+//!
+//! Each round has one barrier. Before it, a shard posts its mail and publishes when anything is due next; after it, each
+//! thread reads what all have published and comes to the same decision: which window opens, or why the run ends. There
+//! are two sets of slots, used in turn: a thread that is ahead writes the next round's while another reads this round's, and
+//! it cannot be further ahead.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use super::engine::Failed;
+use super::mail::Mail;
+use super::probe::{Counters, Departures, Off, Probe};
+use super::shard::Shard;
+use super::{Endpoint, Network};
+use crate::error::RunError;
+use crate::kernel::Barrier;
+use crate::units::Instant;
+
+/// How far a run goes.
+#[derive(Clone, Copy)]
+struct Limits {
+    end: Instant,
+    /// Packets on links since the beginning.
+    hops: u64,
+}
+
+/// How a run has ended: the window that would be next, and whether the run has come as far as it can.
+struct Ended {
+    next_window: u64,
+    reached: bool,
+    failed: Option<Failed>,
+}
+
+/// What a worker has: shards, their endpoints and their probes, and the number of the first of them.
+struct Part<'a, E, P> {
+    first: usize,
+    shards: &'a mut [Shard],
+    endpoints: &'a mut [E],
+    probes: &'a mut [P],
+}
+
+/// What the threads share.
+struct Exchange<M> {
+    shards: usize,
+    barrier: Barrier,
+    /// By parity of the round, sender, receiver.
+    mail: [Vec<Mutex<(Mail, M)>>; 2],
+    /// By parity of the round, then shard.
+    published: [Vec<Published>; 2],
+}
+
+/// What all threads must know of a shard to decide how the run goes on.
+#[derive(Default)]
+struct Published {
+    /// The window in which anything is due next.
+    next: AtomicU64,
+    hops: AtomicU64,
+    /// One if an endpoint has failed.
+    failed: AtomicU64,
+}
+
+impl Network {
+    /// Runs up to the end of the window in which `end` lies, or until about `hops` packets have started on a link, or until
+    /// nothing is left to happen, or an endpoint ends the run; the clock is at `end` then. Returns whether it is.
+    /// `endpoints`: one for each shard.
+    ///
+    /// # Errors
+    /// What an endpoint returned, in the first window in which any did, the one of the first host; the run has ended then.
+    ///
+    /// # Panics
+    /// If there are not as many endpoints as shards.
+    pub fn run_until<E: Endpoint + Send>(
+        &mut self,
+        end: Instant,
+        hops: u64,
+        endpoints: &mut [E],
+    ) -> Result<bool, RunError> {
+        assert_eq!(endpoints.len(), self.shards.len(), "invariant: an endpoint for each shard");
+        let limits = Limits { end, hops: self.totals().packet_hops.saturating_add(hops) };
+        let observe = &self.shards[0].config;
+        let (counters, detailed, sharded) = (observe.observe.counters, observe.detailed, self.shards.len() > 1);
+        let ended = match (counters, detailed, sharded) {
+            (true, _, false) => self.run_with::<Counters<false>, E>(limits, endpoints),
+            (true, _, true) => self.run_with::<Counters<true>, E>(limits, endpoints),
+            (false, true, false) => self.run_with::<Departures<false>, E>(limits, endpoints),
+            (false, true, true) => self.run_with::<Departures<true>, E>(limits, endpoints),
+            (false, false, false) => self.run_with::<Off<false>, E>(limits, endpoints),
+            (false, false, true) => self.run_with::<Off<true>, E>(limits, endpoints),
+        };
+        self.next_window = ended.next_window;
+        match ended.failed {
+            Some((_, error)) => Err(error),
+            None => Ok(ended.reached || self.now() >= end),
+        }
+    }
+
+    fn run_with<P: Probe, E: Endpoint + Send>(&mut self, limits: Limits, endpoints: &mut [E]) -> Ended {
+        let observations = self.shards.iter_mut().map(|shard| std::mem::take(&mut shard.observation));
+        let mut probes: Vec<P> = observations.map(P::resume).collect();
+        let ended = if P::SHARDED {
+            self.run_shards(limits, endpoints, &mut probes)
+        } else {
+            run_alone(&mut self.shards[0], self.next_window, limits, &mut endpoints[0], &mut probes[0])
+        };
+        for (shard, probe) in self.shards.iter_mut().zip(probes) {
+            shard.observation = probe.observed();
+        }
+        ended
+    }
+
+    /// Runs several shards, on as many threads as the network has been told to.
+    fn run_shards<P: Probe, E: Endpoint + Send>(
+        &mut self,
+        limits: Limits,
+        endpoints: &mut [E],
+        probes: &mut [P],
+    ) -> Ended {
+        let count = self.shards.len();
+        let each = count.div_ceil(self.threads.clamp(1, count));
+        let exchange = Exchange::new(count, count.div_ceil(each));
+        let from = self.next_window;
+        let zipped = self.shards.chunks_mut(each).zip(endpoints.chunks_mut(each)).zip(probes.chunks_mut(each));
+        let mut parts = (0..).step_by(each).zip(zipped).map(|(first, ((shards, endpoints), probes))| Part {
+            first,
+            shards,
+            endpoints,
+            probes,
+        });
+        let own = parts.next().expect("invariant: a network has a shard");
+        thread::scope(|scope| {
+            let exchange = &exchange;
+            let others: Vec<_> = parts.map(|part| scope.spawn(move || exchange.work(part, from, limits))).collect();
+            let mut ended = exchange.work(own, from, limits);
+            for other in others {
+                let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                debug_assert!(other.next_window == ended.next_window && other.reached == ended.reached);
+                ended.failed = first_of(ended.failed, other.failed);
+            }
+            ended
+        })
+    }
+}
+
+/// Of two errors, that of the host with the lower id.
+fn first_of(one: Option<Failed>, other: Option<Failed>) -> Option<Failed> {
+    one.into_iter().chain(other).min_by_key(|(host, _)| *host)
+}
+
+/// The first window that does not open before `end`.
+fn window_at_or_after(shard: &Shard, end: Instant) -> u64 {
+    let window = shard.in_flight.calendar.window_of(end);
+    if shard.in_flight.calendar.opening(window) < end { window + 1 } else { window }
+}
+
+/// Whether a window, if there is one, opens before `end`.
+fn opens_before(shard: &Shard, window: u64, end: Instant) -> bool {
+    window != u64::MAX && shard.in_flight.calendar.opening(window) < end
+}
+
+/// The only shard there is.
+fn run_alone<P: Probe, E: Endpoint>(
+    shard: &mut Shard,
+    mut next_window: u64,
+    limits: Limits,
+    endpoint: &mut E,
+    probe: &mut P,
+) -> Ended {
+    while shard.in_flight.totals.packet_hops < limits.hops {
+        let window = shard.in_flight.calendar.next(next_window);
+        if !opens_before(shard, window, limits.end) {
+            let next_window = next_window.max(window_at_or_after(shard, limits.end));
+            return Ended { next_window, reached: true, failed: None };
+        }
+        next_window = window + 1;
+        if let Err(failed) = shard.run_window(window, endpoint, probe) {
+            return Ended { next_window, reached: false, failed: Some(failed) };
+        }
+        if endpoint.end_window(shard.in_flight.calendar.opening(next_window)) {
+            return Ended { next_window, reached: true, failed: None };
+        }
+    }
+    Ended { next_window, reached: false, failed: None }
+}
+
+impl<M: Default> Exchange<M> {
+    fn new(shards: usize, threads: usize) -> Self {
+        let slots = || (0..shards * shards).map(|_| Mutex::default()).collect();
+        let published = || (0..shards).map(|_| Published::default()).collect();
+        Self { shards, barrier: Barrier::new(threads), mail: [slots(), slots()], published: [published(), published()] }
+    }
+
+    /// One thread's shards, window by window.
+    fn work<P: Probe, E: Endpoint<Mail = M>>(
+        &self,
+        mut part: Part<'_, E, P>,
+        mut next_window: u64,
+        limits: Limits,
+    ) -> Ended {
+        let _guard = self.barrier.guard();
+        let mut failed = None;
+        let mut has_run = false;
+        for round in 0.. {
+            let parity = round % 2;
+            self.post(parity, &mut part, next_window, failed.is_some());
+            self.barrier.wait();
+            let (next, hops, any_failed) = self.read(parity);
+            let mut stop = false;
+            if has_run {
+                stop = self.accept(parity, &mut part, next_window);
+            }
+            if any_failed || stop {
+                return Ended { next_window, reached: stop, failed };
+            }
+            if hops >= limits.hops {
+                return Ended { next_window, reached: false, failed };
+            }
+            let shard = &part.shards[0];
+            if !opens_before(shard, next, limits.end) {
+                let next_window = next_window.max(window_at_or_after(shard, limits.end));
+                return Ended { next_window, reached: true, failed };
+            }
+            failed = part.run_window(next);
+            next_window = next + 1;
+            has_run = true;
+        }
+        unreachable!("rounds do not end by themselves")
+    }
+
+    /// Puts the mail of some shards where the others find it, and publishes what they have to know.
+    fn post<P: Probe, E: Endpoint<Mail = M>>(
+        &self,
+        parity: usize,
+        part: &mut Part<'_, E, P>,
+        next_window: u64,
+        failed: bool,
+    ) {
+        let shards = part.shards.iter_mut().zip(part.endpoints.iter_mut());
+        for (number, (shard, endpoint)) in (part.first..).zip(shards) {
+            let published = &self.published[parity][number];
+            published.next.store(shard.next_due(next_window), Ordering::Relaxed);
+            published.hops.store(shard.in_flight.totals.packet_hops, Ordering::Relaxed);
+            published.failed.store(u64::from(failed), Ordering::Relaxed);
+            shard.in_flight.out.earliest = u64::MAX;
+            for to in (0..self.shards).filter(|to| *to != number) {
+                let mut slot = self.slot(parity, number, to);
+                std::mem::swap(&mut slot.0, &mut shard.in_flight.out.to[to]);
+                endpoint.post(to, &mut slot.1);
+            }
+        }
+    }
+
+    /// What all shards have published: when anything is due next, packets on links so far, whether an endpoint has failed.
+    fn read(&self, parity: usize) -> (u64, u64, bool) {
+        let published = &self.published[parity];
+        let next = published.iter().map(|shard| shard.next.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX);
+        let hops = published.iter().map(|shard| shard.hops.load(Ordering::Relaxed)).sum();
+        (next, hops, published.iter().any(|shard| shard.failed.load(Ordering::Relaxed) > 0))
+    }
+
+    /// Some shards take the mail of all others. Returns whether the endpoints end the run.
+    fn accept<P: Probe, E: Endpoint<Mail = M>>(
+        &self,
+        parity: usize,
+        part: &mut Part<'_, E, P>,
+        next_window: u64,
+    ) -> bool {
+        let mut stop = false;
+        let shards = part.shards.iter_mut().zip(part.endpoints.iter_mut());
+        for (number, (shard, endpoint)) in (part.first..).zip(shards) {
+            for from in (0..self.shards).filter(|from| *from != number) {
+                let mut slot = self.slot(parity, from, number);
+                shard.accept(from, &mut slot.0);
+                endpoint.accept(from, &mut slot.1);
+            }
+            stop |= endpoint.end_window(shard.in_flight.calendar.opening(next_window));
+        }
+        stop
+    }
+
+    fn slot(&self, parity: usize, from: usize, to: usize) -> std::sync::MutexGuard<'_, (Mail, M)> {
+        // A thread that has panicked with it ends the run anyway.
+        self.mail[parity][from * self.shards + to].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<E: Endpoint, P: Probe> Part<'_, E, P> {
+    /// Runs a window in all shards of the part in which anything is due.
+    fn run_window(&mut self, window: u64) -> Option<Failed> {
+        let mut failed = None;
+        let members = self.shards.iter_mut().zip(self.endpoints.iter_mut()).zip(self.probes.iter_mut());
+        for ((shard, endpoint), probe) in members {
+            if shard.in_flight.calendar.next(window) == window {
+                failed = first_of(failed, shard.run_window(window, endpoint, probe).err());
+            } else {
+                shard.in_flight.calendar.open(window);
+            }
+        }
+        failed
+    }
+}

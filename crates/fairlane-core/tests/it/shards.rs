@@ -1,0 +1,295 @@
+//! The network in several shards, on one thread or several: results do not depend on it. On the network alone, with hosts
+//! that send at random times, answer some messages, and now and then put off looking at what has come.
+
+use std::sync::Arc;
+
+use fairlane_core::error::RunError;
+use fairlane_core::ids::{HostId, JobId, LinkId, VirtualLane};
+use fairlane_core::network::{
+    Delivery, Endpoint, Injection, LaneCounters, Network, Parameters, Partition, Pause, Plan,
+};
+use fairlane_core::network::{Switching, Totals};
+use fairlane_core::qos::levels::TrafficKind;
+use fairlane_core::topology::{Graph, Rails};
+use fairlane_core::units::{Bytes, Instant, Picoseconds};
+use fairlane_core::{observe, qos::arbiter, rng, routing, topology};
+use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+
+const JOBS: u16 = 3;
+const END: Instant = Instant(40_000_000);
+
+/// Hosts send by themselves before this instant, ps.
+const LAST_SEND: u64 = END.0 * 3 / 4;
+
+/// A message of this size makes its destination send one back.
+const ASKS: u64 = 1;
+
+/// What a host has seen: when, whose message, and whether it was its first or last packet.
+type Seen = (u32, Delivery);
+
+/// Hosts of which each shard's endpoint runs its own.
+#[derive(Clone)]
+struct Traffic {
+    hosts: u32,
+    rails: u8,
+    /// By host: its random numbers, and when it sends next.
+    own: Vec<(ChaCha8Rng, u64)>,
+    seen: Vec<Seen>,
+    /// The host that fails, and the instant from which on it does.
+    fails: Option<(u32, u64)>,
+}
+
+impl Traffic {
+    fn new(hosts: u32, rails: u8) -> Self {
+        let own =
+            (0..hosts).map(|host| (rng::stream(7, "traffic", u64::from(host)), u64::from(host) * 1_000)).collect();
+        Self { hosts, rails, own, seen: Vec::new(), fails: None }
+    }
+
+    fn message(&mut self, from: u32, at: u64, to: u32, bytes: u64) -> Injection {
+        let random = &mut self.own[from as usize].0;
+        Injection {
+            at: Instant(at),
+            from: HostId(from),
+            to: HostId(to),
+            bytes: Bytes(bytes),
+            rail: random.random_range(0..self.rails),
+            vl: VirtualLane(random.random_range(0..2)),
+            job: JobId(random.random_range(0..JOBS)),
+            kind: TrafficKind::ALL[random.random_range(0..TrafficKind::ALL.len())],
+            token: from,
+            stage: if bytes == ASKS { 1 } else { 0 },
+            urgent: random.random_bool(0.1),
+        }
+    }
+}
+
+impl Endpoint for Traffic {
+    type Mail = ();
+
+    fn run(
+        &mut self,
+        host: HostId,
+        until: Instant,
+        deliveries: &[Delivery],
+        injections: &mut Vec<Injection>,
+    ) -> Result<Pause, RunError> {
+        if self.fails.is_some_and(|(failing, at)| failing == host.0 && until.0 > at) {
+            return Err(RunError::Law { at: until, law: format!("of host {host}") });
+        }
+        for delivery in deliveries {
+            self.seen.push((host.0, *delivery));
+            if delivery.stage == 1 && delivery.last && delivery.token != host.0 {
+                injections.push(self.message(host.0, until.0 - 1, delivery.token, 300));
+            }
+        }
+        let due = self.own[host.index()].1;
+        if due < until.0.min(LAST_SEND) {
+            let random = &mut self.own[host.index()].0;
+            let to = (host.0 + random.random_range(1..self.hosts)) % self.hosts;
+            let bytes = [0, ASKS, 4096, random.random_range(0..30_000)][random.random_range(0..4)];
+            let gap = random.random_range(1..4_000_000);
+            self.own[host.index()].1 = due.max(until.0 - 1) + gap;
+            let at = due.max(until.0.saturating_sub(1));
+            injections.push(self.message(host.0, at, to, bytes));
+        }
+        let (random, due) = &mut self.own[host.index()];
+        let at = (*due < LAST_SEND).then_some(Instant((*due).max(until.0)));
+        Ok(Pause { at, deferrable: at.is_some() && random.random_bool(0.3) })
+    }
+
+    fn post(&mut self, _shard: usize, _mail: &mut ()) {}
+
+    fn accept(&mut self, _shard: usize, _mail: &mut ()) {}
+
+    fn end_window(&mut self, _until: Instant) -> bool {
+        false
+    }
+
+    fn prefetch<const STEP: u8>(&self, _host: HostId) {}
+
+    fn prefetch_message(&self, _token: u32) {}
+}
+
+/// Everything that can be read from a network after a run.
+#[derive(Debug, PartialEq)]
+struct Results {
+    now: Instant,
+    totals: Totals,
+    links: Vec<(Vec<LaneCounters>, (Picoseconds, Picoseconds))>,
+    by_port: Vec<(u32, u16, u16, u64)>,
+    matrix: Vec<u64>,
+    latencies: observe::Latencies,
+    seen: Vec<Seen>,
+    unseen: Vec<Delivery>,
+}
+
+fn results(network: &Network, endpoints: &[Traffic]) -> Results {
+    let lanes = || (0..u8::try_from(network.lanes()).unwrap()).map(VirtualLane);
+    let links = (0..).take(network.graph().links().len()).map(LinkId);
+    let interference = network.interference();
+    let cells = (0..interference.jobs()).flat_map(|a| (0..interference.jobs()).map(move |b| (a, b)));
+    let mut seen: Vec<Seen> = endpoints.iter().flat_map(|endpoint| endpoint.seen.clone()).collect();
+    seen.sort_by_key(|(host, _)| *host);
+    let mut unseen: Vec<Delivery> = (0..network.shards()).flat_map(|shard| network.unseen_deliveries(shard)).collect();
+    unseen.sort_by_key(|delivery| (delivery.at, delivery.token));
+    Results {
+        now: network.now(),
+        totals: network.totals(),
+        links: links
+            .map(|link| (lanes().map(|lane| network.counters(link, lane)).collect(), network.port_times(link)))
+            .collect(),
+        by_port: interference.by_port(),
+        matrix: cells.map(|(delayed, delaying)| interference.cell(delayed, delaying)).collect(),
+        latencies: network.latencies(),
+        seen,
+        unseen,
+    }
+}
+
+/// What a case runs on.
+struct Case {
+    graph: Arc<Graph>,
+    routing: &'static str,
+    switching: Switching,
+    observe: observe::Parameters,
+    fails: Option<(u32, u64)>,
+}
+
+impl Case {
+    fn new(topology: &str, params: &Value, routing: &'static str) -> Self {
+        Self {
+            graph: Arc::new(topology::build(topology, params).unwrap()),
+            routing,
+            switching: Switching::CutThrough,
+            observe: observe::Parameters { interference_by_port: true, onward_waiting: true, ..Default::default() },
+            fails: None,
+        }
+    }
+
+    fn plan(&self) -> Plan {
+        Plan {
+            routing: routing::build(self.routing, &json!({}), &self.graph).unwrap().into(),
+            arbiter: arbiter::build("weighted_round_robin", &json!({}), 2).unwrap().into(),
+            graph: Arc::clone(&self.graph),
+            virtual_lanes: 2,
+            jobs: usize::from(JOBS),
+            parameters: Parameters { buffer: Bytes(9_000), switching: self.switching, ..Parameters::default() },
+            observe: self.observe,
+        }
+    }
+
+    /// Runs in stretches, with a change of the arbiter and a fork between them. Returns the results after each stretch.
+    fn run(&self, shards: usize, threads: usize) -> Vec<(Result<bool, RunError>, Results)> {
+        let plan = self.plan();
+        let hosts = u32::try_from(self.graph.hosts()).unwrap();
+        let rails = u8::try_from(self.graph.rails()).unwrap();
+        let mut network = Network::new(&plan, Partition::new(&self.graph, shards));
+        network.set_threads(threads);
+        let mut endpoints = vec![Traffic { fails: self.fails, ..Traffic::new(hosts, rails) }; shards];
+        (0..hosts).for_each(|host| network.wake(HostId(host), Instant::ZERO));
+        let mut found = Vec::new();
+        let hops = [300, 1_500, u64::MAX];
+        let ends = [END.0 / 2, END.0 / 2, END.0 * 1000];
+        for (stretch, (hops, end)) in hops.into_iter().zip(ends).enumerate() {
+            let before = (network.clone(), endpoints.clone());
+            let result = network.run_until(Instant(end), hops, &mut endpoints);
+            let now = results(&network, &endpoints);
+            let (mut fork, mut others) = before;
+            assert_eq!(fork.run_until(Instant(end), hops, &mut others), result);
+            assert_eq!(results(&fork, &others), now, "a fork");
+            if result.is_ok() {
+                network.check_laws().unwrap();
+            }
+            found.push((result.clone(), now));
+            if result.is_err() {
+                break;
+            }
+            match stretch {
+                0 => network.set_arbiter(&arbiter::build("strict_priority", &json!({}), 2).unwrap().into()),
+                _ => network.wake_all(),
+            }
+        }
+        found
+    }
+
+    fn check(&self, name: &str) {
+        let alone = self.run(1, 1);
+        let hops = alone.last().unwrap().1.totals.packet_hops;
+        assert!(hops > 1_500 || self.fails.is_some(), "{name}: only {hops} packet-hops");
+        let most = self.plan().most_shards();
+        for (shards, threads) in [(2, 2), (3, 1), (7, 3)] {
+            if shards <= most {
+                assert!(self.run(shards, threads) == alone, "{name} differs in {shards} shards on {threads} threads");
+            }
+        }
+    }
+}
+
+/// Fabrics of all kinds with all routings that they take.
+fn cases() -> Vec<(String, Case)> {
+    let fabrics: Vec<(&str, Value, Vec<&'static str>)> = vec![
+        ("fat_tree", json!({ "hosts": 32, "levels": 3, "radix": 8 }), vec!["d_mod_k", "up_down", "adaptive"]),
+        (
+            "dragonfly",
+            json!({ "groups": 9, "switches_per_group": 4, "hosts_per_switch": 2, "global_links": 2 }),
+            vec!["minimal", "valiant", "ugal_l", "ugal_g", "progressive"],
+        ),
+        ("torus", json!({ "sides": [4, 3, 2] }), vec!["dimension_order", "valiant", "ugal_l"]),
+        ("hyperx", json!({ "sides": [4, 3], "hosts_per_switch": 2 }), vec!["dimension_order", "ugal_l"]),
+    ];
+    let cases = fabrics.into_iter().flat_map(|(topology, params, routings)| {
+        routings
+            .into_iter()
+            .map(move |routing| (format!("{topology} with {routing}"), Case::new(topology, &params, routing)))
+    });
+    cases.collect()
+}
+
+#[test]
+fn results_do_not_depend_on_shards_and_threads() {
+    cases().into_iter().for_each(|(name, case)| case.check(&name));
+}
+
+#[test]
+fn rails_store_and_forward_and_less_observation_in_shards() {
+    let fat_tree = json!({ "hosts": 32, "levels": 2, "radix": 8 });
+    for wiring in ["planes", "shared"] {
+        for routing in ["d_mod_k", "adaptive"] {
+            let mut case = Case::new("fat_tree", &fat_tree, routing);
+            let adapters = json!([{}, { "message_gap": 500_000 }]);
+            let rails = json!({ "count": 2, "wiring": wiring, "adapters": adapters });
+            let rails: Rails = serde_json::from_value(rails).unwrap();
+            case.graph = Arc::new(topology::build("fat_tree", &fat_tree).unwrap().with_rails(&rails).unwrap());
+            case.check(&format!("rails {wiring} {routing}"));
+        }
+    }
+    for (counters, onward_waiting) in [(false, false), (false, true), (true, false)] {
+        let mut case = Case::new("fat_tree", &fat_tree, "d_mod_k");
+        case.switching = Switching::StoreAndForward;
+        case.observe = observe::Parameters { counters, onward_waiting, ..Default::default() };
+        case.check(&format!("observation {counters} {onward_waiting}"));
+    }
+}
+
+#[test]
+fn the_error_of_the_first_host_ends_the_run_in_shards_too() {
+    for (host, at) in [(0, 1_000_000), (17, 5_000_000), (31, 0)] {
+        let mut case = Case::new("fat_tree", &json!({ "hosts": 32, "levels": 2, "radix": 8 }), "d_mod_k");
+        case.fails = Some((host, at));
+        case.check(&format!("failing host {host}"));
+        assert!(case.run(3, 3).last().unwrap().0.is_err());
+    }
+}
+
+#[test]
+fn a_log_of_packets_and_loads_of_other_switches_need_one_shard() {
+    let mut case = Case::new("fat_tree", &json!({ "hosts": 32, "levels": 2, "radix": 8 }), "d_mod_k");
+    assert_eq!(case.plan().most_shards(), Partition::MOST_SHARDS);
+    case.observe.departures = true;
+    assert_eq!(case.plan().most_shards(), 1);
+    let dragonfly = json!({ "groups": 9, "switches_per_group": 4, "hosts_per_switch": 2, "global_links": 2 });
+    assert_eq!(Case::new("dragonfly", &dragonfly, "ugal_g").plan().most_shards(), 1);
+}
