@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{BuildError, RunError};
 use crate::ids::{HostId, JobId, Rank, ServiceLevel};
 use crate::mpi::collectives::Preferences;
-use crate::mpi::{self, JobPlan, Mpi, RailPolicy};
+use crate::mpi::{self, JobPlan, Mpi, RailPolicy, Shards};
 use crate::network::{self, Network};
 use crate::observe::{self, Latencies, RecordOf};
 use crate::program::Program;
@@ -203,9 +203,11 @@ impl Simulation {
         let largest_message = parameters.largest_message();
         let plan = network::Plan { graph, routing, arbiter, virtual_lanes, jobs, parameters, observe };
         let partition = network::Partition::new(&plan.graph, 1);
+        let of_hosts: Vec<usize> = (0..).take(hosts).map(|host| partition.shard_of(HostId(host))).collect();
+        let shards = Shards { count: partition.shards(), of_hosts: &of_hosts };
         let mut network = Network::new(&plan, partition);
-        let mut mpi = Mpi::new(largest_message, spec.mpi, levels, sl2vl, hosts, plans);
-        mpi.prefer(preferences);
+        let mut mpi = Mpi::new(largest_message, spec.mpi, levels, sl2vl, &shards, plans);
+        mpi.prefer(&preferences);
         if network.adaptive() {
             mpi.expect_overtaking();
         }
@@ -236,7 +238,8 @@ impl Simulation {
     }
 
     fn advance(&mut self, end: Instant, hops: u64) -> Result<bool, RunError> {
-        let reached = self.network.run_until(end, hops, std::slice::from_mut(&mut self.mpi))?;
+        let result = self.network.run_until(end, hops, self.mpi.shards());
+        let reached = self.mpi.conclude(result)?;
         if let Some(deadlock) = self.network.deadlock() {
             return Err(deadlock);
         }
@@ -277,7 +280,8 @@ impl Simulation {
     /// The latencies of messages delivered so far: from the call of the send to the delivery of the last byte.
     #[must_use]
     pub fn message_latencies(&self) -> Latencies {
-        self.mpi.latencies(&self.network.unseen_deliveries(0))
+        let unseen: Vec<_> = (0..self.mpi.shard_count()).map(|shard| self.network.unseen_deliveries(shard)).collect();
+        self.mpi.latencies(&unseen)
     }
 
     /// The ranks: records.

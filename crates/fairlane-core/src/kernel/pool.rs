@@ -37,6 +37,20 @@ impl<T> Pool<T> {
         self.free.push(index);
     }
 
+    /// The record in a slot; `None` if there is no such slot.
+    #[inline]
+    #[must_use]
+    pub fn get(&self, index: u32) -> Option<&T> {
+        self.records.get(index as usize)
+    }
+
+    /// The same, to change it.
+    #[inline]
+    #[must_use]
+    pub fn get_mut(&mut self, index: u32) -> Option<&mut T> {
+        self.records.get_mut(index as usize)
+    }
+
     /// A record will be needed soon; none if there is none.
     #[inline(always)]
     pub fn prefetch(&self, index: u32) {

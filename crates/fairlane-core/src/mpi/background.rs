@@ -169,8 +169,8 @@ impl Messaging {
         let Some(operation) = self.operation(rank, number) else { return };
         let at = now.max(operation.handed_at) + std::mem::take(&mut operation.running.combining);
         let key = STEP | u64::from(rank) << ORDERS.count_ones() | u64::from(operation.order);
-        let (host, job) = (self.hosts[rank as usize], self.ranks[rank as usize].job);
-        self.memory[host.index()].push(Reverse((at, key, number, Stage::Step)));
+        let job = self.ranks[rank as usize].job;
+        self.own_memory().push(Reverse((at, key, number, Stage::Step)));
         self.in_memory += 1;
         self.jobs[job.index()].in_flight += 1;
     }
@@ -183,7 +183,8 @@ impl Messaging {
     fn end_in_background(&mut self, rank: u32, operation: Operation, now: u64) {
         let Operation { running, request, partner_at, .. } = operation;
         if let Some(number) = running.number {
-            self.job_of(rank).agreements.leave(running.context, number, running.members.len());
+            let job = self.ranks[rank as usize].job;
+            self.agreements.leave((job, running.context, number));
         }
         let state = self.rank(rank);
         state.matching.end_progress();

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use super::agreement::{Alike, Claim};
 use super::collectives::{Call, Phase};
-use super::communicator::{Alike, Claim, Communicator};
+use super::communicator::Communicator;
 use super::creation::After;
 use super::interpreter::Over;
 use super::messaging::Messaging;
-use super::rank::NEVER;
+use super::rank::{NEVER, RankState};
 use super::schedule::{Plan, Running, Scope};
 use super::words;
 use crate::error::RunError;
@@ -49,7 +50,8 @@ impl Messaging {
         let running = self.agreed(rank, op, scope, plan, after, Agreed { name: kind.name(), root, alike })?;
         if let (After::Split { color: Some(color), key, .. }, Some(number)) = (&running.after, running.number) {
             let (color, key, member) = (*color, *key, self.ranks[rank as usize].rank.0);
-            self.job_of(rank).agreements.bid(running.context, number, color, key, own, member);
+            let job = self.ranks[rank as usize].job;
+            self.agreements.bid((job, running.context, number), (color, key, own, member));
         }
         Ok(running)
     }
@@ -126,18 +128,15 @@ impl Messaging {
         if let Some(span) = self.span_mut(rank, scope) {
             span.collectives += 1;
         }
-        let own = self.rank(rank).rank;
+        let RankState { job, rank: own, .. } = *self.rank(rank);
         let size = u32::try_from(members.len()).expect("invariant: 32-bit ranks");
-        let claim = Claim { name, root, size, alike, op };
-        let agreed = self.job_of(rank).agreements.enter(context, number, own.0, claim);
-        agreed.map_err(|(first, first_words)| {
-            Box::new(RunError::CollectiveMismatch {
-                job: self.job_of(rank).name.clone(),
-                communicator: context,
-                number,
-                first: format!("rank {first} called {first_words}"),
-                second: format!("rank {own} called {}", words::of(op)),
-            })
+        let claim = Claim { rank: own.0, host: self.host, name, root, size, alike };
+        let agreed = self.agreements.enter((job, context, number), claim, op);
+        agreed.map_err(|first| {
+            self.disagreement = Some((job, context, number));
+            let second = format!("rank {own} called {}", words::of(op));
+            let job = self.job_of(rank).name.to_string();
+            Box::new(RunError::CollectiveMismatch { job, communicator: context, number, first, second })
         })?;
         #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "a tag may wrap")]
         let tag = number as Tag;

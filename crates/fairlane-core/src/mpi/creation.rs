@@ -55,7 +55,8 @@ impl Messaging {
             };
         };
         self.make(rank, op, after, (scope, context, number), &members)?;
-        self.job_of(rank).agreements.leave(context, number, members.len());
+        let job = self.ranks[rank as usize].job;
+        self.agreements.leave((job, context, number));
         Ok(now)
     }
 
@@ -71,14 +72,14 @@ impl Messaging {
         match after {
             After::Nothing | After::Release { .. } | After::Split { color: None, .. } => {}
             After::Dup { new } => {
-                let fresh = self.job_of(rank).agreements.context(context, number, 0);
+                let fresh = self.fresh_context(rank, (context, number), 0);
                 let copy = self.spanning(rank, op, scope)?.copy(fresh);
                 self.add_communicator(rank, op, new, copy)?;
             }
             After::Split { new, color: Some(color), .. } => {
-                let chosen = self.job_of(rank).agreements.members(context, number, color);
-                let fresh = self.job_of(rank).agreements.context(context, number, color);
-                self.join_communicator(rank, op, new, fresh, chosen.into())?;
+                let chosen = self.agreements.members((self.ranks[rank as usize].job, context, number), color);
+                let fresh = self.fresh_context(rank, (context, number), color);
+                self.join_communicator(rank, op, new, fresh, chosen)?;
             }
             After::Create { new, members: wanted } => {
                 let chosen: Option<Arc<[u32]>> =
@@ -86,15 +87,15 @@ impl Messaging {
                 let Some(chosen) = chosen else { return Err(self.outside(rank, op, members.len())) };
                 // Disjoint groups of one call are different communicators: told apart by their first member.
                 let color = chosen.first().map_or(0, |first| i32::try_from(*first).unwrap_or(i32::MAX));
-                let fresh = self.job_of(rank).agreements.context(context, number, color);
+                let fresh = self.fresh_context(rank, (context, number), color);
                 self.join_communicator(rank, op, new, fresh, chosen)?;
             }
             After::Topology { new, topology } => {
-                let fresh = self.job_of(rank).agreements.context(context, number, 0);
+                let fresh = self.fresh_context(rank, (context, number), 0);
                 self.add_topology(rank, op, new, fresh, members, &topology)?;
             }
             After::Window { win } => {
-                let fresh = self.job_of(rank).agreements.context(context, number, 0);
+                let fresh = self.fresh_context(rank, (context, number), 0);
                 let window = Window::new(self.spanning(rank, op, scope)?.copy(fresh));
                 self.rank(rank).more.get_or_insert_default().windows.insert(win, window);
             }
@@ -106,6 +107,12 @@ impl Messaging {
             }
         }
         Ok(())
+    }
+
+    /// The context of the new communicator of `color` that comes of a collective.
+    fn fresh_context(&mut self, rank: u32, (context, number): (u32, u64), color: i32) -> u32 {
+        let order = self.order();
+        self.contexts.derived((self.ranks[rank as usize].job, context, number), color, order)
     }
 
     #[cold]
@@ -189,7 +196,8 @@ impl Messaging {
             return Err(self.misuse(rank, op, format!("the job has {size} ranks, numbered from 0")));
         }
         let members: Arc<[u32]> = members.iter().map(|member| member.0).collect();
-        let context = self.job_of(rank).agreements.defined(new, &members);
+        let (job, order) = (self.ranks[rank as usize].job, self.order());
+        let context = self.contexts.defined(job, new, &members, order);
         self.join_communicator(rank, op, new, context, members)
     }
 

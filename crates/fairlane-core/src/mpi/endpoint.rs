@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
-use super::Mpi;
+use super::MpiShard;
+use super::mail::Mail;
 use super::messaging::Messaging;
 use super::rank::{NEVER, RankState};
 use super::transfer::Stage;
-use super::words;
-use crate::error::{RunError, StuckRank};
-use crate::ids::{HostId, JobId};
+use crate::error::RunError;
+use crate::ids::HostId;
 use crate::kernel::{NONE, prefetch};
 use crate::network::{Delivery, Endpoint, Injection, Pause};
 use crate::program::Op;
@@ -18,8 +18,8 @@ use crate::units::Instant;
 /// So many of the requests of a wait are fetched ahead: of more, the last would push out the first.
 const SOON: usize = 32;
 
-impl Endpoint for Mpi {
-    type Mail = ();
+impl Endpoint for MpiShard {
+    type Mail = Mail;
 
     fn run(
         &mut self,
@@ -28,37 +28,45 @@ impl Endpoint for Mpi {
         deliveries: &[Delivery],
         injections: &mut Vec<Injection>,
     ) -> Result<Pause, RunError> {
-        let alone = self.messaging.alone[host.index()];
+        (self.messaging.host, self.messaging.until) = (host, until);
+        let alone = self.messaging.residence.alone[host.index()];
         let result = if alone != NONE && self.messaging.in_memory == 0 {
-            self.run_alone(host, alone, until.0, deliveries)
+            self.run_alone(alone, until.0, deliveries)
         } else {
-            self.run_events(host, until.0, deliveries)
+            self.run_events(until.0, deliveries)
         };
         if !self.messaging.outbox.is_empty() {
             debug_assert!(injections.is_empty(), "what a host sent before has been taken");
             std::mem::swap(&mut self.messaging.outbox, injections);
         }
-        let next = result.map_err(|error| *error)?;
-        if std::mem::take(&mut self.messaging.quiescent) {
-            self.check_progress(host, until)?;
-        }
+        let next = match result {
+            Ok(next) => next,
+            Err(error) => {
+                self.failed = Some((host, (*error).clone()));
+                return Err(*error);
+            }
+        };
         // A rank that waits for nothing takes what has come when it goes on. Not while it holds back a message that has
         // overtaken others: those may let it go on, and it may ask for an answer at once.
         let deferrable = self.messaging.ranks.get(alone as usize).is_some_and(RankState::is_deferrable);
         Ok(Pause { at: (next != NEVER).then_some(Instant(next)), deferrable })
     }
 
-    fn post(&mut self, _shard: usize, _mail: &mut ()) {}
+    fn post(&mut self, shard: usize, mail: &mut Mail) {
+        self.write(shard, mail);
+    }
 
-    fn accept(&mut self, _shard: usize, _mail: &mut ()) {}
+    fn accept(&mut self, shard: usize, mail: &mut Mail) {
+        self.read(shard, mail);
+    }
 
-    fn end_window(&mut self, _until: Instant) -> bool {
-        false
+    fn end_window(&mut self, until: Instant) -> bool {
+        self.add_reports(until)
     }
 
     #[inline(always)]
     fn prefetch<const STEP: u8>(&self, host: HostId) {
-        let rank = self.messaging.alone[host.index()];
+        let rank = self.messaging.residence.alone[host.index()];
         if rank == NONE {
             return;
         }
@@ -102,47 +110,41 @@ impl Endpoint for Mpi {
 
     #[inline(always)]
     fn prefetch_message(&self, token: u32) {
-        self.messaging.transfers.prefetch(token);
+        self.messaging.transfers.prefetch(self.messaging.naming.translate(token));
     }
 }
 
-impl Mpi {
+impl MpiShard {
     /// Runs a host that has one rank, while nothing is on its way through memory: the common case. Returns when the rank
     /// is due next.
     #[inline]
-    fn run_alone(
-        &mut self,
-        host: HostId,
-        rank: u32,
-        until: u64,
-        mut deliveries: &[Delivery],
-    ) -> Result<u64, Box<RunError>> {
+    fn run_alone(&mut self, rank: u32, until: u64, mut deliveries: &[Delivery]) -> Result<u64, Box<RunError>> {
         loop {
             let bound = deliveries.first().map_or(until, |delivery| delivery.at.0);
             let mut due = self.messaging.ranks[rank as usize].due;
             while due < bound {
                 due = self.go_on(rank, due)?;
                 if self.messaging.in_memory > 0 {
-                    return self.run_events(host, until, deliveries);
+                    return self.run_events(until, deliveries);
                 }
             }
             let Some((delivery, later)) = deliveries.split_first() else { return Ok(due) };
             self.messaging.delivered(delivery);
             deliveries = later;
             if self.messaging.in_memory > 0 {
-                return self.run_events(host, until, deliveries);
+                return self.run_events(until, deliveries);
             }
         }
     }
 
     /// Runs a host through all that is due. Returns when it has something to do next.
     #[inline(never)]
-    fn run_events(&mut self, host: HostId, until: u64, deliveries: &[Delivery]) -> Result<u64, Box<RunError>> {
-        let residents = self.messaging.places(host);
+    fn run_events(&mut self, until: u64, deliveries: &[Delivery]) -> Result<u64, Box<RunError>> {
+        let residents = self.messaging.residents(self.messaging.host);
         let mut deliveries = deliveries.iter();
         let mut delivery = deliveries.next();
         loop {
-            let memory_at = self.messaging.next_in_memory(host);
+            let memory_at = self.messaging.next_in_memory();
             let (due_at, rank) = self.messaging.next_due(residents.clone());
             let next = memory_at.min(due_at);
             if let Some(first) = delivery
@@ -153,43 +155,11 @@ impl Mpi {
             } else if next >= until {
                 return Ok(next);
             } else if memory_at <= due_at {
-                self.messaging.end_in_memory(host);
+                self.messaging.end_in_memory();
             } else {
                 self.go_on(rank, due_at)?;
             }
         }
-    }
-
-    /// A job of which no rank will go on and no message is under way, and which has not finished, never will.
-    #[cold]
-    fn check_progress(&mut self, host: HostId, until: Instant) -> Result<(), RunError> {
-        for place in self.messaging.places(host) {
-            let id = self.messaging.ranks[self.messaging.residents[place] as usize].job;
-            let job = &mut self.messaging.jobs[id.index()];
-            if job.active > 0 || job.in_flight > 0 || job.finished == job.size {
-                continue;
-            }
-            // A rank of a job that has been stopped may wait for ever for one that does nothing more.
-            job.ended = job.stop <= until.0;
-            if !job.ended {
-                return Err(self.stuck(id, until));
-            }
-        }
-        Ok(())
-    }
-
-    fn stuck(&self, id: JobId, until: Instant) -> RunError {
-        let job = &self.messaging.jobs[id.index()];
-        let range = job.first as usize..(job.first + job.size) as usize;
-        let members = (job.first..).zip(self.messaging.ranks[range.clone()].iter().zip(&self.sources[range]));
-        let ranks = members.filter(|(_, (rank, _))| !rank.finished).map(|(number, (rank, source))| {
-            let own = source.current().map_or_else(String::new, words::of);
-            let lock = source.current().and_then(|op| self.messaging.lock_in_words(number, op));
-            let more = lock.into_iter().chain(self.messaging.background_in_words(number));
-            let operation = std::iter::once(own).chain(more);
-            StuckRank { job: id, rank: rank.rank, operation: operation.collect::<Vec<_>>().join(", ") }
-        });
-        RunError::Stuck { job: job.name.clone(), at: until, ranks: ranks.collect() }
     }
 }
 
@@ -198,7 +168,7 @@ impl Messaging {
     #[inline]
     fn next_due(&self, places: Range<usize>) -> (u64, u32) {
         let mut first = (NEVER, 0);
-        for &rank in &self.residents[places] {
+        for &rank in &self.residence.residents[places] {
             let due = self.ranks[rank as usize].due;
             if due < first.0 {
                 first = (due, rank);
@@ -207,19 +177,19 @@ impl Messaging {
         first
     }
 
-    /// When the first transfer through the memory of `host` ends.
+    /// When the first transfer through the memory of the host that runs ends.
     #[inline]
-    fn next_in_memory(&self, host: HostId) -> u64 {
-        self.memory[host.index()].peek().map_or(NEVER, |Reverse(end)| end.0)
+    fn next_in_memory(&mut self) -> u64 {
+        self.own_memory().peek().map_or(NEVER, |Reverse(end)| end.0)
     }
 
-    /// The first transfer through the memory of `host` ends, or the first step there is due.
-    fn end_in_memory(&mut self, host: HostId) {
-        let Some(Reverse((at, key, transfer, stage))) = self.memory[host.index()].pop() else { return };
+    /// The first transfer through the memory of the host that runs ends, or the first step there is due.
+    fn end_in_memory(&mut self) {
+        let Some(Reverse((at, key, transfer, stage))) = self.own_memory().pop() else { return };
         self.in_memory -= 1;
         if stage == Stage::Step {
             let rank = Self::rank_of_step(key);
-            self.landed(self.ranks[rank as usize].job);
+            self.arrived_at(self.ranks[rank as usize].job, true);
             self.next_in_background(rank, transfer, at);
         } else {
             self.arrived(transfer, stage, at, true, true);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Mpi;
+use super::MpiShard;
 use super::communicator::{Communicator, WORLD_CONTEXT};
 use super::creation::After;
 use super::matching::Pattern;
@@ -34,11 +34,11 @@ struct Peer {
     comm: CommHandle,
 }
 
-impl Mpi {
+impl MpiShard {
     /// The program of `rank`, which is due, goes on. Returns when it is due again.
     #[inline]
     pub(super) fn go_on(&mut self, rank: u32, now: u64) -> Over {
-        let Self { sources, messaging } = self;
+        let Self { sources, messaging, .. } = self;
         messaging.interpret(rank, &mut *sources[rank as usize], now)
     }
 }
@@ -50,7 +50,7 @@ impl Messaging {
         state.due = RUNNING;
         let stop = self.jobs[state.job.index()].stop;
         if now >= stop {
-            return self.stop(rank, stop);
+            return Ok(self.stop(rank, stop));
         }
         if state.collective.is_some()
             && let Some(op) = source.current()
@@ -64,7 +64,7 @@ impl Messaging {
         loop {
             let ops = source.ahead().map_err(|problem| self.unreadable(rank, problem))?;
             if ops.is_empty() {
-                return self.finish(rank, now);
+                return Ok(self.finish(rank, now));
             }
             if at_once > SPINNING {
                 return Err(self.spins(rank, &ops[0]));
@@ -110,9 +110,13 @@ impl Messaging {
             state.due = over;
         } else if state.due == RUNNING {
             state.due = NEVER;
-            let job = &mut self.jobs[state.job.index()];
+            let id = state.job;
+            let job = &mut self.jobs[id.index()];
             job.active -= 1;
-            self.quiescent |= job.active == 0;
+            if job.active == 0 {
+                self.note_quiescent(id);
+            }
+            return NEVER;
         }
         state.due
     }
@@ -120,7 +124,7 @@ impl Messaging {
     #[cold]
     fn unreadable(&self, rank: u32, problem: String) -> Box<RunError> {
         let state = &self.ranks[rank as usize];
-        let job = self.jobs[state.job.index()].name.clone();
+        let job = self.jobs[state.job.index()].name.to_string();
         Box::new(RunError::Source { job, rank: state.rank, problem })
     }
 
@@ -129,36 +133,29 @@ impl Messaging {
         self.misuse(rank, op, format!("more than {SPINNING} operations without any time passing"))
     }
 
-    /// The program of `rank` has ended. When it was the job's last, no collective may be left that some rank never called.
-    fn finish(&mut self, rank: u32, now: u64) -> Over {
+    /// The program of `rank` has ended.
+    fn finish(&mut self, rank: u32, now: u64) -> u64 {
+        self.rank(rank).record.finished = Some(Instant(now));
+        self.end_program(rank)
+    }
+
+    /// `rank` does nothing more.
+    #[cold]
+    fn end_program(&mut self, rank: u32) -> u64 {
         let state = self.rank(rank);
         state.finished = true;
-        state.record.finished = Some(Instant(now));
-        let due = self.leave(rank, NEVER);
-        let job = self.job_of(rank);
-        job.finished += 1;
-        if job.finished < job.size {
-            return Ok(due);
-        }
-        let Some((communicator, number, first, words, arrived)) = job.agreements.deserted() else { return Ok(due) };
-        Err(Box::new(RunError::CollectiveMismatch {
-            job: job.name.clone(),
-            communicator,
-            number,
-            first: format!("rank {first} called {words}"),
-            second: format!("only {arrived} of its ranks ever called a collective there"),
-        }))
+        let job = state.job;
+        self.jobs[job.index()].finished += 1;
+        self.note_quiescent(job);
+        self.leave(rank, NEVER)
     }
 
     /// The job of `rank` has been stopped at `stop`: the rank does nothing more.
     #[cold]
-    fn stop(&mut self, rank: u32, stop: u64) -> Over {
+    fn stop(&mut self, rank: u32, stop: u64) -> u64 {
         let state = self.rank(rank);
         state.end_call(stop.max(state.since));
-        state.finished = true;
-        let due = self.leave(rank, NEVER);
-        self.job_of(rank).finished += 1;
-        Ok(due)
+        self.end_program(rank)
     }
 
     /// Runs an operation: what its time is counted as, and when it is over.
@@ -317,7 +314,9 @@ impl Messaging {
         }
         record.iterations += 1;
         record.last_mark = Instant(now);
-        job.completed.mark(record.iterations, Instant(now));
+        if let Some(at) = job.marked.mark(record.iterations, Instant(now)) {
+            self.completed.push((state.job, record.iterations, at));
+        }
     }
 
     /// A send that the program may make.
@@ -337,7 +336,7 @@ impl Messaging {
         }
         Ok(Send {
             from: rank,
-            to: self.peer(rank, member),
+            to: Rank(member),
             bytes,
             tag: peer.tag,
             context,

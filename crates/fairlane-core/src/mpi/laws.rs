@@ -1,7 +1,7 @@
 //! Laws of message passing that hold between windows, checked against the whole state.
 
-use super::Mpi;
 use super::rank::NEVER;
+use super::{Mpi, MpiShard};
 
 impl Mpi {
     /// Checks that the counts of active and finished ranks, and of messages under way, are those of the state that they
@@ -10,25 +10,46 @@ impl Mpi {
     /// # Errors
     /// Both sides of the equation that does not hold.
     pub fn check_laws(&self, in_network: u64) -> Result<(), String> {
+        self.shards.iter().try_for_each(MpiShard::check_counts)?;
+        let sum = |of: &dyn Fn(&MpiShard) -> i64| self.shards.iter().map(of).sum::<i64>();
+        for (number, job) in self.shards[0].messaging.jobs.iter().enumerate() {
+            let left = sum(&|shard| shard.messaging.jobs[number].left());
+            let finished = sum(&|shard| i64::from(shard.messaging.jobs[number].finished));
+            for total in self.shards.iter().map(|shard| &shard.totals[number]) {
+                if (total.left, i64::from(total.finished)) != (left, finished) {
+                    return Err(format!(
+                        "job {}: a shard knows {total:?}, the sums are {left} and {finished}",
+                        job.name
+                    ));
+                }
+            }
+        }
+        let in_memory = sum(&|shard| i64::from(shard.messaging.in_memory));
+        let counted = sum(&|shard| shard.messaging.jobs.iter().map(|job| job.in_flight).sum());
+        let found = in_memory.saturating_add_unsigned(in_network);
+        if counted == found {
+            return Ok(());
+        }
+        Err(format!("{counted} messages of jobs are counted as under way, {found} are"))
+    }
+}
+
+impl MpiShard {
+    fn check_counts(&self) -> Result<(), String> {
         let messaging = &self.messaging;
-        for job in &messaging.jobs {
-            let ranks = &messaging.ranks[job.first as usize..(job.first + job.size) as usize];
-            let finished = ranks.iter().filter(|rank| rank.finished).count();
-            let active = ranks.iter().filter(|rank| rank.due != NEVER).count();
+        for (number, job) in messaging.jobs.iter().enumerate() {
+            let ranks = || messaging.ranks.iter().filter(|rank| rank.job.index() == number);
+            let finished = ranks().filter(|rank| rank.finished).count();
+            let active = ranks().filter(|rank| rank.due != NEVER).count();
             let counts = [("finished", job.finished, finished), ("active", job.active, active)];
             if let Some((what, counted, found)) = counts.iter().find(|count| count.1 as usize != count.2) {
                 return Err(format!("job {}: {counted} ranks are counted as {what}, {found} are", job.name));
             }
         }
         let in_memory: usize = messaging.memory.iter().map(std::collections::BinaryHeap::len).sum();
-        let counted: u64 = messaging.jobs.iter().map(|job| job.in_flight).sum();
-        let balances = [
-            ("transfers through memory", u64::from(messaging.in_memory), in_memory as u64),
-            ("messages of jobs", counted, in_network + in_memory as u64),
-        ];
-        match balances.iter().find(|(_, counted, found)| counted != found) {
-            None => Ok(()),
-            Some((what, counted, found)) => Err(format!("{counted} {what} are counted as under way, {found} are")),
+        if messaging.in_memory as usize == in_memory {
+            return Ok(());
         }
+        Err(format!("{} transfers through memory are counted as under way, {in_memory} are", messaging.in_memory))
     }
 }

@@ -8,7 +8,8 @@ use super::messaging::Messaging;
 use super::one_sided::Opening;
 use super::rank::NEVER;
 use super::request::{PENDING, Request};
-use super::transfer::{Stage, Transfer};
+use super::transfer::Stage;
+use crate::ids::Rank;
 use crate::kernel::NONE;
 use crate::program::{Op, WindowHandle};
 use crate::qos::levels::TrafficKind;
@@ -103,7 +104,7 @@ impl Messaging {
     ) -> Over {
         let span = &self.window(rank, op, win)?.span;
         let (context, target) = (span.context, span.members[target as usize]);
-        let (to, requests) = (self.peer(rank, target), (slot, NONE));
+        let (to, requests) = (Rank(target), (slot, NONE));
         let load = (self.parameters.control_bytes, TrafficKind::Control);
         self.open(Opening { from: rank, to, bytes: 0, context, requests, stage, load, called_at, handed_at });
         Ok(handed_at)
@@ -128,25 +129,27 @@ impl Messaging {
         let origin = self.transfers[record].origin();
         self.lock_of(record).release(origin);
         while let Some(next) = self.lock_of(record).grant() {
-            let Transfer { from, send, .. } = self.transfers[next];
-            self.rank(from).requests.get_mut(send).partner_at = now;
+            self.transfers[next].set_partner_at(now);
             self.grant(next, now);
         }
         self.transfers.remove(record);
     }
 
     fn grant(&mut self, record: u32, now: u64) {
-        let Transfer { from, to, .. } = self.transfers[record];
         let load = (self.parameters.control_bytes, TrafficKind::Control);
-        self.go_on_with(record, Stage::Grant, (to, from), load, now);
+        self.go_on_with(record, Stage::Grant, load, now);
     }
 
-    /// Who holds the lock that a stuck rank has asked for, in words.
-    pub(super) fn lock_in_words(&self, rank: u32, op: &Op) -> Option<String> {
+    /// The window and the target whose lock `rank` asks for in `op`: the context, and the target as a rank of the job.
+    pub(super) fn lock_asked_for(&self, rank: u32, op: &Op) -> Option<(u32, Rank)> {
         let Op::WinLock { win, target, .. } = op else { return None };
         let span = &self.window(rank, op, *win).ok()?.span;
-        let to = self.peer(rank, span.member(*target)?);
-        let lock = self.ranks[to as usize].more.as_ref()?.locks.get(&span.context)?;
+        Some((span.context, Rank(span.member(*target)?)))
+    }
+
+    /// Who holds the lock of the part of the window with this context that is at `rank`, in words.
+    pub(super) fn lock_in_words(&self, rank: u32, context: u32) -> Option<String> {
+        let lock = self.ranks[rank as usize].more.as_ref()?.locks.get(&context)?;
         let holders: Vec<String> = lock.holders.iter().take(8).map(u32::to_string).collect();
         (!holders.is_empty()).then(|| format!("a lock that rank {} holds", holders.join(", ")))
     }

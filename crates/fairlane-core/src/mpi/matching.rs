@@ -83,6 +83,12 @@ impl Matching {
         *next - 1
     }
 
+    /// The messages of the sender of `envelope` are numbered now, and the next that comes from it has this number.
+    pub fn expect_from(&mut self, envelope: &Envelope, number: u64) {
+        let before = self.turns().due.insert((envelope.context, envelope.source), number);
+        debug_assert!(before.is_none(), "messages of this sender are numbered already");
+    }
+
     /// Whether a message that comes can have consequences before the program goes on: it may release others that are held
     /// back, or a non-blocking operation goes on with it.
     #[inline]
@@ -114,7 +120,7 @@ impl Matching {
         }
         let due = turns.due.entry((envelope.context, envelope.source)).or_default();
         let next = *due == number;
-        *due += u64::from(next);
+        *due = due.wrapping_add(u64::from(next));
         next
     }
 
@@ -123,7 +129,7 @@ impl Matching {
         let turns = self.turns();
         let due = turns.due.entry((envelope.context, envelope.source)).or_default();
         if *due == number {
-            *due += 1;
+            *due = due.wrapping_add(1);
             return true;
         }
         turns.early.push((number, envelope, transfer));
@@ -136,7 +142,7 @@ impl Matching {
         let due = turns.due.get_mut(&(envelope.context, envelope.source))?;
         let same = |held: &Envelope| held.context == envelope.context && held.source == envelope.source;
         let place = turns.early.iter().position(|(number, held, _)| number == due && same(held))?;
-        *due += 1;
+        *due = due.wrapping_add(1);
         let (_, envelope, transfer) = turns.early.swap_remove(place);
         Some((envelope, transfer))
     }

@@ -1,60 +1,72 @@
-//! The state of message passing: jobs, ranks, and the transfers between them.
+//! The state of message passing in one shard: its ranks, and the transfers that they take part in.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::agreement::{Agreements, Key};
 use super::collectives::{Phase, Preferences};
-use super::communicator::Agreements;
+use super::context::{Contexts, Order};
+use super::naming::Naming;
 use super::rails::Rails;
 use super::rank::{NEVER, RankState};
-use super::transfer::{Stage, Transfer};
+use super::transfer::{Place, Stage, Transfer, Transfers};
 use super::{Parameters, words};
 use crate::error::RunError;
-use crate::ids::{HostId, JobId};
-use crate::kernel::Pool;
+use crate::ids::{HostId, JobId, Rank};
 use crate::network::Injection;
-use crate::observe::{JobMarks, Latencies, Record};
+use crate::observe::{Latencies, PendingMarks, Record};
 use crate::program::Op;
 use crate::qos::levels::{Levels, Sl2Vl};
-use crate::units::Bytes;
+use crate::units::{Bytes, Instant};
 
-/// What the MPI library knows of all ranks: everything but their programs.
+/// What the MPI library knows of the ranks of one shard: everything but their programs. Ranks and transfers have the names
+/// that [`super::naming`] describes.
 #[derive(Clone)]
 pub(super) struct Messaging {
     pub parameters: Arc<Parameters>,
     pub preferences: Preferences,
     /// A send of more is an error.
     pub largest_message: Bytes,
-    pub levels: Levels,
+    pub levels: Arc<Levels>,
     pub sl2vl: Sl2Vl,
     pub rails: Rails,
+    pub naming: Naming,
+    /// Where the ranks of all jobs are, by job, then rank.
+    pub places: Arc<[Place]>,
+    pub residence: Arc<Residence>,
     pub jobs: Vec<Job>,
+    pub agreements: Agreements,
+    /// The collective on which a rank of this shard has disagreed, which ends the run.
+    pub disagreement: Option<Key>,
+    pub contexts: Arc<Contexts>,
+    /// The shard's ranks, by job, then rank.
     pub ranks: Vec<RankState>,
-    /// The host of each rank, by rank over all jobs.
-    pub hosts: Vec<HostId>,
-    /// Where each host's ranks start in `residents`; one more at the end.
-    pub first_resident: Vec<u32>,
-    /// Ranks over all jobs, by host, ascending.
-    pub residents: Vec<u32>,
-    /// The rank of each host that has just one; [`crate::kernel::NONE`] for the others.
-    pub alone: Vec<u32>,
+    /// The host that runs, and the end of the window.
+    pub host: HostId,
+    pub until: Instant,
     /// Transfers through the memory of each host, and how many there are in all.
     pub memory: Vec<BinaryHeap<Reverse<MemoryEnd>>>,
     pub in_memory: u32,
-    /// Messages of one rank to another can overtake each other in the network, so they are numbered. Those within a host
-    /// always are: through memory a short message overtakes a long one.
+    /// Messages of one rank of this shard to another can overtake each other in the network, so they are numbered. Those within
+    /// a host always are: through memory a short message overtakes a long one.
     pub numbering: bool,
-    /// A job has run out of active ranks or of messages under way since this was looked at.
-    pub quiescent: bool,
-    pub transfers: Pool<Transfer>,
+    /// Numbering has started since the last report.
+    pub numbering_started: bool,
+    /// Jobs of which a rank has stopped being active, or a message has come while none was, since the last report.
+    pub quiescent: Vec<JobId>,
+    pub transfers: Transfers,
+    /// Transfers that go to other shards with a message: by shard, their ids and records.
+    pub departing: Vec<Vec<(u32, Transfer)>>,
     /// What the host that runs now sends.
     pub outbox: Vec<Injection>,
-    /// Order of transfers through memory.
+    /// Order of transfers through memory, and of requests for contexts.
     pub sequence: u64,
     /// Of messages that came through the network and that their hosts have looked at.
     pub latencies: Latencies,
+    /// Iterations that the shard's ranks of a job have completed since the last report.
+    pub completed: Vec<(JobId, u64, Instant)>,
     /// What is kept of the messages and waits of one job, if that is asked for.
     pub record: Option<Box<Record>>,
     /// The phase of a collective that starts now, and its requests; the buffers are used again.
@@ -65,39 +77,63 @@ pub(super) struct Messaging {
 /// The end of a transfer through memory: time, order, transfer, stage. Or a step that is due: time, key, number, stage.
 pub(super) type MemoryEnd = (u64, u64, u32, Stage);
 
-/// A job: its ranks are consecutive in [`Messaging::ranks`].
+/// Which ranks each host has, as names in the host's shard.
+#[derive(Debug)]
+pub(super) struct Residence {
+    /// Where each host's ranks start in `residents`; one more at the end.
+    pub first: Vec<u32>,
+    /// Ranks by host, ascending.
+    pub residents: Vec<u32>,
+    /// The rank of each host that has just one; [`crate::kernel::NONE`] for the others.
+    pub alone: Vec<u32>,
+    /// The number of each host among those of its shard; empty where there is one shard.
+    pub numbers: Vec<u32>,
+}
+
+/// A job, and what the ranks of one shard have done of it.
 #[derive(Clone)]
 pub(super) struct Job {
-    pub name: String,
+    pub name: Arc<str>,
+    /// Its ranks stand at consecutive [`Messaging::places`], from here on.
     pub first: u32,
+    /// All of its ranks.
     pub size: u32,
-    /// Ranks that will go on by themselves.
-    pub active: u32,
-    pub finished: u32,
-    /// Messages between its ranks that are under way.
-    pub in_flight: u64,
-    pub agreements: Agreements,
     /// The instant from which on its ranks do nothing more, or [`NEVER`].
     pub stop: u64,
-    /// It has been stopped, and nothing of it is left to happen.
-    pub ended: bool,
     /// The instants of every rank's marks are kept.
     pub marks: bool,
-    /// When it completed its iterations.
-    pub completed: JobMarks,
+    /// Ranks of this shard that will go on by themselves.
+    pub active: u32,
+    /// Ranks of this shard that have finished.
+    pub finished: u32,
+    /// Messages that its ranks in this shard have sent, less those that they have received.
+    pub in_flight: i64,
+    /// The last host that has noted the job as quiescent since the last report.
+    pub quiescent_at: Option<HostId>,
+    /// What it has reported of `active` and `in_flight`; see [`super::report`].
+    pub reported: (i64, u32),
+    /// The iterations that some of its ranks in this shard have marked.
+    pub marked: PendingMarks,
 }
 
 impl Messaging {
     /// Where the ranks of a host stand in the list of residents.
     #[inline]
-    pub fn places(&self, host: HostId) -> Range<usize> {
-        self.first_resident[host.index()] as usize..self.first_resident[host.index() + 1] as usize
+    pub fn residents(&self, host: HostId) -> Range<usize> {
+        self.residence.first[host.index()] as usize..self.residence.first[host.index() + 1] as usize
     }
 
-    /// The rank, as an index over all jobs, that is rank `rank` of the job of `of`.
+    /// Where a rank of a job is.
+    #[inline(always)]
+    pub fn place(&self, job: JobId, rank: Rank) -> Place {
+        self.places[(self.jobs[job.index()].first + rank.0) as usize]
+    }
+
+    /// The transfers through the memory of the host that runs.
     #[inline]
-    pub fn peer(&self, of: u32, rank: u32) -> u32 {
-        of - self.ranks[of as usize].rank.0 + rank
+    pub fn own_memory(&mut self) -> &mut BinaryHeap<Reverse<MemoryEnd>> {
+        let number = self.residence.numbers.get(self.host.index()).copied();
+        &mut self.memory[number.map_or(self.host.index(), |number| number as usize)]
     }
 
     #[inline]
@@ -121,12 +157,28 @@ impl Messaging {
         state.due = at;
     }
 
-    /// A message between ranks of `job` is no longer under way.
+    /// A message between ranks of `job` has come; with its last packet it is no longer under way.
     #[inline]
-    pub fn landed(&mut self, job: JobId) {
-        let job = &mut self.jobs[job.index()];
-        job.in_flight -= 1;
-        self.quiescent |= job.in_flight == 0;
+    pub fn arrived_at(&mut self, job: JobId, last: bool) {
+        let state = &mut self.jobs[job.index()];
+        state.in_flight -= i64::from(last);
+        if state.active == 0 {
+            self.note_quiescent(job);
+        }
+    }
+
+    /// Of `job` no rank of this shard is active, or one has finished: whether that is so of all is looked at when the window ends.
+    #[inline]
+    pub fn note_quiescent(&mut self, job: JobId) {
+        if self.jobs[job.index()].quiescent_at.replace(self.host).is_none() {
+            self.quiescent.push(job);
+        }
+    }
+
+    /// The present point of the simulation, of which each is given once.
+    pub fn order(&mut self) -> Order {
+        self.sequence += 1;
+        (self.until.0, self.host, self.sequence)
     }
 
     /// The record, if it is of the job of `rank`.
@@ -142,7 +194,7 @@ impl Messaging {
     pub fn misuse(&self, rank: u32, op: &Op, problem: impl Into<String>) -> Box<RunError> {
         let state = &self.ranks[rank as usize];
         Box::new(RunError::Program {
-            job: self.jobs[state.job.index()].name.clone(),
+            job: self.jobs[state.job.index()].name.to_string(),
             rank: state.rank,
             operation: words::of(op),
             problem: problem.into(),

@@ -10,21 +10,28 @@
 
 pub mod collectives;
 
+mod agreement;
 mod background;
+mod build;
 mod collective;
 mod communicator;
+mod context;
 mod creation;
 mod endpoint;
+mod errors;
 mod interpreter;
 mod laws;
 mod lock;
+mod mail;
 mod matching;
 mod messaging;
+mod naming;
 mod one_sided;
 mod parameters;
 mod protocol;
 mod rails;
 mod rank;
+mod report;
 mod request;
 mod schedule;
 mod transfer;
@@ -35,28 +42,49 @@ mod words;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+pub use mail::Mail;
 pub use parameters::Parameters;
 pub use rails::RailPolicy;
 
+use crate::error::RunError;
 use crate::ids::{HostId, JobId};
-use crate::kernel::{NONE, Pool};
 use crate::network::Delivery;
-use crate::observe::{JobMarks, Latencies, RankRecord, Record, RecordOf};
+use crate::observe::{JobMarks, Latencies, PendingMarks, RankRecord, Record, RecordOf};
 use crate::program::{Program, Source};
 use crate::qos::levels::{Levels, Sl2Vl};
 use crate::units::{Bytes, Instant, Picoseconds};
+use agreement::Agreements;
 use collectives::{Phase, Preferences};
-use communicator::{Agreements, Communicator, WORLD_CONTEXT};
+use communicator::{Communicator, WORLD_CONTEXT};
+use context::Contexts;
 use messaging::{Job, Messaging};
+use naming::Naming;
 use rails::Rails;
 use rank::{NEVER, RankState};
+use report::{Fault, JobTotal, Report};
+use transfer::{Place, Transfers};
 
-/// All ranks of all jobs, and what is under way between them.
-#[derive(Clone)]
+/// All ranks of all jobs, and what is under way between them: in shards, each with the ranks of some hosts.
 pub struct Mpi {
-    /// What each rank does, by rank over all jobs.
+    shards: Vec<MpiShard>,
+}
+
+/// The ranks of one shard's hosts. It knows of those of other shards what messages and [`Mail`] bring.
+#[derive(Clone)]
+pub struct MpiShard {
+    /// What each rank does.
     sources: Vec<Box<dyn Source>>,
     messaging: Messaging,
+    /// What all shards together have reported of each job.
+    totals: Vec<JobTotal>,
+    /// What this shard reports of the window that has been run.
+    report: Report,
+    /// What others have reported of it.
+    reports: Vec<(usize, Report)>,
+    /// Why the run must end, if it must.
+    faults: Vec<Fault>,
+    /// The error that has ended the run of a host.
+    failed: Option<(HostId, RunError)>,
 }
 
 /// A job to be run.
@@ -79,6 +107,14 @@ pub struct JobPlan {
     pub marks: bool,
 }
 
+/// Which shard each host belongs to.
+pub struct Shards<'h> {
+    /// How many there are.
+    pub count: usize,
+    /// The shard of each host.
+    pub of_hosts: &'h [usize],
+}
+
 impl Mpi {
     /// Memory that every rank takes besides its program and its messages.
     pub const BYTES_PER_RANK: usize = size_of::<RankState>() + size_of::<Box<dyn Source>>() + 2 * size_of::<u64>();
@@ -93,176 +129,247 @@ impl Mpi {
         parameters: Parameters,
         levels: Levels,
         sl2vl: Sl2Vl,
-        hosts: usize,
+        shards: &Shards<'_>,
         plans: Vec<JobPlan>,
     ) -> Self {
-        let messaging = Messaging {
-            parameters: Arc::new(parameters),
-            preferences: Preferences::default(),
-            largest_message,
-            levels,
-            sl2vl,
-            rails: Rails::default(),
-            jobs: Vec::new(),
-            ranks: Vec::new(),
-            hosts: Vec::new(),
-            first_resident: Vec::new(),
-            residents: Vec::new(),
-            alone: Vec::new(),
-            memory: vec![BinaryHeap::new(); hosts],
-            in_memory: 0,
-            numbering: false,
-            quiescent: false,
-            transfers: Pool::default(),
-            outbox: Vec::new(),
-            sequence: 0,
-            latencies: Latencies::default(),
-            record: None,
-            phase: Phase::default(),
-            slots: Vec::new(),
+        let residence = Arc::new(build::residence(shards, &plans));
+        let places = build::places(shards, &plans);
+        let policies: Arc<[_]> = plans.iter().map(|plan| (plan.rails.clone(), plan.adapters)).collect();
+        let contexts = Arc::new(Contexts::new(plans.len()));
+        let (parameters, levels) = (Arc::new(parameters), Arc::new(levels));
+        let shard = |shard: usize| {
+            let naming = Naming::new(shard, shards.count);
+            let own = |id: &Place| naming.is_own(naming.translate(id.id));
+            let ranks = places.iter().filter(|place| own(place)).count();
+            let rails = Rails::new(Arc::clone(&policies), ranks);
+            let hosts = shards.of_hosts.iter().filter(|of| **of == shard).count();
+            let messaging = Messaging {
+                parameters: Arc::clone(&parameters),
+                preferences: Preferences::default(),
+                largest_message,
+                numbering: levels.depend_on_kind() || rails.overtake(),
+                levels: Arc::clone(&levels),
+                sl2vl: sl2vl.clone(),
+                rails,
+                naming,
+                places: Arc::clone(&places),
+                residence: Arc::clone(&residence),
+                jobs: Vec::new(),
+                agreements: Agreements::default(),
+                disagreement: None,
+                contexts: Arc::clone(&contexts),
+                ranks: Vec::with_capacity(ranks),
+                host: HostId(0),
+                until: Instant::ZERO,
+                memory: vec![BinaryHeap::new(); hosts],
+                in_memory: 0,
+                numbering_started: false,
+                quiescent: Vec::new(),
+                transfers: Transfers::new(naming, shards.count),
+                departing: vec![Vec::new(); shards.count],
+                outbox: Vec::new(),
+                sequence: 0,
+                latencies: Latencies::default(),
+                completed: Vec::new(),
+                record: None,
+                phase: Phase::default(),
+                slots: Vec::new(),
+            };
+            MpiShard {
+                sources: Vec::with_capacity(ranks),
+                messaging,
+                totals: Vec::new(),
+                report: Report::default(),
+                reports: Vec::new(),
+                faults: Vec::new(),
+                failed: None,
+            }
         };
-        let mut mpi = Self { sources: Vec::new(), messaging };
-        let policies = plans.iter().map(|plan| (plan.rails.clone(), plan.adapters)).collect();
+        let mut mpi = Self { shards: (0..shards.count).map(shard).collect() };
         for (number, plan) in plans.into_iter().enumerate() {
             let job = JobId(u16::try_from(number).expect("invariant: fewer than 2^16 jobs"));
             mpi.add_job(job, plan);
         }
-        mpi.messaging.rails = Rails::new(policies, mpi.sources.len());
-        mpi.settle(hosts);
         mpi
     }
 
     fn add_job(&mut self, job: JobId, plan: JobPlan) {
         assert_eq!(plan.program.ranks.len(), plan.hosts.len(), "invariant: the simulation has checked its plan");
-        let Self { sources, messaging } = self;
-        let (first, size) = (count(sources.len()), count(plan.hosts.len()));
-        let members: Arc<[u32]> = (0..size).collect();
-        messaging.jobs.push(Job {
-            name: plan.name,
-            first,
-            size,
-            active: size,
-            finished: 0,
-            in_flight: 0,
-            agreements: Agreements::new(4),
-            stop: plan.stop.map_or(NEVER, |stop| stop.0),
-            ended: false,
-            marks: plan.marks,
-            completed: JobMarks::new(size),
-        });
-        for rank in 0..size {
-            let members = Arc::clone(&members);
-            let world = Communicator::new(WORLD_CONTEXT, rank, members);
+        let first = self.shards[0].messaging.jobs.last().map_or(0, |last| last.first + last.size);
+        let size = count(plan.hosts.len());
+        let (name, members): (Arc<str>, Arc<[u32]>) = (plan.name.into(), (0..size).collect());
+        let homes: Vec<usize> = (0..size).map(|rank| self.locate(first + rank).0).collect();
+        for (rank, (source, &home)) in (0..).zip(plan.program.ranks.into_iter().zip(&homes)) {
+            let world = Communicator::new(WORLD_CONTEXT, rank, Arc::clone(&members));
             let alone = Communicator::new(2, 0, Arc::new([rank]));
-            messaging.ranks.push(RankState::new(job, world, alone, plan.start));
+            let shard = &mut self.shards[home];
+            shard.messaging.ranks.push(RankState::new(job, world, alone, plan.start));
+            shard.sources.push(source);
         }
-        messaging.hosts.extend(plan.hosts);
-        sources.extend(plan.program.ranks);
+        let mut left = 0;
+        for (number, shard) in self.shards.iter_mut().enumerate() {
+            let own = count(homes.iter().filter(|home| **home == number).count());
+            let mut part = Job {
+                name: Arc::clone(&name),
+                first,
+                size,
+                stop: plan.stop.map_or(NEVER, |stop| stop.0),
+                marks: plan.marks,
+                active: own,
+                finished: 0,
+                in_flight: 0,
+                quiescent_at: None,
+                reported: (0, 0),
+                marked: PendingMarks::new(own),
+            };
+            part.reported = (part.left(), 0);
+            left += part.left();
+            shard.messaging.jobs.push(part);
+        }
+        let groups = (0..self.shards.len()).filter(|shard| homes.contains(shard)).count();
+        let completed = JobMarks::new(count(groups));
+        let total = JobTotal { left, finished: 0, ended: false, completed };
+        self.shards.iter_mut().for_each(|shard| shard.totals.push(total.clone()));
     }
 
-    /// Lists the ranks of each host.
-    fn settle(&mut self, hosts: usize) {
-        let messaging = &mut self.messaging;
-        messaging.residents = (0..count(messaging.ranks.len())).collect();
-        messaging.residents.sort_by_key(|&rank| messaging.hosts[rank as usize]);
-        let before =
-            |host: usize| messaging.residents.partition_point(|&rank| messaging.hosts[rank as usize].index() < host);
-        messaging.first_resident = (0..=hosts).map(|host| count(before(host))).collect();
-        let alone =
-            |places: &[u32]| if places[1] - places[0] == 1 { messaging.residents[places[0] as usize] } else { NONE };
-        messaging.alone = messaging.first_resident.windows(2).map(alone).collect();
-        messaging.numbering = messaging.levels.depend_on_kind() || messaging.rails.overtake();
+    /// The shards, to be run by the network.
+    pub fn shards(&mut self) -> &mut [MpiShard] {
+        &mut self.shards
+    }
+
+    /// How many shards there are.
+    #[must_use]
+    pub fn shard_count(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// The shard of a rank over all jobs, and its number there.
+    fn locate(&self, rank: u32) -> (usize, usize) {
+        let first = &self.shards[0].messaging;
+        first.naming.place(first.naming.translate(first.places[rank as usize].id))
+    }
+
+    /// The ranks of a job, in order: shard, number in it, host.
+    fn ranks(&self, job: JobId) -> impl ExactSizeIterator<Item = (&MpiShard, usize, HostId)> {
+        let first = &self.shards[0].messaging;
+        let Job { first: start, size, .. } = first.jobs[job.index()];
+        first.places[start as usize..(start + size) as usize].iter().map(|place| {
+            let (shard, number) = first.naming.place(first.naming.translate(place.id));
+            (&self.shards[shard], number, place.host)
+        })
     }
 
     /// Which service level messages have.
     #[must_use]
     pub fn levels(&self) -> &Levels {
-        &self.messaging.levels
+        &self.shards[0].messaging.levels
     }
 
     /// Changes which service level messages have from now on. What is sent from now on can overtake what was sent before.
     pub fn set_levels(&mut self, levels: Levels) {
-        self.messaging.levels = levels;
-        self.messaging.start_numbering();
+        let levels = Arc::new(levels);
+        self.shards.iter_mut().for_each(|shard| shard.messaging.levels = Arc::clone(&levels));
+        self.expect_overtaking();
     }
 
     /// Carries out collectives by these algorithms where they fit, instead of the default choice.
-    pub fn prefer(&mut self, preferences: Preferences) {
-        self.messaging.preferences = preferences;
+    pub fn prefer(&mut self, preferences: &Preferences) {
+        self.shards.iter_mut().for_each(|shard| shard.messaging.preferences = preferences.clone());
     }
 
     /// Messages of one rank to another can overtake each other, because packets can.
     pub fn expect_overtaking(&mut self) {
-        self.messaging.start_numbering();
+        let shards: Vec<usize> = (0..self.shards.len()).collect();
+        let starting =
+            shards.iter().filter(|&&shard| !std::mem::replace(&mut self.shards[shard].messaging.numbering, true));
+        let starting: Vec<usize> = starting.copied().collect();
+        for shard in &mut self.shards {
+            starting.iter().for_each(|&from| shard.messaging.number_under_way(from));
+        }
     }
 
     /// Keeps a record from now on. To be called before anything has been sent.
+    ///
+    /// # Panics
+    /// If there are several shards: the numbers of its messages are given in the order of simulation.
     pub fn keep(&mut self, record: RecordOf) {
-        self.messaging.record = Some(Box::new(Record::new(record)));
+        assert_eq!(self.shards.len(), 1, "invariant: a simulation with a record has one shard");
+        self.shards[0].messaging.record = Some(Box::new(Record::new(record)));
     }
 
     /// Keeps the latencies of messages from now on.
     pub fn keep_latencies(&mut self) {
-        self.messaging.latencies = Latencies::new(self.messaging.jobs.len());
+        let jobs = self.jobs();
+        self.shards.iter_mut().for_each(|shard| shard.messaging.latencies = Latencies::new(jobs));
     }
 
     /// The latencies of all messages whose payload has come through the network whole, each from the call of its send to the
-    /// delivery of its last byte; empty if they are not kept. `unseen`: what has come to hosts that have not looked at it yet.
+    /// delivery of its last byte; empty if they are not kept. `unseen`: by shard, what has come to hosts that have not looked
+    /// at it yet.
     #[must_use]
-    pub fn latencies(&self, unseen: &[Delivery]) -> Latencies {
-        self.messaging.latencies(unseen)
+    pub fn latencies(&self, unseen: &[Vec<Delivery>]) -> Latencies {
+        let mut parts = self.shards.iter().zip(unseen).map(|(shard, unseen)| shard.messaging.latencies(unseen));
+        let mut all = parts.next().unwrap_or_default();
+        parts.for_each(|part| all.merge(&part));
+        all
     }
 
     /// What has been recorded, if that was asked for.
     #[must_use]
     pub fn record(&self) -> Option<&Record> {
-        self.messaging.record.as_deref()
+        self.shards[0].messaging.record.as_deref()
     }
 
     /// Whether every rank of every job has finished.
     #[must_use]
     pub fn finished(&self) -> bool {
-        self.messaging.jobs.iter().all(|job| job.finished == job.size || job.ended)
+        let MpiShard { messaging, totals, .. } = &self.shards[0];
+        messaging.jobs.iter().zip(totals).all(|(job, total)| total.finished == job.size || total.ended)
     }
 
     /// Hosts that have ranks.
     pub fn used_hosts(&self) -> impl Iterator<Item = HostId> {
-        let used = (0..).zip(self.messaging.first_resident.windows(2)).filter(|(_, pair)| pair[1] > pair[0]);
-        used.map(|(host, _)| HostId(host))
+        let first = &self.shards[0].messaging.residence.first;
+        (0..).zip(first.windows(2)).filter(|(_, pair)| pair[1] > pair[0]).map(|(host, _)| HostId(host))
     }
 
     /// How many jobs there are.
     #[must_use]
     pub fn jobs(&self) -> usize {
-        self.messaging.jobs.len()
+        self.shards[0].messaging.jobs.len()
     }
 
     /// The name of a job.
     #[must_use]
     pub fn job_name(&self, job: JobId) -> &str {
-        &self.messaging.jobs[job.index()].name
+        &self.shards[0].messaging.jobs[job.index()].name
     }
 
     /// When a job completed its iterations.
     #[must_use]
     pub fn marks(&self, job: JobId) -> &JobMarks {
-        &self.messaging.jobs[job.index()].completed
+        &self.shards[0].totals[job.index()].completed
     }
 
     /// What is kept of each rank of a job, in order of rank, with its host.
     pub fn records(&self, job: JobId) -> impl ExactSizeIterator<Item = (HostId, &RankRecord)> {
-        let Job { first, size, .. } = self.messaging.jobs[job.index()];
-        let range = first as usize..(first + size) as usize;
-        let records = self.messaging.ranks[range.clone()].iter().map(|rank| &rank.record);
-        self.messaging.hosts[range].iter().copied().zip(records)
+        self.ranks(job).map(|(shard, number, host)| (host, &shard.messaging.ranks[number].record))
     }
 
     /// Of each rank of a job, for how long the operation has lasted that is under way at `now`: the time in a computation,
     /// and that in a call. Records have an operation's time once it is over.
     pub fn under_way(&self, job: JobId, now: Instant) -> impl Iterator<Item = (Picoseconds, Picoseconds)> {
-        let Job { first, size, stop, .. } = self.messaging.jobs[job.index()];
-        let until = now.0.min(stop);
-        self.messaging.ranks[first as usize..(first + size) as usize].iter().map(move |rank| rank.under_way(until))
+        let until = now.0.min(self.shards[0].messaging.jobs[job.index()].stop);
+        self.ranks(job).map(move |(shard, number, _)| shard.messaging.ranks[number].under_way(until))
+    }
+}
+
+impl Clone for Mpi {
+    fn clone(&self) -> Self {
+        let mut shards = self.shards.clone();
+        let contexts = Arc::new(self.shards[0].messaging.contexts.copy());
+        shards.iter_mut().for_each(|shard| shard.messaging.contexts = Arc::clone(&contexts));
+        Self { shards }
     }
 }
 

@@ -1,7 +1,5 @@
 //! One-sided operations: what goes to the target's memory and what comes back, without the target's program.
 
-use std::cmp::Reverse;
-
 use super::interpreter::Over;
 use super::matching::Envelope;
 use super::messaging::Messaging;
@@ -15,9 +13,9 @@ use crate::units::{Bytes, Instant};
 
 /// A message from the origin to the target that begins an operation, or asks for something.
 pub(super) struct Opening {
-    /// Ranks over all jobs.
+    /// The origin's name, and the target as a rank of the job.
     pub from: u32,
-    pub to: u32,
+    pub to: Rank,
     /// Payload of the operation.
     pub bytes: u64,
     /// The window's.
@@ -70,7 +68,7 @@ impl Messaging {
             RmaKind::GetAccumulate | RmaKind::CompareAndSwap => (Stage::Exchange, self.payload(sent)),
         };
         let handed_at = now + self.parameters.send_overhead.0;
-        let to = self.peer(rank, target);
+        let to = Rank(target);
         if kind != RmaKind::Get {
             self.count_payload(rank, sent);
         }
@@ -95,11 +93,13 @@ impl Messaging {
     pub(super) fn open(&mut self, opening: Opening) -> u32 {
         let Opening { from, to, bytes, context, requests, stage, load: (sent, kind), called_at, handed_at } = opening;
         let (job, sender) = (self.ranks[from as usize].job, self.ranks[from as usize].rank);
-        let receiver = self.ranks[to as usize].rank;
         let envelope = Envelope { context, source: sender.0, tag: 0 };
-        let transfer = self.transfers.insert(Transfer::one_sided((from, to), bytes, envelope, requests, called_at));
+        let place = self.place(job, to);
+        let ends = (from, self.naming.translate(place.id));
+        let transfer = self.transfers.insert(Transfer::one_sided(ends, to, bytes, envelope, requests, called_at));
         self.transfers[transfer].carry(kind);
-        self.transmit(job, Message { from, sender, to, receiver, bytes: sent, kind, transfer, stage, at: handed_at });
+        let (receiver, to, bytes, at) = (to, place, sent, handed_at);
+        self.transmit(job, Message { from, sender, receiver, to, bytes, kind, transfer, stage, at });
         transfer
     }
 
@@ -116,7 +116,7 @@ impl Messaging {
 
     /// A message of a one-sided operation has come whole, or a combination has ended.
     pub(super) fn take_one_sided(&mut self, record: u32, stage: Stage, now: u64) {
-        let Transfer { from, to, bytes, .. } = self.transfers[record];
+        let Transfer { to, bytes, .. } = self.transfers[record];
         match stage {
             Stage::Put => {
                 self.note_landed(record, now);
@@ -126,7 +126,7 @@ impl Messaging {
                 let load = (Bytes(bytes), self.payload(Bytes(bytes)));
                 self.count_payload(to, Bytes(bytes));
                 self.transfers[record].carry(load.1);
-                self.go_on_with(record, Stage::Reply, (to, from), load, now);
+                self.go_on_with(record, Stage::Reply, load, now);
             }
             Stage::Accumulate => self.combine(record, Stage::Combined, now),
             Stage::Exchange => self.combine(record, Stage::Exchanged, now),
@@ -141,9 +141,8 @@ impl Messaging {
 
     /// The target confirms that an operation is complete.
     fn done(&mut self, record: u32, now: u64) {
-        let Transfer { from, to, .. } = self.transfers[record];
         let load = (self.parameters.control_bytes, TrafficKind::Control);
-        self.go_on_with(record, Stage::Done, (to, from), load, now);
+        self.go_on_with(record, Stage::Done, load, now);
     }
 
     /// The target's rank combines operands in the order in which they come, one after another and without its CPU; then the
@@ -152,16 +151,13 @@ impl Messaging {
         self.note_landed(record, now);
         let Transfer { to, bytes, .. } = self.transfers[record];
         let time = self.parameters.reduction_bandwidth.serialization(Bytes(bytes)).0;
-        let host = self.hosts[to as usize];
         let state = self.rank(to);
         let free_at = &mut state.more.get_or_insert_default().combining_until;
         let end = now.max(*free_at) + time;
         *free_at = end;
         let job = state.job;
-        self.memory[host.index()].push(Reverse((end, self.sequence, record, stage)));
-        self.sequence += 1;
-        self.in_memory += 1;
         self.jobs[job.index()].in_flight += 1;
+        self.end_in_memory_at(end, record, stage);
     }
 
     fn note_landed(&mut self, record: u32, now: u64) {
@@ -173,6 +169,7 @@ impl Messaging {
     /// The origin has the last message of an operation.
     fn end_one_sided(&mut self, record: u32, now: u64) {
         let Transfer { from, send, receive, .. } = self.transfers[record];
+        self.rank(from).requests.get_mut(send).partner_at = self.transfers[record].partner_at();
         self.transfers.remove(record);
         if let Some(of) = &mut self.record {
             of.fetched(record, &[send, receive], Instant(now));

@@ -8,8 +8,8 @@ use super::matching::{Envelope, Pattern};
 use super::messaging::Messaging;
 use super::rank::{Blocked, RankState};
 use super::request::{PENDING, Request};
-use super::transfer::{Message, Send, Stage, Transfer};
-use crate::ids::{HostId, JobId, Rank};
+use super::transfer::{Message, Place, Send, Stage, Transfer};
+use crate::ids::{JobId, Rank};
 use crate::kernel::NONE;
 use crate::network::{Delivery, Injection};
 use crate::observe::{Latencies, MessageRecord};
@@ -44,18 +44,19 @@ impl Messaging {
     #[inline(always)]
     pub(super) fn send(&mut self, send: &Send) -> Option<u32> {
         let Send { from, to, bytes, context, eager, .. } = *send;
-        let numbered = self.numbering || self.hosts[from as usize] == self.hosts[to as usize];
         let state = &mut self.ranks[from as usize];
+        let place = self.places[(self.jobs[state.job.index()].first + to.0) as usize];
+        let numbered = self.numbering || place.host == self.host;
         let request = Request::send(send.called_at, if eager { send.handed_at } else { PENDING });
         let request = state.requests.start(send.name, request)?;
         let (job, sender) = (state.job, state.rank);
-        let receiver = Rank(sender.0 + to - from);
-        let number = if numbered { state.matching.number(context, receiver.0) } else { state.record.messages_sent };
+        let number = if numbered { state.matching.number(context, to.0) } else { state.record.messages_sent };
         state.record.messages_sent += 1;
         state.record.bytes_sent += bytes.0;
         let transfer = self.transfers.insert(Transfer {
             from,
-            to,
+            to: self.naming.translate(place.id),
+            receiver: to,
             bytes: bytes.0,
             envelope: Envelope { context, source: sender.0, tag: send.tag },
             number,
@@ -79,7 +80,7 @@ impl Messaging {
             (false, collective) => (Stage::Request, self.parameters.control_bytes, control(collective)),
         };
         let at = send.handed_at;
-        self.transmit(job, Message { from, sender, to, receiver, bytes, kind, transfer, stage, at });
+        self.transmit(job, Message { from, sender, receiver: to, to: place, bytes, kind, transfer, stage, at });
         Some(request)
     }
 
@@ -88,12 +89,13 @@ impl Messaging {
         let Send { from, to, bytes, context, called_at, .. } = *send;
         let state = &mut self.ranks[from as usize];
         let (job, sender) = (state.job, state.rank);
-        let receiver = Rank(sender.0 + to - from);
         state.record.messages_sent += 1;
         state.record.bytes_sent += bytes.0;
         let envelope = Envelope { context, source: sender.0, tag: send.tag };
+        let place = self.place(job, to);
+        let ends = (from, self.naming.translate(place.id));
         // It matches nothing either.
-        let mut transfer = Transfer::one_sided((from, to), bytes.0, envelope, (NONE, NONE), called_at);
+        let mut transfer = Transfer::one_sided(ends, to, bytes.0, envelope, (NONE, NONE), called_at);
         transfer.eager = true;
         transfer.carry(TrafficKind::Eager);
         let transfer = self.transfers.insert(transfer);
@@ -101,36 +103,52 @@ impl Messaging {
             self.record_sent(transfer);
         }
         let (stage, kind, at) = (Stage::Datagram, TrafficKind::Eager, called_at);
-        self.transmit(job, Message { from, sender, to, receiver, bytes, kind, transfer, stage, at });
+        self.transmit(job, Message { from, sender, receiver: to, to: place, bytes, kind, transfer, stage, at });
     }
 
     /// Hands one message of a transfer to the network, or to memory.
     #[inline(always)]
     pub(super) fn transmit(&mut self, job: JobId, message: Message) {
-        let Message { from, sender, to, receiver, bytes, kind, transfer, stage, at } = message;
+        let Message { from: rank, sender, receiver, to: Place { id, host: to }, bytes, kind, transfer, stage, at } =
+            message;
         self.jobs[job.index()].in_flight += 1;
-        let rank = from;
-        let (from, to) = (self.hosts[from as usize], self.hosts[to as usize]);
+        let from = self.host;
         if from == to {
-            self.transmit_through_memory(from, bytes, transfer, stage, at);
+            self.transmit_through_memory(bytes, transfer, stage, at);
             return;
         }
         let vl = self.sl2vl.lane(self.levels.of(job, sender, receiver, kind));
         let urgent = !matches!(stage, Stage::Eager | Stage::Datagram);
-        let (token, stage) = (transfer, stage as u8);
+        let (token, stage) = (self.naming.translate(transfer), stage as u8);
         let injection = Injection { at: Instant(at), from, to, bytes, rail: 0, vl, job, kind, token, stage, urgent };
         if self.rails.trivial() {
             self.outbox.push(injection);
         } else {
-            self.send_over_rails(injection, rank, [sender, receiver]);
+            self.send_over_rails(injection, transfer, rank, [sender, receiver]);
+        }
+        if !self.naming.is_own(self.naming.translate(id)) {
+            self.depart(transfer, id);
         }
     }
 
+    /// A transfer goes to another shard, where the rank with this id is.
     #[cold]
-    fn transmit_through_memory(&mut self, host: HostId, bytes: Bytes, record: u32, stage: Stage, at: u64) {
+    fn depart(&mut self, transfer: u32, id: u32) {
+        let (shard, _) = self.naming.place(self.naming.translate(id));
+        self.departing[shard].push((self.naming.translate(transfer), self.transfers[transfer].clone()));
+    }
+
+    #[cold]
+    fn transmit_through_memory(&mut self, bytes: Bytes, record: u32, stage: Stage, at: u64) {
         let parameters = &self.parameters;
         let done = at + parameters.memory_latency.0 + parameters.memory_bandwidth.serialization(bytes).0;
-        self.memory[host.index()].push(Reverse((done, self.sequence, record, stage)));
+        self.end_in_memory_at(done, record, stage);
+    }
+
+    /// At `at`, something ends in the memory of the host that runs.
+    pub(super) fn end_in_memory_at(&mut self, at: u64, record: u32, stage: Stage) {
+        let end = Reverse((at, self.sequence, record, stage));
+        self.own_memory().push(end);
         self.in_memory += 1;
         self.sequence += 1;
     }
@@ -138,11 +156,11 @@ impl Messaging {
     /// The first or last packet of a message has come through the network.
     #[inline(always)]
     pub(super) fn delivered(&mut self, delivery: &Delivery) {
-        let stage = Stage::of(delivery.stage);
+        let (record, stage) = (self.naming.translate(delivery.token), Stage::of(delivery.stage));
         if delivery.last {
-            self.note_latency(delivery.token, stage, delivery.at);
+            self.note_latency(record, stage, delivery.at);
         }
-        self.arrived(delivery.token, stage, delivery.at.0, delivery.first, delivery.last);
+        self.arrived(record, stage, delivery.at.0, delivery.first, delivery.last);
     }
 
     /// A message of a transfer has come whole through the network: counts how long the transfer's payload took since its send
@@ -151,7 +169,7 @@ impl Messaging {
     fn note_latency(&mut self, record: u32, stage: Stage, at: Instant) {
         let transfer = &self.transfers[record];
         if stage.is_payload() && transfer.parts <= 1 {
-            let job = self.ranks[transfer.to as usize].job;
+            let job = self.ranks[transfer.end(stage) as usize].job;
             self.latencies.record(job, transfer.kind, Picoseconds(at.0 - transfer.sent_at));
         }
     }
@@ -162,14 +180,14 @@ impl Messaging {
         let mut latencies = self.latencies.clone();
         let mut parts: FxHashMap<u32, (u8, Instant)> = FxHashMap::default();
         for Delivery { at, token, stage, .. } in unseen {
-            let transfer = &self.transfers[*token];
-            if !Stage::of(*stage).is_payload() {
+            let (transfer, stage) = (&self.transfers[self.naming.translate(*token)], Stage::of(*stage));
+            if !stage.is_payload() {
                 continue;
             }
             let (count, last) = parts.entry(*token).or_default();
             (*count, *last) = (*count + 1, *at.max(last));
             if *count == transfer.parts.max(1) {
-                let job = self.ranks[transfer.to as usize].job;
+                let job = self.ranks[transfer.end(stage) as usize].job;
                 latencies.record(job, transfer.kind, Picoseconds(last.0 - transfer.sent_at));
             }
         }
@@ -183,10 +201,8 @@ impl Messaging {
             self.take_eager(record, now);
             return;
         }
-        if last {
-            let job = self.ranks[self.transfers[record].to as usize].job;
-            self.landed(job);
-        }
+        let job = self.ranks[self.transfers[record].end(stage) as usize].job;
+        self.arrived_at(job, last);
         self.take_part(record, stage, now, first, last);
     }
 
@@ -205,10 +221,9 @@ impl Messaging {
         // Even of a transfer that is over now: its slot is looked at when numbering starts.
         transfer.arrived = true;
         let to = transfer.to;
-        let state = &mut self.ranks[to as usize];
-        let job = &mut self.jobs[state.job.index()];
-        job.in_flight -= 1;
-        self.quiescent |= job.in_flight == 0;
+        let job = self.ranks[to as usize].job;
+        self.arrived_at(job, true);
+        let (state, transfer) = (&mut self.ranks[to as usize], &mut self.transfers[record]);
         let Some(receive) = state.matching.arrive(transfer.envelope, record) else {
             transfer.payload_done = true;
             self.end_probe(to, now);
@@ -236,7 +251,7 @@ impl Messaging {
         let transfer = &mut self.transfers[record];
         let (first, last) = if transfer.parts == 0 { (first, last) } else { transfer.part_came(first, last) };
         transfer.payload_done |= last && stage == Stage::Eager;
-        let Transfer { from, to, bytes, send, receive, kind, .. } = *transfer;
+        let Transfer { from, to, bytes, send, receive, kind, number: partner_at, .. } = *transfer;
         match stage {
             Stage::Eager | Stage::Request => {
                 if first {
@@ -247,7 +262,8 @@ impl Messaging {
                 }
             }
             Stage::Get => {
-                self.go_on_with(record, Stage::Bulk, (from, to), (Bytes(bytes), kind), now);
+                self.rank(from).requests.get_mut(send).partner_at = partner_at;
+                self.go_on_with(record, Stage::Bulk, (Bytes(bytes), kind), now);
             }
             Stage::Bulk if last => {
                 self.answer(record, Stage::Acknowledgement, now);
@@ -278,8 +294,7 @@ impl Messaging {
 
     #[cold]
     fn record_sent(&mut self, token: u32) {
-        let Transfer { from, to, bytes, envelope, collective, eager, sent_at, .. } = self.transfers[token];
-        let receiver = self.ranks[to as usize].rank;
+        let Transfer { from, receiver, bytes, envelope, collective, eager, sent_at, .. } = self.transfers[token];
         let Some(of) = self.record_of(from) else { return };
         of.sent(MessageRecord {
             number: 0,
@@ -300,8 +315,8 @@ impl Messaging {
     /// A one-sided operation that moves payload from its origin, or to it if `back`.
     #[cold]
     pub(super) fn record_one_sided(&mut self, token: u32, back: bool, now: Instant) {
-        let Transfer { from, to, bytes, .. } = self.transfers[token];
-        let (origin, target) = (self.ranks[from as usize].rank, self.ranks[to as usize].rank);
+        let Transfer { from, receiver: target, envelope, bytes, .. } = self.transfers[token];
+        let origin = Rank(envelope.source);
         let Some(of) = self.record_of(from) else { return };
         of.sent(MessageRecord {
             number: 0,
@@ -321,23 +336,17 @@ impl Messaging {
 
     /// The receiver of a rendezvous answers.
     fn answer(&mut self, record: u32, stage: Stage, now: u64) {
-        let Transfer { from, to, collective, .. } = self.transfers[record];
-        let load = (self.parameters.control_bytes, control(collective));
-        self.go_on_with(record, stage, (to, from), load, now);
+        let load = (self.parameters.control_bytes, control(self.transfers[record].collective));
+        self.go_on_with(record, stage, load, now);
     }
 
     /// A transfer goes on with another message.
-    pub(super) fn go_on_with(
-        &mut self,
-        transfer: u32,
-        stage: Stage,
-        (from, to): (u32, u32),
-        (bytes, kind): (Bytes, TrafficKind),
-        at: u64,
-    ) {
+    pub(super) fn go_on_with(&mut self, transfer: u32, stage: Stage, (bytes, kind): (Bytes, TrafficKind), at: u64) {
+        let Transfer { from, to, receiver, envelope, .. } = self.transfers[transfer];
+        let (from, receiver) = if stage.goes_back() { (to, Rank(envelope.source)) } else { (from, receiver) };
         let RankState { job, rank: sender, .. } = self.ranks[from as usize];
-        let receiver = Rank(sender.0 + to - from);
-        self.transmit(job, Message { from, sender, to, receiver, bytes, kind, transfer, stage, at });
+        let to = self.place(job, receiver);
+        self.transmit(job, Message { from, sender, receiver, to, bytes, kind, transfer, stage, at });
     }
 
     /// The envelope of a transfer has come: matches it, and those that it had held back, in the order of sending.
@@ -357,21 +366,31 @@ impl Messaging {
         self.end_probe(to, now);
     }
 
-    /// From now on messages can overtake each other in the network. Those under way are numbered in the order of sending.
+    /// From now on messages of this shard's ranks can overtake each other in the network, and are numbered from 0. Those under
+    /// way are numbered, too, by the shards that they go to: when the window ends, which is sooner than a numbered message can come.
     pub(super) fn start_numbering(&mut self) {
-        if std::mem::replace(&mut self.numbering, true) {
-            return;
-        }
-        let under_way = self.transfers.slots().filter(|(_, transfer)| !transfer.arrived && !transfer.numbered);
-        let mut under_way: Vec<_> =
-            under_way.map(|(record, transfer)| (transfer.from, transfer.number, record)).collect();
-        under_way.sort_unstable();
-        for (from, _, record) in under_way {
-            let Transfer { to, envelope, .. } = self.transfers[record];
-            let receiver = self.ranks[to as usize].rank.0;
-            let number = self.rank(from).matching.number(envelope.context, receiver);
-            let transfer = &mut self.transfers[record];
-            (transfer.number, transfer.numbered) = (number, true);
+        self.numbering_started |= !std::mem::replace(&mut self.numbering, true);
+    }
+
+    /// The ranks of a shard number their messages from 0 now: those that come here and are not numbered have the numbers before
+    /// 0, in the order of sending.
+    pub(super) fn number_under_way(&mut self, shard: usize) {
+        let transfers = &mut self.transfers;
+        let mut coming: Vec<_> = transfers.coming_from(shard);
+        let group = |transfer: &Transfer| (transfer.to, transfer.envelope.context, transfer.envelope.source);
+        coming.sort_unstable_by_key(|record| (group(&transfers[*record]), transfers[*record].number));
+        for same in coming
+            .chunk_by(|one, next| group(&transfers[*one]) == group(&transfers[*next]))
+            .map(<[u32]>::to_vec)
+            .collect::<Vec<_>>()
+        {
+            let first = 0_u64.wrapping_sub(same.len() as u64);
+            let Transfer { to, envelope, .. } = transfers[same[0]];
+            self.ranks[to as usize].matching.expect_from(&envelope, first);
+            for (place, record) in (0..).zip(same) {
+                let transfer = &mut transfers[record];
+                (transfer.number, transfer.numbered) = (first.wrapping_add(place), true);
+            }
         }
     }
 
@@ -390,14 +409,14 @@ impl Messaging {
     fn matched(&mut self, record: u32, receive: u32, now: u64) {
         let transfer = &mut self.transfers[record];
         transfer.receive = receive;
-        let Transfer { to, from, sent_at, eager, payload_done, send, .. } = *transfer;
+        let Transfer { to, sent_at, eager, payload_done, .. } = *transfer;
         let request = self.rank(to).requests.get_mut(receive);
         let posted_at = std::mem::replace(&mut request.partner_at, sent_at);
         if let Some(of) = &mut self.record {
             of.met(record, Instant(posted_at));
         }
         if !eager {
-            self.rank(from).requests.get_mut(send).partner_at = posted_at;
+            self.transfers[record].set_partner_at(posted_at);
             self.answer(record, Stage::Get, now);
         } else if payload_done {
             self.finish_receive(record, now);

@@ -1,5 +1,7 @@
 //! Which of its host's adapters a message goes through, where a host has several.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -51,12 +53,12 @@ impl RailPolicy {
     }
 }
 
-/// The policies of all jobs, and whose turn it is.
-#[derive(Clone, Debug, Default)]
+/// The policies of all jobs, and the next rails of a shard's ranks.
+#[derive(Clone, Debug)]
 pub(super) struct Rails {
     /// Policy and number of rails by job.
-    jobs: Vec<(RailPolicy, u8)>,
-    /// The next rail in turn, by rank over all jobs.
+    jobs: Arc<[(RailPolicy, u8)]>,
+    /// The next rail in turn, by rank.
     turns: Vec<u8>,
     /// All messages of all jobs go over rail 0.
     trivial: bool,
@@ -64,7 +66,7 @@ pub(super) struct Rails {
 
 impl Rails {
     /// The policies of jobs of this many ranks in all.
-    pub fn new(jobs: Vec<(RailPolicy, u8)>, ranks: usize) -> Self {
+    pub fn new(jobs: Arc<[(RailPolicy, u8)]>, ranks: usize) -> Self {
         let trivial = jobs.iter().all(|(policy, rails)| policy.constant(*rails) == Some(0));
         Self { jobs, turns: vec![0; if trivial { 0 } else { ranks }], trivial }
     }
@@ -89,16 +91,22 @@ impl Rails {
 }
 
 impl Messaging {
-    /// Hands a message of the rank `from` (over all jobs) to the network, by the job's policy.
+    /// Hands a message of a transfer, which `from` sends, to the network, by the job's policy.
     #[inline(never)]
-    pub(super) fn send_over_rails(&mut self, injection: Injection, from: u32, [sender, receiver]: [Rank; 2]) {
+    pub(super) fn send_over_rails(
+        &mut self,
+        injection: Injection,
+        transfer: u32,
+        from: u32,
+        [sender, receiver]: [Rank; 2],
+    ) {
         let JobId(job) = injection.job;
         let (ref policy, rails) = self.rails.jobs[usize::from(job)];
         let of_rank = |rank: Rank| u8::try_from(rank.0 % u32::from(rails)).expect("invariant: at most 255 rails");
         let payload = Stage::of(injection.stage).is_payload();
         let rail = match *policy {
             RailPolicy::Stripe { above } if rails > 1 && payload && injection.bytes > above => {
-                self.send_parts(injection, rails);
+                self.send_parts(injection, transfer, rails);
                 return;
             }
             RailPolicy::RoundRobin | RailPolicy::Stripe { .. } => self.rails.next(from, rails),
@@ -110,11 +118,11 @@ impl Messaging {
     }
 
     /// Hands a payload over in parts that differ by a byte at most, none of them empty.
-    fn send_parts(&mut self, whole: Injection, rails: u8) {
+    fn send_parts(&mut self, whole: Injection, transfer: u32, rails: u8) {
         let bytes = whole.bytes.0;
         let parts = u8::try_from(bytes).unwrap_or(u8::MAX).min(rails);
-        self.jobs[whole.job.index()].in_flight += u64::from(parts) - 1;
-        self.transfers[whole.token].await_parts(parts);
+        self.jobs[whole.job.index()].in_flight += i64::from(parts) - 1;
+        self.transfers[transfer].await_parts(parts);
         let end = |part: u8| {
             let end = u128::from(bytes) * u128::from(part) / u128::from(parts);
             u64::try_from(end).expect("invariant: no more than the whole")

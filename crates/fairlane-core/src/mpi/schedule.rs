@@ -7,6 +7,7 @@ use super::creation::After;
 use super::matching::Pattern;
 use super::messaging::Messaging;
 use super::transfer::Send;
+use crate::ids::Rank;
 use crate::program::{CommHandle, SendMode, Tag, WindowHandle};
 
 /// An operation that a rank is in.
@@ -98,7 +99,7 @@ impl Messaging {
             handed_at += self.parameters.send_overhead.0;
             let send = Send {
                 from: rank,
-                to: self.peer(rank, members[to.index()]),
+                to: Rank(members[to.index()]),
                 bytes: *bytes,
                 tag,
                 context,

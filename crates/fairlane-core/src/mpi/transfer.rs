@@ -1,7 +1,9 @@
 //! Transfers: what goes on between two ranks for one send or one-sided operation, and the messages that it takes.
 
 use super::matching::Envelope;
-use crate::ids::Rank;
+use super::naming::Naming;
+use crate::ids::{HostId, Rank};
+use crate::kernel::Pool;
 use crate::program::{RequestId, Tag};
 use crate::qos::levels::TrafficKind;
 use crate::units::Bytes;
@@ -77,6 +79,12 @@ impl Stage {
         Self::MESSAGES[message as usize]
     }
 
+    /// Whether a message of this stage goes to the sender, or origin, of the transfer.
+    #[inline]
+    pub const fn goes_back(self) -> bool {
+        matches!(self, Self::Get | Self::Acknowledgement | Self::Reply | Self::Done | Self::Grant)
+    }
+
     /// Whether a message of this stage carries payload.
     #[inline]
     pub const fn is_payload(self) -> bool {
@@ -87,17 +95,23 @@ impl Stage {
     }
 }
 
-/// A message between two ranks, from the send call to its completion on both sides. One cache line.
+/// A message between two ranks, from the send call to its completion on both sides, or a one-sided operation. One cache line.
+///
+/// At any time one of the two ends has it. It goes to the other with each message of the transfer: within a shard both use the
+/// same record; to another shard the record goes as [`mail`](super::mail).
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Transfer {
-    /// Ranks over all jobs.
+    /// The names of the sender, or origin, and the receiver, or target; see [`super::naming`].
     pub from: u32,
     pub to: u32,
+    /// The receiver, or target, as a rank of the job.
+    pub receiver: Rank,
+    /// Payload.
     pub bytes: u64,
     pub envelope: Envelope,
-    /// Its number among the messages from `from` to `to` on the same context, if they are numbered; else among all that
-    /// `from` sent.
+    /// Until its envelope has come: its number among the messages from `from` to `to` on the same context, if they are
+    /// numbered; else among all that `from` sent. See [`Self::partner_at`] for its use from then on.
     pub number: u64,
     pub numbered: bool,
     /// Its envelope has come.
@@ -117,10 +131,13 @@ pub(super) struct Transfer {
     pub begun: bool,
 }
 
+const _: () = assert!(size_of::<Transfer>() == 64);
+
 impl Transfer {
     /// A transfer that matches nothing: `requests` are the origin's, and its program's own if it has one.
     pub fn one_sided(
         (from, to): (u32, u32),
+        receiver: Rank,
         bytes: u64,
         envelope: Envelope,
         (send, receive): (u32, u32),
@@ -129,9 +146,10 @@ impl Transfer {
         Self {
             from,
             to,
+            receiver,
             bytes,
             envelope,
-            number: 0,
+            number: sent_at,
             numbered: false,
             arrived: true,
             send,
@@ -146,12 +164,30 @@ impl Transfer {
         }
     }
 
+    /// The end that a message of this stage comes to.
+    #[inline]
+    pub const fn end(&self, stage: Stage) -> u32 {
+        if stage.goes_back() { self.from } else { self.to }
+    }
+
+    /// When the receiver, or target, had done its part: posted its receive, or given up the lock.
+    pub fn partner_at(&self) -> u64 {
+        debug_assert!(self.arrived, "the envelope has not come");
+        self.number
+    }
+
+    /// The receiver, or target, had done its part at `at`.
+    pub fn set_partner_at(&mut self, at: u64) {
+        debug_assert!(self.arrived, "the envelope has not come");
+        self.number = at;
+    }
+
     /// Its next payload is of this kind.
     pub fn carry(&mut self, kind: TrafficKind) {
         self.kind = kind;
     }
 
-    /// The receiver, over all jobs, and the context.
+    /// The receiver's name, and the context.
     pub fn place(&self) -> (u32, u32) {
         (self.to, self.envelope.context)
     }
@@ -174,12 +210,137 @@ impl Transfer {
     }
 }
 
-/// One message of a transfer: between ranks over all jobs, and the same as ranks of their job.
+/// The transfers that a shard has begun, and those of other shards that have come to it, by name.
+#[derive(Clone, Debug)]
+pub(super) struct Transfers {
+    own: Pool<Transfer>,
+    /// Those of other shards, by shard and number; a record that is over has arrived.
+    foreign: Vec<Vec<Transfer>>,
+    naming: Naming,
+    /// By shard, the numbers of its transfers that have ended here.
+    ended: Vec<Vec<u32>>,
+}
+
+impl Transfers {
+    pub fn new(naming: Naming, shards: usize) -> Self {
+        Self { own: Pool::default(), foreign: vec![Vec::new(); shards], naming, ended: vec![Vec::new(); shards] }
+    }
+
+    /// Begins a transfer. Returns its name.
+    #[inline]
+    pub fn insert(&mut self, transfer: Transfer) -> u32 {
+        let name = self.own.insert(transfer);
+        assert!(self.naming.is_own(name), "invariant: the numbers of a shard last for what is under way");
+        name
+    }
+
+    /// A transfer is over. An own record stays readable until another is begun.
+    #[inline]
+    pub fn remove(&mut self, name: u32) {
+        if self.naming.is_own(name) {
+            self.own.remove(name);
+        } else {
+            self.remove_foreign(name);
+        }
+    }
+
+    #[cold]
+    fn remove_foreign(&mut self, name: u32) {
+        self[name].arrived = true;
+        let (shard, number) = self.naming.place(name);
+        self.ended[shard].push(u32::try_from(number).expect("invariant: a number has 32 bits"));
+    }
+
+    /// Takes the numbers of transfers of another shard that have ended here.
+    pub fn take_ended(&mut self, shard: usize, ended: &mut Vec<u32>) {
+        std::mem::swap(&mut self.ended[shard], ended);
+    }
+
+    /// Own transfers have ended elsewhere.
+    pub fn end(&mut self, numbers: &mut Vec<u32>) {
+        for number in numbers.drain(..) {
+            self.own[number].arrived = true;
+            self.own.remove(number);
+        }
+    }
+
+    /// A transfer has come from another shard; it may be an own one.
+    pub fn accept(&mut self, name: u32, transfer: Transfer) {
+        if self.naming.is_own(name) {
+            self.own[name] = transfer;
+            return;
+        }
+        let (shard, number) = self.naming.place(name);
+        let slots = &mut self.foreign[shard];
+        if slots.len() <= number {
+            let over = Transfer { arrived: true, ..transfer.clone() };
+            slots.resize((number + 1).next_power_of_two(), over);
+        }
+        slots[number] = transfer;
+    }
+
+    /// A transfer will be needed soon.
+    #[inline(always)]
+    pub fn prefetch(&self, name: u32) {
+        self.own.prefetch(name);
+    }
+
+    /// The transfers of ranks of a shard to ranks of this one that are not numbered and whose envelopes have not come.
+    pub fn coming_from(&self, shard: usize) -> Vec<u32> {
+        let coming = |transfer: &Transfer| !transfer.arrived && !transfer.numbered && self.naming.is_own(transfer.to);
+        let of = Naming::new(shard, self.foreign.len());
+        let (own, _) = self.naming.place(0);
+        let found: Vec<u32> = if shard == own {
+            self.own.slots().filter(|(_, transfer)| coming(transfer)).map(|(name, _)| name).collect()
+        } else {
+            (0..).zip(&self.foreign[shard]).filter(|(_, transfer)| coming(transfer)).map(|(number, _)| number).collect()
+        };
+        found.into_iter().map(|number| self.naming.from(of, number)).collect()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn foreign(&self, name: u32) -> &Transfer {
+        let (shard, number) = self.naming.place(name);
+        &self.foreign[shard][number]
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn foreign_mut(&mut self, name: u32) -> &mut Transfer {
+        let (shard, number) = self.naming.place(name);
+        &mut self.foreign[shard][number]
+    }
+}
+
+impl std::ops::Index<u32> for Transfers {
+    type Output = Transfer;
+    #[inline(always)]
+    fn index(&self, name: u32) -> &Transfer {
+        match self.own.get(name) {
+            Some(transfer) => transfer,
+            None => self.foreign(name),
+        }
+    }
+}
+
+impl std::ops::IndexMut<u32> for Transfers {
+    #[inline(always)]
+    fn index_mut(&mut self, name: u32) -> &mut Transfer {
+        if self.own.get(name).is_none() {
+            return self.foreign_mut(name);
+        }
+        &mut self.own[name]
+    }
+}
+
+/// One message of a transfer.
 pub(super) struct Message {
+    /// The names of the rank that sends it and, after it, the ranks of the job.
     pub from: u32,
     pub sender: Rank,
-    pub to: u32,
     pub receiver: Rank,
+    pub to: Place,
     pub bytes: Bytes,
     pub kind: TrafficKind,
     pub transfer: u32,
@@ -187,10 +348,19 @@ pub(super) struct Message {
     pub at: u64,
 }
 
+/// Where a rank is: its id, and its host.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub id: u32,
+    pub host: HostId,
+}
+
 /// A send as the interpreter asks for it.
 pub(super) struct Send {
+    /// The sender's name.
     pub from: u32,
-    pub to: u32,
+    /// The receiver, as a rank of the job.
+    pub to: Rank,
     pub bytes: Bytes,
     pub tag: Tag,
     pub context: u32,

@@ -4,7 +4,6 @@
 //! must have iterations in common. All of them are kept up to [`MOST_MARKS`]; of more, those whose numbers are multiples of
 //! the smallest power of two that leaves no more than that. Two such lists share every number that both reached and that
 //! is a multiple of the larger power.
-
 //!
 //! Ranks may be far apart, and one may never mark. So of the iterations that are not complete only those are followed that
 //! will be kept when they are, or that change what is kept: some thousands, however many there are.
@@ -25,45 +24,66 @@ struct Pending {
     latest: Instant,
 }
 
-/// The instants at which a job completed its iterations.
+/// The iterations that some of a number of ranks, or of groups of ranks, have marked and others have not.
 #[derive(Clone, Debug)]
-pub struct JobMarks {
+pub struct PendingMarks {
     ranks: u32,
     /// How many of the iterations that are followed are complete.
     completed: usize,
-    stride: u64,
-    kept: Vec<Instant>,
     /// Those after them that at least one rank has marked, in order.
     pending: VecDeque<Pending>,
 }
 
-impl JobMarks {
-    /// Nothing marked yet, of a job with so many ranks.
+impl PendingMarks {
+    /// Nothing marked yet, of so many ranks.
     #[must_use]
     pub fn new(ranks: u32) -> Self {
-        Self { ranks, completed: 0, stride: 1, kept: Vec::new(), pending: VecDeque::new() }
+        Self { ranks, completed: 0, pending: VecDeque::new() }
     }
 
-    /// One of the ranks marks its iteration number `iteration`, counted from 1, at `now`.
-    pub(crate) fn mark(&mut self, iteration: u64, now: Instant) {
-        let Some(place) = place(iteration) else { return };
-        let ahead = place - self.completed;
+    /// One of the ranks marks its iteration number `iteration`, counted from 1, at `now`. Returns when the iteration was
+    /// completed if it is followed, and complete with this.
+    pub(crate) fn mark(&mut self, iteration: u64, now: Instant) -> Option<Instant> {
+        let ahead = place(iteration)? - self.completed;
         if ahead == self.pending.len() {
             self.pending.push_back(Pending { missing: self.ranks, latest: now });
         }
         let pending = &mut self.pending[ahead];
         pending.missing -= 1;
         pending.latest = pending.latest.max(now);
+        if pending.missing > 0 {
+            return None;
+        }
         // A later iteration cannot be complete before an earlier one: every rank marks them in order.
-        if pending.missing == 0 {
-            let at = pending.latest;
-            self.pending.pop_front();
+        self.completed += 1;
+        self.pending.pop_front().map(|complete| complete.latest)
+    }
+}
+
+/// The instants at which a job completed its iterations.
+#[derive(Clone, Debug)]
+pub struct JobMarks {
+    pending: PendingMarks,
+    stride: u64,
+    kept: Vec<Instant>,
+}
+
+impl JobMarks {
+    /// Nothing marked yet, of a job with so many ranks, or groups of ranks of which each marks an iteration once all of its
+    /// ranks have.
+    #[must_use]
+    pub fn new(ranks: u32) -> Self {
+        Self { pending: PendingMarks::new(ranks), stride: 1, kept: Vec::new() }
+    }
+
+    /// One of the ranks marks its iteration number `iteration`, counted from 1, at `now`.
+    pub(crate) fn mark(&mut self, iteration: u64, now: Instant) {
+        if let Some(at) = self.pending.mark(iteration, now) {
             self.complete(iteration, at);
         }
     }
 
     fn complete(&mut self, iteration: u64, at: Instant) {
-        self.completed += 1;
         if self.stride < stride_of(iteration) {
             self.stride *= 2;
             self.kept = self.kept.iter().copied().skip(1).step_by(2).collect();
@@ -127,6 +147,23 @@ mod tests {
     }
 
     #[test]
+    fn groups_of_ranks_complete_the_iterations_that_their_ranks_do() {
+        let order = [0, 0, 1, 2, 0, 1, 2, 2, 0, 1, 1, 2].into_iter().enumerate();
+        let (mut whole, mut groups) = (JobMarks::new(3), JobMarks::new(2));
+        let mut parts = [PendingMarks::new(2), PendingMarks::new(1)];
+        let mut iterations = [0; 3];
+        for (now, rank) in order.map(|(now, rank)| (Instant(now as u64), rank)) {
+            iterations[rank] += 1;
+            whole.mark(iterations[rank], now);
+            if let Some(at) = parts[rank / 2].mark(iterations[rank], now) {
+                groups.mark(iterations[rank], at);
+            }
+        }
+        assert_eq!(kept(&groups), kept(&whole));
+        assert_eq!(kept(&whole).len(), 4);
+    }
+
+    #[test]
     fn of_many_iterations_every_second_or_fourth_is_kept() {
         let most = u64::try_from(MOST_MARKS).unwrap();
         for (iterations, stride) in [(most, 1), (most + 1, 2), (2 * most + 1, 2), (2 * most + 2, 4), (3 * most, 4)] {
@@ -149,12 +186,12 @@ mod tests {
         let mut marks = JobMarks::new(2);
         let many = 64 * MOST;
         (1..=many).for_each(|iteration| marks.mark(iteration, Instant(iteration)));
-        assert!(marks.pending.len() < 5 * MOST_MARKS, "{} pending", marks.pending.len());
+        assert!(marks.pending.pending.len() < 5 * MOST_MARKS, "{} pending", marks.pending.pending.len());
         assert_eq!(kept(&marks), []);
         // When it marks after all, nothing is missing.
         (1..=many).for_each(|iteration| marks.mark(iteration, Instant(iteration + 5)));
         // Of 64 times as many as are kept at most.
         assert_eq!(kept(&marks), (1..=MOST).map(|n| (64 * n, 64 * n + 5)).collect::<Vec<_>>());
-        assert!(marks.pending.is_empty());
+        assert!(marks.pending.pending.is_empty());
     }
 }

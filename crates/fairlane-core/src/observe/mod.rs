@@ -10,7 +10,7 @@ mod record;
 pub use departures::Departure;
 pub use interference::{Interference, Waiters};
 pub use latency::{Bucket, Histogram, Latencies};
-pub use marks::{JobMarks, MOST_MARKS};
+pub use marks::{JobMarks, MOST_MARKS, PendingMarks};
 pub use ranks::{CALLS, CallTime, RankRecord, call_name, call_of};
 pub use record::{MessageRecord, Record, WaitRecord};
 

@@ -6,6 +6,7 @@ mod arbiter_laws;
 mod fabrics;
 mod internals;
 mod layers;
+mod mpi_shards;
 mod program_errors;
 mod rails;
 mod record;

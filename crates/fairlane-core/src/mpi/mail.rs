@@ -1,0 +1,50 @@
+//! Mail between shards: what goes from the ranks of one to those of another beside the messages of the network.
+//!
+//! A message in the network carries a number only. What the number stands for goes along as mail, which is delivered when the
+//! window ends, and so before the message is.
+
+use super::MpiShard;
+use super::naming::Naming;
+use super::report::Report;
+use super::transfer::Transfer;
+use crate::ids::JobId;
+use crate::units::Instant;
+
+/// What one shard tells another when a window ends.
+#[derive(Clone, Debug, Default)]
+pub struct Mail {
+    /// Transfers of which a message is on its way to the other shard, with their ids.
+    transfers: Vec<(u32, Transfer)>,
+    /// The numbers of the other shard's transfers that have ended in this one.
+    ended: Vec<u32>,
+    /// Iterations that the ranks of this shard have completed; to the first shard only.
+    completed: Vec<(JobId, u64, Instant)>,
+    report: Report,
+}
+
+impl MpiShard {
+    /// Moves to `mail`, which is empty, what another shard must know of the window that has been run.
+    pub(super) fn write(&mut self, shard: usize, mail: &mut Mail) {
+        mail.report.clone_from(self.report());
+        std::mem::swap(&mut self.messaging.departing[shard], &mut mail.transfers);
+        self.messaging.transfers.take_ended(shard, &mut mail.ended);
+        if shard == 0 {
+            std::mem::swap(&mut self.messaging.completed, &mut mail.completed);
+        }
+    }
+
+    /// Takes everything out of the mail of another shard.
+    pub(super) fn read(&mut self, shard: usize, mail: &mut Mail) {
+        let messaging = &mut self.messaging;
+        let (here, there) = (messaging.naming, Naming::new(shard, messaging.departing.len()));
+        for (id, mut transfer) in mail.transfers.drain(..) {
+            (transfer.from, transfer.to) = (here.from(there, transfer.from), here.from(there, transfer.to));
+            messaging.transfers.accept(here.translate(id), transfer);
+        }
+        messaging.transfers.end(&mut mail.ended);
+        messaging.completed.append(&mut mail.completed);
+        if !mail.report.is_empty() {
+            self.reports.push((shard, std::mem::take(&mut mail.report)));
+        }
+    }
+}
