@@ -44,7 +44,8 @@ impl Mpi {
                 self.shards[to].accept(from, &mut mail);
             }
         }
-        self.shards.iter_mut().fold(false, |ends, shard| shard.end_window(until) || ends)
+        let ends: Vec<bool> = self.shards.iter_mut().map(|shard| shard.end_window(until)).collect();
+        ends.contains(&true)
     }
 
     /// A fault as an error.

@@ -149,7 +149,7 @@ impl Mpi {
                 largest_message,
                 numbering: levels.depend_on_kind() || rails.overtake(),
                 levels: Arc::clone(&levels),
-                sl2vl: sl2vl.clone(),
+                sl2vl,
                 rails,
                 naming,
                 places: Arc::clone(&places),

@@ -37,10 +37,12 @@ enum End {
     Misuse,
 }
 
+/// The hosts of a job's ranks, what they do, how that ends, and when the job is stopped.
+type Work = (Vec<u32>, Vec<Phase>, End, Option<u64>);
+
 #[derive(Clone, Debug)]
 struct Case {
-    /// By job: the hosts of its ranks, what they do, how that ends, and when the job is stopped.
-    jobs: Vec<(Vec<u32>, Vec<Phase>, End, Option<u64>)>,
+    jobs: Vec<Work>,
     /// Messages overtake each other.
     overtaking: bool,
     /// Control messages have a service level of their own.
@@ -185,7 +187,7 @@ impl Case {
         if self.kinds_differ {
             levels.set_kind(TrafficKind::Control, Some(ServiceLevel(1))).unwrap();
         }
-        let plan = |(number, (hosts, phases, end, stop)): (usize, &(Vec<u32>, Vec<Phase>, End, Option<u64>))| JobPlan {
+        let plan = |(number, (hosts, phases, end, stop)): (usize, &Work)| JobPlan {
             name: format!("job {number}"),
             program: Self::program(hosts, phases, *end),
             hosts: hosts.iter().map(|host| HostId(*host)).collect(),
