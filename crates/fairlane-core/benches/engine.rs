@@ -5,10 +5,6 @@
 
 #![allow(clippy::cast_precision_loss, reason = "figures for display")]
 
-/// The allocator of the Python extension.
-#[cfg(target_os = "linux")]
-#[path = "../../fairlane-python/src/allocator.rs"]
-mod allocator;
 mod traffic;
 
 use std::cmp::Reverse;
