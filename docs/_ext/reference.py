@@ -26,6 +26,7 @@ PLACES = {
     "topologies": "`fabric.topology`",
     "routings": "`fabric.routing`",
     "arbiters": "`qos.arbiter`",
+    "switches": "`network.switch`",
     "collectives": "`mpi.collectives`, by operation",
     "workloads": "`workload` of a job",
     "imbalances": "`imbalance` of a workload",

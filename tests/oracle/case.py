@@ -21,6 +21,8 @@ class Link:
     latency: int
     from_host: int | None = None
     to_host: int | None = None
+    from_switch: int | None = None
+    to_switch: int | None = None
 
 
 class Hop(NamedTuple):
@@ -85,6 +87,21 @@ class Fabric:
 
 
 @dataclass(frozen=True)
+class InputQueued:
+    """The architecture of switches with queues at their inputs and a crossbar."""
+
+    queues: str = "voq"
+    """``fifo`` or ``voq``."""
+    thousandths: int = 2000
+    """Speed-up of the crossbar, in thousandths."""
+    allocator: str = "round_robin"
+    """``round_robin`` or ``oldest_first``."""
+    iterations: int = 4
+    output_buffer: int | None = None
+    """Bytes of each lane of an output; by default two full packets."""
+
+
+@dataclass(frozen=True)
 class Network:
     """Parameters of packets, ports and switches."""
 
@@ -93,6 +110,8 @@ class Network:
     buffer: int = 65536
     switch_latency: int = 100_000
     cut_through: bool = True
+    switch: InputQueued | None = None
+    """The architecture of switches: output-queued, or input-queued."""
 
 
 @dataclass(frozen=True)

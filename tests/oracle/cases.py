@@ -16,6 +16,7 @@ from .case import (
     Fence,
     Flush,
     Free,
+    InputQueued,
     Job,
     Lock,
     Mark,
@@ -66,11 +67,24 @@ def adapters(draw: st.DrawFn, hosts: int) -> dict[str, object]:
 
 
 @st.composite
+def architectures(draw: st.DrawFn, full: int) -> InputQueued:
+    """Input-queued switches, with room for one packet at an output or for a few."""
+    return InputQueued(
+        draw(st.sampled_from(["fifo", "voq"])),
+        draw(st.sampled_from([1000, 1000, 1500, 1999, 2000, 4000])),
+        draw(st.sampled_from(["round_robin", "round_robin", "oldest_first"])),
+        draw(st.sampled_from([1, 1, 2, 4])),
+        draw(st.none() | st.integers(full, 4 * full)),
+    )
+
+
+@st.composite
 def networks(draw: st.DrawFn) -> Network:
     """Small packets; buffers for one packet, for a few, or for all that a link carries until credits come back."""
     mtu, header = draw(st.sampled_from([16, 32, 50])), draw(st.sampled_from([2, 6, 14]))
     buffer = (mtu + header) * draw(st.sampled_from([1, 1, 2, 5, 10])) + draw(st.integers(0, 2 * (mtu + header)))
-    return Network(mtu, header, buffer, draw(st.sampled_from([0, 16, 100, 999])), draw(st.booleans()))
+    latency, cut_through = draw(st.sampled_from([0, 16, 100, 999])), draw(st.booleans())
+    return Network(mtu, header, buffer, latency, cut_through, draw(st.none() | architectures(mtu + header)))
 
 
 @st.composite

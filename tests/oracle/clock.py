@@ -2,8 +2,8 @@
 
 What happens at one instant has an order. First, ports take in credits, then packets; then each host does what is due
 there, always the first of it: deliveries, then transfers through memory and combinations, then phases of non-blocking
-collectives, then ranks; then messages join the NICs'
-queues; last, ports decide. What one of these causes at the same instant takes its place in the same order.
+collectives, then ranks; then messages join the NICs' queues; then input-queued switches match inputs with outputs;
+last, ports decide. What one of these causes at the same instant takes its place in the same order.
 """
 
 import heapq
@@ -22,7 +22,8 @@ class Stage(IntEnum):
     PROGRESS = 4
     RANK = 5
     HAND_OVER = 6
-    DECIDE = 7
+    ALLOCATE = 7
+    DECIDE = 8
 
 
 class Clock:

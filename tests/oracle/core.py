@@ -9,7 +9,7 @@ import numpy as np
 from fairlane import _core
 
 from . import case as ops
-from .case import Case, Compute, Datagram, Fabric, Hop, Link, Mark, Recv, Send, Wait
+from .case import Case, Compute, Datagram, Fabric, Hop, InputQueued, Link, Mark, Recv, Send, Wait
 from .outcome import Departure, LinkTime, Outcome, PortCount, Progress
 
 #: No case takes longer than this: 1000 seconds.
@@ -34,14 +34,27 @@ def fat_tree(rails: dict[str, Any] | None = None, **params: int) -> Fabric:
     given = {"topology": "fat_tree", "params": params, "routing": "d_mod_k", "rails": rails}
     core = _core.Fabric(json.dumps(given))
     table = decode(core.links())
-    ends = zip(table["bandwidth"], table["latency"], table["from_host"], table["to_host"], strict=True)
-    links = [Link(rate, delay, *(None if end < 0 else end for end in hosts)) for rate, delay, *hosts in ends]
+    columns = ("bandwidth", "latency", "from_host", "to_host", "from_switch", "to_switch")
+    rows = zip(*(table[name] for name in columns), strict=True)
+    links = [Link(rate, delay, *(None if end < 0 else end for end in ends)) for rate, delay, *ends in rows]
     pairs = [(source, to) for source in range(core.hosts) for to in range(core.hosts) if source != to]
     routes, *more = (
         {(source, to): [Hop(link) for link in core.route(source, to, rail)] for source, to in pairs}
         for rail in range(core.rails)
     )
     return Fabric(links, routes, 1, "fat_tree", params, rails, tuple(more))
+
+
+def architecture(switch: InputQueued) -> dict[str, Any]:
+    """The architecture of switches in the engine's terms."""
+    params = {
+        "queues": switch.queues,
+        "speedup": switch.thousandths / 1000,
+        "allocator": switch.allocator,
+        "iterations": switch.iterations,
+        "output_buffer": switch.output_buffer,
+    }
+    return {"name": "input_queued", "params": params}
 
 
 def spec(case: Case, *, departures: bool = True) -> dict[str, Any]:
@@ -60,6 +73,7 @@ def spec(case: Case, *, departures: bool = True) -> dict[str, Any]:
             "buffer": network.buffer,
             "switch_latency": network.switch_latency,
             "switching": "cut_through" if network.cut_through else "store_and_forward",
+            **({"switch": architecture(network.switch)} if network.switch else {}),
         },
         "qos": {
             "lanes": qos.lanes,

@@ -9,9 +9,10 @@ from .arbiters import arbiter
 from .case import Case, Change, Collective, Compute, Datagram, Mark, Neighbor, Recv, Send, Topology, Wait, ser
 from .clock import Clock, Stage
 from .collectives import Collectives
-from .network import Interconnect, Message
+from .network import Interconnect
 from .one_sided import Windows
 from .outcome import Outcome
+from .packets import Message
 from .state import Rank, Receiving, Request, Sending
 
 

@@ -1,41 +1,14 @@
 """Packets: ports, lanes, credits, switches and NICs."""
 
 from collections import defaultdict, deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .arbiters import arbiter
-from .case import Case, Hop, ser
+from .case import Case, ser
 from .clock import Clock, Stage
 from .outcome import Departure, Outcome
-
-
-@dataclass
-class Message:
-    """A message on its way; at each delivery `delivered` is told whether the packet is the first, and the last."""
-
-    job: int
-    kind: str
-    number: int
-    lane: int
-    route: list[Hop]
-    payloads: list[int]
-    delivered: Callable[[bool, bool], None]
-    destination: int
-    arrived: int = 0
-
-
-@dataclass
-class Packet:
-    """A packet: which of its message, how many hops it has made, since when it waits there, when it was offered."""
-
-    message: Message
-    index: int
-    size: int
-    hop: int = 0
-    joined: int = 0
-    offered: int = 0
-    route: list[Hop] = field(default_factory=list)
+from .packets import Message, Packet
+from .switches import Switch
 
 
 @dataclass
@@ -68,7 +41,8 @@ class Port:
         """A packet joins its lane's queue."""
         now = self.interconnect.clock.now
         self.settle()
-        packet.joined = now
+        packet.joined = now - packet.waited
+        packet.waited = 0
         packet.offered = now if packet.hop == 0 else packet.offered
         self.lanes[self.interconnect.lane(packet)].queue.append(packet)
         self.interconnect.clock.at(now, Stage.DECIDE, (self.number,), self.decide)
@@ -136,6 +110,8 @@ class Port:
         self.interconnect.outcome.ports[self.number, number].waiting += now - packet.joined
         wire = ser(packet.size, self.link.bandwidth)
         self.carried, self.busy_until = packet.message.job, now + wire
+        if self.link.from_switch in self.interconnect.switches:
+            self.interconnect.switches[self.link.from_switch].sent(packet, self.number, number, self.busy_until)
         self.interconnect.clock.at(self.busy_until, Stage.DECIDE, (self.number,), self.decide)
         if packet.hop == 0 and packet.index + 1 < len(packet.message.payloads):
             following = self.interconnect.packet(packet.message, packet.index + 1)
@@ -153,6 +129,8 @@ class Interconnect:
         self.case, self.clock, self.outcome = case, clock, outcome
         self.ports = [Port(number, case, self) for number in range(len(case.fabric.links))]
         self.next_offer: dict[int, int] = defaultdict(int)
+        numbers = {link.from_switch for link in case.fabric.links if link.from_switch is not None}
+        self.switches = {number: Switch(number, case, self) for number in numbers if case.network.switch}
 
     def lane(self, packet: Packet) -> int:
         """The queue that a packet uses at the port where it is."""
@@ -189,7 +167,7 @@ class Interconnect:
         recorded = self.case.fabric.recorded
         if packet.hop == 0 and recorded is not None:
             packet.route = recorded[now, number]
-        if packet.hop > 0:
+        if packet.hop > 0 and not self.switches:
             self.give_back(packet, packet.hop - 1, now + wire)
         packet.hop += 1
         if link.to_host is not None:
@@ -197,6 +175,12 @@ class Interconnect:
             delivery = now + wire + link.latency
             self.clock.at(delivery, Stage.DELIVERY, (number,), lambda: self.arrived(packet))
             self.give_back(packet, packet.hop - 1, delivery)
+            return
+        if link.to_switch in self.switches:
+            switch, head = self.switches[link.to_switch], now + link.latency + self.case.network.switch_latency
+            packet.tail = head + wire
+            join = head if self.case.network.cut_through else packet.tail
+            self.clock.at(join, Stage.JOIN, (number,), lambda: switch.join(packet))
             return
         onward = self.ports[packet.route[packet.hop].link]
         delay = wire  # from the departure of the head to when it may go on, the way itself not counted

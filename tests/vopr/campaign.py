@@ -37,6 +37,7 @@ class Tally:
         self.cases += 1
         self.fabrics[f"{spec['topology']} {spec['routing']}"] += 1
         found = [f"arbiter {tables['qos']['arbiter']['name']}", f"switching {tables['network']['switching']}"]
+        found += [f"switch {tables['network'].get('switch', {}).get('name', 'output_queued')}"]
         found += sorted({f"placement {job.placement.name}" for job in resolved.jobs})
         found += sorted(
             {f"workload {Path(job.workload).stem if '.py:' in job.workload else job.workload}" for job in resolved.jobs}

@@ -75,6 +75,7 @@ def compare(case: Case, resolved: Resolved) -> str:
             network["buffer"],
             network["switch_latency"],
             network["switching"] == "cut_through",
+            _switch(network.get("switch")),
         ),
         _qos(resolved),
         ops.Mpi(**mpi),
@@ -89,6 +90,16 @@ def compare(case: Case, resolved: Resolved) -> str:
     except (IndexError, AssertionError) as error:
         return f"the oracle cannot follow the paths of the engine's packets: {error!r}"
     return _difference(one, core.outcome(one.engine), expected)
+
+
+def _switch(given: dict[str, Any] | None) -> ops.InputQueued | None:
+    """The architecture of switches with the defaults of its parameters; None for output-queued ones."""
+    if given is None:
+        return None
+    if given["name"] != "input_queued":
+        raise Unsupported(f"architecture {given['name']}")
+    params = {key: value for key, value in given["params"].items() if key != "speedup"}
+    return ops.InputQueued(thousandths=round(1000 * given["params"].get("speedup", 2)), **params)
 
 
 def _difference(one: Simulation, found: Outcome, expected: Outcome) -> str:
@@ -116,9 +127,9 @@ def _fabric(resolved: Resolved, tail: Simulation, end: int) -> ops.Fabric:
     table = columns(_core.Fabric(json.dumps(spec)).links())
     ends = {key: table[key].tolist() for key in ("from_host", "to_host", "from_switch", "to_switch")}
     links = [
-        ops.Link(rate, latency, *(None if end < 0 else end for end in hosts))
-        for rate, latency, *hosts in zip(
-            table["bandwidth"].tolist(), table["latency"].tolist(), ends["from_host"], ends["to_host"], strict=True
+        ops.Link(rate, latency, *(None if end < 0 else end for end in its))
+        for rate, latency, *its in zip(
+            table["bandwidth"].tolist(), table["latency"].tolist(), *ends.values(), strict=True
         )
     ]
     adapters: dict[int, list[int]] = defaultdict(list)

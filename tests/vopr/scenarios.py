@@ -64,8 +64,20 @@ def _network(rng: Random) -> Table:
             "buffer": f"{buffer} B",
             "switching": rng.choice(["cut_through", "store_and_forward"]),
             "switch_latency": rng.choice(["0 ns", "33.333 ns", "100 ns", "1 us"]),
+            "switch": _switch(rng, mtu + header),
         },
     )
+
+
+def _switch(rng: Random, full: int) -> str | Table:
+    """An architecture; every other draw has the default."""
+    if rng.random() < 0.5:
+        return "output_queued"
+    name = rng.choice(sorted(entries("switch")))
+    found = {"name": name, **draw_parameters(rng, entries("switch")[name].schema)}
+    for key, values in (("speedup", [1, 1.5, 2, 3.999]), ("output_buffer", [full, full + 700, 5 * full])):
+        found |= {key: rng.choice(values)} if key in found else {}
+    return {**found, **({"output_buffer": f"{found['output_buffer']} B"} if "output_buffer" in found else {})}
 
 
 def _mpi(rng: Random) -> Table:

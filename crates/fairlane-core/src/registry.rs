@@ -22,6 +22,7 @@
 
 use crate::error::BuildError;
 use crate::mpi::collectives::Algorithm;
+use crate::network::SwitchEntry;
 use crate::qos::arbiter;
 use crate::table::{Entry, Table};
 use crate::{routing, topology};
@@ -78,7 +79,7 @@ impl Registry {
         &self.collectives
     }
 
-    /// Every table by the name of its kind, as lists of entries with the schemas of their parameters.
+    /// Every table by the name of its kind, and the switch architectures, which are the network's own; as lists of entries with the schemas of their parameters.
     #[must_use]
     pub fn describe(&self) -> serde_json::Value {
         serde_json::json!({
@@ -86,6 +87,7 @@ impl Registry {
             "routing": self.routings.describe(),
             "arbiter": self.arbiters.describe(),
             "collective": self.collectives.describe(),
+            "switch": Table::<SwitchEntry>::default().describe(),
         })
     }
 }

@@ -28,7 +28,7 @@ REGISTRIES = {
     "papers": "fairlane.reproduce:PAPERS",
 }
 """The registry of each kind that plug-ins can extend."""
-SIMULATOR = {"topologies": "topology", "routings": "routing", "arbiters": "arbiter"}
+SIMULATOR = {"topologies": "topology", "routings": "routing", "arbiters": "arbiter", "switches": "switch"}
 """The simulator's table of each kind."""
 KINDS = (*SIMULATOR, "collectives", *REGISTRIES)  # everything that can be listed
 

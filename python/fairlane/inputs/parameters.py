@@ -54,7 +54,7 @@ def _tables() -> dict[str, list[dict[str, Any]]]:
 
 
 def entries(table: str) -> dict[str, Entry]:
-    """The entries of ``topology``, ``routing`` or ``arbiter`` by name."""
+    """The entries of ``topology``, ``routing``, ``arbiter`` or ``switch`` by name."""
     rows = _tables()[table]
     return {
         row["name"]: Entry(row["name"], row["summary"], row.get("schema") or {}, row.get("routing", "")) for row in rows

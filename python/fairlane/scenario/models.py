@@ -29,6 +29,14 @@ LARGEST_COUNT = 2**63 - 1  # the largest whole number that the simulator counts 
 _GB_PER_S = 8 * 10**9
 
 
+class Switch(Parameterised):
+    """Where packets wait in a switch: an architecture with its parameters (see ``fairlane list switches``)."""
+
+    of_table = "switch"
+    name: str
+    """Name of the architecture."""
+
+
 class Network(Table):
     """Packets, buffers and switches."""
 
@@ -42,6 +50,10 @@ class Network(Table):
     """Time from a packet's arrival at a switch until it is in its output queue."""
     switching: Literal["cut_through", "store_and_forward"] = "cut_through"
     """Whether a switch forwards a packet before its tail has arrived."""
+    switch: Annotated[Written[Switch], BeforeValidator(table_of_name, json_schema_input_type=Switch | str)] = Field(
+        default="output_queued", validate_default=True
+    )
+    """Architecture of the switches: its name, or a table with name and parameters."""
 
     @model_validator(mode="after")
     def _room_for_a_packet(self) -> Self:
@@ -49,6 +61,14 @@ class Network(Table):
             words = f"too small for one packet of {self.mtu + self.header} B"
             raise Problems(Problem("buffer", words, f"{self.buffer} B"))
         return self
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The table as the simulator takes it; the default architecture is not named."""
+        found = dict(self)
+        switch = found.pop("switch")
+        named = {} if switch.name == "output_queued" else {"switch": {"name": switch.name, "params": switch.parameters}}
+        return {**found, **named}
 
 
 class Arbiter(Parameterised):

@@ -171,7 +171,7 @@ def _tables(scenario: "Scenario") -> dict[str, Any]:
     network, qos, mpi, observe = scenario.network, scenario.qos, scenario.mpi, scenario.observe
     return {
         "fabric": scenario.fabric.spec,
-        "network": dict(network),
+        "network": network.spec,
         "qos": {
             "lanes": qos.lanes,
             "sl2vl": sl2vl(scenario),

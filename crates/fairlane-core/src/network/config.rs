@@ -10,6 +10,7 @@ use super::link::Wire;
 use super::parameters::{Parameters, Switching};
 use super::partition::Partition;
 use super::probe::Probe;
+use super::switch::{Architecture, InputQueued};
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::NONE;
 use crate::observe;
@@ -40,6 +41,10 @@ pub(super) struct Config {
     pub channels: bool,
     /// Packets are routed when they are at a switch.
     pub adaptive: bool,
+    /// The parameters of input-queued switches, if that is what switches are.
+    pub input_queued: Option<InputQueued>,
+    /// Packets go to a switch before they go to its port: it routes them then, or keeps them at its inputs.
+    pub by_switch: bool,
     /// Words of the arbiter's state.
     pub state_words: usize,
     /// What belongs to which shard, and which of them this is.
@@ -98,6 +103,10 @@ impl Config {
         let channels = |vl| usize::from(routing.channels_of(vl));
         let (wires, wire_of) = wires(all, links(), parameters);
         let longest = wires.iter().map(|wire| wire.latency).max().unwrap_or(0);
+        let input_queued = match parameters.architecture() {
+            Ok(Architecture::InputQueued(params)) => Some(params),
+            _ => None,
+        };
         let mut config = Self {
             full: narrow(parameters.largest_packet()),
             header: narrow(parameters.header),
@@ -106,6 +115,8 @@ impl Config {
             first_lane,
             lanes,
             adaptive: routing.adaptive(),
+            by_switch: routing.adaptive() || input_queued.is_some(),
+            input_queued,
             state_words: arbiter.state_words(),
             nics: number(nics),
             first_nic: (0..=hosts).map(|host| number(ports_before(host))).collect(),
@@ -180,6 +191,12 @@ impl Config {
     #[inline(always)]
     pub fn host_id<P: Probe>(&self, host: u32) -> HostId {
         HostId(if P::SHARDED { self.host_ids[host as usize] } else { host })
+    }
+
+    /// The id of a switch of the shard.
+    #[inline(always)]
+    pub fn switch_id<P: Probe>(&self, switch: u32) -> SwitchId {
+        SwitchId(if P::SHARDED { self.switch_ids[switch as usize] } else { switch })
     }
 
     /// The shard at the far end of a port's link, if it is another.

@@ -44,6 +44,14 @@ impl Network {
     /// The port and lane, of the switch downstream of `port`, that holds packets which came over `port` on `lane`.
     fn blocker(&self, port: u32, lane: u8) -> Option<(u32, u8)> {
         let Vertex::Switch(SwitchId(switch)) = self.graph().link(LinkId(port)).to else { return None };
+        let place = self.partition.switch(SwitchId(switch));
+        let shard = &self.shards[place.shard()];
+        if let Some(crossbar) = shard.crossbars.each.get(place.number() as usize) {
+            let input = shard.crossbars.input_of[port as usize] as usize;
+            let first = crossbar.heads(input * shard.config.lanes + usize::from(lane)).next()?;
+            let packet = &shard.in_flight.packets[first];
+            return Some((packet.next_step.link(), packet.lane));
+        }
         let ports = self.graph().ports(Vertex::Switch(SwitchId(switch)));
         let places = ports.flat_map(|link| (0..self.config().lanes).map(move |lane| (link.0, lane)));
         let mut holding = places.filter(|&(next, queue)| {

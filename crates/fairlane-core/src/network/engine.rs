@@ -33,7 +33,7 @@ impl Shard {
         self.in_flight.take_due(&self.config);
         let until = self.in_flight.calendar.opening(window + 1);
         let result = self.run_hosts(until, endpoint, probe);
-        if self.config.adaptive {
+        if self.config.by_switch {
             self.run_switches::<P>();
         }
         self.run_ports(until.0, probe);
@@ -75,8 +75,12 @@ impl Shard {
         // In ascending order: first the NICs' ports.
         let nics = ports.partition_point(|&port| port < self.config.nics);
         self.run_each::<P, { kind::NIC }>(&ports[..nics], until, probe);
-        self.run_each::<P, { kind::TO_SWITCH }>(&ports[nics..], until, probe);
-        self.run_each::<P, { kind::TO_HOST }>(&to_hosts, until, probe);
+        if self.config.input_queued.is_some() {
+            self.run_crossbars([&ports[nics..], &to_hosts], until, probe);
+        } else {
+            self.run_each::<P, { kind::TO_SWITCH }>(&ports[nics..], until, probe);
+            self.run_each::<P, { kind::TO_HOST }>(&to_hosts, until, probe);
+        }
         self.scratch.to_hosts = to_hosts;
         self.scratch.ports = ports;
     }
@@ -130,7 +134,7 @@ impl Shard {
     }
 
     #[inline(always)]
-    fn active_port<'a, P: Probe, const KIND: u8>(
+    pub(super) fn active_port<'a, P: Probe, const KIND: u8>(
         &'a mut self,
         number: u32,
         probe: &'a mut P,

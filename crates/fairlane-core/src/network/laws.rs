@@ -1,9 +1,12 @@
 //! Laws that hold at the opening of every window, checked against the network's whole state.
 
+use std::cmp::Reverse;
+
 use super::config::Config;
 use super::in_flight::Deferred;
 use super::packet::{Message, Packet};
 use super::shard::Shard;
+use super::switch::input_queued::Event;
 use super::{Network, Totals};
 use crate::error::RunError;
 use crate::ids::LinkId;
@@ -23,6 +26,7 @@ impl Network {
         if self.config().adaptive {
             self.occupancy_balances().map_err(law)?;
         }
+        self.shards.iter().try_for_each(Shard::output_buffers_balance).map_err(law)?;
         if self.config().observe.counters {
             self.waiting_balances().map_err(law)?;
         }
@@ -42,8 +46,9 @@ impl Network {
                 held[place + usize::from(lane)] += bytes;
             }
         }
-        self.for_each_queued(|_, packet| {
-            held[packet.came.link() as usize * lanes + usize::from(packet.held)] += u64::from(packet.bytes);
+        self.for_each_queued(|packet, Place { buffered, .. }| {
+            let place = packet.came.link() as usize * lanes + usize::from(packet.held);
+            held[place] += u64::from(packet.bytes) * u64::from(buffered);
         });
         match held.iter().position(|&bytes| bytes != parameters.buffer.0) {
             None => Ok(()),
@@ -111,8 +116,8 @@ impl Network {
         place: impl Fn(u32, u8) -> usize,
     ) -> (Vec<u64>, Vec<u64>) {
         let (mut queued, mut used) = (vec![0_u64; places], vec![0_u64; places]);
-        self.for_each_queued(|port, packet| {
-            used[place(packet.came.link(), packet.held)] += u64::from(packet.bytes);
+        self.for_each_queued(|packet, Place { port, buffered }| {
+            used[place(packet.came.link(), packet.held)] += u64::from(packet.bytes) * u64::from(buffered);
             if let Some(port) = port {
                 queued[place(port, packet.lane)] += u64::from(packet.bytes);
             }
@@ -190,20 +195,25 @@ impl Network {
         Err(format!("packets waited {waited} ps, {charged} ps are charged to jobs and {aside} ps to none"))
     }
 
-    /// Every packet at, or on its way to, the queue of a switch's port, with the port's link if the packet has been routed.
-    fn for_each_queued(&self, mut visit: impl FnMut(Option<u32>, &Packet)) {
+    /// Every packet at, or on its way to, a switch or the queue of a switch's port, with the port's link.
+    fn for_each_queued(&self, mut visit: impl FnMut(&Packet, Place)) {
         for shard in &self.shards {
-            shard.for_each_queued(|port, packet| visit(port.map(|port| shard.config.link_of(port)), packet));
+            shard.for_each_queued(|packet, Place { port, buffered }| {
+                visit(packet, Place { port: port.map(|port| shard.config.link_of(port)), buffered });
+            });
         }
     }
 }
 
 impl Shard {
     /// See [`Network::for_each_queued`]; with the number of the port.
-    fn for_each_queued(&self, mut visit: impl FnMut(Option<u32>, &Packet)) {
+    fn for_each_queued(&self, mut visit: impl FnMut(&Packet, Place)) {
+        self.for_each_inside(&mut visit);
+        let output_queued = self.config.input_queued.is_none();
         let mut walk = |port: Option<u32>, mut record: u32| {
             while record != NONE {
-                visit(port, &self.in_flight.packets[record]);
+                let place = Place { port, buffered: output_queued || port.is_none() };
+                visit(&self.in_flight.packets[record], place);
                 record = self.in_flight.packets[record].next;
             }
         };
@@ -226,13 +236,81 @@ impl Shard {
         for due in self.in_flight.calendar.deferred() {
             match due {
                 Deferred::AtPort { port, record } if port >= self.config.nics => {
-                    visit(Some(port), &self.in_flight.packets[record])
+                    visit(&self.in_flight.packets[record], Place { port: Some(port), buffered: true })
                 }
-                Deferred::AtSwitch { record, .. } => visit(None, &self.in_flight.packets[record]),
+                Deferred::AtSwitch { record, .. } => {
+                    visit(&self.in_flight.packets[record], Place { port: None, buffered: true })
+                }
                 Deferred::AtPort { .. } => {}
             }
         }
     }
+
+    /// Every packet inside an input-queued switch but not in the queue of an output port.
+    fn for_each_inside(&self, visit: &mut impl FnMut(&Packet, Place)) {
+        for crossbar in &self.crossbars.each {
+            let mut visit = |record: u32, buffered| {
+                let packet = &self.in_flight.packets[record];
+                visit(packet, Place { port: Some(crossbar.first + crossbar.output_of(packet)), buffered });
+                packet.next
+            };
+            for queue in crossbar.queues.iter().flatten() {
+                let mut record = queue.head;
+                while record != NONE {
+                    record = visit(record, true);
+                }
+            }
+            for Reverse((.., event)) in &crossbar.events {
+                match *event {
+                    Event::Arrive { record } => visit(record, true),
+                    Event::Join { record } => visit(record, false),
+                    _ => NONE,
+                };
+            }
+        }
+    }
+
+    /// Per lane of an output of an input-queued switch: free bytes + bytes of packets that cross, wait or are transmitted =
+    /// output buffer.
+    fn output_buffers_balance(&self) -> Result<(), String> {
+        let Some(params) = &self.config.input_queued else { return Ok(()) };
+        let lanes = self.config.lanes;
+        let mut taken = vec![0_u64; self.lanes.len()];
+        self.for_each_queued(|packet, place| {
+            if let Place { port: Some(port), buffered: false } = place {
+                taken[port as usize * lanes + usize::from(packet.lane)] += u64::from(packet.bytes);
+            }
+        });
+        for crossbar in &self.crossbars.each {
+            let first = crossbar.first as usize * lanes;
+            for Reverse((.., event)) in &crossbar.events {
+                if let Event::Left { output, lane, bytes, .. } = event {
+                    taken[first + *output as usize * lanes + usize::from(*lane)] += u64::from(*bytes);
+                }
+            }
+            for (place, room) in crossbar.rooms.iter().enumerate() {
+                let (free, taken) = (u64::from(room.free), taken[first + place]);
+                if free + taken != u64::from(params.output_buffer) {
+                    let (output, lane) = (place / lanes, place % lanes);
+                    return Err(format!(
+                        "link {} lane {lane}: {free} bytes free and {taken} bytes taken in an output buffer of {}",
+                        crossbar.first_link as usize + output,
+                        params.output_buffer
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Where a packet is.
+#[derive(Clone, Copy)]
+struct Place {
+    /// The port that it has been routed to.
+    port: Option<u32>,
+    /// It occupies the buffer of the link that it came over.
+    buffered: bool,
 }
 
 /// Compares the occupancy table, queued and unreturned, with what has been found.

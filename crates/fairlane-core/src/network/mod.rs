@@ -39,6 +39,7 @@ pub use endpoint::{Endpoint, Pause};
 pub use packet::{Delivery, Injection};
 pub use parameters::{Parameters, Switching};
 pub use partition::Partition;
+pub use switch::{Architecture, Entry as SwitchEntry, TABLE as SWITCHES};
 
 use crate::ids::{HostId, LinkId, VirtualLane};
 use crate::observe::{self, Departure, Interference};

@@ -3,7 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::switch::{self, Architecture};
 use crate::error::BuildError;
+use crate::table::Named;
 use crate::units::{Bytes, Picoseconds};
 
 /// How a switch passes a packet on.
@@ -31,6 +33,8 @@ pub struct Parameters {
     pub switch_latency: Picoseconds,
     /// Cut-through or store-and-forward.
     pub switching: Switching,
+    /// Where packets wait in a switch.
+    pub switch: Named,
 }
 
 impl Default for Parameters {
@@ -42,6 +46,7 @@ impl Default for Parameters {
             buffer: Bytes(65536),
             switch_latency: Picoseconds::from_nanos(100),
             switching: Switching::CutThrough,
+            switch: switch::usual(),
         }
     }
 }
@@ -78,6 +83,14 @@ impl Parameters {
             let allowed = format!("at least one full packet (mtu + header = {least} bytes), below 4 GiB");
             return Err(BuildError::value("network.buffer", self.buffer.0, allowed));
         }
-        Ok(())
+        self.architecture().map(|_| ())
+    }
+
+    /// The architecture of switches.
+    ///
+    /// # Errors
+    /// [`BuildError`] with the key under `network.switch`.
+    pub fn architecture(&self) -> Result<Architecture, BuildError> {
+        switch::build(&self.switch, self.largest_packet())
     }
 }

@@ -76,7 +76,7 @@ impl Shard {
             self.prefetch_upstream::<P>(packet);
             self.in_flight.packets.prefetch(packet.next);
             let at = self.config.to_switch[port as usize];
-            if KIND == kind::TO_SWITCH && !self.config.adaptive && packet.next_step == Step::NONE {
+            if KIND == kind::TO_SWITCH && !self.config.by_switch && packet.next_step == Step::NONE {
                 self.config.routing.prefetch(SwitchId(at), HostId(packet.to));
             }
         }
@@ -116,7 +116,7 @@ impl Shard {
     #[inline(always)]
     fn precompute_next<P: Probe, const KIND: u8>(&mut self, port: u32, record: u32) {
         let Self { config, in_flight, .. } = self;
-        if KIND == kind::TO_HOST || config.adaptive || config.to_switch[port as usize] == NONE {
+        if KIND == kind::TO_HOST || config.by_switch || config.to_switch[port as usize] == NONE {
             return;
         }
         let (time, vl, lane, to, ahead) = if KIND == kind::NIC {

@@ -6,6 +6,7 @@ use super::config::Config;
 use super::in_flight::InFlight;
 use super::packet::Packet;
 use super::port::{Lane, Port, each_lane};
+use super::switch::input_queued::Queue;
 use crate::ids::JobId;
 use crate::observe::{self, Departure, Interference, Latencies};
 
@@ -43,6 +44,13 @@ pub(super) trait Probe: Send {
 
     /// A packet starts on the link.
     fn transmitted(&mut self, _number: u32, _port: &mut Port, _lane: &mut Lane, _sent: &Transmission) {}
+
+    /// A packet of `job` joins a queue at the input of a switch.
+    fn joined_input(&mut self, _queue: &mut Queue, _job: u16, _now: u64) {}
+
+    /// The first packet of a queue at the input of a switch, of `job`, starts to cross to the output `port`; what it lacked last
+    /// was released by a packet of `aggressor`.
+    fn left_input(&mut self, _port: u32, _queue: &mut Queue, _job: u16, _aggressor: u16, _now: u64) {}
 
     /// Whether single packets are kept, see [`Probe::detail`].
     fn detailed(&self, _config: &Config) -> bool {
@@ -206,6 +214,19 @@ impl<const SHARDED: bool> Probe for Counters<SHARDED> {
 
     fn stall_ended_by(&mut self, number: u32, port: &mut Port, job: u16) {
         self.0.interference.credited(number, &mut port.waiters, job);
+    }
+
+    fn joined_input(&mut self, queue: &mut Queue, job: u16, now: u64) {
+        queue.waiters.stalled(now - queue.settled);
+        queue.settled = now;
+        queue.waiters.join(job);
+    }
+
+    fn left_input(&mut self, port: u32, queue: &mut Queue, job: u16, aggressor: u16, now: u64) {
+        queue.waiters.stalled(now - queue.settled);
+        queue.settled = now;
+        self.0.interference.credited(port, &mut queue.waiters, aggressor);
+        queue.waiters.leave(job);
     }
 
     #[inline(always)]

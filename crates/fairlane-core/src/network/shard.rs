@@ -14,7 +14,7 @@ use super::packet::SinglePacket;
 use super::partition::Partition;
 use super::port::{Arrival, Lane, Port};
 use super::probe::Observation;
-use super::switch::AtSwitch;
+use super::switch::{AtSwitch, Crossbars};
 use super::{Delivery, Injection, MOST_INBOX_SLOTS, Plan, Totals};
 use crate::kernel::{Mailboxes, Mask, NONE, Pool};
 use crate::qos::arbiter::Arbiter;
@@ -33,6 +33,8 @@ pub(super) struct Shard {
     /// The ports of links that lead to hosts.
     pub to_hosts: Mask,
     pub in_flight: InFlight,
+    /// The switches, where packets wait at inputs.
+    pub crossbars: Crossbars,
     pub observation: Observation,
     pub scratch: Scratch,
     /// The last window in which anything here was due.
@@ -69,7 +71,7 @@ impl Shard {
         let width = NetworkCalendar::new(lookahead, [0; 3]).width();
         let config = Config::new(plan, width, partition, number);
         let (hosts, ports) = (config.first_nic.len() - 1, config.wire_of.len());
-        let switches = if adaptive { partition.switches_of(number, &plan.graph) } else { 0 };
+        let switches = if config.by_switch { partition.switches_of(number, &plan.graph) } else { 0 };
         let calendar = NetworkCalendar::new(lookahead, [hosts, ports, switches]);
         let inbox_slots =
             (calendar.window_of(Instant(config.furthest())) + 2).next_power_of_two().min(MOST_INBOX_SLOTS as u64);
@@ -99,6 +101,7 @@ impl Shard {
             scratch: Scratch::default(),
             last_due: 0,
             to_hosts,
+            crossbars: Crossbars::new(&config),
             config,
         }
     }

@@ -39,7 +39,18 @@ pub(super) struct Case {
     rails: (u8, [usize; 2]),
     /// Whether counters are kept.
     counters: bool,
+    /// Number of the switch architecture; see [`SWITCHES`].
+    switch: usize,
 }
+
+/// Switch architectures with their parameters; half of the cases have the first.
+const SWITCHES: &[(&str, &str)] = &[
+    ("output_queued", "{}"),
+    ("input_queued", "{}"),
+    ("input_queued", r#"{ "queues": "fifo", "speedup": 1, "iterations": 1 }"#),
+    ("input_queued", r#"{ "queues": "voq", "speedup": 1.001, "allocator": "oldest_first", "iterations": 2 }"#),
+    ("input_queued", r#"{ "queues": "fifo", "allocator": "oldest_first", "output_buffer": 1000 }"#),
+];
 
 /// Topology, routing, and the parameters of both: twelve hosts each, with every routing that goes by loads or at random.
 const FABRICS: &[(&str, &str, &str, &str)] = &[
@@ -80,14 +91,15 @@ pub(super) fn case() -> impl Strategy<Value = Case> {
     let messages = proptest::collection::vec(proptest::collection::vec(message, 1..30), 2);
     let network = (1..5_u8, 0..3_usize, any::<bool>(), 0..3000_u64, 64..700_u64, 0..FABRICS.len());
     let rails = (1..4_u8, proptest::array::uniform2(0..POLICIES.len()));
-    let flags = (any::<bool>(), proptest::bool::weighted(0.8));
+    let switch = (0..2 * SWITCHES.len() - 2).prop_map(|number| number.saturating_sub(SWITCHES.len() - 2));
+    let flags = (any::<bool>(), proptest::bool::weighted(0.8), switch);
     (hosts, messages, network, 0..3000_u64, flags, 0..CollectiveKind::ALL.len(), rails).prop_map(
         |(
             hosts,
             messages,
             (lanes, arbiter, kinds_differ, room, mtu, fabric),
             eager,
-            (store_and_forward, counters),
+            (store_and_forward, counters, switch),
             collective,
             rails,
         )| {
@@ -105,6 +117,7 @@ pub(super) fn case() -> impl Strategy<Value = Case> {
                 fabric,
                 rails,
                 counters,
+                switch,
             }
         },
     )
@@ -191,6 +204,10 @@ impl Case {
                 mtu: Bytes(self.mtu),
                 buffer: Bytes(self.buffer),
                 switching: if self.store_and_forward { Switching::StoreAndForward } else { Switching::CutThrough },
+                switch: Named {
+                    name: SWITCHES[self.switch].0.into(),
+                    params: serde_json::from_str(SWITCHES[self.switch].1).unwrap(),
+                },
                 ..Default::default()
             },
             qos: QosSpec {
@@ -329,6 +346,7 @@ pub(super) fn sparse() -> Case {
         fabric: TREE,
         rails: (1, [0, 0]),
         counters: true,
+        switch: 0,
     }
 }
 

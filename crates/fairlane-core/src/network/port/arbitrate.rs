@@ -8,9 +8,10 @@ use crate::qos::arbiter::{Lanes, State};
 use crate::units::{Bytes, Instant};
 
 impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
-    /// The free link picks a lane whose first packet has credits and sends it; without any, the port is stalled.
+    /// The free link picks a lane whose first packet has credits and sends it; without any, the port is stalled. Returns the
+    /// lane, and the packet (message, at a NIC).
     #[inline]
-    pub(super) fn arbitrate(&mut self, now: u64) {
+    pub(super) fn arbitrate(&mut self, now: u64) -> Option<(u8, u32)> {
         let mut ready = self.ready();
         if (ready != self.port.waiting || self.port.uncharged != 0) && self.absorb_credits(now) {
             ready = self.ready();
@@ -19,7 +20,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             self.port.stalled = true;
             self.port.busy_until = now;
             self.in_flight.returns[self.number as usize].wakes = true;
-            return;
+            return None;
         }
         let lane = self.pick(ready, now);
         let record = self.dequeue(lane);
@@ -32,6 +33,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         } else {
             self.transmit(lane, record, now);
         }
+        Some((lane, record))
     }
 
     /// The lanes whose first packet has enough credits.

@@ -4,6 +4,7 @@
 //! what joins and leaves the queues, [`arbitrate`] the choice of a lane, [`transmit`] the start on the link.
 
 mod arbitrate;
+mod buffered;
 mod queue;
 mod transmit;
 mod window;
@@ -27,6 +28,8 @@ pub(super) mod kind {
     pub const TO_SWITCH: u8 = 1;
     /// A switch's towards a host.
     pub const TO_HOST: u8 = 2;
+    /// An input-queued switch's, whose queues are output buffers.
+    pub const BUFFERED: u8 = 3;
 }
 
 /// The state of a port. One cache line.

@@ -17,7 +17,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let packet = &mut self.in_flight.packets[record];
         let (bytes, job, joined, held) = (packet.bytes, packet.job, packet.time, packet.held);
         let to_switch = match KIND {
-            kind::NIC => config.to_switch[self.number as usize] != NONE,
+            kind::NIC | kind::BUFFERED => config.to_switch[self.number as usize] != NONE,
             _ => KIND == kind::TO_SWITCH,
         };
         let upstream = if KIND == kind::NIC { None } else { Some(packet.came.link()) };
@@ -26,7 +26,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             let link = LinkId(config.link_id::<P>(self.number));
             packet.came = Step::new(Hop { link, channel: config.channel(packet.vl, lane) });
             packet.held = lane;
-            if !config.adaptive {
+            if !config.by_switch {
                 let precomputed = std::mem::replace(&mut packet.next_step, Step::NONE);
                 let step = if precomputed == Step::NONE {
                     config.next_step(self.number, packet.came, packet.to)
@@ -54,12 +54,14 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             let upstream = upstream.map(|link| config.onward_place(link) * config.lanes + usize::from(held));
             self.probe.detail(self.in_flight, (self.number, lane), &sent, upstream);
         }
-        if let Some(upstream) = upstream {
+        if let Some(upstream) = upstream
+            && KIND != kind::BUFFERED
+        {
             self.return_upstream(upstream, Returned { port: 0, lane: held, job, bytes, freed: done });
         }
         if to_switch {
             let time = now + wire.latency + config.parameters.switch_latency.0;
-            if config.adaptive {
+            if config.by_switch {
                 self.send_to_switch(record, time);
                 return;
             }

@@ -89,13 +89,13 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         }
     }
 
-    fn next_credit(&self) -> u64 {
+    pub(super) fn next_credit(&self) -> u64 {
         self.in_flight.returns[self.number as usize].next(self.port.waiting).unwrap_or(u64::MAX)
     }
 
     /// The link has been idle up to `now` although packets wait.
     #[cold]
-    fn end_stall(&mut self, now: u64) {
+    pub(super) fn end_stall(&mut self, now: u64) {
         let span = now - self.port.busy_until;
         self.port.busy_until = now;
         self.port.stalled = false;

@@ -1,29 +1,31 @@
-//! Adaptive routing: switches that route packets when they arrive.
+//! Switches that route packets when they arrive: with adaptive routing, and wherever packets wait at inputs.
 //!
 //! When a window opens, each switch takes the packets that arrive at it in the window, in order of time and then link, and
 //! routes them by the loads that [`Loads`](crate::routing::Loads) describes. So a decision is made at most one link latency
 //! before its packet arrives, and does not depend on the order in which switches run.
 
-use super::config::Config;
-use super::in_flight::{InFlight, SWITCHES};
-use super::occupancy::Occupancy;
-use super::probe::Probe;
-use super::shard::Shard;
+use super::input_queued::Event;
 use crate::ids::{HostId, JobId, SwitchId};
 use crate::kernel::NONE;
-use crate::routing::{Loads, Visit};
+use crate::network::config::Config;
+use crate::network::in_flight::{InFlight, SWITCHES};
+use crate::network::occupancy::Occupancy;
+use crate::network::parameters::Switching;
+use crate::network::probe::Probe;
+use crate::network::shard::Shard;
+use crate::routing::{Hop, Loads, Step, Visit};
 use crate::topology::Vertex;
 
 /// How many switches run between the fetching of the first packet of one and its run.
 const AHEAD: usize = 3;
 
 /// A packet that arrives at a switch: time, link that it comes over, record.
-pub(super) type AtSwitch = (u64, u32, u32);
+pub(in crate::network) type AtSwitch = (u64, u32, u32);
 
 impl Shard {
     /// Routes what arrives at switches in the open window.
-    pub(super) fn run_switches<P: Probe>(&mut self) {
-        let Self { config, in_flight, scratch, .. } = self;
+    pub(in crate::network) fn run_switches<P: Probe>(&mut self) {
+        let Self { config, in_flight, scratch, crossbars, .. } = self;
         let window = in_flight.calendar.window();
         in_flight.occupancy.open(window);
         in_flight.calendar.take(SWITCHES, &mut scratch.switches);
@@ -32,6 +34,14 @@ impl Shard {
                 in_flight.packets.prefetch(in_flight.switch_inboxes.head(window, coming));
             }
             in_flight.arrivals_at(switch, &mut scratch.at_switch);
+            if config.input_queued.is_some() {
+                let crossbar = &mut crossbars.each[switch as usize];
+                for &(time, _, record) in &scratch.at_switch {
+                    let late = note_step::<P>(config, in_flight, (switch, time, record));
+                    crossbar.schedule(time + late, Event::Arrive { record });
+                }
+                continue;
+            }
             for &(time, _, record) in &scratch.at_switch {
                 route::<P>(config, in_flight, (switch, time, record));
             }
@@ -60,8 +70,41 @@ impl InFlight {
     }
 }
 
-/// A switch routes a packet and sends it on to a port's queue.
+/// An output-queued switch routes a packet and sends it on to a port's queue.
 fn route<P: Probe>(config: &Config, in_flight: &mut InFlight, (switch, time, record): (u32, u64, u32)) {
+    let came = in_flight.packets[record].came;
+    let (hop, next, bytes) = choose::<P>(config, in_flight, (switch, time, record));
+    let late = config.forwarding_delay(|| config.wire_time(came.link(), bytes), bytes, hop.link.0);
+    in_flight.send_packet(next, record, time + late);
+}
+
+/// An input-queued switch notes where a packet goes. Returns how much later than its head it joins the queue of its input.
+fn note_step<P: Probe>(config: &Config, in_flight: &mut InFlight, arrival: (u32, u64, u32)) -> u64 {
+    let (switch, _, record) = arrival;
+    let hop = if config.adaptive {
+        choose::<P>(config, in_flight, arrival).0
+    } else {
+        let packet = &mut in_flight.packets[record];
+        let switch = config.switch_id::<P>(switch);
+        let hop = config.routing.next_hop(switch, packet.came.hop(), HostId(packet.to));
+        packet.lane = config.lane(packet.vl, hop.channel);
+        hop
+    };
+    let packet = &mut in_flight.packets[record];
+    packet.next_step = Step::new(hop);
+    match config.parameters.switching {
+        Switching::CutThrough => 0,
+        Switching::StoreAndForward => config.wire_time(packet.came.link(), packet.bytes),
+    }
+}
+
+/// The hop that the routing chooses for a packet, its port, and the packet's bytes.
+#[inline(always)]
+fn choose<P: Probe>(
+    config: &Config,
+    in_flight: &mut InFlight,
+    (switch, time, record): (u32, u64, u32),
+) -> (Hop, u32, u32) {
     let packet = &mut in_flight.packets[record];
     let step = packet.came;
     let mut visit = Visit {
@@ -73,18 +116,17 @@ fn route<P: Probe>(config: &Config, in_flight: &mut InFlight, (switch, time, rec
         note: packet.note,
         random: random(time, step.link()),
     };
+    let switch = config.switch_id::<P>(switch);
     let hop = if P::SHARDED {
-        let switch = SwitchId(config.switch_ids[switch as usize]);
         config.routing.choose(switch, &mut visit, &own_ports(config, &in_flight.occupancy, switch))
     } else {
-        config.routing.choose(SwitchId(switch), &mut visit, &in_flight.occupancy.view(&config.first_lane))
+        config.routing.choose(switch, &mut visit, &in_flight.occupancy.view(&config.first_lane))
     };
     let (next, bytes) = (config.port_of::<P>(hop.link.0), packet.bytes);
     packet.note = visit.note;
     packet.lane = config.lane(packet.vl, hop.channel);
     in_flight.occupancy.route(next, packet.lane, bytes);
-    let late = config.forwarding_delay(|| config.wire_time(step.link(), bytes), bytes, hop.link.0);
-    in_flight.send_packet(next, record, time + late);
+    (hop, next, bytes)
 }
 
 /// The loads of the ports of one switch.

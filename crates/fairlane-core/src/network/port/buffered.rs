@@ -1,0 +1,32 @@
+//! Output ports of input-queued switches, which run together with their switch, one instant at a time.
+
+use super::queue::Entry;
+use super::{ActivePort, kind};
+use crate::network::probe::Probe;
+
+impl<P: Probe> ActivePort<'_, P, { kind::BUFFERED }> {
+    /// A packet joins its queue at `now`.
+    pub fn join(&mut self, record: u32, now: u64) {
+        if self.port.stalled {
+            self.end_stall(now);
+        }
+        let entry = Entry { time: now, ..self.entry(record) };
+        self.enqueue(record, &entry);
+    }
+
+    /// Credits may have arrived by `now`. Returns whether the port has been waiting for them.
+    pub fn credits_arrived(&mut self, now: u64) -> bool {
+        let awaited = self.port.stalled && self.next_credit() <= now;
+        if awaited {
+            self.end_stall(now);
+        }
+        awaited
+    }
+
+    /// If packets wait for the link and it is free, it picks a lane. Returns the lane and the packet that starts, none if the
+    /// port is stalled; nothing if there was no choice to make.
+    pub fn decide(&mut self, now: u64) -> Option<Option<(u8, u32)>> {
+        let free = self.port.waiting != 0 && !self.port.stalled && self.port.busy_until <= now;
+        free.then(|| self.arbitrate(now))
+    }
+}

@@ -1,0 +1,126 @@
+//! The allocator: matches free inputs with free outputs in iterations of request, grant and accept.
+
+use super::Allocator;
+use super::window::ActiveSwitch;
+use crate::network::probe::Probe;
+
+/// The first packet of a queue, whose input and output are free and whose output has room for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request {
+    pub input: u32,
+    pub output: u32,
+    /// The lane at the input.
+    pub lane: u8,
+    /// When it joined its queue.
+    time: u64,
+}
+
+/// A choice among several: the lowest is taken.
+type Rank = (u64, u32);
+
+impl<P: Probe> ActiveSwitch<'_, P> {
+    /// Matches inputs with outputs, and starts the crossings.
+    pub(super) fn allocate(&mut self, now: u64) {
+        self.collect(now);
+        let params = self.shard.config.input_queued.as_ref().expect("invariant: the switch is input-queued");
+        let (allocator, iterations) = (params.allocator, params.iterations);
+        for iteration in 0..iterations {
+            if self.requests.is_empty() {
+                break;
+            }
+            let matches = self.matches(allocator);
+            for &Request { input, output, lane, .. } in &matches {
+                if iteration == 0 {
+                    self.crossbar.outputs[output as usize].pointer = next(input, self.crossbar.inputs.len());
+                    self.crossbar.inputs[input as usize].line.pointer = next(output, self.crossbar.outputs.len());
+                }
+                self.crossbar.inputs[input as usize].lane = u32::from(lane) + 1;
+                self.cross(input, output, lane, now);
+            }
+            let taken = |it: &Request| matches.iter().any(|one| one.input == it.input || one.output == it.output);
+            self.requests.retain(|request| !taken(request));
+        }
+    }
+
+    /// Collects all requests.
+    fn collect(&mut self, now: u64) {
+        self.requests.clear();
+        let (crossbar, lanes) = (&*self.crossbar, self.shard.config.lanes);
+        for (number, input) in (0_u32..).zip(&crossbar.inputs) {
+            if input.line.busy_until > now {
+                continue;
+            }
+            let mut waiting = input.waiting;
+            while waiting != 0 {
+                #[allow(clippy::cast_possible_truncation, reason = "below 32")]
+                let lane = waiting.trailing_zeros() as u8;
+                waiting &= waiting - 1;
+                for record in crossbar.heads(number as usize * lanes + usize::from(lane)) {
+                    let packet = &self.shard.in_flight.packets[record];
+                    let output = crossbar.output_of(packet);
+                    let room = &crossbar.rooms[output as usize * lanes + usize::from(packet.lane)];
+                    if crossbar.outputs[output as usize].busy_until <= now && packet.bytes <= room.free {
+                        self.requests.push(Request { input: number, output, lane, time: packet.time });
+                    }
+                }
+            }
+        }
+    }
+
+    /// One iteration: each output grants a request, each input accepts a grant.
+    fn matches(&self, allocator: Allocator) -> Vec<Request> {
+        let Self { crossbar, requests, .. } = self;
+        let grants = best(
+            requests,
+            |it| it.output,
+            |it| match allocator {
+                Allocator::RoundRobin => {
+                    let pointer = crossbar.outputs[it.output as usize].pointer;
+                    (distance(it.input, pointer, crossbar.inputs.len()), 0)
+                }
+                Allocator::OldestFirst => (it.time, it.input),
+            },
+        );
+        let accepted = best(
+            &grants,
+            |it| it.input,
+            |it| match allocator {
+                Allocator::RoundRobin => {
+                    let pointer = crossbar.inputs[it.input as usize].line.pointer;
+                    (distance(it.output, pointer, crossbar.outputs.len()), 0)
+                }
+                Allocator::OldestFirst => (it.time, it.output),
+            },
+        );
+        let lane_of = |pair: &Request| {
+            let lanes = requests.iter().filter(|it| (it.input, it.output) == (pair.input, pair.output));
+            lanes.min_by_key(|it| match allocator {
+                Allocator::RoundRobin => {
+                    let before = u32::from(it.lane) < crossbar.inputs[it.input as usize].lane;
+                    (u64::from(before), it.lane)
+                }
+                Allocator::OldestFirst => (it.time, it.lane),
+            })
+        };
+        accepted.iter().filter_map(lane_of).copied().collect()
+    }
+}
+
+/// Of the requests that share a port, the one of the lowest rank.
+fn best(requests: &[Request], port: impl Fn(&Request) -> u32, rank: impl Fn(&Request) -> Rank) -> Vec<Request> {
+    let mut ranked: Vec<_> = requests.iter().map(|request| (port(request), rank(request), *request)).collect();
+    ranked.sort_by_key(|&(port, rank, _)| (port, rank));
+    ranked.dedup_by_key(|&mut (port, ..)| port);
+    ranked.into_iter().map(|(.., request)| request).collect()
+}
+
+/// How far a port is from the one at the pointer, in cyclic order.
+fn distance(port: u32, pointer: u32, ports: usize) -> u64 {
+    let (port, pointer, ports) = (u64::from(port), u64::from(pointer), ports as u64);
+    (port + ports - pointer) % ports
+}
+
+/// The port after this one, in cyclic order.
+fn next(port: u32, ports: usize) -> u32 {
+    if port as usize + 1 == ports { 0 } else { port + 1 }
+}

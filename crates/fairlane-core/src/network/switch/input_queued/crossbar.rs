@@ -1,0 +1,197 @@
+//! The state of input-queued switches.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use super::{InputQueued, Queues};
+use crate::ids::{LinkId, SwitchId};
+use crate::kernel::NONE;
+use crate::network::config::Config;
+use crate::network::packet::Packet;
+use crate::observe::Waiters;
+use crate::topology::Vertex;
+use crate::units::BitsPerSec;
+
+/// The switches of a shard; none where they are output-queued.
+#[derive(Clone, Default)]
+pub(in crate::network) struct Crossbars {
+    pub each: Vec<Crossbar>,
+    /// By id of a link: the number of its input at the switch to which it leads.
+    pub input_of: Vec<u32>,
+    /// By port of the shard: the switch from which its link leads, or [`NONE`].
+    pub switch_of: Vec<u32>,
+}
+
+/// A switch: queues at its inputs, buffers at its outputs, and what is to happen. Inputs and outputs have numbers of their
+/// own, in order of their links.
+#[derive(Clone)]
+pub(in crate::network) struct Crossbar {
+    /// Rate at which a packet crosses.
+    pub rate: BitsPerSec,
+    /// The port of output 0, and the id of its link; the others follow.
+    pub first: u32,
+    pub first_link: u32,
+    pub inputs: Vec<Input>,
+    pub outputs: Vec<Output>,
+    /// Queues by input, then lane.
+    pub queues: Vec<Vec<Queue>>,
+    /// Buffers by output, then lane.
+    pub rooms: Vec<Room>,
+    /// What is to happen, in order of time, then of being scheduled.
+    pub events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    pub sequence: u64,
+    /// The allocator has to run.
+    pub changed: bool,
+}
+
+/// An input port.
+#[derive(Clone, Debug)]
+pub(in crate::network) struct Input {
+    /// Lanes with packets.
+    pub waiting: u32,
+    pub line: Line,
+    /// The lane with which the search for the next one begins.
+    pub lane: u32,
+}
+
+/// An output port.
+pub(in crate::network) type Output = Line;
+
+/// The line of an input or output in the crossbar.
+#[derive(Clone, Debug, Default)]
+pub(in crate::network) struct Line {
+    /// A packet crosses over it until then; when, and by a packet of which job, it was released last.
+    pub busy_until: u64,
+    pub job: Option<u16>,
+    /// The output, or input, with which the search for the next one begins.
+    pub pointer: u32,
+}
+
+/// The buffer of a lane of an output.
+#[derive(Clone, Debug)]
+pub(in crate::network) struct Room {
+    /// Bytes.
+    pub free: u32,
+    /// When, and by a packet of which job, room was released last.
+    pub released: u64,
+    pub job: Option<u16>,
+}
+
+/// Packets that wait at an input.
+#[derive(Clone, Debug)]
+pub(in crate::network) struct Queue {
+    /// The output to which all of them go, or [`NONE`] if there is one queue for all outputs.
+    pub output: u32,
+    pub head: u32,
+    pub tail: u32,
+    /// The packets by job, with their delay that has not been charged yet, up to the instant `settled`. Kept only if counters
+    /// are.
+    pub waiters: Waiters,
+    pub settled: u64,
+}
+
+/// What is to happen at a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::network) enum Event {
+    /// A packet joins the queue of its input.
+    Arrive { record: u32 },
+    /// A crossing ends.
+    Crossed,
+    /// A packet that has crossed joins the queue of its output port.
+    Join { record: u32 },
+    /// The tail of a packet leaves an output, whose link is free then.
+    Left { output: u32, lane: u8, bytes: u32, job: u16 },
+    /// Credits arrive at an output port.
+    Credit { output: u32 },
+}
+
+impl Crossbars {
+    /// The switches of a shard, at rest.
+    pub fn new(config: &Config) -> Self {
+        let Some(params) = &config.input_queued else { return Self::default() };
+        let (graph, partition) = (&config.graph, &config.partition);
+        let mut inputs: Vec<Vec<u32>> = vec![Vec::new(); graph.switches()];
+        let mut input_of = vec![NONE; graph.links().len()];
+        let mut switch_of = vec![NONE; config.wire_of.len()];
+        for (number, link) in (0_u32..).zip(graph.links()) {
+            if let Vertex::Switch(switch) = link.to {
+                let theirs = &mut inputs[switch.index()];
+                input_of[number as usize] = u32::try_from(theirs.len()).expect("invariant: links have 27-bit numbers");
+                theirs.push(number);
+            }
+            let port = partition.link(LinkId(number));
+            if let Vertex::Switch(switch) = link.from
+                && port.shard() == config.shard
+            {
+                switch_of[port.number() as usize] = partition.switch(switch).number();
+            }
+        }
+        let ids = (0..).take(graph.switches()).map(SwitchId);
+        let own = ids.filter(|switch| partition.switch(*switch).shard() == config.shard);
+        let each = own.map(|switch| Crossbar::new(params, config, switch, &inputs[switch.index()]));
+        Self { each: each.collect(), input_of, switch_of }
+    }
+}
+
+impl Crossbar {
+    fn new(params: &InputQueued, config: &Config, switch: SwitchId, inputs: &[u32]) -> Self {
+        let (graph, lanes) = (&config.graph, config.lanes);
+        let outputs: Vec<LinkId> = graph.ports(Vertex::Switch(switch)).collect();
+        let (count, first_link) = (outputs.len(), outputs.first().copied().unwrap_or_default());
+        let links = inputs.iter().copied().map(LinkId).chain(outputs);
+        let fastest = links.map(|link| graph.link(link).bandwidth.0).max().unwrap_or(0);
+        let rate = u128::from(fastest) * u128::from(params.thousandths) / 1000;
+        Self {
+            rate: BitsPerSec(u64::try_from(rate).unwrap_or(u64::MAX)),
+            first: config.partition.link(first_link).number(),
+            first_link: first_link.0,
+            inputs: vec![Input { waiting: 0, line: Line::default(), lane: 0 }; inputs.len()],
+            outputs: vec![Output::default(); count],
+            queues: vec![Vec::new(); inputs.len() * lanes],
+            rooms: vec![Room { free: params.output_buffer, released: 0, job: None }; count * lanes],
+            events: BinaryHeap::new(),
+            sequence: 0,
+            changed: false,
+        }
+    }
+
+    /// The output to which a packet goes that has been routed.
+    #[inline]
+    pub fn output_of(&self, packet: &Packet) -> u32 {
+        packet.next_step.link() - self.first_link
+    }
+
+    /// Has something happen.
+    pub fn schedule(&mut self, time: u64, event: Event) {
+        self.events.push(Reverse((time, self.sequence, event)));
+        self.sequence += 1;
+    }
+
+    /// When something happens next.
+    pub fn next(&self) -> Option<u64> {
+        self.events.peek().map(|Reverse((time, ..))| *time)
+    }
+
+    /// Takes what happens at `now`.
+    pub fn take(&mut self, now: u64) -> Option<Event> {
+        self.next().filter(|time| *time == now)?;
+        self.events.pop().map(|Reverse((.., event))| event)
+    }
+
+    /// The queue of an input and lane that a packet to `output` joins, which may be a new one.
+    pub fn queue(&mut self, place: usize, output: u32, queues: Queues) -> &mut Queue {
+        let output = if queues == Queues::Voq { output } else { NONE };
+        let theirs = &mut self.queues[place];
+        let known = theirs.iter().position(|queue| queue.output == output);
+        let at = known.unwrap_or_else(|| {
+            theirs.push(Queue { output, head: NONE, tail: NONE, waiters: Waiters::default(), settled: 0 });
+            theirs.len() - 1
+        });
+        &mut theirs[at]
+    }
+
+    /// The packets that wait at an input and lane: the first of each queue.
+    pub fn heads(&self, place: usize) -> impl Iterator<Item = u32> {
+        self.queues[place].iter().map(|queue| queue.head)
+    }
+}

@@ -1,0 +1,159 @@
+//! An input-queued switch through one window, together with its output ports.
+
+use super::crossbar::{Crossbar, Event};
+use crate::kernel::NONE;
+use crate::network::in_flight::SWITCHES;
+use crate::network::port::{ActivePort, kind};
+use crate::network::probe::Probe;
+use crate::network::shard::Shard;
+use crate::units::Instant;
+
+/// A switch that runs through the open window, with all that it touches.
+pub(super) struct ActiveSwitch<'a, P: Probe> {
+    pub crossbar: &'a mut Crossbar,
+    pub input_of: &'a [u32],
+    pub shard: &'a mut Shard,
+    pub probe: &'a mut P,
+    /// Outputs at which something has happened at this instant, once or more often.
+    pub due: Vec<u32>,
+    /// What could cross at this instant.
+    pub requests: Vec<super::allocate::Request>,
+}
+
+impl Shard {
+    /// Runs the switches that have something to do in the open window: packets arrive, something was scheduled, or credits
+    /// arrive at one of `ports`.
+    pub(in crate::network) fn run_crossbars<P: Probe>(&mut self, ports: [&[u32]; 2], until: u64, probe: &mut P) {
+        let mut crossbars = std::mem::take(&mut self.crossbars);
+        let mut switches = std::mem::take(&mut self.scratch.switches);
+        for &port in ports.into_iter().flatten() {
+            let switch = crossbars.switch_of[port as usize];
+            let state = &self.ports[port as usize];
+            let crossbar = &mut crossbars.each[switch as usize];
+            if state.stalled
+                && let Some(time) = self.in_flight.returns[port as usize].next(state.waiting)
+            {
+                crossbar.schedule(time, Event::Credit { output: port - crossbar.first });
+                switches.push(switch);
+            }
+        }
+        switches.sort_unstable();
+        switches.dedup();
+        let (mut due, mut requests) = (Vec::new(), Vec::new());
+        for &switch in &switches {
+            let (crossbar, input_of) = (&mut crossbars.each[switch as usize], &crossbars.input_of[..]);
+            let mut active = ActiveSwitch { crossbar, input_of, shard: self, probe, due, requests };
+            let next = active.run(until);
+            (due, requests) = (active.due, active.requests);
+            if let Some(time) = next {
+                self.in_flight.calendar.wake(SWITCHES, switch, Instant(time));
+            }
+        }
+        self.scratch.switches = switches;
+        self.crossbars = crossbars;
+    }
+}
+
+impl<P: Probe> ActiveSwitch<'_, P> {
+    /// Runs the switch up to `until`. Returns when something happens next.
+    fn run(&mut self, until: u64) -> Option<u64> {
+        while let Some(now) = self.crossbar.next() {
+            if now >= until {
+                return Some(now);
+            }
+            // A packet without bytes crosses in no time: then the allocator runs again.
+            while self.crossbar.next() == Some(now) {
+                while let Some(event) = self.crossbar.take(now) {
+                    self.happen(event, now);
+                }
+                if std::mem::take(&mut self.crossbar.changed) {
+                    self.allocate(now);
+                }
+            }
+            while let Some(output) = self.due.pop() {
+                self.decide(output, now);
+            }
+        }
+        None
+    }
+
+    fn happen(&mut self, event: Event, now: u64) {
+        match event {
+            Event::Arrive { record } => self.arrive(record, now),
+            Event::Crossed => self.crossbar.changed = true,
+            Event::Join { record } => self.join(record, now),
+            Event::Left { output, lane, bytes, job } => {
+                let lanes = self.shard.config.lanes;
+                let room = &mut self.crossbar.rooms[output as usize * lanes + usize::from(lane)];
+                room.free += bytes;
+                (room.released, room.job) = (now, Some(job));
+                self.crossbar.changed |= bytes > 0;
+                self.due.push(output);
+            }
+            Event::Credit { output } => {
+                if self.port(output).credits_arrived(now) {
+                    self.due.push(output);
+                }
+            }
+        }
+    }
+
+    /// An output port, to be run at this instant.
+    pub(super) fn port(&mut self, output: u32) -> ActivePort<'_, P, { kind::BUFFERED }> {
+        self.shard.active_port(self.crossbar.first + output, self.probe)
+    }
+
+    /// A packet joins the queue of its output port.
+    pub(super) fn join(&mut self, record: u32, now: u64) {
+        let output = self.output_of(record);
+        self.port(output).join(record, now);
+        self.due.push(output);
+    }
+
+    /// The output to which a packet goes.
+    pub(super) fn output_of(&self, record: u32) -> u32 {
+        self.crossbar.output_of(&self.shard.in_flight.packets[record])
+    }
+
+    /// If its link is free, an output port picks a lane and sends.
+    fn decide(&mut self, output: u32, now: u64) {
+        let mut port = self.port(output);
+        let Some(sent) = port.decide(now) else { return };
+        let (number, busy_until) = (port.number, port.port.busy_until);
+        let waiting = port.port.waiting;
+        match sent {
+            Some((lane, record)) => {
+                let packet = &self.shard.in_flight.packets[record];
+                let (bytes, job) = (packet.bytes, packet.job);
+                self.crossbar.schedule(busy_until, Event::Left { output, lane, bytes, job });
+            }
+            None => {
+                if let Some(time) = self.shard.in_flight.returns[number as usize].next(waiting) {
+                    self.crossbar.schedule(time, Event::Credit { output });
+                }
+            }
+        }
+    }
+
+    /// A packet joins the queue of its input.
+    fn arrive(&mut self, record: u32, now: u64) {
+        let output = self.output_of(record);
+        let Shard { config, in_flight, .. } = &mut *self.shard;
+        let packet = &mut in_flight.packets[record];
+        packet.time = now;
+        packet.next = NONE;
+        let (lane, job) = (packet.held, packet.job);
+        let input = self.input_of[packet.came.link() as usize] as usize;
+        let params = config.input_queued.as_ref().expect("invariant: the switch is input-queued");
+        self.crossbar.inputs[input].waiting |= 1 << lane;
+        let queue = self.crossbar.queue(input * config.lanes + usize::from(lane), output, params.queues);
+        let tail = std::mem::replace(&mut queue.tail, record);
+        if tail == NONE {
+            queue.head = record;
+        } else {
+            in_flight.packets[tail].next = record;
+        }
+        self.probe.joined_input(queue, job, now);
+        self.crossbar.changed = true;
+    }
+}
