@@ -1,6 +1,6 @@
 """Input-queued switches against closed forms and laws; the comparison with the oracle is in `test_oracle`."""
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
 from itertools import product
@@ -61,18 +61,19 @@ def head_of_line(ports: int) -> float:
     """
     chain = {(ports, *[0] * (ports - 1)): 1.0}
     for _ in range(30):
-        following: Counter[tuple[int, ...]] = Counter()
+        following: dict[tuple[int, ...], float] = defaultdict(float)
         for state, share in chain.items():
             rest = tuple(sorted((max(0, count - 1) for count in state), reverse=True))
-            drawn = Counter({rest: share})
+            drawn = {rest: share}
             for _ in range(sum(count > 0 for count in state)):
-                more: Counter[tuple[int, ...]] = Counter()
+                more: dict[tuple[int, ...], float] = defaultdict(float)
                 for counts, part in drawn.items():
                     for place in range(ports):
                         one = [count + (number == place) for number, count in enumerate(counts)]
                         more[tuple(sorted(one, reverse=True))] += part / ports
                 drawn = more
-            following.update(drawn)
+            for counts, part in drawn.items():
+                following[counts] += part
         chain = dict(following)
     return sum(share * sum(count > 0 for count in state) for state, share in chain.items()) / ports
 
