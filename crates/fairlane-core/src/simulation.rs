@@ -143,6 +143,40 @@ pub struct Spec {
     pub observe: observe::Parameters,
 }
 
+/// How a simulation is divided among threads. Results do not depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Parallelism {
+    /// Parts of the fabric that run in parallel, up to [`Partition::MOST_SHARDS`](network::Partition::MOST_SHARDS). It is one
+    /// all the same where single packets or messages are recorded, or where switches look at the loads of other switches.
+    pub shards: usize,
+    /// Threads, of which each runs about as many shards.
+    pub threads: usize,
+}
+
+impl Default for Parallelism {
+    fn default() -> Self {
+        Self::threads(1)
+    }
+}
+
+impl Parallelism {
+    /// So many threads with one shard each.
+    #[must_use]
+    pub const fn threads(threads: usize) -> Self {
+        Self { shards: threads, threads }
+    }
+
+    fn check(self) -> Result<(), BuildError> {
+        let most = network::Partition::MOST_SHARDS;
+        for (name, value) in [("shards", self.shards), ("threads", self.threads)] {
+            if !(1..=most).contains(&value) {
+                return Err(BuildError::value(name, value, format!("1 to {most}")));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// Jobs on a fabric, at some instant. A clone goes on by itself from the same instant.
 #[derive(Clone)]
 pub struct Simulation {
@@ -177,6 +211,21 @@ impl Simulation {
     /// # Errors
     /// [`BuildError`] names the key that is wrong.
     pub fn on(registry: &Registry, graph: Arc<Graph>, spec: Spec, programs: Vec<Program>) -> Result<Self, BuildError> {
+        Self::parallel(registry, graph, spec, programs, Parallelism::default())
+    }
+
+    /// A simulation of parts that `registry` has, on a fabric that is built already, divided among threads.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the key that is wrong.
+    pub fn parallel(
+        registry: &Registry,
+        graph: Arc<Graph>,
+        spec: Spec,
+        programs: Vec<Program>,
+        parallelism: Parallelism,
+    ) -> Result<Self, BuildError> {
+        parallelism.check()?;
         let routing: Arc<dyn Routing> = spec.fabric.route(registry, &graph)?.into();
         spec.network.check()?;
         spec.mpi.check()?;
@@ -197,15 +246,15 @@ impl Simulation {
         check_observation(&spec)?;
         let levels = levels(&spec)?;
         let jobs = spec.jobs.len();
-        let hosts = graph.hosts();
         let plans = plans(spec.jobs, programs, &graph)?;
         let (parameters, observe) = (spec.network, spec.observe);
         let largest_message = parameters.largest_message();
         let plan = network::Plan { graph, routing, arbiter, virtual_lanes, jobs, parameters, observe };
-        let partition = network::Partition::new(&plan.graph, 1);
-        let of_hosts: Vec<usize> = (0..).take(hosts).map(|host| partition.shard_of(HostId(host))).collect();
-        let shards = Shards { count: partition.shards(), of_hosts: &of_hosts };
+        let partition = network::Partition::new(&plan.graph, parallelism.shards.min(plan.most_shards()));
+        let of_hosts = partition.of_hosts(&plan.graph);
         let mut network = Network::new(&plan, partition);
+        network.set_threads(parallelism.threads);
+        let shards = Shards { count: network.shards(), of_hosts: &of_hosts };
         let mut mpi = Mpi::new(largest_message, spec.mpi, levels, sl2vl, &shards, plans);
         mpi.prefer(&preferences);
         if network.adaptive() {

@@ -1,6 +1,7 @@
 //! The simulation: run, steer, read out.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use fairlane_core::ids::{HostId, JobId, LinkId, ServiceLevel, VirtualLane};
 use fairlane_core::observe::{self, MessageRecord, RankRecord, Record};
@@ -31,13 +32,26 @@ pub struct Simulation {
 
 #[pymethods]
 impl Simulation {
+    /// `threads`: how many run it; `shards`: into how many parts the fabric is divided for them, by default one for each. Nothing
+    /// that is measured depends on either.
     #[new]
-    fn new(py: Python<'_>, spec: &str, programs: Vec<Py<Program>>) -> PyResult<Self> {
+    #[pyo3(signature = (spec, programs, *, threads = 1, shards = None))]
+    fn new(
+        py: Python<'_>,
+        spec: &str,
+        programs: Vec<Py<Program>>,
+        threads: usize,
+        shards: Option<usize>,
+    ) -> PyResult<Self> {
         let spec: core::Spec = serde_json::from_str(spec).map_err(|error| errors::shape("scenario", error))?;
         let programs = programs.iter().map(|program| program.get().inner.clone()).collect();
-        let inner =
-            py.detach(|| core::Simulation::with(&registry(), spec, programs)).map_err(|error| errors::build(&error))?;
-        Ok(Self { inner })
+        let parallelism = core::Parallelism { shards: shards.unwrap_or(threads), threads };
+        let inner = py.detach(|| {
+            let registry = registry();
+            let graph = Arc::new(spec.fabric.build(&registry)?);
+            core::Simulation::parallel(&registry, graph, spec, programs, parallelism)
+        });
+        Ok(Self { inner: inner.map_err(|error| errors::build(&error))? })
     }
 
     /// Runs to this instant. True when every rank has finished.
@@ -55,6 +69,12 @@ impl Simulation {
     #[getter]
     fn now(&self) -> u64 {
         self.inner.now().0
+    }
+
+    /// Parts into which the fabric is divided for threads.
+    #[getter]
+    fn shards(&self) -> usize {
+        self.inner.network().shards()
     }
 
     #[getter]

@@ -150,9 +150,9 @@ class Resolved:
         observe = {**self.tables["observe"], "record": None}
         return replace(self, jobs=(self.jobs[job],), tables={**self.tables, "observe": observe})
 
-    def engine(self) -> _core.Simulation:
-        """A fresh simulation; raises ``BuildError`` if the parts do not fit together."""
-        return _core.Simulation(json.dumps(self.spec), [job.program for job in self.jobs])
+    def engine(self, threads: int = 1) -> _core.Simulation:
+        """A fresh simulation, run by so many threads; raises ``BuildError`` if the parts do not fit together."""
+        return _core.Simulation(json.dumps(self.spec), [job.program for job in self.jobs], threads=threads)
 
 
 def injection_of(resolved: Resolved, job: ResolvedJob) -> Injection:

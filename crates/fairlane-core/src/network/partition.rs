@@ -83,6 +83,12 @@ impl Partition {
         self.host(host).shard()
     }
 
+    /// The shard of every host.
+    #[must_use]
+    pub fn of_hosts(&self, graph: &Graph) -> Vec<usize> {
+        (0..).take(graph.hosts()).map(|host| self.shard_of(HostId(host))).collect()
+    }
+
     #[inline]
     pub(super) fn host(&self, host: HostId) -> Place {
         self.hosts.get(host.index()).copied().unwrap_or(Place(host.0))

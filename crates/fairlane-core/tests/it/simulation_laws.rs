@@ -2,13 +2,15 @@
 //! credits and waiting times balance, and neither slicing, forking nor repeating changes a bit.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use fairlane_core::ids::{HostId, JobId, LinkId, Rank, ServiceLevel, VirtualLane};
 use fairlane_core::mpi::{self, RailPolicy};
 use fairlane_core::network::{self, LaneCounters, Switching};
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, Program, SendMode, Volume};
-use fairlane_core::simulation::{FabricSpec, JobSpec, Named, QosSpec, Simulation, Spec};
+use fairlane_core::registry::Registry;
+use fairlane_core::simulation::{FabricSpec, JobSpec, Named, Parallelism, QosSpec, Simulation, Spec};
 use fairlane_core::topology::{Adapter, Rails, Wiring};
 use fairlane_core::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 use proptest::prelude::*;
@@ -318,6 +320,39 @@ proptest! {
         simulation.run_until(FAR, u64::MAX).unwrap();
         prop_assert!(simulation.finished());
         simulation.check_laws().unwrap();
+    }
+}
+
+proptest! {
+    // Threads wait for each other at every window, which takes its time where there are more of them than free cores.
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+
+    #[test]
+    fn shards_and_threads_change_nothing(case in case(), slice in 1_000_000_u64..20_000_000, hops in 200_u64..800) {
+        let mut spec = case.spec();
+        spec.observe.departures = false;
+        let runs = [(1, 1), (2, 1), (3, 2), (7, 1)].map(|(shards, threads)| {
+            let registry = Registry::default();
+            let graph = Arc::new(spec.fabric.build(&registry).unwrap());
+            let parallelism = Parallelism { shards, threads };
+            let mut simulation =
+                Simulation::parallel(&registry, graph, spec.clone(), case.programs(), parallelism).unwrap();
+            let (mut end, mut seen) = (0, Vec::new());
+            while !simulation.finished() {
+                end += slice;
+                simulation.run_until(Instant(end), hops).unwrap();
+                simulation.check_laws().unwrap();
+                let latencies = (simulation.message_latencies(), simulation.network().latencies());
+                seen.push((simulation.now(), measured(&simulation), latencies));
+                if seen.len() % 3 == 0 {
+                    let top = ServiceLevel(u8::try_from(seen.len()).unwrap() % case.lanes);
+                    simulation.change_levels(|levels| levels.set_job(JobId(0), Some(top))).unwrap();
+                    simulation = simulation.clone();
+                }
+            }
+            seen
+        });
+        prop_assert!(runs.iter().all(|run| *run == runs[0]));
     }
 }
 
