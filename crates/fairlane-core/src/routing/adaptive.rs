@@ -1,18 +1,21 @@
-//! Adaptive routing of fat-trees: at each hop the least loaded of the ports that lead along a shortest way.
+//! Minimal adaptive routing: at each hop the least loaded of the ports that lead along a shortest path.
 //!
-//! On the way up that is any port up, below the common ancestor any cable of the trunk down. A packet keeps to the port that
-//! D-mod-K would take unless that carries more than `threshold` bytes above the least loaded one.
+//! In a regular fat-tree that is any port up on the path up, below the common ancestor any cable of the trunk down. A packet keeps to
+//! the port that D-mod-K would take unless that carries more than `threshold` bytes above the least loaded one. One virtual
+//! channel is enough: no packet goes up after it went down.
 //!
-//! One virtual channel is enough: no packet goes up after it went down.
+//! In any other graph without a plan a packet keeps to the port of minimal routing in the same way, and its virtual channels are those
+//! of [`super::shortest`].
 
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
 use super::d_mod_k::{self, Span};
+use super::shortest::{Shortest, Targets, own};
 use super::{Entry, Hop, Loads, Routing, Visit};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::topology::Graph;
+use crate::topology::{Graph, Plan};
 use crate::units::Bytes;
 
 const NAME: &str = "adaptive";
@@ -20,16 +23,23 @@ const NAME: &str = "adaptive";
 /// Adaptive routing's line in the table.
 pub const ENTRY: Entry = Entry {
     name: NAME,
-    summary: "the least loaded port on a shortest path at each hop, for regular fat-trees",
+    summary: "the least loaded port on a shortest path at each hop, for fat-trees and graphs without groups or grid",
     schema: || schema_for!(Params),
-    build: |graph, json, _| Ok(Box::new(Adaptive::new(graph, crate::table::params("fabric.routing", json)?)?)),
+    build: |graph, json, _| {
+        let params = crate::table::params("fabric.routing", json)?;
+        match (Adaptive::new(graph, params), graph.plan()) {
+            (Ok(of_tree), _) => Ok(Box::new(of_tree)),
+            (Err(_), Plan::Free) => Ok(Box::new(OfGraph::new(graph, params)?)),
+            (Err(error), _) => Err(error),
+        }
+    },
 };
 
-/// Adaptive routing of fat-trees.
+/// Minimal adaptive routing.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 struct Params {
-    /// Load by which the port of D-mod-k may exceed the least loaded port and still be taken. Default: 0.
+    /// Load by which the port of D-mod-k (of a graph that is no regular fat-tree: of minimal routing) may exceed the least loaded port and still be taken. Default: 0.
     threshold: Bytes,
     /// Which of several least loaded ports a packet takes.
     ties: Ties,
@@ -42,10 +52,11 @@ enum Ties {
     /// The first from a random one on, going round.
     #[default]
     Random,
-    /// The first from D-mod-K's own on, going round.
+    /// The first from the port of D-mod-k or minimal routing on, going round.
     DModK,
 }
 
+/// Adaptive routing of regular fat-trees.
 struct Adaptive {
     switches: Vec<Span>,
     threshold: u32,
@@ -96,6 +107,65 @@ impl Routing for Adaptive {
     fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
         let (first, count, _) = self.switches[at.index()].candidates(visit.to);
         (first.0..first.0 + count).map(|link| (Hop { link: LinkId(link), channel: 0 }, visit.note)).collect()
+    }
+}
+
+/// Adaptive routing of any other graph.
+struct OfGraph {
+    paths: Shortest,
+    threshold: u32,
+    ties: Ties,
+}
+
+impl OfGraph {
+    fn new(graph: &Graph, params: Params) -> Result<Self, BuildError> {
+        let threshold = u32::try_from(params.threshold.0).unwrap_or(u32::MAX);
+        Ok(Self { paths: Shortest::new(graph, NAME, Targets::Hosts)?, threshold, ties: params.ties })
+    }
+}
+
+impl Routing for OfGraph {
+    fn virtual_channels(&self) -> u8 {
+        self.paths.virtual_channels()
+    }
+
+    fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
+        self.paths.next_hop(at, previous, to)
+    }
+
+    fn reaches(&self, at: SwitchId, to: HostId) -> bool {
+        self.paths.reaches(at, to)
+    }
+
+    fn adaptive(&self) -> bool {
+        true
+    }
+
+    fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
+        let (target, down) = self.paths.ends.of(at, visit.to);
+        if at == target {
+            return Hop { link: down, channel: 0 };
+        }
+        let links = self.paths.choices(at, target);
+        if let [only] = *links {
+            return self.paths.hop(visit.previous, only);
+        }
+        let own = own(at, visit.to, links.len());
+        let start = if self.ties == Ties::Random { visit.random as usize % links.len() } else { own };
+        let order = links[start..].iter().chain(&links[..start]);
+        let lightest = order.copied().min_by_key(|link| loads.here(*link)).unwrap_or(links[own]);
+        let limit = loads.here(lightest).saturating_add(self.threshold);
+        let stays = self.threshold > 0 && loads.here(links[own]) <= limit;
+        self.paths.hop(visit.previous, if stays { links[own] } else { lightest })
+    }
+
+    fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
+        let (target, down) = self.paths.ends.of(at, visit.to);
+        if at == target {
+            return vec![(Hop { link: down, channel: 0 }, visit.note)];
+        }
+        let links = self.paths.choices(at, target).iter();
+        links.map(|link| (self.paths.hop(visit.previous, *link), visit.note)).collect()
     }
 }
 

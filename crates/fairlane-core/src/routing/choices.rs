@@ -44,9 +44,10 @@ impl Ends {
 /// Lists of alternative links, by slot.
 #[derive(Default)]
 pub(super) struct Choices {
-    /// The link of each list of one, as most are; of others the list's number, with [`Choices::OTHER`].
+    /// The link of each list of one, as most are; of others where the list begins in `others`, with [`Choices::OTHER`].
     slots: Vec<LinkId>,
-    others: Vec<Box<[LinkId]>>,
+    /// The other lists one after the other, the number of links before each.
+    others: Vec<LinkId>,
 }
 
 impl Choices {
@@ -55,14 +56,23 @@ impl Choices {
 
     /// Adds the next slot's list.
     pub fn push(&mut self, links: impl IntoIterator<Item = LinkId>) {
-        let links: Box<[LinkId]> = links.into_iter().collect();
-        if let [only] = *links {
-            self.slots.push(only);
+        let start = self.others.len();
+        self.others.push(LinkId(0));
+        self.others.extend(links);
+        let number = |count: usize| u32::try_from(count).expect("invariant: fewer than 2^31 links in all lists");
+        let slot = if let [_, only] = self.others[start..] {
+            self.others.truncate(start);
+            only
         } else {
-            let number = u32::try_from(self.others.len()).expect("invariant: fewer than 2^31 lists");
-            self.slots.push(LinkId(number | Self::OTHER));
-            self.others.push(links);
-        }
+            self.others[start] = LinkId(number(self.others.len() - start - 1));
+            LinkId(number(start) | Self::OTHER)
+        };
+        self.slots.push(slot);
+    }
+
+    /// Links of all lists of several.
+    pub fn size(&self) -> usize {
+        self.others.len()
     }
 
     /// A slot's list.
@@ -70,10 +80,10 @@ impl Choices {
     pub fn list(&self, slot: usize) -> &[LinkId] {
         let entry = &self.slots[slot];
         if entry.0 & Self::OTHER == 0 {
-            std::slice::from_ref(entry)
-        } else {
-            &self.others[(entry.0 ^ Self::OTHER) as usize]
+            return std::slice::from_ref(entry);
         }
+        let start = (entry.0 ^ Self::OTHER) as usize;
+        &self.others[start + 1..=start + self.others[start].index()]
     }
 
     /// The link that a slot's list has for packets of this spread, which is asked for only if there are several.

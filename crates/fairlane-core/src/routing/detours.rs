@@ -8,6 +8,7 @@ mod grid;
 mod groups;
 mod rule;
 mod source;
+mod unstructured;
 
 pub(super) use self::groups::Channels;
 pub(super) use self::rule::{BIAS, Rule, SAMPLES, Ties, UgalParams, seen_here};
@@ -34,18 +35,21 @@ pub(super) trait Detours: Send + Sync {
     /// Every detour that can be drawn.
     fn all(&self, at: SwitchId, to: HostId) -> Vec<Way>;
 
+    /// Whether a packet at `at` can be routed to a host; see [`super::Routing::reaches`].
+    fn reaches(&self, _at: SwitchId, _to: HostId) -> bool {
+        true
+    }
+
     /// The switch that a link leads to, if any.
     fn far(&self, link: LinkId) -> Option<SwitchId>;
 }
 
-/// The ways of a fabric of groups or a grid, for packets that decide at their first switch; `routing` is for the error.
+/// The ways of a fabric, for packets that decide at their first switch; `routing` is for the error.
 pub(super) fn build(graph: &Graph, routing: &'static str) -> Result<Box<dyn Detours>, BuildError> {
     match graph.plan() {
         Plan::Groups { .. } => Ok(Box::new(groups::Groups::new(graph, routing, None)?)),
         Plan::Grid(_) => Ok(Box::new(grid::Grid::new(graph, routing)?)),
-        Plan::Free => {
-            Err(BuildError::value("fabric.routing", routing, "needs a fabric of groups or a grid of switches"))
-        }
+        Plan::Free => Ok(Box::new(unstructured::Unstructured::new(graph, routing)?)),
     }
 }
 

@@ -1,6 +1,7 @@
-//! Minimal routing of fabrics of groups: dragonfly, Cascade, Dragonfly+.
+//! Minimal routing: of fabrics of groups (dragonfly, Cascade, Dragonfly+) as described here, of graphs without a plan as in
+//! [`super::shortest`].
 //!
-//! A packet takes at most one global link. Of all such ways it takes one of the shortest: within the group to a switch
+//! In a fabric of groups a packet takes at most one global link. Of all such ways it takes one of the shortest: within the group to a switch
 //! with a global link to the destination's group, over it, and within that group to the destination's switch. Where
 //! groups are joined all to all, a global link of the switch itself comes first; else, among equal ones, the destination
 //! decides, alike at every switch, so that a packet never changes its mind on the way. Among parallel links of a trunk
@@ -28,6 +29,7 @@ use self::gateways::Gateways;
 use self::local::Local;
 use self::only::OnlyLinks;
 use super::choices::{Ends, spread};
+use super::shortest::{Shortest, Targets};
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
@@ -38,15 +40,18 @@ const NAME: &str = "minimal";
 /// Minimal routing's line in the table.
 pub const ENTRY: Entry = Entry {
     name: NAME,
-    summary: "shortest paths with at most one global link, for dragonflies and other fabrics of groups",
+    summary: "shortest paths, with at most one global link in dragonflies and other fabrics of groups",
     schema: || schema_for!(NoParams),
     build: |graph, params, _| {
         NoParams::check("fabric.routing", params)?;
-        Ok(Box::new(Minimal::new(graph, NAME)?))
+        match graph.plan() {
+            Plan::Free => Ok(Box::new(Shortest::new(graph, NAME, Targets::Hosts)?)),
+            _ => Ok(Box::new(Minimal::new(graph, NAME)?)),
+        }
     },
 };
 
-/// Minimal routing, and what routings are made of that sometimes take another way.
+/// Minimal routing of fabrics of groups, and what routings are made of that sometimes take another way.
 pub(super) struct Minimal {
     pub ends: Ends,
     /// Switches of a group.

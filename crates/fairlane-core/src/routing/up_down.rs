@@ -30,14 +30,15 @@ use schemars::schema_for;
 use std::collections::HashMap;
 
 use self::distances::Distances;
-use self::order::{Order, parts};
+use self::order::Order;
 use self::sharing::Sharing;
 use super::choices::Choices;
+use super::parts::{PartEnds, entries};
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::prefetch_at;
-use crate::topology::{self, Graph, Vertex};
+use crate::topology::{self, Graph};
 
 const NAME: &str = "up_down";
 
@@ -52,70 +53,8 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-/// Where hosts hang, in each part of the fabric.
-struct Ends {
-    /// The part of each switch.
-    parts: Vec<u32>,
-    hosts: usize,
-    /// By part and host: the switch at the host's first link there, and the switch's link to the host.
-    ends: Vec<Option<(SwitchId, LinkId)>>,
-}
-
-impl Ends {
-    /// Finds the ends; a part that a host sends into must reach all hosts.
-    fn new(graph: &Graph) -> Result<Self, BuildError> {
-        let (parts, count) = parts(graph);
-        let hosts = graph.hosts();
-        let mut found = Self { parts, hosts, ends: vec![None; count * hosts] };
-        let mut entered = vec![false; count];
-        for host in (0..).take(hosts).map(HostId) {
-            for (number, link) in graph.ports(Vertex::Host(host)).map(|link| graph.link(link)).enumerate() {
-                let Vertex::Switch(switch) = link.to else {
-                    let name = graph.host_name(host);
-                    let allowed = format!("for hosts that are attached to switches, and {name:?} is not");
-                    return Err(BuildError::value("fabric.routing", NAME, allowed));
-                };
-                let part = found.parts[switch.index()] as usize;
-                entered[part] |= number == 0;
-                found.ends[part * hosts + host.index()].get_or_insert((switch, link.reverse));
-            }
-        }
-        let of_part = |part: usize| &found.ends[part * hosts..(part + 1) * hosts];
-        if (0..count).any(|part| entered[part] && of_part(part).contains(&None)) {
-            return Err(BuildError::value("fabric.routing", NAME, "needs a connected fabric"));
-        }
-        Ok(found)
-    }
-
-    #[inline]
-    fn find(&self, at: SwitchId, to: HostId) -> Option<(SwitchId, LinkId)> {
-        self.ends[self.parts[at.index()] as usize * self.hosts + to.index()]
-    }
-
-    #[inline]
-    fn of(&self, at: SwitchId, to: HostId) -> (SwitchId, LinkId) {
-        self.find(at, to).expect("invariant: a part that packets enter reaches every host")
-    }
-
-    /// The switches at which packets leave the fabric, in ascending order.
-    fn leaves(&self) -> Vec<SwitchId> {
-        let mut leaves: Vec<SwitchId> = self.ends.iter().flatten().map(|(switch, _)| *switch).collect();
-        leaves.sort_unstable();
-        leaves.dedup();
-        leaves
-    }
-}
-
-/// The switches at which packets enter the fabric. A host's further links may be at switches at which none leave.
-fn entries(graph: &Graph) -> Vec<SwitchId> {
-    let has_host = |switch: &SwitchId| {
-        graph.ports(Vertex::Switch(*switch)).any(|link| matches!(graph.link(link).to, Vertex::Host(_)))
-    };
-    (0..).take(graph.switches()).map(SwitchId).filter(has_host).collect()
-}
-
 struct UpDown {
-    ends: Ends,
+    ends: PartEnds,
     /// The column of each switch with hosts.
     columns: Vec<u32>,
     leaves: usize,
@@ -134,7 +73,7 @@ struct UpDown {
 
 impl UpDown {
     fn new(graph: &Graph) -> Result<Self, BuildError> {
-        let ends = Ends::new(graph)?;
+        let ends = PartEnds::new(graph, NAME)?;
         let leaves = ends.leaves();
         let sources = entries(graph);
         let by_levels = Order::by_levels(graph);
@@ -158,7 +97,7 @@ impl UpDown {
 
     fn with(
         graph: &Graph,
-        ends: Ends,
+        ends: PartEnds,
         leaves: &[SwitchId],
         order: &Order,
         distances: &Distances,
@@ -247,7 +186,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::topology;
+    use crate::topology::{self, Vertex};
 
     fn build(topology: &str, params: &Value) -> (Graph, UpDown) {
         let graph = topology::build(topology, params).unwrap();

@@ -12,7 +12,7 @@ const NAME: &str = "valiant";
 /// The line in the table.
 pub const ENTRY: Entry = Entry {
     name: NAME,
-    summary: "through a random intermediate group, or switch of a grid, independent of the load",
+    summary: "through a random intermediate group, or switch where there are no groups, independent of the load",
     schema: || schema_for!(NoParams),
     build: |graph, params, _| {
         NoParams::check("fabric.routing", params)?;
@@ -29,6 +29,10 @@ impl Routing for Valiant {
 
     fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
         self.0.step(at, previous, Way::DIRECT, to).0
+    }
+
+    fn reaches(&self, at: SwitchId, to: HostId) -> bool {
+        self.0.reaches(at, to)
     }
 
     fn adaptive(&self) -> bool {

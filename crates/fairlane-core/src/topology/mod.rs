@@ -16,7 +16,9 @@ mod names;
 mod plan;
 mod preset;
 mod rails;
+mod random_regular;
 mod size;
+mod slim_fly;
 mod tiers;
 mod torus;
 
@@ -57,6 +59,8 @@ pub const TABLE: &[Entry] = &[
     fat_tree::ENTRY,
     hyperx::ENTRY,
     imported::ENTRY,
+    random_regular::ENTRY,
+    slim_fly::ENTRY,
     torus::ENTRY,
 ];
 

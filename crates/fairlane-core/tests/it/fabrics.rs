@@ -120,6 +120,23 @@ pub fn hyperx() -> impl Strategy<Value = Sample> {
     })
 }
 
+/// Slim Flies of all kinds of fields.
+pub fn slim_fly() -> impl Strategy<Value = Sample> {
+    (prop_oneof![Just(3), Just(4), Just(5)], 1..=2_u32)
+        .prop_map(|(q, hosts)| Sample { topology: "slim_fly", params: json!({ "q": q, "hosts_per_switch": hosts }) })
+}
+
+/// Random regular graphs, from cycles to full meshes.
+pub fn random_regular() -> impl Strategy<Value = Sample> {
+    (3..=40_u32, 2..=9_u32, 1..=2_u32, any::<u32>()).prop_map(|(switches, degree, hosts, seed)| {
+        let degree = degree.min(switches - 1);
+        let degree = degree - switches * degree % 2;
+        // One cable is too few; an odd number of switches above two can have two.
+        let params = json!({ "switches": switches, "degree": degree.max(2), "hosts_per_switch": hosts, "seed": seed });
+        Sample { topology: "random_regular", params }
+    })
+}
+
 /// Any connected graph of switches: a random tree with cables added at random, hosts at some of the switches.
 pub fn imported() -> impl Strategy<Value = Sample> {
     let numbers = |count| prop::collection::vec(0..1000_usize, count);
@@ -168,7 +185,17 @@ pub fn cabled(graph: &Graph, more: &[SwitchId]) -> (Sample, Vec<SwitchId>) {
 
 /// A fabric of any kind, small.
 pub fn of_any_kind() -> impl Strategy<Value = Sample> {
-    prop_oneof![dragonfly(), dragonfly_plus(), cascade(), torus(), hyperx(), imported(), fat_tree()]
+    prop_oneof![
+        dragonfly(),
+        dragonfly_plus(),
+        cascade(),
+        torus(),
+        hyperx(),
+        imported(),
+        fat_tree(),
+        slim_fly(),
+        random_regular()
+    ]
 }
 
 /// The fabric without the cables between switches that `keep` does not hold on to (it gets a running number).

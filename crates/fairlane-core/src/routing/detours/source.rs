@@ -16,7 +16,7 @@ pub(in crate::routing) struct Ugal {
 }
 
 impl Ugal {
-    /// UGAL on a fabric of groups or a grid; `routing` is its name, for errors. With `global` it sees the loads of other switches.
+    /// UGAL on a fabric; `routing` is its name, for errors. With `global` it sees the loads of other switches.
     pub fn build(
         graph: &Graph,
         json: &serde_json::Value,
@@ -35,6 +35,10 @@ impl Routing for Ugal {
 
     fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
         self.ways.step(at, previous, Way::DIRECT, to).0
+    }
+
+    fn reaches(&self, at: SwitchId, to: HostId) -> bool {
+        self.ways.reaches(at, to)
     }
 
     fn adaptive(&self) -> bool {

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
+use super::super::parts::{neighbours, parts};
 use crate::ids::SwitchId;
 use crate::topology::{Graph, Link, Vertex};
 
@@ -59,11 +60,6 @@ impl Order {
     }
 }
 
-fn neighbours(graph: &Graph, switch: SwitchId) -> impl Iterator<Item = SwitchId> {
-    let ends = graph.ports(Vertex::Switch(switch)).map(|link| graph.link(link).to);
-    ends.filter_map(|end| if let Vertex::Switch(other) = end { Some(other) } else { None })
-}
-
 /// Links from a switch to every other; the largest number where there is no way.
 fn distances(graph: &Graph, from: SwitchId) -> Vec<usize> {
     let mut distances = vec![usize::MAX; graph.switches()];
@@ -78,28 +74,4 @@ fn distances(graph: &Graph, from: SwitchId) -> Vec<usize> {
         }
     }
     distances
-}
-
-/// The connected part of each switch, numbered in order of their first switches, and how many there are. Hosts join
-/// nothing.
-pub(super) fn parts(graph: &Graph) -> (Vec<u32>, usize) {
-    let mut parts = vec![u32::MAX; graph.switches()];
-    let mut count = 0;
-    for first in (0..).take(graph.switches()).map(SwitchId) {
-        if parts[first.index()] != u32::MAX {
-            continue;
-        }
-        parts[first.index()] = count;
-        let mut open = vec![first];
-        while let Some(at) = open.pop() {
-            for next in neighbours(graph, at) {
-                if parts[next.index()] == u32::MAX {
-                    parts[next.index()] = count;
-                    open.push(next);
-                }
-            }
-        }
-        count += 1;
-    }
-    (parts, count as usize)
 }
