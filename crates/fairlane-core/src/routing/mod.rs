@@ -198,7 +198,7 @@ impl Table<Entry> {
     ///
     /// # Errors
     /// [`BuildError`] when the name or a parameter is wrong or the routing does not fit the fabric; then it names the topology and
-    /// the routing that usually goes with it.
+    /// the routing that usually goes with it and others that fit.
     pub fn build(&self, name: &str, params: &serde_json::Value, graph: &Graph) -> Result<Box<dyn Routing>, BuildError> {
         let entry = self.find(name)?;
         let none = json!({});
@@ -208,10 +208,12 @@ impl Table<Entry> {
             // What a routing is made of does not know for which it is.
             let error = error.of("fabric.routing", "fabric.routing", name);
             match graph.topology() {
-                Some(topology) => {
-                    error.and(&format!("topology {} is usually routed by {}", topology.name, topology.routing))
+                // Of a routing that is made of others, the one that does not fit has named them.
+                Some(topology) if !error.to_string().contains(USUALLY) => {
+                    let others = self.others(base, [name, topology.routing]);
+                    error.and(&format!("topology {}{USUALLY}{}{others}", topology.name, topology.routing))
                 }
-                None => error,
+                _ => error,
             }
         })?;
         Ok(match planes {
@@ -219,7 +221,21 @@ impl Table<Entry> {
             None => inner,
         })
     }
+
+    /// The routings that take this fabric without parameters, but for some, in words; none are named of a large fabric.
+    fn others(&self, graph: &Graph, but: [&str; 2]) -> String {
+        let takes = |entry: &&Entry| {
+            let is_tried = graph.links().len() <= TRIED_LINKS && !but.contains(&entry.name);
+            is_tried && (entry.build)(graph, &json!({}), self).is_ok()
+        };
+        let others: Vec<&str> = self.entries().filter(takes).map(|entry| entry.name).collect();
+        if others.is_empty() { String::new() } else { format!(" (others that fit: {})", others.join(", ")) }
+    }
 }
+
+/// Up to so many links all routings are tried for an error.
+const TRIED_LINKS: usize = 1 << 15;
+const USUALLY: &str = " is usually routed by ";
 
 /// Prepares a built-in routing; see [`Table::build`].
 ///

@@ -136,8 +136,8 @@ mod tests {
         };
         let unknown = problem(json!(["d_mod_k", "d_mod_q"]));
         assert!(unknown.starts_with("fabric.routing.lanes[1]: unknown routing \"d_mod_q\"; allowed: "), "{unknown}");
-        let unfit = problem(json!(["ugal_l"]));
-        assert!(unfit.starts_with("fabric.routing.lanes[0] = ugal_l: needs a fabric of groups"), "{unfit}");
+        let unfit = problem(json!(["dimension_order"]));
+        assert!(unfit.starts_with("fabric.routing.lanes[0] = dimension_order: needs a grid of switches"), "{unfit}");
         assert_eq!(unfit.matches("usually routed by").count(), 1, "{unfit}");
     }
 }
