@@ -141,6 +141,10 @@ impl Routing for OfGraph {
         true
     }
 
+    fn sees_own_ports_only(&self) -> bool {
+        true
+    }
+
     fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
         let (target, down) = self.paths.ends.of(at, visit.to);
         if at == target {

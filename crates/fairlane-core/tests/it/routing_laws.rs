@@ -214,13 +214,13 @@ pub fn heaviest_link(graph: &Graph, routing: &dyn Routing, shift: usize) -> usiz
 /// Links of the longest path that loads can make a packet take.
 fn longest_option(graph: &Graph, routing: &dyn Routing, from: HostId, to: HostId) -> usize {
     let first = graph.ports(Vertex::Host(from)).next().unwrap();
-    let mut open = HashSet::from([Hop { link: first, channel: 0 }].map(|hop| (hop.link, hop.channel)));
+    let mut open = HashSet::from([(first, 0)]);
     let mut links = 1;
     loop {
         let mut next = HashSet::new();
         for (link, channel) in open {
             if let Vertex::Switch(at) = graph.link(link).to {
-                let visit = Visit { previous: Hop { link, channel }, to, vl: 0, note: 0, random: 0 };
+                let visit = Visit::new(Hop { link, channel }, to);
                 next.extend(routing.options(at, &visit).into_iter().map(|(hop, _)| (hop.link, hop.channel)));
             }
         }
