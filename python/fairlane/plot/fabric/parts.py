@@ -136,6 +136,12 @@ def _beginning(names: Sequence[str]) -> str:
     return "".join(column[0] for column in takewhile(lambda column: len(set(column)) == 1, columns))
 
 
+def classes(count: int) -> list[str]:
+    """A colour for each of so many classes of cables: that of local cables comes first if there are several."""
+    colours = [LOCAL, GLOBAL, *PALETTE[2:]]
+    return [GLOBAL] if count == 1 else [colours[number % len(colours)] for number in range(count)]
+
+
 def circle(count: int, radius: float = 1.0, centre: Point = (0.0, 0.0), start: float = np.pi / 2) -> Floats:
     """Points around a circle, clockwise from the top."""
     angles = start - 2 * np.pi * np.arange(count) / max(count, 1)
