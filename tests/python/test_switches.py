@@ -1,10 +1,13 @@
 """Input-queued switches against closed forms and laws; the comparison with the oracle is in `test_oracle`."""
 
+import sys
 from collections import defaultdict
 from collections.abc import Callable
 from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from itertools import product
 from math import sqrt
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -170,3 +173,22 @@ def test_wrong_settings_name_the_key() -> None:
     assert "network.switch.iterations" in refused({"name": "input_queued", "iterations": 0})
     assert "at least one full packet" in refused({"name": "input_queued", "output_buffer": "1000 B"})
     assert "speedup" in refused({"name": "output_queued", "speedup": 2})
+
+
+@pytest.mark.parametrize(("number", "fabric"), [(0, "ftree64_8ary2"), (1, "ftree64_8ary2"), (7, "dfly72")])
+def test_curves_of_published_simulators(number: int, fabric: str) -> None:
+    """A small version of ``benches/switches.py``: BookSim and CAMINOS within 5%."""
+    spec = spec_from_file_location("switches", Path(__file__).parents[2] / "benches" / "switches.py")
+    assert spec is not None
+    assert spec.loader is not None
+    bench = module_from_spec(spec)
+    sys.modules["switches"] = bench  # where dataclasses look for it
+    spec.loader.exec_module(bench)
+    case = bench.CASES[number]
+    assert case.fabric == fabric
+    theirs = bench.reference(case)
+    points = bench.measure(case, bench.architecture(case), (0.5, 1.0), (2000, 1000))
+    for offered, accepted, latency in points:
+        assert accepted == pytest.approx(theirs[offered][0], rel=0.05)
+        if offered < 1:
+            assert latency == pytest.approx(theirs[offered][1], rel=0.05)
