@@ -3,61 +3,16 @@
 //! Each has a progress engine of its own, as a library's progress thread or an adapter that offloads collectives is: phases
 //! follow each other as in the blocking operation and take the same overheads, but not from the rank's CPU.
 
-use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::collectives::Phase;
-use super::interpreter::Over;
-use super::messaging::Messaging;
+use super::messaging::{Messaging, Over};
+use super::nonblocking::{ORDERS, Operation};
 use super::rank::RankState;
 use super::request::{PENDING, Request};
-use super::schedule::Running;
-use super::transfer::Stage;
-use crate::ids::Rank;
-use crate::kernel::NONE;
+use super::running::Running;
 use crate::observe::call_of;
 use crate::program::{Op, RequestId};
-
-/// The non-blocking operations of a rank.
-#[derive(Clone, Default)]
-pub(super) struct Background {
-    /// By number; `None` is free.
-    operations: Vec<Option<Box<Operation>>>,
-    /// How many have been begun: their order where they are due at the same instant.
-    begun: u32,
-}
-
-/// A non-blocking operation under way.
-#[derive(Clone)]
-struct Operation {
-    running: Running,
-    /// Its name, as the program's calls have it.
-    name: &'static str,
-    /// The rank's request for it.
-    request: u32,
-    order: u32,
-    /// Messages of this phase that are not complete.
-    missing: u32,
-    /// The requests of this phase with the partners, ranks of the communicator: first so many receives, then sends.
-    awaits: Vec<(u32, Rank)>,
-    receives: usize,
-    /// When the last send of this phase is handed over.
-    handed_at: u64,
-    /// When the partner of the request that was complete last had done its part.
-    partner_at: u64,
-}
-
-impl Background {
-    fn insert(&mut self, operation: Operation) -> u32 {
-        let operation = Some(Box::new(operation));
-        let place = self.operations.iter().position(Option::is_none).unwrap_or(self.operations.len());
-        match self.operations.get_mut(place) {
-            Some(free) => *free = operation,
-            None => self.operations.push(operation),
-        }
-        u32::try_from(place).expect("invariant: fewer than 2^32 operations")
-    }
-}
 
 impl Messaging {
     /// Starts an operation that goes on by itself, with its first phase.
@@ -92,10 +47,6 @@ impl Messaging {
         });
         self.next_in_background(rank, number, now);
         Ok(now)
-    }
-
-    fn operation(&mut self, rank: u32, number: u32) -> Option<&mut Box<Operation>> {
-        self.rank(rank).more.as_mut()?.background.operations.get_mut(number as usize)?.as_mut()
     }
 
     /// An operation's last phase is over, at `now`: starts the next, or ends it.
@@ -144,42 +95,6 @@ impl Messaging {
         }
     }
 
-    /// A request that nobody waits for is complete, and over.
-    #[cold]
-    pub(super) fn end_detached(&mut self, rank: u32, slot: u32, now: u64) {
-        let request = self.rank(rank).requests.end(slot);
-        if request.owner == NONE {
-            return;
-        }
-        let Some(operation) = self.operation(rank, request.owner) else { return };
-        operation.missing -= 1;
-        operation.partner_at = request.partner_at;
-        let (over, of) = (operation.missing == 0, operation.request);
-        let own = self.rank(rank).rank;
-        if let Some(record) = self.record_of(rank) {
-            record.passed_on(own, slot, of);
-        }
-        if over {
-            self.end_phase_in_background(rank, request.owner, now);
-        }
-    }
-
-    /// The messages of an operation's phase are complete: what it does with them takes its time.
-    fn end_phase_in_background(&mut self, rank: u32, number: u32, now: u64) {
-        let Some(operation) = self.operation(rank, number) else { return };
-        let at = now.max(operation.handed_at) + std::mem::take(&mut operation.running.combining);
-        let key = STEP | u64::from(rank) << ORDERS.count_ones() | u64::from(operation.order);
-        let job = self.ranks[rank as usize].job;
-        self.own_memory().push(Reverse((at, key, number, Stage::Step)));
-        self.in_memory += 1;
-        self.jobs[job.index()].in_flight += 1;
-    }
-
-    /// The rank whose operation is due by a step of this key.
-    pub(super) const fn rank_of_step(key: u64) -> u32 {
-        (key >> ORDERS.count_ones()) as u32
-    }
-
     fn end_in_background(&mut self, rank: u32, operation: Operation, now: u64) {
         let Operation { running, request, partner_at, .. } = operation;
         if let Some(number) = running.number {
@@ -225,7 +140,3 @@ impl Messaging {
 
 /// So many of the partners that an operation waits for are named in an error.
 const PEERS_SHOWN: usize = 8;
-/// The order of an operation has so many bits set; it wraps.
-const ORDERS: u32 = (1 << 31) - 1;
-/// Keys of steps come behind those of transfers through memory.
-const STEP: u64 = 1 << 63;

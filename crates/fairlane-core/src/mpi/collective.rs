@@ -5,11 +5,9 @@ use std::sync::Arc;
 use super::agreement::{Alike, Claim};
 use super::collectives::{Call, Phase};
 use super::communicator::Communicator;
-use super::creation::After;
-use super::interpreter::Over;
-use super::messaging::Messaging;
+use super::messaging::{Messaging, Over};
 use super::rank::{NEVER, RankState};
-use super::schedule::{Plan, Running, Scope};
+use super::running::{After, PhaseSource, Running, Scope};
 use super::words;
 use crate::error::RunError;
 use crate::ids::Rank;
@@ -46,7 +44,7 @@ impl Messaging {
             (CollectiveKind::Gather | CollectiveKind::Scatter, Volume::Uniform(_)) => Alike::Number,
             (_, Volume::Uniform(bytes)) => Alike::Bytes(*bytes),
         };
-        let plan = Plan::Algorithm(self.preferences.choose(&call), call);
+        let plan = PhaseSource::Algorithm(self.preferences.choose(&call), call);
         let running = self.agreed(rank, op, scope, plan, after, Agreed { name: kind.name(), root, alike })?;
         if let (After::Split { color: Some(color), key, .. }, Some(number)) = (&running.after, running.number) {
             let (color, key, member) = (*color, *key, self.ranks[rank as usize].rank.0);
@@ -96,7 +94,7 @@ impl Messaging {
             reduced: Bytes::ZERO,
         };
         let agreed = Agreed { name: kind.name(), root: Rank(0), alike: Alike::Anything };
-        self.agreed(rank, op, Scope::Communicator(comm), Plan::Once(phase), After::Nothing, agreed)
+        self.agreed(rank, op, Scope::Communicator(comm), PhaseSource::Once(phase), After::Nothing, agreed)
     }
 
     #[cold]
@@ -119,7 +117,7 @@ impl Messaging {
         rank: u32,
         op: &Op,
         scope: Scope,
-        plan: Plan,
+        plan: PhaseSource,
         after: After,
         Agreed { name, root, alike }: Agreed,
     ) -> Result<Running, Box<RunError>> {
@@ -141,16 +139,6 @@ impl Messaging {
         #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "a tag may wrap")]
         let tag = number as Tag;
         Ok(Running { plan, phase: 0, combining: 0, scope, context, tag, number: Some(number), members, after })
-    }
-
-    /// What an operation is over, to count with.
-    fn span_mut(&mut self, rank: u32, scope: Scope) -> Option<&mut Communicator> {
-        let state = self.rank(rank);
-        match scope {
-            Scope::Communicator(crate::program::COMM_WORLD) => Some(&mut state.world),
-            Scope::Communicator(comm) => state.communicators.get_mut(&comm),
-            Scope::Window(win) => Some(&mut state.more.as_mut()?.windows.get_mut(&win)?.span),
-        }
     }
 
     /// Begins an operation in phases for which the rank blocks.

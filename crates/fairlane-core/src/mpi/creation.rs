@@ -1,48 +1,14 @@
 //! What comes of collectives that make something: communicators and windows.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use super::communicator::Communicator;
-use super::interpreter::Over;
-use super::messaging::Messaging;
-use super::schedule::{Running, Scope};
+use super::messaging::{Messaging, Over};
+use super::running::{After, Running, Scope};
 use super::window::Window;
 use crate::error::RunError;
 use crate::ids::Rank;
-use crate::program::{CommHandle, Op, Topology, WindowHandle};
-
-/// What comes of an operation when its last phase is over.
-#[derive(Clone)]
-pub(super) enum After {
-    Nothing,
-    Dup {
-        new: CommHandle,
-    },
-    Split {
-        new: CommHandle,
-        color: Option<i32>,
-        key: i32,
-    },
-    Create {
-        new: CommHandle,
-        members: Arc<[Rank]>,
-    },
-    Topology {
-        new: CommHandle,
-        topology: Arc<Topology>,
-    },
-    Window {
-        win: WindowHandle,
-    },
-    FreeWindow {
-        win: WindowHandle,
-    },
-    /// Locks of these targets of the window that the operation is over are given up.
-    Release {
-        targets: Range<u32>,
-    },
-}
+use crate::program::{CommHandle, Op, Topology};
 
 impl Messaging {
     /// The last phase is over: makes what was asked for. Returns when the operation is over.
@@ -113,11 +79,6 @@ impl Messaging {
     fn fresh_context(&mut self, rank: u32, (context, number): (u32, u64), color: i32) -> u32 {
         let order = self.order();
         self.contexts.derived((self.ranks[rank as usize].job, context, number), color, order)
-    }
-
-    #[cold]
-    pub(super) fn outside(&self, rank: u32, op: &Op, size: usize) -> Box<RunError> {
-        self.misuse(rank, op, format!("the communicator has {size} ranks, numbered from 0"))
     }
 
     /// Gives `rank` the communicator of the first ranks of `members` that has this topology, if it has a place for the rank.
@@ -199,13 +160,5 @@ impl Messaging {
         let (job, order) = (self.ranks[rank as usize].job, self.order());
         let context = self.contexts.defined(job, new, &members, order);
         self.join_communicator(rank, op, new, context, members)
-    }
-
-    /// What an operation is over, as its rank sees it.
-    pub(super) fn spanning(&self, rank: u32, op: &Op, scope: Scope) -> Result<&Communicator, Box<RunError>> {
-        match scope {
-            Scope::Communicator(comm) => self.communicator(rank, op, comm),
-            Scope::Window(win) => self.window(rank, op, win).map(|window| &window.span),
-        }
     }
 }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::MpiShard;
 use super::mail::Mail;
 use super::messaging::Messaging;
+use super::nonblocking;
 use super::rank::{NEVER, RankState};
 use super::transfer::Stage;
 use crate::error::RunError;
@@ -30,10 +31,10 @@ impl Endpoint for MpiShard {
     ) -> Result<Pause, RunError> {
         (self.messaging.host, self.messaging.until) = (host, until);
         let alone = self.messaging.residence.alone[host.index()];
-        let result = if alone != NONE && self.messaging.in_memory == 0 {
-            self.run_alone(alone, until.0, deliveries)
+        let result = if alone == NONE {
+            self.run_several(until.0, deliveries)
         } else {
-            self.run_events(until.0, deliveries)
+            self.run_through(until.0, deliveries, |messaging| (messaging.ranks[alone as usize].due, alone))
         };
         if !self.messaging.outbox.is_empty() {
             debug_assert!(injections.is_empty(), "what a host sent before has been taken");
@@ -115,37 +116,20 @@ impl Endpoint for MpiShard {
 }
 
 impl MpiShard {
-    /// Runs a host that has one rank, while nothing is on its way through memory: the common case. Returns when the rank
-    /// is due next.
-    #[inline]
-    fn run_alone(&mut self, rank: u32, until: u64, mut deliveries: &[Delivery]) -> Result<u64, Box<RunError>> {
-        loop {
-            let bound = deliveries.first().map_or(until, |delivery| delivery.at.0);
-            let mut due = self.messaging.ranks[rank as usize].due;
-            while due < bound {
-                due = self.go_on(rank, due)?;
-                if self.messaging.in_memory > 0 {
-                    return self.run_events(until, deliveries);
-                }
-            }
-            let Some((delivery, later)) = deliveries.split_first() else { return Ok(due) };
-            self.messaging.delivered(delivery);
-            deliveries = later;
-            if self.messaging.in_memory > 0 {
-                return self.run_events(until, deliveries);
-            }
-        }
-    }
-
-    /// Runs a host through all that is due. Returns when it has something to do next.
-    #[inline(never)]
-    fn run_events(&mut self, until: u64, deliveries: &[Delivery]) -> Result<u64, Box<RunError>> {
-        let residents = self.messaging.residents(self.messaging.host);
+    /// Runs the host through all that is due before `until`. `due`: the rank that is due first, and when. Returns when the host
+    /// has something to do next.
+    #[inline(always)]
+    fn run_through(
+        &mut self,
+        until: u64,
+        deliveries: &[Delivery],
+        due: impl Fn(&Messaging) -> (u64, u32),
+    ) -> Result<u64, Box<RunError>> {
         let mut deliveries = deliveries.iter();
         let mut delivery = deliveries.next();
         loop {
             let memory_at = self.messaging.next_in_memory();
-            let (due_at, rank) = self.messaging.next_due(residents.clone());
+            let (due_at, rank) = due(&self.messaging);
             let next = memory_at.min(due_at);
             if let Some(first) = delivery
                 && first.at.0 <= next
@@ -160,6 +144,13 @@ impl MpiShard {
                 self.go_on(rank, due_at)?;
             }
         }
+    }
+
+    /// Runs a host that has several ranks, or none.
+    #[inline(never)]
+    fn run_several(&mut self, until: u64, deliveries: &[Delivery]) -> Result<u64, Box<RunError>> {
+        let residents = self.messaging.residents(self.messaging.host);
+        self.run_through(until, deliveries, |messaging| messaging.next_due(residents.clone()))
     }
 }
 
@@ -180,6 +171,9 @@ impl Messaging {
     /// When the first transfer through the memory of the host that runs ends.
     #[inline]
     fn next_in_memory(&mut self) -> u64 {
+        if self.in_memory == 0 {
+            return NEVER;
+        }
         self.own_memory().peek().map_or(NEVER, |Reverse(end)| end.0)
     }
 
@@ -188,7 +182,7 @@ impl Messaging {
         let Some(Reverse((at, key, transfer, stage))) = self.own_memory().pop() else { return };
         self.in_memory -= 1;
         if stage == Stage::Step {
-            let rank = Self::rank_of_step(key);
+            let rank = nonblocking::rank_of_step(key);
             self.arrived_at(self.ranks[rank as usize].job, true);
             self.next_in_background(rank, transfer, at);
         } else {

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use super::MpiShard;
-use super::communicator::{Communicator, WORLD_CONTEXT};
-use super::creation::After;
+use super::communicator::WORLD_CONTEXT;
 use super::matching::Pattern;
-use super::messaging::Messaging;
+use super::messaging::{Messaging, Over};
 use super::rank::{Activity, NEVER, RUNNING, RankState};
 use super::request::{Named, PENDING, Quorum, Wait};
-use super::schedule::Scope;
+use super::running::{After, Scope};
 use super::transfer::Send;
 use crate::error::RunError;
 use crate::ids::Rank;
@@ -23,9 +22,6 @@ const SPINNING: u32 = 10_000_000;
 /// So many iterations of a rank at one instant mean the same. An iteration may well have many operations, and it is seldom
 /// over without any time passing: by this the endless loop of a workload is found in a second.
 const TIMELESS: u32 = 100_000;
-
-/// When an operation is over: now, at a later instant, or [`NEVER`] if its rank is blocked or has been resumed already.
-pub(super) type Over = Result<u64, Box<RunError>>;
 
 /// What a point-to-point operation names.
 struct Peer {
@@ -348,11 +344,6 @@ impl Messaging {
         })
     }
 
-    #[cold]
-    pub(super) fn too_large(&self, rank: u32, op: &Op) -> Box<RunError> {
-        self.misuse(rank, op, format!("a message may have at most {} bytes", self.largest_message.0))
-    }
-
     #[inline(always)]
     fn pattern(
         &self,
@@ -368,40 +359,6 @@ impl Messaging {
             None => (self.communicator(rank, op, comm)?.context, None),
         };
         Ok(Pattern { context, source, tag })
-    }
-
-    /// The context of a communicator, and which rank of the job `peer` of the communicator is.
-    #[inline]
-    fn address(&self, rank: u32, op: &Op, comm: CommHandle, peer: Rank) -> Result<(u32, u32), Box<RunError>> {
-        if comm == COMM_WORLD && peer.0 < self.ranks[rank as usize].size {
-            return Ok((WORLD_CONTEXT, peer.0));
-        }
-        self.look_up(rank, op, comm, peer)
-    }
-
-    /// As [`Self::address`], in the communicator's list of members.
-    #[inline(never)]
-    fn look_up(&self, rank: u32, op: &Op, comm: CommHandle, peer: Rank) -> Result<(u32, u32), Box<RunError>> {
-        let communicator = self.communicator(rank, op, comm)?;
-        let member = communicator.member(peer).ok_or_else(|| {
-            let size = communicator.members.len();
-            self.misuse(rank, op, format!("the communicator has {size} ranks, numbered from 0"))
-        })?;
-        Ok((communicator.context, member))
-    }
-
-    pub(super) fn communicator(&self, rank: u32, op: &Op, comm: CommHandle) -> Result<&Communicator, Box<RunError>> {
-        let state = &self.ranks[rank as usize];
-        if comm == COMM_WORLD {
-            return Ok(&state.world);
-        }
-        let found = state.communicators.get(&comm);
-        found.ok_or_else(|| self.misuse(rank, op, format!("no communicator {comm} at this rank")))
-    }
-
-    #[cold]
-    pub(super) fn in_use(&self, rank: u32, op: &Op, request: RequestId) -> Box<RunError> {
-        self.misuse(rank, op, format!("request {request} is in use"))
     }
 
     fn wait_for(&mut self, rank: u32, op: &Op, quorum: Quorum, names: &[RequestId], now: u64) -> Over {

@@ -9,10 +9,11 @@ use super::agreement::{Agreements, Key};
 use super::collectives::{Phase, Preferences};
 use super::context::{Contexts, Order};
 use super::naming::Naming;
+use super::parameters::Parameters;
 use super::rails::Rails;
 use super::rank::{NEVER, RankState};
 use super::transfer::{Place, Stage, Transfer, Transfers};
-use super::{Parameters, words};
+use super::words;
 use crate::error::RunError;
 use crate::ids::{HostId, JobId, Rank};
 use crate::network::Injection;
@@ -89,6 +90,9 @@ pub(super) struct Residence {
     /// The number of each host among those of its shard; empty where there is one shard.
     pub numbers: Vec<u32>,
 }
+
+/// When an operation is over: now, at a later instant, or [`NEVER`] if its rank is blocked or has been resumed already.
+pub(super) type Over = Result<u64, Box<RunError>>;
 
 /// A job, and what the ranks of one shard have done of it.
 #[derive(Clone)]

@@ -1,10 +1,10 @@
 //! One-sided operations: what goes to the target's memory and what comes back, without the target's program.
 
-use super::interpreter::Over;
+use super::lock::Lock;
 use super::matching::Envelope;
-use super::messaging::Messaging;
+use super::messaging::{Messaging, Over};
 use super::request::{PENDING, Request};
-use super::transfer::{Message, Stage, Transfer};
+use super::transfer::{Outgoing, Stage, Transfer};
 use crate::ids::Rank;
 use crate::kernel::NONE;
 use crate::program::{Op, RequestId, RmaKind, WindowHandle};
@@ -99,55 +99,30 @@ impl Messaging {
         let transfer = self.transfers.insert(Transfer::one_sided(ends, to, bytes, envelope, requests, called_at));
         self.transfers[transfer].carry(kind);
         let (receiver, to, bytes, at) = (to, place, sent, handed_at);
-        self.transmit(job, Message { from, sender, receiver, to, bytes, kind, transfer, stage, at });
+        self.transmit(job, Outgoing { from, sender, receiver, to, bytes, kind, transfer, stage, at });
         transfer
     }
 
     /// The kind of an operation's payload: by its size, as if it were a message of two sides.
-    fn payload(&self, bytes: Bytes) -> TrafficKind {
+    pub(super) fn payload(&self, bytes: Bytes) -> TrafficKind {
         if bytes <= self.parameters.eager_threshold { TrafficKind::Eager } else { TrafficKind::Bulk }
     }
 
-    fn count_payload(&mut self, rank: u32, bytes: Bytes) {
+    pub(super) fn count_payload(&mut self, rank: u32, bytes: Bytes) {
         let record = &mut self.rank(rank).record;
         record.messages_sent += 1;
         record.bytes_sent += bytes.0;
     }
 
-    /// A message of a one-sided operation has come whole, or a combination has ended.
-    pub(super) fn take_one_sided(&mut self, record: u32, stage: Stage, now: u64) {
-        let Transfer { to, bytes, .. } = self.transfers[record];
-        match stage {
-            Stage::Put => {
-                self.note_landed(record, now);
-                self.done(record, now);
-            }
-            Stage::Fetch | Stage::Exchanged => {
-                let load = (Bytes(bytes), self.payload(Bytes(bytes)));
-                self.count_payload(to, Bytes(bytes));
-                self.transfers[record].carry(load.1);
-                self.go_on_with(record, Stage::Reply, load, now);
-            }
-            Stage::Accumulate => self.combine(record, Stage::Combined, now),
-            Stage::Exchange => self.combine(record, Stage::Exchanged, now),
-            Stage::Combined => self.done(record, now),
-            Stage::Reply | Stage::Done | Stage::Grant => self.end_one_sided(record, now),
-            Stage::LockShared => self.lock_asked(record, false, now),
-            Stage::LockExclusive => self.lock_asked(record, true, now),
-            Stage::Unlock => self.lock_released(record, now),
-            _ => unreachable!("invariant: a stage of messages of two sides"),
-        }
-    }
-
     /// The target confirms that an operation is complete.
-    fn done(&mut self, record: u32, now: u64) {
+    pub(super) fn done(&mut self, record: u32, now: u64) {
         let load = (self.parameters.control_bytes, TrafficKind::Control);
         self.go_on_with(record, Stage::Done, load, now);
     }
 
     /// The target's rank combines operands in the order in which they come, one after another and without its CPU; then the
     /// operation goes on with `stage`.
-    fn combine(&mut self, record: u32, stage: Stage, now: u64) {
+    pub(super) fn combine(&mut self, record: u32, stage: Stage, now: u64) {
         self.note_landed(record, now);
         let Transfer { to, bytes, .. } = self.transfers[record];
         let time = self.parameters.reduction_bandwidth.serialization(Bytes(bytes)).0;
@@ -160,14 +135,14 @@ impl Messaging {
         self.end_in_memory_at(end, record, stage);
     }
 
-    fn note_landed(&mut self, record: u32, now: u64) {
+    pub(super) fn note_landed(&mut self, record: u32, now: u64) {
         if let Some(of) = &mut self.record {
             of.landed(record, Instant(now));
         }
     }
 
     /// The origin has the last message of an operation.
-    fn end_one_sided(&mut self, record: u32, now: u64) {
+    pub(super) fn end_one_sided(&mut self, record: u32, now: u64) {
         let Transfer { from, send, receive, .. } = self.transfers[record];
         self.rank(from).requests.get_mut(send).partner_at = self.transfers[record].partner_at();
         self.transfers.remove(record);
@@ -178,5 +153,42 @@ impl Messaging {
         if receive != NONE {
             self.complete(from, receive, now);
         }
+    }
+
+    /// The lock of the part of a window that is at the target of a transfer.
+    fn lock_of(&mut self, record: u32) -> &mut Lock {
+        let (to, context) = self.transfers[record].place();
+        self.rank(to).more.get_or_insert_default().locks.entry(context).or_default()
+    }
+
+    /// A request for a lock has come.
+    pub(super) fn lock_asked(&mut self, record: u32, exclusive: bool, now: u64) {
+        let origin = self.transfers[record].origin();
+        if self.lock_of(record).ask(record, origin, exclusive) {
+            self.grant(record, now);
+        }
+    }
+
+    /// A lock has been given up: others may have it now.
+    pub(super) fn lock_released(&mut self, record: u32, now: u64) {
+        let origin = self.transfers[record].origin();
+        self.lock_of(record).release(origin);
+        while let Some(next) = self.lock_of(record).grant() {
+            self.transfers[next].set_partner_at(now);
+            self.grant(next, now);
+        }
+        self.transfers.remove(record);
+    }
+
+    fn grant(&mut self, record: u32, now: u64) {
+        let load = (self.parameters.control_bytes, TrafficKind::Control);
+        self.go_on_with(record, Stage::Grant, load, now);
+    }
+
+    /// Who holds the lock of the part of the window with this context that is at `rank`, in words.
+    pub(super) fn lock_in_words(&self, rank: u32, context: u32) -> Option<String> {
+        let lock = self.ranks[rank as usize].more.as_ref()?.locks.get(&context)?;
+        let holders: Vec<String> = lock.holders.iter().take(8).map(u32::to_string).collect();
+        (!holders.is_empty()).then(|| format!("a lock that rank {} holds", holders.join(", ")))
     }
 }

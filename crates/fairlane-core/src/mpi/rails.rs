@@ -5,10 +5,6 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::messaging::Messaging;
-use super::transfer::Stage;
-use crate::ids::{JobId, Rank};
-use crate::network::Injection;
 use crate::units::Bytes;
 
 /// How a job's messages are shared among the rails. The parts of a rendezvous are messages of their own.
@@ -57,7 +53,7 @@ impl RailPolicy {
 #[derive(Clone, Debug)]
 pub(super) struct Rails {
     /// Policy and number of rails by job.
-    jobs: Arc<[(RailPolicy, u8)]>,
+    pub jobs: Arc<[(RailPolicy, u8)]>,
     /// The next rail in turn, by rank.
     turns: Vec<u8>,
     /// All messages of all jobs go over rail 0.
@@ -82,53 +78,10 @@ impl Rails {
         self.jobs.iter().any(|(policy, rails)| policy.overtakes(*rails))
     }
 
-    fn next(&mut self, rank: u32, rails: u8) -> u8 {
+    pub fn next(&mut self, rank: u32, rails: u8) -> u8 {
         let turn = &mut self.turns[rank as usize];
         let rail = *turn;
         *turn = (rail + 1) % rails;
         rail
-    }
-}
-
-impl Messaging {
-    /// Hands a message of a transfer, which `from` sends, to the network, by the job's policy.
-    #[inline(never)]
-    pub(super) fn send_over_rails(
-        &mut self,
-        injection: Injection,
-        transfer: u32,
-        from: u32,
-        [sender, receiver]: [Rank; 2],
-    ) {
-        let JobId(job) = injection.job;
-        let (ref policy, rails) = self.rails.jobs[usize::from(job)];
-        let of_rank = |rank: Rank| u8::try_from(rank.0 % u32::from(rails)).expect("invariant: at most 255 rails");
-        let payload = Stage::of(injection.stage).is_payload();
-        let rail = match *policy {
-            RailPolicy::Stripe { above } if rails > 1 && payload && injection.bytes > above => {
-                self.send_parts(injection, transfer, rails);
-                return;
-            }
-            RailPolicy::RoundRobin | RailPolicy::Stripe { .. } => self.rails.next(from, rails),
-            RailPolicy::ByDestination => of_rank(receiver),
-            RailPolicy::BySource { ref ranks } => ranks.get(sender.index()).copied().unwrap_or_else(|| of_rank(sender)),
-            RailPolicy::Only { only } => only,
-        };
-        self.outbox.push(Injection { rail, ..injection });
-    }
-
-    /// Hands a payload over in parts that differ by a byte at most, none of them empty.
-    fn send_parts(&mut self, whole: Injection, transfer: u32, rails: u8) {
-        let bytes = whole.bytes.0;
-        let parts = u8::try_from(bytes).unwrap_or(u8::MAX).min(rails);
-        self.jobs[whole.job.index()].in_flight += i64::from(parts) - 1;
-        self.transfers[transfer].await_parts(parts);
-        let end = |part: u8| {
-            let end = u128::from(bytes) * u128::from(part) / u128::from(parts);
-            u64::try_from(end).expect("invariant: no more than the whole")
-        };
-        for rail in 0..parts {
-            self.outbox.push(Injection { rail, bytes: Bytes(end(rail + 1) - end(rail)), ..whole });
-        }
     }
 }

@@ -2,12 +2,12 @@
 
 use rustc_hash::FxHashMap;
 
-use super::background::Background;
 use super::communicator::Communicator;
 use super::lock::Lock;
 use super::matching::{Matching, Pattern};
+use super::nonblocking::Background;
 use super::request::{Requests, Wait};
-use super::schedule::Running;
+use super::running::Running;
 use super::window::Window;
 use crate::ids::{JobId, Rank};
 use crate::kernel::prefetch;

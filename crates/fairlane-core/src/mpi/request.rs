@@ -227,7 +227,7 @@ pub(super) enum Quorum {
     Some,
 }
 
-/// A wait for the requests of [`super::rank::RankState::awaited`].
+/// A wait for the requests of `awaited` of the rank.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wait {
     pub quorum: Quorum,

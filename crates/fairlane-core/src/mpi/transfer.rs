@@ -335,7 +335,7 @@ impl std::ops::IndexMut<u32> for Transfers {
 }
 
 /// One message of a transfer.
-pub(super) struct Message {
+pub(super) struct Outgoing {
     /// The names of the rank that sends it and, after it, the ranks of the job.
     pub from: u32,
     pub sender: Rank,

@@ -1,6 +1,6 @@
 //! The floors of the house: imports run down only, and every file of a registry stands in its table.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -141,4 +141,36 @@ fn every_file_of_a_registry_is_in_its_table() {
     assert_eq!(entries("qos/arbiter"), names(arbiter::TABLE, |entry| entry.name));
     let algorithm = |entry: &Algorithm| format!("{}_{}", entry.kind.name(), entry.name);
     assert_eq!(entries("mpi/collectives"), names(collectives::TABLE, algorithm));
+}
+
+/// The files of `mpi/` that a file imports from.
+fn siblings(text: &str) -> BTreeSet<String> {
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    let mut found = BTreeSet::new();
+    for rest in code.split("use super::").skip(1) {
+        match rest.strip_prefix('{') {
+            None => _ = found.insert(first_word(rest)),
+            Some(group) => found.extend(members(group).iter().map(|member| first_word(member))),
+        }
+    }
+    found
+}
+
+#[test]
+fn the_files_of_message_passing_import_in_one_direction() {
+    let of_file = |path: PathBuf| {
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        (name, siblings(&fs::read_to_string(path).unwrap()))
+    };
+    let folder = fs::read_dir(source().join("mpi")).unwrap().map(|entry| entry.unwrap().path());
+    let mut left: BTreeMap<_, _> = folder.filter(|path| path.is_file()).map(of_file).collect();
+    left.remove("mod");
+    assert!(left.len() > 20 && left["protocol"].contains("messaging"), "{left:?}");
+    // Takes away the files that import from none that is left, until there are no more: what is left is in a circle.
+    loop {
+        let free = left.iter().find(|(_, imports)| !imports.iter().any(|import| left.contains_key(import)));
+        let Some(free) = free.map(|(name, _)| name.clone()) else { break };
+        left.remove(&free);
+    }
+    assert!(left.is_empty(), "these files import from each other in a circle: {left:?}");
 }

@@ -1,0 +1,57 @@
+//! What follows when a request is complete: its rank goes on, or the phase of a non-blocking operation ends.
+
+use std::cmp::Reverse;
+
+use super::messaging::Messaging;
+use super::nonblocking::{self, Operation};
+use super::transfer::Stage;
+use crate::kernel::NONE;
+
+impl Messaging {
+    /// A request of `rank` is complete.
+    #[inline]
+    pub(super) fn complete(&mut self, rank: u32, slot: u32, now: u64) {
+        let request = self.rank(rank).requests.get_mut(slot);
+        request.complete_at = now;
+        if request.detached {
+            self.end_detached(rank, slot, now);
+        } else if request.waited {
+            self.one_less(rank, now);
+        }
+    }
+
+    pub(super) fn operation(&mut self, rank: u32, number: u32) -> Option<&mut Box<Operation>> {
+        self.rank(rank).more.as_mut()?.background.operations.get_mut(number as usize)?.as_mut()
+    }
+
+    /// A request that nobody waits for is complete, and over.
+    #[cold]
+    pub(super) fn end_detached(&mut self, rank: u32, slot: u32, now: u64) {
+        let request = self.rank(rank).requests.end(slot);
+        if request.owner == NONE {
+            return;
+        }
+        let Some(operation) = self.operation(rank, request.owner) else { return };
+        operation.missing -= 1;
+        operation.partner_at = request.partner_at;
+        let (over, of) = (operation.missing == 0, operation.request);
+        let own = self.rank(rank).rank;
+        if let Some(record) = self.record_of(rank) {
+            record.passed_on(own, slot, of);
+        }
+        if over {
+            self.end_phase_in_background(rank, request.owner, now);
+        }
+    }
+
+    /// The messages of an operation's phase are complete: what it does with them takes its time.
+    pub(super) fn end_phase_in_background(&mut self, rank: u32, number: u32, now: u64) {
+        let Some(operation) = self.operation(rank, number) else { return };
+        let at = now.max(operation.handed_at) + std::mem::take(&mut operation.running.combining);
+        let key = nonblocking::step_key(rank, operation.order);
+        let job = self.ranks[rank as usize].job;
+        self.own_memory().push(Reverse((at, key, number, Stage::Step)));
+        self.in_memory += 1;
+        self.jobs[job.index()].in_flight += 1;
+    }
+}

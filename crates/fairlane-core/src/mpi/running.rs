@@ -1,0 +1,105 @@
+//! Operations in phases that a rank is in: collectives, and what synchronises windows.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::collectives::{Algorithm, Call, Phase};
+use crate::ids::Rank;
+use crate::program::{CommHandle, Tag, Topology, WindowHandle};
+
+/// An operation that a rank is in.
+#[derive(Clone)]
+pub(super) struct Running {
+    pub plan: PhaseSource,
+    pub phase: u32,
+    /// Time to combine what the last phase brought; spent once its messages have come.
+    pub combining: u64,
+    pub scope: Scope,
+    /// The context of what it is over, and the tag of its messages.
+    pub context: u32,
+    pub tag: Tag,
+    /// Its number among the collectives of its communicator; `None` if the ranks need not agree on it.
+    pub number: Option<u64>,
+    pub members: Arc<[u32]>,
+    pub after: After,
+}
+
+/// Where its phases come from.
+#[derive(Clone)]
+pub(super) enum PhaseSource {
+    /// The schedule of a collective's algorithm.
+    Algorithm(&'static Algorithm, Call),
+    /// One phase, given.
+    Once(Phase),
+}
+
+/// The communicator, or the window, that an operation is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scope {
+    Communicator(CommHandle),
+    Window(WindowHandle),
+}
+
+/// What comes of an operation when its last phase is over.
+#[derive(Clone)]
+pub(super) enum After {
+    Nothing,
+    Dup {
+        new: CommHandle,
+    },
+    Split {
+        new: CommHandle,
+        color: Option<i32>,
+        key: i32,
+    },
+    Create {
+        new: CommHandle,
+        members: Arc<[Rank]>,
+    },
+    Topology {
+        new: CommHandle,
+        topology: Arc<Topology>,
+    },
+    Window {
+        win: WindowHandle,
+    },
+    FreeWindow {
+        win: WindowHandle,
+    },
+    /// Locks of these targets of the window that the operation is over are given up.
+    Release {
+        targets: Range<u32>,
+    },
+}
+
+impl Running {
+    /// Messages that the ranks need not agree on.
+    pub fn signals(plan: PhaseSource, scope: Scope, (context, tag): (u32, Tag), members: Arc<[u32]>) -> Self {
+        let after = After::Nothing;
+        Self { plan, phase: 0, combining: 0, scope, context, tag, number: None, members, after }
+    }
+
+    /// Goes on to the next phase in which there is something to do. False when there is none.
+    pub fn next_phase(&mut self, phase: &mut Phase) -> bool {
+        match &mut self.plan {
+            PhaseSource::Algorithm(algorithm, call) => {
+                while algorithm.phase(call, self.phase, phase) {
+                    self.phase += 1;
+                    if !phase.is_empty() {
+                        return true;
+                    }
+                }
+                false
+            }
+            PhaseSource::Once(only) => {
+                *phase = std::mem::take(only);
+                !phase.is_empty()
+            }
+        }
+    }
+
+    /// Whether its messages are those of a collective; else they are like point-to-point messages that are sent eagerly.
+    pub fn is_collective(&self) -> bool {
+        self.number.is_some()
+    }
+}

@@ -1,0 +1,153 @@
+//! Windows: memory of each rank of a communicator that the others read and write, and how their use is synchronised.
+
+use std::sync::Arc;
+
+use super::collectives::Phase;
+use super::communicator::Communicator;
+use super::messaging::{Messaging, Over};
+use super::rank::NEVER;
+use super::running::{After, PhaseSource, Running, Scope};
+use super::window::Window;
+use crate::error::RunError;
+use crate::ids::Rank;
+use crate::program::{CollectiveKind, CommHandle, Op, Tag, Volume, WindowHandle};
+use crate::units::Bytes;
+
+/// What each rank tells the others of its part of a new window: address and size.
+const DESCRIPTION: Bytes = Bytes(16);
+/// The tags of MPI_Win_post's and MPI_Win_complete's messages.
+const POST: Tag = 0;
+const COMPLETE: Tag = 1;
+
+impl Messaging {
+    /// Operations on windows, and those that make and free them.
+    pub(super) fn execute_one_sided(&mut self, rank: u32, op: &Op, now: u64) -> Over {
+        match *op {
+            Op::WinCreate { comm, win } => self.create_window(rank, op, comm, win, now),
+            Op::WinFree { win } => self.free_window(rank, op, win, now),
+            Op::Rma { kind, win, target, bytes, request } => {
+                self.one_sided(rank, op, (kind, bytes), (win, target), request, now)
+            }
+            Op::WinFence { win } => {
+                let running = self.window_barrier(rank, op, win, After::Nothing)?;
+                self.after_own(rank, win, None, running, now)
+            }
+            Op::WinLock { win, target, exclusive } => {
+                let target = self.target(rank, op, win, target)?;
+                self.lock(rank, op, win, target..target + 1, exclusive, now)
+            }
+            Op::WinLockAll { win } => {
+                let size = self.window_size(rank, op, win)?;
+                self.lock(rank, op, win, 0..size, false, now)
+            }
+            Op::WinUnlock { win, target } => {
+                let target = self.target(rank, op, win, target)?;
+                self.unlock(rank, op, win, target..target + 1, now)
+            }
+            Op::WinUnlockAll { win } => {
+                let size = self.window_size(rank, op, win)?;
+                self.unlock(rank, op, win, 0..size, now)
+            }
+            Op::WinFlush { win, target } => {
+                let target = target.map(|target| self.target(rank, op, win, target)).transpose()?;
+                self.window(rank, op, win)?;
+                self.await_own(rank, win, |of| target.is_none_or(|target| target == of), now);
+                Ok(NEVER)
+            }
+            _ => self.execute_general_active_target(rank, op, now),
+        }
+    }
+
+    /// Post, start, complete, wait.
+    fn execute_general_active_target(&mut self, rank: u32, op: &Op, now: u64) -> Over {
+        match *op {
+            Op::WinPost { win, ref group } => {
+                let running =
+                    self.signals(rank, op, win, POST, Phase { sends: self.signal(group), ..Phase::default() })?;
+                let posted = &mut self.window_mut(rank, op, win)?.posted;
+                if posted.replace(Arc::clone(group)).is_some() {
+                    return Err(self.misuse(rank, op, "the window is open already: MPI_Win_wait comes first"));
+                }
+                self.begin(rank, op, running, now)
+            }
+            Op::WinStart { win, ref group } => {
+                let running =
+                    self.signals(rank, op, win, POST, Phase { receives: group.to_vec(), ..Phase::default() })?;
+                let started = &mut self.window_mut(rank, op, win)?.started;
+                if started.replace(Arc::clone(group)).is_some() {
+                    return Err(self.misuse(
+                        rank,
+                        op,
+                        "an access has been started already: MPI_Win_complete comes first",
+                    ));
+                }
+                self.begin(rank, op, running, now)
+            }
+            Op::WinComplete { win } => {
+                let Some(group) = self.window_mut(rank, op, win)?.started.take() else {
+                    return Err(self.misuse(rank, op, "no access has been started: MPI_Win_start comes first"));
+                };
+                let phase = Phase { sends: self.signal(&group), ..Phase::default() };
+                let running = self.signals(rank, op, win, COMPLETE, phase)?;
+                self.after_own(rank, win, None, running, now)
+            }
+            Op::WinWait { win } => {
+                let Some(group) = self.window_mut(rank, op, win)?.posted.take() else {
+                    return Err(self.misuse(rank, op, "the window has not been opened: MPI_Win_post comes first"));
+                };
+                let phase = Phase { receives: group.to_vec(), ..Phase::default() };
+                let running = self.signals(rank, op, win, COMPLETE, phase)?;
+                self.begin(rank, op, running, now)
+            }
+            _ => unreachable!("invariant: the callers have taken every other operation"),
+        }
+    }
+
+    fn create_window(&mut self, rank: u32, op: &Op, comm: CommHandle, win: WindowHandle, now: u64) -> Over {
+        if self.window(rank, op, win).is_ok() {
+            return Err(self.misuse(rank, op, format!("window {win} is in use at this rank")));
+        }
+        let call = (CollectiveKind::Allgather, Rank(0), Volume::Uniform(DESCRIPTION));
+        let running = self.collective(rank, op, Scope::Communicator(comm), call, After::Window { win })?;
+        self.begin(rank, op, running, now)
+    }
+
+    fn free_window(&mut self, rank: u32, op: &Op, win: WindowHandle, now: u64) -> Over {
+        let Window { locked, started, posted, .. } = self.window(rank, op, win)?;
+        let open = [
+            (!locked.is_empty(), "a lock of the window is held: MPI_Win_unlock comes first"),
+            (started.is_some(), "an access has been started: MPI_Win_complete comes first"),
+            (posted.is_some(), "the window is open: MPI_Win_wait comes first"),
+        ];
+        if let Some((_, problem)) = open.iter().find(|(open, _)| *open) {
+            return Err(self.misuse(rank, op, *problem));
+        }
+        let running = self.window_barrier(rank, op, win, After::FreeWindow { win })?;
+        self.after_own(rank, win, None, running, now)
+    }
+
+    fn window_barrier(
+        &mut self,
+        rank: u32,
+        op: &Op,
+        win: WindowHandle,
+        after: After,
+    ) -> Result<Running, Box<RunError>> {
+        let call = (CollectiveKind::Barrier, Rank(0), Volume::Uniform(Bytes::ZERO));
+        self.collective(rank, op, Scope::Window(win), call, after)
+    }
+
+    /// A message without a content of its own to each of these ranks.
+    fn signal(&self, group: &[Rank]) -> Vec<(Rank, Bytes)> {
+        group.iter().map(|rank| (*rank, self.parameters.control_bytes)).collect()
+    }
+
+    /// Messages of this tag between ranks of a window.
+    fn signals(&self, rank: u32, op: &Op, win: WindowHandle, tag: Tag, phase: Phase) -> Result<Running, Box<RunError>> {
+        for peer in phase.receives.iter().chain(phase.sends.iter().map(|(to, _)| to)) {
+            self.target(rank, op, win, *peer)?;
+        }
+        let Communicator { context, ref members, .. } = self.window(rank, op, win)?.span;
+        Ok(Running::signals(PhaseSource::Once(phase), Scope::Window(win), (context, tag), Arc::clone(members)))
+    }
+}

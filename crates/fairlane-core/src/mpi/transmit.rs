@@ -1,0 +1,111 @@
+//! Hands the messages of transfers to the network, over one or several rails, or to the host's memory.
+
+use std::cmp::Reverse;
+
+use super::messaging::Messaging;
+use super::rails::RailPolicy;
+use super::rank::RankState;
+use super::transfer::{Outgoing, Place, Stage, Transfer};
+use crate::ids::{JobId, Rank};
+use crate::network::Injection;
+use crate::qos::levels::TrafficKind;
+use crate::units::{Bytes, Instant};
+
+impl Messaging {
+    /// Hands one message of a transfer to the network, or to memory.
+    #[inline(always)]
+    pub(super) fn transmit(&mut self, job: JobId, message: Outgoing) {
+        let Outgoing { from: rank, sender, receiver, to: Place { id, host: to }, bytes, kind, transfer, stage, at } =
+            message;
+        self.jobs[job.index()].in_flight += 1;
+        let from = self.host;
+        if from == to {
+            self.transmit_through_memory(bytes, transfer, stage, at);
+            return;
+        }
+        let vl = self.sl2vl.lane(self.levels.of(job, sender, receiver, kind));
+        let urgent = !matches!(stage, Stage::Eager | Stage::Datagram);
+        let (token, stage) = (self.naming.translate(transfer), stage as u8);
+        let injection = Injection { at: Instant(at), from, to, bytes, rail: 0, vl, job, kind, token, stage, urgent };
+        if self.rails.trivial() {
+            self.outbox.push(injection);
+        } else {
+            self.send_over_rails(injection, transfer, rank, [sender, receiver]);
+        }
+        if !self.naming.is_own(self.naming.translate(id)) {
+            self.depart(transfer, id);
+        }
+    }
+
+    /// A transfer goes to another shard, where the rank with this id is.
+    #[cold]
+    fn depart(&mut self, transfer: u32, id: u32) {
+        let (shard, _) = self.naming.place(self.naming.translate(id));
+        self.departing[shard].push((self.naming.translate(transfer), self.transfers[transfer].clone()));
+    }
+
+    #[cold]
+    fn transmit_through_memory(&mut self, bytes: Bytes, record: u32, stage: Stage, at: u64) {
+        let parameters = &self.parameters;
+        let done = at + parameters.memory_latency.0 + parameters.memory_bandwidth.serialization(bytes).0;
+        self.end_in_memory_at(done, record, stage);
+    }
+
+    /// At `at`, something ends in the memory of the host that runs.
+    pub(super) fn end_in_memory_at(&mut self, at: u64, record: u32, stage: Stage) {
+        let end = Reverse((at, self.sequence, record, stage));
+        self.own_memory().push(end);
+        self.in_memory += 1;
+        self.sequence += 1;
+    }
+
+    /// A transfer goes on with another message.
+    pub(super) fn go_on_with(&mut self, transfer: u32, stage: Stage, (bytes, kind): (Bytes, TrafficKind), at: u64) {
+        let Transfer { from, to, receiver, envelope, .. } = self.transfers[transfer];
+        let (from, receiver) = if stage.goes_back() { (to, Rank(envelope.source)) } else { (from, receiver) };
+        let RankState { job, rank: sender, .. } = self.ranks[from as usize];
+        let to = self.place(job, receiver);
+        self.transmit(job, Outgoing { from, sender, receiver, to, bytes, kind, transfer, stage, at });
+    }
+
+    /// Hands a message of a transfer, which `from` sends, to the network, by the job's policy.
+    #[inline(never)]
+    pub(super) fn send_over_rails(
+        &mut self,
+        injection: Injection,
+        transfer: u32,
+        from: u32,
+        [sender, receiver]: [Rank; 2],
+    ) {
+        let JobId(job) = injection.job;
+        let (ref policy, rails) = self.rails.jobs[usize::from(job)];
+        let of_rank = |rank: Rank| u8::try_from(rank.0 % u32::from(rails)).expect("invariant: at most 255 rails");
+        let payload = Stage::of(injection.stage).is_payload();
+        let rail = match *policy {
+            RailPolicy::Stripe { above } if rails > 1 && payload && injection.bytes > above => {
+                self.send_parts(injection, transfer, rails);
+                return;
+            }
+            RailPolicy::RoundRobin | RailPolicy::Stripe { .. } => self.rails.next(from, rails),
+            RailPolicy::ByDestination => of_rank(receiver),
+            RailPolicy::BySource { ref ranks } => ranks.get(sender.index()).copied().unwrap_or_else(|| of_rank(sender)),
+            RailPolicy::Only { only } => only,
+        };
+        self.outbox.push(Injection { rail, ..injection });
+    }
+
+    /// Hands a payload over in parts that differ by a byte at most, none of them empty.
+    fn send_parts(&mut self, whole: Injection, transfer: u32, rails: u8) {
+        let bytes = whole.bytes.0;
+        let parts = u8::try_from(bytes).unwrap_or(u8::MAX).min(rails);
+        self.jobs[whole.job.index()].in_flight += i64::from(parts) - 1;
+        self.transfers[transfer].await_parts(parts);
+        let end = |part: u8| {
+            let end = u128::from(bytes) * u128::from(part) / u128::from(parts);
+            u64::try_from(end).expect("invariant: no more than the whole")
+        };
+        for rail in 0..parts {
+            self.outbox.push(Injection { rail, bytes: Bytes(end(rail + 1) - end(rail)), ..whole });
+        }
+    }
+}
