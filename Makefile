@@ -24,7 +24,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help build demo test quick lint format docs man bench bench-instructions readme lock clean
+.PHONY: help build demo test quick lint format docs man bench bench-threads bench-instructions readme lock clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 26
@@ -72,6 +72,9 @@ bench: $(EXTENSION) ## measure packet-hops per second
 	GLIBC_TUNABLES=glibc.malloc.hugetlb=1 cargo bench --locked --package fairlane-core --bench engine
 	$(BIN)/python benches/quickstart.py
 	$(BIN)/python benches/ready.py
+
+bench-threads: ## measure what a second thread gains; needs two free cores
+	GLIBC_TUNABLES=glibc.malloc.hugetlb=1 cargo bench --locked --package fairlane-core --bench threads
 
 # The runner must be of the same version as the library.
 bench-instructions: $(VENV)/.libraries ## count instructions per packet-hop and compare with those stored; needs valgrind

@@ -113,7 +113,15 @@ class Fabric:
 class Simulation:
     """Jobs at work on a fabric."""
 
-    def __new__(cls, spec: str, programs: list[Program], *, threads: int = 1, shards: int | None = None) -> Self: ...
+    def __new__(
+        cls,
+        spec: str,
+        programs: list[Program],
+        *,
+        threads: int = 1,
+        automatic: bool = False,
+        shards: int | None = None,
+    ) -> Self: ...
     def run_until(self, picoseconds: int) -> bool: ...
     def run_window_budget(self, picoseconds: int, max_hops: int) -> bool: ...
     @property

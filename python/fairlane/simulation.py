@@ -14,6 +14,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.parameters import named, resolve_parameters
 from fairlane.inputs.problems import refusing
 from fairlane.scenario import Resolved, Scenario
+from fairlane.scenario.estimate import free_cores
 from fairlane.scenario.levels import MAX_LEVELS
 from fairlane.units import DURATION
 from fairlane.wording import html_table, plural
@@ -35,10 +36,15 @@ class Simulation:
     Ctrl-C raises ``KeyboardInterrupt`` within a fraction of a second and leaves the simulation whole: it can
     be looked at, and run on.
 
+    Args:
+        scenario: What to simulate.
+        threads: How many threads simulate it, 1 to 32; by default one for each free core where the fabric is large
+            enough to gain. Results do not depend on it.
+
     Raises ``ScenarioError`` or ``BuildError`` if the scenario cannot be built.
     """
 
-    def __init__(self, scenario: Scenario | Resolved) -> None:
+    def __init__(self, scenario: Scenario | Resolved, *, threads: int | None = None) -> None:
         from fairlane.results.tables import Links
 
         self._started = (datetime.now().astimezone(), time.monotonic(), time.process_time())
@@ -46,7 +52,8 @@ class Simulation:
         self._numbers = {job.name: number for number, job in enumerate(self._resolved.jobs)}
         self._arbiter = dict(self._resolved.spec["qos"]["arbiter"])
         self._asked = 0
-        self._core = self._resolved.engine()
+        automatic = threads is None
+        self._core = self._resolved.engine(free_cores() if threads is None else threads, automatic=automatic)
         self._links = Links(self._resolved)
 
     @property

@@ -74,7 +74,7 @@ class FakeScenario:
     def alone(self, job: int) -> FakeScenario:
         return replace(self, specs=[self.specs[job]])
 
-    def engine(self) -> FakeEngine:
+    def engine(self, threads: int = 1, *, automatic: bool = False) -> FakeEngine:  # noqa: ARG002
         self.opened.append(self.build(json.dumps(self.spec)))
         return self.opened[-1]
 

@@ -16,6 +16,7 @@ use cpu_time::ProcessTime;
 use fairlane_core::ids::{HostId, LinkId};
 use fairlane_core::rng;
 use fairlane_core::routing::{self, Hop, Loads, Visit};
+use fairlane_core::simulation::Parallelism;
 use fairlane_core::topology::{Graph, Vertex};
 use rand::{Rng, RngExt};
 use traffic::{Case, DRAGONFLY, ONE_PACKET, advance, fabric, warm};
@@ -167,7 +168,7 @@ fn event_list(ports: usize, hops: u64) -> f64 {
 
 /// Packet-hops, CPU seconds and packets delivered of one run, after a warm-up.
 fn run(case: Case, graph: &Arc<Graph>, hops: u64) -> (u64, f64, u64) {
-    let mut simulation = warm(graph, case, hops / 4);
+    let mut simulation = warm(graph, case, Parallelism::default(), hops / 4);
     let before = simulation.network().totals();
     let start = ProcessTime::now();
     advance(&mut simulation, hops);

@@ -6,7 +6,7 @@ mod traffic;
 
 use std::hint::black_box;
 
-use fairlane_core::simulation::Simulation;
+use fairlane_core::simulation::{Parallelism, Simulation};
 use gungraun::prelude::*;
 use traffic::{Case, DRAGONFLY, ONE_PACKET, advance, fabric, warm};
 
@@ -19,7 +19,7 @@ const BULK: u64 = 64 * 1024;
 
 fn ready(topology: &str, params: &str, hosts: u32, routing: &'static str, bytes: u64) -> Simulation {
     let case = Case { hosts, service_levels: 4, counters: true, routing, bytes };
-    warm(&fabric(topology, params), case, WARM_UP)
+    warm(&fabric(topology, params), case, Parallelism::default(), WARM_UP)
 }
 
 #[library_benchmark(setup = ready)]

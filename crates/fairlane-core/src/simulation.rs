@@ -160,10 +160,20 @@ impl Default for Parallelism {
 }
 
 impl Parallelism {
+    /// The least hosts of a fabric on which two threads gain (`benches/threads.rs`).
+    const LEAST_HOSTS: usize = 1000;
+
     /// So many threads with one shard each.
     #[must_use]
     pub const fn threads(threads: usize) -> Self {
         Self { shards: threads, threads }
+    }
+
+    /// Up to so many threads on a fabric of so many hosts: one where more would not gain.
+    #[must_use]
+    pub fn up_to(threads: usize, hosts: usize) -> Self {
+        let gains = hosts >= Self::LEAST_HOSTS;
+        Self::threads(if gains { threads.min(network::Partition::MOST_SHARDS) } else { 1 })
     }
 
     fn check(self) -> Result<(), BuildError> {

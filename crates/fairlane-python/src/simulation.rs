@@ -32,23 +32,28 @@ pub struct Simulation {
 
 #[pymethods]
 impl Simulation {
-    /// `threads`: how many run it; `shards`: into how many parts the fabric is divided for them, by default one for each. Nothing
-    /// that is measured depends on either.
+    /// `threads`: how many run it, or, if `automatic`, at most: then one if the fabric is too small to gain. `shards`: into how
+    /// many parts the fabric is divided for them, by default one for each. Nothing that is measured depends on any of it.
     #[new]
-    #[pyo3(signature = (spec, programs, *, threads = 1, shards = None))]
+    #[pyo3(signature = (spec, programs, *, threads = 1, automatic = false, shards = None))]
     fn new(
         py: Python<'_>,
         spec: &str,
         programs: Vec<Py<Program>>,
         threads: usize,
+        automatic: bool,
         shards: Option<usize>,
     ) -> PyResult<Self> {
         let spec: core::Spec = serde_json::from_str(spec).map_err(|error| errors::shape("scenario", error))?;
         let programs = programs.iter().map(|program| program.get().inner.clone()).collect();
-        let parallelism = core::Parallelism { shards: shards.unwrap_or(threads), threads };
         let inner = py.detach(|| {
             let registry = registry();
             let graph = Arc::new(spec.fabric.build(&registry)?);
+            let parallelism = if automatic {
+                core::Parallelism::up_to(threads, graph.hosts())
+            } else {
+                core::Parallelism { shards: shards.unwrap_or(threads), threads }
+            };
             core::Simulation::parallel(&registry, graph, spec, programs, parallelism)
         });
         Ok(Self { inner: inner.map_err(|error| errors::build(&error))? })

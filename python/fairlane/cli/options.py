@@ -28,6 +28,10 @@ TopologyName = Annotated[
 Parameters = Annotated[list[str] | None, Option("--set", metavar="KEY=VALUE", help="A parameter of the topology.")]
 RandomSeed = Annotated[int, Option("--seed", min=0, help="Seed of random choices.")]
 Workers = Annotated[int | None, Option(min=1, help="Processes; by default one for each core.")]
+Threads = Annotated[
+    int | None,
+    Option(min=1, max=32, help="Threads of a simulation; by default the free cores, on large fabrics."),
+]
 Dask = Annotated[str | None, Option(metavar="ADDRESS", help="Use a Dask cluster, e.g. tcp://host:8786.")]
 Resume = Annotated[bool, Option("--resume", help="Compute only what is not stored yet.")]
 RunFolder = Annotated[Path, Argument(metavar="RUN", help="The folder of a run.")]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from fairlane.cli.command import Answer, ExitCode, Quiet, Seed, completing, out_option
-from fairlane.cli.options import AllowCode, Assignments, ScenarioFile
+from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, Threads
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ def run(
     duration: Annotated[str | None, Option(help='Replace the simulated time, e.g. "60 ms".')] = None,
     out: Annotated[Path | None, out_option("Folder of the run; by default a new one in runs/.", "DIR")] = None,
     allow_code: AllowCode = False,
+    threads: Threads = None,
     isolated: Annotated[bool, Option(help="Also simulate each job alone, to compute its throughput change W.")] = True,
     quiet: Quiet = False,
 ) -> Answer:
@@ -37,7 +38,7 @@ def run(
 
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration, allow_code=allow_code)
     folder = new_folder(loaded.name, datetime.now().astimezone(), out)
-    found = runner.run(loaded, out=folder, isolated=isolated, progress=not quiet, figures=True)
+    found = runner.run(loaded, out=folder, isolated=isolated, threads=threads, progress=not quiet, figures=True)
     tables = {"jobs": found.jobs, "interference": found.interference}
     return Answer(
         {"folder": found.folder, **found.meta.model_dump(), **tables},

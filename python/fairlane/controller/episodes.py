@@ -123,7 +123,7 @@ class Episodes:
         return future
 
     def _simulate(self, resolved: Resolved) -> Work:
-        simulation = Simulation(resolved)
+        simulation = Simulation(resolved, threads=1)
         simulation.run_until(self._period)
         self.simulated += 1
         self.packet_hops += simulation.packet_hops

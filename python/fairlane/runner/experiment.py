@@ -16,7 +16,7 @@ from fairlane.errors import RunError
 from fairlane.results.tables import Observed
 from fairlane.runner.counters import IterationCounters, PortSampler
 from fairlane.runner.progress import Gauge, display
-from fairlane.scenario.estimate import machine_cores
+from fairlane.scenario.estimate import free_cores, machine_cores
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved
@@ -41,10 +41,15 @@ class Outcome:
 
 
 class Experiment:
-    """All jobs together and each alone. Threads suffice: the engine lets go of the interpreter while it simulates."""
+    """All jobs together and each alone. Threads suffice: the engine lets go of the interpreter while it simulates.
 
-    def __init__(self, scenario: "Resolved", *, isolated: bool) -> None:
+    ``threads`` simulate all jobs together; without it as many as there are free cores for each of the simulations,
+    where the fabric is large enough to gain.
+    """
+
+    def __init__(self, scenario: "Resolved", *, isolated: bool, threads: int | None = None) -> None:
         self._scenario = scenario
+        self._threads = threads
         self._stop = Event()
         self._together = Gauge(scenario.duration)
         # The co-run of a single job is its isolated run.
@@ -96,7 +101,10 @@ class Experiment:
 
     def _simulate_together(self) -> tuple[Observed, bool]:
         watchers: list[Watcher] = [watcher for watcher in (self._sampler, self._counters) if watcher]
-        engine, complete = simulate(self._scenario, self._together, self._stop, watchers)
+        share = max(1, free_cores() // (1 + len(self._alone)))
+        threads = share if self._threads is None else self._threads
+        built = self._scenario.engine(threads, automatic=self._threads is None)
+        engine, complete = simulate(built, self._together, self._stop, watchers)
         self._counted = self._counters.table(engine) if self._counters else None
         observed = Observed.of(engine, self._scenario)
         if self._is_alone and complete and self._scenario.jobs[0].iterates:
@@ -107,7 +115,7 @@ class Experiment:
     def _simulate_alone(self, job: int) -> Work | None:
         if self._stop.is_set():
             return None
-        engine, complete = simulate(self._scenario.alone(job), self._alone[job], self._stop)
+        engine, complete = simulate(self._scenario.alone(job).engine(), self._alone[job], self._stop)
         if not complete:
             return None
         work = Work.of(engine)
@@ -115,10 +123,9 @@ class Experiment:
 
 
 def simulate(
-    scenario: "Resolved", gauge: Gauge, stop: Event | None = None, watchers: Sequence[Watcher] = ()
+    engine: Engine, gauge: Gauge, stop: Event | None = None, watchers: Sequence[Watcher] = ()
 ) -> tuple[Engine, bool]:
-    """One simulation of the scenario's duration, and whether it is complete. Raises ``RunError``."""
-    engine = scenario.engine()
+    """One simulation of the gauge's duration, and whether it is complete. Raises ``RunError``."""
     gauge.started = time.monotonic()
     end = drive(engine, gauge.duration, watchers=watchers, progress=gauge.reach, stop=stop)
     gauge.ended = time.monotonic()

@@ -206,6 +206,15 @@ def machine_cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def free_cores() -> int:
+    """The cores of this process that others leave idle, by the load of the last minute; at least one.
+
+    The threads of a simulation wait for each other thousands of times a second: where they share cores they lose much.
+    """
+    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return max(1, machine_cores() - ceil(load - 0.25))
+
+
 def _group_limits() -> list[int]:
     """The limits of this process's control group and of those around it: batch systems and containers set them."""
     try:

@@ -150,9 +150,13 @@ class Resolved:
         observe = {**self.tables["observe"], "record": None}
         return replace(self, jobs=(self.jobs[job],), tables={**self.tables, "observe": observe})
 
-    def engine(self, threads: int = 1) -> _core.Simulation:
-        """A fresh simulation, run by so many threads; raises ``BuildError`` if the parts do not fit together."""
-        return _core.Simulation(json.dumps(self.spec), [job.program for job in self.jobs], threads=threads)
+    def engine(self, threads: int = 1, *, automatic: bool = False) -> _core.Simulation:
+        """A fresh simulation, run by so many threads; ``automatic``: by one if the fabric is too small to gain.
+
+        Raises ``BuildError`` if the parts do not fit together.
+        """
+        programs = [job.program for job in self.jobs]
+        return _core.Simulation(json.dumps(self.spec), programs, threads=threads, automatic=automatic)
 
 
 def injection_of(resolved: Resolved, job: ResolvedJob) -> Injection:

@@ -8,7 +8,7 @@ use fairlane_core::ids::{HostId, Rank};
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, Op, Program, RequestId, SendMode};
 use fairlane_core::registry::Registry;
-use fairlane_core::simulation::{FabricSpec, JobSpec, Named, QosSpec, Simulation, Spec};
+use fairlane_core::simulation::{FabricSpec, JobSpec, Named, Parallelism, QosSpec, Simulation, Spec};
 use fairlane_core::topology::{self, Graph};
 use fairlane_core::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 use fairlane_core::{mpi, observe, rng};
@@ -46,9 +46,10 @@ pub fn fabric(topology: &str, params: &str) -> Arc<Graph> {
 }
 
 /// A simulation of uniform random traffic in which `hops` packets have started on a link.
-pub fn warm(graph: &Arc<Graph>, case: Case, hops: u64) -> Simulation {
-    let (spec, programs) = uniform(case);
-    let mut simulation = Simulation::on(&Registry::default(), Arc::clone(graph), spec, programs).expect("a valid plan");
+pub fn warm(graph: &Arc<Graph>, case: Case, parallelism: Parallelism, hops: u64) -> Simulation {
+    let ((spec, programs), graph) = (uniform(case), Arc::clone(graph));
+    let simulation = Simulation::parallel(&Registry::default(), graph, spec, programs, parallelism);
+    let mut simulation = simulation.expect("a valid plan");
     advance(&mut simulation, hops);
     simulation
 }

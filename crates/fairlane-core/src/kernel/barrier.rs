@@ -15,8 +15,8 @@ pub struct Barrier {
 }
 
 impl Barrier {
-    /// Turns of the loop before a thread yields: some microseconds.
-    const SPINS: u32 = 4096;
+    /// Turns of the loop before a thread yields: about ten microseconds.
+    const SPINS: u32 = 512;
 
     /// A barrier for so many threads.
     #[must_use]

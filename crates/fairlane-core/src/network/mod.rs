@@ -234,6 +234,12 @@ impl Network {
         })
     }
 
+    /// Packets that started on a link, by shard: how evenly the work is divided.
+    #[must_use]
+    pub fn packet_hops_of_shards(&self) -> Vec<u64> {
+        self.shards.iter().map(|shard| shard.in_flight.totals.packet_hops).collect()
+    }
+
     /// Who delayed whom so far.
     #[must_use]
     pub fn interference(&self) -> Cow<'_, Interference> {
