@@ -27,6 +27,7 @@ PLACES = {
     "routings": "`fabric.routing`",
     "arbiters": "`qos.arbiter`",
     "switches": "`network.switch`",
+    "transports": "`network.transport`",
     "collectives": "`mpi.collectives`, by operation",
     "workloads": "`workload` of a job",
     "imbalances": "`imbalance` of a workload",

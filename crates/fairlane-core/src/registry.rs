@@ -22,7 +22,7 @@
 
 use crate::error::BuildError;
 use crate::mpi::collectives::Algorithm;
-use crate::network::SwitchEntry;
+use crate::network::{SwitchEntry, transport};
 use crate::qos::arbiter;
 use crate::table::{Entry, Table};
 use crate::{routing, topology};
@@ -34,6 +34,7 @@ pub struct Registry {
     routings: Table<routing::Entry>,
     arbiters: Table<arbiter::Entry>,
     collectives: Table<Algorithm>,
+    transports: Table<transport::Entry>,
 }
 
 /// An entry that a registry has a table for.
@@ -79,6 +80,12 @@ impl Registry {
         &self.collectives
     }
 
+    /// The transports.
+    #[must_use]
+    pub const fn transports(&self) -> &Table<transport::Entry> {
+        &self.transports
+    }
+
     /// Every table by the name of its kind, and the switch architectures, which are the network's own; as lists of entries with the schemas of their parameters.
     #[must_use]
     pub fn describe(&self) -> serde_json::Value {
@@ -88,6 +95,7 @@ impl Registry {
             "arbiter": self.arbiters.describe(),
             "collective": self.collectives.describe(),
             "switch": Table::<SwitchEntry>::default().describe(),
+            "transport": self.transports.describe(),
         })
     }
 }
@@ -111,6 +119,7 @@ registered! {
     routing::Entry => routings,
     arbiter::Entry => arbiters,
     Algorithm => collectives,
+    transport::Entry => transports,
 }
 
 #[cfg(test)]

@@ -238,6 +238,8 @@ impl Simulation {
         parallelism.check()?;
         let routing: Arc<dyn Routing> = spec.fabric.route(registry, &graph)?.into();
         spec.network.check()?;
+        let Named { name, params } = &spec.network.transport;
+        let transport = registry.transports().build(name, params)?.into();
         spec.mpi.check()?;
         let preferences = Preferences::new(&spec.mpi.collectives, registry.collectives())?;
         if spec.mpi.control_bytes > spec.network.mtu {
@@ -259,7 +261,7 @@ impl Simulation {
         let plans = plans(spec.jobs, programs, &graph)?;
         let (parameters, observe) = (spec.network, spec.observe);
         let largest_message = parameters.largest_message();
-        let plan = network::Plan { graph, routing, arbiter, virtual_lanes, jobs, parameters, observe };
+        let plan = network::Plan { graph, routing, arbiter, transport, virtual_lanes, jobs, parameters, observe };
         let partition = network::Partition::new(&plan.graph, parallelism.shards.min(plan.most_shards()));
         let of_hosts = partition.of_hosts(&plan.graph);
         let mut network = Network::new(&plan, partition);
@@ -267,7 +269,7 @@ impl Simulation {
         let shards = Shards { count: network.shards(), of_hosts: &of_hosts };
         let mut mpi = Mpi::new(largest_message, spec.mpi, levels, sl2vl, &shards, plans);
         mpi.prefer(&preferences);
-        if network.adaptive() {
+        if network.adaptive() || network.paces() {
             mpi.expect_overtaking();
         }
         if observe.counters {

@@ -5,6 +5,7 @@ pub mod flow_hash;
 pub mod leaf_spine;
 pub mod longest_queue;
 pub mod oldest_first;
+pub mod paced;
 
 use fairlane_core::error::BuildError;
 use fairlane_core::registry::Registry;
@@ -21,6 +22,7 @@ pub fn registry() -> Result<Registry, BuildError> {
         .add(&flow_hash::LIGHTEST_LANE)?
         .add(&oldest_first::ENTRY)?
         .add(&longest_queue::ENTRY)?
-        .add(&chain::ENTRY)?;
+        .add(&chain::ENTRY)?
+        .add(&paced::ENTRY)?;
     Ok(registry)
 }

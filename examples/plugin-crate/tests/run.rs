@@ -54,6 +54,12 @@ fn finish(mut simulation: Simulation) -> Simulation {
     simulation
 }
 
+/// The same under the transport `paced`.
+fn paced(mut spec: Value, percent: u64) -> Value {
+    spec["network"]["transport"] = json!({ "name": "paced", "params": { "percent": percent } });
+    spec
+}
+
 fn send(to: u32, bytes: u64, tag: i32) -> Op {
     Op::Send { to: Rank(to), bytes: Bytes(bytes), tag, comm: COMM_WORLD, mode: SendMode::Standard }
 }
@@ -273,4 +279,82 @@ fn a_chain_takes_one_message_time_for_each_rank() {
     assert_eq!(ends[2], 3 * trip);
     let sent: Vec<_> = run.mpi().records(JobId(0)).map(|(_, record)| record.messages_sent).collect();
     assert_eq!(sent, [1, 1, 0, 1]);
+}
+
+/// The wire time of a full packet.
+const WIRE: u64 = 4096 * 8 * 1_000_000_000_000 / RATE;
+
+/// Starts of packets at the NIC of host `host`, and the bytes of each.
+fn starts(simulation: &Simulation, host: u32) -> Vec<u64> {
+    let nic = simulation.network().graph().ports(Vertex::Host(HostId(host))).next().unwrap();
+    simulation.network().departures().iter().filter(|it| it.link == nic.0).map(|it| it.time).collect()
+}
+
+/// A flow at 40% of the link's rate: packet k starts at k times the wire time divided by 0.4, whether they are packets of one
+/// message or messages of one packet.
+#[test]
+fn a_paced_flow_starts_a_packet_every_wire_time_over_its_share() {
+    let one = vec![vec![send(1, 20 * 4096, 0)], vec![receive(0, 0)]];
+    let many = vec![(0..20).map(|tag| send(1, 4096, tag)).collect(), (0..20).map(|tag| receive(0, tag)).collect()];
+    for ranks in [one, many] {
+        let run = finish(simulation(&paced(spec("flow_hash", "oldest_first", &[0, 9]), 40), ranks));
+        assert_eq!(starts(&run, 0), (0..20).map(|k| k * WIRE * 100 / 40).collect::<Vec<_>>());
+        // Over four links and three switches, cut through.
+        let trip = 4 * 200_000 + 3 * 100_000 + WIRE;
+        let end = run.mpi().records(JobId(0)).nth(1).and_then(|(_, record)| record.finished).unwrap();
+        assert_eq!(end.0, 19 * WIRE * 100 / 40 + trip);
+    }
+}
+
+/// Rank 0 sends 20 packets to each of `flows` other ranks, all handed over at once. A flow at half the rate starts a packet
+/// every other wire time: with one flow the link is half idle, with two and more it is never idle.
+#[test]
+fn flows_share_what_the_link_has() {
+    for flows in [1_u64, 2, 3, 8] {
+        let sends = |to| {
+            let (bytes, mode) = (Bytes(20 * 4096), SendMode::Standard);
+            Op::Isend { to: Rank(to), bytes, tag: 0, comm: COMM_WORLD, mode, request: to }
+        };
+        let mut ranks =
+            vec![(1..=flows as u32).map(sends).chain([Op::WaitAll((1..=flows as u32).collect())]).collect()];
+        ranks.extend((0..flows).map(|_| vec![receive(0, 0)]));
+        let hosts: Vec<u32> = (0..=flows as u32).map(|rank| rank * 15 / flows as u32).collect();
+        let run = finish(simulation(&paced(spec("flow_hash", "oldest_first", &hosts), 50), ranks));
+        let starts = starts(&run, 0);
+        assert_eq!(starts.len() as u64, 20 * flows);
+        let last = if flows == 1 { 19 * 2 * WIRE } else { (20 * flows - 1) * WIRE };
+        assert_eq!(starts.last(), Some(&last), "{flows} flows");
+    }
+}
+
+/// Nobody waits behind a message that is held back: one packet to another host starts as soon as the link is free.
+#[test]
+fn a_held_message_blocks_no_other() {
+    let isend = |to: u32, packets: u64| {
+        let (bytes, mode) = (Bytes(packets * 4096), SendMode::Standard);
+        Op::Isend { to: Rank(to), bytes, tag: 0, comm: COMM_WORLD, mode, request: to }
+    };
+    let ranks =
+        vec![vec![isend(1, 4), isend(2, 1), Op::WaitAll([1, 2].into())], vec![receive(0, 0)], vec![receive(0, 0)]];
+    let run = finish(simulation(&paced(spec("flow_hash", "oldest_first", &[0, 5, 9]), 10), ranks));
+    assert_eq!(starts(&run, 0), [0, WIRE, 10 * WIRE, 20 * WIRE, 30 * WIRE]);
+}
+
+#[test]
+fn paced_runs_repeat_in_steps_of_any_size_and_bad_parameters_are_errors() {
+    for percent in [7, 50, 100] {
+        let spec = paced(spec("lightest_lane", "oldest_first", &all_hosts()), percent);
+        let whole = finish(simulation(&spec, shift(5, 8, 20_000)));
+        let mut steps = simulation(&spec, shift(5, 8, 20_000));
+        while !steps.finished() {
+            steps.run_until(FAR, 37).unwrap();
+            steps = steps.clone();
+        }
+        assert_eq!(steps.network().departures(), whole.network().departures());
+        assert_eq!(steps.network().totals().bytes_delivered, 143 * 20_000);
+    }
+    let wrong = paced(spec("flow_hash", "oldest_first", &[0]), 0);
+    let error =
+        Simulation::with(&registry().unwrap(), serde_json::from_value(wrong).unwrap(), Vec::new()).err().unwrap();
+    assert_eq!(error.to_string(), "network.transport.percent = 0: 1 to 100");
 }

@@ -28,7 +28,13 @@ REGISTRIES = {
     "papers": "fairlane.reproduce:PAPERS",
 }
 """The registry of each kind that plug-ins can extend."""
-SIMULATOR = {"topologies": "topology", "routings": "routing", "arbiters": "arbiter", "switches": "switch"}
+SIMULATOR = {
+    "topologies": "topology",
+    "routings": "routing",
+    "arbiters": "arbiter",
+    "switches": "switch",
+    "transports": "transport",
+}
 """The simulator's table of each kind."""
 KINDS = (*SIMULATOR, "collectives", *REGISTRIES)  # everything that can be listed
 

@@ -1,4 +1,4 @@
-"""What the simulator knows by name: topologies, routings, arbiters and collective algorithms, with their parameters.
+"""What the simulator knows by name, with parameters: topologies, routings, arbiters, transports, collective algorithms.
 
 Parameters are validated by the JSON schema that the simulator gives for each, so a new topology or arbiter needs no
 line of Python. A property is a quantity with a unit if its schema says so, by
@@ -54,7 +54,7 @@ def _tables() -> dict[str, list[dict[str, Any]]]:
 
 
 def entries(table: str) -> dict[str, Entry]:
-    """The entries of ``topology``, ``routing``, ``arbiter`` or ``switch`` by name."""
+    """The entries of ``topology``, ``routing``, ``arbiter``, ``switch`` or ``transport`` by name."""
     rows = _tables()[table]
     return {
         row["name"]: Entry(row["name"], row["summary"], row.get("schema") or {}, row.get("routing", "")) for row in rows

@@ -37,6 +37,14 @@ class Switch(Parameterised):
     """Name of the architecture."""
 
 
+class Transport(Parameterised):
+    """When a NIC starts the packets of a flow: a transport with its parameters (see ``fairlane list transports``)."""
+
+    of_table = "transport"
+    name: str
+    """Name of the transport."""
+
+
 class Network(Table):
     """Packets, buffers and switches."""
 
@@ -54,6 +62,10 @@ class Network(Table):
         default="output_queued", validate_default=True
     )
     """Architecture of the switches: its name, or a table with name and parameters."""
+    transport: Annotated[Written[Transport], BeforeValidator(table_of_name, json_schema_input_type=Transport | str)] = (
+        Field(default="credits_only", validate_default=True)
+    )
+    """When a NIC starts packets: the transport's name, or a table with name and parameters."""
 
     @model_validator(mode="after")
     def _room_for_a_packet(self) -> Self:
@@ -64,11 +76,13 @@ class Network(Table):
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The table as the simulator takes it; the default architecture is not named."""
+        """The table as the simulator takes it; the default architecture and the default transport are not named."""
         found = dict(self)
-        switch = found.pop("switch")
-        named = {} if switch.name == "output_queued" else {"switch": {"name": switch.name, "params": switch.parameters}}
-        return {**found, **named}
+        for key, usual in (("switch", "output_queued"), ("transport", "credits_only")):
+            chosen: Switch | Transport = found.pop(key)
+            if chosen.name != usual:
+                found[key] = {"name": chosen.name, "params": chosen.parameters}
+        return found
 
 
 class Arbiter(Parameterised):

@@ -24,6 +24,7 @@ def schema() -> dict[str, Any]:
     tables["FabricTable"] = _choice(tables["FabricTable"], "topology", entries("topology"))
     tables["Arbiter"] = _choice(tables["Arbiter"], "name", entries("arbiter"))
     tables["Switch"] = _choice(tables["Switch"], "name", entries("switch"))
+    tables["Transport"] = _choice(tables["Transport"], "name", entries("transport"))
     tables["Mpi"]["properties"]["collectives"] = {
         "type": "object",
         "properties": {kind: {"enum": list(names)} for kind, names in collectives().items()},

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::Plan;
 use super::link::Wire;
+use super::nic::transport::Transport;
 use super::parameters::{Parameters, Switching};
 use super::partition::Partition;
 use super::probe::Probe;
@@ -24,6 +25,9 @@ pub(super) struct Config {
     pub graph: Arc<Graph>,
     pub routing: Arc<dyn Routing>,
     pub arbiter: Arc<dyn Arbiter>,
+    pub transport: Arc<dyn Transport>,
+    /// The transport holds packets back.
+    pub paces: bool,
     pub parameters: Parameters,
     pub observe: observe::Parameters,
     /// Something is kept of single packets.
@@ -87,7 +91,7 @@ pub(super) struct Config {
 impl Config {
     /// What follows from a plan for one shard, for windows of this width.
     pub fn new(plan: &Plan, window: Picoseconds, partition: &Partition, shard: usize) -> Self {
-        let Plan { graph, routing, arbiter, virtual_lanes, parameters, observe, .. } = plan;
+        let Plan { graph, routing, arbiter, transport, virtual_lanes, parameters, observe, .. } = plan;
         let first_lane = first_lanes(&**routing, *virtual_lanes);
         let lanes = usize::from(first_lane[first_lane.len() - 1]);
         assert!(lanes <= MAX_LANES && parameters.check().is_ok(), "invariant: the simulation has checked its plan");
@@ -140,6 +144,8 @@ impl Config {
             graph: Arc::clone(graph),
             routing: Arc::clone(routing),
             arbiter: Arc::clone(arbiter),
+            paces: transport.paces(),
+            transport: Arc::clone(transport),
             parameters: parameters.clone(),
             detailed: observe.onward_waiting || !observe.departs().is_empty(),
             observe: *observe,

@@ -236,7 +236,7 @@ mod tests {
 
     use crate::ids::HostId;
     use crate::network::testing::Senders;
-    use crate::network::{Network, Parameters, Partition, Plan};
+    use crate::network::{Network, Parameters, Partition, Plan, transport};
     use crate::units::{Bytes, Instant};
     use crate::{observe, qos::arbiter, routing, topology};
 
@@ -251,6 +251,7 @@ mod tests {
             routing: routing::build("adaptive", &json!({}), &graph).unwrap().into(),
             arbiter: arbiter::build("weighted_round_robin", &json!({}), 1).unwrap().into(),
             graph: Arc::clone(&graph),
+            transport: transport::default().into(),
             virtual_lanes: 1,
             jobs: 1,
             parameters: Parameters::default(),

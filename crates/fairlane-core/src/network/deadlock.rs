@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use crate::ids::HostId;
     use crate::network::testing::Senders;
-    use crate::network::{Parameters, Partition, Plan};
+    use crate::network::{Parameters, Partition, Plan, transport};
     use crate::routing::{Hop, Routing};
     use crate::topology::Graph;
     use crate::units::{Bytes, Instant};
@@ -118,6 +118,7 @@ mod tests {
             routing: Arc::new(Clockwise(Arc::clone(&graph))),
             arbiter: arbiter::build("weighted_round_robin", &json!({}), 1).unwrap().into(),
             graph: Arc::clone(&graph),
+            transport: transport::default().into(),
             virtual_lanes: 1,
             jobs: 4,
             parameters: Parameters { buffer: Parameters::default().largest_packet(), ..Default::default() },

@@ -4,6 +4,7 @@ use super::Totals;
 use super::config::Config;
 use super::credits::CreditReturns;
 use super::mail::Outboxes;
+use super::nic::pacing::Flows;
 use super::occupancy::Occupancy;
 use super::packet::{Message, Packet, SinglePacket};
 use crate::kernel::{Calendar, Mailboxes, NONE, Pool};
@@ -47,6 +48,8 @@ pub(super) struct InFlight {
     pub next_offer: Vec<u64>,
     /// Hosts that look at what comes to them only when they run by themselves, unless it is urgent.
     pub deferring: Vec<bool>,
+    /// Flows of each NIC; empty unless the transport paces them.
+    pub flows: Vec<Flows>,
     pub single_packet: SinglePacket,
     /// How many messages have been handed in.
     pub sequence: u64,

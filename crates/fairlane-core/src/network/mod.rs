@@ -36,6 +36,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 pub use endpoint::{Endpoint, Pause};
+pub use nic::transport;
 pub use packet::{Delivery, Injection};
 pub use parameters::{Parameters, Switching};
 pub use partition::Partition;
@@ -50,6 +51,7 @@ use crate::units::{Bytes, Instant, Picoseconds};
 use config::Config;
 use credits::CreditReturns;
 use in_flight::NetworkCalendar;
+use nic::transport::Transport;
 use occupancy::Occupancy;
 use port::{Lane, Port};
 use shard::Shard;
@@ -111,6 +113,8 @@ pub struct Plan {
     pub routing: Arc<dyn Routing>,
     /// How lanes share a link.
     pub arbiter: Arc<dyn Arbiter>,
+    /// When NICs start packets.
+    pub transport: Arc<dyn Transport>,
     /// Virtual lanes in use.
     pub virtual_lanes: u8,
     /// Jobs that share the fabric.
@@ -219,6 +223,12 @@ impl Network {
     #[must_use]
     pub fn adaptive(&self) -> bool {
         self.config().adaptive
+    }
+
+    /// Whether NICs hold messages back, so that messages of one host to another can overtake each other.
+    #[must_use]
+    pub fn paces(&self) -> bool {
+        self.config().paces
     }
 
     /// What has been carried so far.

@@ -30,6 +30,35 @@ impl ByLane {
     const fn cell(&self, link: u32, lane: u8) -> u32 {
         link * self.lanes + lane as u32
     }
+
+    // Apart from what is done for ports, which stays small so.
+
+    #[cold]
+    fn route(&mut self, link: u32, lane: u8, bytes: u32) {
+        self.cells.route(self.cell(link, lane), bytes);
+    }
+
+    #[cold]
+    fn start(&mut self, link: u32, lane: u8, bytes: u32) {
+        self.cells.start(self.cell(link, lane), bytes);
+    }
+
+    #[cold]
+    fn inject(&mut self, link: u32, lane: u8, bytes: u32) {
+        self.cells.inject(self.cell(link, lane), bytes);
+    }
+
+    #[cold]
+    fn return_credits(&mut self, link: u32, lane: u8, bytes: u32, window: u64) {
+        self.cells.return_credits(self.cell(link, lane), bytes, window);
+    }
+
+    /// See [`Loads`].
+    #[cold]
+    fn view<'a>(&'a self, first_lane: &'a [u8]) -> LaneLoads<'a> {
+        let Cells { queued, used, routed, .. } = &self.cells;
+        LaneLoads { queued, used, routed, first_lane }
+    }
 }
 
 impl Occupancy {
@@ -60,12 +89,10 @@ impl Occupancy {
     }
 
     /// What a switch sees that routes a packet. `first_lane`: see [`LaneLoads`].
+    #[inline(always)]
     pub fn view<'a>(&'a self, first_lane: &'a [u8]) -> Loads<'a> {
         let Cells { queued, used, routed, .. } = &self.ports;
-        let by_lane = self.lanes.as_ref().map(|lanes| {
-            let Cells { queued, used, routed, .. } = &lanes.cells;
-            LaneLoads { queued, used, routed, first_lane }
-        });
+        let by_lane = self.lanes.as_ref().map(|lanes| lanes.view(first_lane));
         Loads { first: LinkId(0), queued, used, routed, by_lane }
     }
 
@@ -82,10 +109,11 @@ impl Occupancy {
     }
 
     /// A packet has been routed to a lane of `link`.
+    #[inline(always)]
     pub fn route(&mut self, link: u32, lane: u8, bytes: u32) {
         self.ports.route(link, bytes);
         if let Some(lanes) = &mut self.lanes {
-            lanes.cells.route(lanes.cell(link, lane), bytes);
+            lanes.route(link, lane, bytes);
         }
     }
 
@@ -96,29 +124,29 @@ impl Occupancy {
     }
 
     /// A packet that has been routed to a lane of `link` starts.
-    #[inline]
+    #[inline(always)]
     pub fn start(&mut self, link: u32, lane: u8, bytes: u32) {
         self.ports.start(link, bytes);
         if let Some(lanes) = &mut self.lanes {
-            lanes.cells.start(lanes.cell(link, lane), bytes);
+            lanes.start(link, lane, bytes);
         }
     }
 
     /// A packet starts on a NIC's link, which it was not routed to.
-    #[inline]
+    #[inline(always)]
     pub fn inject(&mut self, link: u32, lane: u8, bytes: u32) {
         self.ports.inject(link, bytes);
         if let Some(lanes) = &mut self.lanes {
-            lanes.cells.inject(lanes.cell(link, lane), bytes);
+            lanes.inject(link, lane, bytes);
         }
     }
 
     /// Credits are returned to a lane of `link`, to arrive in a later window.
-    #[inline]
+    #[inline(always)]
     pub fn return_credits(&mut self, link: u32, lane: u8, bytes: u32, window: u64) {
         self.ports.return_credits(link, bytes, window);
         if let Some(lanes) = &mut self.lanes {
-            lanes.cells.return_credits(lanes.cell(link, lane), bytes, window);
+            lanes.return_credits(link, lane, bytes, window);
         }
     }
 }
@@ -181,6 +209,7 @@ impl Cells {
     }
 
     /// A packet has been routed to `link`.
+    #[inline(always)]
     fn route(&mut self, link: u32, bytes: u32) {
         self.routed[link as usize] += bytes;
         self.touched.push(link);
@@ -194,20 +223,20 @@ impl Cells {
     }
 
     /// A packet that has been routed to `link` starts.
-    #[inline]
+    #[inline(always)]
     fn start(&mut self, link: u32, bytes: u32) {
         self.queued[link as usize] -= bytes;
         self.used[link as usize] += bytes;
     }
 
     /// A packet starts on a NIC's link, which it was not routed to.
-    #[inline]
+    #[inline(always)]
     fn inject(&mut self, link: u32, bytes: u32) {
         self.used[link as usize] += bytes;
     }
 
     /// Credits are returned to `link`, to arrive in a later window.
-    #[inline]
+    #[inline(always)]
     fn return_credits(&mut self, link: u32, bytes: u32, window: u64) {
         if window < self.settled + SLOTS {
             self.credits[slot(window)].push((link, bytes));

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::nic::transport;
 use super::switch::{self, Architecture};
 use crate::error::BuildError;
 use crate::table::Named;
@@ -35,6 +36,8 @@ pub struct Parameters {
     pub switching: Switching,
     /// Where packets wait in a switch.
     pub switch: Named,
+    /// When NICs start packets.
+    pub transport: Named,
 }
 
 impl Default for Parameters {
@@ -47,6 +50,7 @@ impl Default for Parameters {
             switch_latency: Picoseconds::from_nanos(100),
             switching: Switching::CutThrough,
             switch: switch::usual(),
+            transport: Named::new(transport::DEFAULT),
         }
     }
 }

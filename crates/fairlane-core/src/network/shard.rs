@@ -9,6 +9,7 @@ use super::config::{Config, narrow};
 use super::credits::CreditReturns;
 use super::in_flight::{InFlight, NetworkCalendar};
 use super::mail::Outboxes;
+use super::nic::pacing::Flows;
 use super::occupancy::Occupancy;
 use super::packet::SinglePacket;
 use super::partition::Partition;
@@ -92,6 +93,7 @@ impl Shard {
                 returns: vec![CreditReturns::default(); ports],
                 next_offer: vec![0; config.gaps.len()],
                 deferring: vec![false; hosts],
+                flows: vec![Flows::default(); if config.paces { config.nic_host.len() } else { 0 }],
                 single_packet: SinglePacket::default(),
                 sequence: 0,
                 totals: Totals::default(),

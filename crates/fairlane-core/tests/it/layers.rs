@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use fairlane_core::mpi::collectives::{self, Algorithm};
+use fairlane_core::network::transport;
 use fairlane_core::qos::arbiter;
 use fairlane_core::{routing, topology};
 
@@ -139,6 +140,7 @@ fn every_file_of_a_registry_is_in_its_table() {
     assert_eq!(entries("topology"), names(topology::TABLE, |entry| entry.name));
     assert_eq!(entries("routing"), names(routing::TABLE, |entry| entry.name));
     assert_eq!(entries("qos/arbiter"), names(arbiter::TABLE, |entry| entry.name));
+    assert_eq!(entries("network/nic/transport"), names(transport::TABLE, |entry| entry.name));
     let algorithm = |entry: &Algorithm| format!("{}_{}", entry.kind.name(), entry.name);
     assert_eq!(entries("mpi/collectives"), names(collectives::TABLE, algorithm));
 }

@@ -8,7 +8,7 @@ use fairlane_core::ids::{HostId, JobId, LinkId, VirtualLane};
 use fairlane_core::network::{
     Delivery, Endpoint, Injection, LaneCounters, Network, Parameters, Partition, Pause, Plan,
 };
-use fairlane_core::network::{Switching, Totals};
+use fairlane_core::network::{Switching, Totals, transport};
 use fairlane_core::qos::levels::TrafficKind;
 use fairlane_core::topology::{Graph, Rails};
 use fairlane_core::units::{Bytes, Instant, Picoseconds};
@@ -174,6 +174,7 @@ impl Case {
             routing: routing::build(self.routing, &json!({}), &self.graph).unwrap().into(),
             arbiter: arbiter::build("weighted_round_robin", &json!({}), 2).unwrap().into(),
             graph: Arc::clone(&self.graph),
+            transport: transport::default().into(),
             virtual_lanes: 2,
             jobs: usize::from(JOBS),
             parameters: Parameters { buffer: Bytes(9_000), switching: self.switching, ..Parameters::default() },

@@ -1,8 +1,10 @@
 //! A host's end of the network: messages become packets, packets deliveries.
 
 mod inject;
+pub(in crate::network) mod pacing;
 mod reassemble;
 mod segment;
+pub mod transport;
 
 use super::config::Config;
 use super::in_flight::{InFlight, PORTS};

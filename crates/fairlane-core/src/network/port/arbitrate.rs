@@ -26,7 +26,11 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let record = self.dequeue(lane);
         if KIND == kind::NIC {
             let (packet, rest) = self.segment(lane, record);
+            let paced = if self.paces() { Some(self.paced(packet)) } else { None };
             self.transmit(lane, packet, now);
+            if let Some(paced) = paced {
+                self.account(paced, now);
+            }
             if rest {
                 self.requeue(lane, record);
             }

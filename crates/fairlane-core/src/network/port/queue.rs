@@ -162,7 +162,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// Takes the first packet (message, at a NIC) of a lane's queue.
     #[inline]
-    pub(super) fn dequeue(&mut self, lane: u8) -> u32 {
+    pub(in crate::network) fn dequeue(&mut self, lane: u8) -> u32 {
         let queue = &mut self.lanes[self.base + usize::from(lane)];
         let record = queue.head;
         let (next, job) = if KIND == kind::NIC {

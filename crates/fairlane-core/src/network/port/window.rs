@@ -24,7 +24,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     pub fn forward_single(&mut self, first: u32, until: u64) -> Forwarded {
         let entry = self.entry(first);
         let now = entry.time.max(self.port.busy_until);
-        if entry.next != NONE || self.port.stalled {
+        if entry.next != NONE || self.port.stalled || self.paces() {
             return Forwarded::No;
         }
         if now >= until {
@@ -50,7 +50,14 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// Runs the port through the open window, which ends before `until`. `first`: the head of what arrives.
     pub fn run(&mut self, first: u32, until: u64, arrivals: &mut Vec<Arrival>) {
         self.sort(first, arrivals);
-        self.run_decisions(until, arrivals);
+        let mut taken = 0;
+        while let Some(left) = self.run_decisions(until, &arrivals[taken..]) {
+            taken = arrivals.len() - left;
+            self.take_released(until, arrivals, taken);
+        }
+        if self.paces() {
+            self.wake_for_released();
+        }
         if self.port.waiting == 0 {
             return;
         }
@@ -61,9 +68,14 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         }
     }
 
-    fn run_decisions(&mut self, until: u64, arrivals: &[Arrival]) {
+    /// Runs the port through the window, or, of a NIC that paces, until there are released messages to take in. Returns how many
+    /// arrivals are left then.
+    fn run_decisions(&mut self, until: u64, arrivals: &[Arrival]) -> Option<usize> {
         let mut arrivals = arrivals.iter();
         loop {
+            if self.paces() && self.releases_before(until) {
+                return Some(arrivals.len());
+            }
             let now = if self.port.waiting != 0 && !self.port.stalled {
                 self.port.busy_until
             } else {
@@ -78,15 +90,31 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 self.end_stall(now);
             }
             while let Some(&(_, _, record)) = arrivals.as_slice().first().filter(|arrival| arrival.0 <= now) {
-                self.enqueue(record, &self.entry(record));
+                self.admit(record);
                 arrivals.next();
+            }
+            if self.paces() {
+                self.hold_back(now);
+                if self.port.waiting == 0 {
+                    continue;
+                }
             }
             self.arbitrate(now);
         }
         // What arrives while the link is busy beyond the window.
         for &(_, _, record) in arrivals {
-            self.enqueue(record, &self.entry(record));
+            self.admit(record);
         }
+        None
+    }
+
+    /// An arrival joins its queue.
+    #[inline(always)]
+    fn admit(&mut self, record: u32) {
+        if self.paces() {
+            self.rejoin(record);
+        }
+        self.enqueue(record, &self.entry(record));
     }
 
     pub(super) fn next_credit(&self) -> u64 {
