@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use fairlane_core::ids::{HostId, JobId, LinkId, ServiceLevel, VirtualLane};
-use fairlane_core::observe::{self, MessageRecord, RankRecord, Record};
+use fairlane_core::observe::{self, JobRecord, MessageRecord, RankRecord};
 use fairlane_core::qos::levels::TrafficKind;
 use fairlane_core::simulation as core;
 use fairlane_core::units::Instant;
@@ -350,7 +350,7 @@ impl Simulation {
 
     /// The messages of the job that is recorded. Instants that have not come are [`NOT_YET`].
     fn messages(&self) -> Columns {
-        let rows = self.inner.mpi().record().map(Record::messages).unwrap_or_default();
+        let rows = self.inner.mpi().record().map(JobRecord::messages).unwrap_or_default();
         let instant = |pick: fn(&MessageRecord) -> Option<Instant>| {
             rows.iter().map(move |row| pick(row).map_or(NOT_YET, |at| at.0)).collect::<Vec<_>>().into_iter()
         };
@@ -371,7 +371,7 @@ impl Simulation {
 
     /// The waits of the job that is recorded.
     fn waits(&self) -> Columns {
-        let rows = self.inner.mpi().record().map(Record::waits).unwrap_or_default();
+        let rows = self.inner.mpi().record().map(JobRecord::waits).unwrap_or_default();
         Columns::default()
             .u32("rank", rows.iter().map(|row| row.rank.0))
             .text("call", rows.iter().map(|row| observe::call_name(usize::from(row.call)).to_owned()))

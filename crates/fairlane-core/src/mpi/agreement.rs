@@ -47,7 +47,7 @@ struct Agreement {
 
 /// What the volumes of one collective's callers have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Alike {
+pub(super) enum Consistency {
     Anything,
     /// Each gives one number, its own.
     Number,
@@ -69,7 +69,7 @@ pub(super) struct Claim {
     /// Members of the communicator.
     pub size: u32,
     /// How the volumes must be alike.
-    pub alike: Alike,
+    pub consistency: Consistency,
 }
 
 /// The first call of a collective, in this shard or in all.
@@ -103,10 +103,10 @@ pub(super) struct Mismatch {
 impl First {
     fn agrees(&self, claim: &Claim, op: &Op) -> bool {
         std::mem::discriminant(&self.op) == std::mem::discriminant(op)
-            && (self.claim.name, self.claim.root, self.claim.alike) == (claim.name, claim.root, claim.alike)
+            && (self.claim.name, self.claim.root, self.claim.consistency) == (claim.name, claim.root, claim.consistency)
     }
 
-    fn in_words(&self) -> String {
+    fn describe(&self) -> String {
         format!("rank {} called {}", self.claim.rank, words::of(&self.op))
     }
 }
@@ -118,7 +118,7 @@ impl Agreements {
         let agreement = self.open.entry(key).or_insert_with(first);
         agreement.new.0 += 1;
         Self::note(&mut self.changed, key, agreement);
-        if agreement.first.agrees(&claim, op) { Ok(()) } else { Err(agreement.first.in_words()) }
+        if agreement.first.agrees(&claim, op) { Ok(()) } else { Err(agreement.first.describe()) }
     }
 
     fn note(changed: &mut Vec<Key>, key: Key, agreement: &mut Agreement) {
@@ -192,7 +192,7 @@ impl Agreements {
         let mismatches = disputed.drain(..).filter_map(|(key, later)| {
             let first = &open.get(&key)?.first;
             let mismatch =
-                || Mismatch { host: later.claim.host, key, first: first.in_words(), second: later.in_words() };
+                || Mismatch { host: later.claim.host, key, first: first.describe(), second: later.describe() };
             (!first.agrees(&later.claim, &later.op)).then(mismatch)
         });
         mismatches.min_by_key(|mismatch| mismatch.host)
@@ -200,7 +200,7 @@ impl Agreements {
 
     /// The call of the first caller, in words.
     pub fn first(&self, key: Key) -> Option<String> {
-        self.open.get(&key).map(|agreement| agreement.first.in_words())
+        self.open.get(&key).map(|agreement| agreement.first.describe())
     }
 
     /// Forgets the collective of a report if every member has completed it, and returns it then.
@@ -218,7 +218,7 @@ impl Agreements {
         let of_job = self.open.iter().filter(|((of, ..), _)| *of == job);
         let deserted = of_job.filter(|(_, agreement)| agreement.arrived < agreement.first.claim.size);
         let (&key, agreement) = deserted.min_by_key(|((_, context, number), _)| (order(*context), *number))?;
-        Some((key, agreement.first.in_words(), agreement.arrived))
+        Some((key, agreement.first.describe(), agreement.arrived))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Non-blocking collectives: they make progress by themselves while the program of their rank goes on.
+//! Non-blocking collectives: they make progress while the program of their rank runs.
 //!
 //! Each has a progress engine of its own, as a library's progress thread or an adapter that offloads collectives is: phases
 //! follow each other as in the blocking operation and take the same overheads, but not from the rank's CPU.
@@ -15,7 +15,7 @@ use crate::observe::call_of;
 use crate::program::{Op, RequestId};
 
 impl Messaging {
-    /// Starts an operation that goes on by itself, with its first phase.
+    /// Starts a non-blocking operation with its first phase.
     pub(super) fn begin_in_background(
         &mut self,
         rank: u32,
@@ -107,8 +107,8 @@ impl Messaging {
         self.complete(rank, request, now);
     }
 
-    /// The non-blocking operations under way of a rank that is stuck, in words.
-    pub(super) fn background_in_words(&self, rank: u32) -> Vec<String> {
+    /// Describes the active non-blocking operations of a rank that is stuck.
+    pub(super) fn describe_background(&self, rank: u32) -> Vec<String> {
         let RankState { more, requests, .. } = &self.ranks[rank as usize];
         let operations = more.iter().flat_map(|more| (0..).zip(&more.background.operations));
         let under_way = operations.filter_map(|(number, operation)| Some((number, operation.as_deref()?)));

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::agreement::{Alike, Claim};
+use super::agreement::{Claim, Consistency};
 use super::collectives::{Call, Phase};
 use super::communicator::Communicator;
 use super::messaging::{Messaging, Over};
 use super::rank::{NEVER, RankState};
-use super::running::{After, PhaseSource, Running, Scope};
+use super::running::{Effect, PhaseSource, Running, Scope};
 use super::words;
 use crate::error::RunError;
 use crate::ids::Rank;
@@ -18,7 +18,7 @@ use crate::units::Bytes;
 struct Agreed {
     name: &'static str,
     root: Rank,
-    alike: Alike,
+    consistency: Consistency,
 }
 
 impl Messaging {
@@ -29,7 +29,7 @@ impl Messaging {
         op: &Op,
         scope: Scope,
         (kind, root, volume): (CollectiveKind, Rank, Volume),
-        after: After,
+        effect: Effect,
     ) -> Result<Running, Box<RunError>> {
         let span = self.spanning(rank, op, scope)?;
         let (own, size) = (span.rank, u32::try_from(span.members.len()).expect("invariant: 32-bit ranks"));
@@ -38,15 +38,15 @@ impl Messaging {
         if Self::volume_of(&call) > u128::from(self.largest_message.0) {
             return Err(self.moves_too_much(rank, op));
         }
-        let alike = match (kind, &call.volume) {
-            (CollectiveKind::Barrier, _) => Alike::Anything,
-            (_, Volume::PerRank(_)) => Alike::Blocks,
-            (CollectiveKind::Gather | CollectiveKind::Scatter, Volume::Uniform(_)) => Alike::Number,
-            (_, Volume::Uniform(bytes)) => Alike::Bytes(*bytes),
+        let consistency = match (kind, &call.volume) {
+            (CollectiveKind::Barrier, _) => Consistency::Anything,
+            (_, Volume::PerRank(_)) => Consistency::Blocks,
+            (CollectiveKind::Gather | CollectiveKind::Scatter, Volume::Uniform(_)) => Consistency::Number,
+            (_, Volume::Uniform(bytes)) => Consistency::Bytes(*bytes),
         };
-        let plan = PhaseSource::Algorithm(self.preferences.choose(&call), call);
-        let running = self.agreed(rank, op, scope, plan, after, Agreed { name: kind.name(), root, alike })?;
-        if let (After::Split { color: Some(color), key, .. }, Some(number)) = (&running.after, running.number) {
+        let phases = PhaseSource::Algorithm(self.preferences.choose(&call), call);
+        let running = self.agreed(rank, op, scope, phases, effect, Agreed { name: kind.name(), root, consistency })?;
+        if let (Effect::Split { color: Some(color), key, .. }, Some(number)) = (&running.effect, running.number) {
             let (color, key, member) = (*color, *key, self.ranks[rank as usize].rank.0);
             let job = self.ranks[rank as usize].job;
             self.agreements.bid((job, running.context, number), (color, key, own, member));
@@ -93,8 +93,8 @@ impl Messaging {
             sends: sends.filter_map(|(to, block)| to.map(|to| (to, Bytes(block)))).collect(),
             reduced: Bytes::ZERO,
         };
-        let agreed = Agreed { name: kind.name(), root: Rank(0), alike: Alike::Anything };
-        self.agreed(rank, op, Scope::Communicator(comm), PhaseSource::Once(phase), After::Nothing, agreed)
+        let agreed = Agreed { name: kind.name(), root: Rank(0), consistency: Consistency::Anything };
+        self.agreed(rank, op, Scope::Communicator(comm), PhaseSource::Once(phase), Effect::Nothing, agreed)
     }
 
     #[cold]
@@ -117,9 +117,9 @@ impl Messaging {
         rank: u32,
         op: &Op,
         scope: Scope,
-        plan: PhaseSource,
-        after: After,
-        Agreed { name, root, alike }: Agreed,
+        phases: PhaseSource,
+        effect: Effect,
+        Agreed { name, root, consistency }: Agreed,
     ) -> Result<Running, Box<RunError>> {
         let Communicator { context, collectives: number, ref members, .. } = *self.spanning(rank, op, scope)?;
         let members = Arc::clone(members);
@@ -128,7 +128,7 @@ impl Messaging {
         }
         let RankState { job, rank: own, .. } = *self.rank(rank);
         let size = u32::try_from(members.len()).expect("invariant: 32-bit ranks");
-        let claim = Claim { rank: own.0, host: self.host, name, root, size, alike };
+        let claim = Claim { rank: own.0, host: self.host, name, root, size, consistency };
         let agreed = self.agreements.enter((job, context, number), claim, op);
         agreed.map_err(|first| {
             self.disagreement = Some((job, context, number));
@@ -138,7 +138,7 @@ impl Messaging {
         })?;
         #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "a tag may wrap")]
         let tag = number as Tag;
-        Ok(Running { plan, phase: 0, combining: 0, scope, context, tag, number: Some(number), members, after })
+        Ok(Running { phases, phase: 0, combining: 0, scope, context, tag, number: Some(number), members, effect })
     }
 
     /// Begins an operation in phases for which the rank blocks.

@@ -1,4 +1,4 @@
-//! What follows when a request is complete: its rank goes on, or the phase of a non-blocking operation ends.
+//! What follows when a request is complete: its rank resumes, or the phase of a non-blocking operation ends.
 
 use std::cmp::Reverse;
 
@@ -14,9 +14,9 @@ impl Messaging {
         let request = self.rank(rank).requests.get_mut(slot);
         request.complete_at = now;
         if request.detached {
-            self.end_detached(rank, slot, now);
+            self.complete_detached(rank, slot, now);
         } else if request.waited {
-            self.one_less(rank, now);
+            self.request_completed(rank, now);
         }
     }
 
@@ -26,7 +26,7 @@ impl Messaging {
 
     /// A request that nobody waits for is complete, and over.
     #[cold]
-    pub(super) fn end_detached(&mut self, rank: u32, slot: u32, now: u64) {
+    pub(super) fn complete_detached(&mut self, rank: u32, slot: u32, now: u64) {
         let request = self.rank(rank).requests.end(slot);
         if request.owner == NONE {
             return;

@@ -51,7 +51,7 @@ impl Contexts {
         Self(Mutex::new(vec![OfJob::default(); jobs]))
     }
 
-    /// The same contexts, for a simulation that goes on by itself.
+    /// The same contexts, for a fork of the simulation.
     pub fn copy(&self) -> Self {
         Self(Mutex::new(self.lock().clone()))
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::communicator::Communicator;
 use super::messaging::{Messaging, Over};
-use super::running::{After, Running, Scope};
+use super::running::{Effect, Running, Scope};
 use super::window::Window;
 use crate::error::RunError;
 use crate::ids::Rank;
@@ -13,14 +13,14 @@ use crate::program::{CommHandle, Op, Topology};
 impl Messaging {
     /// The last phase is over: makes what was asked for. Returns when the operation is over.
     pub(super) fn end_running(&mut self, rank: u32, op: &Op, running: Running, now: u64) -> Over {
-        let Running { scope, context, number, members, after, .. } = running;
+        let Running { scope, context, number, members, effect, .. } = running;
         let Some(number) = number else {
-            return match (after, scope) {
-                (After::Release { targets }, Scope::Window(win)) => self.release(rank, op, win, targets, now),
+            return match (effect, scope) {
+                (Effect::Release { targets }, Scope::Window(win)) => self.release(rank, op, win, targets, now),
                 _ => Ok(now),
             };
         };
-        self.make(rank, op, after, (scope, context, number), &members)?;
+        self.make(rank, op, effect, (scope, context, number), &members)?;
         let job = self.ranks[rank as usize].job;
         self.agreements.leave((job, context, number));
         Ok(now)
@@ -31,23 +31,23 @@ impl Messaging {
         &mut self,
         rank: u32,
         op: &Op,
-        after: After,
+        effect: Effect,
         (scope, context, number): (Scope, u32, u64),
         members: &Arc<[u32]>,
     ) -> Result<(), Box<RunError>> {
-        match after {
-            After::Nothing | After::Release { .. } | After::Split { color: None, .. } => {}
-            After::Dup { new } => {
+        match effect {
+            Effect::Nothing | Effect::Release { .. } | Effect::Split { color: None, .. } => {}
+            Effect::Dup { new } => {
                 let fresh = self.fresh_context(rank, (context, number), 0);
                 let copy = self.spanning(rank, op, scope)?.copy(fresh);
                 self.add_communicator(rank, op, new, copy)?;
             }
-            After::Split { new, color: Some(color), .. } => {
+            Effect::Split { new, color: Some(color), .. } => {
                 let chosen = self.agreements.members((self.ranks[rank as usize].job, context, number), color);
                 let fresh = self.fresh_context(rank, (context, number), color);
                 self.join_communicator(rank, op, new, fresh, chosen)?;
             }
-            After::Create { new, members: wanted } => {
+            Effect::Create { new, members: wanted } => {
                 let chosen: Option<Arc<[u32]>> =
                     wanted.iter().map(|member| members.get(member.index()).copied()).collect();
                 let Some(chosen) = chosen else { return Err(self.outside(rank, op, members.len())) };
@@ -56,16 +56,16 @@ impl Messaging {
                 let fresh = self.fresh_context(rank, (context, number), color);
                 self.join_communicator(rank, op, new, fresh, chosen)?;
             }
-            After::Topology { new, topology } => {
+            Effect::Topology { new, topology } => {
                 let fresh = self.fresh_context(rank, (context, number), 0);
                 self.add_topology(rank, op, new, fresh, members, &topology)?;
             }
-            After::Window { win } => {
+            Effect::Window { win } => {
                 let fresh = self.fresh_context(rank, (context, number), 0);
                 let window = Window::new(self.spanning(rank, op, scope)?.copy(fresh));
                 self.rank(rank).more.get_or_insert_default().windows.insert(win, window);
             }
-            After::FreeWindow { win } => {
+            Effect::FreeWindow { win } => {
                 if let Some(more) = &mut self.rank(rank).more {
                     more.windows.remove(&win);
                     more.locks.remove(&context);

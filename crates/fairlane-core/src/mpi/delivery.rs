@@ -15,7 +15,7 @@ impl Messaging {
     pub(super) fn delivered(&mut self, delivery: &Delivery) {
         let (record, stage) = (self.naming.translate(delivery.token), Stage::of(delivery.stage));
         if delivery.last {
-            self.note_latency(record, stage, delivery.at);
+            self.record_latency(record, stage, delivery.at);
         }
         self.arrived(record, stage, delivery.at.0, delivery.first, delivery.last);
     }
@@ -23,7 +23,7 @@ impl Messaging {
     /// A message of a transfer has come whole through the network: counts how long the transfer's payload took since its send
     /// was called, if that is all of it.
     #[inline(always)]
-    fn note_latency(&mut self, record: u32, stage: Stage, at: Instant) {
+    fn record_latency(&mut self, record: u32, stage: Stage, at: Instant) {
         let transfer = &self.transfers[record];
         if stage.is_payload() && transfer.parts <= 1 {
             let job = self.ranks[transfer.end(stage) as usize].job;
@@ -55,7 +55,7 @@ impl Messaging {
     #[inline(always)]
     pub(super) fn arrived(&mut self, record: u32, stage: Stage, now: u64, first: bool, last: bool) {
         let job = self.ranks[self.transfers[record].end(stage) as usize].job;
-        self.arrived_at(job, last);
+        self.count_arrival(job, last);
         if stage == Stage::Eager && first && last && self.is_next(record) {
             self.take_eager(record, now);
         } else {
@@ -89,7 +89,7 @@ impl Messaging {
             }
             Stage::Get => {
                 self.rank(from).requests.get_mut(send).partner_at = partner_at;
-                self.go_on_with(record, Stage::Bulk, (Bytes(bytes), kind), now);
+                self.send_next(record, Stage::Bulk, (Bytes(bytes), kind), now);
             }
             Stage::Bulk if last => {
                 self.answer(record, Stage::Acknowledgement, now);
@@ -123,14 +123,14 @@ impl Messaging {
         let Transfer { to, bytes, .. } = self.transfers[record];
         match stage {
             Stage::Put => {
-                self.note_landed(record, now);
+                self.record_landed(record, now);
                 self.done(record, now);
             }
             Stage::Fetch | Stage::Exchanged => {
                 let load = (Bytes(bytes), self.payload(Bytes(bytes)));
                 self.count_payload(to, Bytes(bytes));
                 self.transfers[record].carry(load.1);
-                self.go_on_with(record, Stage::Reply, load, now);
+                self.send_next(record, Stage::Reply, load, now);
             }
             Stage::Accumulate => self.combine(record, Stage::Combined, now),
             Stage::Exchange => self.combine(record, Stage::Exchanged, now),

@@ -47,8 +47,8 @@ impl Endpoint for MpiShard {
                 return Err(*error);
             }
         };
-        // A rank that waits for nothing takes what has come when it goes on. Not while it holds back a message that has
-        // overtaken others: those may let it go on, and it may ask for an answer at once.
+        // A rank that is not blocked processes deliveries when it resumes. Not while it holds back a message that has
+        // overtaken others: those may release it, and it may need an answer at once.
         let deferrable = self.messaging.ranks.get(alone as usize).is_some_and(RankState::is_deferrable);
         Ok(Pause { at: (next != NEVER).then_some(Instant(next)), deferrable })
     }
@@ -141,7 +141,7 @@ impl MpiShard {
             } else if memory_at <= due_at {
                 self.messaging.end_in_memory();
             } else {
-                self.go_on(rank, due_at)?;
+                self.run_rank(rank, due_at)?;
             }
         }
     }
@@ -183,7 +183,7 @@ impl Messaging {
         self.in_memory -= 1;
         if stage == Stage::Step {
             let rank = nonblocking::rank_of_step(key);
-            self.arrived_at(self.ranks[rank as usize].job, true);
+            self.count_arrival(self.ranks[rank as usize].job, true);
             self.next_in_background(rank, transfer, at);
         } else {
             self.arrived(transfer, stage, at, true, true);

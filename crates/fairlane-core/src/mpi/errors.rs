@@ -79,7 +79,7 @@ impl Mpi {
         }
     }
 
-    /// A job that cannot go on: its ranks that have not finished, and what they are in.
+    /// A job that cannot make progress: its unfinished ranks and their operations.
     fn stuck(&self, id: JobId, at: Instant) -> RunError {
         let mut ranks = Vec::new();
         for (shard, number, _) in self.ranks(id).filter(|(shard, number, _)| !shard.messaging.ranks[*number].finished) {
@@ -90,9 +90,9 @@ impl Mpi {
             let asked = op.and_then(|op| shard.messaging.lock_asked_for(name, op));
             let lock = asked.and_then(|(context, target)| {
                 let (home, number) = self.locate(shard.messaging.jobs[id.index()].first + target.0);
-                self.shards[home].messaging.lock_in_words(super::count(number), context)
+                self.shards[home].messaging.describe_lock(super::count(number), context)
             });
-            let background = shard.messaging.background_in_words(name);
+            let background = shard.messaging.describe_background(name);
             let operation: Vec<String> = std::iter::once(own).chain(lock).chain(background).collect();
             ranks.push(StuckRank { job: id, rank, operation: operation.join(", ") });
         }

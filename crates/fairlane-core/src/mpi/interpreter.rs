@@ -8,7 +8,7 @@ use super::matching::Pattern;
 use super::messaging::{Messaging, Over};
 use super::rank::{Activity, NEVER, RUNNING, RankState};
 use super::request::{Named, PENDING, Quorum, Wait};
-use super::running::{After, Scope};
+use super::running::{Effect, Scope};
 use super::transfer::Send;
 use crate::error::RunError;
 use crate::ids::Rank;
@@ -31,9 +31,9 @@ struct Peer {
 }
 
 impl MpiShard {
-    /// The program of `rank`, which is due, goes on. Returns when it is due again.
+    /// Resumes the program of `rank`, which is due. Returns when it is due again.
     #[inline]
-    pub(super) fn go_on(&mut self, rank: u32, now: u64) -> Over {
+    pub(super) fn run_rank(&mut self, rank: u32, now: u64) -> Over {
         let Self { sources, messaging, .. } = self;
         messaging.interpret(rank, &mut *sources[rank as usize], now)
     }
@@ -249,27 +249,27 @@ impl Messaging {
 
     fn execute_collective(&mut self, rank: u32, op: &Op, now: u64) -> Over {
         let agree = (CollectiveKind::Allreduce, Rank(0), Volume::Uniform(Bytes(4)));
-        let (comm, call, after) = match *op {
-            Op::Collective { kind, comm, root, ref volume } => (comm, (kind, root, volume.clone()), After::Nothing),
+        let (comm, call, effect) = match *op {
+            Op::Collective { kind, comm, root, ref volume } => (comm, (kind, root, volume.clone()), Effect::Nothing),
             Op::Icollective { kind, comm, root, ref volume, request } => {
                 let call = (kind, root, volume.clone());
-                let running = self.collective(rank, op, Scope::Communicator(comm), call, After::Nothing)?;
+                let running = self.collective(rank, op, Scope::Communicator(comm), call, Effect::Nothing)?;
                 return self.begin_in_background(rank, op, running, request, now);
             }
-            Op::CommDup { comm, new } => (comm, agree, After::Dup { new }),
+            Op::CommDup { comm, new } => (comm, agree, Effect::Dup { new }),
             Op::CommSplit { comm, new, color, key } => {
                 let call = (CollectiveKind::Allgather, Rank(0), Volume::Uniform(Bytes(8)));
-                (comm, call, After::Split { new, color, key })
+                (comm, call, Effect::Split { new, color, key })
             }
             Op::CommCreate { comm, new, ref members } => {
-                (comm, agree, After::Create { new, members: Arc::clone(members) })
+                (comm, agree, Effect::Create { new, members: Arc::clone(members) })
             }
             Op::CommTopology { comm, new, ref topology } => {
-                (comm, agree, After::Topology { new, topology: Arc::clone(topology) })
+                (comm, agree, Effect::Topology { new, topology: Arc::clone(topology) })
             }
             _ => return self.execute_rare(rank, op, now),
         };
-        let running = self.collective(rank, op, Scope::Communicator(comm), call, after)?;
+        let running = self.collective(rank, op, Scope::Communicator(comm), call, effect)?;
         self.begin(rank, op, running, now)
     }
 
@@ -386,7 +386,7 @@ impl Messaging {
         let Named::Open(slot, _) = requests.named(request) else {
             return Err(self.misuse(rank, op, format!("no request {request}")));
         };
-        requests.give_up(slot);
+        requests.free(slot);
         Ok(now)
     }
 }

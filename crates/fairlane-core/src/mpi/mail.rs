@@ -1,7 +1,7 @@
-//! Mail between shards: what goes from the ranks of one to those of another beside the messages of the network.
+//! Mail between shards: what the ranks of one send to those of another in addition to network messages.
 //!
-//! A message in the network carries a number only. What the number stands for goes along as mail, which is delivered when the
-//! window ends, and so before the message is.
+//! A message in the network carries a number only. The transfer that the number stands for is sent as mail, which is delivered when the
+//! window ends, before the message.
 
 use super::MpiShard;
 use super::naming::Naming;
@@ -10,10 +10,10 @@ use super::transfer::Transfer;
 use crate::ids::JobId;
 use crate::units::Instant;
 
-/// What one shard tells another when a window ends.
+/// What one shard sends to another when a window ends.
 #[derive(Clone, Debug, Default)]
 pub struct Mail {
-    /// Transfers of which a message is on its way to the other shard, with their ids.
+    /// Transfers with a message in flight to the other shard, with their ids.
     transfers: Vec<(u32, Transfer)>,
     /// The numbers of the other shard's transfers that have ended in this one.
     ended: Vec<u32>,

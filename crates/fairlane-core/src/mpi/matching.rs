@@ -42,19 +42,19 @@ pub(super) struct Matching {
     posted: VecDeque<(Pattern, u32)>,
     unexpected: VecDeque<(Envelope, u32)>,
     /// Only where messages are numbered, or have to be looked at.
-    turns: Option<Box<Turns>>,
+    order: Option<Box<MessageOrder>>,
 }
 
-/// Whose turn it is among messages that can overtake each other.
+/// The order of messages that can overtake each other.
 #[derive(Clone, Debug, Default)]
-struct Turns {
+struct MessageOrder {
     /// The number of the next message to each (context, receiver).
     sent: FxHashMap<(u32, u32), u64>,
     /// The number of the next message due from each (context, sender).
     due: FxHashMap<(u32, u32), u64>,
     /// Messages that have overtaken: number, envelope, transfer.
     early: Vec<(u64, Envelope, u32)>,
-    /// Non-blocking operations that go on when a message has come.
+    /// Active non-blocking operations, which make progress when a message arrives.
     progressing: u32,
 }
 
@@ -65,8 +65,8 @@ impl Matching {
         if let Some(receive) = self.posted.front() {
             prefetch(receive);
         }
-        if let Some(turns) = &self.turns {
-            prefetch(&**turns);
+        if let Some(order) = &self.order {
+            prefetch(&**order);
         }
     }
 
@@ -78,72 +78,72 @@ impl Matching {
 
     /// The number of a message to `receiver` that is sent now.
     pub fn number(&mut self, context: u32, receiver: u32) -> u64 {
-        let next = self.turns().sent.entry((context, receiver)).or_default();
+        let next = self.order().sent.entry((context, receiver)).or_default();
         *next += 1;
         *next - 1
     }
 
     /// The messages of the sender of `envelope` are numbered now, and the next that comes from it has this number.
     pub fn expect_from(&mut self, envelope: &Envelope, number: u64) {
-        let before = self.turns().due.insert((envelope.context, envelope.source), number);
+        let before = self.order().due.insert((envelope.context, envelope.source), number);
         debug_assert!(before.is_none(), "messages of this sender are numbered already");
     }
 
-    /// Whether a message that comes can have consequences before the program goes on: it may release others that are held
-    /// back, or a non-blocking operation goes on with it.
+    /// Whether an arriving message can have consequences before the program resumes: it may release others that are held
+    /// back, or a non-blocking operation may proceed.
     #[inline]
     pub fn is_attentive(&self) -> bool {
-        self.turns.as_ref().is_some_and(|turns| !turns.early.is_empty() || turns.progressing > 0)
+        self.order.as_ref().is_some_and(|order| !order.early.is_empty() || order.progressing > 0)
     }
 
     /// A non-blocking operation begins.
     pub fn begin_progress(&mut self) {
-        self.turns().progressing += 1;
+        self.order().progressing += 1;
     }
 
     /// A non-blocking operation is over.
     pub fn end_progress(&mut self) {
-        self.turns().progressing -= 1;
+        self.order().progressing -= 1;
     }
 
     #[inline]
-    fn turns(&mut self) -> &mut Turns {
-        self.turns.get_or_insert_default()
+    fn order(&mut self) -> &mut MessageOrder {
+        self.order.get_or_insert_default()
     }
 
-    /// An envelope has come: whether it is its turn, and no other is held back. If so, it takes its turn.
+    /// An envelope has arrived: whether it is the next of its sender, and no other is held back. If so, the one after it is next.
     #[inline]
     pub fn is_next(&mut self, number: u64, envelope: &Envelope) -> bool {
-        let turns = self.turns();
-        if !turns.early.is_empty() {
+        let order = self.order();
+        if !order.early.is_empty() {
             return false;
         }
-        let due = turns.due.entry((envelope.context, envelope.source)).or_default();
+        let due = order.due.entry((envelope.context, envelope.source)).or_default();
         let next = *due == number;
         *due = due.wrapping_add(u64::from(next));
         next
     }
 
-    /// An envelope has come. Returns whether it is its turn; if not, it is held back.
-    pub fn in_turn(&mut self, number: u64, envelope: Envelope, transfer: u32) -> bool {
-        let turns = self.turns();
-        let due = turns.due.entry((envelope.context, envelope.source)).or_default();
+    /// An envelope has arrived. Returns whether it is the next of its sender; if not, it is held back.
+    pub fn take_number(&mut self, number: u64, envelope: Envelope, transfer: u32) -> bool {
+        let order = self.order();
+        let due = order.due.entry((envelope.context, envelope.source)).or_default();
         if *due == number {
             *due = due.wrapping_add(1);
             return true;
         }
-        turns.early.push((number, envelope, transfer));
+        order.early.push((number, envelope, transfer));
         false
     }
 
-    /// A message from the sender of `envelope` that was held back and whose turn it is now.
+    /// A message from the sender of `envelope` that was held back and is the next now.
     pub fn released(&mut self, envelope: &Envelope) -> Option<(Envelope, u32)> {
-        let turns = self.turns.as_deref_mut().filter(|turns| !turns.early.is_empty())?;
-        let due = turns.due.get_mut(&(envelope.context, envelope.source))?;
+        let order = self.order.as_deref_mut().filter(|order| !order.early.is_empty())?;
+        let due = order.due.get_mut(&(envelope.context, envelope.source))?;
         let same = |held: &Envelope| held.context == envelope.context && held.source == envelope.source;
-        let place = turns.early.iter().position(|(number, held, _)| number == due && same(held))?;
+        let place = order.early.iter().position(|(number, held, _)| number == due && same(held))?;
         *due = due.wrapping_add(1);
-        let (_, envelope, transfer) = turns.early.swap_remove(place);
+        let (_, envelope, transfer) = order.early.swap_remove(place);
         Some((envelope, transfer))
     }
 
@@ -224,10 +224,10 @@ mod tests {
         let (mut sender, mut receiver) = (Matching::default(), Matching::default());
         let numbers: Vec<u64> = (0..3).map(|_| sender.number(0, 9)).collect();
         assert_eq!(numbers, [0, 1, 2]);
-        assert!(!receiver.in_turn(2, envelope(4, 2), 102));
-        assert!(!receiver.in_turn(1, envelope(4, 1), 101));
-        assert!(receiver.in_turn(0, envelope(5, 0), 200), "other senders have numbers of their own");
-        assert!(receiver.in_turn(0, envelope(4, 0), 100));
+        assert!(!receiver.take_number(2, envelope(4, 2), 102));
+        assert!(!receiver.take_number(1, envelope(4, 1), 101));
+        assert!(receiver.take_number(0, envelope(5, 0), 200), "other senders have numbers of their own");
+        assert!(receiver.take_number(0, envelope(4, 0), 100));
         assert_eq!(receiver.released(&envelope(4, 0)).map(|held| held.1), Some(101));
         assert_eq!(receiver.released(&envelope(4, 0)).map(|held| held.1), Some(102));
         assert_eq!(receiver.released(&envelope(4, 0)), None);

@@ -10,14 +10,14 @@ use super::collectives::{Phase, Preferences};
 use super::context::{Contexts, Order};
 use super::naming::Naming;
 use super::parameters::Parameters;
-use super::rails::Rails;
+use super::rails::RailSelection;
 use super::rank::{NEVER, RankState};
 use super::transfer::{Place, Stage, Transfer, Transfers};
 use super::words;
 use crate::error::RunError;
 use crate::ids::{HostId, JobId, Rank};
 use crate::network::Injection;
-use crate::observe::{Latencies, PendingMarks, Record};
+use crate::observe::{JobRecord, Latencies, PendingMarks};
 use crate::program::Op;
 use crate::qos::levels::{Levels, Sl2Vl};
 use crate::units::{Bytes, Instant};
@@ -32,7 +32,7 @@ pub(super) struct Messaging {
     pub largest_message: Bytes,
     pub levels: Arc<Levels>,
     pub sl2vl: Sl2Vl,
-    pub rails: Rails,
+    pub rails: RailSelection,
     pub naming: Naming,
     /// Where the ranks of all jobs are, by job, then rank.
     pub places: Arc<[Place]>,
@@ -69,7 +69,7 @@ pub(super) struct Messaging {
     /// Iterations that the shard's ranks of a job have completed since the last report.
     pub completed: Vec<(JobId, u64, Instant)>,
     /// What is kept of the messages and waits of one job, if that is asked for.
-    pub record: Option<Box<Record>>,
+    pub record: Option<Box<JobRecord>>,
     /// The phase of a collective that starts now, and its requests; the buffers are used again.
     pub phase: Phase,
     pub slots: Vec<u32>,
@@ -106,7 +106,7 @@ pub(super) struct Job {
     pub stop: u64,
     /// The instants of every rank's marks are kept.
     pub marks: bool,
-    /// Ranks of this shard that will go on by themselves.
+    /// Ranks of this shard whose programs run or are due.
     pub active: u32,
     /// Ranks of this shard that have finished.
     pub finished: u32,
@@ -151,7 +151,7 @@ impl Messaging {
         &mut self.jobs[job.index()]
     }
 
-    /// Has the program of `rank`, which is blocked or runs now, go on at `at`.
+    /// Resumes the program of `rank`, which is blocked or runs now, at `at`.
     #[inline]
     pub fn resume(&mut self, rank: u32, at: u64) {
         let state = &mut self.ranks[rank as usize];
@@ -161,9 +161,9 @@ impl Messaging {
         state.due = at;
     }
 
-    /// A message between ranks of `job` has come; with its last packet it is no longer under way.
+    /// A message between ranks of `job` has arrived; with its last packet it is no longer in flight.
     #[inline]
-    pub fn arrived_at(&mut self, job: JobId, last: bool) {
+    pub fn count_arrival(&mut self, job: JobId, last: bool) {
         let state = &mut self.jobs[job.index()];
         state.in_flight -= i64::from(last);
         if state.active == 0 {
@@ -187,7 +187,7 @@ impl Messaging {
 
     /// The record, if it is of the job of `rank`.
     #[inline(always)]
-    pub fn record_of(&mut self, rank: u32) -> Option<&mut Record> {
+    pub fn record_of(&mut self, rank: u32) -> Option<&mut JobRecord> {
         let record = self.record.as_deref_mut()?;
         (record.job() == self.ranks[rank as usize].job).then_some(record)
     }

@@ -3,10 +3,19 @@
 //! [`Mpi`] is the network's [`Endpoint`](crate::network::Endpoint): it runs the ranks' programs, cuts sends into
 //! protocol messages, matches, and carries out collectives.
 //!
-//! The way of an eager message, which most are: `endpoint` has a rank that is due go on; `interpreter` runs its operations; one of
-//! them is a send, which `protocol` makes a transfer and hands to the network (`send`); at the other end `endpoint` takes the
-//! delivery, and `protocol` finds the receive with `matching` and completes its `request` (`take_eager`); when it was the
-//! last that the rank waited for, `wait` has it go on.
+//! The path of an eager message: `endpoint` resumes a rank that is due; `interpreter` runs its operations; a send becomes a
+//! transfer in `protocol`, whose message `transmit` hands to the network. At the other end `delivery` takes the delivery, `protocol`
+//! finds the receive with `matching`, and `completion` completes its request; if it was the last that the rank waited for,
+//! `wait` resumes the rank.
+//!
+//! Files import from and call each other in one direction: data (`naming`, `matching`, `request`, `transfer`, `lock`, `window`,
+//! `running`, `nonblocking`, `rank`), the state of a shard (`messaging`), what acts on it (`transmit`, `wait`, `completion`,
+//! `protocol`, `schedule`, `one_sided`, `passive_target`, `background`, `creation`, `collective`, `synchronization`),
+//! `interpreter` and `delivery`, `endpoint`.
+//!
+//! The ranks are divided into shards that run in parallel. A rank reaches one of another shard only by network messages and
+//! by what travels with them as `mail`. At the end of each window the shards `report` to each other, so that all know
+//! which jobs can still make progress.
 
 pub mod collectives;
 
@@ -59,7 +68,7 @@ pub use rails::RailPolicy;
 use crate::error::RunError;
 use crate::ids::{HostId, JobId};
 use crate::network::Delivery;
-use crate::observe::{JobMarks, Latencies, PendingMarks, RankRecord, Record, RecordOf};
+use crate::observe::{JobMarks, JobRecord, Latencies, PendingMarks, RankRecord, RecordOf};
 use crate::program::{Program, Source};
 use crate::qos::levels::{Levels, Sl2Vl};
 use crate::units::{Bytes, Instant, Picoseconds};
@@ -69,7 +78,7 @@ use communicator::{Communicator, WORLD_CONTEXT};
 use context::Contexts;
 use messaging::{Job, Messaging};
 use naming::Naming;
-use rails::Rails;
+use rails::RailSelection;
 use rank::{NEVER, RankState};
 use report::{Fault, JobTotal, Report};
 use transfer::{Place, Transfers};
@@ -151,7 +160,7 @@ impl Mpi {
             let naming = Naming::new(shard, shards.count);
             let own = |id: &Place| naming.is_own(naming.translate(id.id));
             let ranks = places.iter().filter(|place| own(place)).count();
-            let rails = Rails::new(Arc::clone(&policies), ranks);
+            let rails = RailSelection::new(Arc::clone(&policies), ranks);
             let hosts = shards.of_hosts.iter().filter(|of| **of == shard).count();
             let messaging = Messaging {
                 parameters: Arc::clone(&parameters),
@@ -304,7 +313,7 @@ impl Mpi {
     /// If there are several shards: the numbers of its messages are given in the order of simulation.
     pub fn keep(&mut self, record: RecordOf) {
         assert_eq!(self.shards.len(), 1, "invariant: a simulation with a record has one shard");
-        self.shards[0].messaging.record = Some(Box::new(Record::new(record)));
+        self.shards[0].messaging.record = Some(Box::new(JobRecord::new(record)));
     }
 
     /// Keeps the latencies of messages from now on.
@@ -326,7 +335,7 @@ impl Mpi {
 
     /// What has been recorded, if that was asked for.
     #[must_use]
-    pub fn record(&self) -> Option<&Record> {
+    pub fn record(&self) -> Option<&JobRecord> {
         self.shards[0].messaging.record.as_deref()
     }
 

@@ -1,4 +1,4 @@
-//! Non-blocking operations under way, and the keys by which their steps are due.
+//! Active non-blocking operations, and the keys that order their steps.
 
 use super::running::Running;
 use crate::ids::Rank;
@@ -12,7 +12,7 @@ pub(super) struct Background {
     pub begun: u32,
 }
 
-/// A non-blocking operation under way.
+/// An active non-blocking operation.
 #[derive(Clone)]
 pub(super) struct Operation {
     pub running: Running,
@@ -56,5 +56,5 @@ pub(super) const fn rank_of_step(key: u64) -> u32 {
 
 /// The order of an operation has so many bits set; it wraps.
 pub(super) const ORDERS: u32 = (1 << 31) - 1;
-/// Keys of steps come behind those of transfers through memory.
+/// Keys of steps are greater than those of transfers through memory.
 const STEP: u64 = 1 << 63;

@@ -4,8 +4,8 @@ use super::messaging::Messaging;
 use super::transfer::Transfer;
 
 impl Messaging {
-    /// From now on messages of this shard's ranks can overtake each other in the network, and are numbered from 0. Those under
-    /// way are numbered, too, by the shards that they go to: when the window ends, which is sooner than a numbered message can come.
+    /// From now on messages of this shard's ranks can overtake each other in the network, and are numbered from 0. Those in flight
+    /// are numbered by the shards of their receivers when the window ends, before any numbered message can arrive.
     pub(super) fn start_numbering(&mut self) {
         self.numbering_started |= !std::mem::replace(&mut self.numbering, true);
     }

@@ -117,13 +117,13 @@ impl Messaging {
     /// The target confirms that an operation is complete.
     pub(super) fn done(&mut self, record: u32, now: u64) {
         let load = (self.parameters.control_bytes, TrafficKind::Control);
-        self.go_on_with(record, Stage::Done, load, now);
+        self.send_next(record, Stage::Done, load, now);
     }
 
     /// The target's rank combines operands in the order in which they come, one after another and without its CPU; then the
-    /// operation goes on with `stage`.
+    /// operation continues with `stage`.
     pub(super) fn combine(&mut self, record: u32, stage: Stage, now: u64) {
-        self.note_landed(record, now);
+        self.record_landed(record, now);
         let Transfer { to, bytes, .. } = self.transfers[record];
         let time = self.parameters.reduction_bandwidth.serialization(Bytes(bytes)).0;
         let state = self.rank(to);
@@ -135,7 +135,7 @@ impl Messaging {
         self.end_in_memory_at(end, record, stage);
     }
 
-    pub(super) fn note_landed(&mut self, record: u32, now: u64) {
+    pub(super) fn record_landed(&mut self, record: u32, now: u64) {
         if let Some(of) = &mut self.record {
             of.landed(record, Instant(now));
         }
@@ -169,7 +169,7 @@ impl Messaging {
         }
     }
 
-    /// A lock has been given up: others may have it now.
+    /// A lock has been released: it is granted to the next in the queue.
     pub(super) fn lock_released(&mut self, record: u32, now: u64) {
         let origin = self.transfers[record].origin();
         self.lock_of(record).release(origin);
@@ -182,11 +182,11 @@ impl Messaging {
 
     fn grant(&mut self, record: u32, now: u64) {
         let load = (self.parameters.control_bytes, TrafficKind::Control);
-        self.go_on_with(record, Stage::Grant, load, now);
+        self.send_next(record, Stage::Grant, load, now);
     }
 
     /// Who holds the lock of the part of the window with this context that is at `rank`, in words.
-    pub(super) fn lock_in_words(&self, rank: u32, context: u32) -> Option<String> {
+    pub(super) fn describe_lock(&self, rank: u32, context: u32) -> Option<String> {
         let lock = self.ranks[rank as usize].more.as_ref()?.locks.get(&context)?;
         let holders: Vec<String> = lock.holders.iter().take(8).map(u32::to_string).collect();
         (!holders.is_empty()).then(|| format!("a lock that rank {} holds", holders.join(", ")))

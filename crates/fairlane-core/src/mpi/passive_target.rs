@@ -1,4 +1,4 @@
-//! Passive target synchronisation: an origin takes and gives up locks, and waits for its own operations.
+//! Passive target synchronisation: an origin acquires and releases locks, and waits for its operations.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use super::messaging::{Messaging, Over};
 use super::one_sided::Opening;
 use super::rank::NEVER;
 use super::request::{PENDING, Request};
-use super::running::{After, PhaseSource, Running, Scope};
+use super::running::{Effect, PhaseSource, Running, Scope};
 use super::transfer::Stage;
 use super::window::Window;
 use crate::error::RunError;
@@ -43,7 +43,7 @@ impl Messaging {
         Ok(NEVER)
     }
 
-    /// Gives the locks of these targets up, one after another. Returns when the last message has been handed over.
+    /// Releases the locks of these targets, one after another. Returns when the last message has been handed over.
     pub(super) fn release(&mut self, rank: u32, op: &Op, win: WindowHandle, targets: Range<u32>, now: u64) -> Over {
         let mut handed_at = now;
         for target in targets {
@@ -79,7 +79,7 @@ impl Messaging {
         Some((span.context, Rank(span.member(*target)?)))
     }
 
-    /// The locks of `targets` are given up once the rank's operations at them are complete.
+    /// The locks of `targets` are released once the rank's operations at them are complete.
     pub(super) fn unlock(
         &mut self,
         rank: u32,
@@ -96,7 +96,7 @@ impl Messaging {
         locked.retain(|target| !targets.contains(target));
         let only = (targets.len() == 1).then_some(targets.start);
         let running = Running {
-            after: After::Release { targets },
+            effect: Effect::Release { targets },
             ..Running::signals(PhaseSource::Once(Phase::default()), Scope::Window(win), (context, 0), members)
         };
         self.after_own(rank, win, only, running, now)

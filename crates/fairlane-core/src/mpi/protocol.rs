@@ -99,7 +99,7 @@ impl Messaging {
         self.transmit(job, Outgoing { from, sender, receiver: to, to: place, bytes, kind, transfer, stage, at });
     }
 
-    /// A whole eager message has come, in its turn.
+    /// A whole eager message has arrived, the next of its sender.
     #[inline(always)]
     pub(super) fn take_eager(&mut self, record: u32, now: u64) {
         let transfer = &mut self.transfers[record];
@@ -124,14 +124,14 @@ impl Messaging {
     /// The receiver of a rendezvous answers.
     pub(super) fn answer(&mut self, record: u32, stage: Stage, now: u64) {
         let load = (self.parameters.control_bytes, control(self.transfers[record].collective));
-        self.go_on_with(record, stage, load, now);
+        self.send_next(record, stage, load, now);
     }
 
     /// The envelope of a transfer has come: matches it, and those that it had held back, in the order of sending.
     pub(super) fn envelope(&mut self, record: u32, now: u64) {
         self.transfers[record].arrived = true;
         let Transfer { to, envelope, number, numbered, .. } = self.transfers[record];
-        if numbered && !self.rank(to).matching.in_turn(number, envelope, record) {
+        if numbered && !self.rank(to).matching.take_number(number, envelope, record) {
             return;
         }
         let mut next = Some((envelope, record));

@@ -51,16 +51,16 @@ impl RailPolicy {
 
 /// The policies of all jobs, and the next rails of a shard's ranks.
 #[derive(Clone, Debug)]
-pub(super) struct Rails {
+pub(super) struct RailSelection {
     /// Policy and number of rails by job.
     pub jobs: Arc<[(RailPolicy, u8)]>,
-    /// The next rail in turn, by rank.
+    /// The next rail of the round robin, by rank.
     turns: Vec<u8>,
     /// All messages of all jobs go over rail 0.
     trivial: bool,
 }
 
-impl Rails {
+impl RailSelection {
     /// The policies of jobs of this many ranks in all.
     pub fn new(jobs: Arc<[(RailPolicy, u8)]>, ranks: usize) -> Self {
         let trivial = jobs.iter().all(|(policy, rails)| policy.constant(*rails) == Some(0));

@@ -15,7 +15,7 @@ use crate::observe::RankRecord;
 use crate::program::{CommHandle, WindowHandle};
 use crate::units::{Instant, Picoseconds};
 
-/// [`RankState::due`]: the program goes on only once something else has happened.
+/// [`RankState::due`]: the program resumes only on an event.
 pub(super) const NEVER: u64 = u64::MAX;
 /// [`RankState::due`]: the program runs now.
 pub(super) const RUNNING: u64 = u64::MAX - 1;
@@ -24,7 +24,7 @@ pub(super) const RUNNING: u64 = u64::MAX - 1;
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(super) struct RankState {
-    /// When its program goes on, or [`NEVER`], or [`RUNNING`].
+    /// When its program resumes, or [`NEVER`], or [`RUNNING`].
     pub due: u64,
     /// What the time since then is counted as.
     pub since: u64,
@@ -123,7 +123,7 @@ impl RankState {
         if span == 0 { self.at_once + 1 } else { 0 }
     }
 
-    /// For how long the operation has lasted that is under way at `until`, as computation and as a call.
+    /// How long the operation that is active at `until` has lasted, as computation and as a call.
     pub fn under_way(&self, until: u64) -> (Picoseconds, Picoseconds) {
         let span = Picoseconds(until.saturating_sub(self.since));
         match self.activity {
@@ -134,7 +134,7 @@ impl RankState {
         }
     }
 
-    /// Nothing that comes to the rank but asks for an answer makes a difference before its program goes on.
+    /// Deliveries to the rank make no difference before its program resumes, unless they need an answer.
     #[inline]
     pub fn is_deferrable(&self) -> bool {
         self.due != NEVER && !self.matching.is_attentive()

@@ -1,7 +1,7 @@
 //! What shards report to each other when a window ends, and what all of them know of the jobs then.
 //!
-//! A shard counts the active ranks and the messages of its own part of each job. Whether a job can still go on is a question to
-//! all of them: so each keeps the same sums, to which every shard reports what it adds.
+//! A shard counts the active ranks and the messages of its own part of each job. Whether a job can still make progress depends
+//! on all shards: each keeps the same sums, to which every shard reports its changes.
 
 use super::MpiShard;
 use super::agreement::{AgreementReport, Mismatch};
@@ -60,7 +60,7 @@ pub(super) enum FaultKind {
     Mismatch(Mismatch),
     /// A job has ended and left a collective that not all members had called.
     Deserted(JobId),
-    /// A job cannot go on.
+    /// A job cannot make progress.
     Stuck(JobId),
 }
 

@@ -16,28 +16,28 @@ pub(super) struct Request {
     /// When the other side had done its part, once that is known: made its send call, or posted its receive. Before,
     /// when this side had.
     pub partner_at: u64,
-    life: Life,
+    name_state: NameState,
     /// It is a receive.
     pub receive: bool,
     /// The rank is blocked on it.
     pub waited: bool,
     /// Nobody waits for it: it is over once it is complete.
     pub detached: bool,
-    /// If it is detached: the non-blocking operation that goes on when it is complete, or [`NONE`].
+    /// If it is detached: the non-blocking operation that proceeds when it is complete, or [`NONE`].
     pub owner: u32,
 }
 
 /// What the program's name for a request stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Life {
+enum NameState {
     /// It was never given.
     Unknown,
     /// Its request is over: waiting for it asks for nothing (MPI_REQUEST_NULL).
     Null,
     /// The request that stands here.
     Open,
-    /// A request among the others: the name was given up once while its request was under way, which still stands here.
-    Elsewhere,
+    /// A request among the others: the name was freed while its request was active, which still has this slot.
+    Moved,
 }
 
 /// The requests of a rank. A request stands in a slot with a number: its name if that is small, a greater number if not.
@@ -79,8 +79,8 @@ impl Request {
     /// A receive that is posted now.
     #[inline]
     pub fn receive(now: u64) -> Self {
-        let (life, waited, detached) = (Life::Open, false, false);
-        Self { complete_at: PENDING, partner_at: now, life, receive: true, waited, detached, owner: NONE }
+        let (name_state, waited, detached) = (NameState::Open, false, false);
+        Self { complete_at: PENDING, partner_at: now, name_state, receive: true, waited, detached, owner: NONE }
     }
 
     /// A send that is called now.
@@ -102,11 +102,11 @@ impl Requests {
     pub fn start(&mut self, name: Option<RequestId>, started: Request) -> Option<u32> {
         let Some(name) = name else { return Some(self.others.start(None, started)) };
         match self.small.get_mut(name as usize) {
-            Some(request) if request.life <= Life::Null => {
+            Some(request) if request.name_state <= NameState::Null => {
                 *request = started;
                 Some(name)
             }
-            Some(Request { life: Life::Open, .. }) => None,
+            Some(Request { name_state: NameState::Open, .. }) => None,
             _ => self.start_unusual(name, started),
         }
     }
@@ -115,7 +115,7 @@ impl Requests {
     #[inline(never)]
     fn start_unusual(&mut self, name: RequestId, started: Request) -> Option<u32> {
         if name < SMALL && self.small.len() <= name as usize {
-            let never = Request { life: Life::Unknown, ..started };
+            let never = Request { name_state: NameState::Unknown, ..started };
             self.small.resize((name as usize + 1).next_multiple_of(GROWTH), never);
             return self.start(Some(name), started);
         }
@@ -131,11 +131,11 @@ impl Requests {
     #[inline(always)]
     pub fn named(&mut self, name: RequestId) -> Named<'_> {
         match self.small.get_mut(name as usize) {
-            Some(request) => match request.life {
-                Life::Open => Named::Open(name, request),
-                Life::Null => Named::Null,
-                Life::Unknown => Named::Nothing,
-                Life::Elsewhere => self.others.named(name),
+            Some(request) => match request.name_state {
+                NameState::Open => Named::Open(name, request),
+                NameState::Null => Named::Null,
+                NameState::Unknown => Named::Nothing,
+                NameState::Moved => self.others.named(name),
             },
             None => self.others.named(name),
         }
@@ -145,8 +145,8 @@ impl Requests {
     #[inline]
     pub fn end(&mut self, slot: u32) -> Request {
         match self.small.get_mut(slot as usize) {
-            Some(request) if request.life == Life::Open => {
-                request.life = Life::Null;
+            Some(request) if request.name_state == NameState::Open => {
+                request.name_state = NameState::Null;
                 *request
             }
             Some(request) => *request,
@@ -154,8 +154,8 @@ impl Requests {
         }
     }
 
-    /// The program gives up the name of a request, which is over once it is complete.
-    pub fn give_up(&mut self, slot: u32) {
+    /// The program frees the name of a request (MPI_Request_free), which ends once it is complete.
+    pub fn free(&mut self, slot: u32) {
         let request = self.get_mut(slot);
         if request.complete_at != PENDING {
             self.end(slot);
@@ -163,7 +163,7 @@ impl Requests {
         }
         request.detached = true;
         if slot < SMALL {
-            request.life = Life::Elsewhere;
+            request.name_state = NameState::Moved;
             self.others.names.insert(slot, NULL);
         } else {
             self.others.forget_name(slot);
@@ -279,7 +279,7 @@ mod tests {
         for name in [3, 70_000] {
             let mut requests = Requests::default();
             let first = requests.start(Some(name), Request::receive(1)).unwrap();
-            requests.give_up(first);
+            requests.free(first);
             assert!(matches!(requests.named(name), Named::Null));
             let second = requests.start(Some(name), Request::receive(2)).unwrap();
             assert_ne!(first, second);
@@ -295,7 +295,7 @@ mod tests {
     fn a_complete_request_given_up_is_over() {
         let mut requests = Requests::default();
         let slot = requests.start(Some(0), Request::send(1, 2)).unwrap();
-        requests.give_up(slot);
+        requests.free(slot);
         assert_eq!(requests.start(Some(0), Request::receive(3)), Some(slot));
     }
 

@@ -10,7 +10,7 @@ use crate::program::{CommHandle, Tag, Topology, WindowHandle};
 /// An operation that a rank is in.
 #[derive(Clone)]
 pub(super) struct Running {
-    pub plan: PhaseSource,
+    pub phases: PhaseSource,
     pub phase: u32,
     /// Time to combine what the last phase brought; spent once its messages have come.
     pub combining: u64,
@@ -21,7 +21,7 @@ pub(super) struct Running {
     /// Its number among the collectives of its communicator; `None` if the ranks need not agree on it.
     pub number: Option<u64>,
     pub members: Arc<[u32]>,
-    pub after: After,
+    pub effect: Effect,
 }
 
 /// Where its phases come from.
@@ -42,7 +42,7 @@ pub(super) enum Scope {
 
 /// What comes of an operation when its last phase is over.
 #[derive(Clone)]
-pub(super) enum After {
+pub(super) enum Effect {
     Nothing,
     Dup {
         new: CommHandle,
@@ -66,7 +66,7 @@ pub(super) enum After {
     FreeWindow {
         win: WindowHandle,
     },
-    /// Locks of these targets of the window that the operation is over are given up.
+    /// Locks of these targets of the operation's window are released.
     Release {
         targets: Range<u32>,
     },
@@ -74,14 +74,14 @@ pub(super) enum After {
 
 impl Running {
     /// Messages that the ranks need not agree on.
-    pub fn signals(plan: PhaseSource, scope: Scope, (context, tag): (u32, Tag), members: Arc<[u32]>) -> Self {
-        let after = After::Nothing;
-        Self { plan, phase: 0, combining: 0, scope, context, tag, number: None, members, after }
+    pub fn signals(phases: PhaseSource, scope: Scope, (context, tag): (u32, Tag), members: Arc<[u32]>) -> Self {
+        let effect = Effect::Nothing;
+        Self { phases, phase: 0, combining: 0, scope, context, tag, number: None, members, effect }
     }
 
-    /// Goes on to the next phase in which there is something to do. False when there is none.
+    /// Advances to the next phase that is not empty. False when there is none.
     pub fn next_phase(&mut self, phase: &mut Phase) -> bool {
-        match &mut self.plan {
+        match &mut self.phases {
             PhaseSource::Algorithm(algorithm, call) => {
                 while algorithm.phase(call, self.phase, phase) {
                     self.phase += 1;

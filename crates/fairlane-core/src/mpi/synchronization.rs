@@ -1,4 +1,4 @@
-//! Windows: memory of each rank of a communicator that the others read and write, and how their use is synchronised.
+//! Synchronisation of windows: creation, fences, post-start-complete-wait, locks.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use super::collectives::Phase;
 use super::communicator::Communicator;
 use super::messaging::{Messaging, Over};
 use super::rank::NEVER;
-use super::running::{After, PhaseSource, Running, Scope};
+use super::running::{Effect, PhaseSource, Running, Scope};
 use super::window::Window;
 use crate::error::RunError;
 use crate::ids::Rank;
 use crate::program::{CollectiveKind, CommHandle, Op, Tag, Volume, WindowHandle};
 use crate::units::Bytes;
 
-/// What each rank tells the others of its part of a new window: address and size.
+/// What each rank sends to the others about its part of a new window: address and size.
 const DESCRIPTION: Bytes = Bytes(16);
 /// The tags of MPI_Win_post's and MPI_Win_complete's messages.
 const POST: Tag = 0;
@@ -29,7 +29,7 @@ impl Messaging {
                 self.one_sided(rank, op, (kind, bytes), (win, target), request, now)
             }
             Op::WinFence { win } => {
-                let running = self.window_barrier(rank, op, win, After::Nothing)?;
+                let running = self.window_barrier(rank, op, win, Effect::Nothing)?;
                 self.after_own(rank, win, None, running, now)
             }
             Op::WinLock { win, target, exclusive } => {
@@ -108,7 +108,7 @@ impl Messaging {
             return Err(self.misuse(rank, op, format!("window {win} is in use at this rank")));
         }
         let call = (CollectiveKind::Allgather, Rank(0), Volume::Uniform(DESCRIPTION));
-        let running = self.collective(rank, op, Scope::Communicator(comm), call, After::Window { win })?;
+        let running = self.collective(rank, op, Scope::Communicator(comm), call, Effect::Window { win })?;
         self.begin(rank, op, running, now)
     }
 
@@ -122,7 +122,7 @@ impl Messaging {
         if let Some((_, problem)) = open.iter().find(|(open, _)| *open) {
             return Err(self.misuse(rank, op, *problem));
         }
-        let running = self.window_barrier(rank, op, win, After::FreeWindow { win })?;
+        let running = self.window_barrier(rank, op, win, Effect::FreeWindow { win })?;
         self.after_own(rank, win, None, running, now)
     }
 
@@ -131,10 +131,10 @@ impl Messaging {
         rank: u32,
         op: &Op,
         win: WindowHandle,
-        after: After,
+        effect: Effect,
     ) -> Result<Running, Box<RunError>> {
         let call = (CollectiveKind::Barrier, Rank(0), Volume::Uniform(Bytes::ZERO));
-        self.collective(rank, op, Scope::Window(win), call, after)
+        self.collective(rank, op, Scope::Window(win), call, effect)
     }
 
     /// A message without a content of its own to each of these ranks.

@@ -1,4 +1,4 @@
-//! Transfers: what goes on between two ranks for one send or one-sided operation, and the messages that it takes.
+//! Transfers: the messages between two ranks for one send or one-sided operation.
 
 use super::matching::Envelope;
 use super::naming::Naming;
@@ -12,9 +12,9 @@ use crate::units::Bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(super) enum Stage {
-    /// The payload at once.
+    /// Eager: the payload.
     Eager,
-    /// Rendezvous: may I send?
+    /// Rendezvous: the sender announces the payload.
     Request,
     /// Rendezvous: the receiver fetches the payload.
     Get,
@@ -36,13 +36,13 @@ pub(super) enum Stage {
     Exchange,
     /// One-sided: the operation is complete at the target.
     Done,
-    /// One-sided: may others and I have the lock?
+    /// One-sided: request for a shared lock.
     LockShared,
-    /// One-sided: may I alone have the lock?
+    /// One-sided: request for an exclusive lock.
     LockExclusive,
-    /// One-sided: you have the lock.
+    /// One-sided: the lock is granted.
     Grant,
-    /// One-sided: I no longer have the lock.
+    /// One-sided: the lock is released.
     Unlock,
     /// No message: operands have been combined.
     Combined,
@@ -124,7 +124,7 @@ pub(super) struct Transfer {
     pub eager: bool,
     pub payload_done: bool,
     pub collective: bool,
-    /// Of its payload, that under way if there are two.
+    /// Of its payload, the one in flight if there are two.
     pub kind: TrafficKind,
     /// Parts of its payload that have not come whole, if it was cut, and whether any packet of them has come.
     pub parts: u8,
@@ -170,7 +170,7 @@ impl Transfer {
         if stage.goes_back() { self.from } else { self.to }
     }
 
-    /// When the receiver, or target, had done its part: posted its receive, or given up the lock.
+    /// When the receiver, or target, had done its part: posted its receive, or released the lock.
     pub fn partner_at(&self) -> u64 {
         debug_assert!(self.arrived, "the envelope has not come");
         self.number

@@ -60,7 +60,7 @@ impl Messaging {
     }
 
     /// A transfer goes on with another message.
-    pub(super) fn go_on_with(&mut self, transfer: u32, stage: Stage, (bytes, kind): (Bytes, TrafficKind), at: u64) {
+    pub(super) fn send_next(&mut self, transfer: u32, stage: Stage, (bytes, kind): (Bytes, TrafficKind), at: u64) {
         let Transfer { from, to, receiver, envelope, .. } = self.transfers[transfer];
         let (from, receiver) = if stage.goes_back() { (to, Rank(envelope.source)) } else { (from, receiver) };
         let RankState { job, rank: sender, .. } = self.ranks[from as usize];

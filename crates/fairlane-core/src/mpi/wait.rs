@@ -4,7 +4,7 @@ use super::messaging::Messaging;
 use super::rank::{Activity, Blocked, RankState};
 use super::request::{PENDING, Quorum, Wait};
 use crate::ids::Rank;
-use crate::observe::{Record, WaitRecord};
+use crate::observe::{JobRecord, WaitRecord};
 use crate::units::{Instant, Picoseconds};
 
 impl Messaging {
@@ -34,7 +34,7 @@ impl Messaging {
 
     /// One of the requests that `rank` waits for has become complete.
     #[inline]
-    pub(super) fn one_less(&mut self, rank: u32, now: u64) {
+    pub(super) fn request_completed(&mut self, rank: u32, now: u64) {
         let Blocked::Requests(wait) = &mut self.rank(rank).blocked else { return };
         wait.missing -= 1;
         if wait.missing == 0 {
@@ -80,7 +80,7 @@ impl Messaging {
         rank: u32,
         (since, end): (u64, u64),
         partner_at: u64,
-        message: impl FnOnce(&mut Record, Rank) -> Option<(u64, bool)>,
+        message: impl FnOnce(&mut JobRecord, Rank) -> Option<(u64, bool)>,
     ) {
         let late = partner_at.clamp(since, end) - since;
         let state = self.rank(rank);

@@ -12,7 +12,7 @@ pub use interference::{Interference, Waiters};
 pub use latency::{Bucket, Histogram, Latencies};
 pub use marks::{JobMarks, MOST_MARKS, PendingMarks};
 pub use ranks::{CALLS, CallTime, RankRecord, call_name, call_of};
-pub use record::{MessageRecord, Record, WaitRecord};
+pub use record::{JobRecord, MessageRecord, WaitRecord};
 
 use std::ops::Range;
 

@@ -58,7 +58,7 @@ pub struct WaitRecord {
 
 /// The record. Its memory grows with the messages and waits of the stretch.
 #[derive(Clone, Debug)]
-pub struct Record {
+pub struct JobRecord {
     of: RecordOf,
     /// Messages that the job has sent so far.
     sent: u64,
@@ -70,7 +70,7 @@ pub struct Record {
     waits: Vec<WaitRecord>,
 }
 
-impl Record {
+impl JobRecord {
     /// An empty record.
     #[must_use]
     pub fn new(of: RecordOf) -> Self {
