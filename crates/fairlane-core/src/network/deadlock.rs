@@ -95,6 +95,7 @@ mod tests {
     use crate::network::testing::Senders;
     use crate::network::{Parameters, Partition, Plan, transport};
     use crate::routing::{Hop, Routing};
+    use crate::table::Named;
     use crate::topology::Graph;
     use crate::units::{Bytes, Instant};
     use crate::{observe, qos::arbiter, topology};
@@ -113,6 +114,13 @@ mod tests {
 
     #[test]
     fn a_deadlock_is_reported_with_its_cycle() {
+        deadlock(Named::new("output_queued"));
+        for queues in ["fifo", "voq"] {
+            deadlock(Named { name: "input_queued".into(), params: json!({ "queues": queues }) });
+        }
+    }
+
+    fn deadlock(switch: Named) {
         let graph = Arc::new(topology::build("torus", &json!({ "sides": [4] })).unwrap());
         let plan = Plan {
             routing: Arc::new(Clockwise(Arc::clone(&graph))),
@@ -121,7 +129,7 @@ mod tests {
             transport: transport::default().into(),
             virtual_lanes: 1,
             jobs: 4,
-            parameters: Parameters { buffer: Parameters::default().largest_packet(), ..Default::default() },
+            parameters: Parameters { buffer: Parameters::default().largest_packet(), switch, ..Default::default() },
             observe: observe::Parameters::default(),
         };
         let mut network = Network::new(&plan, Partition::new(&graph, 1));

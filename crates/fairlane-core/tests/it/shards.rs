@@ -10,6 +10,7 @@ use fairlane_core::network::{
 };
 use fairlane_core::network::{Switching, Totals, transport};
 use fairlane_core::qos::levels::TrafficKind;
+use fairlane_core::table::Named;
 use fairlane_core::topology::{Graph, Rails};
 use fairlane_core::units::{Bytes, Instant, Picoseconds};
 use fairlane_core::{observe, qos::arbiter, rng, routing, topology};
@@ -154,6 +155,7 @@ struct Case {
     graph: Arc<Graph>,
     routing: &'static str,
     switching: Switching,
+    switch: Named,
     observe: observe::Parameters,
     fails: Option<(u32, u64)>,
 }
@@ -164,6 +166,7 @@ impl Case {
             graph: Arc::new(topology::build(topology, params).unwrap()),
             routing,
             switching: Switching::CutThrough,
+            switch: Parameters::default().switch,
             observe: observe::Parameters { interference_by_port: true, onward_waiting: true, ..Default::default() },
             fails: None,
         }
@@ -177,7 +180,12 @@ impl Case {
             transport: transport::default().into(),
             virtual_lanes: 2,
             jobs: usize::from(JOBS),
-            parameters: Parameters { buffer: Bytes(9_000), switching: self.switching, ..Parameters::default() },
+            parameters: Parameters {
+                buffer: Bytes(9_000),
+                switching: self.switching,
+                switch: self.switch.clone(),
+                ..Parameters::default()
+            },
             observe: self.observe,
         }
     }
@@ -252,6 +260,15 @@ fn cases() -> Vec<(String, Case)> {
 #[test]
 fn results_do_not_depend_on_shards_and_threads() {
     cases().into_iter().for_each(|(name, case)| case.check(&name));
+}
+
+#[test]
+fn results_of_input_queued_switches_do_not_depend_on_shards_and_threads() {
+    let params = [json!({}), json!({ "queues": "fifo", "speedup": 1, "allocator": "oldest_first", "iterations": 1 })];
+    for (number, (name, mut case)) in cases().into_iter().enumerate() {
+        case.switch = Named { name: "input_queued".into(), params: params[number % 2].clone() };
+        case.check(&format!("input-queued {name}"));
+    }
 }
 
 #[test]
