@@ -19,7 +19,7 @@ use crate::registry::Registry;
 use crate::routing::Routing;
 pub use crate::table::Named;
 use crate::table::Table;
-use crate::topology::{Graph, Rails, Size, Vertex};
+use crate::topology::{Graph, RailsSpec, Size, Vertex};
 use crate::units::{Instant, Picoseconds};
 
 /// The interference matrix has a cell for every pair of jobs: 128 MiB for this many.
@@ -41,7 +41,7 @@ pub struct FabricSpec {
     pub routing_params: serde_json::Value,
     /// Adapters of each host, where there are several.
     #[serde(default)]
-    pub rails: Option<Rails>,
+    pub rails: Option<RailsSpec>,
 }
 
 impl FabricSpec {

@@ -58,7 +58,7 @@ impl Fabric {
 
     /// How the switches are laid out, as JSON.
     fn plan(&self) -> String {
-        json!(self.graph.plan()).to_string()
+        json!(self.graph.layout()).to_string()
     }
 
     /// The names of all hosts.

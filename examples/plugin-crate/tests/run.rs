@@ -8,7 +8,7 @@ use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, Program, SendMode, Volume};
 use fairlane_core::routing::{Hop, Loads, Visit};
 use fairlane_core::simulation::{Simulation, Spec};
-use fairlane_core::topology::{Graph, Role, Vertex};
+use fairlane_core::topology::{Graph, LinkRole, Vertex};
 use fairlane_core::units::{Bytes, Instant};
 use fairlane_example_plugin::registry;
 use serde_json::{Value, json};
@@ -88,7 +88,7 @@ fn all_hosts() -> Vec<u32> {
 }
 
 /// The links of the given role that carried something.
-fn used(simulation: &Simulation, role: Role) -> BTreeSet<LinkId> {
+fn used(simulation: &Simulation, role: LinkRole) -> BTreeSet<LinkId> {
     let graph = simulation.network().graph();
     simulation
         .network()
@@ -167,12 +167,12 @@ fn packets_go_up_once_and_down_once() {
         let routing = registry.routings().build(name, &Value::Null, &graph).unwrap();
         for (source, to) in (0..HOSTS).flat_map(|source| (0..HOSTS).map(move |to| (HostId(source), HostId(to)))) {
             let first = graph.ports(Vertex::Host(source)).next().unwrap();
-            let mut open = vec![(Hop { link: first, channel: 0 }, vec![Role::Host])];
+            let mut open = vec![(Hop { link: first, channel: 0 }, vec![LinkRole::Host])];
             while let Some((hop, roles)) = open.pop() {
                 let Vertex::Switch(at) = graph.link(hop.link).to else {
                     assert_eq!(graph.link(hop.link).to, Vertex::Host(to));
                     let local = source.0 / 4 == to.0 / 4;
-                    let path: &[Role] = if local { &[Role::Host] } else { &[Role::Host, Role::Up, Role::Down] };
+                    let path: &[LinkRole] = if local { &[LinkRole::Host] } else { &[LinkRole::Host, LinkRole::Up, LinkRole::Down] };
                     assert_eq!(roles[..roles.len() - 1], *path);
                     continue;
                 };
@@ -208,7 +208,7 @@ fn a_flow_keeps_to_one_path_and_flows_are_spread() {
 fn one_flow_takes_one_up_link_by_hash_and_several_by_occupancy() {
     let ranks = || vec![vec![send(1, 1 << 20, 0)], vec![receive(0, 0)]];
     let up_links =
-        |routing| used(&finish(simulation(&spec(routing, "oldest_first", &[0, 9]), ranks())), Role::Up).len();
+        |routing| used(&finish(simulation(&spec(routing, "oldest_first", &[0, 9]), ranks())), LinkRole::Up).len();
     assert_eq!(up_links("flow_hash"), 1);
     // A packet counts until its credits have returned, which takes longer than the next packet takes to come.
     assert!(up_links("lightest_lane") > 1);
@@ -222,8 +222,8 @@ fn the_occupancy_of_another_lane_is_not_seen() {
     }];
     let run = finish(simulation(&spec("lightest_lane", "oldest_first", &[0, 1, 2, 9]), ranks));
     let graph = run.network().graph();
-    let first_up = graph.ports(Vertex::Switch(SwitchId(0))).find(|link| graph.role(*link) == Role::Up).unwrap();
-    let of_rank_1 = |it: &&Departure| it.lane == 1 && graph.role(LinkId(it.link)) == Role::Up;
+    let first_up = graph.ports(Vertex::Switch(SwitchId(0))).find(|link| graph.role(*link) == LinkRole::Up).unwrap();
+    let of_rank_1 = |it: &&Departure| it.lane == 1 && graph.role(LinkId(it.link)) == LinkRole::Up;
     let links: Vec<_> = run.network().departures().iter().filter(of_rank_1).map(|it| LinkId(it.link)).collect();
     assert_eq!(links, [first_up]);
 }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::topology::{Graph, Plan, Vertex};
+use crate::topology::{Graph, Layout, Vertex};
 
 /// Which shard each host, switch and link belongs to: a link to that of the vertex that sends on it.
 #[derive(Clone, Debug)]
@@ -123,7 +123,7 @@ impl Partition {
 fn divide(graph: &Graph, shards: usize) -> Vec<usize> {
     let (base, _) = graph.base();
     let plane = base.switches().max(1);
-    let whole = if let Plan::Groups { switches, .. } = graph.plan() { *switches as usize } else { 1 };
+    let whole = if let Layout::Groups { switches, .. } = graph.layout() { *switches as usize } else { 1 };
     let ids = || (0..).take(graph.switches()).map(SwitchId);
     let class = |switch: SwitchId| (switch.index() / plane, graph.level(switch));
     let unit = |switch: SwitchId| (class(switch), switch.index() % plane / whole.max(1));

@@ -15,7 +15,7 @@ use super::shortest::{Shortest, Targets, own};
 use super::{Entry, Hop, Loads, Routing, Visit};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::topology::{Graph, Plan};
+use crate::topology::{Graph, Layout};
 use crate::units::Bytes;
 
 const NAME: &str = "adaptive";
@@ -27,9 +27,9 @@ pub const ENTRY: Entry = Entry {
     schema: || schema_for!(Params),
     build: |graph, json, _| {
         let params = crate::table::params("fabric.routing", json)?;
-        match (Adaptive::new(graph, params), graph.plan()) {
+        match (Adaptive::new(graph, params), graph.layout()) {
             (Ok(of_tree), _) => Ok(Box::new(of_tree)),
-            (Err(_), Plan::Free) => Ok(Box::new(OfGraph::new(graph, params)?)),
+            (Err(_), Layout::Free) => Ok(Box::new(OfGraph::new(graph, params)?)),
             (Err(error), _) => Err(error),
         }
     },

@@ -16,7 +16,7 @@ pub(super) use self::source::Ugal;
 use super::{Hop, Visit};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::topology::{Graph, Plan};
+use crate::topology::{Graph, Layout};
 
 /// The ways of a fabric.
 pub(super) trait Detours: Send + Sync {
@@ -46,10 +46,10 @@ pub(super) trait Detours: Send + Sync {
 
 /// The ways of a fabric, for packets that decide at their first switch; `routing` is for the error.
 pub(super) fn build(graph: &Graph, routing: &'static str) -> Result<Box<dyn Detours>, BuildError> {
-    match graph.plan() {
-        Plan::Groups { .. } => Ok(Box::new(groups::Groups::new(graph, routing, None)?)),
-        Plan::Grid(_) => Ok(Box::new(grid::Grid::new(graph, routing)?)),
-        Plan::Free => Ok(Box::new(unstructured::Unstructured::new(graph, routing)?)),
+    match graph.layout() {
+        Layout::Groups { .. } => Ok(Box::new(groups::Groups::new(graph, routing, None)?)),
+        Layout::Grid(_) => Ok(Box::new(grid::Grid::new(graph, routing)?)),
+        Layout::Free => Ok(Box::new(unstructured::Unstructured::new(graph, routing)?)),
     }
 }
 

@@ -16,7 +16,7 @@ use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::prefetch_at;
-use crate::topology::{Graph, Grid, Line, Plan, Vertex};
+use crate::topology::{Graph, Grid, Layout, Line, Vertex};
 
 const NAME: &str = "dimension_order";
 /// The shortest ring on which packets take two links in a row.
@@ -63,7 +63,7 @@ struct Dimension {
 impl DimensionOrder {
     /// Sorts the links of a grid; `routing` is for the error.
     pub fn new(graph: &Graph, routing: &'static str) -> Result<Self, BuildError> {
-        let Plan::Grid(grid) = graph.plan() else {
+        let Layout::Grid(grid) = graph.layout() else {
             return Err(BuildError::value("fabric.routing", routing, "needs a grid of switches"));
         };
         let (mut slots, mut shift) = (0, 0);

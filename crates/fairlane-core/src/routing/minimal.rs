@@ -33,7 +33,7 @@ use super::shortest::{Shortest, Targets};
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::topology::{Graph, Plan, Role};
+use crate::topology::{Graph, Layout, LinkRole};
 
 const NAME: &str = "minimal";
 
@@ -44,8 +44,8 @@ pub const ENTRY: Entry = Entry {
     schema: || schema_for!(NoParams),
     build: |graph, params, _| {
         NoParams::check("fabric.routing", params)?;
-        match graph.plan() {
-            Plan::Free => Ok(Box::new(Shortest::new(graph, NAME, Targets::Hosts)?)),
+        match graph.layout() {
+            Layout::Free => Ok(Box::new(Shortest::new(graph, NAME, Targets::Hosts)?)),
             _ => Ok(Box::new(Minimal::new(graph, NAME)?)),
         }
     },
@@ -67,7 +67,7 @@ pub(super) struct Minimal {
 impl Minimal {
     /// Measures the fabric; `routing` is for the error.
     pub fn new(graph: &Graph, routing: &'static str) -> Result<Self, BuildError> {
-        let &Plan::Groups { switches: size, .. } = graph.plan() else {
+        let &Layout::Groups { switches: size, .. } = graph.layout() else {
             return Err(BuildError::value("fabric.routing", routing, "needs a fabric of groups"));
         };
         let ends = Ends::new(graph, routing)?;
@@ -155,7 +155,7 @@ impl Minimal {
 fn ranks(graph: &Graph) -> Result<Vec<u8>, BuildError> {
     let links = || (0..).map(LinkId).take(graph.links().len());
     let kind = |link| match graph.role(link) {
-        Role::Host => None,
+        LinkRole::Host => None,
         role => Some((role, graph.link(link).class)),
     };
     let mut kinds: Vec<_> = links().filter_map(kind).collect();
@@ -303,7 +303,7 @@ mod tests {
                 let mut hop = Hop { link: graph.ports(Vertex::Host(HostId(from))).next().unwrap(), channel: 0 };
                 while let Vertex::Switch(at) = graph.link(hop.link).to {
                     hop = routing.next_hop(at, hop, HostId(to));
-                    if graph.role(hop.link) == Role::Global {
+                    if graph.role(hop.link) == LinkRole::Global {
                         used.insert(hop.link);
                     }
                 }

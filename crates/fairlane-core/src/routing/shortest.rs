@@ -17,7 +17,7 @@ use super::parts::{PartEnds, entries};
 use super::{Hop, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::topology::{Graph, Role, Vertex};
+use crate::topology::{Graph, LinkRole, Vertex};
 
 /// The table of so many switches has 320 MiB, and the lists of several links up to 1 GiB.
 const MOST_SWITCHES: usize = 8192;
@@ -185,9 +185,9 @@ fn rank(graph: &Graph, link: LinkId) -> u8 {
     // Levels above 100 are not told apart.
     let level = graph.level(from).min(ACROSS - 1);
     match graph.role(link) {
-        Role::Host => 0,
-        Role::Up => level.max(1),
-        Role::Down => u8::MAX - level,
+        LinkRole::Host => 0,
+        LinkRole::Up => level.max(1),
+        LinkRole::Down => u8::MAX - level,
         _ => ACROSS,
     }
 }

@@ -17,7 +17,7 @@ use super::arrangement::{Arrangement, End};
 use super::lattice::{self, MAX_SWITCHES, Wires};
 use super::preset::{self, Preset};
 use super::size::{pairs, product, sum};
-use super::{Entry, Graph, GraphBuilder, Plan, Size, Vertex};
+use super::{Entry, Graph, GraphBuilder, Layout, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::SwitchId;
 use crate::units::{BitsPerSec, Picoseconds};
@@ -182,7 +182,7 @@ impl Params {
                 blue.join(&mut graph, a, b, "blue");
             }
         }
-        graph.set_plan(Plan::Groups { switches: size, row: self.columns });
+        graph.set_layout(Layout::Groups { switches: size, row: self.columns });
         graph.build()
     }
 
@@ -260,7 +260,7 @@ impl Params {
 mod tests {
     use super::*;
     use crate::ids::LinkId;
-    use crate::topology::Role;
+    use crate::topology::LinkRole;
 
     fn build(params: Value) -> Graph {
         crate::topology::build("cascade", &params).unwrap()
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn bundles_to_one_group_end_at_pairs_that_lie_apart() {
         let graph = build(json!({ "preset": "edison" }));
-        let blue = (0..).map(LinkId).take(graph.links().len()).filter(|link| graph.role(*link) == Role::Global);
+        let blue = (0..).map(LinkId).take(graph.links().len()).filter(|link| graph.role(*link) == LinkRole::Global);
         let ends = blue.filter_map(|link| match (graph.link(link).from, graph.link(link).to) {
             (Vertex::Switch(from), Vertex::Switch(to)) if from.0 < 96 && to.0 / 96 == 1 => Some(from.0 / 2),
             _ => None,
@@ -308,7 +308,7 @@ mod tests {
         assert_eq!(class(&graph, "blue"), 15 * 14 * 24);
         let mut bundles = std::collections::BTreeMap::new();
         let mut ports = vec![0; graph.switches()];
-        for link in (0..).map(LinkId).take(graph.links().len()).filter(|link| graph.role(*link) == Role::Global) {
+        for link in (0..).map(LinkId).take(graph.links().len()).filter(|link| graph.role(*link) == LinkRole::Global) {
             let (Vertex::Switch(from), Vertex::Switch(to)) = (graph.link(link).from, graph.link(link).to) else {
                 panic!("global links are between switches")
             };

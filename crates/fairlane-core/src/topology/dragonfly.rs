@@ -12,7 +12,7 @@ use super::arrangement::Arrangement;
 use super::lattice::{self, MAX_SWITCHES, Wires};
 use super::preset::{self, Preset};
 use super::size::{pairs, product, sum};
-use super::{Entry, Graph, GraphBuilder, Plan, Size, Vertex};
+use super::{Entry, Graph, GraphBuilder, Layout, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::SwitchId;
 use crate::units::{BitsPerSec, Picoseconds};
@@ -106,7 +106,7 @@ impl Params {
             let [a, b] = [a, b].map(|end| self.switch(end.group, end.port / self.global_links));
             global.join(&mut graph, a, b, "global");
         }
-        graph.set_plan(Plan::Groups { switches: self.switches_per_group, row: self.switches_per_group });
+        graph.set_layout(Layout::Groups { switches: self.switches_per_group, row: self.switches_per_group });
         graph.build()
     }
 
@@ -145,7 +145,7 @@ impl Params {
 mod tests {
     use super::*;
     use crate::ids::HostId;
-    use crate::topology::Role;
+    use crate::topology::LinkRole;
 
     fn build(params: Value) -> Graph {
         crate::topology::build("dragonfly", &params).unwrap()
@@ -155,7 +155,7 @@ mod tests {
         crate::topology::build("dragonfly", &params).unwrap_err().to_string()
     }
 
-    fn links(graph: &Graph, role: Role) -> usize {
+    fn links(graph: &Graph, role: LinkRole) -> usize {
         (0..).map(crate::ids::LinkId).take(graph.links().len()).filter(|link| graph.role(*link) == role).count()
     }
 
@@ -163,12 +163,12 @@ mod tests {
     fn the_system_of_the_paper_has_its_ports_and_every_switch_reaches_every_group() {
         let graph = build(json!({ "preset": "wilke2020" }));
         assert_eq!((graph.hosts(), graph.switches()), (8192, 512));
-        assert_eq!(links(&graph, Role::Host), 2 * 8192);
-        assert_eq!(links(&graph, Role::Local), 512 * 31);
-        assert_eq!(links(&graph, Role::Global), 512 * 16);
+        assert_eq!(links(&graph, LinkRole::Host), 2 * 8192);
+        assert_eq!(links(&graph, LinkRole::Local), 512 * 31);
+        assert_eq!(links(&graph, LinkRole::Global), 512 * 16);
         for switch in (0..512).map(SwitchId) {
             let far = graph.ports(Vertex::Switch(switch)).filter_map(|link| match graph.link(link).to {
-                Vertex::Switch(to) if graph.role(link) == Role::Global => Some(to.0 / 32),
+                Vertex::Switch(to) if graph.role(link) == LinkRole::Global => Some(to.0 / 32),
                 _ => None,
             });
             let far: std::collections::BTreeSet<u32> = far.collect();

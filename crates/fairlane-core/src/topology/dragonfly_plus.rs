@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::arrangement::Arrangement;
 use super::lattice::{self, MAX_SWITCHES, Wires};
 use super::size::{product, sum};
-use super::{Entry, Graph, GraphBuilder, Plan, Size, Vertex};
+use super::{Entry, Graph, GraphBuilder, Layout, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::{HostId, SwitchId};
 use crate::units::{BitsPerSec, Picoseconds};
@@ -105,7 +105,7 @@ impl Params {
             let [a, b] = ends.map(|end| SwitchId(end.group * size + self.leaves + end.port / self.global_links));
             global.join(&mut graph, Vertex::Switch(a), Vertex::Switch(b), "global");
         }
-        graph.set_plan(Plan::Groups { switches: size, row: size });
+        graph.set_layout(Layout::Groups { switches: size, row: size });
         graph.build()
     }
 
@@ -142,7 +142,7 @@ impl Params {
 mod tests {
     use super::*;
     use crate::ids::LinkId;
-    use crate::topology::Role;
+    use crate::topology::LinkRole;
 
     #[test]
     fn leaves_have_hosts_and_spines_have_global_links() {
@@ -150,7 +150,13 @@ mod tests {
         let graph = crate::topology::build("dragonfly_plus", &params).unwrap();
         assert_eq!((graph.hosts(), graph.switches()), (144, 72));
         let count = |role| (0..).map(LinkId).take(graph.links().len()).filter(|link| graph.role(*link) == role).count();
-        let expected = [(Role::Host, 288), (Role::Up, 144), (Role::Down, 144), (Role::Global, 72), (Role::Local, 0)];
+        let expected = [
+            (LinkRole::Host, 288),
+            (LinkRole::Up, 144),
+            (LinkRole::Down, 144),
+            (LinkRole::Global, 72),
+            (LinkRole::Local, 0),
+        ];
         for (role, links) in expected {
             assert_eq!(count(role), links, "{role}");
         }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use super::Entry;
 use super::forwarding::Forwarding;
-use super::names::Given;
-use super::plan::{Plan, Role};
-use super::rails::{Made, Rails};
+use super::layout::{Layout, LinkRole};
+use super::rails_spec::RailsSpec;
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::units::{BitsPerSec, Picoseconds};
@@ -38,6 +37,22 @@ pub struct Link {
     pub reverse: LinkId,
 }
 
+/// The names that a fabric was given.
+#[derive(Debug)]
+pub(super) struct Given {
+    pub hosts: Vec<String>,
+    pub switches: Vec<String>,
+    /// The number of the port that feeds each link.
+    pub ports: Vec<u32>,
+}
+
+/// What a graph of several rails was made from.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub rails: RailsSpec,
+    pub base: Graph,
+}
+
 /// Hosts, switches and links of a fabric, and how the switches are levelled if they are.
 ///
 /// The links that leave one vertex have consecutive ids, so a port number of a vertex and a [`LinkId`] convert into
@@ -51,7 +66,7 @@ pub struct Graph {
     switch_ports: Vec<u32>,
     levels: Vec<u8>,
     classes: Vec<String>,
-    plan: Plan,
+    layout: Layout,
     forwarding: Option<Forwarding>,
     topology: Option<&'static Entry>,
     names: Option<Arc<Given>>,
@@ -125,7 +140,7 @@ impl Graph {
     }
 
     /// The graph of these links, which join `hosts` hosts and `copies` times this graph's switches.
-    pub(super) fn multiplied(self, rails: Rails, hosts: usize, copies: usize, links: Vec<Link>) -> Self {
+    pub(super) fn multiplied(self, rails: RailsSpec, hosts: usize, copies: usize, links: Vec<Link>) -> Self {
         let starts = |count: usize, place: &dyn Fn(Vertex) -> Option<usize>| {
             let mut first = vec![0_u32; count + 1];
             links.iter().filter_map(|link| place(link.from)).for_each(|place| first[place + 1] += 1);
@@ -140,7 +155,7 @@ impl Graph {
             host_ports,
             levels: self.levels.repeat(copies),
             classes: self.classes.clone(),
-            plan: self.plan.clone(),
+            layout: self.layout.clone(),
             forwarding: None,
             topology: self.topology,
             links,
@@ -151,8 +166,8 @@ impl Graph {
 
     /// How the switches are laid out.
     #[must_use]
-    pub fn plan(&self) -> &Plan {
-        &self.plan
+    pub fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     /// The forwarding tables that came with the fabric, if any did.
@@ -163,22 +178,22 @@ impl Graph {
 
     /// What a link is for: by its ends, their levels, and the plan.
     #[must_use]
-    pub fn role(&self, link: LinkId) -> Role {
+    pub fn role(&self, link: LinkId) -> LinkRole {
         let (Vertex::Switch(from), Vertex::Switch(to)) = (self.link(link).from, self.link(link).to) else {
-            return Role::Host;
+            return LinkRole::Host;
         };
-        match &self.plan {
-            Plan::Groups { switches, .. } if from.0 / switches != to.0 / switches => return Role::Global,
-            Plan::Grid(grid) => {
+        match &self.layout {
+            Layout::Groups { switches, .. } if from.0 / switches != to.0 / switches => return LinkRole::Global,
+            Layout::Grid(grid) => {
                 let number = grid.dimension(from, to).and_then(|number| u8::try_from(number).ok());
-                return number.map_or(Role::Local, Role::Dimension);
+                return number.map_or(LinkRole::Local, LinkRole::Dimension);
             }
             _ => {}
         }
         match self.level(to).cmp(&self.level(from)) {
-            std::cmp::Ordering::Greater => Role::Up,
-            std::cmp::Ordering::Equal => Role::Local,
-            std::cmp::Ordering::Less => Role::Down,
+            std::cmp::Ordering::Greater => LinkRole::Up,
+            std::cmp::Ordering::Equal => LinkRole::Local,
+            std::cmp::Ordering::Less => LinkRole::Down,
         }
     }
 }
@@ -190,7 +205,7 @@ pub struct GraphBuilder {
     levels: Vec<u8>,
     classes: Vec<String>,
     cables: Vec<Cable>,
-    plan: Plan,
+    layout: Layout,
     forwarding: Option<Forwarding>,
     names: Option<[Vec<String>; 2]>,
 }
@@ -243,8 +258,8 @@ impl GraphBuilder {
     }
 
     /// Says how the switches are laid out; without it they are not, but for their levels.
-    pub fn set_plan(&mut self, plan: Plan) {
-        self.plan = plan;
+    pub fn set_layout(&mut self, layout: Layout) {
+        self.layout = layout;
     }
 
     /// Adds forwarding tables.
@@ -325,7 +340,7 @@ impl GraphBuilder {
             switch_ports: first[self.hosts as usize..].to_vec(),
             levels: self.levels,
             classes: self.classes,
-            plan: self.plan,
+            layout: self.layout,
             forwarding: self.forwarding,
             topology: None,
             names,

@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::lattice::{self, Wires};
-use super::plan::{Grid, Line};
+use super::layout::{Grid, Line};
 use super::size::{pairs, product};
-use super::{Entry, Graph, GraphBuilder, Plan, Size, Vertex};
+use super::{Entry, Graph, GraphBuilder, Layout, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::SwitchId;
 use crate::units::{BitsPerSec, Picoseconds};
@@ -104,7 +104,7 @@ impl Params {
             }
             stride *= side;
         }
-        graph.set_plan(Plan::Grid(Grid { sides: self.sides.clone(), line: Line::Full }));
+        graph.set_layout(Layout::Grid(Grid { sides: self.sides.clone(), line: Line::Full }));
         graph.build()
     }
 }

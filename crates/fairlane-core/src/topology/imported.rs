@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::tiers::Cabling;
-use super::{Entry, Forwarding, Graph, GraphBuilder, Plan, Size, Vertex, lattice};
+use super::{Entry, Forwarding, Graph, GraphBuilder, Layout, Size, Vertex, lattice};
 use crate::error::BuildError;
 use crate::ids::{HostId, SwitchId};
 use crate::units::{BitsPerSec, Picoseconds};
@@ -159,7 +159,7 @@ impl Params {
         }
         graph.set_names(self.hosts.clone(), names.switches.iter().map(|name| (*name).to_owned()).collect());
         if let Some(groups) = self.groups {
-            graph.set_plan(groups.plan(names.switches.len())?);
+            graph.set_layout(groups.layout(names.switches.len())?);
         }
         if !self.tables.is_empty() {
             graph.set_forwarding(names.forwarding(self)?);
@@ -169,8 +169,8 @@ impl Params {
 }
 
 impl GroupsParams {
-    /// The plan of so many switches.
-    fn plan(self, switches: usize) -> Result<Plan, BuildError> {
+    /// The layout of so many switches.
+    fn layout(self, switches: usize) -> Result<Layout, BuildError> {
         let row = self.row.unwrap_or(self.switches);
         if self.switches == 0 || !switches.is_multiple_of(self.switches as usize) {
             let allowed = format!("a divisor of the {switches} switches that the links name");
@@ -180,7 +180,7 @@ impl GroupsParams {
             let allowed = format!("a divisor of the {} switches of a group", self.switches);
             return Err(BuildError::value("fabric.groups.row", row, allowed));
         }
-        Ok(Plan::Groups { switches: self.switches, row })
+        Ok(Layout::Groups { switches: self.switches, row })
     }
 }
 

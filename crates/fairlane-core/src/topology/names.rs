@@ -14,17 +14,8 @@
 //! A link is called by its sending end: `leaf4 port 7 to spine2`.
 
 use super::graph::{Graph, Vertex};
-use super::plan::Plan;
+use super::layout::Layout;
 use crate::ids::{HostId, LinkId, SwitchId};
-
-/// The names that a fabric was given.
-#[derive(Debug)]
-pub(super) struct Given {
-    pub hosts: Vec<String>,
-    pub switches: Vec<String>,
-    /// The number of the port that feeds each link.
-    pub ports: Vec<u32>,
-}
 
 impl Graph {
     /// The name of a host.
@@ -84,7 +75,7 @@ impl Graph {
         let (mut counts, mut group, top) = (Vec::new(), 0, base.top());
         let each = (0..).take(base.switches()).map(SwitchId).map(|switch| {
             let level = usize::from(base.level(switch));
-            if let Plan::Groups { switches, .. } = base.plan()
+            if let Layout::Groups { switches, .. } = base.layout()
                 && switch.0 / switches != group
             {
                 group = switch.0 / switches;
@@ -129,10 +120,10 @@ impl Graph {
     /// The name of a switch by its place; `before` counts the switches of its level, from one on, that precede it.
     fn generated(&self, switch: SwitchId, top: u8, before: impl Fn(u32) -> usize) -> String {
         let level = self.level(switch);
-        match *self.plan() {
-            Plan::Free if top <= 1 => format!("switch{switch}"),
-            Plan::Free => format!("{}{}", level_name(level, top), before(0)),
-            Plan::Groups { switches, row } => {
+        match *self.layout() {
+            Layout::Free if top <= 1 => format!("switch{switch}"),
+            Layout::Free => format!("{}{}", level_name(level, top), before(0)),
+            Layout::Groups { switches, row } => {
                 let (group, place) = (switch.0 / switches, switch.0 % switches);
                 match level {
                     1 => format!("group{group}-leaf{}", before(group * switches)),
@@ -141,7 +132,7 @@ impl Graph {
                     _ => format!("group{group}-switch{place}"),
                 }
             }
-            Plan::Grid(ref grid) => {
+            Layout::Grid(ref grid) => {
                 let places: Vec<String> = grid.coordinates(switch).map(|place| place.to_string()).collect();
                 format!("switch-{}", places.join("-"))
             }
@@ -165,7 +156,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::topology::{Rails, TABLE};
+    use crate::topology::{RailsSpec, TABLE};
 
     fn build(name: &str, params: serde_json::Value) -> Graph {
         crate::topology::build(name, &params).unwrap()
@@ -205,7 +196,7 @@ mod tests {
         assert_eq!(leaf[..2], ["leaf1 port 1 to host4", "leaf1 port 2 to host5"]);
         assert!(leaf[4].starts_with("leaf1 port 5 to spine"));
         let rails =
-            |wiring: &str| -> Rails { serde_json::from_value(json!({ "count": 2, "wiring": wiring })).unwrap() };
+            |wiring: &str| -> RailsSpec { serde_json::from_value(json!({ "count": 2, "wiring": wiring })).unwrap() };
         let planes = graph.clone().with_rails(&rails("planes")).unwrap();
         assert_eq!(
             words(&planes, Vertex::Host(HostId(5))),

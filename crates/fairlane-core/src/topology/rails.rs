@@ -4,10 +4,8 @@
 //! stays on the rail that it was sent on. An adapter has an address of its own, its *endpoint*: endpoints are numbered
 //! host by host, those of one host rail by rail.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use super::graph::{Graph, Link, Vertex};
+use super::rails_spec::{Adapter, RailsSpec, Wiring};
 use super::size::Size;
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
@@ -15,53 +13,6 @@ use crate::units::{BitsPerSec, Picoseconds};
 
 /// More adapters than any host has.
 const MOST: u8 = 8;
-
-/// How many adapters each host has, and what they are joined to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Rails {
-    /// Adapters of each host.
-    pub count: u8,
-    /// What they are joined to.
-    #[serde(default)]
-    pub wiring: Wiring,
-    /// What is particular to each adapter; all alike if absent.
-    #[serde(default)]
-    pub adapters: Vec<Adapter>,
-}
-
-/// What the adapters of a host are joined to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Wiring {
-    /// Each to a fabric of its own, with switches of its own: as many copies of the topology as there are rails.
-    #[default]
-    Planes,
-    /// All to one fabric: the topology's hosts are adapters, and consecutive ones make a host.
-    Shared,
-}
-
-/// An adapter that is not like the topology's links say.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Adapter {
-    /// Bandwidth of its cable, in both directions.
-    #[serde(default)]
-    pub bandwidth: Option<BitsPerSec>,
-    /// Latency of its cable, in both directions.
-    #[serde(default)]
-    pub latency: Option<Picoseconds>,
-    /// The least time from one message that it sends to the next: LogP's gap, the inverse of its message rate.
-    #[serde(default)]
-    pub message_gap: Picoseconds,
-}
-
-/// What a graph of several rails was made from.
-#[derive(Debug)]
-pub(super) struct Made {
-    pub rails: Rails,
-    pub base: Graph,
-}
 
 /// The links of one plane in the graph of all planes: those of hosts come first, then plane by plane those of switches.
 #[derive(Clone, Copy, Debug)]
@@ -112,7 +63,7 @@ impl Graph {
     ///
     /// # Errors
     /// [`BuildError`] when the rails contradict themselves or the topology.
-    pub fn with_rails(self, rails: &Rails) -> Result<Self, BuildError> {
+    pub fn with_rails(self, rails: &RailsSpec) -> Result<Self, BuildError> {
         rails.check(&self)?;
         Ok(match rails.wiring {
             Wiring::Planes => planes(self, rails),
@@ -165,7 +116,7 @@ impl Graph {
     }
 }
 
-impl Rails {
+impl RailsSpec {
     /// How large a fabric of this size is with these rails.
     #[must_use]
     pub fn size(&self, base: Size) -> Size {
@@ -225,7 +176,7 @@ impl Rails {
 }
 
 /// A copy of the fabric for each rail; the hosts are the same.
-fn planes(base: Graph, rails: &Rails) -> Graph {
+fn planes(base: Graph, rails: &RailsSpec) -> Graph {
     let count = u32::from(rails.count);
     let map = Planes::new(&base, count);
     let (host_links, switch_links) = base.links().split_at(base.hosts());
@@ -247,7 +198,7 @@ fn planes(base: Graph, rails: &Rails) -> Graph {
 }
 
 /// The fabric itself; consecutive hosts become the adapters of one.
-fn shared(base: Graph, rails: &Rails) -> Graph {
+fn shared(base: Graph, rails: &RailsSpec) -> Graph {
     let count = u32::from(rails.count);
     let rail_of = |vertex| if let Vertex::Host(host) = vertex { Some(host.0 % count) } else { None };
     let merged = |vertex| match vertex {
@@ -274,7 +225,7 @@ mod tests {
         crate::topology::build("fat_tree", &json!({ "hosts": hosts, "levels": 2, "radix": 8 })).unwrap()
     }
 
-    fn rails(params: serde_json::Value) -> Rails {
+    fn rails(params: serde_json::Value) -> RailsSpec {
         serde_json::from_value(params).unwrap()
     }
 

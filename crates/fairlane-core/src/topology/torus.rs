@@ -9,10 +9,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::lattice::{self, Wires};
-use super::plan::{Grid, Line};
+use super::layout::{Grid, Line};
 use super::preset::{self, Preset};
 use super::size::product;
-use super::{Entry, Graph, GraphBuilder, Plan, Size, Vertex};
+use super::{Entry, Graph, GraphBuilder, Layout, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::SwitchId;
 use crate::units::{BitsPerSec, Picoseconds};
@@ -131,7 +131,7 @@ impl Params {
             stride *= side;
         }
         let line = if self.mesh { Line::Open } else { Line::Ring };
-        graph.set_plan(Plan::Grid(Grid { sides: self.sides.clone(), line }));
+        graph.set_layout(Layout::Grid(Grid { sides: self.sides.clone(), line }));
         graph.build()
     }
 }
@@ -140,7 +140,7 @@ impl Params {
 mod tests {
     use super::*;
     use crate::ids::LinkId;
-    use crate::topology::Role;
+    use crate::topology::LinkRole;
 
     fn build(params: Value) -> Graph {
         crate::topology::build("torus", &params).unwrap()
@@ -156,11 +156,11 @@ mod tests {
             let graph = build(json!({ "preset": name }));
             assert_eq!((graph.hosts(), graph.switches()), (2048, 2048), "{name}");
             for switch in (0..2048).map(SwitchId) {
-                let roles: Vec<Role> =
+                let roles: Vec<LinkRole> =
                     graph.ports(Vertex::Switch(switch)).map(|link| graph.role(link)).skip(1).collect();
                 assert_eq!(roles.len(), 2 * dimensions, "{name}");
                 for number in 0..u8::try_from(dimensions).unwrap() {
-                    assert_eq!(roles.iter().filter(|role| **role == Role::Dimension(number)).count(), 2, "{name}");
+                    assert_eq!(roles.iter().filter(|role| **role == LinkRole::Dimension(number)).count(), 2, "{name}");
                 }
             }
         }
@@ -178,8 +178,8 @@ mod tests {
         let graph = build(json!({ "sides": [3, 3], "bandwidths": [7, 9], "bandwidth": 5 }));
         for link in (0..).map(LinkId).take(graph.links().len()) {
             let expected = match graph.role(link) {
-                Role::Dimension(0) => 7,
-                Role::Dimension(_) => 9,
+                LinkRole::Dimension(0) => 7,
+                LinkRole::Dimension(_) => 9,
                 _ => 5,
             };
             assert_eq!(graph.link(link).bandwidth.0, expected);

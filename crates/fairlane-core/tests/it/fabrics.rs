@@ -215,6 +215,6 @@ pub fn thinned(graph: &Graph, keep: impl Fn(usize) -> bool) -> Graph {
             thinned.add_cable(link.from, link.to, link.bandwidth, link.latency, class(link.class), class(back));
         }
     }
-    thinned.set_plan(graph.plan().clone());
+    thinned.set_layout(graph.layout().clone());
     thinned.build().unwrap()
 }

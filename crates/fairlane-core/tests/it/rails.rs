@@ -10,7 +10,7 @@ use fairlane_core::program::{COMM_WORLD, Op, Program, SendMode};
 use fairlane_core::registry::Registry;
 use fairlane_core::routing::{Hop, Routing};
 use fairlane_core::simulation::{FabricSpec, JobSpec, Named, QosSpec, Simulation, Spec};
-use fairlane_core::topology::{Graph, Rails, Vertex};
+use fairlane_core::topology::{Graph, RailsSpec, Vertex};
 use fairlane_core::units::{Bytes, Instant, Picoseconds};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -25,7 +25,7 @@ fn only(only: u8) -> RailPolicy {
 }
 
 fn fabric(topology: &str, params: Value, routing: &str, rails: &Value) -> FabricSpec {
-    let rails: Option<Rails> = serde_json::from_value(rails.clone()).unwrap();
+    let rails: Option<RailsSpec> = serde_json::from_value(rails.clone()).unwrap();
     let routing_params = json!({});
     FabricSpec { topology: topology.into(), params, routing: routing.into(), routing_params, rails }
 }

@@ -6,7 +6,7 @@ use fairlane_core::ids::{HostId, LinkId};
 use fairlane_core::routing::{self, Entry, Hop, Loads, Routing, TABLE, Visit};
 use fairlane_core::simulation::required_virtual_lanes;
 use fairlane_core::table::Table;
-use fairlane_core::topology::{Graph, Role, Vertex};
+use fairlane_core::topology::{Graph, LinkRole, Vertex};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -164,7 +164,7 @@ fn over_one_global_link(graph: &Graph, from: HostId) -> Vec<usize> {
     while let Some((vertex, crossed)) = fresh.pop_front() {
         let beyond = distance[&(vertex, crossed)] + 1;
         for link in graph.ports(vertex) {
-            let next = (graph.link(link).to, crossed + usize::from(graph.role(link) == Role::Global));
+            let next = (graph.link(link).to, crossed + usize::from(graph.role(link) == LinkRole::Global));
             if next.1 <= 1 && !distance.contains_key(&next) {
                 distance.insert(next, beyond);
                 fresh.push_back(next);

@@ -11,7 +11,7 @@ use fairlane_core::network::{
 use fairlane_core::network::{Switching, Totals, transport};
 use fairlane_core::qos::levels::TrafficKind;
 use fairlane_core::table::Named;
-use fairlane_core::topology::{Graph, Rails};
+use fairlane_core::topology::{Graph, RailsSpec};
 use fairlane_core::units::{Bytes, Instant, Picoseconds};
 use fairlane_core::{observe, qos::arbiter, rng, routing, topology};
 use rand::RngExt;
@@ -279,7 +279,7 @@ fn rails_store_and_forward_and_less_observation_in_shards() {
             let mut case = Case::new("fat_tree", &fat_tree, routing);
             let adapters = json!([{}, { "message_gap": 500_000 }]);
             let rails = json!({ "count": 2, "wiring": wiring, "adapters": adapters });
-            let rails: Rails = serde_json::from_value(rails).unwrap();
+            let rails: RailsSpec = serde_json::from_value(rails).unwrap();
             case.graph = Arc::new(topology::build("fat_tree", &fat_tree).unwrap().with_rails(&rails).unwrap());
             case.check(&format!("rails {wiring} {routing}"));
         }

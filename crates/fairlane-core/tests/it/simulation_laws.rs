@@ -11,7 +11,7 @@ use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, Program, SendMode, Volume};
 use fairlane_core::registry::Registry;
 use fairlane_core::simulation::{FabricSpec, JobSpec, Named, Parallelism, QosSpec, Simulation, Spec};
-use fairlane_core::topology::{Adapter, Rails, Wiring};
+use fairlane_core::topology::{Adapter, RailsSpec, Wiring};
 use fairlane_core::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -230,7 +230,7 @@ impl Case {
     }
 
     /// Planes, the last of them with adapters that are slower and take their time between messages.
-    fn rails(&self) -> Option<Rails> {
+    fn rails(&self) -> Option<RailsSpec> {
         let slow = Adapter {
             bandwidth: Some(BitsPerSec(3_000_000_000)),
             latency: Some(Picoseconds(90_001)),
@@ -238,7 +238,7 @@ impl Case {
         };
         let mut adapters = vec![Adapter::default(); usize::from(self.rails.0)];
         adapters[usize::from(self.rails.0) - 1] = slow;
-        (self.rails.0 > 1).then_some(Rails { count: self.rails.0, wiring: Wiring::Planes, adapters })
+        (self.rails.0 > 1).then_some(RailsSpec { count: self.rails.0, wiring: Wiring::Planes, adapters })
     }
 
     fn simulation(&self) -> Simulation {

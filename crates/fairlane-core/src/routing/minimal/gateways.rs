@@ -4,7 +4,7 @@ use super::super::choices::{scatter, share};
 use super::local::Local;
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::topology::{Graph, Role, Vertex};
+use crate::topology::{Graph, LinkRole, Vertex};
 
 /// A global link with its ends.
 #[derive(Clone, Copy, Debug)]
@@ -42,7 +42,8 @@ impl Gateways {
         };
         // Pair of groups, near end, and the rest.
         let mut list: Vec<(u32, SwitchId, Gateway)> = Vec::new();
-        for (link, cable) in (0..).map(LinkId).zip(graph.links()).filter(|(link, _)| graph.role(*link) == Role::Global)
+        for (link, cable) in
+            (0..).map(LinkId).zip(graph.links()).filter(|(link, _)| graph.role(*link) == LinkRole::Global)
         {
             if let (Vertex::Switch(near), Vertex::Switch(far)) = (cable.from, cable.to) {
                 let gateway = Gateway { link, near_place: place(near)?, far_place: place(far)? };

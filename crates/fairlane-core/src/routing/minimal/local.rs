@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::super::choices::Choices;
 use crate::error::BuildError;
 use crate::ids::{LinkId, SwitchId};
-use crate::topology::{Graph, Role, Vertex};
+use crate::topology::{Graph, LinkRole, Vertex};
 
 /// No way.
 const FAR: u8 = u8::MAX;
@@ -156,7 +156,7 @@ impl Local {
 
 /// The links to switches of the own group.
 fn mates(graph: &Graph, at: SwitchId) -> Vec<(LinkId, SwitchId)> {
-    let links = graph.ports(Vertex::Switch(at)).filter(|link| graph.role(*link) != Role::Global);
+    let links = graph.ports(Vertex::Switch(at)).filter(|link| graph.role(*link) != LinkRole::Global);
     links
         .filter_map(|link| if let Vertex::Switch(to) = graph.link(link).to { Some((link, to)) } else { None })
         .collect()

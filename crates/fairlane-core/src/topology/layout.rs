@@ -1,4 +1,4 @@
-//! The plan that a fabric's switches are laid out by: what routings do arithmetic with, and what pictures go by.
+//! How the switches of a fabric are laid out: what routings do arithmetic with, and what pictures go by.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use crate::ids::SwitchId;
 /// How the switches of a fabric are laid out, beyond their levels.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Plan {
+pub enum Layout {
     /// By levels only, or by nothing at all.
     #[default]
     Free,
@@ -65,7 +65,7 @@ impl Grid {
 
 /// What a link is for, seen from the end that sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Role {
+pub enum LinkRole {
     /// Between a host and its switch, in either direction.
     Host,
     /// To a switch of a higher level.
@@ -80,7 +80,7 @@ pub enum Role {
     Dimension(u8),
 }
 
-impl fmt::Display for Role {
+impl fmt::Display for LinkRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Host => f.write_str("host"),

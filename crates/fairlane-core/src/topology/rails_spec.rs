@@ -1,0 +1,47 @@
+//! The parameters of rails: how many adapters each host has, and what they are joined to.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::units::{BitsPerSec, Picoseconds};
+
+/// How many adapters each host has, and what they are joined to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Rails")]
+pub struct RailsSpec {
+    /// Adapters of each host.
+    pub count: u8,
+    /// What they are joined to.
+    #[serde(default)]
+    pub wiring: Wiring,
+    /// What is particular to each adapter; all alike if absent.
+    #[serde(default)]
+    pub adapters: Vec<Adapter>,
+}
+
+/// What the adapters of a host are joined to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Wiring {
+    /// Each to a fabric of its own, with switches of its own: as many copies of the topology as there are rails.
+    #[default]
+    Planes,
+    /// All to one fabric: the topology's hosts are adapters, and consecutive ones make a host.
+    Shared,
+}
+
+/// An adapter that is not like the topology's links say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Adapter {
+    /// Bandwidth of its cable, in both directions.
+    #[serde(default)]
+    pub bandwidth: Option<BitsPerSec>,
+    /// Latency of its cable, in both directions.
+    #[serde(default)]
+    pub latency: Option<Picoseconds>,
+    /// The least time from one message that it sends to the next: LogP's gap, the inverse of its message rate.
+    #[serde(default)]
+    pub message_gap: Picoseconds,
+}
