@@ -6,10 +6,13 @@ use super::in_flight::InFlight;
 use super::packet::{Load, Message, Packet};
 use super::shard::Shard;
 use crate::ids::JobId;
-use crate::kernel::NONE;
+use crate::kernel::{NONE, prefetch_at};
 use crate::qos::levels::TrafficKind;
 use crate::routing::Step;
 use crate::units::Instant;
+
+/// How many entries of a list are accepted between the fetching of what one needs and its turn.
+const AHEAD: usize = 6;
 
 /// Mail from one shard to another.
 #[derive(Clone, Default)]
@@ -150,11 +153,16 @@ impl Shard {
         for announcement in mail.announced.drain(..) {
             in_flight.announce(from, announcement);
         }
-        for packet in mail.to_ports.drain(..) {
+        for (place, packet) in mail.to_ports.iter().enumerate() {
+            if let Some(coming) = mail.to_ports.get(place + AHEAD) {
+                let window = in_flight.calendar.window_of(Instant(coming.time));
+                in_flight.inboxes.prefetch(window, coming.next);
+            }
             let (port, time) = (packet.next, packet.time);
-            let record = in_flight.packets.insert(packet);
+            let record = in_flight.packets.insert(packet.clone());
             in_flight.send_packet(port, record, time);
         }
+        mail.to_ports.clear();
         for packet in mail.to_switches.drain(..) {
             let (switch, time) = (packet.next, packet.time);
             let record = in_flight.packets.insert(packet);
@@ -170,9 +178,13 @@ impl Shard {
             in_flight.messages.remove(record);
         }
         let opening = in_flight.calendar.opening(in_flight.calendar.window()).0;
-        for returned in mail.credits.drain(..) {
-            in_flight.return_credits(config, lanes, &returned, opening);
+        for (place, returned) in mail.credits.iter().enumerate() {
+            if let Some(coming) = mail.credits.get(place + AHEAD) {
+                prefetch_at(lanes, coming.port as usize * config.lanes + usize::from(coming.lane));
+            }
+            in_flight.return_credits(config, lanes, returned, opening);
         }
+        mail.credits.clear();
     }
 
     /// The first window from `from` on in which anything is due here, or where what has left for other shards acts; or
