@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{BuildError, RunError};
-use crate::ids::{HostId, JobId, Rank, ServiceLevel};
+use crate::ids::{HostId, JobId, Rank, ServiceLevel, SwitchId};
 use crate::mpi::collectives::Preferences;
 use crate::mpi::{self, JobPlan, Mpi, RailPolicy, Shards};
 use crate::network::{self, Network};
@@ -20,7 +20,7 @@ use crate::routing::Routing;
 pub use crate::table::Named;
 use crate::table::Table;
 use crate::topology::{Graph, RailsSpec, Size, Vertex};
-use crate::units::{Instant, Picoseconds};
+use crate::units::{Bytes, Instant, Picoseconds};
 
 /// The interference matrix has a cell for every pair of jobs: 128 MiB for this many.
 const MOST_JOBS: usize = 4096;
@@ -249,7 +249,11 @@ impl Simulation {
         }
         let sl2vl = Sl2Vl::new(&spec.qos.sl2vl)?;
         let virtual_lanes = sl2vl.lanes();
-        check_lanes(&required_virtual_lanes(&*routing, virtual_lanes), &spec.qos)?;
+        let lanes = required_virtual_lanes(&*routing, virtual_lanes);
+        check_lanes(&lanes, &spec.qos)?;
+        if routing.adaptive() {
+            check_occupancy(&graph, lanes.len(), spec.network.buffer)?;
+        }
         let arbiters = registry.arbiters().clone();
         let arbiter = arbiters.build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, virtual_lanes)?.into();
         if spec.jobs.len() > MOST_JOBS {
@@ -441,6 +445,26 @@ fn check_lanes(pairs: &[(u8, u8)], qos: &QosSpec) -> Result<(), BuildError> {
     Err(BuildError::value("qos.lanes", most, allowed))
 }
 
+/// Refuses buffers that the occupancy table of adaptive routing has no number for. All that its input buffers hold may wait
+/// for one port of a switch, and is counted in 32 bits.
+fn check_occupancy(graph: &Graph, lanes: usize, buffer: Bytes) -> Result<(), BuildError> {
+    let ports = |switch| graph.ports(Vertex::Switch(SwitchId(switch))).len();
+    let most = (0..).take(graph.switches()).max_by_key(|switch| ports(*switch));
+    let Some(largest) = most else { return Ok(()) };
+    let buffers = (ports(largest) * lanes).max(1) as u64;
+    let limit = u64::from(u32::MAX) / buffers;
+    if buffer.0 <= limit {
+        return Ok(());
+    }
+    let name = graph.switch_name(SwitchId(largest));
+    let allowed = format!(
+        "at most {limit} bytes with a routing that looks at loads: the input buffers of {name:?}, {} ports of {lanes} lanes, \
+         must hold less than 4 GiB together",
+        ports(largest)
+    );
+    Err(BuildError::value("network.buffer", buffer.0, allowed))
+}
+
 /// The service levels of a virtual lane in words. Levels at the end of the map that take lane 0 are as those beyond it.
 fn users(sl2vl: &[u8], vl: u8) -> String {
     let end = sl2vl.iter().rposition(|lane| *lane != 0).map_or(1, |last| last + 1);
@@ -536,5 +560,17 @@ mod tests {
         assert!(error.contains(": (0+1, 0) (0+1, 1) (none on lane 1, 0) (2, 0);"), "{error}");
         let error = check_lanes(&pairs[..2], &qos(&[0; 16], 1)).unwrap_err().to_string();
         assert!(error.contains(": (0, 0) (0, 1);"), "{error}");
+    }
+
+    #[test]
+    fn buffers_that_occupancy_cannot_count_are_refused() {
+        // Leaves of 8 ports: with 4 lanes, 32 buffers.
+        let params = serde_json::json!({ "hosts": 32, "levels": 2, "radix": 8 });
+        let graph = crate::topology::build("fat_tree", &params).unwrap();
+        let limit = u64::from(u32::MAX) / 32;
+        assert_eq!(check_occupancy(&graph, 4, Bytes(limit)), Ok(()));
+        let error = check_occupancy(&graph, 4, Bytes(limit + 1)).unwrap_err().to_string();
+        assert!(error.starts_with("network.buffer = 134217728: at most 134217727 bytes"), "{error}");
+        assert!(error.contains("8 ports of 4 lanes"), "{error}");
     }
 }
