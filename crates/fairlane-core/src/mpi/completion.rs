@@ -9,7 +9,7 @@ use crate::kernel::NONE;
 
 impl Messaging {
     /// A request of `rank` is complete.
-    #[inline]
+    #[inline(always)]
     pub(super) fn complete(&mut self, rank: u32, slot: u32, now: u64) {
         let request = self.rank(rank).requests.get_mut(slot);
         request.complete_at = now;

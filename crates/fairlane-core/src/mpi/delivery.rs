@@ -84,7 +84,7 @@ impl Messaging {
                     self.envelope(record, now);
                 }
                 if last && receive != NONE {
-                    self.finish_receive(record, now);
+                    self.finish_receive(record, (to, receive), now);
                 }
             }
             Stage::Get => {

@@ -106,19 +106,13 @@ impl Messaging {
         // Even of a transfer that is over now: its slot is looked at when numbering starts.
         (transfer.arrived, transfer.payload_done) = (true, true);
         let (to, envelope) = (transfer.to, transfer.envelope);
-        if !self.match_arrival(to, envelope, record, now) {
-            self.end_probe(to, now);
+        match self.ranks[to as usize].matching.arrive(envelope, record) {
+            Some(receive) => {
+                self.meet(record, (to, receive));
+                self.finish_receive(record, (to, receive), now);
+            }
+            None => self.end_probe(to, now),
         }
-    }
-
-    /// Has a message that has come take the receive that was posted for it. Returns whether there is one.
-    #[inline(always)]
-    fn match_arrival(&mut self, to: u32, envelope: Envelope, record: u32, now: u64) -> bool {
-        let receive = self.ranks[to as usize].matching.arrive(envelope, record);
-        if let Some(receive) = receive {
-            self.matched(record, receive, now);
-        }
-        receive.is_some()
     }
 
     /// The receiver of a rendezvous answers.
@@ -136,7 +130,9 @@ impl Messaging {
         }
         let mut next = Some((envelope, record));
         while let Some((envelope, record)) = next {
-            self.match_arrival(to, envelope, record, now);
+            if let Some(receive) = self.rank(to).matching.arrive(envelope, record) {
+                self.matched(record, receive, now);
+            }
             next = self.rank(to).matching.released(&envelope);
         }
         self.end_probe(to, now);
@@ -153,28 +149,34 @@ impl Messaging {
         Some(receive)
     }
 
-    /// A transfer has found its receive.
-    #[inline]
+    /// A transfer has found its receive, and continues if it can.
     fn matched(&mut self, record: u32, receive: u32, now: u64) {
-        let transfer = &mut self.transfers[record];
-        transfer.receive = receive;
-        let Transfer { to, sent_at, eager, payload_done, .. } = *transfer;
-        let request = self.rank(to).requests.get_mut(receive);
-        let posted_at = std::mem::replace(&mut request.partner_at, sent_at);
-        if let Some(of) = &mut self.record {
-            of.met(record, Instant(posted_at));
-        }
+        let Transfer { to, eager, payload_done, .. } = self.transfers[record];
+        let posted_at = self.meet(record, (to, receive));
         if !eager {
             self.transfers[record].set_partner_at(posted_at);
             self.answer(record, Stage::Get, now);
         } else if payload_done {
-            self.finish_receive(record, now);
+            self.finish_receive(record, (to, receive), now);
         }
     }
 
-    #[inline]
-    pub(super) fn finish_receive(&mut self, record: u32, now: u64) {
-        let Transfer { to, receive, .. } = self.transfers[record];
+    /// Notes that a transfer and a receive have found each other. Returns when the receive was posted.
+    #[inline(always)]
+    fn meet(&mut self, record: u32, (to, receive): (u32, u32)) -> u64 {
+        let transfer = &mut self.transfers[record];
+        transfer.receive = receive;
+        let request = self.ranks[to as usize].requests.get_mut(receive);
+        let posted_at = std::mem::replace(&mut request.partner_at, transfer.sent_at);
+        if let Some(of) = &mut self.record {
+            of.met(record, Instant(posted_at));
+        }
+        posted_at
+    }
+
+    /// The payload of an eager message is there, and the receive that takes it posted: both are over.
+    #[inline(always)]
+    pub(super) fn finish_receive(&mut self, record: u32, (to, receive): (u32, u32), now: u64) {
         self.transfers.remove(record);
         if let Some(of) = &mut self.record {
             of.received(record, receive, Instant(now));
