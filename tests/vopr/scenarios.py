@@ -65,6 +65,7 @@ def _network(rng: Random) -> Table:
             "switching": rng.choice(["cut_through", "store_and_forward"]),
             "switch_latency": rng.choice(["0 ns", "33.333 ns", "100 ns", "1 us"]),
             "switch": _switch(rng, mtu + header),
+            "transport": rng.choice(sorted(entries("transport"))),
         },
     )
 
