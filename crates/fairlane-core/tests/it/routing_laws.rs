@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use fairlane_core::ids::{HostId, LinkId};
+use fairlane_core::qos::arbiter::MAX_LANES;
 use fairlane_core::routing::{self, Entry, Hop, Loads, Routing, TABLE, Visit};
 use fairlane_core::simulation::required_virtual_lanes;
 use fairlane_core::table::Table;
@@ -518,11 +519,16 @@ proptest! {
                 prop_assert_eq!(longest_option(&graph, &*adaptive, from, to), shortest[to.index()]);
             }
         }
-        let valiant = routing::build("valiant", &Value::Null, &graph).unwrap();
         let most = |routing: &dyn Routing| usize::from(routing.virtual_channels());
         let diameter = (0..).take(hosts).map(HostId).flat_map(|from| distances(&graph, from)).max().unwrap_or(0);
         // Links between switches: without those of the two hosts.
-        prop_assert!(most(&*minimal) <= diameter.saturating_sub(2).max(1));
+        let hops = diameter.saturating_sub(2).max(1);
+        prop_assert!(most(&*minimal) <= hops);
+        let Ok(valiant) = routing::build("valiant", &Value::Null, &graph) else {
+            // A ring of many switches, say: non-minimal paths are up to twice as long as a port has lanes.
+            prop_assert!(2 * hops > MAX_LANES, "refused although paths have at most {} hops", 2 * hops);
+            return Ok(());
+        };
         prop_assert!(most(&*valiant) >= most(&*minimal));
         prop_assert!(no_cycle(&waits(&graph, &*valiant, &ends(&graph, &*valiant))));
     }
