@@ -105,6 +105,9 @@ impl<const SETS: usize, D: Copy> Calendar<SETS, D> {
     /// Bits that every member takes in its set.
     pub const BITS_PER_MEMBER: usize = SLOTS as usize;
 
+    /// Windows that can be reached by [`Calendar::wake_near`], the open one included.
+    pub const NEAR: u64 = SLOTS;
+
     /// A calendar of windows as wide as the greatest number of picoseconds that is not above `lookahead` and has no more than
     /// three significant bits (no more than one below 256 ps), for sets of so many members.
     ///
@@ -160,11 +163,18 @@ impl<const SETS: usize, D: Copy> Calendar<SETS, D> {
     #[inline(always)]
     pub fn wake_in(&mut self, set: usize, member: u32, window: u64) {
         if window - self.window < SLOTS {
-            self.sets[set].insert(slot(window), member);
-            self.occupied |= 1 << (window % SLOTS);
+            self.wake_near(set, member, window);
         } else {
             self.put_off(window, Due::Member(set, member));
         }
+    }
+
+    /// Has a member of a set run in a window that is less than [`Calendar::NEAR`] after the open one.
+    #[inline(always)]
+    pub fn wake_near(&mut self, set: usize, member: u32, window: u64) {
+        debug_assert!(window - self.window < SLOTS, "window {window} is not near {}", self.window);
+        self.sets[set].insert(slot(window), member);
+        self.occupied |= 1 << (window % SLOTS);
     }
 
     /// Has a member of a set not run in the open window.

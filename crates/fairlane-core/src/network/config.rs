@@ -37,10 +37,12 @@ pub(super) struct Config {
     pub header: u32,
     /// Lanes of every port: the pairs of virtual lane and virtual channel in use.
     pub lanes: usize,
-    /// The first lane of each virtual lane; one more at the end.
-    pub first_lane: Vec<u8>,
+    /// The first lane of each virtual lane; after the last, the number of lanes.
+    pub first_lane: [u8; MAX_LANES + 1],
+    /// Virtual lanes in use.
+    pub virtual_lanes: u8,
     /// The virtual lane of each lane.
-    pub vls_of_lanes: Vec<u8>,
+    pub vl_of_lane: [u8; MAX_LANES],
     /// Some virtual lane has several virtual channels.
     pub channels: bool,
     /// Packets are routed when they are at a switch.
@@ -93,8 +95,12 @@ impl Config {
     pub fn new(plan: &Plan, window: Picoseconds, partition: &Partition, shard: usize) -> Self {
         let Plan { graph, routing, arbiter, transport, virtual_lanes, parameters, observe, .. } = plan;
         let first_lane = first_lanes(&**routing, *virtual_lanes);
-        let lanes = usize::from(first_lane[first_lane.len() - 1]);
+        let lanes = usize::from(first_lane[MAX_LANES]);
         assert!(lanes <= MAX_LANES && parameters.check().is_ok(), "invariant: the simulation has checked its plan");
+        let mut vl_of_lane = [0; MAX_LANES];
+        for vl in 0..*virtual_lanes {
+            vl_of_lane[usize::from(first_lane[usize::from(vl)])..usize::from(first_lane[usize::from(vl) + 1])].fill(vl);
+        }
         let [host_ids, switch_ids, link_ids] = partition.members(shard);
         let all = graph.links();
         let whole = partition.shards() == 1;
@@ -104,7 +110,6 @@ impl Config {
         let nics = nic_host.len();
         let hosts = number(if whole { graph.hosts() } else { host_ids.len() });
         let ports_before = |host| nic_host.partition_point(|other| *other < host);
-        let channels = |vl| usize::from(routing.channels_of(vl));
         let (wires, wire_of) = wires(all, links(), parameters);
         let longest = wires.iter().map(|wire| wire.latency).max().unwrap_or(0);
         let input_queued = match parameters.architecture() {
@@ -115,7 +120,8 @@ impl Config {
             full: narrow(parameters.largest_packet()),
             header: narrow(parameters.header),
             channels: lanes > usize::from(*virtual_lanes),
-            vls_of_lanes: (0..*virtual_lanes).flat_map(|vl| std::iter::repeat_n(vl, channels(vl))).collect(),
+            vl_of_lane,
+            virtual_lanes: *virtual_lanes,
             first_lane,
             lanes,
             adaptive: routing.adaptive(),
@@ -166,9 +172,14 @@ impl Config {
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 
-    /// The longest that a packet takes from its start on a link to its arrival at the next port or host.
+    /// The longest that a packet takes from its start on a link to its arrival at the next port, see
+    /// [`Config::forwarding_delay`].
     pub fn furthest(&self) -> u64 {
-        self.longest + self.parameters.switch_latency.0 + self.slowest()
+        let delay = match self.parameters.switching {
+            Switching::CutThrough if self.one_rate => 0,
+            _ => self.slowest(),
+        };
+        self.longest + self.parameters.switch_latency.0 + delay
     }
 
     /// The longest wire time of a full packet.
@@ -236,24 +247,25 @@ impl Config {
     /// The lane of a virtual lane and a virtual channel.
     #[inline]
     pub fn lane(&self, vl: u8, channel: u8) -> u8 {
-        self.first_lane[usize::from(vl)] + channel
+        self.first_lane[usize::from(vl) % MAX_LANES] + channel
     }
 
     /// Virtual lanes in use.
     pub fn vls(&self) -> u8 {
-        u8::try_from(self.first_lane.len() - 1).expect("invariant: at most 32 lanes")
+        self.virtual_lanes
     }
 
     /// The virtual lane of a lane.
     #[inline]
     pub fn vl_of(&self, lane: u8) -> u8 {
-        self.vls_of_lanes[usize::from(lane)]
+        self.vl_of_lane[usize::from(lane) % MAX_LANES]
     }
 
     /// The lanes of a virtual lane.
     #[inline]
     pub fn lanes_of(&self, vl: u8) -> std::ops::Range<u8> {
-        self.first_lane[usize::from(vl)]..self.first_lane[usize::from(vl) + 1]
+        let vl = usize::from(vl) % MAX_LANES;
+        self.first_lane[vl]..self.first_lane[vl + 1]
     }
 
     /// How many packets a message of this payload makes. Most make one: no division for them.
@@ -302,7 +314,7 @@ impl Config {
     /// The virtual channel of a lane of this virtual lane.
     #[inline]
     pub fn channel(&self, vl: u8, lane: u8) -> u8 {
-        lane - self.first_lane[usize::from(vl)]
+        lane - self.first_lane[usize::from(vl) % MAX_LANES]
     }
 
     /// The hop, after `step` over the link of `port`, of a packet to `to`, of a routing that does not choose by load.
@@ -344,12 +356,14 @@ fn message_gaps<'a>(graph: &Graph, nics: impl Iterator<Item = &'a Link>) -> Vec<
     if gaps.iter().all(|gap| *gap == 0) { Vec::new() } else { gaps }
 }
 
-/// The first lane of each virtual lane, and one more at the end.
-fn first_lanes(routing: &dyn Routing, virtual_lanes: u8) -> Vec<u8> {
-    let mut first = vec![0];
+/// The first lane of each virtual lane; after the last, the number of lanes.
+fn first_lanes(routing: &dyn Routing, virtual_lanes: u8) -> [u8; MAX_LANES + 1] {
+    let (mut first, mut lanes) = ([0; MAX_LANES + 1], 0);
     for vl in 0..virtual_lanes {
-        first.push(first[usize::from(vl)] + routing.channels_of(vl));
+        first[usize::from(vl)] = lanes;
+        lanes += routing.channels_of(vl);
     }
+    first[usize::from(virtual_lanes)..].fill(lanes);
     first
 }
 

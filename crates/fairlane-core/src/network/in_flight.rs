@@ -92,7 +92,7 @@ impl InFlight {
     pub fn send_to_switch(&mut self, switch: u32, record: u32, time: u64) {
         let window = self.calendar.window_of(Instant(time));
         let next = if window - self.calendar.window() < self.switch_inboxes.slots() {
-            self.calendar.wake_in(SWITCHES, switch, window);
+            self.calendar.wake_near(SWITCHES, switch, window);
             self.switch_inboxes.push(window, switch, record)
         } else {
             self.calendar.defer(Deferred::AtSwitch { switch, record }, window);
@@ -108,7 +108,7 @@ impl InFlight {
     fn send(&mut self, port: u32, record: u32, time: u64) -> u32 {
         let window = self.calendar.window_of(Instant(time));
         if window - self.calendar.window() < self.inboxes.slots() {
-            self.calendar.wake_in(PORTS, port, window);
+            self.calendar.wake_near(PORTS, port, window);
             self.inboxes.push(window, port, record)
         } else {
             self.calendar.defer(Deferred::AtPort { port, record }, window);
