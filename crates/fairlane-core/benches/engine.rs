@@ -114,8 +114,7 @@ fn choice(graph: &Graph, routing: &str, choices: u64) -> f64 {
     let mut random = rng::stream(1, "choices", 0);
     let links = graph.links().len();
     let queued: Vec<u32> = (0..links).map(|_| random.random_range(0..4 * 4122)).collect();
-    let none = vec![0; links];
-    let loads = Loads { first: LinkId(0), queued: &queued, used: &none, routed: &none, by_lane: None };
+    let loads = Loads { first: LinkId(0), all: &queued, routed: &[], by_lane: None };
     let hosts = u32::try_from(graph.hosts()).expect("few hosts");
     let (mut chosen, start) = (0, ProcessTime::now());
     while chosen < choices {

@@ -189,7 +189,7 @@ fn a_flow_keeps_to_one_path_and_flows_are_spread() {
     let graph = build();
     let routing = registry().unwrap().routings().build("flow_hash", &Value::Null, &graph).unwrap();
     let none = vec![0; graph.links().len()];
-    let loads = Loads { first: LinkId(0), queued: &none, used: &none, routed: &none, by_lane: None };
+    let loads = Loads { first: LinkId(0), all: &none, routed: &[], by_lane: None };
     let first = graph.ports(Vertex::Host(HostId(0))).next().unwrap();
     let mut counts: BTreeMap<LinkId, u32> = BTreeMap::new();
     for job in 0..4000 {

@@ -27,11 +27,17 @@ impl Mailboxes {
         self.slots
     }
 
+    /// The slot of a window: less than [`Mailboxes::slots`].
+    #[inline]
+    #[must_use]
+    #[allow(clippy::cast_possible_truncation, reason = "below the number of slots")]
+    pub fn slot(&self, window: u64) -> usize {
+        (window & (self.slots - 1)) as usize
+    }
+
     #[inline]
     fn index(&self, window: u64, place: u32) -> usize {
-        #[allow(clippy::cast_possible_truncation, reason = "below the number of slots")]
-        let slot = (window & (self.slots - 1)) as usize;
-        slot * self.places + place as usize
+        self.slot(window) * self.places + place as usize
     }
 
     /// The heads of all lists of a window.

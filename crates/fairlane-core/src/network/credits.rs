@@ -142,13 +142,8 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     #[inline(always)]
     pub fn take_credits(&mut self, lane: u8, bytes: u32) {
         self.lanes[self.base + usize::from(lane)].credits.held -= bytes;
-        if self.config.adaptive {
-            let occupancy = &mut self.in_flight.occupancy;
-            if KIND == kind::NIC {
-                occupancy.inject(self.number, lane, bytes);
-            } else {
-                occupancy.start(self.number, lane, bytes);
-            }
+        if KIND == kind::NIC && self.config.adaptive {
+            self.in_flight.occupancy.inject(self.number, lane, bytes);
         }
     }
 
@@ -269,7 +264,7 @@ mod tests {
         assert!(at_nic < at_switch);
         let mut used = |window: u64, link: u32| {
             network.shards[0].in_flight.occupancy.open(window);
-            network.shards[0].in_flight.occupancy.view(&[0, 1]).used[link as usize]
+            network.shards[0].in_flight.occupancy.view(&[0, 1]).all[link as usize]
         };
         assert_eq!([used(at_nic, nic), used(at_nic + 1, nic)], [4122, 0]);
         assert_eq!([used(at_switch, switch), used(at_switch + 1, switch)], [4122, 0]);

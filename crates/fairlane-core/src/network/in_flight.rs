@@ -30,13 +30,26 @@ pub(super) enum Deferred {
     AtSwitch { switch: u32, record: u32 },
 }
 
+/// A packet that arrives at a switch which routes it then.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AtSwitch {
+    pub time: u64,
+    /// The link that it comes over.
+    pub link: u32,
+    pub record: u32,
+    /// What was sent to the switch before it.
+    pub next: u32,
+}
+
 #[derive(Clone)]
 pub(super) struct InFlight {
     pub calendar: NetworkCalendar,
     /// What arrives at ports.
     pub inboxes: Mailboxes,
-    /// What arrives at switches that route it then.
+    /// What arrives at switches that route it then: by switch, a list in [`InFlight::at_switches`].
     pub switch_inboxes: Mailboxes,
+    /// By slot of the window; what a switch needs to put it in order is together, for packets are far apart.
+    pub at_switches: Vec<Vec<AtSwitch>>,
     pub occupancy: Occupancy,
     /// Packets on their way to each NIC: head and tail of a queue.
     pub receive_queues: Vec<(u32, u32)>,
@@ -91,16 +104,34 @@ impl InFlight {
     #[inline]
     pub fn send_to_switch(&mut self, switch: u32, record: u32, time: u64) {
         let window = self.calendar.window_of(Instant(time));
-        let next = if window - self.calendar.window() < self.switch_inboxes.slots() {
-            self.calendar.wake_near(SWITCHES, switch, window);
-            self.switch_inboxes.push(window, switch, record)
-        } else {
-            self.calendar.defer(Deferred::AtSwitch { switch, record }, window);
-            NONE
-        };
         let packet = &mut self.packets[record];
         packet.time = time;
-        packet.next = next;
+        packet.next = NONE;
+        if window - self.calendar.window() < self.switch_inboxes.slots() {
+            self.calendar.wake_near(SWITCHES, switch, window);
+            let list = &mut self.at_switches[self.switch_inboxes.slot(window)];
+            let next = self.switch_inboxes.push(window, switch, place(list));
+            list.push(AtSwitch { time, link: packet.came.link(), record, next });
+        } else {
+            self.calendar.defer(Deferred::AtSwitch { switch, record }, window);
+        }
+    }
+
+    /// Puts a packet at the end of the list of a switch, whose first is the newest.
+    fn put_last_at_switch(&mut self, window: u64, switch: u32, record: u32) {
+        let list = &mut self.at_switches[self.switch_inboxes.slot(window)];
+        let packet = &self.packets[record];
+        let own = place(list);
+        list.push(AtSwitch { time: packet.time, link: packet.came.link(), record, next: NONE });
+        let mut oldest = self.switch_inboxes.head(window, switch);
+        if oldest == NONE {
+            self.switch_inboxes.push(window, switch, own);
+            return;
+        }
+        while list[oldest as usize].next != NONE {
+            oldest = list[oldest as usize].next;
+        }
+        list[oldest as usize].next = own;
     }
 
     /// Returns what follows the record in its list.
@@ -133,7 +164,7 @@ impl InFlight {
                 }
                 Deferred::AtSwitch { switch, record } => {
                     self.calendar.wake_in(SWITCHES, switch, window);
-                    put_last(&mut self.switch_inboxes, &mut self.packets, (window, switch), record);
+                    self.put_last_at_switch(window, switch, record);
                 }
             }
         }
@@ -158,6 +189,12 @@ impl InFlight {
             self.wake_host(host, Instant(time));
         }
     }
+}
+
+/// Where the next entry of a list goes.
+#[inline(always)]
+fn place(list: &[AtSwitch]) -> u32 {
+    u32::try_from(list.len()).expect("invariant: fewer than 2^32 packets in flight")
 }
 
 /// Puts a packet at the end of an inbox, whose first is the newest.

@@ -39,11 +39,6 @@ impl ByLane {
     }
 
     #[cold]
-    fn start(&mut self, link: u32, lane: u8, bytes: u32) {
-        self.cells.start(self.cell(link, lane), bytes);
-    }
-
-    #[cold]
     fn inject(&mut self, link: u32, lane: u8, bytes: u32) {
         self.cells.inject(self.cell(link, lane), bytes);
     }
@@ -56,20 +51,20 @@ impl ByLane {
     /// See [`Loads`].
     #[cold]
     fn view<'a>(&'a self, first_lane: &'a [u8]) -> LaneLoads<'a> {
-        let Cells { queued, used, routed, .. } = &self.cells;
-        LaneLoads { queued, used, routed, first_lane }
+        LaneLoads { all: &self.cells.all, first_lane }
     }
 }
 
 impl Occupancy {
-    /// Bytes that it takes for every port, besides credits on their way.
-    pub const BYTES_PER_PORT: usize = 3 * size_of::<u32>();
+    /// Bytes that it takes for every port at most, besides credits on their way.
+    pub const BYTES_PER_PORT: usize = 2 * size_of::<u32>();
 
-    /// All ports empty. `lanes` of each are kept apart as well, unless that is zero.
-    pub fn new(ports: usize, lanes: usize) -> Self {
-        let by_lane = |lanes| ByLane { cells: Cells::new(ports * lanes as usize), lanes };
+    /// All ports empty. `lanes` of each are kept apart as well, unless that is zero; with `routed`, what is routed to each port in
+    /// the open window.
+    pub fn new(ports: usize, lanes: usize, routed: bool) -> Self {
+        let by_lane = |lanes| ByLane { cells: Cells::new(ports * lanes as usize, false), lanes };
         let lanes = u32::try_from(lanes).expect("invariant: at most 32 lanes");
-        Self { ports: Cells::new(ports), lanes: (lanes > 0).then(|| Box::new(by_lane(lanes))) }
+        Self { ports: Cells::new(ports, routed), lanes: (lanes > 0).then(|| Box::new(by_lane(lanes))) }
     }
 
     /// A window opens: takes in the credits that came before it.
@@ -91,24 +86,22 @@ impl Occupancy {
     /// What a switch sees that routes a packet. `first_lane`: see [`LaneLoads`].
     #[inline(always)]
     pub fn view<'a>(&'a self, first_lane: &'a [u8]) -> Loads<'a> {
-        let Cells { queued, used, routed, .. } = &self.ports;
+        let Cells { all, routed, .. } = &self.ports;
         let by_lane = self.lanes.as_ref().map(|lanes| lanes.view(first_lane));
-        Loads { first: LinkId(0), queued, used, routed, by_lane }
+        Loads { first: LinkId(0), all, routed, by_lane }
     }
 
     /// What a switch sees of its own ports: `count` from number `port` on, of which the first feeds link `first`.
     #[inline]
     pub fn view_of<'a>(&'a self, first: LinkId, port: usize, count: usize, first_lane: &'a [u8]) -> Loads<'a> {
-        let (queued, used, routed) = self.ports.slices(port, count);
         let by_lane = self.lanes.as_ref().map(|lanes| {
             let each = lanes.lanes as usize;
-            let (queued, used, routed) = lanes.cells.slices(port * each, count * each);
-            LaneLoads { queued, used, routed, first_lane }
+            LaneLoads { all: &lanes.cells.all[port * each..][..count * each], first_lane }
         });
-        Loads { first, queued, used, routed, by_lane }
+        Loads { first, all: &self.ports.all[port..][..count], routed: &[], by_lane }
     }
 
-    /// A packet has been routed to a lane of `link`.
+    /// A packet has been routed to a lane of `link`. That it starts there changes nothing: then it lacks credits instead.
     #[inline(always)]
     pub fn route(&mut self, link: u32, lane: u8, bytes: u32) {
         self.ports.route(link, bytes);
@@ -120,16 +113,6 @@ impl Occupancy {
     /// Every switch has routed what came to it in the open window.
     pub fn close(&mut self) {
         self.ports.close();
-        self.lanes.iter_mut().for_each(|lanes| lanes.cells.close());
-    }
-
-    /// A packet that has been routed to a lane of `link` starts.
-    #[inline(always)]
-    pub fn start(&mut self, link: u32, lane: u8, bytes: u32) {
-        self.ports.start(link, bytes);
-        if let Some(lanes) = &mut self.lanes {
-            lanes.start(link, lane, bytes);
-        }
     }
 
     /// A packet starts on a NIC's link, which it was not routed to.
@@ -151,14 +134,14 @@ impl Occupancy {
     }
 }
 
-/// What is queued at each port (or lane) and what has been sent and not given back, as of the opening of the open window.
+/// What has been routed to each port (or lane) and has not started, and what has been sent and its credits not returned.
 #[derive(Clone, Default)]
 struct Cells {
-    queued: Vec<u32>,
-    used: Vec<u32>,
-    /// What has been routed to each port in the open window.
+    /// Both together; of credits, those count as returned that had arrived when the open window opened.
+    all: Vec<u32>,
+    /// What has been routed to each port in the open window, if that is kept.
     routed: Vec<u32>,
-    /// The links in `routed` that are not zero, and more.
+    /// The ports in `routed` that are not zero, and more.
     touched: Vec<u32>,
     /// Credits (link, bytes) by the window in which they come, modulo [`SLOTS`].
     credits: Vec<Vec<(u32, u32)>>,
@@ -168,28 +151,21 @@ struct Cells {
 }
 
 impl Cells {
-    fn new(ports: usize) -> Self {
+    fn new(ports: usize, routed: bool) -> Self {
         let slots = usize::try_from(SLOTS).expect("invariant: 64 fits a usize");
-        let none = vec![0; ports];
         Self {
-            queued: none.clone(),
-            used: none.clone(),
-            routed: none,
+            all: vec![0; ports],
+            routed: vec![0; if routed { ports } else { 0 }],
             credits: vec![Vec::new(); slots],
             ..Self::default()
         }
-    }
-
-    fn slices(&self, first: usize, count: usize) -> (&[u32], &[u32], &[u32]) {
-        let range = first..first + count;
-        (&self.queued[range.clone()], &self.used[range.clone()], &self.routed[range])
     }
 
     /// A window opens: takes in the credits that came before it.
     fn open(&mut self, window: u64) {
         for passed in self.settled.max(window.saturating_sub(SLOTS))..window {
             for (link, bytes) in self.credits[slot(passed)].drain(..) {
-                self.used[link as usize] -= bytes;
+                self.all[link as usize] -= bytes;
             }
         }
         while let Some(&Reverse((time, link, bytes))) = self.far.peek() {
@@ -197,7 +173,7 @@ impl Cells {
                 break;
             }
             self.far.pop();
-            self.used[link as usize] -= bytes;
+            self.all[link as usize] -= bytes;
         }
         self.settled = window;
     }
@@ -211,28 +187,24 @@ impl Cells {
     /// A packet has been routed to `link`.
     #[inline(always)]
     fn route(&mut self, link: u32, bytes: u32) {
-        self.routed[link as usize] += bytes;
-        self.touched.push(link);
+        self.all[link as usize] += bytes;
+        if let Some(routed) = self.routed.get_mut(link as usize) {
+            *routed += bytes;
+            self.touched.push(link);
+        }
     }
 
     /// Every switch has routed what came to it in the open window.
     fn close(&mut self) {
         for link in self.touched.drain(..) {
-            self.queued[link as usize] += std::mem::take(&mut self.routed[link as usize]);
+            self.routed[link as usize] = 0;
         }
-    }
-
-    /// A packet that has been routed to `link` starts.
-    #[inline(always)]
-    fn start(&mut self, link: u32, bytes: u32) {
-        self.queued[link as usize] -= bytes;
-        self.used[link as usize] += bytes;
     }
 
     /// A packet starts on a NIC's link, which it was not routed to.
     #[inline(always)]
     fn inject(&mut self, link: u32, bytes: u32) {
-        self.used[link as usize] += bytes;
+        self.all[link as usize] += bytes;
     }
 
     /// Credits are returned to `link`, to arrive in a later window.
@@ -260,23 +232,23 @@ mod tests {
 
     #[test]
     fn loads_rise_with_packets_and_fall_with_credits() {
-        let load = |book: &Cells, link| (book.queued[link], book.used[link], book.routed[link]);
-        let mut book = Cells::new(2);
+        let load = |book: &Cells, link| (book.all[link], book.routed[link]);
+        let mut book = Cells::new(2, true);
         book.open(10);
         book.route(1, 50);
         book.route(1, 70);
-        assert_eq!(load(&book, 1), (0, 0, 120));
+        assert_eq!(load(&book, 1), (120, 120));
         book.close();
-        book.start(1, 50);
+        // The first starts, which changes nothing.
         book.return_credits(1, 50, 12);
         book.inject(0, 9);
         book.return_credits(0, 9, 1_000);
-        assert_eq!((load(&book, 0), load(&book, 1)), ((0, 9, 0), (70, 50, 0)));
+        assert_eq!((load(&book, 0), load(&book, 1)), ((9, 0), (120, 0)));
         book.open(12);
-        assert_eq!(load(&book, 1), (70, 50, 0), "what comes in a window counts from the next");
+        assert_eq!(load(&book, 1), (120, 0), "what comes in a window counts from the next");
         book.open(500);
-        assert_eq!((load(&book, 0), load(&book, 1)), ((0, 9, 0), (70, 0, 0)));
+        assert_eq!((load(&book, 0), load(&book, 1)), ((9, 0), (70, 0)));
         book.open(1_001);
-        assert_eq!(load(&book, 0), (0, 0, 0));
+        assert_eq!(load(&book, 0), (0, 0));
     }
 }

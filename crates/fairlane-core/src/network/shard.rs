@@ -15,7 +15,7 @@ use super::packet::SinglePacket;
 use super::partition::Partition;
 use super::port::{Arrival, Lane, Port};
 use super::probe::Observation;
-use super::switch::{AtSwitch, Crossbars};
+use super::switch::{Arriving, Crossbars};
 use super::{Delivery, Injection, MOST_INBOX_SLOTS, Plan, Totals};
 use crate::kernel::{Mailboxes, Mask, NONE, Pool};
 use crate::qos::arbiter::Arbiter;
@@ -58,7 +58,7 @@ pub(super) struct Scratch {
     /// The switches that route in the open window.
     pub switches: Vec<u32>,
     /// What arrives at the switch that runs.
-    pub at_switch: Vec<AtSwitch>,
+    pub arriving: Vec<Arriving>,
 }
 
 impl Shard {
@@ -67,6 +67,7 @@ impl Shard {
         let latencies = plan.graph.links().iter().map(|link| link.latency);
         let lookahead = latencies.min().unwrap_or(Picoseconds(1));
         let (adaptive, sees_lanes) = (plan.routing.adaptive(), plan.routing.sees_lanes());
+        let sees_others = adaptive && !plan.routing.sees_own_ports_only();
         // Loads are as old as the window: where they are looked at, it is no wider than a power of two.
         let lookahead = if adaptive { Picoseconds(1 << lookahead.0.ilog2()) } else { lookahead };
         let width = NetworkCalendar::new(lookahead, [0; 3]).width();
@@ -86,7 +87,12 @@ impl Shard {
                 calendar,
                 inboxes: Mailboxes::new(inbox_slots, ports),
                 switch_inboxes: Mailboxes::new(inbox_slots, switches),
-                occupancy: Occupancy::new(if adaptive { ports } else { 0 }, if sees_lanes { config.lanes } else { 0 }),
+                at_switches: (0..inbox_slots).map(|_| Vec::new()).collect(),
+                occupancy: Occupancy::new(
+                    if adaptive { ports } else { 0 },
+                    if sees_lanes { config.lanes } else { 0 },
+                    sees_others,
+                ),
                 receive_queues: vec![(NONE, NONE); config.nic_host.len()],
                 packets: Pool::default(),
                 messages: Pool::default(),

@@ -51,11 +51,9 @@ pub struct Loads<'a> {
     /// The link of the first entry; the following entries are of the following links. All links, from 0 on, or those of the
     /// switch that decides (see [`Routing::sees_own_ports_only`](super::Routing::sees_own_ports_only)).
     pub first: LinkId,
-    /// Bytes that have been routed to each port and have not started, at the opening.
-    pub queued: &'a [u32],
-    /// Bytes sent and not given back, at the opening.
-    pub used: &'a [u32],
-    /// Bytes routed to each port since.
+    /// The load of each port, in it what has been routed to the port since the opening.
+    pub all: &'a [u32],
+    /// What has been routed to each port since the opening; empty for a routing that looks at its own switch's ports only.
     pub routed: &'a [u32],
     /// The same by lane, for a routing that [asks for it](super::Routing::sees_lanes).
     pub by_lane: Option<LaneLoads<'a>>,
@@ -64,12 +62,8 @@ pub struct Loads<'a> {
 /// The loads of the lanes of ports, in bytes: as [`Loads`], by port and then lane.
 #[derive(Clone, Copy, Debug)]
 pub struct LaneLoads<'a> {
-    /// Bytes that have been routed to each lane and have not started, at the opening.
-    pub queued: &'a [u32],
-    /// Bytes sent and not given back, at the opening.
-    pub used: &'a [u32],
-    /// Bytes routed to each lane since.
-    pub routed: &'a [u32],
+    /// The load of each lane, in it what has been routed to it since the opening.
+    pub all: &'a [u32],
     /// The first lane of each virtual lane, and the number of lanes at the end.
     pub first_lane: &'a [u8],
 }
@@ -87,7 +81,7 @@ impl Loads<'_> {
     #[must_use]
     #[inline]
     pub fn here(&self, link: LinkId) -> u32 {
-        self.afar(link).saturating_add(self.routed[self.place(link)])
+        self.all[self.place(link)]
     }
 
     /// The load of a link of another switch.
@@ -95,7 +89,7 @@ impl Loads<'_> {
     #[inline]
     pub fn afar(&self, link: LinkId) -> u32 {
         let place = self.place(link);
-        self.queued[place].saturating_add(self.used[place])
+        self.all[place] - self.routed.get(place).copied().unwrap_or(0)
     }
 
     #[inline]
@@ -110,8 +104,7 @@ impl Loads<'_> {
     #[must_use]
     pub fn on_lane(&self, link: LinkId, vl: u8, channel: u8) -> u32 {
         let lanes = self.by_lane.as_ref().expect("invariant: the routing sees lanes");
-        let place = lanes.place(self.place(link), vl, channel);
-        lanes.queued[place].saturating_add(lanes.used[place]).saturating_add(lanes.routed[place])
+        lanes.all[lanes.place(self.place(link), vl, channel)]
     }
 
     /// The same, where the number of each link is less by `shift`.
@@ -136,16 +129,10 @@ mod tests {
 
     #[test]
     fn the_lightest_link_is_found_and_ties_go_round() {
-        let loads = Loads {
-            first: LinkId(0),
-            queued: &[9, 5, 5, 5],
-            used: &[0, 0, 0, 4],
-            routed: &[0, 0, 0, 0],
-            by_lane: None,
-        };
+        let loads = Loads { first: LinkId(0), all: &[9, 5, 5, 9], routed: &[0, 0, 0, 0], by_lane: None };
         let lightest = |start| loads.lightest(LinkId(0), 4, start).0;
         assert_eq!([0, 1, 2, 3, 4, 6].map(lightest), [1, 1, 2, 1, 1, 2]);
-        let routed = Loads { routed: &[0, 1, 0, 0], ..loads };
+        let routed = Loads { all: &[9, 6, 5, 9], routed: &[0, 1, 0, 0], ..loads };
         assert_eq!(routed.lightest(LinkId(0), 4, 1), LinkId(2));
         assert_eq!((routed.here(LinkId(1)), routed.afar(LinkId(1))), (6, 5));
     }
@@ -153,10 +140,8 @@ mod tests {
     #[test]
     fn lanes_are_found_by_virtual_lane_and_channel() {
         // Two ports of three lanes: virtual lane 0 has two channels, virtual lane 1 has one.
-        let (queued, used, routed) = ([0, 1, 2, 10, 20, 30], [0, 0, 0, 100, 200, 300], [0, 0, 0, 1000, 2000, 3000]);
-        let by_lane = LaneLoads { queued: &queued, used: &used, routed: &routed, first_lane: &[0, 2, 3] };
-        let loads =
-            Loads { first: LinkId(0), queued: &[3, 60], used: &[0, 600], routed: &[0, 6000], by_lane: Some(by_lane) };
+        let by_lane = LaneLoads { all: &[0, 1, 2, 1110, 2220, 3330], first_lane: &[0, 2, 3] };
+        let loads = Loads { first: LinkId(0), all: &[3, 6660], routed: &[], by_lane: Some(by_lane) };
         let at = |loads: Loads, link| [(0, 0), (0, 1), (1, 0)].map(|(vl, channel)| loads.on_lane(link, vl, channel));
         assert_eq!((at(loads, LinkId(0)), at(loads, LinkId(1))), ([0, 1, 2], [1110, 2220, 3330]));
         assert_eq!(at(loads.shifted(1), LinkId(0)), [1110, 2220, 3330]);

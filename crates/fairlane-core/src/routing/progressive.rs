@@ -77,13 +77,21 @@ impl Routing for Progressive {
     }
 
     fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
-        let mut way = Way::noted(visit.note);
+        let way = Way::noted(visit.note);
+        let (hop, left) = self.ways.step(at, visit.previous, way, visit.to);
         if way == Way::OPEN {
             let seen = (at, &*visit, loads);
-            let cost = |way, uncounted| detours::seen_here(&*self.ways, seen, way, uncounted);
-            way = self.rule.decide(&*self.ways, at, visit, cost).unwrap_or(Way::OPEN);
+            let minimal = |bias| detours::seen_here(&*self.ways, seen, (hop, way), bias);
+            let cost = |way| {
+                let (hop, _) = self.ways.step(at, visit.previous, way, visit.to);
+                detours::seen_here(&*self.ways, seen, (hop, way), 0)
+            };
+            if let Some(way) = self.rule.decide(&*self.ways, at, visit, minimal, cost) {
+                return self.ways.go(at, visit, way);
+            }
         }
-        self.ways.go(at, visit, way)
+        visit.note = left.note();
+        hop
     }
 
     fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {

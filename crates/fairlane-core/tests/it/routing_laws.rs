@@ -107,8 +107,9 @@ fn wander(graph: &Graph, routing: &dyn Routing) {
     };
     for _ in 0..if routing.adaptive() { 60 } else { 0 } {
         let mut loads = || (0..graph.links().len()).map(|_| random() % 40_000).collect::<Vec<u32>>();
-        let (queued, used, routed) = (loads(), loads(), loads());
-        let loads = Loads { first: LinkId(0), queued: &queued, used: &used, routed: &routed, by_lane: None };
+        let (opening, routed) = (loads(), loads());
+        let all: Vec<u32> = opening.iter().zip(&routed).map(|(opening, routed)| opening + routed).collect();
+        let loads = Loads { first: LinkId(0), all: &all, routed: &routed, by_lane: None };
         let mut host = || HostId(random() % u32::try_from(graph.hosts()).unwrap());
         let (from, to) = (host(), host());
         let link = graph.ports(Vertex::Host(from)).next().unwrap();

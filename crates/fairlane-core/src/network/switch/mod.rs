@@ -14,7 +14,7 @@ use crate::error::BuildError;
 use crate::table::{self, Named, Table};
 use crate::units::Bytes;
 pub(super) use input_queued::{Crossbars, InputQueued};
-pub(super) use route::AtSwitch;
+pub(super) use route::Arriving;
 
 /// An architecture with its parameters.
 #[derive(Clone, Debug)]

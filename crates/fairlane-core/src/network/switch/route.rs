@@ -8,7 +8,7 @@ use super::input_queued::Event;
 use crate::ids::{HostId, JobId, SwitchId};
 use crate::kernel::NONE;
 use crate::network::config::Config;
-use crate::network::in_flight::{InFlight, SWITCHES};
+use crate::network::in_flight::{AtSwitch, InFlight, SWITCHES};
 use crate::network::occupancy::Occupancy;
 use crate::network::parameters::Switching;
 use crate::network::probe::Probe;
@@ -16,11 +16,11 @@ use crate::network::shard::Shard;
 use crate::routing::{Hop, Loads, Step, Visit};
 use crate::topology::Vertex;
 
-/// How many switches run between the fetching of the first packet of one and its run.
+/// How many switches run between the fetching of the packets of one and its run.
 const AHEAD: usize = 3;
 
 /// A packet that arrives at a switch: time, link that it comes over, record.
-pub(in crate::network) type AtSwitch = (u64, u32, u32);
+pub(in crate::network) type Arriving = (u64, u32, u32);
 
 impl Shard {
     /// Routes what arrives at switches in the open window.
@@ -31,21 +31,23 @@ impl Shard {
         in_flight.calendar.take(SWITCHES, &mut scratch.switches);
         for (place, &switch) in scratch.switches.iter().enumerate() {
             if let Some(&coming) = scratch.switches.get(place + AHEAD) {
-                in_flight.packets.prefetch(in_flight.switch_inboxes.head(window, coming));
+                in_flight.prefetch_arrivals(coming);
             }
-            in_flight.arrivals_at(switch, &mut scratch.at_switch);
+            in_flight.arrivals_at(switch, &mut scratch.arriving);
             if config.input_queued.is_some() {
                 let crossbar = &mut crossbars.each[switch as usize];
-                for &(time, _, record) in &scratch.at_switch {
+                for &(time, _, record) in &scratch.arriving {
                     let late = note_step::<P>(config, in_flight, (switch, time, record));
                     crossbar.schedule(time + late, Event::Arrive { record });
                 }
                 continue;
             }
-            for &(time, _, record) in &scratch.at_switch {
+            for &(time, _, record) in &scratch.arriving {
                 route::<P>(config, in_flight, (switch, time, record));
             }
         }
+        let slot = in_flight.switch_inboxes.slot(window);
+        in_flight.at_switches[slot].clear();
         in_flight.occupancy.close();
     }
 }
@@ -54,18 +56,32 @@ impl InFlight {
     /// Takes what arrives at a switch in the open window, in order of time and then link; of equals (empty packets of one
     /// link) the older comes first.
     #[inline]
-    fn arrivals_at(&mut self, switch: u32, arrivals: &mut Vec<AtSwitch>) {
+    fn arrivals_at(&mut self, switch: u32, arrivals: &mut Vec<Arriving>) {
         arrivals.clear();
-        let mut record = self.switch_inboxes.take(self.calendar.window(), switch);
-        while record != NONE {
-            let packet = &self.packets[record];
-            arrivals.push((packet.time, packet.came.link(), record));
-            record = packet.next;
+        let window = self.calendar.window();
+        let list = &self.at_switches[self.switch_inboxes.slot(window)];
+        let mut entry = self.switch_inboxes.take(window, switch);
+        while entry != NONE {
+            let AtSwitch { time, link, record, next } = list[entry as usize];
+            arrivals.push((time, link, record));
+            entry = next;
         }
         if arrivals.len() > 1 {
             // The list has the newest first, and the sort is stable.
             arrivals.reverse();
             arrivals.sort_by_key(|&(time, link, _)| (time, link));
+        }
+    }
+
+    /// The packets that arrive at a switch in the open window will be routed soon.
+    #[inline]
+    fn prefetch_arrivals(&self, switch: u32) {
+        let window = self.calendar.window();
+        let list = &self.at_switches[self.switch_inboxes.slot(window)];
+        let mut entry = self.switch_inboxes.head(window, switch);
+        while let Some(arrival) = list.get(entry as usize) {
+            self.packets.prefetch(arrival.record);
+            entry = arrival.next;
         }
     }
 }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::super::choices::scatter;
-use super::super::{Loads, Visit};
+use super::super::{Hop, Loads, Visit};
 use super::{Detours, Way};
 use crate::error::BuildError;
 use crate::ids::SwitchId;
@@ -68,38 +68,39 @@ impl Rule {
         Ok(Self { samples: params.samples, bias: params.bias.0, ties: params.ties })
     }
 
-    /// The way that a packet takes: the cheapest detour drawn if it costs less than the direct way. `cost` is of a way of which
-    /// so many bytes of load are not counted.
+    /// The non-minimal path that a packet takes, if any: the cheapest drawn if it costs less than the minimal path, whose cost is
+    /// that of its load beyond the bias. `cost` is that of a non-minimal path.
     #[inline]
     pub fn decide(
         &self,
         ways: &dyn Detours,
         at: SwitchId,
         visit: &Visit,
-        cost: impl Fn(Way, u64) -> u64,
+        minimal: impl Fn(u64) -> u64,
+        cost: impl Fn(Way) -> u64,
     ) -> Option<Way> {
-        let direct = cost(Way::DIRECT, self.bias);
+        let direct = minimal(self.bias);
         // Nothing is cheaper.
         if direct == 0 && self.ties == Ties::Direct {
             return None;
         }
         let number = |sample: u32| scatter(visit.random.wrapping_add(sample.wrapping_mul(0x9E37_79B9)));
         let drawn = (1..=self.samples).filter_map(|sample| ways.draw(at, visit.to, number(sample)));
-        let (least, way) = drawn.map(|way| (cost(way, 0), way)).min_by_key(|(cost, _)| *cost)?;
+        let (least, way) = drawn.map(|way| (cost(way), way)).min_by_key(|(cost, _)| *cost)?;
         let toss = self.ties == Ties::Random && number(0) & 1 == 1;
         (least < direct || least == direct && toss).then_some(way)
     }
 }
 
-/// What a way costs as seen from its first switch: the load of its first link, for each of its links.
+/// What a path costs as seen from its first switch: the load of its first link, for each of its links. Of the load, so many
+/// bytes are not counted.
 #[inline]
 pub(in crate::routing) fn seen_here(
     ways: &dyn Detours,
     (at, visit, loads): (SwitchId, &Visit, &Loads),
-    way: Way,
+    (hop, way): (Hop, Way),
     uncounted: u64,
 ) -> u64 {
-    let (hop, _) = ways.step(at, visit.previous, way, visit.to);
     let load = u64::from(loads.here(hop.link)).saturating_sub(uncounted);
     if load == 0 { 0 } else { load * u64::from(ways.length(at, way, visit.to)) }
 }

@@ -50,17 +50,26 @@ impl Routing for Ugal {
     }
 
     fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
-        let mut way = Way::noted(visit.note);
-        if way == Way::OPEN {
-            let seen = (at, &*visit, loads);
-            let detour = if self.global {
-                self.rule.decide(&*self.ways, at, visit, |way, bias| seen_everywhere(&*self.ways, seen, way, bias))
-            } else {
-                self.rule.decide(&*self.ways, at, visit, |way, bias| seen_here(&*self.ways, seen, way, bias))
-            };
-            way = detour.unwrap_or(Way::DIRECT);
+        let (ways, way) = (&*self.ways, Way::noted(visit.note));
+        if way != Way::OPEN {
+            return ways.go(at, visit, way);
         }
-        self.ways.go(at, visit, way)
+        let seen = (at, &*visit, loads);
+        let (hop, left) = ways.step(at, visit.previous, Way::DIRECT, visit.to);
+        let detour = if self.global {
+            let cost = |way, bias| seen_everywhere(ways, seen, way, bias);
+            self.rule.decide(ways, at, visit, |bias| cost(Way::DIRECT, bias), |way| cost(way, 0))
+        } else {
+            let cost = |way| seen_here(ways, seen, (ways.step(at, visit.previous, way, visit.to).0, way), 0);
+            self.rule.decide(ways, at, visit, |bias| seen_here(ways, seen, (hop, Way::DIRECT), bias), cost)
+        };
+        match detour {
+            Some(way) => ways.go(at, visit, way),
+            None => {
+                visit.note = left.note();
+                hop
+            }
+        }
     }
 
     fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
@@ -88,8 +97,7 @@ mod tests {
         let routing = crate::routing::build(routing, params, &graph).unwrap();
         let links = u32::try_from(graph.links().len()).unwrap();
         let queued: Vec<u32> = (0..links).map(|link| load(&graph, LinkId(link))).collect();
-        let none = vec![0; queued.len()];
-        let loads = Loads { first: LinkId(0), queued: &queued, used: &none, routed: &none, by_lane: None };
+        let loads = Loads { first: LinkId(0), all: &queued, routed: &[], by_lane: None };
         let previous = Hop { link: graph.ports(Vertex::Host(HostId(0))).next().unwrap(), channel: 0 };
         let mut visit = Visit { random: 12_345, ..Visit::new(previous, HostId(39)) };
         let mut switches = Vec::new();
