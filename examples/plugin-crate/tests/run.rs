@@ -172,7 +172,8 @@ fn packets_go_up_once_and_down_once() {
                 let Vertex::Switch(at) = graph.link(hop.link).to else {
                     assert_eq!(graph.link(hop.link).to, Vertex::Host(to));
                     let local = source.0 / 4 == to.0 / 4;
-                    let path: &[LinkRole] = if local { &[LinkRole::Host] } else { &[LinkRole::Host, LinkRole::Up, LinkRole::Down] };
+                    let path: &[LinkRole] =
+                        if local { &[LinkRole::Host] } else { &[LinkRole::Host, LinkRole::Up, LinkRole::Down] };
                     assert_eq!(roles[..roles.len() - 1], *path);
                     continue;
                 };
