@@ -188,11 +188,15 @@ class Again:
     def _simulate(self, scenarios: Sequence[Resolved]) -> list[Engine]:
         """Simulates all of these at once, with progress; Ctrl-C ends them."""
         stop = Event()
+
+        def run(scenario: Resolved, gauge: Gauge) -> Engine:
+            return simulate(scenario.engine(), gauge, stop)[0]
+
         gauges = [Gauge(scenario.duration) for scenario in scenarios]
         pool = ThreadPoolExecutor(max_workers=len(scenarios))
         try:
             pairs = zip(scenarios, gauges, strict=True)
-            running = [pool.submit(simulate, scenario, gauge, stop) for scenario, gauge in pairs]
+            running = [pool.submit(run, scenario, gauge) for scenario, gauge in pairs]
             longest = max(gauges, key=lambda gauge: gauge.duration)
             with display(longest, [], wanted=self.progress) as shown:
                 pending = set(running)
@@ -201,7 +205,7 @@ class Again:
                     for future in done:
                         future.result()
                     shown.update()
-            return [future.result()[0] for future in running]
+            return [future.result() for future in running]
         finally:
             stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
