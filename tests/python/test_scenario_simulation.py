@@ -131,7 +131,7 @@ class Interrupted:
 
 def test_ctrl_c_ends_the_slice_and_the_simulation_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = Resolved.engine
-    monkeypatch.setattr(Resolved, "engine", lambda resolved: Interrupted(engine(resolved)))
+    monkeypatch.setattr(Resolved, "engine", lambda *args, **kwargs: Interrupted(engine(*args, **kwargs)))
     running = simulation()
     with pytest.raises(KeyboardInterrupt):
         running.run_for("1000 s")
