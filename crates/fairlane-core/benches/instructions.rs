@@ -34,5 +34,18 @@ fn hops(mut simulation: Simulation) -> Simulation {
     simulation
 }
 
-library_benchmark_group!(name = engine, benchmarks = hops);
+fn ready_in_shards(shards: usize) -> Simulation {
+    let case = Case { hosts: 1296, service_levels: 4, counters: true, routing: "d_mod_k", bytes: ONE_PACKET };
+    let fabric = fabric("fat_tree", r#"{ "hosts": 1296, "levels": 3 }"#);
+    warm(&fabric, case, Parallelism { shards, threads: 1 }, WARM_UP)
+}
+
+#[library_benchmark(setup = ready_in_shards)]
+#[bench::fat_tree_1296_in_shards(2)]
+fn hops_in_shards(mut simulation: Simulation) -> Simulation {
+    advance(black_box(&mut simulation), HOPS);
+    simulation
+}
+
+library_benchmark_group!(name = engine, benchmarks = [hops, hops_in_shards]);
 main!(library_benchmark_groups = engine);

@@ -8,7 +8,6 @@ use super::shard::Shard;
 use crate::ids::JobId;
 use crate::kernel::{NONE, prefetch_at};
 use crate::qos::levels::TrafficKind;
-use crate::routing::Step;
 use crate::units::Instant;
 
 /// How many entries of a list are accepted between the fetching of what one needs and its turn.
@@ -136,7 +135,6 @@ impl InFlight {
             load,
             any_delivered: false,
             mirror: true,
-            next_step: Step::NONE,
         });
         let mirrors = &mut self.out.mirrors[from];
         if mirrors.len() <= record as usize {

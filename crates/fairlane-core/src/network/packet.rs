@@ -72,8 +72,6 @@ pub(super) struct Message {
     pub any_delivered: bool,
     /// Another shard sends it: this is what the receiving shard keeps of it.
     pub mirror: bool,
-    /// The hop after the NIC's link, if it has been precomputed.
-    pub next_step: Step,
 }
 
 /// What a packet is to its host, in a byte.
@@ -163,7 +161,7 @@ pub(super) struct Packet {
     pub origin: u8,
     /// The hop it came by.
     pub came: Step,
-    /// The hop after the one it takes next, if it has been precomputed.
+    /// Where packets wait at the inputs of switches: the hop that it waits to take.
     pub next_step: Step,
     /// What an adaptive routing has noted.
     pub note: u32,

@@ -6,10 +6,8 @@ use super::packet::Packet;
 use super::port::kind;
 use super::probe::Probe;
 use super::shard::Shard;
-use crate::ids::{HostId, LinkId, SwitchId};
+use crate::ids::LinkId;
 use crate::kernel::{NONE, prefetch_at};
-use crate::routing::{Hop, Step};
-use crate::units::Instant;
 
 /// How many hosts or ports pass between one step and the next.
 const AHEAD: usize = 4;
@@ -43,7 +41,6 @@ impl Shard {
             self.prefetch_queue::<KIND>(port);
             if head != NONE {
                 self.prefetch_second::<P, KIND>(port, head);
-                self.precompute_next::<P, KIND>(port, head);
             }
         }
         if let Some(&port) = all.get(place + AHEAD / 2) {
@@ -75,10 +72,6 @@ impl Shard {
             prefetch_at(&self.lanes, port as usize * lanes + if waiting == 0 { lane } else { queued });
             self.prefetch_upstream::<P>(packet);
             self.in_flight.packets.prefetch(packet.next);
-            let at = self.config.to_switch[port as usize];
-            if KIND == kind::TO_SWITCH && !self.config.by_switch && packet.next_step == Step::NONE {
-                self.config.routing.prefetch(SwitchId(at), HostId(packet.to));
-            }
         }
     }
 
@@ -108,37 +101,6 @@ impl Shard {
             let packet = &self.in_flight.packets[head];
             self.prefetch_upstream::<P>(packet);
         }
-        self.precompute_next::<P, KIND>(port, head);
-    }
-
-    /// Precomputes where a packet goes after this port (the next of a message, at a NIC), and fetches the list that it joins
-    /// there.
-    #[inline(always)]
-    fn precompute_next<P: Probe, const KIND: u8>(&mut self, port: u32, record: u32) {
-        let Self { config, in_flight, .. } = self;
-        if KIND == kind::TO_HOST || config.by_switch || config.to_switch[port as usize] == NONE {
-            return;
-        }
-        let (time, vl, lane, to, ahead) = if KIND == kind::NIC {
-            let message = &mut in_flight.messages[record];
-            (message.offered, message.vl, config.lane(message.vl, 0), message.to, &mut message.next_step)
-        } else {
-            let packet = &mut in_flight.packets[record];
-            (packet.time, packet.vl, packet.lane, packet.to, &mut packet.next_step)
-        };
-        if *ahead == Step::NONE {
-            let channel = config.channel(vl, lane);
-            let link = LinkId(config.link_id::<P>(port));
-            *ahead = config.next_step(port, Step::new(Hop { link, channel }), to);
-        }
-        if config.other_shard::<P>(port).is_some() {
-            return;
-        }
-        let port = &self.ports[port as usize];
-        let start = time.max(port.busy_until);
-        let time = start + config.wires[port.wire as usize].latency + config.parameters.switch_latency.0;
-        let next = config.port_of::<P>(ahead.link());
-        in_flight.inboxes.prefetch(in_flight.calendar.window_of(Instant(time)), next);
     }
 
     /// The lane to which a packet returns its credits.
@@ -182,7 +144,6 @@ impl Shard {
     pub(super) fn prefetch_injecting<P: Probe>(&mut self, nic: u32, head: u32) {
         let lane = self.config.lane(self.in_flight.messages[head].vl, 0);
         prefetch_at(&self.lanes, nic as usize * self.config.lanes + usize::from(lane));
-        self.precompute_next::<P, { kind::NIC }>(nic, head);
     }
 
     /// A host will run after five times to once [`AHEAD`] others: fetches what is known of it by then, of what comes to it

@@ -1,10 +1,8 @@
 //! What several routings are made of: where hosts hang, lists of alternative links, and how to choose among those.
 
-use std::ops::Range;
 
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::kernel::prefetch;
 use crate::topology::{Graph, Vertex};
 
 /// The switch at each host's first link, and that switch's link to the host. Further links of a host are not used.
@@ -95,12 +93,6 @@ impl Choices {
                 list[share(spread(), u32::try_from(list.len()).expect("invariant: fewer than 2^32 links")) as usize]
             }
         }
-    }
-
-    /// One of these slots will be asked for soon.
-    #[inline]
-    pub fn prefetch(&self, slots: Range<usize>) {
-        prefetch(&self.slots[slots]);
     }
 }
 

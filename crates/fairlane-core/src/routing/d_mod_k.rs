@@ -25,7 +25,6 @@ use self::tree::Tree;
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::kernel::prefetch_at;
 use crate::topology::Graph;
 
 /// D-mod-K's line in the table.
@@ -89,10 +88,6 @@ impl Routing for DModK {
             Ways::Listed { row, first } => LinkId(first.0 + self.table.port(*row, to)),
         };
         Hop { link, channel: 0 }
-    }
-
-    fn prefetch(&self, at: SwitchId, _to: HostId) {
-        prefetch_at(&self.switches, at.index());
     }
 }
 

@@ -15,7 +15,6 @@ use super::choices::{Choices, Ends, spread};
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::kernel::prefetch_at;
 use crate::topology::{Graph, Grid, Layout, Line, Vertex};
 
 const NAME: &str = "dimension_order";
@@ -179,11 +178,6 @@ impl Routing for DimensionOrder {
     fn next_hop(&self, at: SwitchId, _previous: Hop, to: HostId) -> Hop {
         let (target, down) = self.ends.of(to);
         self.towards(at, target, to).unwrap_or(Hop { link: down, channel: 0 })
-    }
-
-    fn prefetch(&self, at: SwitchId, _to: HostId) {
-        prefetch_at(&self.packed, at.index());
-        self.links.prefetch(at.index() * self.slots as usize..(at.index() + 1) * self.slots as usize);
     }
 }
 

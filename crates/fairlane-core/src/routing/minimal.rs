@@ -96,10 +96,6 @@ impl Routing for Minimal {
         let link = self.link(at, target, to);
         Hop { link, channel: previous.channel + self.rise(previous.link, link) }
     }
-
-    fn prefetch(&self, at: SwitchId, to: HostId) {
-        self.only.prefetch(at, self.ends.of(to).0);
-    }
 }
 
 impl Minimal {

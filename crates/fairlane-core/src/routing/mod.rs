@@ -102,10 +102,6 @@ pub trait Routing: Send + Sync {
     /// a packet fresh from a host it is the host's link, on channel 0.
     fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop;
 
-    /// A packet to `to` will soon stand at `at`: fetches what [`Routing::next_hop`] will read. Changes nothing, and is worth
-    /// it only where tables do not fit the fast caches.
-    fn prefetch(&self, _at: SwitchId, _to: HostId) {}
-
     /// Whether a packet at `at` can be routed to a host: false only where parts of a fabric are joined through hosts alone.
     fn reaches(&self, _at: SwitchId, _to: HostId) -> bool {
         true

@@ -54,11 +54,6 @@ impl Routing for OnPlanes {
         self.outside(plane, self.inner.next_hop(at, self.inside(plane, previous), self.host(to)))
     }
 
-    fn prefetch(&self, at: SwitchId, to: HostId) {
-        let (_, at) = self.planes.inside(at);
-        self.inner.prefetch(at, self.host(to));
-    }
-
     fn adaptive(&self) -> bool {
         self.inner.adaptive()
     }

@@ -172,11 +172,6 @@ impl Routing for Shortest {
         let (target, down) = self.ends.of(at, to);
         if at == target { Hop { link: down, channel: 0 } } else { self.hop(previous, self.link(at, target, to)) }
     }
-
-    fn prefetch(&self, at: SwitchId, to: HostId) {
-        let slot = self.slot(at, self.ends.of(at, to).0);
-        self.links.prefetch(slot..slot + 1);
-    }
 }
 
 /// The rank of a link: 0 for those of hosts.

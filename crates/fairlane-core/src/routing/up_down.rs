@@ -37,7 +37,6 @@ use super::parts::{PartEnds, entries};
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::kernel::prefetch_at;
 use crate::topology::{self, Graph};
 
 const NAME: &str = "up_down";
@@ -172,12 +171,6 @@ impl Routing for UpDown {
         };
         let rises_again = came_down && !self.descends[link.index()];
         Hop { link, channel: previous.channel + u8::from(rises_again) }
-    }
-
-    fn prefetch(&self, at: SwitchId, to: HostId) {
-        let (target, _) = self.ends.of(at, to);
-        let column = self.columns[target.index()] as usize;
-        prefetch_at(&self.ways, at.index() * self.leaves + column);
     }
 }
 

@@ -9,7 +9,6 @@ use crate::network::in_flight::InFlight;
 use crate::network::mail::Announcement;
 use crate::network::packet::{Injection, Load, Message};
 use crate::network::probe::Probe;
-use crate::routing::Step;
 
 impl InFlight {
     /// Hands a message to a NIC: to its port's inbox, once the adapter takes another message. Returns whether that is before
@@ -44,7 +43,6 @@ impl InFlight {
             load: Load::new(stage, packets == 1, urgent),
             any_delivered: false,
             mirror: false,
-            next_step: Step::NONE,
         });
         if P::SHARDED && packets > 1 {
             self.announce_to(config, to, record);

@@ -33,7 +33,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             lane,
             held: lane,
             came: Step::NONE,
-            next_step: message.next_step,
+            next_step: Step::NONE,
             note: 0,
             origin: if P::SHARDED { self.config.origin } else { 0 },
             load,

@@ -27,12 +27,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             packet.came = Step::new(Hop { link, channel: config.channel(packet.vl, lane) });
             packet.held = lane;
             if !config.by_switch {
-                let precomputed = std::mem::replace(&mut packet.next_step, Step::NONE);
-                let step = if precomputed == Step::NONE {
-                    config.next_step(self.number, packet.came, packet.to)
-                } else {
-                    precomputed
-                };
+                let step = config.next_step(self.number, packet.came, packet.to);
                 packet.lane = config.lane(packet.vl, step.channel());
                 next = step.link();
             }

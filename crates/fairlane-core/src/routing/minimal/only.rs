@@ -4,7 +4,6 @@
 //! processor can foresee, are spared. Fabrics of more than a thousand switches have no table.
 
 use crate::ids::{LinkId, SwitchId};
-use crate::kernel::prefetch_at;
 use crate::topology::{Graph, Vertex};
 
 /// The table of so many switches is a megabyte; a larger one takes as long as to search.
@@ -45,11 +44,5 @@ impl OnlyLinks {
         let first = self.first.get(at.index())?;
         let place = self.places[at.index() * self.first.len() + target.index()];
         (place != SEARCH).then(|| LinkId(first.0 + u32::from(place)))
-    }
-
-    /// This pair will be asked for soon.
-    #[inline]
-    pub fn prefetch(&self, at: SwitchId, target: SwitchId) {
-        prefetch_at(&self.places, at.index() * self.first.len() + target.index());
     }
 }
