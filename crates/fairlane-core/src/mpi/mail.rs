@@ -6,15 +6,15 @@
 use super::MpiShard;
 use super::naming::Naming;
 use super::report::Report;
-use super::transfer::Transfer;
+use super::transfer::Transits;
 use crate::ids::JobId;
 use crate::units::Instant;
 
 /// What one shard sends to another when a window ends.
 #[derive(Clone, Debug, Default)]
 pub struct Mail {
-    /// Transfers with a message in flight to the other shard, with their ids.
-    transfers: Vec<(u32, Transfer)>,
+    /// Transfers with a message in flight to the other shard.
+    transfers: Transits,
     /// The numbers of the other shard's transfers that have ended in this one.
     ended: Vec<u32>,
     /// Iterations that the ranks of this shard have completed; to the first shard only.
@@ -36,11 +36,8 @@ impl MpiShard {
     /// Takes everything out of the mail of another shard.
     pub(super) fn read(&mut self, shard: usize, mail: &mut Mail) {
         let messaging = &mut self.messaging;
-        let (here, there) = (messaging.naming, Naming::new(shard, messaging.departing.len()));
-        for (id, mut transfer) in mail.transfers.drain(..) {
-            (transfer.from, transfer.to) = (here.from(there, transfer.from), here.from(there, transfer.to));
-            messaging.transfers.accept(here.translate(id), transfer);
-        }
+        let there = Naming::new(shard, messaging.departing.len());
+        messaging.transfers.accept_all(&mut mail.transfers, there);
         messaging.transfers.end(&mut mail.ended);
         messaging.completed.append(&mut mail.completed);
         if !mail.report.is_empty() {

@@ -12,7 +12,7 @@ use super::naming::Naming;
 use super::parameters::Parameters;
 use super::rails::RailSelection;
 use super::rank::{NEVER, RankState};
-use super::transfer::{Place, Stage, Transfer, Transfers};
+use super::transfer::{Place, Stage, Transfers, Transits};
 use super::words;
 use crate::error::RunError;
 use crate::ids::{HostId, JobId, Rank};
@@ -59,7 +59,7 @@ pub(super) struct Messaging {
     pub quiescent: Vec<JobId>,
     pub transfers: Transfers,
     /// Transfers that go to other shards with a message: by shard, their ids and records.
-    pub departing: Vec<Vec<(u32, Transfer)>>,
+    pub departing: Vec<Transits>,
     /// What the host that runs now sends.
     pub outbox: Vec<Injection>,
     /// Order of transfers through memory, and of requests for contexts.

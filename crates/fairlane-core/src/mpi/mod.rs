@@ -81,7 +81,7 @@ use naming::Naming;
 use rails::RailSelection;
 use rank::{NEVER, RankState};
 use report::{Fault, JobTotal, Report};
-use transfer::{Place, Transfers};
+use transfer::{Place, Transfers, Transits};
 
 /// All ranks of all jobs, and what is under way between them: in shards, each with the ranks of some hosts.
 pub struct Mpi {
@@ -185,7 +185,7 @@ impl Mpi {
                 numbering_started: false,
                 quiescent: Vec::new(),
                 transfers: Transfers::new(naming, shards.count),
-                departing: vec![Vec::new(); shards.count],
+                departing: vec![Transits::default(); shards.count],
                 outbox: Vec::new(),
                 sequence: 0,
                 latencies: Latencies::default(),

@@ -3,10 +3,13 @@
 use super::matching::Envelope;
 use super::naming::Naming;
 use crate::ids::{HostId, Rank};
-use crate::kernel::Pool;
+use crate::kernel::{Pool, prefetch_at};
 use crate::program::{RequestId, Tag};
 use crate::qos::levels::TrafficKind;
 use crate::units::Bytes;
+
+/// How many entries of a list are accepted between the fetching of what one needs and its turn.
+const AHEAD: usize = 6;
 
 /// Which message of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -210,6 +213,21 @@ impl Transfer {
     }
 }
 
+/// Transfers that go to another shard.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Transits {
+    ids: Vec<u32>,
+    transfers: Vec<Transfer>,
+}
+
+impl Transits {
+    /// Adds a transfer with this id.
+    pub fn push(&mut self, id: u32, transfer: Transfer) {
+        self.ids.push(id);
+        self.transfers.push(transfer);
+    }
+}
+
 /// The transfers that a shard has begun, and those of other shards that have come to it, by name.
 #[derive(Clone, Debug)]
 pub(super) struct Transfers {
@@ -258,14 +276,27 @@ impl Transfers {
 
     /// Own transfers have ended elsewhere.
     pub fn end(&mut self, numbers: &mut Vec<u32>) {
-        for number in numbers.drain(..) {
+        for (place, &number) in numbers.iter().enumerate() {
+            numbers.get(place + AHEAD).into_iter().for_each(|coming| self.own.prefetch(*coming));
             self.own[number].arrived = true;
             self.own.remove(number);
         }
+        numbers.clear();
+    }
+
+    /// Transfers have come from another shard, whose naming is `there`.
+    pub fn accept_all(&mut self, transits: &mut Transits, there: Naming) {
+        let (here, Transits { ids, transfers }) = (self.naming, transits);
+        for (place, (id, mut transfer)) in ids.iter().zip(transfers.drain(..)).enumerate() {
+            ids.get(place + AHEAD).into_iter().for_each(|coming| self.prefetch(here.translate(*coming)));
+            (transfer.from, transfer.to) = (here.from(there, transfer.from), here.from(there, transfer.to));
+            self.accept(here.translate(*id), transfer);
+        }
+        ids.clear();
     }
 
     /// A transfer has come from another shard; it may be an own one.
-    pub fn accept(&mut self, name: u32, transfer: Transfer) {
+    fn accept(&mut self, name: u32, transfer: Transfer) {
         if self.naming.is_own(name) {
             self.own[name] = transfer;
             return;
@@ -282,7 +313,12 @@ impl Transfers {
     /// A transfer will be needed soon.
     #[inline(always)]
     pub fn prefetch(&self, name: u32) {
-        self.own.prefetch(name);
+        if self.naming.is_own(name) {
+            self.own.prefetch(name);
+        } else {
+            let (shard, number) = self.naming.place(name);
+            prefetch_at(&self.foreign[shard], number);
+        }
     }
 
     /// The transfers of ranks of a shard to ranks of this one that are not numbered and whose envelopes have not come.

@@ -41,7 +41,7 @@ impl Messaging {
     #[cold]
     fn depart(&mut self, transfer: u32, id: u32) {
         let (shard, _) = self.naming.place(self.naming.translate(id));
-        self.departing[shard].push((self.naming.translate(transfer), self.transfers[transfer].clone()));
+        self.departing[shard].push(self.naming.translate(transfer), self.transfers[transfer].clone());
     }
 
     #[cold]

@@ -9,7 +9,7 @@ use super::Plan;
 use super::link::Wire;
 use super::nic::transport::Transport;
 use super::parameters::{Parameters, Switching};
-use super::partition::Partition;
+use super::partition::{Partition, Place};
 use super::probe::Probe;
 use super::switch::{Architecture, InputQueued};
 use crate::ids::{HostId, LinkId, SwitchId};
@@ -62,8 +62,8 @@ pub(super) struct Config {
     pub host_ids: Vec<u32>,
     pub switch_ids: Vec<u32>,
     pub link_ids: Vec<u32>,
-    /// The shard of the vertex at the far end of each link; empty where there is one shard.
-    pub far_shard: Vec<u8>,
+    /// The far end of each link, where there are several shards; else empty.
+    pub far_ends: Vec<FarEnd>,
     /// NIC ports are those below this number.
     pub nics: u32,
     /// The host of each NIC port.
@@ -134,7 +134,7 @@ impl Config {
             gaps: message_gaps(graph, links().take(nics)),
             to_switch: links().map(|link| switch_of(link.to)).collect(),
             to_nic: links().map(|link| nic_of(link, partition)).collect(),
-            far_shard: if whole { Vec::new() } else { links().map(|link| far_shard(link, partition)).collect() },
+            far_ends: if whole { Vec::new() } else { links().map(|link| FarEnd::new(link, graph, partition)).collect() },
             one_rate: all.iter().all(|link| link.bandwidth == all[0].bandwidth),
             longest,
             sufficient: 0,
@@ -222,8 +222,20 @@ impl Config {
         if !P::SHARDED {
             return None;
         }
-        let shard = usize::from(self.far_shard[port as usize]);
+        let shard = usize::from(self.far_ends[port as usize].shard);
         (shard != self.shard).then_some(shard)
+    }
+
+    /// The port of a link that leaves the switch at the far end of `port`, by its number in the shard there.
+    #[inline(always)]
+    pub fn next_port<P: Probe>(&self, port: u32, link: u32) -> u32 {
+        if P::SHARDED { link.wrapping_add(self.far_ends[port as usize].offset) } else { link }
+    }
+
+    /// A port of this shard as other shards know it.
+    #[inline(always)]
+    pub fn place(&self, port: u32) -> Place {
+        Place::new(self.shard, port)
     }
 
     /// A link's port, by its number in its shard.
@@ -388,8 +400,22 @@ fn nic_of(link: &Link, partition: &Partition) -> u32 {
     }
 }
 
-fn far_shard(link: &Link, partition: &Partition) -> u8 {
-    u8::try_from(partition.link(link.reverse).shard()).expect("invariant: at most 32 shards")
+/// The vertex at the far end of a link, where there are several shards.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FarEnd {
+    /// What the ids of the links that leave it must be increased by (modulo 2^32) for the numbers of their ports: they are
+    /// numbered without gaps in the fabric and in the shard.
+    offset: u32,
+    shard: u8,
+}
+
+impl FarEnd {
+    fn new(link: &Link, graph: &Graph, partition: &Partition) -> Self {
+        let first = graph.ports(link.to).next().unwrap_or(link.reverse);
+        let place = partition.link(first);
+        let shard = u8::try_from(place.shard()).expect("invariant: at most 32 shards");
+        Self { offset: place.number().wrapping_sub(first.0), shard }
+    }
 }
 
 fn number(n: usize) -> u32 {

@@ -10,9 +10,9 @@
 use super::config::Config;
 use super::in_flight::InFlight;
 use super::mail::Returned;
+use super::partition::Place;
 use super::port::{ActivePort, Lane, each_lane, kind};
 use super::probe::Probe;
-use crate::ids::LinkId;
 use crate::units::Instant;
 
 /// The credits of one lane.
@@ -153,21 +153,17 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         self.in_flight.return_credits(self.config, self.lanes, returned, self.opening);
     }
 
-    /// Returns credits to the port of the link that a packet came over. `returned` says all but the port.
+    /// Returns credits to the port of the link that a packet came over: its id, and the place of its port. `returned` says all
+    /// but the port.
     #[inline(always)]
-    pub fn return_upstream(&mut self, link: u32, returned: Returned) {
-        if P::SHARDED {
-            let place = self.config.partition.link(LinkId(link));
-            let returned = Returned { port: place.number(), ..returned };
-            if place.shard() != self.config.shard {
-                let time = returned.freed + self.config.latency_of(link);
-                self.in_flight.out.return_credits(place.shard(), returned, time);
-                return;
-            }
-            self.return_credits(&returned);
-        } else {
-            self.return_credits(&Returned { port: link, ..returned });
+    pub fn return_upstream(&mut self, (link, place): (u32, Place), returned: Returned) {
+        let returned = Returned { port: place.number(), ..returned };
+        if P::SHARDED && place.shard() != self.config.shard {
+            let time = returned.freed + self.config.latency_of(link);
+            self.in_flight.out.return_credits(place.shard(), returned, time);
+            return;
         }
+        self.return_credits(&returned);
     }
 
     /// Absorbs the credits that have arrived by `now`. Returns whether there were any.

@@ -1,5 +1,6 @@
 //! What travels: messages, their packets, and what the network tells a host of them.
 
+use super::partition::Place;
 use crate::ids::{HostId, JobId, VirtualLane};
 use crate::qos::levels::TrafficKind;
 use crate::routing::Step;
@@ -161,6 +162,8 @@ pub(super) struct Packet {
     pub origin: u8,
     /// The hop it came by.
     pub came: Step,
+    /// The port that it came by, to which it returns the credits of the buffer that it holds.
+    pub credited: Place,
     /// Where packets wait at the inputs of switches: the hop that it waits to take.
     pub next_step: Step,
     /// What an adaptive routing has noted.

@@ -19,16 +19,17 @@ pub struct Partition {
 }
 
 /// A shard, and the number of a host, switch or link among those of its shard, which have the order of their ids.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place(u32);
 
 impl Place {
     const BITS: u32 = 27;
 
-    fn new(shard: usize, number: u32) -> Self {
-        let shard = u32::try_from(shard).expect("invariant: at most 32 shards");
-        debug_assert!(number < 1 << Self::BITS, "{number} does not fit a place");
-        Self(shard << Self::BITS | number)
+    #[inline(always)]
+    pub fn new(shard: usize, number: u32) -> Self {
+        debug_assert!(shard < Partition::MOST_SHARDS && number < 1 << Self::BITS, "{number} does not fit a place");
+        #[allow(clippy::cast_possible_truncation, reason = "at most 32 shards")]
+        Self((shard as u32) << Self::BITS | number)
     }
 
     #[inline]

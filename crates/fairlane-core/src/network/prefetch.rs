@@ -1,12 +1,11 @@
 //! Fetches what a port or host will read soon: on a large fabric the engine's limit is memory latency. Nothing here changes
-//! what happens; where a packet goes next is looked up a little earlier, and noted in it, or in its message.
+//! what happens.
 
 use super::Endpoint;
 use super::packet::Packet;
 use super::port::kind;
 use super::probe::Probe;
 use super::shard::Shard;
-use crate::ids::LinkId;
 use crate::kernel::{NONE, prefetch_at};
 
 /// How many hosts or ports pass between one step and the next.
@@ -28,6 +27,9 @@ impl Shard {
         if let Some(&port) = all.get(place + 4 * AHEAD) {
             prefetch_at(heads, port as usize);
             prefetch_at(&self.config.to_switch, port as usize);
+            if P::SHARDED {
+                prefetch_at(&self.config.far_ends, port as usize);
+            }
         }
         if let Some((port, head)) = coming(3 * AHEAD) {
             prefetch_at(&self.ports, port as usize);
@@ -106,15 +108,10 @@ impl Shard {
     /// The lane to which a packet returns its credits.
     #[inline(always)]
     fn prefetch_upstream<P: Probe>(&self, packet: &Packet) {
-        let mut port = packet.came.link();
-        if P::SHARDED {
-            let place = self.config.partition.link(LinkId(port));
-            if place.shard() != self.config.shard {
-                return;
-            }
-            port = place.number();
+        let Packet { credited, held, .. } = *packet;
+        if !P::SHARDED || credited.shard() == self.config.shard {
+            prefetch_at(&self.lanes, credited.number() as usize * self.config.lanes + usize::from(held));
         }
-        prefetch_at(&self.lanes, port as usize * self.config.lanes + usize::from(packet.held));
     }
 
     /// The packet that has waited longest.

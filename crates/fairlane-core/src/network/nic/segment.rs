@@ -3,6 +3,7 @@
 use crate::kernel::NONE;
 use crate::network::in_flight::InFlight;
 use crate::network::packet::Packet;
+use crate::network::partition::Place;
 use crate::network::port::ActivePort;
 use crate::network::probe::Probe;
 use crate::routing::Step;
@@ -33,6 +34,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             lane,
             held: lane,
             came: Step::NONE,
+            credited: Place::default(),
             next_step: Step::NONE,
             note: 0,
             origin: if P::SHARDED { self.config.origin } else { 0 },

@@ -15,7 +15,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     pub(super) fn transmit(&mut self, lane: u8, record: u32, now: u64) {
         let config = self.config;
         let packet = &mut self.in_flight.packets[record];
-        let (bytes, job, joined, held) = (packet.bytes, packet.job, packet.time, packet.held);
+        let (bytes, job, joined, held, credited) = (packet.bytes, packet.job, packet.time, packet.held, packet.credited);
         let to_switch = match KIND {
             kind::NIC | kind::BUFFERED => config.to_switch[self.number as usize] != NONE,
             _ => KIND == kind::TO_SWITCH,
@@ -26,6 +26,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             let link = LinkId(config.link_id::<P>(self.number));
             packet.came = Step::new(Hop { link, channel: config.channel(packet.vl, lane) });
             packet.held = lane;
+            packet.credited = config.place(self.number);
             if !config.by_switch {
                 let step = config.next_step(self.number, packet.came, packet.to);
                 packet.lane = config.lane(packet.vl, step.channel());
@@ -52,7 +53,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         if let Some(upstream) = upstream
             && KIND != kind::BUFFERED
         {
-            self.return_upstream(upstream, Returned { port: 0, lane: held, job, bytes, freed: done });
+            self.return_upstream((upstream, credited), Returned { port: 0, lane: held, job, bytes, freed: done });
         }
         if to_switch {
             let time = now + wire.latency + config.parameters.switch_latency.0;
@@ -72,7 +73,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// The packet arrives at instant `time` at the port of link `next` at the far end.
     #[inline(always)]
     fn send_to_port(&mut self, next: u32, record: u32, time: u64) {
-        let port = self.config.port_of::<P>(next);
+        let port = self.config.next_port::<P>(self.number, next);
         match self.config.other_shard::<P>(self.number) {
             Some(shard) => self.in_flight.send_to_shard(shard, Destination::Port(port), record, time),
             None => self.in_flight.send_packet(port, record, time),

@@ -15,10 +15,11 @@ impl<P: Probe> ActiveSwitch<'_, P> {
         let record = self.dequeue(input, output, lane, now);
         let Shard { config, in_flight, .. } = &*self.shard;
         let packet = &in_flight.packets[record];
-        let (bytes, job, came, arrived) = (packet.bytes, packet.job, packet.came.link(), packet.time);
+        let (bytes, job, arrived) = (packet.bytes, packet.job, packet.time);
+        let came = (packet.came.link(), packet.credited);
         // The tail of a packet that cuts through follows its head at the rate of the link that it came over.
         let tail = match config.parameters.switching {
-            Switching::CutThrough => arrived + config.wire_time(came, bytes),
+            Switching::CutThrough => arrived + config.wire_time(came.0, bytes),
             Switching::StoreAndForward => arrived,
         };
         let end = tail.max(now + self.crossbar.rate.serialization(Bytes(u64::from(bytes))).0);
