@@ -69,12 +69,12 @@ man: $(EXTENSION) ## write the man pages of all commands into man/
 
 bench: $(EXTENSION) ## measure packet-hops per second
 	@# Huge pages, as in the extension, whose allocator asks for them itself.
-	GLIBC_TUNABLES=glibc.malloc.hugetlb=1 cargo bench --locked --package fairlane-core --bench engine
+	cargo bench --locked --package fairlane-core --bench engine
 	$(BIN)/python benches/quickstart.py
 	$(BIN)/python benches/ready.py
 
 bench-threads: ## measure what a second thread gains; needs two free cores
-	GLIBC_TUNABLES=glibc.malloc.hugetlb=1 cargo bench --locked --package fairlane-core --bench threads
+	cargo bench --locked --package fairlane-core --bench threads
 
 # The runner must be of the same version as the library.
 bench-instructions: $(VENV)/.libraries ## count instructions per packet-hop and compare with those stored; needs valgrind

@@ -7,6 +7,8 @@
 
 #![allow(clippy::cast_precision_loss, reason = "figures for display")]
 
+#[path = "../../fairlane-python/src/allocator.rs"]
+mod allocator;
 mod traffic;
 
 use std::sync::Arc;

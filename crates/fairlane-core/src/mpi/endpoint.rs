@@ -75,10 +75,9 @@ impl Endpoint for MpiShard {
         match STEP {
             0 => {
                 state.prefetch();
-                prefetch(source);
+                source.prefetch();
             }
             1 => {
-                prefetch(&**source);
                 state.matching.prefetch();
                 if state.ends_wait_soon() {
                     prefetch(&state.awaited[..state.awaited.len().min(SOON)]);

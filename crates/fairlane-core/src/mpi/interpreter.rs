@@ -9,11 +9,12 @@ use super::messaging::{Messaging, Over};
 use super::rank::{Activity, NEVER, RUNNING, RankState};
 use super::request::{Named, PENDING, Quorum, Wait};
 use super::running::{Effect, Scope};
+use super::stream::Stream;
 use super::transfer::Send;
 use crate::error::RunError;
 use crate::ids::Rank;
 use crate::observe::call_of;
-use crate::program::{COMM_SELF, COMM_WORLD, CollectiveKind, CommHandle, Op, RequestId, SendMode, Source, Tag, Volume};
+use crate::program::{COMM_SELF, COMM_WORLD, CollectiveKind, CommHandle, Op, RequestId, SendMode, Tag, Volume};
 use crate::units::{Bytes, Instant, Picoseconds};
 
 /// So many operations of a rank at one instant mean that it never lets time pass.
@@ -35,13 +36,13 @@ impl MpiShard {
     #[inline]
     pub(super) fn run_rank(&mut self, rank: u32, now: u64) -> Over {
         let Self { sources, messaging, .. } = self;
-        messaging.interpret(rank, &mut *sources[rank as usize], now)
+        messaging.interpret(rank, &mut sources[rank as usize], now)
     }
 }
 
 impl Messaging {
     /// Runs the program of `rank` until an operation lasts, or the end. Returns when the rank is due again.
-    fn interpret(&mut self, rank: u32, source: &mut dyn Source, now: u64) -> Over {
+    fn interpret(&mut self, rank: u32, source: &mut Stream, now: u64) -> Over {
         let state = &mut self.ranks[rank as usize];
         state.due = RUNNING;
         let stop = self.jobs[state.job.index()].stop;

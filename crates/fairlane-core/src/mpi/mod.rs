@@ -51,6 +51,7 @@ mod report;
 mod request;
 mod running;
 mod schedule;
+mod stream;
 mod synchronization;
 mod transfer;
 mod transmit;
@@ -69,7 +70,7 @@ use crate::error::RunError;
 use crate::ids::{HostId, JobId};
 use crate::network::Delivery;
 use crate::observe::{JobMarks, JobRecord, Latencies, PendingMarks, RankRecord, RecordOf};
-use crate::program::{Program, Source};
+use crate::program::Program;
 use crate::qos::levels::{Levels, Sl2Vl};
 use crate::units::{Bytes, Instant, Picoseconds};
 use agreement::Agreements;
@@ -81,6 +82,7 @@ use naming::Naming;
 use rails::RailSelection;
 use rank::{NEVER, RankState};
 use report::{Fault, JobTotal, Report};
+use stream::Stream;
 use transfer::{Place, Transfers, Transits};
 
 /// All ranks of all jobs, and what is under way between them: in shards, each with the ranks of some hosts.
@@ -92,7 +94,7 @@ pub struct Mpi {
 #[derive(Clone)]
 pub struct MpiShard {
     /// What each rank does.
-    sources: Vec<Box<dyn Source>>,
+    sources: Vec<Stream>,
     messaging: Messaging,
     /// What all shards together have reported of each job.
     totals: Vec<JobTotal>,
@@ -136,7 +138,7 @@ pub struct Shards<'h> {
 
 impl Mpi {
     /// Memory that every rank takes besides its program and its messages.
-    pub const BYTES_PER_RANK: usize = size_of::<RankState>() + size_of::<Box<dyn Source>>() + 2 * size_of::<u64>();
+    pub const BYTES_PER_RANK: usize = size_of::<RankState>() + size_of::<Stream>() + 2 * size_of::<u64>();
 
     /// All ranks at the start of their programs, due when their jobs begin. No send may be larger than `largest_message`.
     ///
@@ -223,7 +225,7 @@ impl Mpi {
             let alone = Communicator::new(2, 0, Arc::new([rank]));
             let shard = &mut self.shards[home];
             shard.messaging.ranks.push(RankState::new(job, world, alone, plan.start));
-            shard.sources.push(source);
+            shard.sources.push(Stream::new(source));
         }
         let mut left = 0;
         for (number, shard) in self.shards.iter_mut().enumerate() {

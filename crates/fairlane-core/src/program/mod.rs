@@ -414,13 +414,13 @@ pub trait Source: Send + Sync {
         Ok(next)
     }
 
-    /// The operations that come next, as far as that is known without any work: they may be fetched ahead of time.
-    fn coming(&self) -> &[Op] {
-        &[]
-    }
-
     /// A copy that goes on from the same place.
     fn boxed_clone(&self) -> Box<dyn Source>;
+
+    /// The script that it runs, if that is what it does: most do, and the engine keeps scripts in place.
+    fn player(&self) -> Option<&script::Player> {
+        None
+    }
 }
 
 impl Clone for Box<dyn Source> {

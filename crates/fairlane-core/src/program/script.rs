@@ -126,7 +126,7 @@ struct Loop {
 /// A script being run. One cache line.
 #[derive(Clone)]
 #[repr(align(64))]
-struct Player {
+pub struct Player {
     ops: Arc<[Op]>,
     /// The operation that comes next, and the end of its stretch: the next turn.
     next: u32,
@@ -137,6 +137,13 @@ struct Player {
 }
 
 impl Player {
+    /// The operations that come next, as far as that is known without any work: they may be fetched ahead of time.
+    #[inline(always)]
+    #[must_use]
+    pub fn coming(&self) -> &[Op] {
+        &self.ops[self.next as usize..self.end as usize]
+    }
+
     /// Before which operation the next turn is.
     fn turn_at(&self) -> u32 {
         let end = || u32::try_from(self.ops.len()).expect("invariant: fewer than 2^32 lines");
@@ -180,7 +187,7 @@ impl Player {
 }
 
 impl Source for Player {
-    #[inline]
+    #[inline(always)]
     fn ahead(&mut self) -> Result<&[Op], String> {
         if self.next == self.end {
             self.take_turns();
@@ -188,7 +195,7 @@ impl Source for Player {
         Ok(&self.ops[self.next as usize..self.end as usize])
     }
 
-    #[inline]
+    #[inline(always)]
     fn pass(&mut self, count: usize) {
         debug_assert!(count <= (self.end - self.next) as usize, "more than there are ahead");
         #[allow(clippy::cast_possible_truncation, reason = "at most as many as there are ahead")]
@@ -200,12 +207,12 @@ impl Source for Player {
         self.ops.get((self.next as usize).checked_sub(1)?)
     }
 
-    fn coming(&self) -> &[Op] {
-        &self.ops[self.next as usize..self.end as usize]
-    }
-
     fn boxed_clone(&self) -> Box<dyn Source> {
         Box::new(self.clone())
+    }
+
+    fn player(&self) -> Option<&Player> {
+        Some(self)
     }
 }
 

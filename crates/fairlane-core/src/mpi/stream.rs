@@ -1,0 +1,64 @@
+//! The operations of a rank, as the engine keeps them.
+
+use crate::kernel::prefetch;
+use crate::program::script::Player;
+use crate::program::{Op, Source};
+
+/// A rank's operations: a script, in place, which saves a look into memory for each resumption, or any other source.
+#[derive(Clone)]
+pub(super) enum Stream {
+    Script(Player),
+    Other(Box<dyn Source>),
+}
+
+const _: () = assert!(size_of::<Stream>() == 64, "a cache line");
+
+impl Stream {
+    pub fn new(source: Box<dyn Source>) -> Self {
+        match source.player() {
+            Some(player) => Self::Script(player.clone()),
+            None => Self::Other(source),
+        }
+    }
+
+    /// See [`Source::ahead`].
+    #[inline(always)]
+    pub fn ahead(&mut self) -> Result<&[Op], String> {
+        match self {
+            Self::Script(player) => player.ahead(),
+            Self::Other(source) => source.ahead(),
+        }
+    }
+
+    /// See [`Source::pass`].
+    #[inline(always)]
+    pub fn pass(&mut self, count: usize) {
+        match self {
+            Self::Script(player) => player.pass(count),
+            Self::Other(source) => source.pass(count),
+        }
+    }
+
+    /// See [`Source::current`].
+    pub fn current(&self) -> Option<&Op> {
+        match self {
+            Self::Script(player) => player.current(),
+            Self::Other(source) => source.current(),
+        }
+    }
+
+    /// See [`Player::coming`]. What other sources yield next is not known ahead.
+    #[inline(always)]
+    pub fn coming(&self) -> &[Op] {
+        match self {
+            Self::Script(player) => player.coming(),
+            Self::Other(_) => &[],
+        }
+    }
+
+    /// The rank will run soon.
+    #[inline(always)]
+    pub fn prefetch(&self) {
+        prefetch(self);
+    }
+}
