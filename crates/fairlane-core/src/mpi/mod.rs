@@ -43,6 +43,7 @@ mod numbering;
 mod one_sided;
 mod parameters;
 mod passive_target;
+mod prefetch;
 mod protocol;
 mod rails;
 mod rank;

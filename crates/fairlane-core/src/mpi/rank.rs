@@ -10,7 +10,6 @@ use super::request::{Requests, Wait};
 use super::running::Running;
 use super::window::Window;
 use crate::ids::{JobId, Rank};
-use crate::kernel::prefetch;
 use crate::observe::RankRecord;
 use crate::program::{CommHandle, WindowHandle};
 use crate::units::{Instant, Picoseconds};
@@ -144,15 +143,5 @@ impl RankState {
     #[inline]
     pub fn ends_wait_soon(&self) -> bool {
         matches!(self.blocked, Blocked::Requests(Wait { missing: 1, .. }))
-    }
-
-    /// The rank will run soon.
-    #[inline]
-    pub fn prefetch(&self) {
-        prefetch(&self.due);
-        prefetch(&self.requests);
-        prefetch(&self.matching);
-        prefetch(&self.awaited);
-        self.record.prefetch();
     }
 }

@@ -1,6 +1,5 @@
 //! The operations of a rank, as the engine keeps them.
 
-use crate::kernel::prefetch;
 use crate::program::script::Player;
 use crate::program::{Op, Source};
 
@@ -54,11 +53,5 @@ impl Stream {
             Self::Script(player) => player.coming(),
             Self::Other(_) => &[],
         }
-    }
-
-    /// The rank will run soon.
-    #[inline(always)]
-    pub fn prefetch(&self) {
-        prefetch(self);
     }
 }

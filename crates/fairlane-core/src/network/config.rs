@@ -134,7 +134,11 @@ impl Config {
             gaps: message_gaps(graph, links().take(nics)),
             to_switch: links().map(|link| switch_of(link.to)).collect(),
             to_nic: links().map(|link| nic_of(link, partition)).collect(),
-            far_ends: if whole { Vec::new() } else { links().map(|link| FarEnd::new(link, graph, partition)).collect() },
+            far_ends: if whole {
+                Vec::new()
+            } else {
+                links().map(|link| FarEnd::new(link, graph, partition)).collect()
+            },
             one_rate: all.iter().all(|link| link.bandwidth == all[0].bandwidth),
             longest,
             sufficient: 0,

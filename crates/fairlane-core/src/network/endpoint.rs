@@ -39,13 +39,6 @@ pub trait Endpoint {
     /// The window that ends at `until` has been run, and all mail has been accepted. Returns whether the run must end; what
     /// has happened, the caller of the network asks the endpoints. The endpoints of all shards must return the same.
     fn end_window(&mut self, until: Instant) -> bool;
-
-    /// `host` will run soon: fetches what it keeps (step 0), what that points to (1), what that points to (2), and so on to
-    /// step 4.
-    fn prefetch<const STEP: u8>(&self, host: HostId);
-
-    /// The message with this token will be delivered soon.
-    fn prefetch_message(&self, token: u32);
 }
 
 /// How a host goes on once it has run.

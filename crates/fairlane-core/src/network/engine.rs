@@ -9,7 +9,7 @@
 use super::Endpoint;
 use super::in_flight::{HOSTS, PORTS};
 use super::port::{ActivePort, Arrival, Forwarded, kind};
-use super::prefetch::{INJECTING, LARGE};
+use super::prefetch::{INJECTING, LARGE, Prefetch};
 use super::probe::Probe;
 use super::shard::Shard;
 use crate::error::RunError;
@@ -23,7 +23,7 @@ pub(super) type Failed = (HostId, RunError);
 impl Shard {
     /// Runs one window. After an error the window is run to its end all the same, so that what has been measured does not
     /// depend on the order of hosts; of several errors, that of the first host is returned.
-    pub(super) fn run_window<P: Probe, E: Endpoint>(
+    pub(super) fn run_window<P: Probe, E: Endpoint + Prefetch>(
         &mut self,
         window: u64,
         endpoint: &mut E,
@@ -42,7 +42,7 @@ impl Shard {
         result
     }
 
-    fn run_hosts<P: Probe, E: Endpoint>(
+    fn run_hosts<P: Probe, E: Endpoint + Prefetch>(
         &mut self,
         until: Instant,
         endpoint: &mut E,

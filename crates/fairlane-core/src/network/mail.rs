@@ -4,14 +4,12 @@
 
 use super::in_flight::InFlight;
 use super::packet::{Load, Message, Packet};
+use super::prefetch::prefetch_credited;
 use super::shard::Shard;
 use crate::ids::JobId;
-use crate::kernel::{NONE, prefetch_at};
+use crate::kernel::NONE;
 use crate::qos::levels::TrafficKind;
 use crate::units::Instant;
-
-/// How many entries of a list are accepted between the fetching of what one needs and its turn.
-const AHEAD: usize = 6;
 
 /// Mail from one shard to another.
 #[derive(Clone, Default)]
@@ -152,10 +150,7 @@ impl Shard {
             in_flight.announce(from, announcement);
         }
         for (place, packet) in mail.to_ports.iter().enumerate() {
-            if let Some(coming) = mail.to_ports.get(place + AHEAD) {
-                let window = in_flight.calendar.window_of(Instant(coming.time));
-                in_flight.inboxes.prefetch(window, coming.next);
-            }
+            in_flight.prefetch_inbox(&mail.to_ports, place);
             let (port, time) = (packet.next, packet.time);
             let record = in_flight.packets.insert(packet.clone());
             in_flight.send_packet(port, record, time);
@@ -177,9 +172,7 @@ impl Shard {
         }
         let opening = in_flight.calendar.opening(in_flight.calendar.window()).0;
         for (place, returned) in mail.credits.iter().enumerate() {
-            if let Some(coming) = mail.credits.get(place + AHEAD) {
-                prefetch_at(lanes, coming.port as usize * config.lanes + usize::from(coming.lane));
-            }
+            prefetch_credited(config, lanes, &mail.credits, place);
             in_flight.return_credits(config, lanes, returned, opening);
         }
         mail.credits.clear();

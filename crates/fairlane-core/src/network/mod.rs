@@ -40,6 +40,7 @@ pub use nic::transport;
 pub use packet::{Delivery, Injection};
 pub use parameters::{Parameters, Switching};
 pub use partition::Partition;
+pub use prefetch::Prefetch;
 pub use switch::{Architecture, Entry as SwitchEntry, TABLE as SWITCHES};
 
 use crate::ids::{HostId, LinkId, VirtualLane};

@@ -1,15 +1,33 @@
 //! Fetches what a port or host will read soon: on a large fabric the engine's limit is memory latency. Nothing here changes
 //! what happens.
 
-use super::Endpoint;
+use super::config::Config;
+use super::in_flight::InFlight;
+use super::mail::Returned;
 use super::packet::Packet;
-use super::port::kind;
+use super::port::{Lane, kind};
 use super::probe::Probe;
 use super::shard::Shard;
+use crate::ids::HostId;
 use crate::kernel::{NONE, prefetch_at};
+use crate::units::Instant;
+
+/// An endpoint that can fetch what it will read soon. By default it does not.
+pub trait Prefetch {
+    /// `host` will run soon: fetches what it keeps (step 0), what that points to (1), what that points to (2), and so on to
+    /// step 4.
+    fn prefetch<const STEP: u8>(&self, _host: HostId) {}
+
+    /// The message with this token will be delivered soon.
+    fn prefetch_message(&self, _token: u32) {}
+}
 
 /// How many hosts or ports pass between one step and the next.
 const AHEAD: usize = 4;
+
+/// The same of switches, and of what has come from another shard.
+const SWITCHES_AHEAD: usize = 3;
+const MAIL_AHEAD: usize = 6;
 
 /// So many NICs' ports that have been handed something wait for their run, while what they will read is fetched.
 pub(super) const INJECTING: usize = 3;
@@ -146,7 +164,7 @@ impl Shard {
     /// A host will run after five times to once [`AHEAD`] others: fetches what is known of it by then, of what comes to it
     /// first, and of its port.
     #[inline(always)]
-    pub(super) fn prefetch_hosts<P: Probe, E: Endpoint>(&self, coming: &[u32], place: usize, endpoint: &E) {
+    pub(super) fn prefetch_hosts<P: Probe, E: Prefetch>(&self, coming: &[u32], place: usize, endpoint: &E) {
         let id = |host| self.config.host_id::<P>(host);
         if let Some(&host) = coming.get(place + 5 * AHEAD) {
             let nic = self.config.nics_of(host).start;
@@ -188,11 +206,42 @@ impl Shard {
 
     /// The message of a packet that will be delivered soon.
     #[inline(always)]
-    fn prefetch_of(&self, packet: &Packet, endpoint: &impl Endpoint) {
+    fn prefetch_of(&self, packet: &Packet, endpoint: &impl Prefetch) {
         if packet.load.whole() {
             endpoint.prefetch_message(packet.message);
         } else {
             self.in_flight.messages.prefetch(packet.message);
         }
+    }
+}
+
+impl InFlight {
+    /// The packets that arrive at a switch in the open window will be routed soon.
+    #[inline]
+    pub(super) fn prefetch_arrivals(&self, switches: &[u32], place: usize) {
+        let Some(&switch) = switches.get(place + SWITCHES_AHEAD) else { return };
+        let window = self.calendar.window();
+        let list = &self.at_switches[self.switch_inboxes.slot(window)];
+        let mut entry = self.switch_inboxes.head(window, switch);
+        while let Some(arrival) = list.get(entry as usize) {
+            self.packets.prefetch(arrival.record);
+            entry = arrival.next;
+        }
+    }
+
+    /// Packets that have come from another shard will be put into inboxes.
+    #[inline]
+    pub(super) fn prefetch_inbox(&self, packets: &[Packet], place: usize) {
+        if let Some(coming) = packets.get(place + MAIL_AHEAD) {
+            self.inboxes.prefetch(self.calendar.window_of(Instant(coming.time)), coming.next);
+        }
+    }
+}
+
+/// Credits that have come from another shard will be given to lanes.
+#[inline]
+pub(super) fn prefetch_credited(config: &Config, lanes: &[Lane], credits: &[Returned], place: usize) {
+    if let Some(coming) = credits.get(place + MAIL_AHEAD) {
+        prefetch_at(lanes, coming.port as usize * config.lanes + usize::from(coming.lane));
     }
 }

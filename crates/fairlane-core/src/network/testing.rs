@@ -1,6 +1,6 @@
 //! Hosts for unit tests of the network: each sends one message at instant zero.
 
-use super::{Delivery, Endpoint, Injection, Pause};
+use super::{Delivery, Endpoint, Injection, Pause, Prefetch};
 use crate::error::RunError;
 use crate::ids::{HostId, JobId, VirtualLane};
 use crate::qos::levels::TrafficKind;
@@ -43,8 +43,6 @@ impl Endpoint for Senders {
     fn end_window(&mut self, _until: Instant) -> bool {
         false
     }
-
-    fn prefetch<const STEP: u8>(&self, _host: HostId) {}
-
-    fn prefetch_message(&self, _token: u32) {}
 }
+
+impl Prefetch for Senders {}

@@ -14,7 +14,7 @@ use super::engine::Failed;
 use super::mail::Mail;
 use super::probe::{Counters, Departures, Off, Probe};
 use super::shard::Shard;
-use super::{Endpoint, Network};
+use super::{Endpoint, Network, Prefetch};
 use crate::error::RunError;
 use crate::kernel::Barrier;
 use crate::units::Instant;
@@ -72,7 +72,7 @@ impl Network {
     ///
     /// # Panics
     /// If there are not as many endpoints as shards.
-    pub fn run_until<E: Endpoint + Send>(
+    pub fn run_until<E: Endpoint + Prefetch + Send>(
         &mut self,
         end: Instant,
         hops: u64,
@@ -97,7 +97,7 @@ impl Network {
         }
     }
 
-    fn run_with<P: Probe, E: Endpoint + Send>(&mut self, limits: Limits, endpoints: &mut [E]) -> Ended {
+    fn run_with<P: Probe, E: Endpoint + Prefetch + Send>(&mut self, limits: Limits, endpoints: &mut [E]) -> Ended {
         let observations = self.shards.iter_mut().map(|shard| std::mem::take(&mut shard.observation));
         let mut probes: Vec<P> = observations.map(P::resume).collect();
         let ended = if P::SHARDED {
@@ -112,7 +112,7 @@ impl Network {
     }
 
     /// Runs several shards, on as many threads as the network has been told to.
-    fn run_shards<P: Probe, E: Endpoint + Send>(
+    fn run_shards<P: Probe, E: Endpoint + Prefetch + Send>(
         &mut self,
         limits: Limits,
         endpoints: &mut [E],
@@ -161,7 +161,7 @@ fn opens_before(shard: &Shard, window: u64, end: Instant) -> bool {
 }
 
 /// The only shard there is.
-fn run_alone<P: Probe, E: Endpoint>(
+fn run_alone<P: Probe, E: Endpoint + Prefetch>(
     shard: &mut Shard,
     mut next_window: u64,
     limits: Limits,
@@ -193,7 +193,7 @@ impl<M: Default> Exchange<M> {
     }
 
     /// One thread's shards, window by window.
-    fn work<P: Probe, E: Endpoint<Mail = M>>(
+    fn work<P: Probe, E: Endpoint<Mail = M> + Prefetch>(
         &self,
         mut part: Part<'_, E, P>,
         mut next_window: u64,
@@ -286,7 +286,7 @@ impl<M: Default> Exchange<M> {
     }
 }
 
-impl<E: Endpoint, P: Probe> Part<'_, E, P> {
+impl<E: Endpoint + Prefetch, P: Probe> Part<'_, E, P> {
     /// Runs a window in all shards of the part in which anything is due.
     fn run_window(&mut self, window: u64) -> Option<Failed> {
         let mut failed = None;

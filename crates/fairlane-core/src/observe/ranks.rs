@@ -1,6 +1,5 @@
 //! What a rank has done with its time.
 
-use crate::kernel::prefetch;
 use crate::program::{CollectiveKind, NeighborKind, Op, RmaKind};
 use crate::units::{Instant, Picoseconds};
 
@@ -178,12 +177,6 @@ pub struct RankRecord {
 }
 
 impl RankRecord {
-    /// The rank will run soon: fetches what is written most often.
-    #[inline]
-    pub fn prefetch(&self) {
-        prefetch(&self.compute);
-    }
-
     /// The counters of a call by its index, below [`CALLS`].
     #[must_use]
     pub fn call(&self, call: usize) -> CallTime {

@@ -1,6 +1,5 @@
 //! What several routings are made of: where hosts hang, lists of alternative links, and how to choose among those.
 
-
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::{Graph, Vertex};

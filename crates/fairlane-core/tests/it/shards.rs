@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fairlane_core::error::RunError;
 use fairlane_core::ids::{HostId, JobId, LinkId, VirtualLane};
 use fairlane_core::network::{
-    Delivery, Endpoint, Injection, LaneCounters, Network, Parameters, Partition, Pause, Plan,
+    Delivery, Endpoint, Injection, LaneCounters, Network, Parameters, Partition, Pause, Plan, Prefetch,
 };
 use fairlane_core::network::{Switching, Totals, transport};
 use fairlane_core::qos::levels::TrafficKind;
@@ -108,11 +108,9 @@ impl Endpoint for Traffic {
     fn end_window(&mut self, _until: Instant) -> bool {
         false
     }
-
-    fn prefetch<const STEP: u8>(&self, _host: HostId) {}
-
-    fn prefetch_message(&self, _token: u32) {}
 }
+
+impl Prefetch for Traffic {}
 
 /// Everything that can be read from a network after a run.
 #[derive(Debug, PartialEq)]

@@ -15,7 +15,8 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     pub(super) fn transmit(&mut self, lane: u8, record: u32, now: u64) {
         let config = self.config;
         let packet = &mut self.in_flight.packets[record];
-        let (bytes, job, joined, held, credited) = (packet.bytes, packet.job, packet.time, packet.held, packet.credited);
+        let (bytes, job, joined, held, credited) =
+            (packet.bytes, packet.job, packet.time, packet.held, packet.credited);
         let to_switch = match KIND {
             kind::NIC | kind::BUFFERED => config.to_switch[self.number as usize] != NONE,
             _ => KIND == kind::TO_SWITCH,

@@ -16,9 +16,6 @@ use crate::network::shard::Shard;
 use crate::routing::{Hop, Loads, Step, Visit};
 use crate::topology::Vertex;
 
-/// How many switches run between the fetching of the packets of one and its run.
-const AHEAD: usize = 3;
-
 /// A packet that arrives at a switch: time, link that it comes over, record.
 pub(in crate::network) type Arriving = (u64, u32, u32);
 
@@ -30,9 +27,7 @@ impl Shard {
         in_flight.occupancy.open(window);
         in_flight.calendar.take(SWITCHES, &mut scratch.switches);
         for (place, &switch) in scratch.switches.iter().enumerate() {
-            if let Some(&coming) = scratch.switches.get(place + AHEAD) {
-                in_flight.prefetch_arrivals(coming);
-            }
+            in_flight.prefetch_arrivals(&scratch.switches, place);
             in_flight.arrivals_at(switch, &mut scratch.arriving);
             if config.input_queued.is_some() {
                 let crossbar = &mut crossbars.each[switch as usize];
@@ -70,18 +65,6 @@ impl InFlight {
             // The list has the newest first, and the sort is stable.
             arrivals.reverse();
             arrivals.sort_by_key(|&(time, link, _)| (time, link));
-        }
-    }
-
-    /// The packets that arrive at a switch in the open window will be routed soon.
-    #[inline]
-    fn prefetch_arrivals(&self, switch: u32) {
-        let window = self.calendar.window();
-        let list = &self.at_switches[self.switch_inboxes.slot(window)];
-        let mut entry = self.switch_inboxes.head(window, switch);
-        while let Some(arrival) = list.get(entry as usize) {
-            self.packets.prefetch(arrival.record);
-            entry = arrival.next;
         }
     }
 }
