@@ -55,16 +55,16 @@ impl Shard {
             self.prefetch_record::<KIND>(head);
         }
         if let Some((port, head)) = coming(2 * AHEAD) {
-            self.prefetch_lanes::<P, KIND>(port, head);
+            self.prefetch_lanes::<KIND>(port, head);
         }
         if let Some((port, head)) = coming(AHEAD) {
             self.prefetch_queue::<KIND>(port);
             if head != NONE {
-                self.prefetch_second::<P, KIND>(port, head);
+                self.prefetch_second::<KIND>(port, head);
             }
         }
         if let Some(&port) = all.get(place + AHEAD / 2) {
-            self.prefetch_downstream::<P, KIND>(port);
+            self.prefetch_downstream::<KIND>(port);
         }
     }
 
@@ -73,9 +73,9 @@ impl Shard {
         prefetch_at(&self.arbiter_states, port as usize * self.config.state_words);
     }
 
-    /// The lane that the first arrival joins, the one its credits go to, and where it goes next; the lane that waits.
+    /// The lane that the first arrival joins, and the one its credits go to; the lane that waits.
     #[inline(always)]
-    fn prefetch_lanes<P: Probe, const KIND: u8>(&self, port: u32, head: u32) {
+    fn prefetch_lanes<const KIND: u8>(&self, port: u32, head: u32) {
         let lanes = self.config.lanes;
         let waiting = self.ports[port as usize].waiting;
         let queued = waiting.trailing_zeros() as usize;
@@ -90,14 +90,14 @@ impl Shard {
             let lane = usize::from(packet.lane);
             prefetch_at(&self.lanes, port as usize * lanes + lane);
             prefetch_at(&self.lanes, port as usize * lanes + if waiting == 0 { lane } else { queued });
-            self.prefetch_upstream::<P>(packet);
+            self.prefetch_upstream(packet);
             self.in_flight.packets.prefetch(packet.next);
         }
     }
 
     /// The lane that the second arrival joins, and the one its credits go to.
     #[inline(always)]
-    fn prefetch_second<P: Probe, const KIND: u8>(&self, port: u32, head: u32) {
+    fn prefetch_second<const KIND: u8>(&self, port: u32, head: u32) {
         if KIND == kind::NIC {
             return;
         }
@@ -105,13 +105,13 @@ impl Shard {
         if second != NONE {
             let (packet, lanes) = (&self.in_flight.packets[second], self.config.lanes);
             prefetch_at(&self.lanes, port as usize * lanes + usize::from(packet.lane));
-            self.prefetch_upstream::<P>(packet);
+            self.prefetch_upstream(packet);
         }
     }
 
-    /// Where the packet that has waited longest goes, and the lane to which it gives its credits back.
+    /// The lane to which the packet that has waited longest returns its credits.
     #[inline(always)]
-    fn prefetch_downstream<P: Probe, const KIND: u8>(&mut self, port: u32) {
+    fn prefetch_downstream<const KIND: u8>(&self, port: u32) {
         let (waiting, lanes) = (self.ports[port as usize].waiting, self.config.lanes);
         if waiting == 0 {
             return;
@@ -119,17 +119,16 @@ impl Shard {
         let head = self.lanes[port as usize * lanes + waiting.trailing_zeros() as usize].head;
         if KIND != kind::NIC {
             let packet = &self.in_flight.packets[head];
-            self.prefetch_upstream::<P>(packet);
+            self.prefetch_upstream(packet);
         }
     }
 
     /// The lane to which a packet returns its credits.
     #[inline(always)]
-    fn prefetch_upstream<P: Probe>(&self, packet: &Packet) {
+    fn prefetch_upstream(&self, packet: &Packet) {
+        // That of another shard is not there; to ask first, a branch that nobody can predict, costs more than to fetch.
         let Packet { credited, held, .. } = *packet;
-        if !P::SHARDED || credited.shard() == self.config.shard {
-            prefetch_at(&self.lanes, credited.number() as usize * self.config.lanes + usize::from(held));
-        }
+        prefetch_at(&self.lanes, credited.number() as usize * self.config.lanes + usize::from(held));
     }
 
     /// The packet that has waited longest.
@@ -156,7 +155,7 @@ impl Shard {
 
     /// `head` has been handed to a NIC's port, which will run after [`INJECTING`] others: fetches where it goes.
     #[inline(always)]
-    pub(super) fn prefetch_injecting<P: Probe>(&mut self, nic: u32, head: u32) {
+    pub(super) fn prefetch_injecting(&self, nic: u32, head: u32) {
         let lane = self.config.lane(self.in_flight.messages[head].vl, 0);
         prefetch_at(&self.lanes, nic as usize * self.config.lanes + usize::from(lane));
     }

@@ -47,7 +47,7 @@ impl Shard {
                 if head != NONE {
                     self.scratch.injecting.push_back(nic);
                     if prefetch {
-                        self.prefetch_injecting::<P>(nic, head);
+                        self.prefetch_injecting(nic, head);
                     }
                 }
             }
