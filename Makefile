@@ -68,7 +68,6 @@ man: $(EXTENSION) ## write the man pages of all commands into man/
 	@echo "man/fairlane.1 and the others: man -l man/fairlane.1"
 
 bench: $(EXTENSION) ## measure packet-hops per second
-	@# Huge pages, as in the extension, whose allocator asks for them itself.
 	cargo bench --locked --package fairlane-core --bench engine
 	$(BIN)/python benches/quickstart.py
 	$(BIN)/python benches/ready.py
