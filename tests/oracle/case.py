@@ -33,6 +33,15 @@ class Hop(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Choice:
+    """A routing with its parameters, and the links of its direct paths: by switch and the link to the destination."""
+
+    name: str = ""
+    params: dict[str, Any] = field(default_factory=dict)
+    direct: dict[tuple[int, int], tuple[int, ...]] = field(default_factory=dict, repr=False)
+
+
+@dataclass(frozen=True)
 class Fabric:
     """Links, and the hops from each host to each other host; the topology and parameters that it was built from."""
 
@@ -49,16 +58,24 @@ class Fabric:
     recorded: dict[tuple[int, int], list[Hop]] | None = None
     """Where the paths of packets are given instead of ``routes``: by the time and link of the first departure. A
     packet starts on channel 0 of the first link, which ``routes`` has for any destination."""
+    routing: str = "d_mod_k"
+    routing_params: dict[str, Any] = field(default_factory=dict)
+    choices: tuple[Choice, ...] = ()
+    """The routings of virtual lanes 0, 1, ...; lanes beyond have the last one's. Empty if none looks at loads."""
 
     def __repr__(self) -> str:
         """What it was built from: a case that fails is read by people, and links and routes follow from this."""
-        return f"{self.topology}(**{self.params}, rails={self.rails})"
+        routing = f"{self.routing}(**{self.routing_params})"
+        return f"{self.topology}(**{self.params}, routing={routing}, rails={self.rails})"
 
     @property
     def hosts(self) -> int:
         """How many hosts there are."""
-        shared = self.rails and self.rails["wiring"] == "shared"
-        return int(self.params["hosts"]) // (self.adapters if shared else 1)
+        return len({link.from_host for link in self.links if link.from_host is not None})
+
+    def choice(self, lane: int) -> Choice:
+        """The routing of a virtual lane."""
+        return self.choices[min(lane, len(self.choices) - 1)]
 
     @property
     def adapters(self) -> int:

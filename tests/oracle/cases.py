@@ -4,7 +4,17 @@ Rates and latencies come from a few round numbers, so that many things happen at
 so that rounding counts. Buffers hold one to three packets. Programs always come to an end, see `Scripts`.
 """
 
+from dataclasses import replace
+from functools import cache
+from random import Random
+from typing import Any
+
 from hypothesis import strategies as st
+
+from fairlane.errors import BuildError
+from fairlane.fabric.table import FabricTable
+from fairlane.inputs.parameters import entries
+from vopr.fabrics import draw_fabric
 
 from .case import (
     Case,
@@ -33,11 +43,13 @@ from .case import (
     Unlock,
     Wait,
 )
-from .core import KINDS, fat_tree
+from .core import KINDS
+from .fabrics import any_fabric, fat_tree, with_queues
 from .schedules import NAMES
 
-RATES = st.sampled_from([8 * 10**12, 4 * 10**12, 3 * 10**12, 99_999_999_977])
-LATENCIES = st.sampled_from([10, 64, 100, 1000, 12_345])
+WIRE_RATES = (8 * 10**12, 4 * 10**12, 3 * 10**12, 99_999_999_977)
+WIRE_LATENCIES = (10, 64, 100, 1000, 12_345)
+RATES, LATENCIES = st.sampled_from(WIRE_RATES), st.sampled_from(WIRE_LATENCIES)
 OVERHEADS = st.sampled_from([0, 0, 64, 333])
 SIZES = st.sampled_from([0, 1, 16, 32, 40, 41, 64, 100, 255, 300])
 SPANS = st.sampled_from([0, 0, 0, 10, 64, 777])
@@ -54,6 +66,42 @@ def fabrics(draw: st.DrawFn) -> Fabric:
         links |= {"leaf_down": draw(st.integers(1, 4)), "leaf_up": draw(st.integers(1, 3))}
     rails = draw(st.none() | adapters(hosts))
     return fat_tree(rails, hosts=hosts, levels=levels, **links, **({"radix": 4} if levels == 3 else {}))
+
+
+@cache
+def any_topology(routing: str, seed: int) -> Fabric:
+    """Any topology that a routing suits, all parameters of both, and links of any rate and latency."""
+    rng = Random(f"{routing} {seed}")
+    drawn = draw_fabric(rng, routing)
+    if drawn.get("rails") and (not isinstance(drawn["rails"], int) and drawn["rails"]["wiring"] == "shared"):
+        del drawn["rails"]  # parts of a message meet at switches, where they cannot be told apart
+    spec = FabricTable(**drawn).spec
+    for wired in (spec["params"], *spec["params"].get("links", ())):
+        for key in {*wired, "bandwidth", "latency"} - {"bandwidths"}:
+            if key.endswith("bandwidth"):
+                wired[key] = rng.choice(WIRE_RATES)
+            elif key.endswith("latency"):
+                wired[key] = rng.choice(WIRE_LATENCIES)
+    lanes = spec["routing_params"].get("lanes", [])
+    spec["routing_params"] |= (
+        {"lanes": [small(rng, name) for name in lanes]} if lanes else small(rng, spec["routing"])["params"]
+    )
+    try:
+        return any_fabric(spec)
+    except BuildError:  # hosts that have several links of their own have no rails
+        return any_fabric({**spec, "rails": None})
+
+
+def small(rng: Random, name: str) -> dict[str, Any]:
+    """A routing with a bias and a threshold of the size of small packets."""
+    keys = entries("routing")[name].schema.get("properties", {})
+    values = {"bias": [0, 0, 30, 100, 400], "threshold": [0, 0, 30, 100], "samples": [1, 2, 8]}
+    drawn: dict[str, Any] = {key: rng.choice(values[key]) for key in values if key in keys}
+    if "ties" in keys and rng.random() < 0.5:
+        drawn["ties"] = "d_mod_k" if name == "adaptive" else "random"
+    if "channels" in keys and rng.random() < 0.5:
+        drawn["channels"] = "fewest"
+    return {"name": name, "params": drawn}
 
 
 @st.composite
@@ -105,9 +153,9 @@ def arbiters(draw: st.DrawFn, lanes: int) -> tuple[str, dict[str, object]]:
 
 
 @st.composite
-def qualities(draw: st.DrawFn) -> Qos:
+def qualities(draw: st.DrawFn, most: int = 4) -> Qos:
     """One to four lanes, any level to any lane."""
-    lanes = draw(st.sampled_from([1, 2, 2, 3, 4]))
+    lanes = draw(st.sampled_from([lanes for lanes in (1, 2, 2, 3, 4) if lanes <= most]))
     others = draw(st.lists(st.integers(0, lanes - 1), min_size=16 - lanes, max_size=16 - lanes))
     kinds = {kind: draw(LEVELS) for kind in KINDS} if draw(st.booleans()) else {}
     return Qos((*range(lanes), *others), *draw(arbiters(lanes)), draw(st.integers(0, 3)), kinds)
@@ -366,3 +414,21 @@ def cases(draw: st.DrawFn, scripts: type[Scripts] = Scripts) -> Case:
     some_jobs = [draw(jobs(places, fabric.adapters, scripts)) for places in draw(placements(fabric.hosts))]
     network = draw(networks())
     return Case(fabric, some_jobs, network, draw(qualities()), draw(mpis(network.mtu)))
+
+
+@st.composite
+def wide_cases(draw: st.DrawFn, routing: str) -> Case:
+    """A small case with a routing, on any topology that it suits."""
+    seed = draw(st.integers(0, 2**32 - 1))
+    fabric = any_topology(routing, seed)
+    used = Random(seed).sample(range(fabric.hosts), min(fabric.hosts, 8))
+    rails = [sum(link.from_host == host for link in fabric.links) for host in range(fabric.hosts)]
+    some_jobs = []
+    for places in draw(placements(len(used))):
+        hosts = [used[place] for place in places]
+        adapters = min(rails[host] for host in hosts)
+        some_jobs.append(replace(draw(jobs(hosts, adapters, Scripts)), adapters=adapters))
+    network = draw(networks())
+    # A port has at most 32 lanes.
+    qos = draw(qualities(min(4, 32 // fabric.channels)))
+    return Case(with_queues(fabric, qos.lanes), some_jobs, network, qos, draw(mpis(network.mtu)))

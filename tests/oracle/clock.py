@@ -1,9 +1,10 @@
 """Time: one heap of things to do.
 
-What happens at one instant has an order. First, ports take in credits, then packets; then each host does what is due
-there, always the first of it: deliveries, then transfers through memory and combinations, then phases of non-blocking
-collectives, then ranks; then messages join the NICs' queues; then input-queued switches match inputs with outputs;
-last, ports decide. What one of these causes at the same instant takes its place in the same order.
+What happens at one instant has an order. First, ports take in credits; then switches with adaptive routing route the
+packets whose heads arrive; then ports take in packets; then each host does what is due there, always the first of it:
+deliveries, then transfers through memory and combinations, then phases of non-blocking collectives, then ranks; then
+messages join the NICs' queues; then input-queued switches match inputs with outputs; last, ports decide. What one of
+these causes at the same instant takes its place in the same order.
 """
 
 import heapq
@@ -16,14 +17,15 @@ class Stage(IntEnum):
 
     CHANGE = -1
     CREDIT = 0
-    JOIN = 1
-    DELIVERY = 2
-    MEMORY = 3
-    PROGRESS = 4
-    RANK = 5
-    HAND_OVER = 6
-    ALLOCATE = 7
-    DECIDE = 8
+    ROUTE = 1
+    JOIN = 2
+    DELIVERY = 3
+    MEMORY = 4
+    PROGRESS = 5
+    RANK = 6
+    HAND_OVER = 7
+    ALLOCATE = 8
+    DECIDE = 9
 
 
 class Clock:

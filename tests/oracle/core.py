@@ -4,12 +4,11 @@ import json
 from collections import defaultdict
 from typing import Any
 
-import numpy as np
-
 from fairlane import _core
 
 from . import case as ops
-from .case import Case, Compute, Datagram, Fabric, Hop, InputQueued, Link, Mark, Recv, Send, Wait
+from .case import Case, Compute, Datagram, InputQueued, Mark, Recv, Send, Wait
+from .fabrics import decode, fabric_spec
 from .outcome import Departure, LinkTime, Outcome, PortCount, Progress
 
 #: No case takes longer than this: 1000 seconds.
@@ -22,27 +21,6 @@ TOPOLOGY = 5
 Key = tuple[str, int, str]
 Latencies = dict[Key, tuple[int, int, int, int]]
 Buckets = dict[Key, list[tuple[int, int, int]]]
-
-
-def decode(table: dict[str, tuple[str, bytes]]) -> dict[str, list[int]]:
-    """A table's numeric columns as lists."""
-    return {name: np.frombuffer(raw, kind).tolist() for name, (kind, raw) in table.items() if kind != "json"}
-
-
-def fat_tree(rails: dict[str, Any] | None = None, **params: int) -> Fabric:
-    """A fat-tree as the engine builds and routes it. D-mod-k needs one virtual channel."""
-    given = {"topology": "fat_tree", "params": params, "routing": "d_mod_k", "rails": rails}
-    core = _core.Fabric(json.dumps(given))
-    table = decode(core.links())
-    columns = ("bandwidth", "latency", "from_host", "to_host", "from_switch", "to_switch")
-    rows = zip(*(table[name] for name in columns), strict=True)
-    links = [Link(rate, delay, *(None if end < 0 else end for end in ends)) for rate, delay, *ends in rows]
-    pairs = [(source, to) for source in range(core.hosts) for to in range(core.hosts) if source != to]
-    routes, *more = (
-        {(source, to): [Hop(link) for link in core.route(source, to, rail)] for source, to in pairs}
-        for rail in range(core.rails)
-    )
-    return Fabric(links, routes, 1, "fat_tree", params, rails, tuple(more))
 
 
 def architecture(switch: InputQueued) -> dict[str, Any]:
@@ -61,12 +39,7 @@ def spec(case: Case, *, departures: bool = True) -> dict[str, Any]:
     """The case, but for its programs, in the engine's terms."""
     fabric, network, qos = case.fabric, case.network, case.qos
     return {
-        "fabric": {
-            "topology": fabric.topology,
-            "params": fabric.params,
-            "routing": "d_mod_k",
-            "rails": fabric.rails,
-        },
+        "fabric": fabric_spec(fabric),
         "network": {
             "mtu": network.mtu,
             "header": network.header,
@@ -76,7 +49,7 @@ def spec(case: Case, *, departures: bool = True) -> dict[str, Any]:
             **({"switch": architecture(network.switch)} if network.switch else {}),
         },
         "qos": {
-            "lanes": qos.lanes,
+            "lanes": fabric.queue(qos.lanes, 0),
             "sl2vl": list(qos.sl2vl),
             "arbiter": {"name": qos.arbiter, "params": qos.params},
             "default": qos.default,

@@ -8,6 +8,7 @@ from .case import Case, ser
 from .clock import Clock, Stage
 from .outcome import Departure, Outcome
 from .packets import Message, Packet
+from .routing import Router
 from .switches import Switch
 
 
@@ -131,6 +132,7 @@ class Interconnect:
         self.next_offer: dict[int, int] = defaultdict(int)
         numbers = {link.from_switch for link in case.fabric.links if link.from_switch is not None}
         self.switches = {number: Switch(number, case, self) for number in numbers if case.network.switch}
+        self.router = Router(case, clock) if case.fabric.choices else None
 
     def lane(self, packet: Packet) -> int:
         """The queue that a packet uses at the port where it is."""
@@ -176,8 +178,12 @@ class Interconnect:
             self.clock.at(delivery, Stage.DELIVERY, (number,), lambda: self.arrived(packet))
             self.give_back(packet, packet.hop - 1, delivery)
             return
+        head, hop = now + link.latency + self.case.network.switch_latency, packet.hop
+        if self.router is not None:
+            route = self.router.route
+            self.clock.at(head, Stage.ROUTE, (number,), lambda: route(packet, hop))
         if link.to_switch in self.switches:
-            switch, head = self.switches[link.to_switch], now + link.latency + self.case.network.switch_latency
+            switch = self.switches[link.to_switch]
             packet.tail = head + wire
             join = head if self.case.network.cut_through else packet.tail
             self.clock.at(join, Stage.JOIN, (number,), lambda: switch.join(packet))
@@ -186,8 +192,7 @@ class Interconnect:
         delay = wire  # from the departure of the head to when it may go on, the way itself not counted
         if self.case.network.cut_through:
             delay = max(0, wire - ser(packet.size, onward.link.bandwidth))
-        join = now + delay + link.latency + self.case.network.switch_latency
-        self.clock.at(join, Stage.JOIN, (number,), lambda: onward.join(packet))
+        self.clock.at(head + delay, Stage.JOIN, (number,), lambda: onward.join(packet))
 
     def arrived(self, packet: Packet) -> None:
         """A packet is at its host. Packets of a message may have overtaken each other."""
@@ -215,4 +220,6 @@ class Interconnect:
         port = self.ports[packet.route[hop].link]
         lane = self.case.fabric.queue(packet.message.lane, packet.route[hop].channel)
         size, job = packet.size, packet.message.job
+        if self.router is not None and hop > 0:
+            self.router.loads.change(port.number, time + port.link.latency, -size)
         self.clock.at(time + port.link.latency, Stage.CREDIT, (lane, job), lambda: port.credit(lane, size, job))

@@ -36,3 +36,5 @@ class Packet:
     """When its tail is at the input port of an input-queued switch."""
     waited: int = 0
     """How long it was in the queue of the input port of the switch where it is."""
+    decided: bool = False
+    """It may be on a non-minimal path that begins like the minimal one."""

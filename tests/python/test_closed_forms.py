@@ -25,6 +25,7 @@ from oracle import (
     Send,
     Wait,
     core,
+    fabrics,
     ser,
     simulate,
 )
@@ -36,7 +37,7 @@ LATENCY = 100_000
 ALWAYS_EAGER = Mpi(eager_threshold=1 << 40)
 TWO_LANES = (0, 1) + (0,) * 14
 
-fat_tree = cache(core.fat_tree)
+fat_tree = cache(fabrics.fat_tree)
 
 
 def star(hosts: int) -> Fabric:

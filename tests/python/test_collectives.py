@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from fairlane import RunError, _core
-from oracle import Case, Job, Mark, Mpi, Op, Recv, Send, Wait, core, simulate
+from oracle import Case, Job, Mark, Mpi, Op, Recv, Send, Wait, core, fabrics, simulate
 
 ROOT = 3
 BLOCKS = [5_000, 0, 300, 70_000, 20_000]
@@ -37,7 +37,7 @@ def messages(kind: str) -> list[list[Op]]:
 @pytest.mark.parametrize("volume", VOLUMES.values(), ids=VOLUMES)
 @pytest.mark.parametrize("kind", ["gather", "scatter"])
 def test_each_block_is_one_message_with_the_root(kind: str, volume: Volume, threshold: int) -> None:
-    fabric = core.fat_tree(hosts=5, levels=2, leaf_down=2, leaf_up=1)
+    fabric = fabrics.fat_tree(hosts=5, levels=2, leaf_down=2, leaf_up=1)
     mpi = Mpi(eager_threshold=threshold, send_overhead=200_000, receive_overhead=300_000)
     case = Case(fabric, [Job(list(range(5)), messages(kind))], mpi=mpi)
     builder = _core.ProgramBuilder(5)
@@ -48,7 +48,7 @@ def test_each_block_is_one_message_with_the_root(kind: str, volume: Volume, thre
 
 
 def test_a_list_of_another_length_is_refused() -> None:
-    case = Case(core.fat_tree(hosts=5, levels=1), [Job(list(range(5)), [[]] * 5)])
+    case = Case(fabrics.fat_tree(hosts=5, levels=1), [Job(list(range(5)), [[]] * 5)])
     builder = _core.ProgramBuilder(5)
     for rank in range(5):
         builder.collective(rank, "gather", BLOCKS[:4], 0, ROOT)

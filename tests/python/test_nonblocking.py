@@ -9,7 +9,7 @@ import pytest
 from fairlane import _core
 from fairlane.pattern import observe
 from fairlane.workload import WORKLOADS, JobScript, Rank
-from oracle import Case, Job, Mpi, Outcome, core
+from oracle import Case, Job, Mpi, Outcome, core, fabrics
 
 RANKS = 8
 COSTS = Mpi(send_overhead=200_000, receive_overhead=300_000, eager_threshold=4096)
@@ -29,7 +29,7 @@ KINDS: dict[str, int | list[int]] = {
 
 def case(ranks: int = RANKS, mpi: Mpi = COSTS) -> Case:
     """Ranks on hosts of their own."""
-    return Case(core.fat_tree(hosts=ranks, levels=2), [Job(list(range(ranks)), [[]] * ranks)], mpi=mpi)
+    return Case(fabrics.fat_tree(hosts=ranks, levels=2), [Job(list(range(ranks)), [[]] * ranks)], mpi=mpi)
 
 
 def ends(builder: _core.ProgramBuilder, of: Case) -> list[int]:

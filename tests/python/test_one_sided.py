@@ -8,7 +8,7 @@ import pytest
 
 from fairlane import RunError, _core
 from fairlane.workload import JobScript, Rank
-from oracle import Case, Job, Mpi, Network, Outcome, core, ser
+from oracle import Case, Job, Mpi, Network, Outcome, core, fabrics, ser
 
 COSTS = Mpi(send_overhead=200_000, receive_overhead=300_000, eager_threshold=4096, control_bytes=48)
 NETWORK = Network(mtu=1000, header=26, buffer=100_000)
@@ -19,7 +19,7 @@ Script = Callable[[Rank], None]
 def case(ranks: int, mpi: Mpi = COSTS, hosts: list[int] | None = None) -> Case:
     """Ranks on hosts of one switch."""
     places = hosts or list(range(ranks))
-    return Case(core.fat_tree(hosts=max(2, ranks), levels=1), [Job(places, [[]] * ranks)], NETWORK, mpi=mpi)
+    return Case(fabrics.fat_tree(hosts=max(2, ranks), levels=1), [Job(places, [[]] * ranks)], NETWORK, mpi=mpi)
 
 
 def program(ranks: int, write: Script) -> _core.Program:
@@ -212,7 +212,7 @@ def test_a_record_has_the_payload_of_operations_and_what_their_waits_waited_for(
     simulation.run_until(10**12)
     called = core.outcome(simulation).progress[0, 0].first
     table = simulation.table("messages")
-    messages, waits = core.decode(table), core.decode(simulation.table("waits"))
+    messages, waits = fabrics.decode(table), fabrics.decode(simulation.table("waits"))
     put, get = (index for index, sent in enumerate(messages["sent_at"]) if sent >= called)
     arrived = called + COSTS.send_overhead + trip(SIZE)
     acknowledged = arrived + trip(CONTROL)
@@ -227,7 +227,7 @@ def test_a_record_has_the_payload_of_operations_and_what_their_waits_waited_for(
     last = [index for index, rank in enumerate(waits["rank"]) if rank == 0][-2:]
     assert [waits["message"][index] for index in last] == [messages["message"][put], messages["message"][get]]
     assert [waits["end"][index] for index in last] == [acknowledged, fetched]
-    assert core.decode(simulation.table("ranks"))["late_partner"][0] == 0
+    assert fabrics.decode(simulation.table("ranks"))["late_partner"][0] == 0
 
 
 def test_ranks_of_one_host_use_memory() -> None:

@@ -5,9 +5,11 @@ from itertools import pairwise, zip_longest
 
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from oracle import Case, Outcome, core, ser, simulate
-from oracle.cases import MoreScripts, cases
+from oracle import Case, Outcome, core, fabrics, ser, simulate
+from oracle.cases import MoreScripts, cases, wide_cases
+from vopr.fabrics import pairs
 
 thorough = settings(
     max_examples=150,
@@ -39,6 +41,15 @@ def test_engine_and_oracle_agree(case: Case) -> None:
 @given(cases(MoreScripts))
 def test_engine_and_oracle_agree_on_collectives_and_windows(case: Case) -> None:
     agree(case)
+
+
+@patient
+@settings(thorough, max_examples=12)
+@given(data=st.data())
+@pytest.mark.parametrize("routing", sorted({routing for _, routing in pairs()}))
+def test_engine_and_oracle_agree_on_every_topology_and_routing(routing: str, data: st.DataObject) -> None:
+    case = data.draw(wide_cases(routing))
+    agree(fabrics.recorded(case, core.run(case)))
 
 
 def agree(case: Case) -> None:

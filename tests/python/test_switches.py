@@ -13,7 +13,24 @@ import numpy as np
 import pytest
 
 import fairlane
-from oracle import Case, Datagram, Fabric, Job, Mark, Mpi, Network, Op, Outcome, Qos, Recv, Send, core, ser, simulate
+from oracle import (
+    Case,
+    Datagram,
+    Fabric,
+    Job,
+    Mark,
+    Mpi,
+    Network,
+    Op,
+    Outcome,
+    Qos,
+    Recv,
+    Send,
+    core,
+    fabrics,
+    ser,
+    simulate,
+)
 from oracle.case import InputQueued
 
 RATE = 8 * 10**12
@@ -28,7 +45,7 @@ VOQ = InputQueued(queues="voq", thousandths=1000, iterations=4, output_buffer=SI
 @cache
 def star(hosts: int) -> Fabric:
     """One switch."""
-    return core.fat_tree(hosts=hosts, levels=1, bandwidth=RATE, latency=LATENCY)
+    return fabrics.fat_tree(hosts=hosts, levels=1, bandwidth=RATE, latency=LATENCY)
 
 
 def network(switch: InputQueued | None, packets: int = 16) -> Network:

@@ -22,9 +22,10 @@ MOST_LINKS = 400
 ATTEMPTS = 400
 
 
-def draw_fabric(rng: Random) -> Table:
-    """The table ``fabric``: each routing is as likely as any other, and so is each of its topologies."""
-    routing = rng.choice(sorted({routing for _, routing in pairs()}))
+def draw_fabric(rng: Random, routing: str | None = None) -> Table:
+    """The table ``fabric``: if no routing is given, each is equally likely, and so is each of its topologies."""
+    if routing is None:
+        routing = rng.choice(sorted({routing for _, routing in pairs()}))
     topology = rng.choice([one for one, other in pairs() if other == routing])
     fitting = [other for one, other in pairs() if one == topology and "lanes" not in _keys(other)]
     for _ in range(ATTEMPTS):

@@ -4,21 +4,17 @@ The paths of packets are the engine's own: the oracle checks when, in which orde
 every routing. What the oracle does not know (open-loop load, recordings, some calls of MPI) makes a case unsupported.
 """
 
-import json
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from typing import Any, cast
 
-from fairlane import Simulation, _core
-from fairlane.fabric.view import columns
+from fairlane import Simulation
 from fairlane.inputs.parameters import named, resolve_parameters
 from fairlane.power import Pace
 from fairlane.scenario import Resolved, ResolvedJob
 from fairlane.workload.builder import JobScript
 from oracle import case as ops
-from oracle import core, simulate
+from oracle import core, fabrics, simulate
 from oracle.outcome import Outcome
 from vopr.case import Action, Case, apply
 
@@ -63,7 +59,8 @@ def compare(case: Case, resolved: Resolved) -> str:
             apply(one, action)
     tail = one.fork()
     tail.engine.run_window_budget(one.now + TAIL, 4 * MOST_HOPS)
-    fabric = _fabric(resolved, tail, one.now)
+    lanes = 1 + max(resolved.tables["qos"]["sl2vl"], default=0)
+    fabric = fabrics.with_queues(fabrics.any_fabric(resolved.tables["fabric"]), lanes)
     jobs = [_job(resolved, job, script, fabric) for job, script in zip(resolved.jobs, scripts, strict=True)]
     network = resolved.tables["network"]
     given = ops.Case(
@@ -82,6 +79,10 @@ def compare(case: Case, resolved: Resolved) -> str:
         tuple(changes),
         one.now,
     )
+    try:
+        given = fabrics.recorded(given, tail.engine, one.now)
+    except fabrics.UntraceableError as error:
+        raise Unsupported(str(error)) from error
     try:
         expected = simulate(given)
     except KeyError as error:
@@ -119,70 +120,6 @@ def _first(found: Any, expected: Any) -> str:
     both = enumerate(zip([*found, None], [*expected, None], strict=False))
     place, (ours, theirs) = next((place, pair) for place, pair in both if pair[0] != pair[1])
     return f"number {place} of {len(found)} and {len(expected)}: engine {ours}, oracle {theirs}"
-
-
-def _fabric(resolved: Resolved, tail: Simulation, end: int) -> ops.Fabric:
-    """The links, and the paths of the packets that the engine has sent until the end."""
-    spec = resolved.tables["fabric"]
-    table = columns(_core.Fabric(json.dumps(spec)).links())
-    ends = {key: table[key].tolist() for key in ("from_host", "to_host", "from_switch", "to_switch")}
-    links = [
-        ops.Link(rate, latency, *(None if end < 0 else end for end in its))
-        for rate, latency, *its in zip(
-            table["bandwidth"].tolist(), table["latency"].tolist(), *ends.values(), strict=True
-        )
-    ]
-    adapters: dict[int, list[int]] = defaultdict(list)
-    for number, link in enumerate(links):
-        if link.from_host is not None:
-            adapters[link.from_host].append(number)
-    routes: list[dict[tuple[int, int], list[ops.Hop]]] = [{} for _ in range(max(map(len, adapters.values())))]
-    for source, own in adapters.items():
-        for rail, number in enumerate(own):
-            routes[rail] |= {(source, to): [ops.Hop(number)] for to in adapters if to != source}
-    lanes = 1 + max(resolved.tables["qos"]["sl2vl"], default=0)
-    queues = _queues(_core.Fabric(json.dumps(spec)).required_virtual_lanes(lanes), lanes)
-    rails = spec.get("rails") or {}
-    gaps = [dict(one) for one in rails.get("adapters") or []] or [{} for _ in routes]
-    found = ops.Fabric(
-        links, routes[0], 1, spec["topology"], spec["params"], {**rails, "adapters": gaps}, tuple(routes[1:]), queues
-    )
-    return replace(found, recorded=_paths(tail, found, ends, end))
-
-
-def _queues(pairs: Sequence[tuple[int, int]], lanes: int) -> tuple[int, ...]:
-    """The first queue of each virtual lane, and how many there are."""
-    return tuple(accumulate((sum(vl == lane for vl, _ in pairs) for lane in range(lanes)), initial=0))
-
-
-def _paths(
-    tail: Simulation, fabric: ops.Fabric, ends: dict[str, list[int]], end: int
-) -> dict[tuple[int, int], list[ops.Hop]]:
-    """The hops of each packet, by time and link of its first departure; complete for those sent until the end."""
-    table = core.decode(tail.engine.table("departures"))
-    found: dict[tuple[int, int], list[ops.Hop]] = {}
-    under_way: dict[tuple[int, ...], list[list[ops.Hop]]] = defaultdict(list)
-    names = ("time", "link", "lane", "job", "message", "stage", "packet", "bytes")
-    for time, link, lane, *key in zip(*(table[name] for name in names), strict=True):
-        hop = ops.Hop(link, lane - fabric.queue(fabric.lane_of(lane), 0))
-        its = under_way[tuple(key)]
-        if ends["from_host"][link] >= 0:
-            if (time, link) in found:
-                raise Unsupported("packets without bytes")
-            found[time, link] = [hop]
-            its.append(found[time, link])
-            continue
-        at = [path for path in its if ends["to_switch"][path[-1].link] == ends["from_switch"][link]]
-        if len(at) > 1:
-            raise Unsupported("parts of a message that cannot be told apart")
-        if not at:
-            raise AssertionError(f"a packet departs at {time} ps on link {link} from a switch that it has not come to")
-        at[0].append(hop)
-        if ends["to_host"][link] >= 0:
-            its.remove(at[0])
-    if any(time < end and ends["to_host"][path[-1].link] < 0 for (time, _), path in found.items()):
-        raise Unsupported("packets that are under way for very long")
-    return found
 
 
 def _qos(resolved: Resolved) -> ops.Qos:
