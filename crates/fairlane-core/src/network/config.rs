@@ -20,17 +20,18 @@ use crate::routing::{Routing, Step};
 use crate::topology::{Graph, Link, Vertex};
 use crate::units::{BitsPerSec, Bytes, Picoseconds};
 
+/// The configuration of one shard.
 #[derive(Clone)]
 pub(super) struct Config {
     pub graph: Arc<Graph>,
     pub routing: Arc<dyn Routing>,
     pub arbiter: Arc<dyn Arbiter>,
     pub transport: Arc<dyn Transport>,
-    /// The transport holds packets back.
+    /// The transport can hold packets back ([`Transport::paces`]).
     pub paces: bool,
     pub parameters: Parameters,
     pub observe: observe::Parameters,
-    /// Something is kept of single packets.
+    /// Records of single packets are kept: departures, or waiting by upstream link.
     pub detailed: bool,
     /// A full packet on the wire, and the part of every packet that is not payload; in bytes.
     pub full: u32,
@@ -45,24 +46,25 @@ pub(super) struct Config {
     pub vl_of_lane: [u8; MAX_LANES],
     /// Some virtual lane has several virtual channels.
     pub channels: bool,
-    /// Packets are routed when they are at a switch.
+    /// The routing is adaptive: packets are routed when they arrive at a switch.
     pub adaptive: bool,
-    /// The parameters of input-queued switches, if that is what switches are.
+    /// The parameters of input-queued switches; `None` if switches are output-queued.
     pub input_queued: Option<InputQueued>,
-    /// Packets go to a switch before they go to its port: it routes them then, or keeps them at its inputs.
+    /// Packets are sent to a switch, not straight to its output port: the routing is adaptive, or switches are input-queued.
     pub by_switch: bool,
     /// Words of the arbiter's state.
     pub state_words: usize,
-    /// What belongs to which shard, and which of them this is.
+    /// What belongs to which shard.
     pub partition: Partition,
+    /// The number of this shard.
     pub shard: usize,
-    /// The same, as packets have it.
+    /// The same, as packets carry it.
     pub origin: u8,
-    /// The ids of the shard's hosts, switches and links; empty where there is one shard.
+    /// The ids of the shard's hosts, switches and links; empty with one shard.
     pub host_ids: Vec<u32>,
     pub switch_ids: Vec<u32>,
     pub link_ids: Vec<u32>,
-    /// The far end of each link, where there are several shards; else empty.
+    /// The far end of each link; empty with one shard.
     pub far_ends: Vec<FarEnd>,
     /// NIC ports are those below this number.
     pub nics: u32,
@@ -72,13 +74,13 @@ pub(super) struct Config {
     pub first_nic: Vec<u32>,
     /// Adapters of each host that have an address of their own.
     pub rails: u32,
-    /// The least time between two messages of each NIC, in picoseconds; empty where there is none.
+    /// The minimum time between two messages of each NIC, ps; empty if there is none.
     pub gaps: Vec<u64>,
     /// The id of the switch at the far end of each link, or [`NONE`].
     pub to_switch: Vec<u32>,
     /// The NIC port at the far end of each link, by its number in the shard there, or [`NONE`].
     pub to_nic: Vec<u32>,
-    /// What links share, and which of these each link has.
+    /// The distinct kinds of link in the fabric, and the kind of each link of the shard.
     pub wires: Vec<Wire>,
     pub wire_of: Vec<u32>,
     /// The longest latency of a link, ps.
@@ -176,8 +178,7 @@ impl Config {
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 
-    /// The longest that a packet takes from its start on a link to its arrival at the next port, see
-    /// [`Config::forwarding_delay`].
+    /// The longest time from a packet's start on a link to its arrival at the next port, ps; see [`Config::forwarding_delay`].
     pub fn furthest(&self) -> u64 {
         let delay = match self.parameters.switching {
             Switching::CutThrough if self.one_rate => 0,
@@ -186,7 +187,7 @@ impl Config {
         self.longest + self.parameters.switch_latency.0 + delay
     }
 
-    /// The longest wire time of a full packet.
+    /// The longest wire time of a full packet, ps.
     fn slowest(&self) -> u64 {
         self.wires.iter().map(|wire| wire.full_wire_time).max().unwrap_or(0)
     }
@@ -203,7 +204,7 @@ impl Config {
         if P::SHARDED { self.link_ids[port as usize] } else { port }
     }
 
-    /// The same, where there may be one shard or several.
+    /// The same, with any number of shards.
     pub fn link_of(&self, port: u32) -> u32 {
         self.link_ids.get(port as usize).map_or(port, |link| *link)
     }
@@ -254,7 +255,7 @@ impl Config {
         self.partition.link(self.graph.link(LinkId(link)).reverse).number() as usize
     }
 
-    /// What packets to a host are addressed to: the host, or its adapter of this rail.
+    /// The address of packets to a host: the host's id, or, where hosts have several adapters, that of its adapter of this rail.
     #[inline]
     pub fn endpoint(&self, host: HostId, rail: u8) -> u32 {
         if self.rails == 1 { host.0 } else { host.0 * self.rails + u32::from(rail) }
@@ -297,14 +298,14 @@ impl Config {
         left.min(self.parameters.mtu.0) as u32
     }
 
-    /// Wire time of a packet on a link.
+    /// Wire time of a packet on a link, given by its id, ps.
     pub fn wire_time(&self, link: u32, bytes: u32) -> u64 {
         self.graph.link(LinkId(link)).bandwidth.serialization(Bytes(u64::from(bytes))).0
     }
 
-    /// How much later than its head a packet that comes over a link is ready at its next switch, which sends it on over
-    /// `next`: its wire time with store-and-forward; with cut-through the time that a faster link would run ahead of the
-    /// slower one. `wire_time` is that of the link it comes over, evaluated only if it matters.
+    /// How much later than its head a packet joins the output queue of a switch, ps: with store-and-forward its wire time on
+    /// the link that it came over; with cut-through the time by which its transmission on a faster link `next` (an id) would
+    /// otherwise overtake its arrival. `wire_time` is that of the link that it came over, evaluated only if needed.
     #[inline]
     pub fn forwarding_delay(&self, wire_time: impl FnOnce() -> u64, bytes: u32, next: u32) -> u64 {
         match self.parameters.switching {
@@ -321,7 +322,7 @@ impl Config {
         self.wires[wire as usize].latency
     }
 
-    /// The latency of a link of any shard, ps.
+    /// The latency of a link of any shard, given by its id, ps.
     #[inline]
     pub fn latency_of(&self, link: u32) -> u64 {
         if let [wire] = &self.wires[..] { wire.latency } else { self.graph.link(LinkId(link)).latency.0 }
@@ -333,7 +334,7 @@ impl Config {
         lane - self.first_lane[usize::from(vl) % MAX_LANES]
     }
 
-    /// The hop, after `step` over the link of `port`, of a packet to `to`, of a routing that does not choose by load.
+    /// The next hop of a packet to `to` that takes `step` over the link of `port`. For routings that are not adaptive.
     #[inline]
     pub fn next_step(&self, port: u32, step: Step, to: u32) -> Step {
         let at = SwitchId(self.to_switch[port as usize]);
@@ -362,7 +363,7 @@ fn wires<'a>(all: &[Link], links: impl Iterator<Item = &'a Link>, parameters: &P
     (wires, links.map(|link| known[&(link.latency, link.bandwidth)]).collect())
 }
 
-/// The least time between two messages of each NIC; empty where there is none.
+/// The minimum time between two messages of each NIC, ps; empty if there is none.
 fn message_gaps<'a>(graph: &Graph, nics: impl Iterator<Item = &'a Link>) -> Vec<u64> {
     let rail = |link: &Link| {
         let own = graph.link(link.reverse).reverse;
@@ -404,7 +405,7 @@ fn nic_of(link: &Link, partition: &Partition) -> u32 {
     }
 }
 
-/// The vertex at the far end of a link, where there are several shards.
+/// The vertex at the far end of a link, in a network of several shards.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FarEnd {
     /// What the ids of the links that leave it must be increased by (modulo 2^32) for the numbers of their ports: they are

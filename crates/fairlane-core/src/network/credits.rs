@@ -1,4 +1,4 @@
-//! Credits: free bytes in the input buffer at the far end of a link, by lane. The only place where they are booked.
+//! Credits: free bytes in the input buffer at the far end of a link, by lane. This is the only file that takes and returns them.
 //!
 //! One invariant, which [`laws`](super::laws) checks: for each link and lane, credits held, credits on their way back, and
 //! bytes on the wire or in the buffer add up to the buffer.
@@ -45,7 +45,7 @@ impl Credits {
     /// Absorbs pending credits that have arrived for certain. Returns whether there were any.
     #[inline]
     pub fn absorb_pending(&mut self, now: u64) -> bool {
-        // Without a branch: whether there is any is as good as random.
+        // Branchless: a branch on whether any have arrived would be unpredictable.
         let arrived = if now >= self.pending_by { self.pending } else { 0 };
         self.held += arrived;
         self.pending -= arrived;
@@ -105,8 +105,8 @@ impl CreditReturns {
         self.list.len() < before
     }
 
-    /// The job whose credits arrived first at any of `lanes`, if any have arrived by `now`. Those of one instant are ordered
-    /// by lane, then job.
+    /// The job whose credits arrived first at any of `lanes` (a set of bits), if any have arrived by `now`. Credits of one
+    /// instant are ordered by lane, then job.
     pub fn first_by(&self, now: u64, lanes: u32) -> Option<u16> {
         let arrived = self.list.iter().filter(|credit| credit.time <= now && lanes >> credit.lane & 1 == 1);
         arrived.map(|credit| (credit.time, credit.lane, credit.job)).min().map(|(.., job)| job)
@@ -123,8 +123,8 @@ impl CreditReturns {
         self.list.iter().map(|credit| (credit.lane, u64::from(credit.bytes)))
     }
 
-    /// Makes room for more, by absorbing what has arrived by `opening`, the opening of the open window, where the port itself
-    /// would not do so any sooner.
+    /// Makes room for more by absorbing the credits that have arrived by `opening`, when the open window opened; unless the
+    /// port is to run when credits arrive, and absorbs them itself.
     #[cold]
     fn make_room(&mut self, lanes: &mut [Lane], opening: u64) {
         const ROOM: usize = 8;
@@ -153,8 +153,8 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         self.in_flight.return_credits(self.config, self.lanes, returned, self.opening);
     }
 
-    /// Returns credits to the port of the link that a packet came over: its id, and the place of its port. `returned` says all
-    /// but the port.
+    /// Returns credits to the port of the link that a packet came over, given the link's id and the place of its port, which
+    /// replaces the port in `returned`.
     #[inline(always)]
     pub fn return_upstream(&mut self, (link, place): (u32, Place), returned: Returned) {
         let returned = Returned { port: place.number(), ..returned };
@@ -186,8 +186,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 }
 
 impl InFlight {
-    /// Returns credits to a port of this shard, to arrive one link latency after the buffer was freed, in the window that opened
-    /// at `opening`, or once it has been run: no decision in that window depends on them.
+    /// Returns credits to a port of this shard. They arrive one link latency after the buffer is freed. Called in the window
+    /// that opened at `opening`, or when mail is accepted at its end; they arrive after it, so no decision in it depends on
+    /// them.
     #[inline(always)]
     pub fn return_credits(&mut self, config: &Config, lanes: &mut [Lane], returned: &Returned, opening: u64) {
         let &Returned { port, lane, job, bytes, freed } = returned;
@@ -205,8 +206,8 @@ impl InFlight {
     }
 }
 
-/// Returns credits to a lane that may need them the instant they arrive. Apart from the active port, whose parts stay in
-/// registers only if nobody asks for its address.
+/// Returns credits to a lane that may need them the instant they arrive. A free function: taking the address of the active
+/// port would force its fields out of registers.
 #[cold]
 fn return_exactly(in_flight: &mut InFlight, lanes: &mut [Lane], port: u32, credit: CreditReturn, opening: u64) {
     let returns = &mut in_flight.returns[port as usize];

@@ -15,11 +15,11 @@ pub trait Endpoint {
     /// Mail from one shard's endpoint to another's. It is emptied by the one that accepts it, and used again.
     type Mail: Default + Send;
 
-    /// Runs `host` alone up to (not including) `until`, given what is delivered to it before then, in order. Pushes
-    /// what the host sends.
+    /// Runs `host` alone up to `until`, which is excluded, given what is delivered to it before then, in order of time. Pushes
+    /// the messages that the host sends.
     ///
     /// # Errors
-    /// Ends the run.
+    /// A [`RunError`] ends the run after the window.
     fn run(
         &mut self,
         host: HostId,
@@ -29,23 +29,24 @@ pub trait Endpoint {
     ) -> Result<Pause, RunError>;
 
     /// A window has been run: moves to `mail`, which is empty, what the endpoint of `shard` must know. Called for each other
-    /// shard.
+    /// shard; not with one shard. It is also called when a run begins, before the first window: there must be nothing to post
+    /// then, as that mail is not accepted.
     fn post(&mut self, shard: usize, mail: &mut Self::Mail);
 
     /// Takes everything out of `mail`, which the endpoint of `shard` has posted in the window that has just been run. Called
     /// for each other shard, in ascending order.
     fn accept(&mut self, shard: usize, mail: &mut Self::Mail);
 
-    /// The window that ends at `until` has been run, and all mail has been accepted. Returns whether the run must end; what
-    /// has happened, the caller of the network asks the endpoints. The endpoints of all shards must return the same.
+    /// The window that ends at `until` has been run, and all mail has been accepted. Returns whether the run must end; the
+    /// endpoints know why. The endpoints of all shards must return the same.
     fn end_window(&mut self, until: Instant) -> bool;
 }
 
-/// How a host goes on once it has run.
+/// When a host runs again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
     /// When it has something to do by itself, at the end of the window or later.
     pub at: Option<Instant>,
-    /// Until then it need run only for what is urgent: the rest makes no difference to anyone before.
+    /// Until then only urgent deliveries make it run: others have no effect before.
     pub deferrable: bool,
 }

@@ -2,9 +2,9 @@
 //! `windows`.
 //!
 //! In a window each host runs first, alone, through its events in order of time, and soon after it its NIC's port if it hands
-//! messages over; then, with adaptive routing, the switches route what arrives at them; then each other port that has
-//! something to do runs, alone. What a port sends lands in another's inbox for a later window, so the order in which hosts and
-//! ports run changes nothing.
+//! messages over; then, with adaptive routing or input-queued switches, the switches route what arrives at them; then each
+//! other port that has something to do runs, alone (the ports of an input-queued switch together with the switch). What a port
+//! sends arrives in a later window, so the order in which hosts and ports run changes no result.
 
 use super::Endpoint;
 use super::in_flight::{HOSTS, PORTS};
@@ -17,7 +17,7 @@ use crate::ids::HostId;
 use crate::kernel::NONE;
 use crate::units::Instant;
 
-/// An error of an endpoint, and the host that it is of, by id.
+/// The error that ended the run of a host, and the id of the host.
 pub(super) type Failed = (HostId, RunError);
 
 impl Shard {
@@ -120,7 +120,8 @@ impl Shard {
         self.run_queues::<P, KIND>(port, first, until, arrivals, probe);
     }
 
-    /// What [`Shard::run_port`] seldom needs, apart from it so that what it often needs stays in registers.
+    /// The general case of [`Shard::run_port`]: packets queue or wait for credits. A function of its own, so that the common
+    /// case stays in registers.
     #[inline(never)]
     fn run_queues<P: Probe, const KIND: u8>(
         &mut self,

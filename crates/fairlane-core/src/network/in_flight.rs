@@ -1,4 +1,4 @@
-//! What is between devices: packets and messages on their way, credits on their way back, and who runs when.
+//! What is in flight between devices: packets and messages, credits that return; and the calendar of who runs when.
 
 use super::Totals;
 use super::config::Config;
@@ -14,30 +14,29 @@ use crate::units::Instant;
 pub(super) const HOSTS: usize = 0;
 /// The calendar's set of ports.
 pub(super) const PORTS: usize = 1;
-
-/// The calendar's set of switches; empty unless they route.
+/// The calendar's set of switches; empty unless packets go to switches: adaptive routing, or input-queued switches.
 pub(super) const SWITCHES: usize = 2;
 
 /// The calendar of a network.
 pub(super) type NetworkCalendar = Calendar<3, Deferred>;
 
-/// An arrival so far ahead that the calendar keeps it.
+/// An arrival that is too far ahead for the inboxes: the calendar keeps it.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Deferred {
     /// A packet (a message, at a NIC) arrives at this port.
     AtPort { port: u32, record: u32 },
-    /// A packet arrives at this switch, which routes it then.
+    /// A packet arrives at this switch, which routes it.
     AtSwitch { switch: u32, record: u32 },
 }
 
-/// A packet that arrives at a switch which routes it then.
+/// A packet that arrives at a switch, which routes it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AtSwitch {
     pub time: u64,
     /// The link that it comes over.
     pub link: u32,
     pub record: u32,
-    /// What was sent to the switch before it.
+    /// The entry that was put into the same list before it, or [`NONE`].
     pub next: u32,
 }
 
@@ -46,9 +45,10 @@ pub(super) struct InFlight {
     pub calendar: NetworkCalendar,
     /// What arrives at ports.
     pub inboxes: Mailboxes,
-    /// What arrives at switches that route it then: by switch, a list in [`InFlight::at_switches`].
+    /// What arrives at switches: by switch, a list in [`InFlight::at_switches`].
     pub switch_inboxes: Mailboxes,
-    /// By slot of the window; what a switch needs to put it in order is together, for packets are far apart.
+    /// By slot of the window. The keys by which a switch sorts its arrivals are stored here, next to each other: the packets
+    /// themselves are far apart in memory.
     pub at_switches: Vec<Vec<AtSwitch>>,
     pub occupancy: Occupancy,
     /// Packets on their way to each NIC: head and tail of a queue.
@@ -57,14 +57,14 @@ pub(super) struct InFlight {
     pub messages: Pool<Message>,
     /// Credits on their way, by port.
     pub returns: Vec<CreditReturns>,
-    /// From when on each NIC takes another message; empty where none has a gap between messages.
+    /// The earliest instant at which each NIC takes another message, ps; empty if no NIC has a gap between messages.
     pub next_offer: Vec<u64>,
-    /// Hosts that look at what comes to them only when they run by themselves, unless it is urgent.
+    /// Hosts that defer deliveries, unless they are urgent, until they run by themselves (see [`Pause`](super::Pause)).
     pub deferring: Vec<bool>,
     /// Flows of each NIC; empty unless the transport paces them.
     pub flows: Vec<Flows>,
     pub single_packet: SinglePacket,
-    /// How many messages have been handed in.
+    /// How many messages have been injected.
     pub sequence: u64,
     pub totals: Totals,
     /// What leaves the shard.
@@ -72,13 +72,13 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
-    /// Has `host` run at `at`.
+    /// Schedules `host` to run at `at`.
     #[inline(always)]
     pub fn wake_host(&mut self, host: u32, at: Instant) {
         self.calendar.wake(HOSTS, host, at);
     }
 
-    /// Has `port` run at `at`.
+    /// Schedules `port` to run at `at`.
     #[inline(always)]
     pub fn wake_port(&mut self, port: u32, at: Instant) {
         self.calendar.wake(PORTS, port, at);
@@ -100,7 +100,7 @@ impl InFlight {
         self.messages[record].next = next;
     }
 
-    /// Sends a packet to `switch`, which routes it at instant `time`.
+    /// Sends a packet to arrive at `switch`, which routes it, at instant `time`.
     #[inline]
     pub fn send_to_switch(&mut self, switch: u32, record: u32, time: u64) {
         let window = self.calendar.window_of(Instant(time));
@@ -147,8 +147,8 @@ impl InFlight {
         }
     }
 
-    /// Takes what the calendar kept for the window that has just opened. It was sent before all that was put into the
-    /// window's lists directly: of packets that come over one link at one time, it stays ahead.
+    /// Takes what the calendar kept for the window that has just opened. It was sent before everything that was put into the
+    /// window's lists directly, so it stays first among packets that arrive over one link at one time.
     pub fn take_due(&mut self, config: &Config) {
         let due: Vec<Deferred> = std::iter::from_fn(|| self.calendar.next_due()).collect();
         let window = self.calendar.window();
@@ -170,7 +170,7 @@ impl InFlight {
         }
     }
 
-    /// A packet will be at NIC `nic` at instant `time`.
+    /// Sends a packet to arrive, with its tail, at NIC `nic` at instant `time`.
     #[inline(always)]
     pub fn arrive(&mut self, config: &Config, nic: u32, record: u32, time: u64) {
         let packet = &mut self.packets[record];
@@ -191,7 +191,7 @@ impl InFlight {
     }
 }
 
-/// Where the next entry of a list goes.
+/// The index of the next entry of a list.
 #[inline(always)]
 fn place(list: &[AtSwitch]) -> u32 {
     u32::try_from(list.len()).expect("invariant: fewer than 2^32 packets in flight")

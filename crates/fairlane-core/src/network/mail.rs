@@ -1,5 +1,5 @@
-//! What leaves a shard: packets, credits, and what two shards must know of a message of several packets that goes from one to
-//! the other. It is collected in a window, and accepted before the next one opens, which is early enough: nothing of it acts
+//! Mail: what leaves a shard in a window. Packets, credits, and, of messages of several packets, an announcement to the shard of
+//! the receiver and a receipt. It is accepted before the next window opens, which is early enough: nothing of it takes effect
 //! sooner than one link latency after it was sent, and a window is not longer.
 
 use super::in_flight::InFlight;
@@ -33,21 +33,22 @@ pub(super) enum Destination {
     Nic(u32),
 }
 
-/// Credits that go to a port of another shard.
+/// Credits on their way back to a port.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Returned {
+    /// By its number in the shard that it belongs to.
     pub port: u32,
     pub lane: u8,
     pub job: u16,
     pub bytes: u32,
-    /// When the buffer was freed.
+    /// When the buffer was freed, ps; they arrive one link latency later.
     pub freed: u64,
 }
 
-/// A message of several packets will come.
+/// Announces a message of several packets to the shard of its receiver.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Announcement {
-    /// Its record at its sender.
+    /// Its record in the shard of its sender.
     pub record: u32,
     pub packets: u32,
     pub bytes: u64,
@@ -60,28 +61,28 @@ pub(super) struct Announcement {
 /// The mail of the open window.
 #[derive(Clone, Default)]
 pub(super) struct Outboxes {
-    /// By shard; none where there is one.
+    /// By shard; empty with one shard.
     pub to: Vec<Mail>,
-    /// The earliest instant at which anything acts that has been put into them since the last window, ps.
+    /// The earliest instant at which anything in the mail of the open window takes effect, ps.
     pub earliest: u64,
-    /// By shard and its record of a message that it sends here: the record here.
+    /// By sending shard, then its record of a message: the record of the message in this shard.
     mirrors: Vec<Vec<u32>>,
 }
 
 impl Outboxes {
-    /// Nothing yet, of a network of so many shards.
+    /// Empty, in a network of so many shards.
     pub fn new(shards: usize) -> Self {
         let others = if shards == 1 { 0 } else { shards };
         Self { to: vec![Mail::default(); others], earliest: u64::MAX, mirrors: vec![Vec::new(); others] }
     }
 
-    /// The record here of a message that another shard sends.
+    /// The record in this shard of a message that another shard sends.
     #[inline]
     pub fn mirror(&self, shard: u8, record: u32) -> u32 {
         self.mirrors[usize::from(shard)][record as usize]
     }
 
-    /// Returns credits to a port of another shard, to act at `time`.
+    /// Returns credits to a port of another shard, where they arrive at `time`.
     #[inline]
     pub fn return_credits(&mut self, shard: usize, returned: Returned, time: u64) {
         self.earliest = self.earliest.min(time);
@@ -93,7 +94,7 @@ impl Outboxes {
         self.to[shard].announced.push(announcement);
     }
 
-    /// All packets have come of a message that another shard has sent.
+    /// Reports to the shard of a message's sender that all its packets have been delivered.
     pub fn received(&mut self, shard: u8, record: u32) {
         self.to[usize::from(shard)].received.push(record);
     }
@@ -114,7 +115,7 @@ impl InFlight {
         self.out.earliest = self.out.earliest.min(time);
     }
 
-    /// A message will come from another shard: its record here, of which only what its packets need is used.
+    /// Another shard has announced a message: makes its record in this shard, with what reassembly needs.
     fn announce(&mut self, from: usize, announcement: Announcement) {
         let Announcement { record, packets, bytes, token, job, kind, load } = announcement;
         let own = self.messages.insert(Message {
@@ -143,7 +144,7 @@ impl InFlight {
 }
 
 impl Shard {
-    /// Takes everything out of the mail of another shard, of the window that has just been run.
+    /// Accepts the mail of another shard of the window that has just been run, and leaves it empty.
     pub fn accept(&mut self, from: usize, mail: &mut Mail) {
         let Self { config, in_flight, lanes, .. } = self;
         for announcement in mail.announced.drain(..) {
@@ -178,8 +179,8 @@ impl Shard {
         mail.credits.clear();
     }
 
-    /// The first window from `from` on in which anything is due here, or where what has left for other shards acts; or
-    /// [`u64::MAX`].
+    /// The first window from `from` on in which anything is due in this shard, or in which its mail takes effect in another;
+    /// [`u64::MAX`] if there is none.
     pub fn next_due(&self, from: u64) -> u64 {
         let calendar = &self.in_flight.calendar;
         let sent = match self.in_flight.out.earliest {

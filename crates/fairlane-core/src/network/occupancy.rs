@@ -1,4 +1,7 @@
-//! The occupancy table that adaptive routings look at. Kept only for them, by port, and by lane only for those that ask for it.
+//! The occupancy table that adaptive routings read. Kept only for them: by port, and by lane only for those that ask for it.
+//!
+//! The occupancy of a port is the bytes that have been routed to it and have not started, plus those for which it has not got
+//! credits back. A link, in this file, is the number of its port in the shard.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -31,7 +34,7 @@ impl ByLane {
         link * self.lanes + lane as u32
     }
 
-    // Apart from what is done for ports, which stays small so.
+    // Not inlined, so that the code for ports alone stays small.
 
     #[cold]
     fn route(&mut self, link: u32, lane: u8, bytes: u32) {
@@ -56,7 +59,7 @@ impl ByLane {
 }
 
 impl Occupancy {
-    /// Bytes that it takes for every port at most, besides credits on their way.
+    /// Its largest size per port, bytes, without credits that return and without lanes.
     pub const BYTES_PER_PORT: usize = 2 * size_of::<u32>();
 
     /// All ports empty. `lanes` of each are kept apart as well, unless that is zero; with `routed`, what is routed to each port in
@@ -67,13 +70,13 @@ impl Occupancy {
         Self { ports: Cells::new(ports, routed), lanes: (lanes > 0).then(|| Box::new(by_lane(lanes))) }
     }
 
-    /// A window opens: takes in the credits that came before it.
+    /// A window opens: books the credits that have arrived before it.
     pub fn open(&mut self, window: u64) {
         self.ports.open(window);
         self.lanes.iter_mut().for_each(|lanes| lanes.cells.open(window));
     }
 
-    /// Every credit on its way, or come but not taken in yet: link and bytes.
+    /// All credits that return, or have arrived and are not booked yet: link and bytes.
     pub fn for_each_credit(&self, visit: impl FnMut(u32, u32)) {
         self.ports.for_each_credit(visit);
     }
@@ -83,7 +86,7 @@ impl Occupancy {
         self.lanes.iter().for_each(|lanes| lanes.cells.for_each_credit(&mut visit));
     }
 
-    /// What a switch sees that routes a packet. `first_lane`: see [`LaneLoads`].
+    /// The loads that a switch sees when it routes a packet. `first_lane`: see [`LaneLoads`].
     #[inline(always)]
     pub fn view<'a>(&'a self, first_lane: &'a [u8]) -> Loads<'a> {
         let Cells { all, routed, .. } = &self.ports;
@@ -101,7 +104,8 @@ impl Occupancy {
         Loads { first, all: &self.ports.all[port..][..count], routed: &[], by_lane }
     }
 
-    /// A packet has been routed to a lane of `link`. That it starts there changes nothing: then it lacks credits instead.
+    /// A packet has been routed to a lane of `link`. Its start there changes nothing: from then on its credits are missing
+    /// instead.
     #[inline(always)]
     pub fn route(&mut self, link: u32, lane: u8, bytes: u32) {
         self.ports.route(link, bytes);
@@ -110,12 +114,12 @@ impl Occupancy {
         }
     }
 
-    /// Every switch has routed what came to it in the open window.
+    /// Every switch has routed the packets that arrive in the open window.
     pub fn close(&mut self) {
         self.ports.close();
     }
 
-    /// A packet starts on a NIC's link, which it was not routed to.
+    /// A packet starts on a NIC's link; no switch has routed it there.
     #[inline(always)]
     pub fn inject(&mut self, link: u32, lane: u8, bytes: u32) {
         self.ports.inject(link, bytes);
@@ -134,19 +138,20 @@ impl Occupancy {
     }
 }
 
-/// What has been routed to each port (or lane) and has not started, and what has been sent and its credits not returned.
+/// The occupancy of each port, or of each lane, in bytes.
 #[derive(Clone, Default)]
 struct Cells {
-    /// Both together; of credits, those count as returned that had arrived when the open window opened.
+    /// As of the opening of the open window, plus what has been routed or injected since.
     all: Vec<u32>,
-    /// What has been routed to each port in the open window, if that is kept.
+    /// Of it, what has been routed to each port in the open window; empty if that is not kept.
     routed: Vec<u32>,
-    /// The ports in `routed` that are not zero, and more.
+    /// The ports whose entries in `routed` may not be zero.
     touched: Vec<u32>,
-    /// Credits (link, bytes) by the window in which they come, modulo [`SLOTS`].
+    /// Credits (link, bytes) by the window in which they arrive, modulo [`SLOTS`].
     credits: Vec<Vec<(u32, u32)>>,
+    /// Credits (window, link, bytes) of later windows.
     far: BinaryHeap<Reverse<(u64, u32, u32)>>,
-    /// Credits of windows before this one have been taken in.
+    /// Credits of windows before this one have been booked.
     settled: u64,
 }
 
@@ -161,7 +166,7 @@ impl Cells {
         }
     }
 
-    /// A window opens: takes in the credits that came before it.
+    /// A window opens: books the credits that have arrived before it.
     fn open(&mut self, window: u64) {
         for passed in self.settled.max(window.saturating_sub(SLOTS))..window {
             for (link, bytes) in self.credits[slot(passed)].drain(..) {
@@ -178,7 +183,7 @@ impl Cells {
         self.settled = window;
     }
 
-    /// Every credit on its way, or come but not taken in yet: link and bytes.
+    /// All credits that return, or have arrived and are not booked yet: link and bytes.
     fn for_each_credit(&self, mut visit: impl FnMut(u32, u32)) {
         self.credits.iter().flatten().for_each(|&(link, bytes)| visit(link, bytes));
         self.far.iter().for_each(|&Reverse((_, link, bytes))| visit(link, bytes));
@@ -194,14 +199,14 @@ impl Cells {
         }
     }
 
-    /// Every switch has routed what came to it in the open window.
+    /// Every switch has routed the packets that arrive in the open window.
     fn close(&mut self) {
         for link in self.touched.drain(..) {
             self.routed[link as usize] = 0;
         }
     }
 
-    /// A packet starts on a NIC's link, which it was not routed to.
+    /// A packet starts on a NIC's link; no switch has routed it there.
     #[inline(always)]
     fn inject(&mut self, link: u32, bytes: u32) {
         self.all[link as usize] += bytes;

@@ -1,4 +1,4 @@
-//! What travels: messages, their packets, and what the network tells a host of them.
+//! Messages, their packets, and their deliveries to hosts.
 
 use super::partition::Place;
 use crate::ids::{HostId, JobId, VirtualLane};
@@ -17,7 +17,7 @@ pub struct Injection {
     pub to: HostId,
     /// Payload.
     pub bytes: Bytes,
-    /// The adapter of the sending host that sends it: its place among the host's ports.
+    /// The adapter that sends it: its place among the ports of the sending host, below their number.
     pub rail: u8,
     /// Its virtual lane.
     pub vl: VirtualLane,
@@ -25,57 +25,61 @@ pub struct Injection {
     pub job: JobId,
     /// The traffic kind it is counted for.
     pub kind: TrafficKind,
-    /// The caller's name for it, given back in the [`Delivery`].
+    /// The caller's identifier, returned in the [`Delivery`].
     pub token: u32,
-    /// A word of the caller's below 64, given back in the [`Delivery`].
+    /// A number of the caller's below 64, returned in the [`Delivery`].
     pub stage: u8,
-    /// The receiving host must look at it when it comes, even if it is deferrable; see [`Pause`](super::Pause).
+    /// The receiving host runs when it is delivered, even if the host defers deliveries; see [`Pause`](super::Pause).
     pub urgent: bool,
 }
 
-/// A packet that has come to its host: the first or the last of its message, or both.
+/// A packet that has been delivered to its host: the first or the last of its message to arrive, or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
-    /// When its tail was there.
+    /// When its tail arrived.
     pub at: Instant,
     /// The injection's token.
     pub token: u32,
     /// The injection's stage.
     pub stage: u8,
-    /// It is the first of its message to come.
+    /// It is the first packet of its message to arrive.
     pub first: bool,
-    /// With it, all of the message has come.
+    /// It is the last packet of its message to arrive: the message is complete.
     pub last: bool,
 }
 
-/// A message on its way, from its injection to the delivery of its last packet, or, if it is one packet, to its start.
+/// A message in flight: from its injection to the delivery of its last packet, or, if it is a single packet, to the start of
+/// that packet.
 #[derive(Clone, Debug)]
 pub(super) struct Message {
-    /// When its next packet is offered to the NIC's port.
+    /// When its next packet is offered to the NIC's port, ps.
     pub offered: u64,
     /// Order among the messages of one NIC: by creation.
     pub sequence: u64,
-    /// Payload.
+    /// Payload, bytes.
     pub bytes: u64,
-    /// Payload not yet cut into packets.
+    /// Payload that is not segmented yet, bytes.
     pub left: u64,
     /// Packets not yet delivered.
     pub undelivered: u32,
     /// Packets sent so far.
     pub sent: u32,
+    /// The message after it in the list or queue that it is in, or `NONE`.
     pub next: u32,
+    /// The address of its destination, see [`Config::endpoint`](super::config::Config::endpoint).
     pub to: u32,
     pub token: u32,
     pub job: u16,
     pub kind: TrafficKind,
     pub vl: u8,
     pub load: Load,
+    /// A packet of it has been delivered.
     pub any_delivered: bool,
-    /// Another shard sends it: this is what the receiving shard keeps of it.
+    /// Another shard sends it: this is the record of the receiving shard.
     pub mirror: bool,
 }
 
-/// What a packet is to its host, in a byte.
+/// The stage of a message and two flags, in a byte, as each of its packets carries them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Load(u8);
 
@@ -101,23 +105,23 @@ impl Load {
         self.0 & Self::WHOLE != 0
     }
 
-    /// The host must look at it when it comes.
+    /// See [`Injection::urgent`].
     #[inline]
     pub const fn urgent(self) -> bool {
         self.0 & Self::URGENT != 0
     }
 }
 
-/// Messages on their way that are a single packet, which stands for them.
+/// Messages in flight of a single packet, which have no record of their own.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SinglePacket {
-    /// Counted up where they are sent and down where they are delivered: of a single shard it may be below zero.
+    /// Counted up in the shard that sends and down in the one that delivers: the count of one shard may be negative.
     pub messages: i64,
     pub bytes: i64,
 }
 
 impl SinglePacket {
-    /// A message of this payload becomes a packet.
+    /// A message of this payload has become a packet.
     #[inline(always)]
     pub fn add(&mut self, bytes: u64) {
         self.messages += 1;
@@ -136,42 +140,45 @@ impl SinglePacket {
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(super) struct Packet {
-    /// When it joins the queue it is in, or is going to; at the end, when it is delivered.
+    /// When it joined, or will join, the queue that it is in or on its way to, ps; at the end, when it is delivered. In the
+    /// output buffer of an input-queued switch: earlier by what it has waited at the input.
     pub time: u64,
-    /// When it was offered to the NIC's port.
+    /// When it was offered to the NIC's port, ps.
     pub offered: u64,
+    /// The packet after it in the list or queue that it is in, or `NONE`; in mail, its destination.
     pub next: u32,
-    /// The record of its message, of the shard that sent it; if it is all of the message, the message's token.
+    /// The record of its message in the shard that sent it; of a message of a single packet, the message's token.
     pub message: u32,
     /// On the wire.
     pub bytes: u32,
+    /// The address of its destination, see [`Config::endpoint`](super::config::Config::endpoint).
     pub to: u32,
-    /// The host that sent it.
+    /// The id of the host that sent it.
     pub source: u32,
     /// Its place in its message.
     pub number: u32,
     pub job: u16,
     pub kind: TrafficKind,
     pub vl: u8,
-    /// The lane whose queue it is in, or is going to.
+    /// The lane whose queue it is in or on its way to.
     pub lane: u8,
-    /// The lane it took on the link before: the buffer that it holds.
+    /// The lane it took on the upstream link: the buffer that it occupies.
     pub held: u8,
     pub load: Load,
-    /// The shard that sent it.
+    /// The shard of the host that sent it.
     pub origin: u8,
-    /// The hop it came by.
+    /// The hop over the upstream link.
     pub came: Step,
-    /// The port that it came by, to which it returns the credits of the buffer that it holds.
+    /// The port of the upstream link, to which it returns the credits of the buffer that it occupies.
     pub credited: Place,
-    /// Where packets wait at the inputs of switches: the hop that it waits to take.
+    /// At an input-queued switch: the next hop, chosen when it arrived.
     pub next_step: Step,
-    /// What an adaptive routing has noted.
+    /// See [`Visit::note`](crate::routing::Visit::note).
     pub note: u32,
 }
 
 impl Packet {
-    /// From the instant at which it was offered to the NIC's port to that of its delivery, once that is known.
+    /// From its offer to the NIC's port to its delivery. Valid once it is on its way to its host.
     #[inline]
     pub fn latency(&self) -> Picoseconds {
         Picoseconds(self.time - self.offered)

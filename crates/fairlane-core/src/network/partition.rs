@@ -8,17 +8,17 @@ use std::sync::Arc;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::{Graph, Layout, Vertex};
 
-/// Which shard each host, switch and link belongs to: a link to that of the vertex that sends on it.
+/// Which shard each host, switch and link belongs to. A link belongs to the shard of the vertex that sends on it.
 #[derive(Clone, Debug)]
 pub struct Partition {
     shards: usize,
-    /// By host, switch, link; all empty where there is one shard.
+    /// By host, switch, link; all empty with one shard.
     hosts: Arc<[Place]>,
     switches: Arc<[Place]>,
     links: Arc<[Place]>,
 }
 
-/// A shard, and the number of a host, switch or link among those of its shard, which have the order of their ids.
+/// A shard, and the number of a host, switch or link in it. Numbers have the order of ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place(u32);
 
@@ -50,7 +50,7 @@ impl Partition {
     /// Divides a fabric into so many shards, of which some may be empty.
     ///
     /// # Panics
-    /// If they are none, or more than [`Partition::MOST_SHARDS`].
+    /// If `shards` is zero or above [`Partition::MOST_SHARDS`].
     #[must_use]
     pub fn new(graph: &Graph, shards: usize) -> Self {
         assert!((1..=Self::MOST_SHARDS).contains(&shards), "invariant: 1 to 32 shards, not {shards}");
@@ -78,7 +78,7 @@ impl Partition {
         self.shards
     }
 
-    /// The shard of a host.
+    /// The shard of a host of the fabric.
     #[must_use]
     pub fn shard_of(&self, host: HostId) -> usize {
         self.host(host).shard()
@@ -110,8 +110,7 @@ impl Partition {
         if self.shards == 1 { graph.switches() } else { self.members(shard)[1].len() }
     }
 
-    /// The ids of the members of one shard, in order, by kind: hosts, switches, links. All empty where there is one shard,
-    /// whose members have their ids as numbers.
+    /// The ids of the hosts, switches and links of one shard, in order. All empty with one shard, where numbers are ids.
     pub(super) fn members(&self, shard: usize) -> [Vec<u32>; 3] {
         [&self.hosts, &self.switches, &self.links].map(|places| {
             let own = (0..).zip(places.iter()).filter(|(_, place)| place.shard() == shard);

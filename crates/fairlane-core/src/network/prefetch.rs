@@ -1,5 +1,5 @@
-//! Fetches what a port or host will read soon: on a large fabric the engine's limit is memory latency. Nothing here changes
-//! what happens.
+//! Prefetches the records that a port or host will read next: on large fabrics memory latency limits the engine. Nothing in this
+//! file changes a result.
 
 use super::config::Config;
 use super::in_flight::InFlight;
@@ -12,7 +12,7 @@ use crate::ids::HostId;
 use crate::kernel::{NONE, prefetch_at};
 use crate::units::Instant;
 
-/// An endpoint that can fetch what it will read soon. By default it does not.
+/// An endpoint that can prefetch its records. By default it does not.
 pub trait Prefetch {
     /// `host` will run soon: fetches what it keeps (step 0), what that points to (1), what that points to (2), and so on to
     /// step 4.
@@ -22,14 +22,15 @@ pub trait Prefetch {
     fn prefetch_message(&self, _token: u32) {}
 }
 
-/// How many hosts or ports pass between one step and the next.
+/// How many hosts or ports run between one step of prefetching and the next.
 const AHEAD: usize = 4;
 
-/// The same of switches, and of what has come from another shard.
+/// The distance in switches, and in packets or credits of another shard's mail.
 const SWITCHES_AHEAD: usize = 3;
 const MAIL_AHEAD: usize = 6;
 
-/// So many NICs' ports that have been handed something wait for their run, while what they will read is fetched.
+/// A NIC's port that has been handed a message runs once this many others have been handed one: until then what it reads is
+/// prefetched.
 pub(super) const INJECTING: usize = 3;
 
 /// Fabrics with more ports than this do not fit the fast caches.
@@ -237,7 +238,7 @@ impl InFlight {
     }
 }
 
-/// Credits that have come from another shard will be given to lanes.
+/// Credits from another shard will be returned to lanes.
 #[inline]
 pub(super) fn prefetch_credited(config: &Config, lanes: &[Lane], credits: &[Returned], place: usize) {
     if let Some(coming) = credits.get(place + MAIL_AHEAD) {

@@ -39,7 +39,7 @@ pub(super) trait Probe: Send {
     /// The link was idle for `span` although packets waited.
     fn stalled(&mut self, _port: &mut Port, _lanes: &mut [Lane], _span: u64) {}
 
-    /// Credits that a packet of `job` returned are the first to reach a lane that lacked them.
+    /// Of the lanes that lacked credits, the first got some: a packet of `job` returned them.
     fn stall_ended_by(&mut self, _number: u32, _port: &mut Port, _job: u16) {}
 
     /// A packet starts on the link.
@@ -52,16 +52,16 @@ pub(super) trait Probe: Send {
     /// was released by a packet of `aggressor`.
     fn left_input(&mut self, _port: u32, _queue: &mut Queue, _job: u16, _aggressor: u16, _now: u64) {}
 
-    /// Whether single packets are kept, see [`Probe::detail`].
+    /// Whether records of single packets are kept, see [`Probe::detail`].
     fn detailed(&self, _config: &Config) -> bool {
         false
     }
 
-    /// Keeps what is kept of single packets. `upstream`: the place of the counter of the link and lane that the packet came over
-    /// (see [`Config::onward_place`]).
+    /// Records a single packet. `upstream`: the place of the counter of the link and lane that the packet came over (see
+    /// [`Config::onward_place`]).
     fn detail(&mut self, _in_flight: &InFlight, _place: (u32, u8), _sent: &Transmission, _upstream: Option<usize>) {}
 
-    /// A packet has been delivered to its host, which has looked at it.
+    /// A host takes a packet that has been delivered to it.
     fn delivered(&mut self, _packet: &Packet) {}
 }
 
@@ -75,17 +75,17 @@ pub(super) struct Transmission {
     pub waited: u64,
 }
 
-/// What is kept.
+/// What has been observed.
 #[derive(Clone, Default)]
 pub(super) struct Observation {
     pub interference: Interference,
-    /// The waiting, at the switches of the shard, of the packets that came over each link and lane, ps, in the order of
-    /// [`Config::onward_place`]; empty if not asked for.
+    /// Queueing delay, at the switches of the shard, of the packets that came over each link and lane, ps, in the order of
+    /// [`Config::onward_place`]; empty if it is not recorded.
     pub input_queueing: Vec<u64>,
     /// The instants at which departures are kept, ps.
     pub departs: Range<u64>,
     pub departures: Vec<Departure>,
-    /// Of packets that their hosts have looked at.
+    /// Of packets that their hosts have taken.
     pub latencies: Latencies,
 }
 
@@ -121,7 +121,7 @@ impl Observation {
     }
 }
 
-/// Nothing is kept.
+/// No observation.
 pub(super) struct Off<const SHARDED: bool>(Observation);
 
 impl<const SHARDED: bool> Probe for Off<SHARDED> {
@@ -137,7 +137,7 @@ impl<const SHARDED: bool> Probe for Off<SHARDED> {
     }
 }
 
-/// Single packets are kept, and no counters.
+/// Records of single packets, and no counters.
 pub(super) struct Departures<const SHARDED: bool>(Observation);
 
 impl<const SHARDED: bool> Probe for Departures<SHARDED> {

@@ -1,7 +1,7 @@
 //! A shard: the hosts, NICs, switches and ports of a part of the fabric, or of all of it.
 //!
-//! Members have numbers of their own: 0, 1, 2 ... in order of their ids. Where there is one shard these are the ids. What
-//! leaves a shard goes to an [`Outbox`](super::mail::Outbox).
+//! Hosts, switches and ports have numbers of their own in a shard: 0, 1, 2 ... in order of their ids. With one shard these are
+//! the ids. What leaves a shard goes to its [`Outboxes`].
 
 use std::collections::VecDeque;
 
@@ -34,11 +34,11 @@ pub(super) struct Shard {
     /// The ports of links that lead to hosts.
     pub to_hosts: Mask,
     pub in_flight: InFlight,
-    /// The switches, where packets wait at inputs.
+    /// The input-queued switches; none if switches are output-queued.
     pub crossbars: Crossbars,
     pub observation: Observation,
     pub scratch: Scratch,
-    /// The last window in which anything here was due.
+    /// The last window that this shard has run: the last one in which anything was due here.
     pub last_due: u64,
 }
 
@@ -50,14 +50,15 @@ pub(super) struct Scratch {
     pub injections: Vec<Injection>,
     /// NICs' ports to which their hosts have handed messages in the open window.
     pub injecting: VecDeque<u32>,
-    /// The hosts, and the ports, that run in the open window.
+    /// The hosts that run in the open window.
     pub hosts: Vec<u32>,
+    /// The ports that run in it, but for those that lead to hosts.
     pub ports: Vec<u32>,
-    /// Those of them that lead to hosts.
+    /// The ports that run in it and lead to hosts.
     pub to_hosts: Vec<u32>,
-    /// The switches that route in the open window.
+    /// The switches at which packets arrive in the open window.
     pub switches: Vec<u32>,
-    /// What arrives at the switch that runs.
+    /// The packets that arrive at the switch that is running.
     pub arriving: Vec<Arriving>,
 }
 
@@ -68,7 +69,8 @@ impl Shard {
         let lookahead = latencies.min().unwrap_or(Picoseconds(1));
         let (adaptive, sees_lanes) = (plan.routing.adaptive(), plan.routing.sees_lanes());
         let sees_others = adaptive && !plan.routing.sees_own_ports_only();
-        // Loads are as old as the window: where they are looked at, it is no wider than a power of two.
+        // An adaptive routing reads loads as they were when the window opened, so its results depend on the width of windows:
+        // the model page defines it as a power of two.
         let lookahead = if adaptive { Picoseconds(1 << lookahead.0.ilog2()) } else { lookahead };
         let width = NetworkCalendar::new(lookahead, [0; 3]).width();
         let config = Config::new(plan, width, partition, number);

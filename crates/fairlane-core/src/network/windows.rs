@@ -1,9 +1,9 @@
-//! One window after the other: alone where there is one shard; else each shard runs the window, on a thread of its own if there
-//! are enough, and then they exchange mail.
+//! Runs one window after the other. Several shards run each window in parallel, on as many threads as there are, and then
+//! exchange mail.
 //!
 //! Each round has one barrier. Before it, a shard posts its mail and publishes when anything is due next; after it, each
 //! thread reads what all have published and comes to the same decision: which window opens, or why the run ends. There
-//! are two sets of slots, used in turn: a thread that is ahead writes the next round's while another reads this round's, and
+//! are two sets of slots, used alternately: a thread that is ahead writes the next round's while another reads this round's, and
 //! it cannot be further ahead.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,22 +19,22 @@ use crate::error::RunError;
 use crate::kernel::Barrier;
 use crate::units::Instant;
 
-/// How far a run goes.
+/// Where a run stops.
 #[derive(Clone, Copy)]
 struct Limits {
     end: Instant,
-    /// Packets on links since the beginning.
+    /// Packets that have started on links since instant zero.
     hops: u64,
 }
 
-/// How a run has ended: the window that would be next, and whether the run has come as far as it can.
+/// How a run has ended: the window that would be next, and whether the run is complete (see [`Network::run_until`]).
 struct Ended {
     next_window: u64,
     reached: bool,
     failed: Option<Failed>,
 }
 
-/// What a worker has: shards, their endpoints and their probes, and the number of the first of them.
+/// What one thread runs: shards, their endpoints and their probes, and the number of the first of them.
 struct Part<'a, E, P> {
     first: usize,
     shards: &'a mut [Shard],
@@ -63,15 +63,17 @@ struct Published {
 }
 
 impl Network {
-    /// Runs up to the end of the window in which `end` lies, or until about `hops` packets have started on a link, or until
-    /// nothing is left to happen, or an endpoint ends the run; the clock is at `end` then. Returns whether it is.
-    /// `endpoints`: one for each shard.
+    /// Runs all windows that open before `end`, or stops earlier: after the window in which the number of packets that have
+    /// started on links since the call reaches `hops`, or in which an endpoint ends the run. Returns whether the run is
+    /// complete: whether the clock is at `end` or later, or an endpoint has ended the run. If nothing is left to happen before
+    /// `end`, the clock moves on to the first window that does not open before it. `endpoints`: one for each shard.
     ///
     /// # Errors
-    /// What an endpoint returned, in the first window in which any did, the one of the first host; the run has ended then.
+    /// The error that an endpoint returned, in the first window in which any did; of several, that of the host with the lowest
+    /// id.
     ///
     /// # Panics
-    /// If there are not as many endpoints as shards.
+    /// If there are not as many endpoints as shards, or an endpoint panics.
     pub fn run_until<E: Endpoint + Prefetch + Send>(
         &mut self,
         end: Instant,
@@ -111,7 +113,7 @@ impl Network {
         ended
     }
 
-    /// Runs several shards, on as many threads as the network has been told to.
+    /// Runs several shards, see [`Network::set_threads`].
     fn run_shards<P: Probe, E: Endpoint + Prefetch + Send>(
         &mut self,
         limits: Limits,
@@ -160,7 +162,7 @@ fn opens_before(shard: &Shard, window: u64, end: Instant) -> bool {
     window != u64::MAX && shard.in_flight.calendar.opening(window) < end
 }
 
-/// The only shard there is.
+/// Runs the only shard.
 fn run_alone<P: Probe, E: Endpoint + Prefetch>(
     shard: &mut Shard,
     mut next_window: u64,
@@ -229,7 +231,8 @@ impl<M: Default> Exchange<M> {
         unreachable!("rounds do not end by themselves")
     }
 
-    /// Puts the mail of some shards where the others find it, and publishes what they have to know.
+    /// Posts the mail of a thread's shards, and publishes what all threads must know to choose the next window. The first round
+    /// of a run posts before any window has been run: there is no mail then, and none is accepted.
     fn post<P: Probe, E: Endpoint<Mail = M>>(
         &self,
         parity: usize,
@@ -260,7 +263,7 @@ impl<M: Default> Exchange<M> {
         (next, hops, published.iter().any(|shard| shard.failed.load(Ordering::Relaxed) > 0))
     }
 
-    /// Some shards take the mail of all others. Returns whether the endpoints end the run.
+    /// A thread's shards accept the mail of all others. Returns whether the endpoints end the run.
     fn accept<P: Probe, E: Endpoint<Mail = M>>(
         &self,
         parity: usize,
@@ -281,7 +284,7 @@ impl<M: Default> Exchange<M> {
     }
 
     fn slot(&self, parity: usize, from: usize, to: usize) -> std::sync::MutexGuard<'_, (Mail, M)> {
-        // A thread that has panicked with it ends the run anyway.
+        // A thread that panicked while it held the lock ends the run in any case.
         self.mail[parity][from * self.shards + to].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

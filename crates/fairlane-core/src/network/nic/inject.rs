@@ -58,7 +58,7 @@ impl InFlight {
         true
     }
 
-    /// Tells the shard of a message's destination, if it is another, that the message will come.
+    /// Announces a message to the shard of its destination, if that is another.
     fn announce_to(&mut self, config: &Config, to: HostId, record: u32) {
         let shard = config.partition.shard_of(to);
         if shard != config.shard {
@@ -68,7 +68,7 @@ impl InFlight {
         }
     }
 
-    /// When a message handed over at `at` is offered: no sooner after the one before than the adapter's gap.
+    /// When a message that is handed over at `at` is offered: at least the adapter's gap after the message before it.
     #[inline]
     fn offer(&mut self, config: &Config, nic: u32, at: u64) -> u64 {
         let gap = config.gaps.get(nic as usize).copied().unwrap_or(0);

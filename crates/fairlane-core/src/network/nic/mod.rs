@@ -1,4 +1,4 @@
-//! A host's end of the network: messages become packets, packets deliveries.
+//! NICs: messages become packets, and packets become deliveries.
 
 mod inject;
 pub(in crate::network) mod pacing;
@@ -55,14 +55,14 @@ impl Shard {
         Ok(())
     }
 
-    /// Has every host look at what is on its way to it when it arrives.
+    /// Ends the deferral of deliveries at every host: each runs when something arrives.
     pub(super) fn wake_all(&mut self, now: Instant) {
         for host in 0..u32::try_from(self.config.first_nic.len() - 1).expect("invariant: hosts have 32-bit numbers") {
             self.in_flight.end_deferral(&self.config, host, now);
         }
     }
 
-    /// Runs the NICs' ports to which their hosts have handed something, all but the last `but`.
+    /// Runs the NICs' ports to which their hosts have handed messages, all but the last `but`.
     #[inline(always)]
     pub(super) fn run_injecting<P: Probe>(
         &mut self,
@@ -81,7 +81,7 @@ impl Shard {
 }
 
 impl InFlight {
-    /// A host has run: has it run again at its own time, and for what comes to it unless that can be deferred.
+    /// A host has run: schedules its next run, at its own time and, unless it defers deliveries, for what arrives.
     #[inline(always)]
     fn pause(&mut self, config: &Config, host: u32, Pause { at, deferrable }: Pause) {
         if let Some(at) = at {
@@ -94,7 +94,7 @@ impl InFlight {
         }
     }
 
-    /// A host no longer defers deliveries: has it run for all that is on its way to it, at `now` for what has arrived.
+    /// A host no longer defers deliveries: schedules it for every packet on its way to it, at `now` for those that have arrived.
     #[inline(always)]
     fn end_deferral(&mut self, config: &Config, host: u32, now: Instant) {
         if !std::mem::replace(&mut self.deferring[host as usize], false) {

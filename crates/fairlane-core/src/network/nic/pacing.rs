@@ -18,7 +18,7 @@ use crate::network::port::{ActivePort, Arrival, kind};
 use crate::network::probe::Probe;
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 
-/// What a flow is told by, at one NIC.
+/// What identifies a flow at one NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::network) struct Key {
     to: u32,

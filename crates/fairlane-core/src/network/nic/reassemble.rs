@@ -1,4 +1,4 @@
-//! Reassembly: the packets that come to a host become deliveries of messages.
+//! Reassembly: packets that arrive at a host become deliveries of messages.
 
 use crate::kernel::NONE;
 use crate::network::config::Config;
@@ -8,7 +8,7 @@ use crate::network::probe::Probe;
 use crate::units::Instant;
 
 impl InFlight {
-    /// Takes what comes to a host before `until`: in order of time, then NIC port.
+    /// Takes the packets that arrive at a host before `until`: in order of time, then NIC port.
     #[inline(always)]
     pub(super) fn deliver<P: Probe>(
         &mut self,

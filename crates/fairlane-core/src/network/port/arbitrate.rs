@@ -8,8 +8,8 @@ use crate::qos::arbiter::{Lanes, State};
 use crate::units::{Bytes, Instant};
 
 impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
-    /// The free link picks a lane whose first packet has credits and sends it; without any, the port is stalled. Returns the
-    /// lane, and the packet (message, at a NIC).
+    /// The link is free: the arbiter picks a lane whose first packet has credits, and the packet is transmitted. If there is
+    /// none, the port is stalled. Returns the lane, and the packet (message, at a NIC).
     #[inline]
     pub(super) fn arbitrate(&mut self, now: u64) -> Option<(u8, u32)> {
         let mut ready = self.ready();
@@ -48,7 +48,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             let lane = waiting.trailing_zeros();
             waiting &= waiting - 1;
             let queue = &self.lanes[self.base + lane as usize];
-            // Only a lane with fewer credits than a full packet needs a look at its packet.
+            // The packet's size matters only if the lane has fewer credits than a full packet.
             let held = queue.credits.held();
             let fits = held >= self.config.full || self.entry(queue.head).bytes <= held;
             ready |= u32::from(fits) << lane;

@@ -13,7 +13,7 @@ use crate::units::{Bytes, Picoseconds};
 /// An arrival at a port: time, order among those of one time, record.
 pub(in crate::network) type Arrival = (u64, u64, u32);
 
-/// What a port needs to know of a record before it starts.
+/// What a port reads of a record (message at a NIC, packet elsewhere) in its queue.
 pub(super) struct Entry {
     /// When it joins, or joined, the queue.
     pub time: u64,
@@ -116,7 +116,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 let packet = &self.in_flight.packets[record];
                 (packet.time, u64::from(packet.came.link()), packet.next)
             };
-            // Sorted in place: there are one to three.
+            // Insertion sort: there are one to three.
             let mut place = arrivals.len();
             // The list has the newest first: of equals (empty packets of one link) the older comes before.
             while place > 0 && (arrivals[place - 1].0, arrivals[place - 1].1) >= (time, tie) {

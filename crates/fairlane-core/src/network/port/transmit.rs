@@ -1,5 +1,5 @@
 //! Transmission: a packet starts on the link, takes credits, returns those of the buffer that it leaves, and is sent to its next
-//! port or to its host.
+//! port, switch or host. All of it is computed at the start, with the later times at which it takes effect.
 
 use super::{ActivePort, kind};
 use crate::ids::{LinkId, SwitchId};

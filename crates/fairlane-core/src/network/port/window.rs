@@ -5,7 +5,7 @@ use crate::kernel::NONE;
 use crate::network::probe::Probe;
 use crate::units::Instant;
 
-/// What has become of a lone arrival.
+/// What has become of a single arrival.
 #[derive(PartialEq, Eq)]
 pub(in crate::network) enum Forwarded {
     /// It has started, or joined the queue of a link that is busy throughout the window.
@@ -18,8 +18,8 @@ pub(in crate::network) enum Forwarded {
 
 impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// Forwards `first`, the head of the inbox, if it is the only arrival of the window, nothing waits, and it can start in
-    /// the window: exactly what the queue, the arbiter and the counters would make of it, in fewer steps. Most packets of a
-    /// fabric that is not congested go this way.
+    /// the window: with the same results as through the queue and `arbitrate`, in fewer steps. Most packets of a fabric that
+    /// is not congested take this path.
     #[inline(always)]
     pub fn forward_single(&mut self, first: u32, until: u64) -> Forwarded {
         let entry = self.entry(first);
@@ -47,7 +47,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         Forwarded::Yes
     }
 
-    /// Runs the port through the open window, which ends before `until`. `first`: the head of what arrives.
+    /// Runs the port through the open window, which ends at `until` (excluded). `first`: the head of its inbox.
     pub fn run(&mut self, first: u32, until: u64, arrivals: &mut Vec<Arrival>) {
         self.sort(first, arrivals);
         let mut taken = 0;
