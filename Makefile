@@ -24,7 +24,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help build demo test quick lint format docs man bench bench-threads bench-instructions readme lock clean
+.PHONY: help build demo test quick lint format docs man bench bench-threads bench-million bench-instructions readme lock clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 26
@@ -74,6 +74,9 @@ bench: $(EXTENSION) ## measure packet-hops per second
 
 bench-threads: ## measure what a second thread gains; needs two free cores
 	cargo bench --locked --package fairlane-core --bench threads
+
+bench-million: $(EXTENSION) ## measure set-up time and memory of a thousand to a million hosts; needs 4 GiB
+	$(BIN)/python benches/ready.py million
 
 # The runner must be of the same version as the library.
 bench-instructions: $(VENV)/.libraries ## count instructions per packet-hop and compare with those stored; needs valgrind

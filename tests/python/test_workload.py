@@ -24,6 +24,7 @@ class Recorder:
 
     def __init__(self, ranks: int) -> None:
         self.operations: list[list[tuple[Any, ...]]] = [[] for _ in range(ranks)]
+        self._open: list[tuple[list[int], int] | None] = []
 
     def build(self) -> "Recorder":
         return self
@@ -34,6 +35,24 @@ class Recorder:
             self.irecv(rank, source, first + 2 * tag, tag, 0)
             self.isend(rank, target, size, first + 2 * tag + 1, tag, 0, False)
         self.wait_all(rank, list(range(first, first + 2 * len(sources))))
+
+    def repeat(self, rank: int, times: int | None) -> None:
+        """A loop, which is kept as it is."""
+        self._open.append(None)
+        self.operations[rank].append(("repeat", times))
+
+    def each(self, rank: int, times: list[int]) -> None:
+        """A block for each time, which its end writes out."""
+        self._open.append((times, len(self.operations[rank])))
+
+    def end(self, rank: int) -> None:
+        """The end of the innermost loop or block."""
+        block, written = self._open.pop(), self.operations[rank]
+        if block is None:
+            written.append(("end",))
+            return
+        body = written[block[1] :]
+        written[block[1] :] = [operation for time in block[0] for operation in (("compute", time), *body)]
 
     def __getattr__(self, name: str) -> Any:
         return lambda rank, *arguments: self.operations[rank].append((name, *arguments))

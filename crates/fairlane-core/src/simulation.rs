@@ -236,42 +236,16 @@ impl Simulation {
         parallelism: Parallelism,
     ) -> Result<Self, BuildError> {
         parallelism.check()?;
-        let routing: Arc<dyn Routing> = spec.fabric.route(registry, &graph)?.into();
-        spec.network.check()?;
-        let Named { name, params } = &spec.network.transport;
-        let transport = registry.transports().build(name, params)?.into();
-        spec.mpi.check()?;
-        let preferences = Preferences::new(&spec.mpi.collectives, registry.collectives())?;
-        if spec.mpi.control_bytes > spec.network.mtu {
-            let allowed =
-                format!("at most network.mtu ({} bytes): a control message is one packet", spec.network.mtu.0);
-            return Err(BuildError::value("mpi.control_bytes", spec.mpi.control_bytes.0, allowed));
-        }
-        let sl2vl = Sl2Vl::new(&spec.qos.sl2vl)?;
-        let virtual_lanes = sl2vl.lanes();
-        let lanes = required_virtual_lanes(&*routing, virtual_lanes);
-        check_lanes(&lanes, &spec.qos)?;
-        if routing.adaptive() {
-            check_occupancy(&graph, lanes.len(), spec.network.buffer)?;
-        }
-        let arbiters = registry.arbiters().clone();
-        let arbiter = arbiters.build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, virtual_lanes)?.into();
-        if spec.jobs.len() > MOST_JOBS {
-            return Err(BuildError::value("jobs", spec.jobs.len(), format!("at most {MOST_JOBS} jobs on one fabric")));
-        }
-        check_observation(&spec)?;
-        let levels = levels(&spec)?;
-        let jobs = spec.jobs.len();
-        let plans = plans(spec.jobs, programs, &graph)?;
-        let (parameters, observe) = (spec.network, spec.observe);
-        let largest_message = parameters.largest_message();
-        let plan = network::Plan { graph, routing, arbiter, transport, virtual_lanes, jobs, parameters, observe };
+        let routing = spec.fabric.route(registry, &graph)?.into();
+        let Parts { plan, mpi: parameters, levels, sl2vl, preferences, jobs, arbiters } =
+            Parts::new(registry, graph, routing, spec, programs)?;
+        let observe = plan.observe;
         let partition = network::Partition::new(&plan.graph, parallelism.shards.min(plan.most_shards()));
         let of_hosts = partition.of_hosts(&plan.graph);
         let mut network = Network::new(&plan, partition);
         network.set_threads(parallelism.threads);
         let shards = Shards { count: network.shards(), of_hosts: &of_hosts };
-        let mut mpi = Mpi::new(largest_message, spec.mpi, levels, sl2vl, &shards, plans);
+        let mut mpi = Mpi::new(plan.parameters.largest_message(), parameters, levels, sl2vl, &shards, jobs);
         mpi.prefer(&preferences);
         if network.adaptive() || network.paces() {
             mpi.expect_overtaking();
@@ -286,6 +260,21 @@ impl Simulation {
             network.wake(host, Instant::ZERO);
         }
         Ok(Self { network, mpi, arbiters, failed: None })
+    }
+
+    /// Checks that there can be a simulation of these parts on a fabric and routing of the specification, and builds none: no memory
+    /// is taken for the state of ports and ranks.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the key that is wrong.
+    pub fn check(
+        registry: &Registry,
+        graph: Arc<Graph>,
+        routing: Arc<dyn Routing>,
+        spec: Spec,
+        programs: Vec<Program>,
+    ) -> Result<(), BuildError> {
+        Parts::new(registry, graph, routing, spec, programs).map(|_| ())
     }
 
     /// Runs to the end of the window in which `end` lies (a window is at most one link latency wide), or until about
@@ -399,6 +388,58 @@ impl Simulation {
         let lanes = self.network.virtual_lanes();
         self.network.set_arbiter(&self.arbiters.build(&arbiter.name, &arbiter.params, lanes)?.into());
         Ok(())
+    }
+}
+
+/// What a simulation is built from, all of it checked.
+struct Parts {
+    plan: network::Plan,
+    mpi: mpi::Parameters,
+    levels: Levels,
+    sl2vl: Sl2Vl,
+    preferences: Preferences,
+    jobs: Vec<JobPlan>,
+    arbiters: Table<arbiter::Entry>,
+}
+
+impl Parts {
+    fn new(
+        registry: &Registry,
+        graph: Arc<Graph>,
+        routing: Arc<dyn Routing>,
+        spec: Spec,
+        programs: Vec<Program>,
+    ) -> Result<Self, BuildError> {
+        spec.network.check()?;
+        let Named { name, params } = &spec.network.transport;
+        let transport = registry.transports().build(name, params)?.into();
+        spec.mpi.check()?;
+        let preferences = Preferences::new(&spec.mpi.collectives, registry.collectives())?;
+        if spec.mpi.control_bytes > spec.network.mtu {
+            let allowed =
+                format!("at most network.mtu ({} bytes): a control message is one packet", spec.network.mtu.0);
+            return Err(BuildError::value("mpi.control_bytes", spec.mpi.control_bytes.0, allowed));
+        }
+        let sl2vl = Sl2Vl::new(&spec.qos.sl2vl)?;
+        let virtual_lanes = sl2vl.lanes();
+        let lanes = required_virtual_lanes(&*routing, virtual_lanes);
+        check_lanes(&lanes, &spec.qos)?;
+        if routing.adaptive() {
+            check_occupancy(&graph, lanes.len(), spec.network.buffer)?;
+        }
+        let arbiters = registry.arbiters().clone();
+        let arbiter = arbiters.build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, virtual_lanes)?.into();
+        if spec.jobs.len() > MOST_JOBS {
+            return Err(BuildError::value("jobs", spec.jobs.len(), format!("at most {MOST_JOBS} jobs on one fabric")));
+        }
+        check_observation(&spec)?;
+        let levels = levels(&spec)?;
+        let number = spec.jobs.len();
+        let jobs = plans(spec.jobs, programs, &graph)?;
+        let (parameters, observe) = (spec.network, spec.observe);
+        let plan =
+            network::Plan { graph, routing, arbiter, transport, virtual_lanes, jobs: number, parameters, observe };
+        Ok(Self { plan, mpi: spec.mpi, levels, sl2vl, preferences, jobs, arbiters })
     }
 }
 

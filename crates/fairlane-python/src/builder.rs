@@ -440,6 +440,11 @@ impl ProgramBuilder {
         self.push(rank, Line::Repeat(times))
     }
 
+    /// For each of these times, in picoseconds: a computation so long, and what follows up to the matching `end`.
+    fn each(&mut self, rank: u32, times: Vec<u64>) -> PyResult<()> {
+        self.push(rank, Line::Each(times.into_iter().map(Picoseconds).collect()))
+    }
+
     fn end(&mut self, rank: u32) -> PyResult<()> {
         self.push(rank, Line::End)
     }
@@ -448,10 +453,14 @@ impl ProgramBuilder {
     fn build(&mut self) -> PyResult<Program> {
         self.lists.clear();
         let mut ranks = Vec::with_capacity(self.ranks.len());
+        let mut previous: Option<Script> = None;
         for (rank, lines) in std::mem::take(&mut self.ranks).into_iter().enumerate() {
             let script =
                 Script::new(lines).map_err(|problem| PyValueError::new_err(format!("rank {rank}, {problem}")))?;
+            // Ranks of a job mostly have the same loops.
+            let script = previous.iter().fold(script, Script::sharing);
             ranks.push(script.source());
+            previous = Some(script);
         }
         Ok(Program { inner: program::Program { ranks } })
     }

@@ -7,13 +7,14 @@ use fairlane_core::mpi::Mpi;
 use fairlane_core::network::Network;
 use fairlane_core::program::Op;
 use fairlane_core::routing::{self, Hop, Routing};
-use fairlane_core::simulation::{self, FabricSpec};
+use fairlane_core::simulation::{self, FabricSpec, Simulation};
 use fairlane_core::topology::{Graph, Link, Size, Vertex, is_tree};
 use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::json;
 
+use crate::builder::Program;
 use crate::columns::Columns;
 use crate::errors;
 use crate::tables::registry;
@@ -28,7 +29,7 @@ type CoverageRow<'py> = (Bound<'py, PyBytes>, usize, bool, f64, Option<f64>, (us
 #[pyclass(frozen, module = "fairlane._core")]
 pub struct Fabric {
     graph: Arc<Graph>,
-    routing: Box<dyn Routing>,
+    routing: Arc<dyn Routing>,
 }
 
 #[pymethods]
@@ -39,7 +40,7 @@ impl Fabric {
         let registry = registry();
         let graph = spec.build(&registry).map_err(|error| errors::build(&error))?;
         let routing = spec.route(&registry, &graph).map_err(|error| errors::build(&error))?;
-        Ok(Self { graph: Arc::new(graph), routing })
+        Ok(Self { graph: Arc::new(graph), routing: routing.into() })
     }
 
     #[getter]
@@ -108,9 +109,33 @@ impl Fabric {
         (mean(bits, hosts), mean(links.iter().map(|link| u128::from(link.latency.0)).sum(), links.len()))
     }
 
-    /// How many adapters each host has.
-    fn adapters(&self) -> Vec<usize> {
-        (0..).take(self.graph.hosts()).map(|host| self.graph.ports(Vertex::Host(HostId(host))).len()).collect()
+    /// How many adapters each host has: an unsigned 32-bit number each.
+    fn adapters<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        column(py, self.hosts_ports().map(|ports| u32::try_from(ports.len()).unwrap_or(u32::MAX)), u32::to_le_bytes)
+    }
+
+    /// The switch at each host's first link, -1 for a host joined to another host: a signed 32-bit number each.
+    fn leaves<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let leaves = self.hosts_ports().map(|mut ports| {
+            let leaf = ports.next().map_or(-1, |link| switch(self.graph.link(link).to));
+            i32::try_from(leaf).unwrap_or(-1)
+        });
+        column(py, leaves, i32::to_le_bytes)
+    }
+
+    /// The bandwidth of each host's adapters, by host and then by adapter, bits per second: an unsigned 64-bit number each.
+    fn bandwidths<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        let links = self.hosts_ports().flatten().map(|link| self.graph.link(link).bandwidth.0);
+        column(py, links, u64::to_le_bytes)
+    }
+
+    /// Raises an error if there can be no simulation of this specification, which is of this fabric, and these programs.
+    fn check_simulation(&self, py: Python<'_>, spec: &str, programs: Vec<Py<Program>>) -> PyResult<()> {
+        let spec = serde_json::from_str(spec).map_err(|error| errors::shape("scenario", error))?;
+        let programs = programs.iter().map(|program| program.get().inner.clone()).collect();
+        let (graph, routing) = (Arc::clone(&self.graph), Arc::clone(&self.routing));
+        py.detach(|| Simulation::check(&registry(), graph, routing, spec, programs))
+            .map_err(|error| errors::build(&error))
     }
 
     /// Adapters of each host that have an address of their own.
@@ -150,6 +175,11 @@ impl Fabric {
 }
 
 impl Fabric {
+    /// The links that leave each host.
+    fn hosts_ports(&self) -> impl Iterator<Item = impl ExactSizeIterator<Item = LinkId> + use<>> {
+        (0..).take(self.graph.hosts()).map(|host| self.graph.ports(Vertex::Host(HostId(host))))
+    }
+
     fn check(&self, given: &[u32]) -> PyResult<()> {
         let hosts = self.graph.hosts();
         if given.iter().any(|host| *host as usize >= hosts) {
@@ -212,6 +242,15 @@ pub fn footprint(lanes: usize, adaptive: bool) -> (u64, usize, usize) {
     const ARBITER_WORDS_PER_LANE: usize = 4;
     let port = Network::most_bytes_per_port(lanes, ARBITER_WORDS_PER_LANE * lanes, adaptive);
     (port.0, Mpi::BYTES_PER_RANK, size_of::<Op>())
+}
+
+/// Numbers, of N bytes each, one after the other.
+fn column<'py, T, const N: usize>(
+    py: Python<'py>,
+    numbers: impl Iterator<Item = T>,
+    bytes: fn(T) -> [u8; N],
+) -> Bound<'py, PyBytes> {
+    PyBytes::new(py, &numbers.flat_map(bytes).collect::<Vec<u8>>())
 }
 
 fn host(vertex: Vertex) -> i64 {

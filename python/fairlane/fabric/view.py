@@ -1,6 +1,7 @@
 """The fabric as a graph to look at: hosts, switches, links, their levels and classes, diameter and bisection."""
 
 import json
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -154,7 +155,13 @@ class Fabric:
     @cached_property
     def adapters_of_hosts(self) -> NDArray[numpy.int64]:
         """Number of adapters of each host."""
-        return numpy.array(self._core.adapters(), numpy.int64)
+        return numpy.frombuffer(self._core.adapters(), "<u4").astype(numpy.int64)
+
+    def bandwidths_of_hosts(self, adapter: int | None = None) -> NDArray[numpy.float64]:
+        """Bandwidth of each host's adapters together, or of its adapter of this number, bits per second."""
+        adapters, rates = self.adapters_of_hosts, numpy.frombuffer(self._core.bandwidths(), "<u8").astype(float)
+        first = numpy.cumsum(adapters) - adapters
+        return rates[first + adapter] if adapter is not None else numpy.add.reduceat(rates, first)
 
     def wires(self) -> tuple[float, float]:
         """Mean bandwidth of the hosts' links, bits per second, and mean latency of all links, ps."""
@@ -217,14 +224,13 @@ class Fabric:
         return self._core.required_virtual_lanes(virtual_lanes)
 
     @cached_property
-    def leaf_of(self) -> list[int]:
+    def leaf_of(self) -> Sequence[int]:
         """The switch at each host's first link; -1 for a host joined to another host."""
-        leaf = [-1] * self.hosts
-        hosts, switches = self.links["from_host"].tolist(), self.links["to_switch"].tolist()
-        for host, switch in reversed(list(zip(hosts, switches, strict=True))):
-            if host >= 0:
-                leaf[host] = switch
-        return leaf
+        return array("i", self._core.leaves())
+
+    def check_simulation(self, spec: Mapping[str, Any], programs: Sequence[_core.Program]) -> None:
+        """Raises ``BuildError`` if this specification, of this fabric, and these programs cannot be simulated."""
+        self._core.check_simulation(json.dumps(spec), list(programs))
 
     def distances(self, hosts: Sequence[int]) -> NDArray[numpy.int64]:
         """Links on a shortest path between the switches of every two of ``hosts``, or between switchless hosts."""

@@ -88,7 +88,7 @@ def _decide(scenario: "Scenario") -> Resolved:
     looked_at = (scenario.observe.interval, scenario.observe.switch_counters)
     resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(jobs), *looked_at)
     try:
-        building(resolved.engine)
+        building(lambda: fabric.check_simulation(resolved.spec, [job.program for job in jobs]))
     except Problems as problems:
         raise Problems(*(_of_job(problem, jobs) for problem in problems.problems)) from None
     powered = _with_power(scenario, jobs, fabric.hosts)

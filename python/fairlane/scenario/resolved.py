@@ -163,14 +163,7 @@ def injection_of(resolved: Resolved, job: ResolvedJob) -> Injection:
     """What each rank of ``job`` can inject: ranks of a host share the links of the adapters that it uses evenly."""
     fabric = Fabric.build(resolved.tables["fabric"])
     policy = job.rails or {}
-    own = numpy.flatnonzero(fabric.links["from_host"] >= 0)  # the adapters' links, those of a host in order of rail
-    hosts, rates = fabric.links["from_host"][own], fabric.links["bandwidth"][own].astype(float)
-    if policy.get("policy") == "only":
-        order = numpy.argsort(hosts, kind="stable")
-        first = numpy.searchsorted(hosts[order], numpy.arange(fabric.hosts))
-        of_hosts = rates[order][first + policy["only"]]
-    else:
-        of_hosts = numpy.bincount(hosts, weights=rates, minlength=fabric.hosts)
+    of_hosts = fabric.bandwidths_of_hosts(policy["only"] if policy.get("policy") == "only" else None)
     ranks = numpy.bincount(job.hosts, minlength=fabric.hosts)
     network = resolved.tables["network"]
     bandwidths = [float(of_hosts[host] / ranks[host]) for host in job.hosts]

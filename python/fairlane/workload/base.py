@@ -87,6 +87,10 @@ class Workload(Named):
         """Writes what ``rank`` communicates in an iteration; ``iteration`` counts up to ``distinct_iterations``."""
         raise NotImplementedError(f"{type(self).__name__} does not say how it communicates")
 
+    def repeats(self) -> bool:
+        """Whether ``communicate`` writes the same in every iteration; it is then called once for all of them."""
+        return False
+
     def iterate(self, rank: Rank, iteration: int, compute: int) -> None:
         """Writes an iteration of ``rank`` in which it computes this long, ps: all of it before it communicates."""
         rank.compute(compute)
@@ -145,6 +149,11 @@ class Workload(Named):
         if not times or passes == 0:
             return
         with rank.repeat(passes):
+            if len(times) > 1 and self.repeats() and type(self).iterate is Workload.iterate:
+                with rank.each(times):
+                    self.communicate(rank, 0)
+                    rank.mark_progress()
+                return
             for iteration, time in enumerate(times):
                 self.iterate(rank, iteration, time)
                 rank.mark_progress()

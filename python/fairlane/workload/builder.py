@@ -237,3 +237,18 @@ class Rank(CollectiveCalls, OneSidedCalls, PersistentCalls):
         self._builder.repeat(self.index, times)
         yield
         self._builder.end(self.index)
+
+    @contextmanager
+    def each(self, times: Sequence[int]) -> Iterator[None]:
+        """For each of these times: computes so long, ps, and does what is written in its ``with`` block.
+
+        The same as the block written after each computation, but it is written, and kept in memory, once. Raises
+        ``ValueError`` if a request is under way before or after the block: its number would be in use the next time.
+        """
+        self._refuse(self._open, "has requests under way at the beginning of a block for each time")
+        pace = self.job.pace
+        stretched = times if pace is None else [pace.stretched(self.index, time) for time in times]
+        self._builder.each(self.index, list(stretched))
+        yield
+        self._refuse(self._open, "has requests under way at the end of a block for each time")
+        self._builder.end(self.index)

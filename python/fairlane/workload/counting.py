@@ -87,6 +87,11 @@ class Tally:
         """A loop; one without end is counted once."""
         self._times.append(self._times[-1] * (1.0 if times is None else float(times)))
 
+    def each(self, _: int, times: Sequence[int]) -> None:
+        """A computation for each time; what follows is kept once, and done as often."""
+        self._count(len(times))
+        self._times.append(self._times[-1] * len(times))
+
     def end(self, _: int) -> None:
         """The end of a loop."""
         self._times.pop()

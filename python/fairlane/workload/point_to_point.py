@@ -29,6 +29,10 @@ class FloodPairs(Workload):
     messages_per_iteration: Count = 32
 
     @override
+    def repeats(self) -> bool:
+        return True
+
+    @override
     def communicate(self, rank: Rank, iteration: int) -> None:
         partner = (rank.index + rank.ranks // 2) % rank.ranks
         rank.exchange([partner], self.message_size, self.messages_per_iteration)
@@ -43,6 +47,10 @@ class RandomPairs(Workload):
     even_ranks: ClassVar[bool] = True
     message_size: Size = 32 * KIB
     messages_per_iteration: Count = 32
+
+    @override
+    def repeats(self) -> bool:
+        return True
 
     @override
     def communicate(self, rank: Rank, iteration: int) -> None:
@@ -88,6 +96,10 @@ class PingPong(Workload):
         return self
 
     @override
+    def repeats(self) -> bool:
+        return not self.sizes
+
+    @override
     def communicate(self, rank: Rank, iteration: int) -> None:
         half = rank.ranks // 2
         size = self.sizes[iteration % len(self.sizes)] if self.sizes else self.message_size
@@ -109,6 +121,10 @@ class NearestNeighbor(Workload):
 
     message_size: Size = 32 * KIB
     messages_per_iteration: Count = 12
+
+    @override
+    def repeats(self) -> bool:
+        return True
 
     @override
     def communicate(self, rank: Rank, iteration: int) -> None:
@@ -137,6 +153,10 @@ class MiniAmg(Workload):
 
     message_size: Size = 32 * KIB
     levels: int = Field(default=4, ge=1, le=16, description="grids from finest to coarsest")
+
+    @override
+    def repeats(self) -> bool:
+        return True
 
     @override
     def communicate(self, rank: Rank, iteration: int) -> None:
@@ -173,6 +193,10 @@ class Halo3D(GriddedWorkload):
         super().write(rank, stages)
 
     @override
+    def repeats(self) -> bool:
+        return True
+
+    @override
     def communicate(self, rank: Rank, iteration: int) -> None:
         peers = neighbours(rank.index, self.shape(rank.ranks), _FACES)
         if self.exchange is None:
@@ -195,6 +219,10 @@ class PointToPointRing(Workload):
     message_size: Size = 64 * KIB
     messages_per_iteration: Count = 4
     compute: Duration | None = 0
+
+    @override
+    def repeats(self) -> bool:
+        return True
 
     @override
     def communicate(self, rank: Rank, iteration: int) -> None:

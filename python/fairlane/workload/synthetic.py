@@ -63,6 +63,10 @@ class Shift(Offsets, Workload):
         return Workload.problem_with(self, ranks) or Offsets.problem_with(self, ranks)
 
     @override
+    def repeats(self) -> bool:
+        return True
+
+    @override
     def communicate(self, rank: Rank, iteration: int) -> None:
         source, target = (self.further(rank.index, rank.ranks, times) for times in (-1, 1))
         for _ in range(self.messages_per_iteration):

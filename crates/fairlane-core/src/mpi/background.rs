@@ -8,7 +8,6 @@ use std::ops::Range;
 use super::collectives::Phase;
 use super::messaging::{Messaging, Over};
 use super::nonblocking::{ORDERS, Operation};
-use super::rank::RankState;
 use super::request::{PENDING, Request};
 use super::running::Running;
 use crate::observe::call_of;
@@ -31,7 +30,7 @@ impl Messaging {
             return Err(self.misuse(rank, op, format!("request {name} is in use")));
         };
         state.matching.begin_progress();
-        let background = &mut state.more.get_or_insert_default().background;
+        let background = &mut state.needed().background;
         background.begun = background.begun.wrapping_add(1) & ORDERS;
         let name = call_of(op).map_or("", |call| crate::observe::call_name(usize::from(call)));
         let number = background.insert(Operation {
@@ -54,7 +53,7 @@ impl Messaging {
         if now >= self.job_of(rank).stop {
             return;
         }
-        let Some(more) = &mut self.rank(rank).more else { return };
+        let Some(more) = self.rank(rank).more_mut() else { return };
         let Some(mut operation) = more.background.operations[number as usize].take() else { return };
         let mut phase = std::mem::take(&mut self.phase);
         if operation.running.next_phase(&mut phase) {
@@ -87,7 +86,7 @@ impl Messaging {
         }
         self.slots = slots;
         let over = operation.missing == 0;
-        if let Some(more) = &mut self.rank(rank).more {
+        if let Some(more) = self.rank(rank).more_mut() {
             more.background.operations[number as usize] = Some(operation);
         }
         if over {
@@ -109,8 +108,9 @@ impl Messaging {
 
     /// Describes the active non-blocking operations of a rank that is stuck.
     pub(super) fn describe_background(&self, rank: u32) -> Vec<String> {
-        let RankState { more, requests, .. } = &self.ranks[rank as usize];
-        let operations = more.iter().flat_map(|more| (0..).zip(&more.background.operations));
+        let state = &self.ranks[rank as usize];
+        let requests = &state.requests;
+        let operations = state.more().into_iter().flat_map(|more| (0..).zip(&more.background.operations));
         let under_way = operations.filter_map(|(number, operation)| Some((number, operation.as_deref()?)));
         let words = under_way.map(|(number, Operation { running, name, awaits, receives, .. })| {
             let late = |place: &usize| {

@@ -7,6 +7,8 @@ use crate::program::Neighbors;
 
 /// The context of the communicator of all ranks of a job.
 pub(super) const WORLD_CONTEXT: u32 = 0;
+/// The context of the communicators of single ranks, which every rank has.
+pub(super) const SELF_CONTEXT: u32 = 2;
 
 /// A communicator as one rank sees it.
 #[derive(Clone, Debug)]

@@ -21,7 +21,7 @@ impl Messaging {
     }
 
     pub(super) fn operation(&mut self, rank: u32, number: u32) -> Option<&mut Box<Operation>> {
-        self.rank(rank).more.as_mut()?.background.operations.get_mut(number as usize)?.as_mut()
+        self.rank(rank).more_mut()?.background.operations.get_mut(number as usize)?.as_mut()
     }
 
     /// A request that nobody waits for is complete, and over.

@@ -63,10 +63,10 @@ impl Messaging {
             Effect::Window { win } => {
                 let fresh = self.fresh_context(rank, (context, number), 0);
                 let window = Window::new(self.spanning(rank, op, scope)?.copy(fresh));
-                self.rank(rank).more.get_or_insert_default().windows.insert(win, window);
+                self.rank(rank).needed().windows.insert(win, window);
             }
             Effect::FreeWindow { win } => {
-                if let Some(more) = &mut self.rank(rank).more {
+                if let Some(more) = self.rank(rank).more_mut() {
                     more.windows.remove(&win);
                     more.locks.remove(&context);
                 }
@@ -105,7 +105,7 @@ impl Messaging {
             return Err(self.outside(rank, op, chosen.len()));
         }
         self.join_communicator(rank, op, new, context, chosen.into())?;
-        if let Some(communicator) = self.rank(rank).communicators.get_mut(&new) {
+        if let Some(communicator) = self.rank(rank).needed().communicators.get_mut(&new) {
             communicator.neighbors = Some(Arc::new(neighbors));
         }
         Ok(())
@@ -137,10 +137,10 @@ impl Messaging {
         new: CommHandle,
         communicator: Communicator,
     ) -> Result<(), Box<RunError>> {
-        if new <= crate::program::COMM_SELF || self.rank(rank).communicators.contains_key(&new) {
+        if new <= crate::program::COMM_SELF || self.rank(rank).communicators().contains_key(&new) {
             return Err(self.misuse(rank, op, format!("communicator {new} is in use at this rank")));
         }
-        self.rank(rank).communicators.insert(new, communicator);
+        self.rank(rank).needed().communicators.insert(new, communicator);
         Ok(())
     }
 

@@ -289,7 +289,7 @@ impl Messaging {
                 Ok(now)
             }
             Op::CommFree(comm) => {
-                if comm <= COMM_SELF || self.rank(rank).communicators.remove(&comm).is_none() {
+                if comm <= COMM_SELF || self.rank(rank).needed().communicators.remove(&comm).is_none() {
                     return Err(self.misuse(rank, op, "no such communicator, or a predefined one"));
                 }
                 Ok(now)

@@ -45,7 +45,7 @@ impl Messaging {
         if comm == COMM_WORLD {
             return Ok(&state.world);
         }
-        let found = state.communicators.get(&comm);
+        let found = state.communicators().get(&comm);
         found.ok_or_else(|| self.misuse(rank, op, format!("no communicator {comm} at this rank")))
     }
 
@@ -72,26 +72,26 @@ impl Messaging {
         let state = self.rank(rank);
         match scope {
             Scope::Communicator(crate::program::COMM_WORLD) => Some(&mut state.world),
-            Scope::Communicator(comm) => state.communicators.get_mut(&comm),
-            Scope::Window(win) => Some(&mut state.more.as_mut()?.windows.get_mut(&win)?.span),
+            Scope::Communicator(comm) => state.needed().communicators.get_mut(&comm),
+            Scope::Window(win) => Some(&mut state.more_mut()?.windows.get_mut(&win)?.span),
         }
     }
 
     pub(super) fn window(&self, rank: u32, op: &Op, win: WindowHandle) -> Result<&Window, Box<RunError>> {
-        let found = self.ranks[rank as usize].more.as_ref().and_then(|more| more.windows.get(&win));
+        let found = self.ranks[rank as usize].more().and_then(|more| more.windows.get(&win));
         found.ok_or_else(|| self.no_window(rank, op, win))
     }
 
     pub(super) fn window_mut(&mut self, rank: u32, op: &Op, win: WindowHandle) -> Result<&mut Window, Box<RunError>> {
         self.window(rank, op, win)?;
-        let found = self.rank(rank).more.as_mut().and_then(|more| more.windows.get_mut(&win));
+        let found = self.rank(rank).more_mut().and_then(|more| more.windows.get_mut(&win));
         Ok(found.expect("invariant: it has just been found"))
     }
 
     #[cold]
     fn no_window(&self, rank: u32, op: &Op, win: WindowHandle) -> Box<RunError> {
         let mut known: Vec<u32> =
-            self.ranks[rank as usize].more.iter().flat_map(|more| more.windows.keys().copied()).collect();
+            self.ranks[rank as usize].more().into_iter().flat_map(|more| more.windows.keys().copied()).collect();
         known.sort_unstable();
         let known = if known.is_empty() { "none".to_owned() } else { format!("{known:?}") };
         self.misuse(rank, op, format!("no window {win} at this rank; it has {known}"))

@@ -223,9 +223,8 @@ impl Mpi {
         let homes: Vec<usize> = (0..size).map(|rank| self.locate(first + rank).0).collect();
         for (rank, (source, &home)) in (0..).zip(plan.program.ranks.into_iter().zip(&homes)) {
             let world = Communicator::new(WORLD_CONTEXT, rank, Arc::clone(&members));
-            let alone = Communicator::new(2, 0, Arc::new([rank]));
             let shard = &mut self.shards[home];
-            shard.messaging.ranks.push(RankState::new(job, world, alone, plan.start));
+            shard.messaging.ranks.push(RankState::new(job, world, plan.start));
             shard.sources.push(Stream::new(source));
         }
         let mut left = 0;

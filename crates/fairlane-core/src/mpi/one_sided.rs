@@ -127,7 +127,7 @@ impl Messaging {
         let Transfer { to, bytes, .. } = self.transfers[record];
         let time = self.parameters.reduction_bandwidth.serialization(Bytes(bytes)).0;
         let state = self.rank(to);
-        let free_at = &mut state.more.get_or_insert_default().combining_until;
+        let free_at = &mut state.needed().combining_until;
         let end = now.max(*free_at) + time;
         *free_at = end;
         let job = state.job;
@@ -158,7 +158,7 @@ impl Messaging {
     /// The lock of the part of a window that is at the target of a transfer.
     fn lock_of(&mut self, record: u32) -> &mut Lock {
         let (to, context) = self.transfers[record].place();
-        self.rank(to).more.get_or_insert_default().locks.entry(context).or_default()
+        self.rank(to).needed().locks.entry(context).or_default()
     }
 
     /// A request for a lock has come.
@@ -187,7 +187,7 @@ impl Messaging {
 
     /// Who holds the lock of the part of the window with this context that is at `rank`, in words.
     pub(super) fn describe_lock(&self, rank: u32, context: u32) -> Option<String> {
-        let lock = self.ranks[rank as usize].more.as_ref()?.locks.get(&context)?;
+        let lock = self.ranks[rank as usize].more()?.locks.get(&context)?;
         let holders: Vec<String> = lock.holders.iter().take(8).map(u32::to_string).collect();
         (!holders.is_empty()).then(|| format!("a lock that rank {} holds", holders.join(", ")))
     }

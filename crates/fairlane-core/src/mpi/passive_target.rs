@@ -135,8 +135,8 @@ impl Messaging {
     /// Waits for the rank's operations on a window at these targets.
     pub(super) fn await_own(&mut self, rank: u32, win: WindowHandle, at: impl Fn(u32) -> bool, now: u64) {
         let state = self.rank(rank);
-        if let Some(window) = state.more.as_mut().and_then(|more| more.windows.get_mut(&win)) {
-            let awaited = &mut state.awaited;
+        let mut awaited = std::mem::take(&mut state.awaited);
+        if let Some(window) = state.more_mut().and_then(|more| more.windows.get_mut(&win)) {
             window.pending.retain(|(target, slot)| {
                 if at(*target) {
                     awaited.push(*slot);
@@ -144,6 +144,7 @@ impl Messaging {
                 !at(*target)
             });
         }
+        state.awaited = awaited;
         self.wait_for_all(rank, now, now);
     }
 }

@@ -1,8 +1,10 @@
 //! A rank as the MPI library sees it.
 
+use std::sync::{Arc, OnceLock};
+
 use rustc_hash::FxHashMap;
 
-use super::communicator::Communicator;
+use super::communicator::{Communicator, SELF_CONTEXT};
 use super::lock::Lock;
 use super::matching::{Matching, Pattern};
 use super::nonblocking::Background;
@@ -11,7 +13,7 @@ use super::running::Running;
 use super::window::Window;
 use crate::ids::{JobId, Rank};
 use crate::observe::RankRecord;
-use crate::program::{CommHandle, WindowHandle};
+use crate::program::{COMM_SELF, CommHandle, WindowHandle};
 use crate::units::{Instant, Picoseconds};
 
 /// [`RankState::due`]: the program resumes only on an event.
@@ -19,7 +21,8 @@ pub(super) const NEVER: u64 = u64::MAX;
 /// [`RankState::due`]: the program runs now.
 pub(super) const RUNNING: u64 = u64::MAX - 1;
 
-/// A rank of a job. What every message needs comes first: two cache lines, and the first of the record.
+/// A rank of a job. What every message needs comes first: two cache lines, and the first of the record. There are as many as hosts
+/// or more, so what only some programs need is in [`More`].
 #[derive(Clone)]
 #[repr(C, align(64))]
 pub(super) struct RankState {
@@ -45,20 +48,35 @@ pub(super) struct RankState {
     /// How many iterations it has marked at the instant of the last one, less one.
     pub marks_at_once: u32,
     pub world: Communicator,
-    pub communicators: FxHashMap<CommHandle, Communicator>,
-    /// What few programs use: non-blocking collectives, windows.
-    pub more: Option<Box<More>>,
+    more: OnceLock<Box<More>>,
 }
 
-/// The part of a rank's state that few programs need.
-#[derive(Clone, Default)]
+const _: () = assert!(size_of::<RankState>() == 512, "eight cache lines");
+
+/// The part of a rank's state that some programs need: other communicators than that of all ranks, non-blocking collectives, windows.
+#[derive(Clone)]
 pub(super) struct More {
+    pub communicators: FxHashMap<CommHandle, Communicator>,
     pub background: Background,
     pub windows: FxHashMap<WindowHandle, Window>,
     /// The locks of its own parts of windows, by context.
     pub locks: FxHashMap<u32, Lock>,
     /// When operands that others have sent to its windows are combined.
     pub combining_until: u64,
+}
+
+impl More {
+    /// Nothing but the communicator that every rank is alone in.
+    fn new(rank: Rank) -> Box<Self> {
+        let alone = Communicator::new(SELF_CONTEXT, 0, Arc::new([rank.0]));
+        Box::new(Self {
+            communicators: std::iter::once((COMM_SELF, alone)).collect(),
+            background: Background::default(),
+            windows: FxHashMap::default(),
+            locks: FxHashMap::default(),
+            combining_until: 0,
+        })
+    }
 }
 
 /// What a rank's time is counted as.
@@ -82,7 +100,7 @@ pub(super) enum Blocked {
 }
 
 impl RankState {
-    pub fn new(job: JobId, world: Communicator, alone: Communicator, start: Instant) -> Self {
+    pub fn new(job: JobId, world: Communicator, start: Instant) -> Self {
         Self {
             due: start.0,
             since: 0,
@@ -100,9 +118,31 @@ impl RankState {
             finished: false,
             marks_at_once: 0,
             world,
-            communicators: std::iter::once((crate::program::COMM_SELF, alone)).collect(),
-            more: None,
+            more: OnceLock::new(),
         }
+    }
+
+    /// What only some programs need, if the rank has had a use for it.
+    #[inline]
+    pub fn more(&self) -> Option<&More> {
+        self.more.get().map(|more| &**more)
+    }
+
+    /// The same, to change it.
+    #[inline]
+    pub fn more_mut(&mut self) -> Option<&mut More> {
+        self.more.get_mut().map(|more| &mut **more)
+    }
+
+    /// The same, which from now on there is.
+    pub fn needed(&mut self) -> &mut More {
+        self.more.get_or_init(|| More::new(self.rank));
+        self.more.get_mut().expect("invariant: it has just been made")
+    }
+
+    /// The communicators of the rank, without that of all ranks.
+    pub fn communicators(&self) -> &FxHashMap<CommHandle, Communicator> {
+        &self.more.get_or_init(|| More::new(self.rank)).communicators
     }
 
     /// Counts the time of the operation that has lasted until now. Returns how many operations have been begun at this

@@ -6,9 +6,12 @@ use crate::units::{Instant, Picoseconds};
 /// The MPI calls that are told apart, by index; see [`call_name`].
 pub const CALLS: usize = COMMON_CALLS + RARE_CALLS;
 
-/// The first of them, which every rank has counters for.
+/// The first of them: sends, receives and waits, which every rank has counters for.
+const MESSAGE_CALLS: usize = 9;
+/// Those after them: a rank has counters for collectives, and for what makes communicators, once it makes one of these calls.
+const COLLECTIVE_CALLS: usize = COMMON_CALLS - MESSAGE_CALLS;
 const COMMON_CALLS: usize = NAMES.len() + COLLECTIVES;
-/// The others: a rank has counters for them once it makes one of these calls.
+/// The others: again once it makes one of these.
 const RARE_CALLS: usize = RARE_NAMES.len() + COLLECTIVES + 2 * NeighborKind::ALL.len() + RmaKind::ALL.len();
 const COLLECTIVES: usize = CollectiveKind::ALL.len();
 
@@ -158,8 +161,8 @@ pub struct RankRecord {
     pub bytes_sent: u64,
     /// Iterations marked.
     pub iterations: u64,
-    /// The most common calls. The first are the sends.
-    common: [CallTime; COMMON_CALLS],
+    /// Sends, receives and waits. The first are the sends.
+    messages: [CallTime; MESSAGE_CALLS],
     /// Blocked time before the partner had made its send call, or posted its receive.
     pub late_partner: Picoseconds,
     /// The rest of the blocked time: the network, or the protocol, was at work.
@@ -173,6 +176,15 @@ pub struct RankRecord {
     /// When each iteration was marked, if that is kept.
     pub marks: Vec<Instant>,
     /// The other calls, if the rank has made one of them.
+    others: Option<Box<OtherCalls>>,
+}
+
+const _: () = assert!(size_of::<RankRecord>() == 256, "four cache lines: there is one for every rank");
+
+/// The counters of the calls that not every program makes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct OtherCalls {
+    collectives: [CallTime; COLLECTIVE_CALLS],
     rare: Option<Box<[CallTime; RARE_CALLS]>>,
 }
 
@@ -180,31 +192,48 @@ impl RankRecord {
     /// The counters of a call by its index, below [`CALLS`].
     #[must_use]
     pub fn call(&self, call: usize) -> CallTime {
-        let rare = || self.rare.as_ref().map_or_else(CallTime::default, |rare| rare[call - COMMON_CALLS]);
-        self.common.get(call).copied().unwrap_or_else(rare)
+        if let Some(own) = self.messages.get(call) {
+            return *own;
+        }
+        let other = self.others.as_ref().and_then(|others| match others.collectives.get(call - MESSAGE_CALLS) {
+            None => others.rare.as_ref().map(|rare| rare[call - COMMON_CALLS]),
+            found => found.copied(),
+        });
+        other.unwrap_or_default()
     }
 
     /// The same, to count with.
     #[inline(always)]
     pub(crate) fn call_mut(&mut self, call: u8) -> &mut CallTime {
-        match self.common.get_mut(usize::from(call)) {
-            Some(common) => common,
-            None => Self::rare_mut(&mut self.rare, call),
+        match self.messages.get_mut(usize::from(call)) {
+            Some(own) => own,
+            None => Self::other_mut(&mut self.others, usize::from(call) - MESSAGE_CALLS),
+        }
+    }
+
+    #[inline(never)]
+    fn other_mut(others: &mut Option<Box<OtherCalls>>, call: usize) -> &mut CallTime {
+        let others = others.get_or_insert_default();
+        match others.collectives.get_mut(call) {
+            Some(collective) => collective,
+            None => Self::rare_mut(&mut others.rare, call - COLLECTIVE_CALLS),
         }
     }
 
     #[cold]
-    #[inline(never)]
-    fn rare_mut(rare: &mut Option<Box<[CallTime; RARE_CALLS]>>, call: u8) -> &mut CallTime {
+    fn rare_mut(rare: &mut Option<Box<[CallTime; RARE_CALLS]>>, call: usize) -> &mut CallTime {
         let rare = rare.get_or_insert_with(|| Box::new([CallTime::default(); RARE_CALLS]));
-        &mut rare[usize::from(call) - COMMON_CALLS]
+        &mut rare[call]
     }
 
     /// Time in all calls.
     #[must_use]
     pub fn communication(&self) -> Picoseconds {
-        let rare = self.rare.iter().flat_map(|rare| rare.iter());
-        Picoseconds(self.common.iter().chain(rare).map(|call| call.time.0).sum())
+        let others = self
+            .others
+            .iter()
+            .flat_map(|others| others.collectives.iter().chain(others.rare.iter().flat_map(|rare| rare.iter())));
+        Picoseconds(self.messages.iter().chain(others).map(|call| call.time.0).sum())
     }
 }
 

@@ -1,10 +1,12 @@
 //! Programs held in memory: operations and counted or endless loops. Workloads are written as scripts.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::{Op, Source};
+use crate::units::Picoseconds;
 
 /// One line of a script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +15,9 @@ pub enum Line {
     Op(Op),
     /// Repeat up to the matching [`Line::End`]: this many times, or for ever. Zero times skips the body.
     Repeat(Option<u64>),
+    /// For each of these times: a computation so long, then what follows up to the matching [`Line::End`]. As if all of it were
+    /// written out, but what follows is kept once.
+    Each(Vec<Picoseconds>),
     /// The end of the innermost open loop.
     End,
 }
@@ -39,6 +44,8 @@ enum Kind {
     /// The start of a loop that is not run; the turn behind its end.
     Skip(u32),
     End,
+    /// Continues with the operation of this number.
+    Jump(u32),
 }
 
 impl Script {
@@ -53,6 +60,7 @@ impl Script {
         for number in 0..lines.len() {
             match lines[number] {
                 Line::Repeat(_) => open.push((number, false)),
+                Line::Each(ref times) => open.push((number, !times.is_empty())),
                 Line::Op(_) => mark(&mut open),
                 Line::End => {
                     let (start, yields) = open.pop().ok_or_else(|| format!("line {number}: an end without a loop"))?;
@@ -61,6 +69,7 @@ impl Script {
                             return Err(format!("line {start}: an endless loop without an operation"));
                         }
                         // A loop that does nothing is skipped, however often it would be run.
+                        Line::Each(ref times) if times.is_empty() => lines[start] = Line::Repeat(Some(0)),
                         _ if !yields => lines[start] = Line::Repeat(Some(0)),
                         Line::Repeat(Some(0)) => {}
                         _ => mark(&mut open),
@@ -78,34 +87,83 @@ impl Script {
     /// Separates operations from loops.
     fn of_closed(lines: Vec<Line>) -> Self {
         let (mut ops, mut turns, mut open) = (Vec::new(), Vec::new(), Vec::new());
-        let number = |n: usize| u32::try_from(n).expect("invariant: fewer than 2^32 lines");
         for line in lines {
             let before = number(ops.len());
             match line {
                 Line::Op(op) => ops.push(op),
                 Line::Repeat(times) => {
-                    open.push(turns.len());
+                    open.push(Open::Repeat(turns.len()));
                     turns.push(Turn { before, kind: Kind::Repeat(times) });
                 }
-                Line::End => {
-                    turns.push(Turn { before, kind: Kind::End });
-                    let start = open.pop().expect("invariant: loops nest");
-                    if turns[start].kind == Kind::Repeat(Some(0)) {
-                        turns[start].kind = Kind::Skip(number(turns.len()));
-                    }
+                Line::Each(times) => {
+                    ops.extend(times.into_iter().map(Op::Compute));
+                    open.push(Open::Each { times: before..number(ops.len()), turns: turns.len() });
                 }
+                Line::End => match open.pop().expect("invariant: loops nest") {
+                    Open::Repeat(start) => {
+                        turns.push(Turn { before, kind: Kind::End });
+                        if turns[start].kind == Kind::Repeat(Some(0)) {
+                            turns[start].kind = Kind::Skip(number(turns.len()));
+                        }
+                    }
+                    Open::Each { times, turns: start } => repeat_body(&times, before, &mut turns, start),
+                },
             }
         }
         Self { ops: ops.into(), turns: turns.into() }
     }
 
+    /// The same, with the parts that it has in common with `other` held in memory once.
+    #[must_use]
+    pub fn sharing(mut self, other: &Self) -> Self {
+        if self.ops == other.ops {
+            self.ops = Arc::clone(&other.ops);
+        }
+        if self.turns == other.turns {
+            self.turns = Arc::clone(&other.turns);
+        }
+        self
+    }
+
     /// A source that runs the script from its first line.
     #[must_use]
     pub fn source(&self) -> Box<dyn Source> {
+        if self.ops.is_empty() {
+            return Box::new(Nothing);
+        }
         let Self { ops, turns } = self.clone();
         let mut player = Player { ops, turns, next: 0, end: 0, turn: 0, open: Vec::new() };
         player.end = player.turn_at();
         Box::new(player)
+    }
+}
+
+fn number(n: usize) -> u32 {
+    u32::try_from(n).expect("invariant: fewer than 2^32 lines")
+}
+
+/// A loop that is not closed yet.
+enum Open {
+    /// The turn of its start.
+    Repeat(usize),
+    /// The operations that compute, and the turns before it.
+    Each { times: Range<u32>, turns: usize },
+}
+
+/// At the end of the body of [`Line::Each`], before operation `end`: turns from the first computation to the body, and from its
+/// end to the next computation and again to the body, and so on. `turns` from `start` on are those of the body itself.
+fn repeat_body(times: &Range<u32>, end: u32, turns: &mut Vec<Turn>, start: usize) {
+    let body = turns.split_off(start);
+    for computation in times.clone() {
+        turns.push(Turn { before: computation + 1, kind: Kind::Jump(times.end) });
+        let moved = number(turns.len()) - number(start);
+        turns.extend(body.iter().map(|turn| match turn.kind {
+            Kind::Skip(behind) => Turn { kind: Kind::Skip(behind + moved), ..*turn },
+            _ => *turn,
+        }));
+        if computation + 1 < times.end {
+            turns.push(Turn { before: end, kind: Kind::Jump(computation + 1) });
+        }
     }
 }
 
@@ -146,8 +204,7 @@ impl Player {
 
     /// Before which operation the next turn is.
     fn turn_at(&self) -> u32 {
-        let end = || u32::try_from(self.ops.len()).expect("invariant: fewer than 2^32 lines");
-        self.turns.get(self.turn as usize).map_or_else(end, |turn| turn.before)
+        self.turns.get(self.turn as usize).map_or_else(|| number(self.ops.len()), |turn| turn.before)
     }
 
     /// At the end of a stretch: goes to the next that has an operation, or to the end of the script.
@@ -159,6 +216,7 @@ impl Player {
                 Kind::Skip(behind) => self.go_to(behind),
                 Kind::Repeat(times) => self.open.push(Loop { body: self.turn, left: times.map(|n| n - 1) }),
                 Kind::End => self.end_loop(),
+                Kind::Jump(to) => self.next = to,
             }
             self.end = self.turn_at();
         }
@@ -216,6 +274,25 @@ impl Source for Player {
     }
 }
 
+/// The source of a script without operations: takes no memory.
+struct Nothing;
+
+impl Source for Nothing {
+    fn ahead(&mut self) -> Result<&[Op], String> {
+        Ok(&[])
+    }
+
+    fn pass(&mut self, _: usize) {}
+
+    fn current(&self) -> Option<&Op> {
+        None
+    }
+
+    fn boxed_clone(&self) -> Box<dyn Source> {
+        Box::new(Self)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -256,6 +333,44 @@ mod tests {
         ];
         assert_eq!(run(lines, 100), [1, 2, 2, 2, 1, 2, 2, 2, 3]);
         assert_eq!(run(vec![Line::Repeat(None), compute(1), compute(2), Line::End], 5), [1, 2, 1, 2, 1]);
+    }
+
+    /// Scripts written with [`Line::Each`], and what they stand for.
+    #[test]
+    fn a_body_for_each_time_is_as_if_it_were_written_out() {
+        let each = |times: &[u64]| Line::Each(times.iter().copied().map(Picoseconds).collect());
+        let lines = vec![
+            compute(100),
+            Line::Repeat(Some(2)),
+            each(&[10, 20, 30]),
+            compute(1),
+            compute(2),
+            Line::End,
+            Line::End,
+        ];
+        let pass = [10, 1, 2, 20, 1, 2, 30, 1, 2];
+        assert_eq!(run(lines, 100), [&[100][..], &pass, &pass].concat());
+        // Loops in the body, one that is skipped, and what follows the end.
+        let body =
+            [Line::Repeat(Some(0)), compute(9), Line::End, Line::Repeat(Some(2)), compute(1), Line::End, compute(2)];
+        let lines = [&[each(&[10, 20])][..], &body, &[Line::End, compute(3)]].concat();
+        assert_eq!(run(lines.clone(), 100), [10, 1, 1, 2, 20, 1, 1, 2, 3]);
+        let nested = [&[each(&[7, 8])][..], &lines, &[Line::End]].concat();
+        let inner = [10, 1, 1, 2, 20, 1, 1, 2, 3];
+        assert_eq!(run(nested, 100), [&[7][..], &inner, &[8], &inner].concat());
+        // For ever, with an empty body, and without any time.
+        assert_eq!(run(vec![Line::Repeat(None), each(&[4, 5]), Line::End, Line::End], 5), [4, 5, 4, 5, 4]);
+        assert_eq!(run(vec![each(&[]), compute(1), Line::End, compute(2)], 5), [2]);
+        assert!(Script::new(vec![Line::Repeat(None), each(&[]), Line::End, Line::End]).is_err());
+    }
+
+    #[test]
+    fn equal_parts_of_scripts_are_held_once() {
+        let script = |wait| Script::new(vec![Line::Repeat(None), compute(wait), Line::End]).unwrap();
+        let (first, second) = (script(1), script(2));
+        let (same, other) = (script(1).sharing(&first), second.sharing(&first));
+        assert!(Arc::ptr_eq(&same.ops, &first.ops) && Arc::ptr_eq(&same.turns, &first.turns));
+        assert!(!Arc::ptr_eq(&other.ops, &first.ops) && Arc::ptr_eq(&other.turns, &first.turns));
     }
 
     #[test]
