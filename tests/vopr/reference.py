@@ -50,7 +50,7 @@ def compare(case: Case, resolved: Resolved) -> str:
     resolved = replace(resolved, tables={**resolved.tables, "mpi": mpi, "observe": observe})
     one, changes = Simulation(resolved), []
     for action in [*case.changes, {"at": resolved.duration}]:
-        one.engine.run_window_budget(action["at"], MOST_HOPS - one.packet_hops)
+        one.engine.run_window_budget(action["at"], max(0, MOST_HOPS - one.packet_hops))
         if one.now < action["at"] and not one.finished:
             break
         one.run_until(action["at"])

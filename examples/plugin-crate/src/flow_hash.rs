@@ -129,6 +129,10 @@ impl Routing for LightestLane {
         true
     }
 
+    fn sees_own_ports_only(&self) -> bool {
+        true
+    }
+
     fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
         let links = self.0.links(at, visit.to);
         let lightest = links.iter().min_by_key(|link| loads.on_lane(**link, visit.vl, 0)).unwrap_or(&links[0]);

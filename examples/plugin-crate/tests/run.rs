@@ -1,13 +1,14 @@
 //! What the plug-ins do, in simulations that are made of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use fairlane_core::ids::{HostId, JobId, LinkId, Rank, SwitchId, VirtualLane};
 use fairlane_core::observe::Departure;
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, Program, SendMode, Volume};
 use fairlane_core::routing::{Hop, Loads, Visit};
-use fairlane_core::simulation::{Simulation, Spec};
+use fairlane_core::simulation::{Parallelism, Simulation, Spec};
 use fairlane_core::topology::{Graph, LinkRole, Vertex};
 use fairlane_core::units::{Bytes, Instant};
 use fairlane_example_plugin::registry;
@@ -227,6 +228,34 @@ fn the_occupancy_of_another_lane_is_not_seen() {
     let of_rank_1 = |it: &&Departure| it.lane == 1 && graph.role(LinkId(it.link)) == LinkRole::Up;
     let links: Vec<_> = run.network().departures().iter().filter(of_rank_1).map(|it| LinkId(it.link)).collect();
     assert_eq!(links, [first_up]);
+}
+
+/// Traffic between all leaves on both lanes, so that every choice compares occupied lanes of several ports.
+#[test]
+fn choices_by_occupancy_of_lanes_do_not_depend_on_shards() {
+    let mut spec = spec("lightest_lane", "oldest_first", &all_hosts());
+    spec["observe"] = json!({});
+    let digest = |shards| {
+        let spec: Spec = serde_json::from_value(spec.clone()).unwrap();
+        let source = |ops: Vec<Op>| Script::new(ops.into_iter().map(Line::Op).collect()).unwrap().source();
+        let program = Program { ranks: shift(5, 6, 40_000).into_iter().map(source).collect() };
+        let registry = registry().unwrap();
+        let graph = Arc::new(spec.fabric.build(&registry).unwrap());
+        let parallelism = Parallelism { shards, threads: 1 };
+        let run = Simulation::parallel(&registry, graph, spec, vec![program], parallelism).unwrap();
+        assert_eq!(run.network().shards(), shards);
+        let run = finish(run);
+        (run.network().totals(), run.now(), lanes_of_all_ports(&run))
+    };
+    let alone = digest(1);
+    assert!([2, 3].map(digest).iter().all(|divided| *divided == alone));
+}
+
+/// Packets and queueing delay of both lanes of every port.
+fn lanes_of_all_ports(run: &Simulation) -> Vec<(u64, u64)> {
+    let links = (0..).map(LinkId).take(run.network().graph().links().len());
+    let lanes = links.flat_map(|link| [VirtualLane(0), VirtualLane(1)].map(|lane| run.network().counters(link, lane)));
+    lanes.map(|lane| (lane.packets, lane.waiting.0)).collect()
 }
 
 /// With room in every buffer, packets of both lanes leave a port in the order in which they joined its queues.

@@ -232,6 +232,16 @@ mod tests {
     use crate::units::{Bytes, Instant};
     use crate::{observe, qos::arbiter, routing, topology};
 
+    use super::{CreditReturn, CreditReturns};
+
+    #[test]
+    fn a_port_waits_for_the_first_credits_of_the_lanes_that_lack_some() {
+        let credit = |time, lane| CreditReturn { time, bytes: 64, job: 0, lane };
+        let returns = CreditReturns { list: vec![credit(50, 0), credit(30, 1), credit(40, 0)], wakes: true };
+        let next = [0b01, 0b10, 0b11, 0b100].map(|lanes| returns.next(lanes));
+        assert_eq!(next, [Some(40), Some(30), Some(30), None]);
+    }
+
     /// One packet of 4122 bytes over one switch: 100 Gbit/s, links of 200 ns, 100 ns for the switch. Its credits arrive at the NIC
     /// at 829.76 ns and at the switch at 1029.76 ns, which is what the occupancy of adaptive routing follows.
     #[test]
@@ -259,6 +269,11 @@ mod tests {
         let calendar = &network.shards[0].in_flight.calendar;
         let [at_nic, at_switch] = [829_760, 1_029_760].map(|time| calendar.window_of(Instant(time)));
         assert!(at_nic < at_switch);
+        // The ports have far more credits than they need, so theirs are pending; none may count before it has arrived.
+        for (link, time) in [(nic, 829_760), (switch, 1_029_760)] {
+            let mut credits = network.shards[0].lanes[link as usize].credits;
+            assert!(!credits.absorb_pending(time - 1) && credits.absorb_pending(time));
+        }
         let mut used = |window: u64, link: u32| {
             network.shards[0].in_flight.occupancy.open(window);
             network.shards[0].in_flight.occupancy.view(&[0, 1]).all[link as usize]
