@@ -4,15 +4,17 @@
 //!
 //! | floor | modules |
 //! |---|---|
-//! | words | [`units`], [`ids`], [`error`], [`rng`], [`table`] |
+//! | words | [`units`], [`ids`], [`error`], [`rng`], [`columns`], [`table`] |
 //! | ground | [`kernel`] (time and the window), [`topology`] (pure graphs) |
 //! | policies | [`routing`], [`qos`], [`program`] |
 //! | records | [`observe`] |
 //! | packets | [`network`] |
 //! | messages | [`mpi`] |
+//! | tables of what was measured | [`results`] |
 //! | names | [`registry`] |
 //! | the whole | [`simulation`] |
 
+pub mod columns;
 pub mod error;
 pub mod ids;
 pub mod kernel;
@@ -22,6 +24,7 @@ pub mod observe;
 pub mod program;
 pub mod qos;
 pub mod registry;
+pub mod results;
 pub mod rng;
 pub mod routing;
 pub mod simulation;

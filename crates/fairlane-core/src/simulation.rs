@@ -6,6 +6,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::columns::Columns;
 use crate::error::{BuildError, RunError};
 use crate::ids::{HostId, JobId, Rank, ServiceLevel, SwitchId};
 use crate::mpi::collectives::Preferences;
@@ -16,6 +17,7 @@ use crate::program::Program;
 use crate::qos::arbiter::{self, MAX_LANES};
 use crate::qos::levels::{Levels, Sl2Vl, TrafficKind};
 use crate::registry::Registry;
+use crate::results::{self, Measured};
 use crate::routing::Routing;
 pub use crate::table::Named;
 use crate::table::Table;
@@ -334,8 +336,33 @@ impl Simulation {
     /// The latencies of messages delivered so far: from the call of the send to the delivery of the last byte.
     #[must_use]
     pub fn message_latencies(&self) -> Latencies {
-        let unseen: Vec<_> = (0..self.mpi.shard_count()).map(|shard| self.network.unseen_deliveries(shard)).collect();
-        self.mpi.latencies(&unseen)
+        results::message_latencies(self.measured())
+    }
+
+    fn measured(&self) -> Measured<'_> {
+        Measured { network: &self.network, mpi: &self.mpi }
+    }
+
+    /// Iterations that ranks have marked so far, by job and rank.
+    #[must_use]
+    pub fn progress(&self) -> Vec<Vec<u64>> {
+        let of_job = |job| self.mpi.records(job).map(|(_, record)| record.iterations).collect();
+        self.measured().jobs().map(of_job).collect()
+    }
+
+    /// One of the tables of what was measured so far; see [`results::TABLES`].
+    ///
+    /// # Errors
+    /// [`BuildError::UnknownName`] lists all tables.
+    pub fn table(&self, name: &str) -> Result<Columns, BuildError> {
+        Ok((results::find(name)?.columns)(self.measured()))
+    }
+
+    /// A hash of all that was measured so far, in hexadecimal: the same for the same specification and programs, on every
+    /// platform, in any number of shards and threads. It changes with the instant until nothing is left to happen.
+    #[must_use]
+    pub fn digest(&self) -> String {
+        results::digest(self.measured())
     }
 
     /// The ranks: records.

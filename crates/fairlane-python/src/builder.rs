@@ -1,19 +1,18 @@
 //! Programs from Python: one script per rank, written operation by operation.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use fairlane_core::ids::Rank;
-use fairlane_core::program::open_loop::{Arrivals, OpenLoop};
-use fairlane_core::program::script::{Line, Script};
+use fairlane_core::program::open_loop::JobLoad;
+use fairlane_core::program::script::Line;
 use fairlane_core::program::{
     self, CollectiveKind, CommHandle, NeighborKind, Op, RequestId, RmaKind, SendMode, Tag, Topology, Volume,
     WindowHandle,
 };
-use fairlane_core::rng;
 use fairlane_core::units::{Bytes, Picoseconds};
-use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
+
+use crate::errors;
 
 /// What each rank of a job does.
 #[pyclass(frozen, module = "fairlane._core")]
@@ -31,105 +30,26 @@ impl Program {
     }
 }
 
-/// The load that one rank of an open-loop program generates: mean gap in picoseconds, and which list of targets it has.
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OpenLoopRank {
-    gap: f64,
-    targets: usize,
-}
-
-/// An open-loop program: the same for all ranks but for the gaps and the targets.
-#[derive(serde::Deserialize)]
-#[serde(deny_unknown_fields)]
-struct OpenLoopSpec {
-    arrivals: Arrivals,
-    sizes: Vec<u64>,
-    /// Lists of targets; ranks share them.
-    targets: Vec<Vec<u32>>,
-    fraction: f64,
-    messages: Option<u64>,
-    seed: u64,
-    ranks: Vec<OpenLoopRank>,
-}
-
-impl OpenLoopSpec {
-    /// What is wrong with it, if anything.
-    fn problem(&self) -> Option<String> {
-        let size = self.ranks.len();
-        let sends_to_self = |(rank, of): (usize, &OpenLoopRank)| {
-            self.targets.get(of.targets).is_none_or(|list| list.iter().any(|to| *to as usize == rank))
-        };
-        let beyond = |to: &u32| *to as usize >= size;
-        if self.sizes.is_empty() {
-            Some("sizes: at least one".to_owned())
-        } else if !(0.0..=1.0).contains(&self.fraction) {
-            Some(format!("fraction = {}: 0 to 1", self.fraction))
-        } else if let Some(rank) = self.ranks.iter().find(|rank| !(rank.gap > 0.0 && rank.gap.is_finite())) {
-            Some(format!("gap = {}: more than 0 ps", rank.gap))
-        } else if let Some(to) = self.targets.iter().flatten().find(|to| beyond(to)) {
-            Some(format!("targets: rank {to} of {size}"))
-        } else {
-            let rank = self.ranks.iter().enumerate().position(sends_to_self)?;
-            Some(format!("targets of rank {rank}: one of the lists, without the rank itself"))
-        }
-    }
-}
-
 /// The program of a job that generates open-loop load, from JSON.
 #[pyfunction]
 pub fn open_loop(spec: &str) -> PyResult<Program> {
-    let spec: OpenLoopSpec = serde_json::from_str(spec).map_err(|error| crate::errors::shape("workload", error))?;
-    if let Some(problem) = spec.problem() {
-        return Err(PyValueError::new_err(problem));
-    }
-    let targets: Vec<Arc<[u32]>> = spec.targets.into_iter().map(Arc::from).collect();
-    let sizes: Arc<[Bytes]> = spec.sizes.into_iter().map(Bytes).collect();
-    let size = u32::try_from(spec.ranks.len()).map_err(|error| PyValueError::new_err(error.to_string()))?;
-    let source = |(rank, of): (u32, OpenLoopRank)| {
-        let load = OpenLoop {
-            ranks: size,
-            rank,
-            arrivals: spec.arrivals,
-            gap: of.gap,
-            sizes: Arc::clone(&sizes),
-            targets: Arc::clone(&targets[of.targets]),
-            fraction: spec.fraction,
-            messages: spec.messages,
-        };
-        load.source(rng::stream(spec.seed, "open loop", u64::from(rank)))
-    };
-    Ok(Program { inner: program::Program { ranks: (0..size).zip(spec.ranks).map(source).collect() } })
+    let load: JobLoad = serde_json::from_str(spec).map_err(|error| errors::shape("workload", error))?;
+    Ok(Program { inner: load.program().map_err(|error| errors::build(&error))? })
 }
 
 /// A job's program in the making.
 #[pyclass(module = "fairlane._core")]
 pub struct ProgramBuilder {
-    ranks: Vec<Vec<Line>>,
-    /// Lists of requests, which most ranks have in common.
-    lists: HashSet<Arc<[RequestId]>>,
+    inner: program::ProgramBuilder,
 }
 
 impl ProgramBuilder {
     fn push(&mut self, rank: u32, line: Line) -> PyResult<()> {
-        let size = self.ranks.len();
-        let lines = self.ranks.get_mut(rank as usize);
-        lines.ok_or_else(|| PyIndexError::new_err(format!("rank {rank}: the program has {size} ranks")))?.push(line);
-        Ok(())
+        self.inner.push(rank, line).map_err(|error| errors::program(&error))
     }
 
     fn op(&mut self, rank: u32, op: Op) -> PyResult<()> {
         self.push(rank, Line::Op(op))
-    }
-
-    /// The list, shared with all that are equal.
-    fn shared(&mut self, requests: Vec<RequestId>) -> Arc<[RequestId]> {
-        if let Some(known) = self.lists.get(&requests[..]) {
-            return Arc::clone(known);
-        }
-        let list: Arc<[RequestId]> = requests.into();
-        self.lists.insert(Arc::clone(&list));
-        list
     }
 }
 
@@ -157,7 +77,7 @@ fn ranks(numbers: Vec<u32>) -> Arc<[Rank]> {
 }
 
 fn named<K: Copy>(all: &[K], name_of: impl Fn(&K) -> &'static str, what: &'static str, name: &str) -> PyResult<K> {
-    fairlane_core::table::find(what, all, name_of, name).copied().map_err(|error| crate::errors::build(&error))
+    fairlane_core::table::find(what, all, name_of, name).copied().map_err(|error| errors::build(&error))
 }
 
 #[pymethods]
@@ -165,7 +85,7 @@ fn named<K: Copy>(all: &[K], name_of: impl Fn(&K) -> &'static str, what: &'stati
 impl ProgramBuilder {
     #[new]
     fn new(ranks: usize) -> Self {
-        Self { ranks: vec![Vec::new(); ranks], lists: HashSet::new() }
+        Self { inner: program::ProgramBuilder::new(ranks) }
     }
 
     fn compute(&mut self, rank: u32, picoseconds: u64) -> PyResult<()> {
@@ -222,22 +142,21 @@ impl ProgramBuilder {
     }
 
     fn wait_all(&mut self, rank: u32, requests: Vec<RequestId>) -> PyResult<()> {
-        let requests = self.shared(requests);
+        let requests = self.inner.share(requests);
         self.op(rank, Op::WaitAll(requests))
     }
 
     fn wait_any(&mut self, rank: u32, requests: Vec<RequestId>) -> PyResult<()> {
-        let requests = self.shared(requests);
+        let requests = self.inner.share(requests);
         self.op(rank, Op::WaitAny(requests))
     }
 
     fn wait_some(&mut self, rank: u32, requests: Vec<RequestId>) -> PyResult<()> {
-        let requests = self.shared(requests);
+        let requests = self.inner.share(requests);
         self.op(rank, Op::WaitSome(requests))
     }
 
-    /// For each place: a receive from `sources` and a send of so many bytes to `targets`, with the place as tag; requests are
-    /// numbered from `first` on in this order. Then a wait for all of them. One call for what else takes two for each message.
+    /// See `fairlane_core::program::ProgramBuilder::exchange`. One call for what else takes two for each message.
     fn exchange(
         &mut self,
         rank: u32,
@@ -246,20 +165,8 @@ impl ProgramBuilder {
         bytes: u64,
         first: RequestId,
     ) -> PyResult<()> {
-        if sources.len() != targets.len() {
-            return Err(PyValueError::new_err("as many sources as targets"));
-        }
-        let count = u32::try_from(2 * sources.len()).ok().and_then(|count| first.checked_add(count));
-        let end = count.ok_or_else(|| PyValueError::new_err("fewer than 2^32 requests"))?;
-        let (mut request, mut tag) = (first, 0);
-        for (source, target) in sources.into_iter().zip(targets) {
-            self.op(rank, Op::Irecv { from: Some(Rank(source)), tag: Some(tag), comm: 0, request })?;
-            let (to, bytes, mode, sent) = (Rank(target), Bytes(bytes), SendMode::Standard, request + 1);
-            self.op(rank, Op::Isend { to, bytes, tag, comm: 0, mode, request: sent })?;
-            (request, tag) = (request + 2, tag + 1);
-        }
-        let requests = self.shared((first..end).collect());
-        self.op(rank, Op::WaitAll(requests))
+        let written = self.inner.exchange(rank, &ranks(sources), &ranks(targets), Bytes(bytes), first);
+        written.map_err(|error| errors::program(&error))
     }
 
     fn request_free(&mut self, rank: u32, request: RequestId) -> PyResult<()> {
@@ -449,19 +356,8 @@ impl ProgramBuilder {
         self.push(rank, Line::End)
     }
 
-    /// The program; the builder is empty afterwards, so that never both take memory.
+    /// The program; the builder is empty afterwards.
     fn build(&mut self) -> PyResult<Program> {
-        self.lists.clear();
-        let mut ranks = Vec::with_capacity(self.ranks.len());
-        let mut previous: Option<Script> = None;
-        for (rank, lines) in std::mem::take(&mut self.ranks).into_iter().enumerate() {
-            let script =
-                Script::new(lines).map_err(|problem| PyValueError::new_err(format!("rank {rank}, {problem}")))?;
-            // Ranks of a job mostly have the same loops.
-            let script = previous.iter().fold(script, Script::sharing);
-            ranks.push(script.source());
-            previous = Some(script);
-        }
-        Ok(Program { inner: program::Program { ranks } })
+        Ok(Program { inner: self.inner.build().map_err(|error| errors::program(&error))? })
     }
 }

@@ -1,6 +1,9 @@
 //! Errors of the simulator as the exceptions of `fairlane.errors`, with their parts as attributes.
 
 use fairlane_core::error;
+use fairlane_core::program::ProgramError;
+use fairlane_core::routing::PathError;
+use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict};
@@ -52,6 +55,22 @@ fn blocked<'py>(py: Python<'py>, at: &error::BlockedLane) -> PyResult<Bound<'py,
     parts.set_item("packets", at.packets)?;
     parts.set_item("jobs", at.jobs.iter().map(|job| job.0).collect::<Vec<_>>())?;
     Ok(parts)
+}
+
+/// A [`PathError`] as `IndexError` where the arguments are wrong, as `RuntimeError` where the routing is.
+pub fn path(error: &PathError) -> PyErr {
+    match error {
+        PathError::Host { .. } | PathError::Adapter { .. } => PyIndexError::new_err(error.to_string()),
+        PathError::Endless { .. } => PyRuntimeError::new_err(error.to_string()),
+    }
+}
+
+/// A [`ProgramError`] as `IndexError` for a rank that there is none of, else as `ValueError`.
+pub fn program(error: &ProgramError) -> PyErr {
+    match error {
+        ProgramError::NoRank { .. } => PyIndexError::new_err(error.to_string()),
+        _ => PyValueError::new_err(error.to_string()),
+    }
 }
 
 /// JSON that does not have the shape asked for.

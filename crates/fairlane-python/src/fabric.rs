@@ -6,21 +6,18 @@ use fairlane_core::ids::{HostId, LinkId, SwitchId};
 use fairlane_core::mpi::Mpi;
 use fairlane_core::network::Network;
 use fairlane_core::program::Op;
-use fairlane_core::routing::{self, Hop, Routing};
+use fairlane_core::routing::{self, Routing};
 use fairlane_core::simulation::{self, FabricSpec, Simulation};
-use fairlane_core::topology::{Graph, Link, Size, Vertex, is_tree};
-use pyo3::exceptions::{PyIndexError, PyRuntimeError, PyValueError};
+use fairlane_core::topology::{Graph, Size, Vertex, is_tree};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::json;
 
 use crate::builder::Program;
-use crate::columns::Columns;
+use crate::columns::into_dict;
 use crate::errors;
 use crate::tables::registry;
-
-/// More hops than any route has.
-const TOO_LONG: usize = 10_000;
 
 /// What `Fabric.coverage` returns.
 type CoverageRow<'py> = (Bound<'py, PyBytes>, usize, bool, f64, Option<f64>, (usize, usize));
@@ -95,18 +92,12 @@ impl Fabric {
 
     /// One row per link: ends (-1 where the end is of the other kind), level of the switches, class, role, rate, latency.
     fn links<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        links(&self.graph).into_dict(py)
+        into_dict(py, &self.graph.link_table())
     }
 
     /// Mean bandwidth of the hosts' links (bits per second), and mean latency of all links (picoseconds).
-    #[allow(clippy::cast_precision_loss, reason = "means for estimates")]
     fn wires(&self) -> (f64, f64) {
-        let links = self.graph.links();
-        let mean = |sum: u128, count: usize| sum as f64 / count.max(1) as f64;
-        let of_hosts = links.iter().take_while(|link| matches!(link.from, Vertex::Host(_)));
-        let (bits, hosts) =
-            of_hosts.fold((0, 0), |(bits, count), link| (bits + u128::from(link.bandwidth.0), count + 1));
-        (mean(bits, hosts), mean(links.iter().map(|link| u128::from(link.latency.0)).sum(), links.len()))
+        (self.graph.mean_host_bandwidth(), self.graph.mean_latency())
     }
 
     /// How many adapters each host has: an unsigned 32-bit number each.
@@ -116,9 +107,9 @@ impl Fabric {
 
     /// The switch at each host's first link, -1 for a host joined to another host: a signed 32-bit number each.
     fn leaves<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        let leaves = self.hosts_ports().map(|mut ports| {
-            let leaf = ports.next().map_or(-1, |link| switch(self.graph.link(link).to));
-            i32::try_from(leaf).unwrap_or(-1)
+        let leaves = self.hosts_ports().map(|mut ports| match ports.next().map(|link| self.graph.link(link).to) {
+            Some(Vertex::Switch(switch)) => i32::try_from(switch.0).unwrap_or(-1),
+            _ => -1,
         });
         column(py, leaves, i32::to_le_bytes)
     }
@@ -147,10 +138,9 @@ impl Fabric {
     /// The links of the way from one host to another, over its adapter of this number.
     #[pyo3(signature = (source, destination, rail = 0))]
     fn route(&self, source: u32, destination: u32, rail: u32) -> PyResult<Vec<u32>> {
-        self.check(&[source, destination])?;
-        let mut route = Vec::new();
-        self.walk((source, destination), rail, |link| route.push(link.0))?;
-        Ok(route)
+        let ends = (HostId(source), HostId(destination));
+        let path = routing::path(&self.graph, &*self.routing, ends, rail).map_err(|error| errors::path(&error))?;
+        Ok(path.into_iter().map(|link| link.0).collect())
     }
 
     /// What the routing uses of the fabric: a byte for each link, 1 if a route takes it; destinations whose routes were
@@ -165,11 +155,14 @@ impl Fabric {
 
     /// What each link carries (64-bit floats) if `hosts[i]` sends `bytes[i * hosts.len() + j]` to `hosts[j]` over rail 0.
     fn loads<'py>(&self, py: Python<'py>, hosts: Vec<u32>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
-        self.check(&hosts)?;
-        if bytes.len() != hosts.len() * hosts.len() * size_of::<f64>() {
+        let (numbers, rest) = bytes.as_chunks::<{ size_of::<f64>() }>();
+        if !rest.is_empty() || numbers.len() != hosts.len() * hosts.len() {
             return Err(PyValueError::new_err("needs a 64-bit float for each pair of hosts"));
         }
-        let loads = py.detach(|| self.sum(&hosts, bytes))?;
+        let hosts: Vec<HostId> = hosts.into_iter().map(HostId).collect();
+        let numbers: Vec<f64> = numbers.iter().copied().map(f64::from_le_bytes).collect();
+        let loads = py.detach(|| routing::link_loads(&self.graph, &*self.routing, &hosts, &numbers));
+        let loads = loads.map_err(|error| errors::path(&error))?;
         Ok(PyBytes::new(py, &loads.into_iter().flat_map(f64::to_le_bytes).collect::<Vec<_>>()))
     }
 }
@@ -178,53 +171,6 @@ impl Fabric {
     /// The links that leave each host.
     fn hosts_ports(&self) -> impl Iterator<Item = impl ExactSizeIterator<Item = LinkId> + use<>> {
         (0..).take(self.graph.hosts()).map(|host| self.graph.ports(Vertex::Host(HostId(host))))
-    }
-
-    fn check(&self, given: &[u32]) -> PyResult<()> {
-        let hosts = self.graph.hosts();
-        if given.iter().any(|host| *host as usize >= hosts) {
-            return Err(PyIndexError::new_err(format!("the fabric has {hosts} hosts, numbered from 0")));
-        }
-        Ok(())
-    }
-
-    fn sum(&self, hosts: &[u32], bytes: &[u8]) -> PyResult<Vec<f64>> {
-        let mut loads = vec![0.0; self.graph.links().len()];
-        let pairs = hosts.iter().flat_map(|source| hosts.iter().map(move |destination| (*source, *destination)));
-        for (pair, value) in pairs.zip(bytes.chunks_exact(size_of::<f64>())) {
-            let value = f64::from_le_bytes(value.try_into().expect("invariant: chunks have this size"));
-            if value != 0.0 {
-                self.walk(pair, 0, |link| loads[link.0 as usize] += value)?;
-            }
-        }
-        Ok(loads)
-    }
-
-    /// Goes from one host to another, over its adapter `rail`, and tells every link on the way; a host with itself needs none.
-    fn walk(&self, (source, destination): (u32, u32), rail: u32, mut told: impl FnMut(LinkId)) -> PyResult<()> {
-        let Some(first) = self.graph.ports(Vertex::Host(HostId(source))).nth(rail as usize) else {
-            return Err(PyIndexError::new_err(format!(
-                "{} has no adapter {rail}",
-                self.graph.host_name(HostId(source))
-            )));
-        };
-        if source == destination {
-            return Ok(());
-        }
-        let to = self.graph.endpoint(HostId(destination), if self.graph.rails() > 1 { rail } else { 0 });
-        let mut hop = Hop { link: first, channel: 0 };
-        for _ in 0..TOO_LONG {
-            told(hop.link);
-            match self.graph.link(hop.link).to {
-                Vertex::Host(_) => return Ok(()),
-                Vertex::Switch(at) => hop = self.routing.next_hop(at, hop, to),
-            }
-        }
-        Err(PyRuntimeError::new_err(format!(
-            "the route from {} to {} does not end",
-            self.graph.host_name(HostId(source)),
-            self.graph.host_name(HostId(destination))
-        )))
     }
 }
 
@@ -251,44 +197,4 @@ fn column<'py, T, const N: usize>(
     bytes: fn(T) -> [u8; N],
 ) -> Bound<'py, PyBytes> {
     PyBytes::new(py, &numbers.flat_map(bytes).collect::<Vec<u8>>())
-}
-
-fn host(vertex: Vertex) -> i64 {
-    if let Vertex::Host(host) = vertex { i64::from(host.0) } else { -1 }
-}
-
-fn switch(vertex: Vertex) -> i64 {
-    if let Vertex::Switch(switch) = vertex { i64::from(switch.0) } else { -1 }
-}
-
-/// The links of a graph as a table.
-pub fn links(graph: &Graph) -> Columns {
-    let level = |vertex| match vertex {
-        Vertex::Host(_) => 0,
-        Vertex::Switch(switch) => u32::from(graph.level(switch)),
-    };
-    let (hosts, switches) = (graph.host_names(), graph.switch_names());
-    let name = |vertex| match vertex {
-        Vertex::Host(host) => hosts[host.index()].clone(),
-        Vertex::Switch(switch) => switches[switch.index()].clone(),
-    };
-    let all = || graph.links().iter();
-    let ids = || (0..).map(LinkId).take(graph.links().len());
-    Columns::default()
-        .u32("link", ids().map(|link| link.0))
-        .i64("from_host", all().map(|link| host(link.from)))
-        .i64("from_switch", all().map(|link| switch(link.from)))
-        .i64("to_host", all().map(|link| host(link.to)))
-        .i64("to_switch", all().map(|link| switch(link.to)))
-        .u32("from_level", all().map(|link| level(link.from)))
-        .u32("to_level", all().map(|link| level(link.to)))
-        .u32("class", all().map(|link: &Link| u32::from(link.class)))
-        .i64("rail", ids().map(|link| graph.rail(link).map_or(-1, i64::from)))
-        .text("role", ids().map(|link| graph.role(link).to_string()))
-        .text("from_name", all().map(|link| name(link.from)))
-        .text("to_name", all().map(|link| name(link.to)))
-        .u32("from_port", ids().map(|link| graph.port_number(link)))
-        .u32("to_port", all().map(|link| graph.port_number(link.reverse)))
-        .u64("bandwidth", all().map(|link| link.bandwidth.0))
-        .u64("latency", all().map(|link| link.latency.0))
 }

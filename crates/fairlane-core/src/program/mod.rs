@@ -4,6 +4,7 @@
 //! operations with loops in memory (workloads); [`open_loop`] makes them as they are needed; trace readers implement [`Source`] over a file and keep only their
 //! position. A source is cloned when a simulation is forked, so it must be cheap to clone.
 
+mod builder;
 mod neighborhood;
 mod one_sided;
 pub mod open_loop;
@@ -11,6 +12,7 @@ pub mod script;
 
 use std::sync::Arc;
 
+pub use builder::{ProgramBuilder, ProgramError};
 pub(crate) use neighborhood::Neighbors;
 pub use neighborhood::{NeighborKind, Topology};
 pub use one_sided::{RmaKind, WindowHandle};

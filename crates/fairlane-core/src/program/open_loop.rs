@@ -7,8 +7,10 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::{Op, Source};
+use super::{Op, Program, Source};
+use crate::error::BuildError;
 use crate::ids::Rank;
+use crate::rng;
 use crate::units::{Bytes, Picoseconds};
 
 /// When messages are generated.
@@ -19,6 +21,87 @@ pub enum Arrivals {
     Poisson,
     /// At equal gaps, the first at a random instant within one.
     Fixed,
+}
+
+/// The load of all ranks of a job: the same for all but for gaps and targets.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobLoad {
+    /// When messages are generated.
+    pub arrivals: Arrivals,
+    /// Message sizes; each is drawn with the same probability. At least one.
+    pub sizes: Vec<Bytes>,
+    /// Lists of targets, which ranks share.
+    pub targets: Vec<Vec<u32>>,
+    /// The part of the messages that goes to targets, from 0 to 1.
+    pub fraction: f64,
+    /// How many messages each rank generates; `None`: no end.
+    pub messages: Option<u64>,
+    /// From which the random numbers of all ranks are made.
+    pub seed: u64,
+    /// What differs, by rank.
+    pub ranks: Vec<RankLoad>,
+}
+
+/// What differs between the ranks of a [`JobLoad`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RankLoad {
+    /// The mean gap between messages in picoseconds; above zero.
+    pub gap: f64,
+    /// The number of its list of targets, which does not name the rank itself.
+    pub targets: usize,
+}
+
+impl JobLoad {
+    /// The program that generates the load.
+    ///
+    /// # Errors
+    /// [`BuildError::Value`] names the key that is wrong.
+    pub fn program(self) -> Result<Program, BuildError> {
+        self.check()?;
+        let size = u32::try_from(self.ranks.len())
+            .map_err(|_| BuildError::value("workload.ranks", self.ranks.len(), "fewer than 2^32 ranks"))?;
+        let targets: Vec<Arc<[u32]>> = self.targets.into_iter().map(Arc::from).collect();
+        let sizes: Arc<[Bytes]> = self.sizes.into();
+        let source = |(rank, of): (u32, RankLoad)| {
+            let load = OpenLoop {
+                ranks: size,
+                rank,
+                arrivals: self.arrivals,
+                gap: of.gap,
+                sizes: Arc::clone(&sizes),
+                targets: Arc::clone(&targets[of.targets]),
+                fraction: self.fraction,
+                messages: self.messages,
+            };
+            load.source(rng::stream(self.seed, "open loop", u64::from(rank)))
+        };
+        Ok(Program { ranks: (0..size).zip(self.ranks).map(source).collect() })
+    }
+
+    fn check(&self) -> Result<(), BuildError> {
+        let size = self.ranks.len();
+        if self.sizes.is_empty() {
+            return Err(BuildError::value("workload.sizes", "[]", "at least one"));
+        }
+        if !(0.0..=1.0).contains(&self.fraction) {
+            return Err(BuildError::value("workload.fraction", self.fraction, "0 to 1"));
+        }
+        if let Some(to) = self.targets.iter().flatten().find(|to| **to as usize >= size) {
+            return Err(BuildError::value("workload.targets", to, format!("a rank of the job, below {size}")));
+        }
+        for (rank, RankLoad { gap, targets }) in self.ranks.iter().enumerate() {
+            if !(*gap > 0.0 && gap.is_finite()) {
+                return Err(BuildError::value(format!("workload.ranks[{rank}].gap"), gap, "more than 0 ps"));
+            }
+            if self.targets.get(*targets).is_none_or(|list| list.iter().any(|to| *to as usize == rank)) {
+                let allowed = "one of the lists of targets, without the rank itself";
+                return Err(BuildError::value(format!("workload.ranks[{rank}].targets"), targets, allowed));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The load that one rank generates.
@@ -129,7 +212,6 @@ impl Source for Generator {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rng;
 
     fn load(arrivals: Arrivals, gap: f64) -> OpenLoop {
         let (sizes, targets) = (Arc::from([Bytes(8)]), Arc::from([]));
@@ -184,5 +266,51 @@ mod tests {
         assert!((share(|it| it.2 == 2) - 0.5).abs() < 5.0 * (0.25 / 20_000_f64).sqrt());
         let silent = OpenLoop { targets: Arc::from([]), fraction: 1.0, ..hot };
         assert_eq!(generated(silent), []);
+    }
+    fn of_job() -> JobLoad {
+        let ranks = vec![RankLoad { gap: 100.0, targets: 0 }, RankLoad { gap: 200.0, targets: 1 }];
+        let (sizes, targets) = (vec![Bytes(8)], vec![vec![1], vec![0]]);
+        JobLoad { arrivals: Arrivals::Fixed, sizes, targets, fraction: 1.0, messages: Some(50), seed: 3, ranks }
+    }
+
+    #[test]
+    fn the_program_of_a_job_is_the_load_of_its_ranks() {
+        let mut program = of_job().program().unwrap();
+        for (rank, gap) in [(0, 100.0), (1, 200.0)] {
+            let own = OpenLoop {
+                ranks: 2,
+                rank,
+                arrivals: Arrivals::Fixed,
+                gap,
+                sizes: Arc::from([Bytes(8)]),
+                targets: Arc::from([1 - rank]),
+                fraction: 1.0,
+                messages: Some(50),
+            };
+            let mut expected = own.source(rng::stream(3, "open loop", u64::from(rank)));
+            let found = &mut program.ranks[rank as usize];
+            for _ in 0..151 {
+                assert_eq!(found.next_op().unwrap(), expected.next_op().unwrap());
+            }
+            assert_eq!(found.next_op(), Ok(None));
+        }
+    }
+
+    #[test]
+    fn a_load_that_makes_no_sense_is_named() {
+        let said = |change: fn(&mut JobLoad)| {
+            let mut load = of_job();
+            change(&mut load);
+            load.program().map(|_| ()).unwrap_err().to_string()
+        };
+        assert_eq!(said(|load| load.sizes.clear()), "workload.sizes = []: at least one");
+        assert_eq!(said(|load| load.fraction = 1.5), "workload.fraction = 1.5: 0 to 1");
+        assert_eq!(said(|load| load.fraction = f64::NAN), "workload.fraction = NaN: 0 to 1");
+        assert_eq!(said(|load| load.ranks[1].gap = 0.0), "workload.ranks[1].gap = 0: more than 0 ps");
+        assert_eq!(said(|load| load.ranks[0].gap = f64::INFINITY), "workload.ranks[0].gap = inf: more than 0 ps");
+        assert_eq!(said(|load| load.targets[0][0] = 2), "workload.targets = 2: a rank of the job, below 2");
+        let lists = "one of the lists of targets, without the rank itself";
+        assert_eq!(said(|load| load.ranks[0].targets = 2), format!("workload.ranks[0].targets = 2: {lists}"));
+        assert_eq!(said(|load| load.ranks[0].targets = 1), format!("workload.ranks[0].targets = 1: {lists}"));
     }
 }

@@ -13,6 +13,7 @@ mod dimension_order;
 mod loads;
 mod minimal;
 mod parts;
+mod paths;
 mod per_lane;
 mod planes;
 mod progressive;
@@ -33,6 +34,7 @@ use crate::table::{self, NoParams, Table};
 use crate::topology::{Graph, Size};
 pub use coverage::{Coverage, coverage};
 pub use loads::{LaneLoads, Loads, Visit};
+pub use paths::{PathError, link_loads, path};
 
 /// One step of a packet's way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,6 +13,7 @@ mod hyperx;
 mod imported;
 mod lattice;
 mod layout;
+mod links;
 mod names;
 mod preset;
 mod rails;

@@ -12,7 +12,7 @@ use fairlane_core::{routing, topology};
 /// The modules from the ground up. A module may import from the floors below its own, and from itself. `observe` is
 /// records that the machinery fills in; `mpi` is the end point that `network` delivers to, by a trait of `network`.
 const FLOORS: &[&[&str]] = &[
-    &["units", "ids", "rng"],
+    &["units", "ids", "rng", "columns"],
     &["error"],
     &["table"],
     &["kernel", "topology"],
@@ -20,6 +20,7 @@ const FLOORS: &[&[&str]] = &[
     &["observe"],
     &["network"],
     &["mpi"],
+    &["results"],
     &["registry"],
     &["simulation"],
 ];

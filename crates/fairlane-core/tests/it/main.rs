@@ -10,6 +10,7 @@ mod mpi_shards;
 mod program_errors;
 mod rails;
 mod record;
+mod results;
 mod routing_laws;
 mod saturation;
 mod shards;

@@ -10,6 +10,7 @@ use fairlane_core::network::{self, LaneCounters, Switching};
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, Program, SendMode, Volume};
 use fairlane_core::registry::Registry;
+use fairlane_core::results::TABLES;
 use fairlane_core::simulation::{FabricSpec, JobSpec, Named, Parallelism, QosSpec, Simulation, Spec};
 use fairlane_core::topology::{Adapter, RailsSpec, Wiring};
 use fairlane_core::units::{BitsPerSec, Bytes, Instant, Picoseconds};
@@ -170,6 +171,11 @@ impl Case {
         Program { ranks: lines.into_iter().map(|lines| Script::new(lines).unwrap().source()).collect() }
     }
 
+    /// Whether counters are kept.
+    pub fn counts(&self) -> bool {
+        self.counters
+    }
+
     pub fn spec(&self) -> Spec {
         let names = ["weighted_round_robin", "strict_priority", "vlarb"];
         let table: Vec<_> = (0..self.lanes).map(|lane| (lane, 1 + lane * 3)).collect();
@@ -246,18 +252,14 @@ impl Case {
     }
 }
 
-/// Everything that was measured, to compare two runs.
+/// Everything that was measured, to compare two runs: the tables, of departures what does not depend on the names of messages.
 pub(super) fn measured(simulation: &Simulation) -> String {
     let network = simulation.network();
-    let links = 0..u32::try_from(network.graph().links().len()).unwrap();
-    let lanes = 0..u8::try_from(network.lanes()).unwrap();
-    let counters: Vec<_> = links
-        .flat_map(|link| lanes.clone().map(move |lane| (link, lane)))
-        .map(|(link, lane)| (network.counters(LinkId(link), VirtualLane(lane)), network.port_times(LinkId(link))))
-        .collect();
-    let records: Vec<_> = (0..2).flat_map(|job| simulation.mpi().records(JobId(job)).collect::<Vec<_>>()).collect();
+    let entering = TABLES.iter().filter(|table| table.in_digest).map(|table| table.name);
+    let tables = entering.chain(["job_marks", "latency", "latency_histogram"]).map(|name| simulation.table(name));
+    let tables: Vec<_> = tables.collect::<Result<_, _>>().unwrap();
     let departures: Vec<_> = network.departures().iter().map(|d| (d.time, d.link, d.lane, d.job, d.bytes)).collect();
-    format!("{counters:?} {records:?} {departures:?} {:?}", network.totals())
+    format!("{tables:?} {departures:?} {:?} {}", network.totals(), simulation.digest())
 }
 
 proptest! {
@@ -342,8 +344,7 @@ proptest! {
                 end += slice;
                 simulation.run_until(Instant(end), hops).unwrap();
                 simulation.check_laws().unwrap();
-                let latencies = (simulation.message_latencies(), simulation.network().latencies());
-                seen.push((simulation.now(), measured(&simulation), latencies));
+                seen.push((simulation.now(), measured(&simulation)));
                 if seen.len() % 3 == 0 {
                     let top = ServiceLevel(u8::try_from(seen.len()).unwrap() % case.lanes);
                     simulation.change_levels(|levels| levels.set_job(JobId(0), Some(top))).unwrap();
@@ -383,6 +384,14 @@ pub(super) fn sparse() -> Case {
         counters: true,
         switch: 0,
     }
+}
+
+/// The same jobs with messages of all sizes between their ranks, and computations.
+pub(super) fn busy() -> Case {
+    let message =
+        |number: u32| (number % 2, (number + 1) % 2, u64::from(number) * 317 % 5000, number.is_multiple_of(5), 90_000);
+    let messages = vec![(0..40).map(message).collect(), (3..33).map(message).collect()];
+    Case { hosts: vec![vec![0, 11], vec![3, 11]], messages, ..sparse() }
 }
 
 /// Two ranks that send each other messages for ever.
