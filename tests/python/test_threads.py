@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from fairlane import Scenario, Simulation, runner
+from fairlane import Run, Scenario, Simulation, load, runner
 from fairlane.cli.main import execute
 from fairlane.errors import BuildError
+from fairlane.results.run import RunMeta
+from fairlane.scenario import Resolved
 
 SCENARIO = """
 name = "threads"
@@ -69,6 +71,63 @@ def test_a_run_takes_a_number_of_threads(scenario: Path, tmp_path: Path, capsys:
     found = [runner.run(Scenario.load(scenario), isolated=False, threads=threads) for threads in (1, 2)]
     assert execute(["run", str(scenario), "--threads", "2", "--json", "--quiet", "--out", str(tmp_path / "out")]) == 0
     assert {run.meta.digest for run in found} == {json.loads(capsys.readouterr().out)["digest"]}
+
+
+def test_a_run_records_its_threads_and_its_digest_does_not_depend_on_them(scenario: Path, tmp_path: Path) -> None:
+    loaded = Scenario.load(scenario)
+    one = runner.run(loaded, isolated=False, threads=1)
+    three = runner.run(loaded, isolated=False, threads=3, out=tmp_path / "run")
+    assert three.folder is not None
+    stored = load(three.folder)
+    assert isinstance(stored, Run)
+    assert [(run.meta.threads, run.meta.shards) for run in (one, three, stored)] == [(1, 1), (3, 3), (3, 3)]
+    assert one.meta.digest == stored.meta.digest
+    # The log of departures needs one shard, however many threads are asked for.
+    logged = Scenario.load(scenario, set=["observe.departures=true"])
+    assert runner.run(logged, isolated=False, threads=3).meta.threads == 1
+    # Runs that were stored before have no such keys.
+    kept = json.loads((three.folder / "run.json").read_text(encoding="utf-8"))
+    del kept["threads"], kept["shards"]
+    assert RunMeta.model_validate(kept).threads is None
+
+
+def test_control_online_takes_a_number_of_threads(
+    scenario: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: list[int | None] = []
+    whole = Simulation.__init__
+
+    def recorded(self: Simulation, resolved: Resolved, *, threads: int | None = None) -> None:
+        given.append(threads)
+        whole(self, resolved, threads=threads)
+
+    monkeypatch.setattr(Simulation, "__init__", recorded)
+    answers = []
+    for threads in ([], ["--threads", "1"], ["--threads", "2"]):
+        fixed = ["control", str(scenario), "--controller", "process_prioritization", "--json"]
+        assert execute([*fixed, "--mode", "online", "--period", "40 us", "--periods", "2", *threads]) == 0
+        answers.append(json.loads(capsys.readouterr().out)["periods"])
+    assert given == [None, None, 1, 1, 2, 2], "the treated simulation and the default one"
+    assert answers[0] == answers[1] == answers[2]
+
+
+@pytest.mark.parametrize(("free", "warned"), [(1, True), (2, False)])
+def test_more_threads_than_free_cores_are_slow_and_reported(
+    scenario: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    free: int,
+    warned: bool,
+) -> None:
+    monkeypatch.setattr("fairlane.scenario.estimate.free_cores", lambda: free)
+    arguments = ["run", str(scenario), "--no-isolated", "--threads", "2", "--json", "--quiet"]
+    assert execute([*arguments, "--out", str(tmp_path / "out")]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["threads"] == 2, "a warning changes nothing"
+    words = "fairlane: --threads 2: 1 core is free; threads that share a core are slow, up to 50 times slower than one"
+    assert (words in captured.err) == warned
 
 
 @pytest.mark.parametrize("threads", [0, 33])

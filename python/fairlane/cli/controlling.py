@@ -9,7 +9,18 @@ import typer
 from typer import Option
 
 from fairlane.cli.command import Answer, AsJson, Quiet, Seed, completing, out_option
-from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, duration_of, folder_for, fresh, refused, stored
+from fairlane.cli.options import (
+    AllowCode,
+    Assignments,
+    ScenarioFile,
+    Threads,
+    duration_of,
+    folder_for,
+    fresh,
+    refused,
+    stored,
+    threads_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -37,6 +48,7 @@ def control(
     periods: Annotated[int, Option(min=1, help="How many there are.")] = 50,
     seed: Seed = None,
     draws: Annotated[int | None, Option(min=1, help="Different combinations of variants; for episodes.")] = None,
+    threads: Threads = None,
     out: Annotated[Path | None, out_option("Folder for the table and the picture.", "DIR")] = None,
     allow_code: AllowCode = False,
     as_json: AsJson = False,
@@ -44,7 +56,8 @@ def control(
 ) -> Answer:
     """Let a controller set service levels, period by period, and show what it gains.
 
-    The seed is also that of the jobs' variants in episodes, where it is 1 by default.
+    The seed is also that of the jobs' variants in episodes, where it is 1 by default. With --threads N, N episodes are
+    simulated at the same time; online, each simulation runs on N threads.
     """
     from fairlane import Scenario
     from fairlane.controller import control as perform
@@ -64,7 +77,11 @@ def control(
     outcomes: list[Outcome] = []
     with folder_for(out):
         own = 1 if seed is None else seed
-        for outcome in perform(loaded, made, mode=mode_of(mode), period=span, periods=periods, seed=own, draws=draws):
+        most = threads_of(threads) if mode_of(mode) == "online" else threads
+        found = perform(
+            loaded, made, mode=mode_of(mode), period=span, periods=periods, seed=own, draws=draws, threads=most
+        )
+        for outcome in found:
             outcomes.append(outcome)
             if as_json or quiet:
                 continue

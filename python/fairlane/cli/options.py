@@ -11,6 +11,7 @@ from typer import Argument, Option
 
 from fairlane.cli.command import completing
 from fairlane.errors import FairlaneError, Problem, ScenarioError
+from fairlane.wording import plural
 
 ScenarioFile = Annotated[Path, Argument(metavar="SCENARIO", help="The scenario, a TOML file.")]
 Assignments = Annotated[
@@ -52,6 +53,16 @@ def one_of(option: str, given: str, allowed: Iterable[str]) -> str:
 def report(words: str) -> None:
     """Prints a message on standard error."""
     typer.echo(f"fairlane: {words}", err=True)
+
+
+def threads_of(given: int | None) -> int | None:
+    """The number of threads that ``--threads`` gives, with a warning if it is more than there are free cores."""
+    from fairlane.scenario.estimate import free_cores
+
+    if given is not None and given > (free := free_cores()):
+        cores = plural(free, "core is", "cores are")
+        report(f"--threads {given}: {cores} free; threads that share a core are slow, up to 50 times slower than one")
+    return given
 
 
 def stored(folder: object) -> Iterator[str]:

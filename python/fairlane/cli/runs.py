@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from fairlane.cli.command import Answer, ExitCode, Quiet, Seed, completing, out_option
-from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, Threads
+from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, Threads, threads_of
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ def run(
 
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration, allow_code=allow_code)
     folder = new_folder(loaded.name, datetime.now().astimezone(), out)
-    found = runner.run(loaded, out=folder, isolated=isolated, threads=threads, progress=not quiet, figures=True)
+    most = threads_of(threads)
+    found = runner.run(loaded, out=folder, isolated=isolated, threads=most, progress=not quiet, figures=True)
     tables = {"jobs": found.jobs, "interference": found.interference}
     return Answer(
         {"folder": found.folder, **found.meta.model_dump(), **tables},

@@ -184,8 +184,8 @@ class Counts:
 class Continuous:
     """A simulation that is run period by period, in which service levels and weights change while the jobs run."""
 
-    def __init__(self, resolved: "Resolved", period: int) -> None:
-        self._simulation = Simulation(resolved)
+    def __init__(self, resolved: "Resolved", period: int, threads: int | None = None) -> None:
+        self._simulation = Simulation(resolved, threads=threads)
         self._period, self._periods = period, 0
         self._set: object = None
         self._before = Counts(self._simulation)

@@ -142,7 +142,9 @@ def control(
         draws: Number of different combinations of variants; None for a new one each period. For episodes.
         default: Whether to simulate the default run; without it there is no improvement.
         isolated: Whether to simulate isolated runs, too.
-        threads: Number of concurrent simulations; None for the number of cores.
+        threads: Episodes: number of concurrent simulations; None for the number of cores. Online: number of threads of
+            each simulation, 1 to 32; None for the free cores where the fabric is large enough to gain. Results do not
+            depend on it.
 
     Raises:
         ScenarioError: The scenario is wrong, or does not suit the controller.
@@ -157,7 +159,7 @@ def control(
     check_jobs(there.values(), made)
     fitted = {start: fit(phase, made) for start, phase in there.items()}
     if mode == "online":
-        return _online(fitted[0], made, span, periods, default=default, isolated=isolated)
+        return _online(fitted[0], made, span, periods, default=default, isolated=isolated, threads=threads)
     cores = len(os.sched_getaffinity(0)) if threads is None else threads
     episodes_of = partial(Episodes, period=span, seed=seed, variants=variants, draws=draws, threads=cores)
     return _phase_by_phase(fitted, made, periods, episodes_of, default=default, isolated=isolated)
@@ -259,12 +261,20 @@ def _episodes(
 
 
 def _online(
-    scenario: "Scenario", controller: Controller, span: int, periods: int, *, default: bool, isolated: bool
+    scenario: "Scenario",
+    controller: Controller,
+    span: int,
+    periods: int,
+    *,
+    default: bool,
+    isolated: bool,
+    threads: int | None,
 ) -> Iterator[Outcome]:
     resolved = scenario.resolve()
     ever = {job.name: job.ranks for job in resolved.jobs}
-    treated, untouched = Continuous(resolved, span), Continuous(resolved, span) if default else None
-    alone = [Continuous(resolved.alone(job), span) for job in range(len(resolved.jobs))] if isolated else []
+    treated = Continuous(resolved, span, threads)
+    untouched = Continuous(resolved, span, threads) if default else None
+    alone = [Continuous(resolved.alone(job), span, threads) for job in range(len(resolved.jobs))] if isolated else []
     settings = controller.start(treated.jobs)
     known: Collection[str] = treated.jobs.keys()
     for period in range(periods):

@@ -65,6 +65,10 @@ class RunMeta(Table):
     notes: tuple[str, ...] = ()
     """What to know before acting on the results, a sentence each."""
     timings: Timings | None = None
+    threads: int | None = None
+    """Number of threads that simulated all jobs together; results do not depend on it."""
+    shards: int | None = None
+    """Number of parts into which the fabric was divided for them."""
 
     @property
     def simulated_s(self) -> float:

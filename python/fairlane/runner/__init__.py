@@ -85,6 +85,8 @@ def run(
         partial=outcome.partial,
         notes=resolved.notes,
         timings=timings,
+        threads=outcome.shards,  # each shard has a thread of its own
+        shards=outcome.shards,
     )
     made = Tables(resolved, outcome.together, Links(resolved), outcome.alone, outcome.samples, outcome.counted)
     found = Run.of(meta, dict(made.items()), source=Source(scenario.text, json.dumps(resolved.spec)))

@@ -36,6 +36,7 @@ class Outcome:
     partial: bool  # whether some simulation was stopped before its end
     samples: pl.DataFrame | None = None  # samples of ports in the co-run, if requested
     counted: pl.DataFrame | None = None  # counters of each iteration of a job, if requested
+    shards: int = 1  # parts into which the fabric was divided in the co-run, each simulated by a thread of its own
     engine_s: float = 0.0  # wall time in which the engine simulated the co-run, s
     isolated_s: float = 0.0  # the same of all isolated runs, summed over them, s
 
@@ -60,6 +61,7 @@ class Experiment:
         asked = scenario.switch_counters
         self._counters = IterationCounters(scenario, asked) if asked else None
         self._counted: pl.DataFrame | None = None
+        self._shards = 1
 
     def perform(self, *, progress: bool) -> Outcome:
         """Simulates everything, or what Ctrl-C leaves time for."""
@@ -85,6 +87,7 @@ class Experiment:
             partial,
             self._sampler.table() if self._sampler else None,
             self._counted,
+            shards=self._shards,
             engine_s=self._together.seconds,
             isolated_s=sum(gauge.seconds for gauge in self._alone.values()),
         )
@@ -104,6 +107,7 @@ class Experiment:
         share = max(1, free_cores() // (1 + len(self._alone)))
         threads = share if self._threads is None else self._threads
         built = self._scenario.engine(threads, automatic=self._threads is None)
+        self._shards = built.shards
         engine, complete = simulate(built, self._together, self._stop, watchers)
         self._counted = self._counters.table(engine) if self._counters else None
         observed = Observed.of(engine, self._scenario)
