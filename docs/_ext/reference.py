@@ -27,6 +27,7 @@ PLACES = {
     "routings": "`fabric.routing`",
     "arbiters": "`qos.arbiter`",
     "switches": "`network.switch`",
+    "switch_allocators": "`network.switch.allocator` of the architecture `input_queued`",
     "transports": "`network.transport`",
     "collectives": "`mpi.collectives`, by operation",
     "workloads": "`workload` of a job",

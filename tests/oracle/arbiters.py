@@ -7,8 +7,8 @@ from typing import Any, Protocol
 class Arbiter(Protocol):
     """Chooses lanes for one port."""
 
-    def choose(self, ready: dict[int, int], now: int) -> int:
-        """The lane to serve now; `ready` maps each ready lane to the wire size of its first packet."""
+    def choose(self, ready: dict[int, int], offered: dict[int, int], now: int) -> int:
+        """The lane to serve now; `ready` has the size of each ready lane's packet, `offered` its injection."""
 
 
 class StrictPriority:
@@ -22,7 +22,7 @@ class StrictPriority:
         self.used = dict.fromkeys(order, 0)
         self.intervals = 0
 
-    def choose(self, ready: dict[int, int], now: int) -> int:
+    def choose(self, ready: dict[int, int], offered: dict[int, int], now: int) -> int:  # noqa: ARG002 - no ages
         if now // self.interval > self.intervals:
             self.intervals = now // self.interval
             self.used = dict.fromkeys(self.order, 0)
@@ -47,7 +47,7 @@ class Table:
         """Whether some entry could be served now."""
         return any(lane in ready and budget > 0 for lane, budget in self.entries)
 
-    def choose(self, ready: dict[int, int], now: int) -> int:  # noqa: ARG002 - time is nothing to it
+    def choose(self, ready: dict[int, int], offered: dict[int, int], now: int) -> int:  # noqa: ARG002 - neither ages nor time
         if self.entries[self.current][0] not in ready or self.left <= 0:
             places = len(self.entries)
             after = ((self.current + step) % places for step in range(1, places + 1))
@@ -67,16 +67,23 @@ class Vlarb:
         self.limit = None if high_limit == 255 else max(1, 4096 * high_limit)
         self.in_a_row = 0
 
-    def choose(self, ready: dict[int, int], now: int) -> int:
+    def choose(self, ready: dict[int, int], offered: dict[int, int], now: int) -> int:
         low_waits = self.low.serves(ready)
         spent = low_waits and self.limit is not None and self.in_a_row >= self.limit
         if self.high.serves(ready) and not spent:
-            lane = self.high.choose(ready, now)
+            lane = self.high.choose(ready, offered, now)
             self.in_a_row = self.in_a_row + ready[lane] if low_waits else 0
         else:
-            lane = self.low.choose(ready, now)
+            lane = self.low.choose(ready, offered, now)
             self.in_a_row = 0
         return lane
+
+
+class OldestFirst:
+    """The lane whose packet was injected first."""
+
+    def choose(self, ready: dict[int, int], offered: dict[int, int], now: int) -> int:  # noqa: ARG002 - ages alone
+        return min(ready, key=lambda lane: (offered[lane], lane))
 
 
 def arbiter(name: str, params: dict[str, Any], bandwidth: int) -> Arbiter:
@@ -87,4 +94,6 @@ def arbiter(name: str, params: dict[str, Any], bandwidth: int) -> Arbiter:
         return Table(list(enumerate(params["weights"])), count_bytes=False)
     if name == "strict_priority":
         return StrictPriority(bandwidth, **params)
+    if name == "oldest_first":
+        return OldestFirst()
     raise ValueError(f"no arbiter {name!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -62,6 +62,8 @@ class Fabric:
     routing_params: dict[str, Any] = field(default_factory=dict)
     choices: tuple[Choice, ...] = ()
     """The routings of virtual lanes 0, 1, ...; lanes beyond have the last one's. Empty if none looks at loads."""
+    by_flow: Callable[[int, int, int, int], list[Hop]] | None = None
+    """Where the hops also depend on the job and the virtual lane, which follow source and destination."""
 
     def __repr__(self) -> str:
         """What it was built from: a case that fails is read by people, and links and routes follow from this."""
@@ -94,8 +96,10 @@ class Fabric:
         """The least time between two messages of an adapter."""
         return int(self.rails["adapters"][rail].get("message_gap", 0)) if self.rails else 0
 
-    def route(self, source: int, destination: int, rail: int) -> list[Hop]:
-        """The hops from an adapter of one host to that of another."""
+    def route(self, source: int, destination: int, rail: int, flow: tuple[int, int] = (0, 0)) -> list[Hop]:
+        """The hops from an adapter of one host to that of another, of a job on a virtual lane."""
+        if self.by_flow is not None:
+            return self.by_flow(source, destination, *flow)
         return (self.routes, *self.more_routes)[rail][source, destination]
 
     def hops(self, source: int, destination: int) -> list[Link]:
@@ -112,7 +116,7 @@ class InputQueued:
     thousandths: int = 2000
     """Speed-up of the crossbar, in thousandths."""
     allocator: str = "round_robin"
-    """``round_robin`` or ``oldest_first``."""
+    """``round_robin``, ``oldest_first`` or ``age_based``."""
     iterations: int = 4
     output_buffer: int | None = None
     """Bytes of each lane of an output; by default two full packets."""

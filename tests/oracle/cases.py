@@ -65,7 +65,8 @@ def fabrics(draw: st.DrawFn) -> Fabric:
     if levels == 2:
         links |= {"leaf_down": draw(st.integers(1, 4)), "leaf_up": draw(st.integers(1, 3))}
     rails = draw(st.none() | adapters(hosts))
-    return fat_tree(rails, hosts=hosts, levels=levels, **links, **({"radix": 4} if levels == 3 else {}))
+    seed = draw(st.sampled_from([None, 0, 7])) if rails is None and levels > 1 else None
+    return fat_tree(rails, seed, hosts=hosts, levels=levels, **links, **({"radix": 4} if levels == 3 else {}))
 
 
 @cache
@@ -120,7 +121,7 @@ def architectures(draw: st.DrawFn, full: int) -> InputQueued:
     return InputQueued(
         draw(st.sampled_from(["fifo", "voq"])),
         draw(st.sampled_from([1000, 1000, 1500, 1999, 2000, 4000])),
-        draw(st.sampled_from(["round_robin", "round_robin", "oldest_first"])),
+        draw(st.sampled_from(["round_robin", "round_robin", "oldest_first", "age_based"])),
         draw(st.sampled_from([1, 1, 2, 4])),
         draw(st.none() | st.integers(full, 4 * full)),
     )
@@ -138,9 +139,11 @@ def networks(draw: st.DrawFn) -> Network:
 @st.composite
 def arbiters(draw: st.DrawFn, lanes: int) -> tuple[str, dict[str, object]]:
     """Any arbiter, such that every lane is served."""
-    name = draw(st.sampled_from(["vlarb", "weighted_round_robin", "strict_priority"]))
+    name = draw(st.sampled_from(["vlarb", "weighted_round_robin", "strict_priority", "oldest_first"]))
     order = draw(st.permutations(range(lanes)))
     weights = draw(st.lists(st.integers(1, 4), min_size=lanes, max_size=lanes))
+    if name == "oldest_first":
+        return name, {}
     if name == "weighted_round_robin":
         return name, {"weights": weights}
     if name == "strict_priority":

@@ -11,6 +11,7 @@ import numpy as np
 from fairlane import _core
 
 from .case import Case, Choice, Fabric, Hop, Link
+from .ecmp import Ecmp
 from .routing import ADAPTIVE
 
 
@@ -31,16 +32,26 @@ def links_of(core: _core.Fabric) -> list[Link]:
     return [Link(rate, delay, *(None if end < 0 else end for end in ends)) for rate, delay, *ends in rows]
 
 
-def fat_tree(rails: dict[str, Any] | None = None, **params: int) -> Fabric:
-    """A fat-tree as the engine builds and routes it. D-mod-k needs one virtual channel."""
-    given = {"topology": "fat_tree", "params": params, "routing": "d_mod_k", "rails": rails}
+def fat_tree(rails: dict[str, Any] | None = None, seed: int | None = None, **params: int) -> Fabric:
+    """A fat-tree as the engine builds and routes it: by D-mod-k or, with a seed, by ECMP."""
+    return built("fat_tree", params, rails, seed)
+
+
+def built(
+    topology: str, params: dict[str, Any], rails: dict[str, Any] | None = None, seed: int | None = None
+) -> Fabric:
+    """A fabric as the engine builds it; packets of ECMP are on channel 0 here, which is right in trees only."""
+    routing, its = ("d_mod_k", {}) if seed is None else ("ecmp", {"seed": seed})
+    given = {"topology": topology, "params": params, "routing": routing, "routing_params": its, "rails": rails}
     core = _core.Fabric(json.dumps(given))
     pairs = [(source, to) for source in range(core.hosts) for to in range(core.hosts) if source != to]
     routes, *more = (
         {(source, to): [Hop(link) for link in core.route(source, to, rail)] for source, to in pairs}
         for rail in range(core.rails)
     )
-    return Fabric(links_of(core), routes, 1, "fat_tree", params, rails, tuple(more))
+    links, channels = links_of(core), core.virtual_channels
+    found = Fabric(links, routes, channels, topology, params, rails, tuple(more), routing=routing, routing_params=its)
+    return found if seed is None else replace(found, by_flow=Ecmp(links, seed).hops)
 
 
 def any_fabric(given: dict[str, Any]) -> Fabric:

@@ -269,7 +269,7 @@ class World:
 
         whole = Whole(len(parts), told)
         for rail, part in parts:
-            route = self.case.fabric.route(source.host, to.host, rail)
+            route = self.case.fabric.route(source.host, to.host, rail, (source.job, lane))
             payloads = self.interconnect.payloads(part)
             message = Message(source.job, kind, number, lane, route, payloads, whole.delivered, to.host)
             self.interconnect.hand_over(message, time, self.case.fabric.gap(rail))

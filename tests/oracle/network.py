@@ -99,9 +99,11 @@ class Port:
             if lane.queue and lane.queue[0].size <= lane.credits:
                 waiting = (lane.queue[0].joined, number)
                 first[lane_of(number)] = min(waiting, first.get(lane_of(number), waiting))
-        ready = {lane: self.lanes[queue].queue[0].size for lane, (_, queue) in first.items()}
-        if ready:
-            self.start(first[self.arbiter.choose(ready, now)][1])
+        heads = {lane: self.lanes[queue].queue[0] for lane, (_, queue) in first.items()}
+        if heads:
+            sizes = {lane: packet.size for lane, packet in heads.items()}
+            offered = {lane: packet.offered for lane, packet in heads.items()}
+            self.start(first[self.arbiter.choose(sizes, offered, now)][1])
 
     def start(self, number: int) -> None:
         """The first packet of a lane starts now."""

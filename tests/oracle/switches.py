@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .case import Case, ser
@@ -27,6 +28,12 @@ class Queue:
             self.deferred[packet.message.job] += now - self.settled
         self.settled = now
 
+
+#: What packets are ranked by, of allocators that prefer the lowest.
+AGES: dict[str, Callable[[Packet], int]] = {
+    "oldest_first": lambda packet: packet.joined,
+    "age_based": lambda packet: packet.offered,
+}
 
 #: Packets that could cross, with their queues, by input, output and lane at the input.
 Requests = dict[tuple[int, int, int], tuple[Packet, Queue]]
@@ -111,12 +118,13 @@ class Switch:
     def choose(self, side: str, port: int, others: list[int], requests: Requests) -> int:
         """Which of several requests an output grants, or which of several grants an input accepts."""
         order = self.inputs if side == "output" else self.outputs
-        if self.params.allocator == "oldest_first":
+        if self.params.allocator in AGES:
+            age = AGES[self.params.allocator]
             here, there = (1, 0) if side == "output" else (0, 1)
 
             def oldest(other: int) -> tuple[int, int]:
                 keys = [key for key in requests if (key[here], key[there]) == (port, other)]
-                return min(requests[key][0].joined for key in keys), order.index(other)
+                return min(age(requests[key][0]) for key in keys), order.index(other)
 
             return min(others, key=oldest)
         pointer = self.pointers[side, port]
@@ -124,8 +132,9 @@ class Switch:
 
     def choose_lane(self, link: int, output: int, lanes: list[int], requests: Requests) -> int:
         """Which lane of an input sends to the output that it is matched with."""
-        if self.params.allocator == "oldest_first":
-            return min(lanes, key=lambda lane: (requests[link, output, lane][0].joined, lane))
+        if self.params.allocator in AGES:
+            age = AGES[self.params.allocator]
+            return min(lanes, key=lambda lane: (age(requests[link, output, lane][0]), lane))
         pointer = self.pointers["lane", link]
         return min(lanes, key=lambda lane: (lane < pointer, lane))
 

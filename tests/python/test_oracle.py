@@ -88,6 +88,10 @@ def test_oracle_keeps_the_laws(case: Case) -> None:
     # Every packet takes every link of its route once.
     of_rails = (case.fabric.routes, *case.fabric.more_routes)
     routes = {tuple(hop.link for hop in route) for of_rail in of_rails for route in of_rail.values()}
+    if case.fabric.by_flow is not None:
+        jobs, lanes = range(len(case.jobs)), range(case.qos.lanes)
+        flows = [(*pair, job, lane) for pair in case.fabric.routes for job in jobs for lane in lanes]
+        routes = {tuple(hop.link for hop in case.fabric.by_flow(*flow)) for flow in flows}
     ways = defaultdict(list)
     for departure in sorted(outcome.departures):
         ways[departure.message, departure.packet, departure.size].append(departure.link)

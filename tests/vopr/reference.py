@@ -143,6 +143,8 @@ def _arbiter(name: str, given: dict[str, Any], lanes: int) -> tuple[str, dict[st
             rest = [(lane, 64) for lane in range(lanes) if lane not in [entry[0] for entry in high]]
             tables = {"vlarb_high": high, "vlarb_low": rest if low is None else low}
             return name, {**tables, "high_limit": given.get("high_limit") or 0}
+        case "oldest_first":
+            return name, {}
     raise Unsupported(f"arbiter {name}")
 
 

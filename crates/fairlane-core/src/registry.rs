@@ -22,7 +22,7 @@
 
 use crate::error::BuildError;
 use crate::mpi::collectives::Algorithm;
-use crate::network::{SwitchEntry, transport};
+use crate::network::{self, Architecture, Surroundings, SwitchEntry, allocator, transport};
 use crate::qos::arbiter;
 use crate::table::{Entry, Table};
 use crate::{routing, topology};
@@ -35,6 +35,8 @@ pub struct Registry {
     arbiters: Table<arbiter::Entry>,
     collectives: Table<Algorithm>,
     transports: Table<transport::Entry>,
+    switches: Table<SwitchEntry>,
+    allocators: Table<allocator::Entry>,
 }
 
 /// An entry that a registry has a table for.
@@ -86,7 +88,28 @@ impl Registry {
         &self.transports
     }
 
-    /// Every table by the name of its kind, and the switch architectures, which are the network's own; as lists of entries with the schemas of their parameters.
+    /// The switch architectures.
+    #[must_use]
+    pub const fn switches(&self) -> &Table<SwitchEntry> {
+        &self.switches
+    }
+
+    /// The allocators of input-queued switches.
+    #[must_use]
+    pub const fn allocators(&self) -> &Table<allocator::Entry> {
+        &self.allocators
+    }
+
+    /// Builds the switch architecture that a network's parameters name.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the key that is wrong.
+    pub fn architecture(&self, network: &network::Parameters) -> Result<Architecture, BuildError> {
+        let surroundings = Surroundings { full_packet: network.largest_packet(), allocators: &self.allocators };
+        self.switches.build(&network.switch.name, &network.switch.params, surroundings)
+    }
+
+    /// Every table by the name of its kind, as lists of entries with the schemas of their parameters.
     #[must_use]
     pub fn describe(&self) -> serde_json::Value {
         serde_json::json!({
@@ -94,7 +117,8 @@ impl Registry {
             "routing": self.routings.describe(),
             "arbiter": self.arbiters.describe(),
             "collective": self.collectives.describe(),
-            "switch": Table::<SwitchEntry>::default().describe(),
+            "switch": self.switches.describe(),
+            "allocator": self.allocators.describe(),
             "transport": self.transports.describe(),
         })
     }
@@ -120,6 +144,8 @@ registered! {
     arbiter::Entry => arbiters,
     Algorithm => collectives,
     transport::Entry => transports,
+    SwitchEntry => switches,
+    allocator::Entry => allocators,
 }
 
 #[cfg(test)]
@@ -159,5 +185,42 @@ mod tests {
         assert_eq!(LINEAR.kind.name(), "barrier");
         let error = registry.add(&LINEAR).unwrap_err().to_string();
         assert!(error.contains("\"linear\"") && error.contains("once more"), "{error}");
+    }
+
+    /// One error for all kinds: parameters that are no object.
+    #[test]
+    fn parameters_that_are_no_object_are_refused_alike() {
+        let registry = Registry::default();
+        let graph = topology::build("fat_tree", &json!({ "hosts": 16, "levels": 2, "radix": 8 })).unwrap();
+        for wrong in [json!(5), json!([]), json!("half"), json!(true)] {
+            let network = crate::table::Named { name: "output_queued".to_owned(), params: wrong.clone() };
+            let network = network::Parameters { switch: network, ..Default::default() };
+            let errors = [
+                ("topology", "fabric", registry.topologies().build("fat_tree", &wrong, ()).map(drop)),
+                ("routing", "fabric.routing", registry.routings().build("d_mod_k", &wrong, &graph).map(drop)),
+                ("arbiter", "qos.arbiter", registry.arbiters().build("vlarb", &wrong, 2).map(drop)),
+                ("transport", "network.transport", registry.transports().build("credits_only", &wrong, ()).map(drop)),
+                (
+                    "switch allocator",
+                    "network.switch.allocator",
+                    registry.allocators().build("round_robin", &wrong, ()).map(drop),
+                ),
+                ("switch architecture", "network.switch", registry.architecture(&network).map(drop)),
+            ];
+            for (kind, path, error) in errors {
+                let error = error.unwrap_err().to_string();
+                assert!(error.starts_with(&format!("{path}: the parameters of {kind} \"")), "{error}");
+                assert!(error.ends_with(&format!("are an object, not {wrong}")), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn unknown_parameters_are_named_and_none_may_be_null() {
+        let transports = Table::<transport::Entry>::default();
+        assert!(transports.build("credits_only", &serde_json::Value::Null, ()).is_ok());
+        let error = transports.build("credits_only", &json!({ "rate": 1 }), ()).err().unwrap().to_string();
+        assert!(error.starts_with("network.transport: unknown field `rate`"), "{error}");
+        assert_eq!(format!("{:?}", allocator::TABLE[0]), "switch allocator \"round_robin\"");
     }
 }

@@ -61,8 +61,11 @@ impl FabricSpec {
     /// # Errors
     /// [`BuildError`] names the key that is wrong.
     pub fn build(&self, registry: &Registry) -> Result<Graph, BuildError> {
-        self.size(registry)?.check()?;
-        let graph = registry.topologies().build(&self.topology, &self.params)?;
+        let size = self.size(registry)?;
+        if let Some(rails) = &self.rails {
+            size.check_as("fabric.rails.count", rails.count)?;
+        }
+        let graph = registry.topologies().build(&self.topology, &self.params, ())?;
         self.rails.iter().try_fold(graph, Graph::with_rails)
     }
 
@@ -439,7 +442,8 @@ impl Parts {
     ) -> Result<Self, BuildError> {
         spec.network.check()?;
         let Named { name, params } = &spec.network.transport;
-        let transport = registry.transports().build(name, params)?.into();
+        let transport = registry.transports().build(name, params, ())?.into();
+        let architecture = registry.architecture(&spec.network)?;
         spec.mpi.check()?;
         let preferences = Preferences::new(&spec.mpi.collectives, registry.collectives())?;
         if spec.mpi.control_bytes > spec.network.mtu {
@@ -464,8 +468,17 @@ impl Parts {
         let number = spec.jobs.len();
         let jobs = plans(spec.jobs, programs, &graph)?;
         let (parameters, observe) = (spec.network, spec.observe);
-        let plan =
-            network::Plan { graph, routing, arbiter, transport, virtual_lanes, jobs: number, parameters, observe };
+        let plan = network::Plan {
+            graph,
+            routing,
+            arbiter,
+            transport,
+            architecture,
+            virtual_lanes,
+            jobs: number,
+            parameters,
+            observe,
+        };
         Ok(Self { plan, mpi: spec.mpi, levels, sl2vl, preferences, jobs, arbiters })
     }
 }

@@ -1,10 +1,10 @@
 //! Tables of entries: what can be asked for by name, with the nearest name in the error.
 //!
-//! A topology, a routing, an arbiter, a collective algorithm or a transport is an [`Entry`] of a [`Table`]. A table starts with
-//! the built-in entries; others are added by [`Table::add`], usually through
-//! [`Registry::add`](crate::registry::Registry::add).
+//! A topology, a routing, an arbiter, a collective algorithm, a transport, a switch architecture or an allocator is an [`Entry`]
+//! of a [`Table`]. A table starts with the built-in entries; others are added by [`Table::add`], usually through
+//! [`Registry::add`](crate::registry::Registry::add). [`Table::build`] builds what is named, for every kind in the same way.
 
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +29,33 @@ impl Named {
     }
 }
 
+/// A name, or a name with parameters, among the parameters of an entry that is made of others.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Choice {
+    /// A name alone.
+    Name(String),
+    /// A name with parameters.
+    Params {
+        /// Its name.
+        name: String,
+        /// Its parameters.
+        #[serde(default)]
+        params: serde_json::Value,
+    },
+}
+
+impl Choice {
+    /// The name and the parameters.
+    #[must_use]
+    pub const fn parts(&self) -> (&String, &serde_json::Value) {
+        match self {
+            Self::Name(name) => (name, &serde_json::Value::Null),
+            Self::Params { name, params } => (name, params),
+        }
+    }
+}
+
 /// What a table lists.
 pub trait Entry: Sized + Sync + 'static {
     /// What one of them is called in errors: "topology".
@@ -49,6 +76,92 @@ pub trait Entry: Sized + Sync + 'static {
 
     /// What `fairlane list`, checks and the reference pages are made from: name, summary, and the schema of the parameters.
     fn describe(&self) -> serde_json::Value;
+}
+
+/// An entry that is built from parameters.
+pub trait Buildable: Entry {
+    /// Where its parameters stand in a specification, for errors: "qos.arbiter".
+    const PATH: &'static str;
+    /// What it is built for, besides its parameters.
+    type Given<'a>;
+    /// What it builds.
+    type Built;
+
+    /// Builds it from parameters that are a JSON object. `table` is for entries that are made of others.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the parameter that is wrong.
+    fn build(
+        &'static self,
+        table: &Table<Self>,
+        params: &serde_json::Value,
+        given: Self::Given<'_>,
+    ) -> Result<Self::Built, BuildError>;
+}
+
+/// A kind of entry that has nothing but a name, a summary and parameters: what its [`Item`]s build, and for what.
+pub trait Kind: Sized + 'static {
+    /// What one of them is called in errors: "arbiter".
+    const KIND: &'static str;
+    /// Where its parameters stand in a specification, for errors: "qos.arbiter".
+    const PATH: &'static str;
+    /// The entries of fairlane itself.
+    const BUILT_IN: &'static [Item<Self>];
+    /// What it is built for, besides its parameters.
+    type Given<'a>;
+    /// What it builds.
+    type Built;
+}
+
+/// An entry of a [`Kind`].
+pub struct Item<K: Kind> {
+    /// The name in scenario files.
+    pub name: &'static str,
+    /// One line about it.
+    pub summary: &'static str,
+    /// The JSON schema of its parameters.
+    pub schema: fn() -> Schema,
+    /// Builds it from parameters that follow the schema.
+    pub build: for<'a> fn(&serde_json::Value, K::Given<'a>) -> Result<K::Built, BuildError>,
+}
+
+impl<K: Kind> std::fmt::Debug for Item<K> {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(to, "{} {:?}", K::KIND, self.name)
+    }
+}
+
+impl<K: Kind> Entry for Item<K> {
+    const KIND: &'static str = K::KIND;
+    const BUILT_IN: &'static [Self] = K::BUILT_IN;
+
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    fn describe(&self) -> serde_json::Value {
+        let Self { name, summary, schema, .. } = self;
+        serde_json::json!({ "name": name, "summary": summary, "schema": schema() })
+    }
+}
+
+impl<K: Kind> Buildable for Item<K> {
+    const PATH: &'static str = K::PATH;
+    type Given<'a> = K::Given<'a>;
+    type Built = K::Built;
+
+    fn build(
+        &'static self,
+        _table: &Table<Self>,
+        params: &serde_json::Value,
+        given: K::Given<'_>,
+    ) -> Result<K::Built, BuildError> {
+        (self.build)(params, given)
+    }
 }
 
 /// The entries of one kind.
@@ -109,6 +222,26 @@ impl<E: Entry> Table<E> {
     }
 }
 
+impl<E: Buildable> Table<E> {
+    /// Finds the entry `name` and builds it from `params`, which are an object or, for no parameters, null.
+    ///
+    /// # Errors
+    /// [`BuildError`] when the name or a parameter is wrong. Its path begins with [`Buildable::PATH`].
+    pub fn build(&self, name: &str, params: &serde_json::Value, given: E::Given<'_>) -> Result<E::Built, BuildError> {
+        let entry = self.find(name)?;
+        let none = serde_json::Value::Object(serde_json::Map::new());
+        let params = match params {
+            serde_json::Value::Object(_) => params,
+            serde_json::Value::Null => &none,
+            other => {
+                let problem = format!("the parameters of {} {name:?} are an object, not {other}", E::KIND);
+                return Err(BuildError::Shape { path: E::PATH.to_owned(), problem });
+            }
+        };
+        entry.build(self, params, given)
+    }
+}
+
 /// The member of `all` called `name`.
 ///
 /// # Errors
@@ -147,7 +280,6 @@ impl NoParams {
     /// # Errors
     /// [`BuildError::Shape`] names the first.
     pub fn check(path: &str, json: &serde_json::Value) -> Result<(), BuildError> {
-        let given = json.as_object().is_some_and(|keys| !keys.is_empty());
-        if given { params::<Self>(path, json).map(|_| ()) } else { Ok(()) }
+        params::<Self>(path, json).map(|Self {}| ())
     }
 }

@@ -12,7 +12,7 @@ use serde::Deserialize;
 pub static ENTRY: Entry = Entry {
     name: "leaf_spine",
     summary: "leaf switches with hosts, each joined to every spine switch",
-    routing: "flow_hash",
+    routing: "spine_by_job",
     schema: || schema_for!(Params),
     size: |json| table::params::<Params>("fabric", json)?.size(),
     build: |json| table::params::<Params>("fabric", json)?.build(),

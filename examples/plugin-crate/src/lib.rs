@@ -1,11 +1,13 @@
 //! Plug-ins for fairlane, one file for each kind: they are written as the built-in ones are, and used by name like them.
 
 pub mod chain;
-pub mod flow_hash;
 pub mod leaf_spine;
+pub mod lean_switch;
 pub mod longest_queue;
-pub mod oldest_first;
+pub mod longest_wait;
 pub mod paced;
+pub mod smallest_first;
+pub mod spines;
 
 use fairlane_core::error::BuildError;
 use fairlane_core::registry::Registry;
@@ -18,11 +20,13 @@ pub fn registry() -> Result<Registry, BuildError> {
     let mut registry = Registry::default();
     registry
         .add(&leaf_spine::ENTRY)?
-        .add(&flow_hash::FLOW_HASH)?
-        .add(&flow_hash::LIGHTEST_LANE)?
-        .add(&oldest_first::ENTRY)?
+        .add(&spines::SPINE_BY_JOB)?
+        .add(&spines::LIGHTEST_LANE)?
+        .add(&longest_wait::ENTRY)?
         .add(&longest_queue::ENTRY)?
         .add(&chain::ENTRY)?
-        .add(&paced::ENTRY)?;
+        .add(&paced::ENTRY)?
+        .add(&smallest_first::ENTRY)?
+        .add(&lean_switch::ENTRY)?;
     Ok(registry)
 }

@@ -12,7 +12,7 @@ pub static ENTRY: Entry = Entry {
     name: "paced",
     summary: "every flow has at most a share of the rate of its NIC's link",
     schema: || schema_for!(Params),
-    build: |json| {
+    build: |json, ()| {
         let Params { percent } = table::params("network.transport", json)?;
         if !(1..=100).contains(&percent) {
             return Err(BuildError::value("network.transport.percent", percent, "1 to 100"));

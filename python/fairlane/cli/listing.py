@@ -33,6 +33,7 @@ SIMULATOR = {
     "routings": "routing",
     "arbiters": "arbiter",
     "switches": "switch",
+    "switch_allocators": "allocator",
     "transports": "transport",
 }
 """The simulator's table of each kind."""

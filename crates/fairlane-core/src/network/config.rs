@@ -95,7 +95,7 @@ pub(super) struct Config {
 impl Config {
     /// What follows from a plan for one shard, for windows of this width.
     pub fn new(plan: &Plan, window: Picoseconds, partition: &Partition, shard: usize) -> Self {
-        let Plan { graph, routing, arbiter, transport, virtual_lanes, parameters, observe, .. } = plan;
+        let Plan { graph, routing, arbiter, transport, architecture, virtual_lanes, parameters, observe, .. } = plan;
         let first_lane = first_lanes(&**routing, *virtual_lanes);
         let lanes = usize::from(first_lane[MAX_LANES]);
         assert!(lanes <= MAX_LANES && parameters.check().is_ok(), "invariant: the simulation has checked its plan");
@@ -114,9 +114,9 @@ impl Config {
         let ports_before = |host| nic_host.partition_point(|other| *other < host);
         let (wires, wire_of) = wires(all, links(), parameters);
         let longest = wires.iter().map(|wire| wire.latency).max().unwrap_or(0);
-        let input_queued = match parameters.architecture() {
-            Ok(Architecture::InputQueued(params)) => Some(params),
-            _ => None,
+        let input_queued = match architecture {
+            Architecture::InputQueued(params) => Some(params.clone()),
+            Architecture::OutputQueued => None,
         };
         let mut config = Self {
             full: narrow(parameters.largest_packet()),

@@ -228,7 +228,7 @@ mod tests {
 
     use crate::ids::HostId;
     use crate::network::testing::Senders;
-    use crate::network::{Network, Parameters, Partition, Plan, transport};
+    use crate::network::{Architecture, Network, Parameters, Partition, Plan, transport};
     use crate::units::{Bytes, Instant};
     use crate::{observe, qos::arbiter, routing, topology};
 
@@ -254,6 +254,7 @@ mod tests {
             arbiter: arbiter::build("weighted_round_robin", &json!({}), 1).unwrap().into(),
             graph: Arc::clone(&graph),
             transport: transport::default().into(),
+            architecture: Architecture::OutputQueued,
             virtual_lanes: 1,
             jobs: 1,
             parameters: Parameters::default(),

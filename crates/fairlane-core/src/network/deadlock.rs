@@ -93,9 +93,9 @@ mod tests {
     use super::*;
     use crate::ids::HostId;
     use crate::network::testing::Senders;
-    use crate::network::{Parameters, Partition, Plan, transport};
+    use crate::network::{Architecture, Parameters, Partition, Plan, Surroundings, SwitchEntry, transport};
     use crate::routing::{Hop, Routing};
-    use crate::table::Named;
+    use crate::table::Table;
     use crate::topology::Graph;
     use crate::units::{Bytes, Instant};
     use crate::{observe, qos::arbiter, topology};
@@ -114,22 +114,25 @@ mod tests {
 
     #[test]
     fn a_deadlock_is_reported_with_its_cycle() {
-        deadlock(Named::new("output_queued"));
+        deadlock(Architecture::OutputQueued);
+        let given = Surroundings { full_packet: Parameters::default().largest_packet(), allocators: &Table::default() };
         for queues in ["fifo", "voq"] {
-            deadlock(Named { name: "input_queued".into(), params: json!({ "queues": queues }) });
+            let params = json!({ "queues": queues });
+            deadlock(Table::<SwitchEntry>::default().build("input_queued", &params, given).unwrap());
         }
     }
 
-    fn deadlock(switch: Named) {
+    fn deadlock(architecture: Architecture) {
         let graph = Arc::new(topology::build("torus", &json!({ "sides": [4] })).unwrap());
         let plan = Plan {
             routing: Arc::new(Clockwise(Arc::clone(&graph))),
             arbiter: arbiter::build("weighted_round_robin", &json!({}), 1).unwrap().into(),
             graph: Arc::clone(&graph),
             transport: transport::default().into(),
+            architecture,
             virtual_lanes: 1,
             jobs: 4,
-            parameters: Parameters { buffer: Parameters::default().largest_packet(), switch, ..Default::default() },
+            parameters: Parameters { buffer: Parameters::default().largest_packet(), ..Default::default() },
             observe: observe::Parameters::default(),
         };
         let mut network = Network::new(&plan, Partition::new(&graph, 1));

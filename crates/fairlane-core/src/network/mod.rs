@@ -41,7 +41,7 @@ pub use packet::{Delivery, Injection};
 pub use parameters::{Parameters, Switching};
 pub use partition::Partition;
 pub use prefetch::Prefetch;
-pub use switch::{Architecture, Entry as SwitchEntry, TABLE as SWITCHES};
+pub use switch::{Architecture, Entry as SwitchEntry, InputQueued, InputQueues, Surroundings, allocator};
 
 use crate::ids::{HostId, LinkId, VirtualLane};
 use crate::observe::{self, Departure, Interference};
@@ -116,6 +116,8 @@ pub struct Plan {
     pub arbiter: Arc<dyn Arbiter>,
     /// When NICs start packets.
     pub transport: Arc<dyn Transport>,
+    /// Where packets wait in switches.
+    pub architecture: Architecture,
     /// Virtual lanes in use.
     pub virtual_lanes: u8,
     /// Jobs that share the fabric.

@@ -164,12 +164,7 @@ impl Routing for OfGraph {
     }
 
     fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
-        let (target, down) = self.paths.ends.of(at, visit.to);
-        if at == target {
-            return vec![(Hop { link: down, channel: 0 }, visit.note)];
-        }
-        let links = self.paths.choices(at, target).iter();
-        links.map(|link| (self.paths.hop(visit.previous, *link), visit.note)).collect()
+        self.paths.all_options(at, visit)
     }
 }
 

@@ -4,6 +4,25 @@ use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::{Graph, Vertex};
 
+/// A routing's tables have so many entries at most: some gigabytes.
+const MOST_ENTRIES: u64 = 1 << 30;
+
+/// The entries of a table of so many rows and columns.
+///
+/// # Errors
+/// [`BuildError::Value`] names the routing if they are too many to be numbered or kept in memory.
+pub(super) fn table_entries(routing: &str, [rows, columns]: [(usize, &str); 2]) -> Result<usize, BuildError> {
+    let count = (rows.0 as u64).saturating_mul(columns.0 as u64);
+    if count <= MOST_ENTRIES {
+        return Ok(rows.0 * columns.0);
+    }
+    let allowed = format!(
+        "needs a table of {} {} x {} {} on this fabric, and at most {MOST_ENTRIES} entries are possible",
+        rows.0, rows.1, columns.0, columns.1
+    );
+    Err(BuildError::value("fabric.routing", routing, allowed))
+}
+
 /// The switch at each host's first link, and that switch's link to the host. Further links of a host are not used.
 pub(super) struct Ends(Vec<(SwitchId, LinkId)>);
 

@@ -10,6 +10,7 @@ mod coverage;
 mod d_mod_k;
 mod detours;
 mod dimension_order;
+mod ecmp;
 mod loads;
 mod minimal;
 mod parts;
@@ -30,7 +31,7 @@ use serde_json::json;
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::NONE;
-use crate::table::{self, NoParams, Table};
+use crate::table::{self, Buildable, NoParams, Table};
 use crate::topology::{Graph, Size};
 pub use coverage::{Coverage, coverage};
 pub use loads::{LaneLoads, Loads, Visit};
@@ -163,6 +164,7 @@ pub const TABLE: &[Entry] = &[
     adaptive::ENTRY,
     d_mod_k::ENTRY,
     dimension_order::ENTRY,
+    ecmp::ENTRY,
     minimal::ENTRY,
     per_lane::ENTRY,
     progressive::ENTRY,
@@ -191,24 +193,27 @@ impl table::Entry for Entry {
     }
 }
 
-impl Table<Entry> {
-    /// Prepares the routing `name` with `params` for `graph`.
-    ///
-    /// # Errors
-    /// [`BuildError`] when the name or a parameter is wrong or the routing does not fit the fabric; then it names the topology and
-    /// the routing that usually goes with it and others that fit.
-    pub fn build(&self, name: &str, params: &serde_json::Value, graph: &Graph) -> Result<Box<dyn Routing>, BuildError> {
-        let entry = self.find(name)?;
-        let none = json!({});
+impl Buildable for Entry {
+    const PATH: &'static str = "fabric.routing";
+    type Given<'a> = &'a Graph;
+    type Built = Box<dyn Routing>;
+
+    /// Where the routing does not fit the fabric, the error names the topology, the routing that usually goes with it, and
+    /// others that fit.
+    fn build(
+        &'static self,
+        table: &Table<Self>,
+        params: &serde_json::Value,
+        graph: &Graph,
+    ) -> Result<Box<dyn Routing>, BuildError> {
         let (base, planes) = graph.base();
-        let built = (entry.build)(base, if params.is_null() { &none } else { params }, self);
-        let inner = built.map_err(|error| {
-            // What a routing is made of does not know for which it is.
-            let error = error.of("fabric.routing", "fabric.routing", name);
+        let inner = (self.build)(base, params, table).map_err(|error| {
+            // A routing that others are made of does not know the name of the one that is built.
+            let error = error.of(Self::PATH, Self::PATH, self.name);
             match graph.topology() {
-                // Of a routing that is made of others, the one that does not fit has named them.
+                // The routing that does not fit has named them already if it is one that this one is made of.
                 Some(topology) if !error.to_string().contains(USUALLY) => {
-                    let others = self.others(base, [name, topology.routing]);
+                    let others = table.others(base, [self.name, topology.routing]);
                     error.and(&format!("topology {}{USUALLY}{}{others}", topology.name, topology.routing))
                 }
                 _ => error,
@@ -219,7 +224,9 @@ impl Table<Entry> {
             None => inner,
         })
     }
+}
 
+impl Table<Entry> {
     /// The routings that take this fabric without parameters, but for some, in words; none are named of a large fabric.
     fn others(&self, graph: &Graph, but: [&str; 2]) -> String {
         let takes = |entry: &&Entry| {

@@ -1,5 +1,6 @@
 //! Parts of a fabric that are joined only through hosts, as the planes of several rails are, and where hosts hang in each.
 
+use super::choices;
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::{Graph, Vertex};
@@ -18,7 +19,9 @@ impl PartEnds {
     pub fn new(graph: &Graph, routing: &'static str) -> Result<Self, BuildError> {
         let (parts, count) = parts(graph);
         let hosts = graph.hosts();
-        let mut found = Self { parts, hosts, ends: vec![None; count * hosts] };
+        let places =
+            choices::table_entries(routing, [(count, "parts without a path between switches"), (hosts, "hosts")])?;
+        let mut found = Self { parts, hosts, ends: vec![None; places] };
         let mut entered = vec![false; count];
         for host in (0..).take(hosts).map(HostId) {
             for (number, link) in graph.ports(Vertex::Host(host)).map(|link| graph.link(link)).enumerate() {

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::{Entry, Hop, Loads, Routing, Visit};
 use crate::error::BuildError;
 use crate::ids::{HostId, SwitchId};
-use crate::table::Table;
+use crate::table::{Choice, Table};
 use crate::topology::Graph;
 
 /// The line in the table.
@@ -30,20 +30,6 @@ struct Params {
     lanes: Vec<Choice>,
 }
 
-/// A routing by its name.
-#[derive(Deserialize, JsonSchema)]
-#[serde(untagged)]
-enum Choice {
-    Name(String),
-    Params {
-        /// Its name.
-        name: String,
-        /// Its parameters.
-        #[serde(default)]
-        params: serde_json::Value,
-    },
-}
-
 struct PerLane {
     /// By virtual lane; the last for all that follow.
     lanes: Vec<Box<dyn Routing>>,
@@ -52,11 +38,7 @@ struct PerLane {
 impl PerLane {
     fn new(graph: &Graph, params: &Params, routings: &Table<Entry>) -> Result<Self, BuildError> {
         let build = |(lane, choice): (usize, &Choice)| {
-            let none = serde_json::json!({});
-            let (name, params) = match choice {
-                Choice::Name(name) => (name, &none),
-                Choice::Params { name, params } => (name, params),
-            };
+            let (name, params) = choice.parts();
             let at = format!("fabric.routing.lanes[{lane}]");
             routings.build(name, params, graph).map_err(|error| error.of("fabric.routing", &at, name))
         };

@@ -14,7 +14,7 @@
 
 use super::choices::Choices;
 use super::parts::{PartEnds, entries};
-use super::{Hop, Routing};
+use super::{Hop, Routing, Visit};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::{Graph, LinkRole, Vertex};
@@ -144,6 +144,16 @@ impl Shortest {
     pub fn hop(&self, previous: Hop, link: LinkId) -> Hop {
         let rises = self.ranks[previous.link.index()] >= self.ranks[link.index()];
         Hop { link, channel: previous.channel + u8::from(rises) }
+    }
+
+    /// Every hop on a shortest path of a packet, with what is noted in the packet.
+    pub fn all_options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
+        let (target, down) = self.ends.of(at, visit.to);
+        if at == target {
+            return vec![(Hop { link: down, channel: 0 }, visit.note)];
+        }
+        let links = self.choices(at, target).iter();
+        links.map(|link| (self.hop(visit.previous, *link), visit.note)).collect()
     }
 
     /// Links between two switches.

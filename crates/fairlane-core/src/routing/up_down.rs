@@ -32,7 +32,7 @@ use std::collections::HashMap;
 use self::distances::Distances;
 use self::order::Order;
 use self::sharing::Sharing;
-use super::choices::Choices;
+use super::choices::{self, Choices};
 use super::parts::{PartEnds, entries};
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
@@ -75,6 +75,7 @@ impl UpDown {
         let ends = PartEnds::new(graph, NAME)?;
         let leaves = ends.leaves();
         let sources = entries(graph);
+        choices::table_entries(NAME, [(graph.switches(), "switches"), (leaves.len(), "switches with hosts")])?;
         let by_levels = Order::by_levels(graph);
         let mut distances = Distances::new(graph, &by_levels, &leaves);
         if distances.reach_all(&sources, &leaves, &ends.parts) {

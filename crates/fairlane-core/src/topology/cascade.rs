@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::arrangement::{Arrangement, End};
 use super::lattice::{self, MAX_SWITCHES, Wires};
 use super::preset::{self, Preset};
-use super::size::{pairs, product, sum};
+use super::size::{pairs, product};
 use super::{Entry, Graph, GraphBuilder, Layout, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::SwitchId;
@@ -195,7 +195,16 @@ impl Params {
         let black = product([groups, columns, pairs(rows), black]);
         let ports = self.bundles.saturating_mul(self.groups - 1);
         let blue = product([self.arrangement.number(self.groups, ports), self.bundle_links.into()]);
-        Ok(Size::new(hosts, switches, sum([hosts, green, black, blue])))
+        Size::of(
+            hosts,
+            switches,
+            [
+                ("hosts_per_switch", self.hosts_per_switch.to_string(), hosts),
+                ("columns", self.columns.to_string(), green),
+                ("black", self.black.to_string(), black),
+                ("bundles", self.bundles.to_string(), blue),
+            ],
+        )
     }
 
     /// The switch at which a link of a bundle ends.
@@ -222,7 +231,7 @@ impl Params {
         };
         // The share of a bundle that the busier switch of a pair has; a last switch without a partner has all of it.
         let share = if width % 2 == 1 { links } else { links.div_ceil(2) };
-        (rounds * u64::from(self.groups - 1)).div_ceil(width.div_ceil(2)) * share
+        product([rounds, (self.groups - 1).into()]).div_ceil(width.div_ceil(2)).saturating_mul(share)
     }
 
     fn check(&self) -> Result<(), BuildError> {

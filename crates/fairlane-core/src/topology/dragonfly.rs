@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::arrangement::Arrangement;
 use super::lattice::{self, MAX_SWITCHES, Wires};
 use super::preset::{self, Preset};
-use super::size::{pairs, product, sum};
+use super::size::{pairs, product};
 use super::{Entry, Graph, GraphBuilder, Layout, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::SwitchId;
@@ -117,7 +117,15 @@ impl Params {
         let switches = product([groups, of_group]);
         let hosts = product([switches, per_switch]);
         let local = product([groups, pairs(of_group)]);
-        Ok(Size::new(hosts, switches, sum([hosts, local, self.arrangement.number(self.groups, ports)])))
+        Size::of(
+            hosts,
+            switches,
+            [
+                ("hosts_per_switch", self.hosts_per_switch.to_string(), hosts),
+                ("switches_per_group", self.switches_per_group.to_string(), local),
+                ("global_links", self.global_links.to_string(), self.arrangement.number(self.groups, ports)),
+            ],
+        )
     }
 
     /// The global ports of a group, if all is in order.

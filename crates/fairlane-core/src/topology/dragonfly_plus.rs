@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::arrangement::Arrangement;
 use super::lattice::{self, MAX_SWITCHES, Wires};
-use super::size::{product, sum};
+use super::size::product;
 use super::{Entry, Graph, GraphBuilder, Layout, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::{HostId, SwitchId};
@@ -115,8 +115,15 @@ impl Params {
             [self.groups, self.leaves, self.spines, self.hosts_per_leaf].map(u64::from);
         let hosts = product([groups, leaves, per_leaf]);
         let local = product([groups, leaves, spines]);
-        let cables = sum([hosts, local, self.arrangement.number(self.groups, ports)]);
-        Ok(Size::new(hosts, product([groups, leaves + spines]), cables))
+        Size::of(
+            hosts,
+            product([groups, leaves + spines]),
+            [
+                ("hosts_per_leaf", self.hosts_per_leaf.to_string(), hosts),
+                ("spines", self.spines.to_string(), local),
+                ("global_links", self.global_links.to_string(), self.arrangement.number(self.groups, ports)),
+            ],
+        )
     }
 
     /// The global ports of a group, if all is in order.

@@ -7,6 +7,7 @@ use super::Entry;
 use super::forwarding::Forwarding;
 use super::layout::{Layout, LinkRole};
 use super::rails_spec::RailsSpec;
+use super::size::Size;
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::units::{BitsPerSec, Picoseconds};
@@ -214,8 +215,23 @@ struct Cable {
     ends: [Vertex; 2],
     bandwidth: BitsPerSec,
     latency: Picoseconds,
-    classes: [u8; 2],
+    classes: [usize; 2],
     ports: Option<[u32; 2]>,
+}
+
+/// Links have so many classes at most: a class has an 8-bit number.
+pub(super) const MAX_CLASSES: usize = 1 << u8::BITS;
+
+/// The longest latency of a link: one second.
+const MAX_LATENCY: Picoseconds = Picoseconds(1_000_000_000_000);
+
+/// What is wrong with a link's latency, if anything.
+pub(super) fn check_latency(path: &str, latency: Picoseconds) -> Result<(), BuildError> {
+    match latency {
+        Picoseconds::ZERO => Err(BuildError::value(path, 0, "a link needs a latency above zero")),
+        _ if latency > MAX_LATENCY => Err(BuildError::value(path, latency, "at most one second for a link")),
+        _ => Ok(()),
+    }
 }
 
 impl GraphBuilder {
@@ -267,27 +283,29 @@ impl GraphBuilder {
         self.forwarding = Some(forwarding);
     }
 
-    fn class(&mut self, name: &str) -> u8 {
-        let found = self.classes.iter().position(|known| known == name).unwrap_or_else(|| {
+    fn class(&mut self, name: &str) -> usize {
+        self.classes.iter().position(|known| known == name).unwrap_or_else(|| {
             self.classes.push(name.to_owned());
             self.classes.len() - 1
-        });
-        u8::try_from(found).expect("invariant: fewer than 256 link classes")
+        })
     }
 
     /// The finished graph.
     ///
     /// # Errors
-    /// [`BuildError::Value`] for a link without bandwidth or latency, [`BuildError::Shape`] for a host without a
-    /// link or a fabric without hosts.
+    /// [`BuildError::Value`] for a link without bandwidth or latency or with one of more than a second, for more links or
+    /// classes of links than there are numbers for; [`BuildError::Shape`] for a host without a link or a fabric without hosts.
     pub fn build(self) -> Result<Graph, BuildError> {
+        Size::new(self.hosts.into(), self.levels.len() as u64, self.cables.len() as u64).check()?;
+        if let Some(first) = self.classes.get(MAX_CLASSES) {
+            let allowed = format!("at most {MAX_CLASSES} classes of links, and there are {}", self.classes.len());
+            return Err(BuildError::value("fabric.links[].class", format!("{first:?}"), allowed));
+        }
         for cable in &self.cables {
             if cable.bandwidth == BitsPerSec::ZERO {
                 return Err(BuildError::value("fabric.bandwidth", 0, "a link needs a bandwidth above zero"));
             }
-            if cable.latency == Picoseconds::ZERO {
-                return Err(BuildError::value("fabric.latency", 0, "a link needs a latency above zero"));
-            }
+            check_latency("fabric.latency", cable.latency)?;
         }
         let vertices = self.hosts as usize + self.levels.len();
         let slot = |vertex: Vertex| match vertex {
@@ -317,7 +335,7 @@ impl GraphBuilder {
                     to: cable.ends[1 - side],
                     bandwidth: cable.bandwidth,
                     latency: cable.latency,
-                    class: cable.classes[side],
+                    class: u8::try_from(cable.classes[side]).unwrap_or(u8::MAX),
                     reverse: ids[1 - side],
                 });
             }

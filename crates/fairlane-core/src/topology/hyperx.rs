@@ -74,11 +74,20 @@ impl Params {
         lattice::at_least_one(&[("hosts_per_switch", self.hosts_per_switch)])?;
         let switches = u64::from(lattice::product(&self.sides)?);
         let hosts = product([switches, self.hosts_per_switch.into()]);
-        let trunks = lattice::by_dimension("trunks", self.trunks.as_deref(), 1, &self.sides)?;
-        let along =
-            |(side, trunk): (&u32, u32)| product([switches / u64::from(*side), pairs(u64::from(*side)), trunk.into()]);
-        let cables = self.sides.iter().zip(trunks).map(along).fold(hosts, u64::saturating_add);
-        Ok(Size::new(hosts, switches, cables))
+        let trunks = self.checked_trunks()?;
+        let pairs_along = |side: &u32| product([switches / u64::from(*side), pairs(u64::from(*side))]);
+        let all_pairs = self.sides.iter().map(pairs_along).fold(0, u64::saturating_add);
+        let along = |(side, trunk): (&u32, &u32)| product([pairs_along(side), u64::from(*trunk)]);
+        let cables = self.sides.iter().zip(&trunks).map(along).fold(0, u64::saturating_add);
+        Size::of(
+            hosts,
+            switches,
+            [
+                ("hosts_per_switch", self.hosts_per_switch.to_string(), hosts),
+                ("sides", format!("{:?}", self.sides), all_pairs),
+                ("trunks", format!("{trunks:?}"), cables.saturating_sub(all_pairs)),
+            ],
+        )
     }
 
     fn build(&self) -> Result<Graph, BuildError> {
@@ -86,10 +95,7 @@ impl Params {
         let switches = lattice::product(&self.sides)?;
         lattice::check_hosts(self.hosts, u64::from(switches), self.hosts_per_switch, "the product of the sides")?;
         let bandwidths = lattice::by_dimension("bandwidths", self.bandwidths.as_deref(), self.bandwidth, &self.sides)?;
-        let trunks = lattice::by_dimension("trunks", self.trunks.as_deref(), 1, &self.sides)?;
-        if let Some(trunk) = trunks.iter().find(|trunk| !(1..=MAX_TRUNK).contains(*trunk)) {
-            return Err(BuildError::value("fabric.trunks", trunk, format!("1 to {MAX_TRUNK} cables")));
-        }
+        let trunks = self.checked_trunks()?;
         let wires = Wires::new(self.bandwidth, self.latency, self.host_bandwidth);
         let mut graph = GraphBuilder::default();
         lattice::add_switches(&mut graph, switches, self.hosts_per_switch, wires);
@@ -106,6 +112,15 @@ impl Params {
         }
         graph.set_layout(Layout::Grid(Grid { sides: self.sides.clone(), line: Line::Full }));
         graph.build()
+    }
+
+    /// Parallel cables between two switches, by dimension.
+    fn checked_trunks(&self) -> Result<Vec<u32>, BuildError> {
+        let trunks = lattice::by_dimension("trunks", self.trunks.as_deref(), 1, &self.sides)?;
+        match trunks.iter().find(|trunk| !(1..=MAX_TRUNK).contains(*trunk)) {
+            Some(trunk) => Err(BuildError::value("fabric.trunks", trunk, format!("1 to {MAX_TRUNK} cables"))),
+            None => Ok(trunks),
+        }
     }
 }
 
@@ -128,6 +143,7 @@ mod tests {
         for (params, expected) in [
             (json!({ "sides": [4], "hosts_per_switch": 0 }), "fabric.hosts_per_switch = 0: at least 1"),
             (json!({ "sides": [4], "hosts_per_switch": 1, "trunks": [0] }), "fabric.trunks = 0: 1 to 4096 cables"),
+            (json!({ "sides": [16384], "hosts_per_switch": 1 }), "fabric.sides = [16384]: at most 134217728 links"),
             (json!({ "sides": [4], "hosts_per_switch": 2, "hosts": 7 }), "fabric.hosts = 7: the product of"),
         ] {
             let message = crate::topology::build("hyperx", &params).unwrap_err().to_string();

@@ -28,7 +28,7 @@ use schemars::Schema;
 use serde_json::json;
 
 use crate::error::BuildError;
-use crate::table::{self, Table};
+use crate::table::{self, Buildable, Table};
 pub use forwarding::Forwarding;
 pub use graph::{Graph, GraphBuilder, Link, Vertex};
 pub use layout::{Grid, Layout, Line, LinkRole};
@@ -85,17 +85,18 @@ impl table::Entry for Entry {
     }
 }
 
-impl Table<Entry> {
-    /// Builds the topology `name` with `params`.
-    ///
-    /// # Errors
-    /// [`BuildError`] when the name or a parameter is wrong.
-    pub fn build(&self, name: &str, params: &serde_json::Value) -> Result<Graph, BuildError> {
-        let entry = self.find(name)?;
-        (entry.size)(params)?.check()?;
-        (entry.build)(params).map(|graph| graph.built_by(entry))
-    }
+impl Buildable for Entry {
+    const PATH: &'static str = "fabric";
+    type Given<'a> = ();
+    type Built = Graph;
 
+    fn build(&'static self, _table: &Table<Self>, params: &serde_json::Value, (): ()) -> Result<Graph, BuildError> {
+        (self.size)(params)?.check()?;
+        (self.build)(params).map(|graph| graph.built_by(self))
+    }
+}
+
+impl Table<Entry> {
     /// How large the topology `name` is with `params`: nothing is built.
     ///
     /// # Errors
@@ -110,7 +111,7 @@ impl Table<Entry> {
 /// # Errors
 /// [`BuildError`] when the name or a parameter is wrong.
 pub fn build(name: &str, params: &serde_json::Value) -> Result<Graph, BuildError> {
-    Table::<Entry>::default().build(name, params)
+    Table::<Entry>::default().build(name, params, ())
 }
 
 /// How large a built-in topology is; see [`Table::size`].

@@ -4,7 +4,7 @@
 //! stays on the rail that it was sent on. An adapter has an address of its own, its *endpoint*: endpoints are numbered
 //! host by host, those of one host rail by rail.
 
-use super::graph::{Graph, Link, Vertex};
+use super::graph::{Graph, Link, Vertex, check_latency};
 use super::rails_spec::{Adapter, RailsSpec, Wiring};
 use super::size::Size;
 use crate::error::BuildError;
@@ -154,14 +154,8 @@ impl RailsSpec {
             );
             return Err(BuildError::value("fabric.rails.count", self.count, allowed));
         }
-        let zero = |adapter: &Adapter| {
-            adapter.bandwidth == Some(BitsPerSec::ZERO) || adapter.latency == Some(Picoseconds::ZERO)
-        };
-        if let Some(rail) = self.adapters.iter().position(zero) {
-            let path = format!("fabric.rails.adapters[{rail}]");
-            return Err(BuildError::value(path, 0, "a link needs a bandwidth and a latency above zero"));
-        }
-        Ok(())
+        let checks = self.adapters.iter().enumerate().map(|(rail, adapter)| adapter.check(rail));
+        checks.collect()
     }
 
     /// A host's cable, or one direction of it, as the adapter of this rail has it.
@@ -172,6 +166,22 @@ impl RailsSpec {
             latency: adapter.latency.unwrap_or(link.latency),
             ..link
         }
+    }
+}
+
+/// The longest gap between two messages of an adapter: one second.
+const MAX_GAP: Picoseconds = Picoseconds(1_000_000_000_000);
+
+impl Adapter {
+    fn check(&self, rail: usize) -> Result<(), BuildError> {
+        let path = |key: &str| format!("fabric.rails.adapters[{rail}].{key}");
+        if self.bandwidth == Some(BitsPerSec::ZERO) {
+            return Err(BuildError::value(path("bandwidth"), 0, "a link needs a bandwidth above zero"));
+        }
+        if self.message_gap > MAX_GAP {
+            return Err(BuildError::value(path("message_gap"), self.message_gap, "at most one second"));
+        }
+        self.latency.map_or(Ok(()), |latency| check_latency(&path("latency"), latency))
     }
 }
 
@@ -290,7 +300,10 @@ mod tests {
             (json!({ "count": 9 }), "fabric.rails.count = 9: 1 to 8"),
             (json!({ "count": 3, "wiring": "shared" }), "fabric.rails.count = 3: with wiring \"shared\" a divisor"),
             (json!({ "count": 2, "adapters": [{}] }), "fabric.rails.adapters = 1: none, or one for each of the 2"),
-            (json!({ "count": 1, "adapters": [{ "latency": 0 }] }), "fabric.rails.adapters[0] = 0: a link needs"),
+            (
+                json!({ "count": 1, "adapters": [{ "latency": 0 }] }),
+                "fabric.rails.adapters[0].latency = 0: a link needs",
+            ),
         ] {
             let error = tree(16).with_rails(&rails(given)).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");

@@ -102,7 +102,15 @@ impl Params {
         self.check()?;
         let switches = u64::from(self.switches);
         let hosts = product([switches, self.hosts_per_switch.into()]);
-        Ok(Size::new(hosts, switches, hosts.saturating_add(product([switches, self.degree.into()]) / 2)))
+        let cables = product([switches, self.degree.into()]) / 2;
+        Size::of(
+            hosts,
+            switches,
+            [
+                ("hosts_per_switch", self.hosts_per_switch.to_string(), hosts),
+                ("degree", self.degree.to_string(), cables),
+            ],
+        )
     }
 
     fn build(&self) -> Result<Graph, BuildError> {
@@ -308,7 +316,7 @@ mod tests {
             (4, 1, 1, "fabric.degree = 1: 2 or more"),
             (4, 0, 1, "fabric.degree = 0: at least 1"),
             (4, 3, 0, "fabric.hosts_per_switch = 0: at least 1"),
-            (1 << 20, 1 << 19, 1, "fabric.links = 549757911040: at most"),
+            (1 << 20, 1 << 19, 1, "fabric.degree = 524288: at most 134217728 links"),
         ] {
             let params = json!({ "switches": switches, "degree": degree, "hosts_per_switch": hosts });
             let message = crate::topology::build("random_regular", &params).unwrap_err().to_string();

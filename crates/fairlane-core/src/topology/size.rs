@@ -23,18 +23,38 @@ impl Size {
         Self { hosts, switches, links: cables.saturating_mul(2) }
     }
 
+    /// The size of a fabric whose cables come from several parameters: the key of each, its value, and how many cables.
+    ///
+    /// # Errors
+    /// [`BuildError::Value`] names the parameter with the most cables if there are more links than numbers for them.
+    pub(super) fn of<const N: usize>(
+        hosts: u64,
+        switches: u64,
+        cables: [(&str, String, u64); N],
+    ) -> Result<Self, BuildError> {
+        let size = Self::new(hosts, switches, sum(cables.each_ref().map(|(.., count)| *count)));
+        let largest = cables.into_iter().max_by_key(|(.., count)| *count);
+        largest.map_or(Ok(size), |(key, value, _)| size.check_as(&format!("fabric.{key}"), value))
+    }
+
     /// Refuses more links than there are numbers for.
     ///
     /// # Errors
     /// [`BuildError::Value`] with the number of links.
     pub fn check(self) -> Result<Self, BuildError> {
-        if self.links <= Self::MAX_LINKS {
+        self.check_as("fabric.links", self.links)
+    }
+
+    /// The same, where the parameter that stands at `path` is to be changed.
+    pub(crate) fn check_as(self, path: &str, value: impl ToString) -> Result<Self, BuildError> {
+        let (Self { hosts, switches, links }, most) = (self, Self::MAX_LINKS);
+        if links <= most {
             return Ok(self);
         }
-        let Self { hosts, switches, links } = self;
-        let most = Self::MAX_LINKS;
-        let allowed = format!("at most {most}; with these parameters it has {hosts} hosts and {switches} switches");
-        Err(BuildError::value("fabric.links", links, allowed))
+        let allowed = format!(
+            "at most {most} links make a fabric; with these parameters it has {links}, {hosts} hosts and {switches} switches"
+        );
+        Err(BuildError::value(path, value, allowed))
     }
 }
 
@@ -71,5 +91,8 @@ mod tests {
         assert!(Size::new(1, 1, Size::MAX_LINKS / 2).check().is_ok());
         let error = Size::new(9, 3, u64::MAX).check().unwrap_err().to_string();
         assert!(error.contains("fabric.links = 18446744073709551615: at most 134217728"), "{error}");
+        let (few, many) = (("few", "3".to_owned(), 7), ("many", "[9]".to_owned(), u64::MAX));
+        let error = Size::of(9, 3, [few, many]).unwrap_err().to_string();
+        assert!(error.starts_with("fabric.many = [9]: at most 134217728 links"), "{error}");
     }
 }

@@ -103,7 +103,13 @@ impl Params {
         let [hosts, degree] = self.ports()?.map(u64::from);
         let switches = 2 * u64::from(self.q * self.q);
         let hosts = product([switches, hosts]);
-        Ok(Size::new(hosts, switches, hosts.saturating_add(switches * degree / 2)))
+        let cables = product([switches, degree]) / 2;
+        let per_switch = hosts / switches;
+        Size::of(
+            hosts,
+            switches,
+            [("hosts_per_switch", per_switch.to_string(), hosts), ("q", self.q.to_string(), cables)],
+        )
     }
 
     fn build(&self) -> Result<Graph, BuildError> {

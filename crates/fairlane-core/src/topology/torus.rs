@@ -106,7 +106,15 @@ impl Params {
             side if self.mesh => switches / side * (side - 1),
             _ => switches,
         };
-        Ok(Size::new(hosts, switches, hosts.saturating_add(self.sides.iter().map(along).sum())))
+        let cables = self.sides.iter().map(along).sum();
+        Size::of(
+            hosts,
+            switches,
+            [
+                ("hosts_per_switch", self.hosts_per_switch.to_string(), hosts),
+                ("sides", format!("{:?}", self.sides), cables),
+            ],
+        )
     }
 
     fn build(&self) -> Result<Graph, BuildError> {

@@ -4,6 +4,7 @@
 
 mod arbiter_laws;
 mod fabrics;
+mod fairness;
 mod internals;
 mod layers;
 mod mpi_shards;

@@ -363,7 +363,7 @@ fn a_routing_that_does_not_fit_is_refused_naming_both() {
         assert!(error.contains(expected) && error.contains(&format!("; topology {topology} is usually")), "{error}");
     }
     let error = routing::build("progressive", &Value::Null, &build("slim_fly")).err().unwrap().to_string();
-    let expected = "needs a fabric of groups; topology slim_fly is usually routed by minimal (others that fit: adaptive, ugal_g, ugal_l, \
+    let expected = "needs a fabric of groups; topology slim_fly is usually routed by minimal (others that fit: adaptive, ecmp, ugal_g, ugal_l, \
                     up_down, valiant)";
     assert!(error.contains(expected), "{error}");
 }

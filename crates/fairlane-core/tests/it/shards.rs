@@ -10,6 +10,7 @@ use fairlane_core::network::{
 };
 use fairlane_core::network::{Switching, Totals, transport};
 use fairlane_core::qos::levels::TrafficKind;
+use fairlane_core::registry::Registry;
 use fairlane_core::table::Named;
 use fairlane_core::topology::{Graph, RailsSpec};
 use fairlane_core::units::{Bytes, Instant, Picoseconds};
@@ -171,6 +172,12 @@ impl Case {
     }
 
     fn plan(&self) -> Plan {
+        let parameters = Parameters {
+            buffer: Bytes(9_000),
+            switching: self.switching,
+            switch: self.switch.clone(),
+            ..Parameters::default()
+        };
         Plan {
             routing: routing::build(self.routing, &json!({}), &self.graph).unwrap().into(),
             arbiter: arbiter::build("weighted_round_robin", &json!({}), 2).unwrap().into(),
@@ -178,12 +185,8 @@ impl Case {
             transport: transport::default().into(),
             virtual_lanes: 2,
             jobs: usize::from(JOBS),
-            parameters: Parameters {
-                buffer: Bytes(9_000),
-                switching: self.switching,
-                switch: self.switch.clone(),
-                ..Parameters::default()
-            },
+            architecture: Registry::default().architecture(&parameters).unwrap(),
+            parameters,
             observe: self.observe,
         }
     }

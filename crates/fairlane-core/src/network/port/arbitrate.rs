@@ -68,7 +68,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         } else if self.config.channels {
             self.pick_channel(ready, now)
         } else {
-            let lane = self.ask_arbiter(ready, now);
+            let lane = self.ask_arbiter(ready, ready, now);
             self.grant(lane, lane.0, now);
             lane.0
         }
@@ -79,21 +79,21 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let config = self.config;
         let among = |vl: u8| config.lanes_of(vl).filter(|lane| ready >> lane & 1 == 1);
         let vls = (0..config.vls()).filter(|vl| among(*vl).next().is_some()).fold(0, |set, vl| set | 1 << vl);
-        let vl = self.ask_arbiter(vls, now);
+        let vl = self.ask_arbiter(vls, ready, now);
         let lane =
             among(vl.0).min_by_key(|lane| self.first(*lane).time).expect("invariant: the picked virtual lane is ready");
         self.grant(vl, lane, now);
         lane
     }
 
-    /// The arbiter picks a virtual lane among those of a set, and can look at the queues.
+    /// The arbiter picks a virtual lane among those of a set, of which these lanes are ready, and can look at the queues.
     #[inline]
-    fn ask_arbiter(&mut self, ready: u32, now: u64) -> VirtualLane {
+    fn ask_arbiter(&mut self, vls: u32, ready: u32, now: u64) -> VirtualLane {
         let Self { config, in_flight, lanes, states, .. } = self;
         let words = config.state_words;
         let state = &mut states[self.number as usize * words..][..words];
-        let queues = PortQueues::<KIND> { lanes: &lanes[self.base..][..config.lanes], in_flight, config, now };
-        config.arbiter.pick(state, Lanes(ready), &queues, Instant(now))
+        let queues = PortQueues::<KIND> { lanes: &lanes[self.base..][..config.lanes], in_flight, config, ready, now };
+        config.arbiter.pick(state, Lanes(vls), &queues, Instant(now))
     }
 
     /// The arbiter accounts the first packet of a lane to its virtual lane.

@@ -45,6 +45,8 @@ pub(super) struct PortQueues<'a, const KIND: u8> {
     pub lanes: &'a [Lane],
     pub in_flight: &'a InFlight,
     pub config: &'a Config,
+    /// The lanes whose first packet has enough credits, one bit each.
+    pub ready: u32,
     pub now: u64,
 }
 
@@ -86,6 +88,17 @@ impl<const KIND: u8> Queues for PortQueues<'_, KIND> {
         let heads = self.queues(lane).map(|queue| queue.head).filter(|head| *head != NONE);
         let joined = heads.map(|head| entry::<KIND>(self.in_flight, self.config, head).time).min();
         Picoseconds(joined.map_or(0, |joined| self.now - joined))
+    }
+
+    fn since_injection(&self, lane: VirtualLane) -> Picoseconds {
+        let ready = self.config.lanes_of(lane.0).filter(|lane| self.ready >> lane & 1 == 1);
+        let heads = ready.map(|lane| self.lanes[usize::from(lane)].head);
+        let next = heads.min_by_key(|head| entry::<KIND>(self.in_flight, self.config, *head).time);
+        let offered = next.map(|head| match KIND {
+            kind::NIC => self.in_flight.messages[head].offered,
+            _ => self.in_flight.packets[head].offered,
+        });
+        Picoseconds(offered.map_or(0, |offered| self.now - offered))
     }
 }
 

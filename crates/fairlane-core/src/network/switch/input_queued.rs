@@ -13,11 +13,16 @@ mod cross;
 mod crossbar;
 mod window;
 
+use std::fmt;
+use std::sync::Arc;
+
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
-use super::{Architecture, Entry};
+use super::allocator::{self, Allocator, Allocators};
+use super::{Architecture, Entry, Surroundings, Switches};
 use crate::error::BuildError;
+use crate::table::{Choice, Kind};
 use crate::units::Bytes;
 pub(in crate::network) use crossbar::{Crossbars, Event, Queue};
 
@@ -26,8 +31,8 @@ pub const ENTRY: Entry = Entry {
     name: "input_queued",
     summary: "queues at the inputs, a crossbar with a speed-up, an allocator, and small output buffers",
     schema: || schema_for!(Params),
-    build: |json, full| {
-        crate::table::params::<Params>("network.switch", json)?.check(full).map(Architecture::InputQueued)
+    build: |json, surroundings| {
+        crate::table::params::<Params>(Switches::PATH, json)?.build(surroundings).map(Architecture::InputQueued)
     },
 };
 
@@ -39,15 +44,16 @@ pub const ENTRY: Entry = Entry {
     { "queues": "fifo", "speedup": 1.0, "iterations": 1 },
     { "queues": "fifo", "allocator": "oldest_first", "output_buffer": 16_000 },
     { "speedup": 1.5, "allocator": "oldest_first", "iterations": 2 },
+    { "speedup": 1.25, "allocator": "age_based" },
 ]))]
 struct Params {
     /// How an input buffer is organised: one queue per lane, or one queue per lane and output port. Default: `voq`.
-    queues: Queues,
+    queues: InputQueues,
     /// Rate of the crossbar, as a multiple of the bandwidth of the switch's fastest link: 1 to 64, in thousandths. Default: 2.
     #[schemars(range(min = 1.0, max = 64.0))]
     speedup: f64,
-    /// How inputs are matched with outputs. Default: `round_robin`.
-    allocator: Allocator,
+    /// How inputs are matched with outputs: an allocator by name, or a name with parameters. Default: `round_robin`.
+    allocator: Choice,
     /// Iterations of request, grant and accept: 1 to 64. Default: 4.
     #[schemars(range(min = 1, max = 64))]
     iterations: u8,
@@ -57,14 +63,30 @@ struct Params {
 
 impl Default for Params {
     fn default() -> Self {
-        Self { queues: Queues::Voq, speedup: 2.0, allocator: Allocator::RoundRobin, iterations: 4, output_buffer: None }
+        Self {
+            queues: InputQueues::Voq,
+            speedup: 2.0,
+            allocator: Choice::Name(allocator::DEFAULT.to_owned()),
+            iterations: 4,
+            output_buffer: None,
+        }
+    }
+}
+
+impl Params {
+    fn build(&self, given: Surroundings) -> Result<InputQueued, BuildError> {
+        let (name, params) = self.allocator.parts();
+        let path = Allocators::PATH;
+        let allocator = given.allocators.build(name, params, ()).map_err(|error| error.of(path, path, name))?;
+        let output_buffer = self.output_buffer.unwrap_or(Bytes(2 * given.full_packet.0));
+        InputQueued::new(self.queues, allocator.into(), self.iterations, self.speedup, output_buffer, given)
     }
 }
 
 /// How an input buffer is organised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::network) enum Queues {
+pub enum InputQueues {
     /// One queue for each lane: a packet also waits for those ahead of it that leave through other ports (head-of-line
     /// blocking).
     Fifo,
@@ -72,21 +94,11 @@ pub(in crate::network) enum Queues {
     Voq,
 }
 
-/// How inputs are matched with outputs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub(in crate::network) enum Allocator {
-    /// Each output grants, and each input accepts, in cyclic order (iSLIP).
-    RoundRobin,
-    /// Each output grants, and each input accepts, the packet that has waited longest at its input.
-    OldestFirst,
-}
-
-/// The architecture with its parameters checked.
-#[derive(Clone, Debug)]
+/// The parameters of input-queued switches, checked.
+#[derive(Clone)]
 pub struct InputQueued {
-    pub(in crate::network) queues: Queues,
-    pub(in crate::network) allocator: Allocator,
+    pub(in crate::network) queues: InputQueues,
+    pub(in crate::network) allocator: Arc<dyn Allocator>,
     pub(in crate::network) iterations: u8,
     /// Speed-up of the crossbar, in thousandths.
     pub(in crate::network) thousandths: u32,
@@ -94,29 +106,43 @@ pub struct InputQueued {
     pub(in crate::network) output_buffer: u32,
 }
 
-impl Params {
-    fn check(&self, full: Bytes) -> Result<InputQueued, BuildError> {
-        let thousandths = (self.speedup * 1000.0).round();
-        if !(1000.0..=64_000.0).contains(&thousandths) || (self.speedup * 1000.0 - thousandths).abs() > 1e-6 {
-            let allowed = "1 to 64, with at most three decimals";
-            return Err(BuildError::value("network.switch.speedup", self.speedup, allowed));
+impl fmt::Debug for InputQueued {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_struct("InputQueued").field("queues", &self.queues).finish_non_exhaustive()
+    }
+}
+
+impl InputQueued {
+    /// Input-queued switches.
+    ///
+    /// `iterations` is 1 to 64; `speedup`, the rate of the crossbar as a multiple of the bandwidth of the switch's fastest link,
+    /// is 1 to 64 in thousandths; `output_buffer`, that of each lane of an output port, holds at least one full packet.
+    ///
+    /// # Errors
+    /// [`BuildError::Value`] names the parameter that is out of its range.
+    pub fn new(
+        queues: InputQueues,
+        allocator: Arc<dyn Allocator>,
+        iterations: u8,
+        speedup: f64,
+        output_buffer: Bytes,
+        given: Surroundings,
+    ) -> Result<Self, BuildError> {
+        let thousandths = (speedup * 1000.0).round();
+        if !(1000.0..=64_000.0).contains(&thousandths) || (speedup * 1000.0 - thousandths).abs() > 1e-6 {
+            return Err(BuildError::value("network.switch.speedup", speedup, "1 to 64, with at most three decimals"));
         }
-        if !(1..=64).contains(&self.iterations) {
-            return Err(BuildError::value("network.switch.iterations", self.iterations, "1 to 64"));
+        if !(1..=64).contains(&iterations) {
+            return Err(BuildError::value("network.switch.iterations", iterations, "1 to 64"));
         }
-        let output_buffer = self.output_buffer.unwrap_or(Bytes(2 * full.0));
-        let fits = u32::try_from(output_buffer.0).ok().filter(|_| output_buffer >= full);
-        let allowed = || format!("at least one full packet (mtu + header = {} bytes), below 4 GiB", full.0);
-        let refused = || BuildError::value("network.switch.output_buffer", output_buffer.0, allowed());
+        let full = given.full_packet;
+        let Some(fits) = u32::try_from(output_buffer.0).ok().filter(|_| output_buffer >= full) else {
+            let allowed = format!("at least one full packet (mtu + header = {} bytes), below 4 GiB", full.0);
+            return Err(BuildError::value("network.switch.output_buffer", output_buffer.0, allowed));
+        };
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "1000 to 64000")]
         let thousandths = thousandths as u32;
-        Ok(InputQueued {
-            queues: self.queues,
-            allocator: self.allocator,
-            iterations: self.iterations,
-            thousandths,
-            output_buffer: fits.ok_or_else(refused)?,
-        })
+        Ok(Self { queues, allocator, iterations, thousandths, output_buffer: fits })
     }
 }
 
@@ -125,14 +151,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::network::switch::build;
-    use crate::table::Named;
+    use crate::table::Table;
 
     #[test]
     fn wrong_parameters_are_named() {
         let refused = |params| {
-            let spec = Named { name: "input_queued".into(), params };
-            build(&spec, Bytes(4122)).unwrap_err().to_string()
+            let given = Surroundings { full_packet: Bytes(4122), allocators: &Table::default() };
+            Table::<Entry>::default().build("input_queued", &params, given).unwrap_err().to_string()
         };
         assert!(refused(json!({ "speedup": 0.9 })).starts_with("network.switch.speedup = 0.9: 1 to 64"));
         assert!(refused(json!({ "speedup": 1.0005 })).contains("three decimals"));
@@ -140,5 +165,14 @@ mod tests {
         assert!(refused(json!({ "output_buffer": 4121 })).contains("at least one full packet"));
         assert!(refused(json!({ "output_buffer": 1_u64 << 32 })).contains("below 4 GiB"));
         assert!(refused(json!({ "queues": "lifo" })).contains("lifo"));
+        let unknown = refused(json!({ "allocator": "oldest_frst" }));
+        assert!(
+            unknown.starts_with(
+                "network.switch.allocator: unknown switch allocator \"oldest_frst\"; allowed: round_robin"
+            )
+        );
+        assert!(unknown.ends_with("did you mean \"oldest_first\"?"), "{unknown}");
+        let surplus = refused(json!({ "allocator": { "name": "age_based", "params": { "by": 1 } } }));
+        assert!(surplus.starts_with("network.switch.allocator: unknown field `by`"), "{surplus}");
     }
 }

@@ -2,18 +2,21 @@
 //!
 //! An architecture is one file that exports an [`Entry`]; [`TABLE`] lists them. [`route`] chooses the output ports of packets
 //! when they arrive, where this is not known before.
+//!
+//! Flow control, queues of output ports and their arbitration are the engine's and the same in every architecture. An entry,
+//! from this crate or another, chooses one of the forms of [`Architecture`] and its parameters; of an input-queued switch this
+//! includes the [`allocator`], which may come from another crate as well. A form of its own (central buffers, crosspoint
+//! buffers) needs a change to the engine.
 
+pub mod allocator;
 pub(super) mod input_queued;
 mod output_queued;
 mod route;
 
-use schemars::Schema;
-use serde_json::json;
-
-use crate::error::BuildError;
-use crate::table::{self, Named, Table};
+use crate::table::{Item, Kind, Named, Table};
 use crate::units::Bytes;
-pub(super) use input_queued::{Crossbars, InputQueued};
+pub(super) use input_queued::Crossbars;
+pub use input_queued::{InputQueued, InputQueues};
 pub(super) use route::Arriving;
 
 /// An architecture with its parameters.
@@ -25,48 +28,33 @@ pub enum Architecture {
     InputQueued(InputQueued),
 }
 
-/// An architecture that can be asked for by name.
-pub struct Entry {
-    /// The name in scenario files.
-    pub name: &'static str,
-    /// One line about it.
-    pub summary: &'static str,
-    /// The JSON schema of its parameters.
-    pub schema: fn() -> Schema,
-    /// Builds it from parameters that follow the schema, for full packets of this size.
-    pub build: fn(&serde_json::Value, Bytes) -> Result<Architecture, BuildError>,
+/// The kind of entry that switch architectures are.
+pub enum Switches {}
+
+/// What an architecture is built for.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// Bytes of a full packet on the wire.
+    pub full_packet: Bytes,
+    /// The allocators that can be asked for by name.
+    pub allocators: &'a Table<allocator::Entry>,
 }
 
-/// The architectures.
+/// An architecture that can be asked for by name.
+pub type Entry = Item<Switches>;
+
+/// The built-in architectures.
 pub const TABLE: &[Entry] = &[output_queued::ENTRY, input_queued::ENTRY];
 
-impl table::Entry for Entry {
+impl Kind for Switches {
     const KIND: &'static str = "switch architecture";
-    const BUILT_IN: &'static [Self] = TABLE;
-
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn summary(&self) -> &'static str {
-        self.summary
-    }
-
-    fn describe(&self) -> serde_json::Value {
-        let Self { name, summary, schema, .. } = self;
-        json!({ "name": name, "summary": summary, "schema": schema() })
-    }
+    const PATH: &'static str = "network.switch";
+    const BUILT_IN: &'static [Entry] = TABLE;
+    type Given<'a> = Surroundings<'a>;
+    type Built = Architecture;
 }
 
 /// The architecture of a fabric whose scenario names none.
-pub(super) fn usual() -> Named {
+pub(super) fn default() -> Named {
     Named::new(output_queued::ENTRY.name)
-}
-
-/// Builds an architecture for full packets of this size.
-///
-/// # Errors
-/// [`BuildError`] when the name or a parameter is wrong.
-pub(super) fn build(given: &Named, full: Bytes) -> Result<Architecture, BuildError> {
-    (Table::<Entry>::default().find(&given.name)?.build)(&given.params, full)
 }

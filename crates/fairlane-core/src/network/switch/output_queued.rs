@@ -6,13 +6,13 @@
 
 use schemars::schema_for;
 
-use super::{Architecture, Entry};
-use crate::table::NoParams;
+use super::{Architecture, Entry, Switches};
+use crate::table::{Kind, NoParams};
 
 /// The architecture's line in the table.
 pub const ENTRY: Entry = Entry {
     name: "output_queued",
     summary: "an ideal crossbar: packets wait for their output port only",
     schema: || schema_for!(NoParams),
-    build: |json, _| NoParams::check("network.switch", json).map(|()| Architecture::OutputQueued),
+    build: |json, _| NoParams::check(Switches::PATH, json).map(|()| Architecture::OutputQueued),
 };

@@ -3,16 +3,14 @@
 //! An arbiter is one file that exports an [`Entry`]; [`TABLE`] lists them. One arbiter object holds the tables and
 //! serves every port of the fabric; what differs from port to port is a few words of [`State`].
 
+mod oldest_first;
 mod strict_priority;
 mod vlarb;
 mod weighted_round_robin;
 
-use schemars::Schema;
-use serde_json::json;
-
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
-use crate::table::{self, Table};
+use crate::table::{Item, Kind, Table};
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 
 /// At most this many virtual lanes a port.
@@ -79,6 +77,10 @@ pub trait Queues {
     /// For how long the first packet has waited in the queue; of several virtual channels the one that has waited longest.
     /// Zero where none waits.
     fn age(&self, lane: VirtualLane) -> Picoseconds;
+
+    /// How long ago the packet was injected (offered to the port of the NIC that sent it) that would be sent if the lane were
+    /// picked: the first one, and of several virtual channels that are ready of the one that has waited longest.
+    fn since_injection(&self, lane: VirtualLane) -> Picoseconds;
 }
 
 /// The queues of a port at which a packet of this many bytes has just come, on a lane that alone is ready.
@@ -94,6 +96,10 @@ impl Queues for Single {
     }
 
     fn age(&self, _lane: VirtualLane) -> Picoseconds {
+        Picoseconds(0)
+    }
+
+    fn since_injection(&self, _lane: VirtualLane) -> Picoseconds {
         Picoseconds(0)
     }
 }
@@ -119,51 +125,21 @@ pub trait Arbiter: Send + Sync {
     fn sent(&self, state: &mut State, lane: VirtualLane, bytes: Bytes, now: Instant);
 }
 
-/// Builds an arbiter for ports of this many lanes.
-pub type Build = fn(&serde_json::Value, u8) -> Result<Box<dyn Arbiter>, BuildError>;
+/// The kind of entry that arbiters are: each is built for ports of some number of virtual lanes.
+pub enum Arbiters {}
 
 /// An arbiter that can be asked for by name.
-#[derive(Debug)]
-pub struct Entry {
-    /// The name in scenario files.
-    pub name: &'static str,
-    /// One line about it.
-    pub summary: &'static str,
-    /// The JSON schema of its parameters.
-    pub schema: fn() -> Schema,
-    /// Builds it for ports of this many lanes from parameters that follow the schema.
-    pub build: Build,
-}
+pub type Entry = Item<Arbiters>;
 
 /// The built-in arbiters.
-pub const TABLE: &[Entry] = &[vlarb::ENTRY, weighted_round_robin::ENTRY, strict_priority::ENTRY];
+pub const TABLE: &[Entry] = &[vlarb::ENTRY, weighted_round_robin::ENTRY, strict_priority::ENTRY, oldest_first::ENTRY];
 
-impl table::Entry for Entry {
+impl Kind for Arbiters {
     const KIND: &'static str = "arbiter";
-    const BUILT_IN: &'static [Self] = TABLE;
-
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn summary(&self) -> &'static str {
-        self.summary
-    }
-
-    fn describe(&self) -> serde_json::Value {
-        let Self { name, summary, schema, .. } = self;
-        json!({ "name": name, "summary": summary, "schema": schema() })
-    }
-}
-
-impl Table<Entry> {
-    /// Builds the arbiter `name` with `params` for ports of `lanes` virtual lanes.
-    ///
-    /// # Errors
-    /// [`BuildError`] when the name or a parameter is wrong.
-    pub fn build(&self, name: &str, params: &serde_json::Value, lanes: u8) -> Result<Box<dyn Arbiter>, BuildError> {
-        (self.find(name)?.build)(params, lanes)
-    }
+    const PATH: &'static str = "qos.arbiter";
+    const BUILT_IN: &'static [Entry] = TABLE;
+    type Given<'a> = u8;
+    type Built = Box<dyn Arbiter>;
 }
 
 /// Builds a built-in arbiter; see [`Table::build`].

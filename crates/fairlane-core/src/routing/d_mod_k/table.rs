@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::super::choices::table_entries;
 use super::tree::Tree;
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
@@ -29,7 +30,8 @@ impl Table {
             return Ok(Self::default());
         }
         let hosts = tree.graph.hosts();
-        let mut table = Self { hosts, ports: vec![NONE; rows.len() * hosts] };
+        let places = table_entries("d_mod_k", [(rows.len(), "irregular switches"), (hosts, "hosts")])?;
+        let mut table = Self { hosts, ports: vec![NONE; places] };
         let mut steps = Steps::new(tree);
         for (leaves, destinations) in hosts_by_leaves(tree) {
             steps.towards(&leaves);

@@ -1,6 +1,6 @@
 //! The global links, by pair of groups.
 
-use super::super::choices::{scatter, share};
+use super::super::choices::{scatter, share, table_entries};
 use super::local::Local;
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
@@ -36,6 +36,7 @@ impl Gateways {
         let size = local.size();
         let switches = u32::try_from(graph.switches()).expect("invariant: fewer than 2^32 switches");
         let groups = switches / size;
+        let pairs = table_entries(routing, [(groups as usize, "groups"), (groups as usize, "groups")])?;
         let place = |switch: SwitchId| {
             let allowed = "needs groups of fewer than 65536 switches";
             u16::try_from(switch.0 % size).map_err(|_| BuildError::value("fabric.routing", routing, allowed))
@@ -52,12 +53,13 @@ impl Gateways {
         }
         let (mut own, mut own_start) = (Vec::new(), Vec::new());
         if local.is_all_to_all() {
+            let of_switches = table_entries(routing, [(graph.switches(), "switches"), (groups as usize, "groups")])?;
             list.sort_by_key(|(pair, near, gateway)| (near.0 * groups + *pair % groups, gateway.link));
-            own_start = starts(switches * groups, list.iter().map(|(pair, near, _)| near.0 * groups + *pair % groups));
+            own_start = starts(of_switches, list.iter().map(|(pair, near, _)| near.0 * groups + *pair % groups));
             own = list.iter().map(|(.., gateway)| *gateway).collect();
         }
         list.sort_by_key(|(pair, near, gateway)| (*pair, *near, gateway.link));
-        let start = starts(groups * groups, list.iter().map(|(pair, ..)| *pair));
+        let start = starts(pairs, list.iter().map(|(pair, ..)| *pair));
         let mut of_switch = vec![Vec::new(); graph.switches()];
         list.iter().for_each(|(_, near, gateway)| of_switch[near.index()].push(gateway.link));
         let list = list.into_iter().map(|(.., gateway)| gateway).collect();
@@ -181,10 +183,10 @@ impl Gateways {
 }
 
 /// Where the part of each number below `count` begins in a list that is sorted by these numbers; one more at the end.
-fn starts(count: u32, numbers: impl Iterator<Item = u32>) -> Vec<u32> {
-    let mut starts = vec![0; count as usize + 1];
+fn starts(count: usize, numbers: impl Iterator<Item = u32>) -> Vec<u32> {
+    let mut starts = vec![0; count + 1];
     numbers.for_each(|number| starts[number as usize + 1] += 1);
-    for number in 0..count as usize {
+    for number in 0..count {
         starts[number + 1] += starts[number];
     }
     starts

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::super::choices::Choices;
+use super::super::choices::{Choices, table_entries};
 use crate::error::BuildError;
 use crate::ids::{LinkId, SwitchId};
 use crate::topology::{Graph, LinkRole, Vertex};
@@ -32,11 +32,12 @@ pub struct Home {
 impl Local {
     /// Measures the groups of `size` switches; `routing` is for the error.
     pub fn new(graph: &Graph, size: u32, ranks: &[u8], routing: &'static str) -> Result<Self, BuildError> {
+        let entries = table_entries(routing, [(graph.switches(), "switches"), (size as usize, "switches of a group")])?;
         let mates: Vec<Vec<(LinkId, SwitchId)>> =
             (0..).take(graph.switches()).map(|at| mates(graph, SwitchId(at))).collect();
         let homes = (0..).take(mates.len()).map(|at: u32| Home { group: at / size, place: at % size }).collect();
         let mut local = Self { size, homes, distances: Vec::new(), steps: Choices::default(), all_to_all: false };
-        local.distances.reserve(mates.len() * size as usize);
+        local.distances.reserve(entries);
         for at in (0..).take(mates.len()).map(SwitchId) {
             local.measure(graph, &mates, at, routing)?;
         }

@@ -12,7 +12,7 @@ pub const ENTRY: Entry = Entry {
     name: "credits_only",
     summary: "a packet starts as soon as its lane has credits: no end-to-end control",
     schema: || schema_for!(NoParams),
-    build: |json| {
+    build: |json, ()| {
         NoParams::check("network.transport", json)?;
         Ok(Box::new(CreditsOnly))
     },

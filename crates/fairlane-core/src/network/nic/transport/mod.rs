@@ -9,11 +9,7 @@
 
 mod credits_only;
 
-use schemars::Schema;
-use serde_json::json;
-
-use crate::error::BuildError;
-use crate::table::{self, Table};
+use crate::table::{Item, Kind};
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 
 /// What a transport remembers of one flow, in the transport's own meaning; all zero at the start.
@@ -39,21 +35,11 @@ pub trait Transport: Send + Sync {
     fn started(&self, state: &mut State, bytes: Bytes, wire_time: Picoseconds, now: Instant);
 }
 
-/// Builds a transport from parameters that follow its schema.
-pub type Build = fn(&serde_json::Value) -> Result<Box<dyn Transport>, BuildError>;
+/// The kind of entry that transports are.
+pub enum Transports {}
 
 /// A transport that can be asked for by name.
-#[derive(Debug)]
-pub struct Entry {
-    /// The name in scenario files.
-    pub name: &'static str,
-    /// One line about it.
-    pub summary: &'static str,
-    /// The JSON schema of its parameters.
-    pub schema: fn() -> Schema,
-    /// Builds it from parameters that follow the schema.
-    pub build: Build,
-}
+pub type Entry = Item<Transports>;
 
 /// The built-in transports.
 pub const TABLE: &[Entry] = &[credits_only::ENTRY];
@@ -67,30 +53,10 @@ pub fn default() -> Box<dyn Transport> {
     Box::new(credits_only::CreditsOnly)
 }
 
-impl table::Entry for Entry {
+impl Kind for Transports {
     const KIND: &'static str = "transport";
-    const BUILT_IN: &'static [Self] = TABLE;
-
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn summary(&self) -> &'static str {
-        self.summary
-    }
-
-    fn describe(&self) -> serde_json::Value {
-        let Self { name, summary, schema, .. } = self;
-        json!({ "name": name, "summary": summary, "schema": schema() })
-    }
-}
-
-impl Table<Entry> {
-    /// Builds the transport `name` with `params`.
-    ///
-    /// # Errors
-    /// [`BuildError`] when the name or a parameter is wrong.
-    pub fn build(&self, name: &str, params: &serde_json::Value) -> Result<Box<dyn Transport>, BuildError> {
-        (self.find(name)?.build)(params)
-    }
+    const PATH: &'static str = "network.transport";
+    const BUILT_IN: &'static [Entry] = TABLE;
+    type Given<'a> = ();
+    type Built = Box<dyn Transport>;
 }

@@ -1,19 +1,12 @@
 //! The allocator: matches free inputs with free outputs in iterations of request, grant and accept.
 
-use super::Allocator;
-use super::window::ActiveSwitch;
-use crate::network::probe::Probe;
+use std::sync::Arc;
 
-/// The first packet of a queue, whose input and output are free and whose output has room for it.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
-    pub input: u32,
-    pub output: u32,
-    /// The lane at the input.
-    pub lane: u8,
-    /// When it joined its queue.
-    time: u64,
-}
+use super::super::allocator::{Allocator, Request};
+use super::window::ActiveSwitch;
+use crate::ids::JobId;
+use crate::network::probe::Probe;
+use crate::units::{Bytes, Instant};
 
 /// A choice among several: the lowest is taken.
 type Rank = (u64, u32);
@@ -23,12 +16,12 @@ impl<P: Probe> ActiveSwitch<'_, P> {
     pub(super) fn allocate(&mut self, now: u64) {
         self.collect(now);
         let params = self.shard.config.input_queued.as_ref().expect("invariant: the switch is input-queued");
-        let (allocator, iterations) = (params.allocator, params.iterations);
+        let (allocator, iterations) = (Arc::clone(&params.allocator), params.iterations);
         for iteration in 0..iterations {
             if self.requests.is_empty() {
                 break;
             }
-            let matches = self.matches(allocator);
+            let matches = self.matches(&*allocator);
             for &Request { input, output, lane, .. } in &matches {
                 if iteration == 0 {
                     self.crossbar.outputs[output as usize].pointer = next(input, self.crossbar.inputs.len());
@@ -60,7 +53,15 @@ impl<P: Probe> ActiveSwitch<'_, P> {
                     let output = crossbar.output_of(packet);
                     let room = &crossbar.rooms[output as usize * lanes + usize::from(packet.lane)];
                     if crossbar.outputs[output as usize].busy_until <= now && packet.bytes <= room.free {
-                        self.requests.push(Request { input: number, output, lane, time: packet.time });
+                        self.requests.push(Request {
+                            input: number,
+                            output,
+                            lane,
+                            joined: Instant(packet.time),
+                            injected: Instant(packet.offered),
+                            bytes: Bytes(u64::from(packet.bytes)),
+                            job: JobId(packet.job),
+                        });
                     }
                 }
             }
@@ -68,39 +69,23 @@ impl<P: Probe> ActiveSwitch<'_, P> {
     }
 
     /// One iteration: each output grants a request, each input accepts a grant.
-    fn matches(&self, allocator: Allocator) -> Vec<Request> {
+    fn matches(&self, allocator: &dyn Allocator) -> Vec<Request> {
         let Self { crossbar, requests, .. } = self;
-        let grants = best(
-            requests,
-            |it| it.output,
-            |it| match allocator {
-                Allocator::RoundRobin => {
-                    let pointer = crossbar.outputs[it.output as usize].pointer;
-                    (distance(it.input, pointer, crossbar.inputs.len()), 0)
-                }
-                Allocator::OldestFirst => (it.time, it.input),
-            },
-        );
-        let accepted = best(
-            &grants,
-            |it| it.input,
-            |it| match allocator {
-                Allocator::RoundRobin => {
-                    let pointer = crossbar.inputs[it.input as usize].line.pointer;
-                    (distance(it.output, pointer, crossbar.outputs.len()), 0)
-                }
-                Allocator::OldestFirst => (it.time, it.output),
-            },
-        );
+        let to_output = |it: &Request| {
+            let pointer = crossbar.outputs[it.output as usize].pointer;
+            (allocator.rank(it, distance(it.input, pointer, crossbar.inputs.len())), it.input)
+        };
+        let grants = best(requests, |it| it.output, to_output);
+        let from_input = |it: &Request| {
+            let pointer = crossbar.inputs[it.input as usize].line.pointer;
+            (allocator.rank(it, distance(it.output, pointer, crossbar.outputs.len())), it.output)
+        };
+        let accepted = best(&grants, |it| it.input, from_input);
         let lane_of = |pair: &Request| {
             let lanes = requests.iter().filter(|it| (it.input, it.output) == (pair.input, pair.output));
-            lanes.min_by_key(|it| match allocator {
-                Allocator::RoundRobin => {
-                    let before = u32::from(it.lane) < crossbar.inputs[it.input as usize].lane;
-                    (u64::from(before), it.lane)
-                }
-                Allocator::OldestFirst => (it.time, it.lane),
-            })
+            let pointer = crossbar.inputs[pair.input as usize].lane;
+            let lane_count = self.shard.config.lanes;
+            lanes.min_by_key(|it| (allocator.rank(it, distance(it.lane.into(), pointer, lane_count)), it.lane))
         };
         accepted.iter().filter_map(lane_of).copied().collect()
     }
@@ -114,10 +99,10 @@ fn best(requests: &[Request], port: impl Fn(&Request) -> u32, rank: impl Fn(&Req
     ranked.into_iter().map(|(.., request)| request).collect()
 }
 
-/// How far a port is from the one at the pointer, in cyclic order.
-fn distance(port: u32, pointer: u32, ports: usize) -> u64 {
-    let (port, pointer, ports) = (u64::from(port), u64::from(pointer), ports as u64);
-    (port + ports - pointer) % ports
+/// How far a port (or lane) is from the one at the pointer, in cyclic order.
+fn distance(port: u32, pointer: u32, ports: usize) -> u32 {
+    let ports = u32::try_from(ports).expect("invariant: links have 27-bit numbers");
+    if port >= pointer { port - pointer } else { port + ports - pointer }
 }
 
 /// The port after this one, in cyclic order.

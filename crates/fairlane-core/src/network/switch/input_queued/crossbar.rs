@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::{InputQueued, Queues};
+use super::{InputQueued, InputQueues};
 use crate::ids::{LinkId, SwitchId};
 use crate::kernel::NONE;
 use crate::network::config::Config;
@@ -179,8 +179,8 @@ impl Crossbar {
     }
 
     /// The queue of an input and lane that a packet to `output` joins, which may be a new one.
-    pub fn queue(&mut self, place: usize, output: u32, queues: Queues) -> &mut Queue {
-        let output = if queues == Queues::Voq { output } else { NONE };
+    pub fn queue(&mut self, place: usize, output: u32, queues: InputQueues) -> &mut Queue {
+        let output = if queues == InputQueues::Voq { output } else { NONE };
         let theirs = &mut self.queues[place];
         let known = theirs.iter().position(|queue| queue.output == output);
         let at = known.unwrap_or_else(|| {

@@ -1,5 +1,5 @@
-//! Two routings of trees of two levels, both up to any spine and down again: by a hash of the flow, which is the ECMP of IP
-//! networks (RFC 2992), or by the occupancy of the packet's own lane.
+//! Two routings of trees of two levels, both up to any spine and down again: each job over a spine of its own, or by the
+//! occupancy of the packet's own lane.
 //!
 //! One virtual channel is enough, because no packet goes up after it has gone down.
 
@@ -10,14 +10,14 @@ use fairlane_core::table::NoParams;
 use fairlane_core::topology::{Graph, Vertex};
 use schemars::schema_for;
 
-/// Every flow keeps to one path.
-pub static FLOW_HASH: Entry = Entry {
-    name: "flow_hash",
-    summary: "ECMP: an up port by a hash of source, destination, job and lane",
+/// The jobs are shared out to the spines: job `j` takes up port `j` modulo their number.
+pub static SPINE_BY_JOB: Entry = Entry {
+    name: "spine_by_job",
+    summary: "jobs are assigned to the spine switches round-robin",
     schema: || schema_for!(NoParams),
     build: |graph, params, _| {
         NoParams::check("fabric.routing", params)?;
-        Ok(Box::new(FlowHash(Tree::new(graph, "flow_hash")?)))
+        Ok(Box::new(SpineByJob(Tree::new(graph, "spine_by_job")?)))
     },
 };
 
@@ -92,9 +92,9 @@ impl Tree {
     }
 }
 
-struct FlowHash(Tree);
+struct SpineByJob(Tree);
 
-impl Routing for FlowHash {
+impl Routing for SpineByJob {
     fn next_hop(&self, at: SwitchId, _previous: Hop, to: HostId) -> Hop {
         self.0.next_hop(at, to)
     }
@@ -105,8 +105,7 @@ impl Routing for FlowHash {
 
     fn choose(&self, at: SwitchId, visit: &mut Visit, _loads: &Loads) -> Hop {
         let links = self.0.links(at, visit.to);
-        let place = (u64::from(visit.flow()) * links.len() as u64) >> 32;
-        Hop { link: links[place as usize], channel: 0 }
+        Hop { link: links[visit.job.index() % links.len()], channel: 0 }
     }
 
     fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {

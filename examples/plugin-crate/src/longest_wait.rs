@@ -1,4 +1,5 @@
-//! An arbiter: the lane whose first packet has waited longest. Without it short of credits, a port is one queue.
+//! An arbiter: the lane whose first packet has waited longest at this port. As long as no lane lacks credits, the port serves packets in
+//! the order in which they came.
 
 use fairlane_core::ids::VirtualLane;
 use fairlane_core::qos::arbiter::{Arbiter, Entry, Lanes, Queues, State};
@@ -8,18 +9,18 @@ use schemars::schema_for;
 
 /// The entry.
 pub static ENTRY: Entry = Entry {
-    name: "oldest_first",
-    summary: "the lane whose first packet has waited longest",
+    name: "longest_wait",
+    summary: "the lane whose first packet has waited longest at this port",
     schema: || schema_for!(NoParams),
     build: |json, _lanes| {
         NoParams::check("qos.arbiter", json)?;
-        Ok(Box::new(OldestFirst))
+        Ok(Box::new(LongestWait))
     },
 };
 
-struct OldestFirst;
+struct LongestWait;
 
-impl Arbiter for OldestFirst {
+impl Arbiter for LongestWait {
     fn state_words(&self) -> usize {
         0
     }

@@ -1,0 +1,181 @@
+//! ECMP, equal-cost multipath: every flow keeps to one shortest path, which a hash chooses (C. Hopps, "Analysis of an
+//! equal-cost multi-path algorithm", RFC 2992, 2000), so that its packets stay in order.
+//!
+//! At each switch a packet takes one of the `n` links on shortest paths to its destination, in order of port: number
+//! `floor(n h / 2^32)`, where `h` hashes the flow (source, destination, job, virtual lane; [`Visit::flow`]) together with the
+//! switch and the parameter `seed`. Without the switch in the hash, all flows that a switch gets from below would have made the
+//! same choice there, and would make the same one again (polarisation). Loads play no part.
+//!
+//! Paths and virtual channels are those of [`super::shortest`]: one channel on trees.
+
+use schemars::{JsonSchema, schema_for};
+use serde::Deserialize;
+
+use super::choices::{scatter, share};
+use super::shortest::{Shortest, Targets};
+use super::{Entry, Hop, Loads, Routing, Visit};
+use crate::error::BuildError;
+use crate::ids::{HostId, SwitchId};
+use crate::topology::Graph;
+
+const NAME: &str = "ecmp";
+
+/// ECMP's line in the table.
+pub const ENTRY: Entry = Entry {
+    name: NAME,
+    summary: "equal-cost multipath: each flow keeps to one shortest path, chosen by a hash",
+    schema: || schema_for!(Params),
+    build: |graph, json, _| Ok(Box::new(Ecmp::new(graph, crate::table::params("fabric.routing", json)?)?)),
+};
+
+/// Equal-cost multipath routing.
+#[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(extend("examples" = [{}, { "seed": 7 }]))]
+struct Params {
+    /// Seed of the hash: another seed spreads the same flows over other paths. Default: 0.
+    seed: u32,
+}
+
+struct Ecmp {
+    paths: Shortest,
+    seed: u32,
+}
+
+impl Ecmp {
+    fn new(graph: &Graph, Params { seed }: Params) -> Result<Self, BuildError> {
+        Ok(Self { paths: Shortest::new(graph, NAME, Targets::Hosts)?, seed })
+    }
+}
+
+/// The hash of a flow at a switch.
+#[inline]
+fn hash(seed: u32, at: SwitchId, flow: u32) -> u32 {
+    scatter(flow ^ scatter(at.0.wrapping_mul(0x9E37_79B9) ^ seed))
+}
+
+impl Routing for Ecmp {
+    fn virtual_channels(&self) -> u8 {
+        self.paths.virtual_channels()
+    }
+
+    fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
+        self.paths.next_hop(at, previous, to)
+    }
+
+    fn reaches(&self, at: SwitchId, to: HostId) -> bool {
+        self.paths.reaches(at, to)
+    }
+
+    fn adaptive(&self) -> bool {
+        true
+    }
+
+    fn sees_own_ports_only(&self) -> bool {
+        true
+    }
+
+    fn choose(&self, at: SwitchId, visit: &mut Visit, _loads: &Loads) -> Hop {
+        let (target, down) = self.paths.ends.of(at, visit.to);
+        if at == target {
+            return Hop { link: down, channel: 0 };
+        }
+        let link = match *self.paths.choices(at, target) {
+            [only] => only,
+            ref links => {
+                let count = u32::try_from(links.len()).expect("invariant: links have 27-bit numbers");
+                links[share(hash(self.seed, at, visit.flow()), count) as usize]
+            }
+        };
+        self.paths.hop(visit.previous, link)
+    }
+
+    fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
+        self.paths.all_options(at, visit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::ids::{JobId, LinkId};
+    use crate::table::Table;
+    use crate::topology::Vertex;
+
+    fn build(params: &Value) -> (Graph, Box<dyn Routing>) {
+        let graph = crate::topology::build("fat_tree", &json!({ "hosts": 128, "levels": 3, "radix": 8 })).unwrap();
+        let routing = Table::<Entry>::default().build(NAME, params, &graph).unwrap();
+        (graph, routing)
+    }
+
+    /// The links of a flow from host 0, whatever the loads and the random numbers.
+    fn path(graph: &Graph, routing: &dyn Routing, visit: Visit, random: u32) -> Vec<LinkId> {
+        let all: Vec<u32> = (0..).take(graph.links().len()).map(|link: u32| link.wrapping_mul(random) >> 8).collect();
+        let loads = Loads { first: LinkId(0), all: &all, routed: &[], by_lane: None };
+        let (mut visit, mut links) = (visit, Vec::new());
+        while let Vertex::Switch(at) = graph.link(visit.previous.link).to {
+            visit.random = random;
+            visit.previous = routing.choose(at, &mut visit, &loads);
+            links.push(visit.previous.link);
+        }
+        links
+    }
+
+    fn flow(graph: &Graph, job: u16, to: u32) -> Visit {
+        let link = graph.ports(Vertex::Host(HostId(0))).next().unwrap();
+        Visit { job: JobId(job), ..Visit::new(Hop { link, channel: 0 }, HostId(to)) }
+    }
+
+    #[test]
+    fn a_flow_keeps_to_one_path() {
+        let (graph, routing) = build(&json!({}));
+        for (job, to) in [(0, 127), (3, 64), (9, 5)] {
+            let visit = flow(&graph, job, to);
+            let first = path(&graph, &*routing, visit, 1);
+            assert_eq!(graph.link(*first.last().unwrap()).to, Vertex::Host(HostId(to)));
+            assert!((2..1000).all(|random| path(&graph, &*routing, visit, random * 7919) == first));
+        }
+    }
+
+    /// Of 4096 flows to hosts of other pods each of the 4 ports up of the leaf gets 4096/4 and each of the 16 paths to the top
+    /// 4096/16: within four standard deviations of a fair choice, 4 x sqrt(4096 x 1/4 x 3/4) = 111 and
+    /// 4 x sqrt(4096 x 1/16 x 15/16) = 62. Were the choices of the two levels one, 12 of the 16 paths would be idle.
+    #[test]
+    fn flows_are_spread_over_all_paths() {
+        let (graph, routing) = build(&json!({}));
+        let (mut ups, mut tops): (BTreeMap<LinkId, u32>, BTreeMap<LinkId, u32>) = Default::default();
+        for (job, to) in (0..64).flat_map(|job| (64..128).map(move |to| (job, to))) {
+            let links = path(&graph, &*routing, flow(&graph, job, to), 1);
+            *ups.entry(links[0]).or_default() += 1;
+            *tops.entry(links[1]).or_default() += 1;
+        }
+        assert!(ups.len() == 4 && ups.values().all(|count| count.abs_diff(1024) <= 111), "{ups:?}");
+        assert!(tops.len() == 16 && tops.values().all(|count| count.abs_diff(256) <= 62), "{tops:?}");
+    }
+
+    /// Two seeds agree about a quarter of the choices among four ports: of 4096 flows within 4 x sqrt(4096 x 1/4 x 3/4).
+    #[test]
+    fn the_seed_changes_the_paths() {
+        let ((graph, first), (_, second)) = (build(&json!({})), build(&json!({ "seed": 7 })));
+        let flows = (0..64).flat_map(|job| (64..128).map(move |to| (job, to)));
+        let same = flows.filter(|(job, to)| {
+            let visit = flow(&graph, *job, *to);
+            path(&graph, &*first, visit, 1)[0] == path(&graph, &*second, visit, 1)[0]
+        });
+        assert!(same.count().abs_diff(1024) <= 111);
+    }
+
+    #[test]
+    fn bad_seeds_are_errors() {
+        let (graph, _) = build(&json!({}));
+        let build = |seed: Value| Table::<Entry>::default().build(NAME, &json!({ "seed": seed }), &graph);
+        assert!(build(json!(u32::MAX)).is_ok());
+        for wrong in [json!(-1), json!(1_u64 << 32), json!("one")] {
+            assert!(build(wrong).err().unwrap().to_string().starts_with("fabric.routing: invalid"));
+        }
+    }
+}
