@@ -85,6 +85,8 @@ def _search(workload: Workload, script: Callable[[], JobScript], alone: "Resolve
 
     if share(FIRST_GUESS) > 0.999:
         raise CalibrationError("the rank that computes longest does not communicate")
+    if share(FIRST_GUESS) == 0.0:
+        raise CalibrationError("no computation is long enough: communication takes all of the time")
     # If no rank's communication overlapped with another's computation, this would be it.
     lower, upper = 0, max(1, round(FIRST_GUESS * (1 / share(FIRST_GUESS) - 1) * target / (1 - target)))
     while excess(upper) < 0:
@@ -107,6 +109,8 @@ def isolated_share(
         raise CancelledError
     ranks, slowest = columns(simulation.table("ranks")), int(parts.argmax())
     span = int(ranks["last_mark"][slowest]) - int(ranks["first_mark"][slowest])
+    if span <= 0:
+        raise CalibrationError("the rank that computes longest completes no iteration in the time that can be simulated")
     return compute * float(parts[slowest]) * (int(ranks["iterations"][slowest]) - 1) / span
 
 

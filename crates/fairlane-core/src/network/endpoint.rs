@@ -29,8 +29,7 @@ pub trait Endpoint {
     ) -> Result<Pause, RunError>;
 
     /// A window has been run: moves to `mail`, which is empty, what the endpoint of `shard` must know. Called for each other
-    /// shard; not with one shard. It is also called when a run begins, before the first window: there must be nothing to post
-    /// then, as that mail is not accepted.
+    /// shard; not with one shard.
     fn post(&mut self, shard: usize, mail: &mut Self::Mail);
 
     /// Takes everything out of `mail`, which the endpoint of `shard` has posted in the window that has just been run. Called

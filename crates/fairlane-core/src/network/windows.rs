@@ -206,7 +206,10 @@ impl<M: Default> Exchange<M> {
         let mut has_run = false;
         for round in 0.. {
             let parity = round % 2;
-            self.post(parity, &mut part, next_window, failed.is_some());
+            self.publish(parity, &part, next_window, failed.is_some());
+            if has_run {
+                self.post(parity, &mut part);
+            }
             self.barrier.wait();
             let (next, hops, any_failed) = self.read(parity);
             let mut stop = false;
@@ -231,21 +234,25 @@ impl<M: Default> Exchange<M> {
         unreachable!("rounds do not end by themselves")
     }
 
-    /// Posts the mail of a thread's shards, and publishes what all threads must know to choose the next window. The first round
-    /// of a run posts before any window has been run: there is no mail then, and none is accepted.
-    fn post<P: Probe, E: Endpoint<Mail = M>>(
+    /// Publishes what all threads must know of a thread's shards to choose the next window.
+    fn publish<P: Probe, E: Endpoint<Mail = M>>(
         &self,
         parity: usize,
-        part: &mut Part<'_, E, P>,
+        part: &Part<'_, E, P>,
         next_window: u64,
         failed: bool,
     ) {
-        let shards = part.shards.iter_mut().zip(part.endpoints.iter_mut());
-        for (number, (shard, endpoint)) in (part.first..).zip(shards) {
-            let published = &self.published[parity][number];
+        for (published, shard) in self.published[parity][part.first..].iter().zip(&*part.shards) {
             published.next.store(shard.next_due(next_window), Ordering::Relaxed);
             published.hops.store(shard.in_flight.totals.packet_hops, Ordering::Relaxed);
             published.failed.store(u64::from(failed), Ordering::Relaxed);
+        }
+    }
+
+    /// Posts the mail of a thread's shards, of the window that they have just run.
+    fn post<P: Probe, E: Endpoint<Mail = M>>(&self, parity: usize, part: &mut Part<'_, E, P>) {
+        let shards = part.shards.iter_mut().zip(part.endpoints.iter_mut());
+        for (number, (shard, endpoint)) in (part.first..).zip(shards) {
             shard.in_flight.out.earliest = u64::MAX;
             for to in (0..self.shards).filter(|to| *to != number) {
                 let mut slot = self.slot(parity, number, to);

@@ -136,7 +136,7 @@ fn own_ports<'a>(config: &'a Config, occupancy: &'a Occupancy, switch: SwitchId)
     occupancy.view_of(first, config.partition.link(first).number() as usize, count, &config.first_lane)
 }
 
-/// A number that looks random: no two packets come over one link at one time.
+/// A number that looks random, of the time and the link at which a packet comes: of packets with payload there is one at a time.
 fn random(time: u64, link: u32) -> u32 {
     // SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
     let mut bits = time ^ (u64::from(link) << 40);
