@@ -110,7 +110,7 @@ def isolated_share(
     ranks, slowest = columns(simulation.table("ranks")), int(parts.argmax())
     span = int(ranks["last_mark"][slowest]) - int(ranks["first_mark"][slowest])
     if span <= 0:
-        raise CalibrationError("the rank that computes longest completes no iteration in the time that can be simulated")
+        raise CalibrationError("the rank that computes longest completes no iteration")
     return compute * float(parts[slowest]) * (int(ranks["iterations"][slowest]) - 1) / span
 
 

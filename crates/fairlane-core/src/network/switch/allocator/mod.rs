@@ -1,7 +1,7 @@
 //! Allocators: which input of an input-queued switch is matched with which output.
 //!
 //! An allocator is one file that exports an [`Entry`]; [`TABLE`] lists them. Allocation runs in iterations of request, grant and
-//! accept (see [`input_queued`](super::input_queued)): each output grants one of its requests, each input accepts one of its
+//! accept (see `input_queued`): each output grants one of its requests, each input accepts one of its
 //! grants, and of several lanes between the two one is served. All three choices go by the allocator's [`Allocator::rank`].
 
 mod age_based;
