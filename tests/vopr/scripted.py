@@ -81,6 +81,10 @@ class Scripted(Workload):
         else:
             for request in started:
                 rank.wait(request)
+        if "tag" in by:
+            # A receive from any rank could take a message of one that is rounds ahead, in place of a slow rank's, which
+            # then waits for a receive that may never be posted.
+            rank.collective("barrier", 0)
 
     def _collectives(self, rank: Rank, rng: Random, own: Random, comm: int = 0, ranks: int | None = None) -> None:
         """Collectives one after another, blocking or not."""
