@@ -30,7 +30,7 @@ class FakeEngine:
 
     def __init__(self, spec: str) -> None:
         self.jobs = json.loads(spec)["jobs"]
-        self.now, self.packet_hops = 0, 0
+        self.now, self.packet_hops, self.shards = 0, 0, 1
 
     def run_window_budget(self, picoseconds: int, max_hops: int) -> bool:
         span = min(picoseconds - self.now, max(1, max_hops * MS // HOPS_PER_MS))

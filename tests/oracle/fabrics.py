@@ -105,12 +105,12 @@ def choices(given: dict[str, Any]) -> tuple[Choice, ...]:
 def direct_paths(given: dict[str, Any]) -> dict[tuple[int, int], tuple[int, ...]]:
     """The paths of a routing if all loads are zero, from every switch on them, by the link to the destination."""
     core = _core.Fabric(json.dumps(given))
-    ends = decode(core.links())["from_switch"]
+    ends, adapters = decode(core.links())["from_switch"], np.frombuffer(core.adapters(), "<u4")
     found: dict[tuple[int, int], tuple[int, ...]] = {}
     for source in range(core.hosts):
-        for rail in range(core.adapters()[source]):
+        for rail in range(adapters[source]):
             for to in range(core.hosts):
-                if to == source or rail >= core.adapters()[to]:
+                if to == source or rail >= adapters[to]:
                     continue
                 path = core.route(source, to, rail)
                 found |= {(ends[link], path[-1]): tuple(path[place:]) for place, link in enumerate(path) if place}
