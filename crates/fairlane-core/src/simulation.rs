@@ -10,7 +10,7 @@ use crate::columns::Columns;
 use crate::error::{BuildError, RunError};
 use crate::ids::{HostId, JobId, Rank, ServiceLevel, SwitchId};
 use crate::mpi::collectives::Preferences;
-use crate::mpi::{self, JobPlan, Mpi, RailPolicy, Shards};
+use crate::mpi::{self, JobSetup, Mpi, RailPolicy, Shards};
 use crate::network::{self, Network};
 use crate::observe::{self, Latencies, RecordOf};
 use crate::program::Program;
@@ -428,7 +428,7 @@ struct Parts {
     levels: Levels,
     sl2vl: Sl2Vl,
     preferences: Preferences,
-    jobs: Vec<JobPlan>,
+    jobs: Vec<JobSetup>,
     arbiters: Table<arbiter::Entry>,
 }
 
@@ -594,7 +594,7 @@ fn rails(graph: &Graph, number: usize, job: &JobSpec) -> Result<(RailPolicy, u8)
     }
 }
 
-fn plans(jobs: Vec<JobSpec>, programs: Vec<Program>, graph: &Graph) -> Result<Vec<JobPlan>, BuildError> {
+fn plans(jobs: Vec<JobSpec>, programs: Vec<Program>, graph: &Graph) -> Result<Vec<JobSetup>, BuildError> {
     let hosts = graph.hosts();
     if jobs.len() != programs.len() {
         return Err(BuildError::value("jobs", jobs.len(), format!("as many as programs ({})", programs.len())));
@@ -616,7 +616,7 @@ fn plans(jobs: Vec<JobSpec>, programs: Vec<Program>, graph: &Graph) -> Result<Ve
         let (rails, adapters) = rails(graph, number, &job)?;
         let (start, stop) = (Instant(job.start.0), job.stop.map(|stop| Instant(stop.0)));
         let JobSpec { name, hosts, marks, .. } = job;
-        plans.push(JobPlan { name, program, hosts, rails, adapters, start, stop, marks });
+        plans.push(JobSetup { name, program, hosts, rails, adapters, start, stop, marks });
     }
     Ok(plans)
 }

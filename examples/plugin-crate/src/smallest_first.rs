@@ -1,6 +1,6 @@
 //! An allocator of input-queued switches: of the packets that could cross, the smallest.
 
-use fairlane_core::network::allocator::{Allocator, Entry, Request};
+use fairlane_core::network::allocator::{Allocator, CrossbarRequest, Entry};
 use fairlane_core::table::NoParams;
 use schemars::schema_for;
 
@@ -18,7 +18,7 @@ pub static ENTRY: Entry = Entry {
 struct SmallestFirst;
 
 impl Allocator for SmallestFirst {
-    fn rank(&self, request: &Request, distance: u32) -> u64 {
+    fn rank(&self, request: &CrossbarRequest, distance: u32) -> u64 {
         request.bytes.0 << 32 | u64::from(distance)
     }
 }

@@ -7,7 +7,7 @@ use super::communicator::WORLD_CONTEXT;
 use super::matching::Pattern;
 use super::messaging::{Messaging, Over};
 use super::rank::{Activity, NEVER, RUNNING, RankState};
-use super::request::{Named, PENDING, Quorum, Wait};
+use super::request::{NamedRequest, PENDING, Quorum, Wait};
 use super::running::{Effect, Scope};
 use super::stream::Stream;
 use super::transfer::Send;
@@ -367,9 +367,9 @@ impl Messaging {
         let mut pending = 0;
         for &name in names {
             let (slot, request) = match requests.named(name) {
-                Named::Open(slot, request) => (slot, request),
-                Named::Null => continue,
-                Named::Nothing => return Err(self.misuse(rank, op, format!("no request {name}"))),
+                NamedRequest::Open(slot, request) => (slot, request),
+                NamedRequest::Null => continue,
+                NamedRequest::Nothing => return Err(self.misuse(rank, op, format!("no request {name}"))),
             };
             if std::mem::replace(&mut request.waited, true) {
                 return Err(self.misuse(rank, op, format!("request {name} is listed twice")));
@@ -384,7 +384,7 @@ impl Messaging {
 
     fn free_request(&mut self, rank: u32, op: &Op, request: RequestId, now: u64) -> Over {
         let requests = &mut self.rank(rank).requests;
-        let Named::Open(slot, _) = requests.named(request) else {
+        let NamedRequest::Open(slot, _) = requests.named(request) else {
             return Err(self.misuse(rank, op, format!("no request {request}")));
         };
         requests.free(slot);

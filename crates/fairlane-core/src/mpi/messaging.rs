@@ -12,7 +12,7 @@ use super::naming::Naming;
 use super::parameters::Parameters;
 use super::rails::RailSelection;
 use super::rank::{NEVER, RankState};
-use super::transfer::{Place, Stage, Transfers, Transits};
+use super::transfer::{RankPlace, Stage, Transfers, Transits};
 use super::words;
 use crate::error::RunError;
 use crate::ids::{HostId, JobId, Rank};
@@ -35,7 +35,7 @@ pub(super) struct Messaging {
     pub rails: RailSelection,
     pub naming: Naming,
     /// Where the ranks of all jobs are, by job, then rank.
-    pub places: Arc<[Place]>,
+    pub places: Arc<[RankPlace]>,
     pub residence: Arc<Residence>,
     pub jobs: Vec<Job>,
     pub agreements: Agreements,
@@ -129,7 +129,7 @@ impl Messaging {
 
     /// Where a rank of a job is.
     #[inline(always)]
-    pub fn place(&self, job: JobId, rank: Rank) -> Place {
+    pub fn place(&self, job: JobId, rank: Rank) -> RankPlace {
         self.places[(self.jobs[job.index()].first + rank.0) as usize]
     }
 

@@ -84,7 +84,7 @@ use rails::RailSelection;
 use rank::{NEVER, RankState};
 use report::{Fault, JobTotal, Report};
 use stream::Stream;
-use transfer::{Place, Transfers, Transits};
+use transfer::{RankPlace, Transfers, Transits};
 
 /// All ranks of all jobs, and what is under way between them: in shards, each with the ranks of some hosts.
 pub struct Mpi {
@@ -110,7 +110,7 @@ pub struct MpiShard {
 }
 
 /// A job to be run.
-pub struct JobPlan {
+pub struct JobSetup {
     /// Its name, for errors and tables.
     pub name: String,
     /// What its ranks do.
@@ -152,7 +152,7 @@ impl Mpi {
         levels: Levels,
         sl2vl: Sl2Vl,
         shards: &Shards<'_>,
-        plans: Vec<JobPlan>,
+        plans: Vec<JobSetup>,
     ) -> Self {
         let residence = Arc::new(build::residence(shards, &plans));
         let places = build::places(shards, &plans);
@@ -161,7 +161,7 @@ impl Mpi {
         let (parameters, levels) = (Arc::new(parameters), Arc::new(levels));
         let shard = |shard: usize| {
             let naming = Naming::new(shard, shards.count);
-            let own = |id: &Place| naming.is_own(naming.translate(id.id));
+            let own = |id: &RankPlace| naming.is_own(naming.translate(id.id));
             let ranks = places.iter().filter(|place| own(place)).count();
             let rails = RailSelection::new(Arc::clone(&policies), ranks);
             let hosts = shards.of_hosts.iter().filter(|of| **of == shard).count();
@@ -215,7 +215,7 @@ impl Mpi {
         mpi
     }
 
-    fn add_job(&mut self, job: JobId, plan: JobPlan) {
+    fn add_job(&mut self, job: JobId, plan: JobSetup) {
         assert_eq!(plan.program.ranks.len(), plan.hosts.len(), "invariant: the simulation has checked its plan");
         let first = self.shards[0].messaging.jobs.last().map_or(0, |last| last.first + last.size);
         let size = count(plan.hosts.len());

@@ -66,7 +66,7 @@ const NULL: u32 = 0;
 
 /// What a program's name for a request stands for.
 #[derive(Debug)]
-pub(super) enum Named<'r> {
+pub(super) enum NamedRequest<'r> {
     /// It was never given.
     Nothing,
     /// Its request is over: waiting for it asks for nothing (MPI_REQUEST_NULL).
@@ -129,12 +129,12 @@ impl Requests {
 
     /// What a name stands for.
     #[inline(always)]
-    pub fn named(&mut self, name: RequestId) -> Named<'_> {
+    pub fn named(&mut self, name: RequestId) -> NamedRequest<'_> {
         match self.small.get_mut(name as usize) {
             Some(request) => match request.name_state {
-                NameState::Open => Named::Open(name, request),
-                NameState::Null => Named::Null,
-                NameState::Unknown => Named::Nothing,
+                NameState::Open => NamedRequest::Open(name, request),
+                NameState::Null => NamedRequest::Null,
+                NameState::Unknown => NamedRequest::Nothing,
                 NameState::Moved => self.others.named(name),
             },
             None => self.others.named(name),
@@ -197,11 +197,11 @@ impl Others {
         SMALL + place
     }
 
-    fn named(&mut self, name: RequestId) -> Named<'_> {
+    fn named(&mut self, name: RequestId) -> NamedRequest<'_> {
         match self.names.get(&name) {
-            None => Named::Nothing,
-            Some(&NULL) => Named::Null,
-            Some(&slot) => Named::Open(slot, &mut self.slots[(slot - SMALL) as usize].0),
+            None => NamedRequest::Nothing,
+            Some(&NULL) => NamedRequest::Null,
+            Some(&slot) => NamedRequest::Open(slot, &mut self.slots[(slot - SMALL) as usize].0),
         }
     }
 
@@ -255,8 +255,8 @@ mod tests {
 
     fn slot_of(requests: &mut Requests, name: RequestId) -> Option<u32> {
         match requests.named(name) {
-            Named::Open(slot, _) => Some(slot),
-            Named::Null | Named::Nothing => None,
+            NamedRequest::Open(slot, _) => Some(slot),
+            NamedRequest::Null | NamedRequest::Nothing => None,
         }
     }
 
@@ -264,12 +264,12 @@ mod tests {
     fn names_are_null_once_their_requests_are_over() {
         for name in [3, 70_000] {
             let mut requests = Requests::default();
-            assert!(matches!(requests.named(name), Named::Nothing));
+            assert!(matches!(requests.named(name), NamedRequest::Nothing));
             let slot = requests.start(Some(name), Request::receive(5)).unwrap();
             assert_eq!(requests.start(Some(name), Request::receive(6)), None, "the name is in use");
             assert_eq!(slot_of(&mut requests, name), Some(slot));
             assert_eq!(requests.end(slot).partner_at, 5);
-            assert!(matches!(requests.named(name), Named::Null));
+            assert!(matches!(requests.named(name), NamedRequest::Null));
             assert_eq!(requests.start(Some(name), Request::send(7, 8)), Some(slot), "the slot is used again");
         }
     }
@@ -280,14 +280,14 @@ mod tests {
             let mut requests = Requests::default();
             let first = requests.start(Some(name), Request::receive(1)).unwrap();
             requests.free(first);
-            assert!(matches!(requests.named(name), Named::Null));
+            assert!(matches!(requests.named(name), NamedRequest::Null));
             let second = requests.start(Some(name), Request::receive(2)).unwrap();
             assert_ne!(first, second);
             assert!(requests.get_mut(first).detached && !requests.get_mut(second).detached);
             requests.end(first);
             assert_eq!(slot_of(&mut requests, name), Some(second), "the first has left the name alone");
             requests.end(second);
-            assert!(matches!(requests.named(name), Named::Null));
+            assert!(matches!(requests.named(name), NamedRequest::Null));
         }
     }
 

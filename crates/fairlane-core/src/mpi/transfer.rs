@@ -376,7 +376,7 @@ pub(super) struct Outgoing {
     pub from: u32,
     pub sender: Rank,
     pub receiver: Rank,
-    pub to: Place,
+    pub to: RankPlace,
     pub bytes: Bytes,
     pub kind: TrafficKind,
     pub transfer: u32,
@@ -386,7 +386,7 @@ pub(super) struct Outgoing {
 
 /// Where a rank is: its id, and its host.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct RankPlace {
     pub id: u32,
     pub host: HostId,
 }

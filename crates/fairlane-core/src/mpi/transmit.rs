@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::messaging::Messaging;
 use super::rails::RailPolicy;
 use super::rank::RankState;
-use super::transfer::{Outgoing, Place, Stage, Transfer};
+use super::transfer::{Outgoing, RankPlace, Stage, Transfer};
 use crate::ids::{JobId, Rank};
 use crate::network::Injection;
 use crate::qos::levels::TrafficKind;
@@ -15,7 +15,7 @@ impl Messaging {
     /// Hands one message of a transfer to the network, or to memory.
     #[inline(always)]
     pub(super) fn transmit(&mut self, job: JobId, message: Outgoing) {
-        let Outgoing { from: rank, sender, receiver, to: Place { id, host: to }, bytes, kind, transfer, stage, at } =
+        let Outgoing { from: rank, sender, receiver, to: RankPlace { id, host: to }, bytes, kind, transfer, stage, at } =
             message;
         self.jobs[job.index()].in_flight += 1;
         let from = self.host;

@@ -176,7 +176,7 @@ impl InFlight {
         let packet = &mut self.packets[record];
         packet.time = time;
         packet.next = NONE;
-        let urgent = packet.load.urgent();
+        let urgent = packet.flags.urgent();
         let queue = &mut self.receive_queues[nic as usize];
         let tail = std::mem::replace(&mut queue.1, record);
         if tail == NONE {

@@ -29,13 +29,13 @@ impl Network {
     pub fn unseen_deliveries(&self, shard: usize) -> Vec<Delivery> {
         let shard = &self.shards[shard];
         let whole = |packet: &Packet, token| {
-            let stage = packet.load.stage();
+            let stage = packet.flags.stage();
             Delivery { at: Instant(packet.time), token, stage, first: true, last: true }
         };
         let mut deliveries = Vec::new();
         let mut parts: FxHashMap<u32, (u32, u64)> = FxHashMap::default();
         for packet in shard.unseen(self.now()) {
-            if packet.load.whole() {
+            if packet.flags.whole() {
                 deliveries.push(whole(packet, packet.message));
                 continue;
             }

@@ -46,7 +46,7 @@ impl Network {
                 held[place + usize::from(lane)] += bytes;
             }
         }
-        self.for_each_queued(|packet, Place { buffered, .. }| {
+        self.for_each_queued(|packet, PacketState { buffered, .. }| {
             let place = packet.came.link() as usize * lanes + usize::from(packet.held);
             held[place] += u64::from(packet.bytes) * u64::from(buffered);
         });
@@ -106,7 +106,7 @@ impl Network {
     /// The occupancy of all places (links, or lanes of links).
     fn occupancy_found(&self, places: usize, credits: &[(usize, u32)], place: impl Fn(u32, u8) -> usize) -> Vec<u64> {
         let mut found = vec![0_u64; places];
-        self.for_each_queued(|packet, Place { port, buffered }| {
+        self.for_each_queued(|packet, PacketState { port, buffered }| {
             found[place(packet.came.link(), packet.held)] += u64::from(packet.bytes) * u64::from(buffered);
             if let Some(port) = port {
                 found[place(port, packet.lane)] += u64::from(packet.bytes);
@@ -186,10 +186,10 @@ impl Network {
     }
 
     /// Every packet at, or on its way to, a switch or the queue of a switch's port, with the port's link.
-    fn for_each_queued(&self, mut visit: impl FnMut(&Packet, Place)) {
+    fn for_each_queued(&self, mut visit: impl FnMut(&Packet, PacketState)) {
         for shard in &self.shards {
-            shard.for_each_queued(|packet, Place { port, buffered }| {
-                visit(packet, Place { port: port.map(|port| shard.config.link_of(port)), buffered });
+            shard.for_each_queued(|packet, PacketState { port, buffered }| {
+                visit(packet, PacketState { port: port.map(|port| shard.config.link_of(port)), buffered });
             });
         }
     }
@@ -197,12 +197,12 @@ impl Network {
 
 impl Shard {
     /// See [`Network::for_each_queued`]; with the number of the port.
-    fn for_each_queued(&self, mut visit: impl FnMut(&Packet, Place)) {
+    fn for_each_queued(&self, mut visit: impl FnMut(&Packet, PacketState)) {
         self.for_each_inside(&mut visit);
         let output_queued = self.config.input_queued.is_none();
         let mut walk = |port: Option<u32>, mut record: u32| {
             while record != NONE {
-                let place = Place { port, buffered: output_queued || port.is_none() };
+                let place = PacketState { port, buffered: output_queued || port.is_none() };
                 visit(&self.in_flight.packets[record], place);
                 record = self.in_flight.packets[record].next;
             }
@@ -226,10 +226,10 @@ impl Shard {
         for due in self.in_flight.calendar.deferred() {
             match due {
                 Deferred::AtPort { port, record } if port >= self.config.nics => {
-                    visit(&self.in_flight.packets[record], Place { port: Some(port), buffered: true })
+                    visit(&self.in_flight.packets[record], PacketState { port: Some(port), buffered: true })
                 }
                 Deferred::AtSwitch { record, .. } => {
-                    visit(&self.in_flight.packets[record], Place { port: None, buffered: true })
+                    visit(&self.in_flight.packets[record], PacketState { port: None, buffered: true })
                 }
                 Deferred::AtPort { .. } => {}
             }
@@ -237,11 +237,11 @@ impl Shard {
     }
 
     /// Every packet inside an input-queued switch but not in the queue of an output port.
-    fn for_each_inside(&self, visit: &mut impl FnMut(&Packet, Place)) {
+    fn for_each_inside(&self, visit: &mut impl FnMut(&Packet, PacketState)) {
         for crossbar in &self.crossbars.each {
             let mut visit = |record: u32, buffered| {
                 let packet = &self.in_flight.packets[record];
-                visit(packet, Place { port: Some(crossbar.first + crossbar.output_of(packet)), buffered });
+                visit(packet, PacketState { port: Some(crossbar.first + crossbar.output_of(packet)), buffered });
                 packet.next
             };
             for queue in crossbar.queues.iter().flatten() {
@@ -267,7 +267,7 @@ impl Shard {
         let lanes = self.config.lanes;
         let mut taken = vec![0_u64; self.lanes.len()];
         self.for_each_queued(|packet, place| {
-            if let Place { port: Some(port), buffered: false } = place {
+            if let PacketState { port: Some(port), buffered: false } = place {
                 taken[port as usize * lanes + usize::from(packet.lane)] += u64::from(packet.bytes);
             }
         });
@@ -296,7 +296,7 @@ impl Shard {
 
 /// Where a packet is.
 #[derive(Clone, Copy)]
-struct Place {
+struct PacketState {
     /// The port that it has been routed to.
     port: Option<u32>,
     /// It occupies the buffer of the link that it came over.

@@ -3,7 +3,7 @@
 //! sooner than one link latency after it was sent, and a window is not longer.
 
 use super::in_flight::InFlight;
-use super::packet::{Load, Message, Packet};
+use super::packet::{Message, Packet, PacketFlags};
 use super::prefetch::prefetch_credited;
 use super::shard::Shard;
 use crate::ids::JobId;
@@ -55,7 +55,7 @@ pub(super) struct Announcement {
     pub token: u32,
     pub job: JobId,
     pub kind: TrafficKind,
-    pub load: Load,
+    pub flags: PacketFlags,
 }
 
 /// The mail of the open window.
@@ -117,7 +117,7 @@ impl InFlight {
 
     /// Another shard has announced a message: makes its record in this shard, with what reassembly needs.
     fn announce(&mut self, from: usize, announcement: Announcement) {
-        let Announcement { record, packets, bytes, token, job, kind, load } = announcement;
+        let Announcement { record, packets, bytes, token, job, kind, flags } = announcement;
         let own = self.messages.insert(Message {
             offered: 0,
             sequence: 0,
@@ -131,7 +131,7 @@ impl InFlight {
             job: job.0,
             kind,
             vl: 0,
-            load,
+            flags,
             any_delivered: false,
             mirror: true,
         });

@@ -72,7 +72,7 @@ pub(super) struct Message {
     pub job: u16,
     pub kind: TrafficKind,
     pub vl: u8,
-    pub load: Load,
+    pub flags: PacketFlags,
     /// A packet of it has been delivered.
     pub any_delivered: bool,
     /// Another shard sends it: this is the record of the receiving shard.
@@ -81,9 +81,9 @@ pub(super) struct Message {
 
 /// The stage of a message and two flags, in a byte, as each of its packets carries them.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Load(u8);
+pub(super) struct PacketFlags(u8);
 
-impl Load {
+impl PacketFlags {
     const WHOLE: u8 = 0x80;
     const URGENT: u8 = 0x40;
 
@@ -164,7 +164,7 @@ pub(super) struct Packet {
     pub lane: u8,
     /// The lane it took on the upstream link: the buffer that it occupies.
     pub held: u8,
-    pub load: Load,
+    pub flags: PacketFlags,
     /// The shard of the host that sent it.
     pub origin: u8,
     /// The hop over the upstream link.

@@ -207,7 +207,7 @@ impl Shard {
     /// The message of a packet that will be delivered soon.
     #[inline(always)]
     fn prefetch_of(&self, packet: &Packet, endpoint: &impl Prefetch) {
-        if packet.load.whole() {
+        if packet.flags.whole() {
             endpoint.prefetch_message(packet.message);
         } else {
             self.in_flight.messages.prefetch(packet.message);

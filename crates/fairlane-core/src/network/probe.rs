@@ -111,11 +111,11 @@ impl Observation {
             return;
         }
         let packet = &in_flight.packets[record];
-        let (token, stage) = if packet.load.whole() {
-            (packet.message, packet.load.stage())
+        let (token, stage) = if packet.flags.whole() {
+            (packet.message, packet.flags.stage())
         } else {
             let message = &in_flight.messages[packet.message];
-            (message.token, message.load.stage())
+            (message.token, message.flags.stage())
         };
         self.departures.push(Departure { time, waited, link, lane, job, token, stage, packet: packet.number, bytes });
     }

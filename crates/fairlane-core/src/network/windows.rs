@@ -35,7 +35,7 @@ struct Ended {
 }
 
 /// What one thread runs: shards, their endpoints and their probes, and the number of the first of them.
-struct Part<'a, E, P> {
+struct Worker<'a, E, P> {
     first: usize,
     shards: &'a mut [Shard],
     endpoints: &'a mut [E],
@@ -125,7 +125,7 @@ impl Network {
         let exchange = Exchange::new(count, count.div_ceil(each));
         let from = self.next_window;
         let zipped = self.shards.chunks_mut(each).zip(endpoints.chunks_mut(each)).zip(probes.chunks_mut(each));
-        let mut parts = (0..).step_by(each).zip(zipped).map(|(first, ((shards, endpoints), probes))| Part {
+        let mut parts = (0..).step_by(each).zip(zipped).map(|(first, ((shards, endpoints), probes))| Worker {
             first,
             shards,
             endpoints,
@@ -197,7 +197,7 @@ impl<M: Default> Exchange<M> {
     /// One thread's shards, window by window.
     fn work<P: Probe, E: Endpoint<Mail = M> + Prefetch>(
         &self,
-        mut part: Part<'_, E, P>,
+        mut part: Worker<'_, E, P>,
         mut next_window: u64,
         limits: Limits,
     ) -> Ended {
@@ -238,7 +238,7 @@ impl<M: Default> Exchange<M> {
     fn publish<P: Probe, E: Endpoint<Mail = M>>(
         &self,
         parity: usize,
-        part: &Part<'_, E, P>,
+        part: &Worker<'_, E, P>,
         next_window: u64,
         failed: bool,
     ) {
@@ -250,7 +250,7 @@ impl<M: Default> Exchange<M> {
     }
 
     /// Posts the mail of a thread's shards, of the window that they have just run.
-    fn post<P: Probe, E: Endpoint<Mail = M>>(&self, parity: usize, part: &mut Part<'_, E, P>) {
+    fn post<P: Probe, E: Endpoint<Mail = M>>(&self, parity: usize, part: &mut Worker<'_, E, P>) {
         let shards = part.shards.iter_mut().zip(part.endpoints.iter_mut());
         for (number, (shard, endpoint)) in (part.first..).zip(shards) {
             shard.in_flight.out.earliest = u64::MAX;
@@ -274,7 +274,7 @@ impl<M: Default> Exchange<M> {
     fn accept<P: Probe, E: Endpoint<Mail = M>>(
         &self,
         parity: usize,
-        part: &mut Part<'_, E, P>,
+        part: &mut Worker<'_, E, P>,
         next_window: u64,
     ) -> bool {
         let mut stop = false;
@@ -296,7 +296,7 @@ impl<M: Default> Exchange<M> {
     }
 }
 
-impl<E: Endpoint + Prefetch, P: Probe> Part<'_, E, P> {
+impl<E: Endpoint + Prefetch, P: Probe> Worker<'_, E, P> {
     /// Runs a window in all shards of the part in which anything is due.
     fn run_window(&mut self, window: u64) -> Option<Failed> {
         let mut failed = None;

@@ -34,11 +34,11 @@ pub struct Script {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Turn {
     before: u32,
-    kind: Kind,
+    kind: TurnKind,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum TurnKind {
     /// The start of a loop that is run so often (`None`: for ever).
     Repeat(Option<u64>),
     /// The start of a loop that is not run; the turn behind its end.
@@ -93,7 +93,7 @@ impl Script {
                 Line::Op(op) => ops.push(op),
                 Line::Repeat(times) => {
                     open.push(Open::Repeat(turns.len()));
-                    turns.push(Turn { before, kind: Kind::Repeat(times) });
+                    turns.push(Turn { before, kind: TurnKind::Repeat(times) });
                 }
                 Line::Each(times) => {
                     ops.extend(times.into_iter().map(Op::Compute));
@@ -101,9 +101,9 @@ impl Script {
                 }
                 Line::End => match open.pop().expect("invariant: loops nest") {
                     Open::Repeat(start) => {
-                        turns.push(Turn { before, kind: Kind::End });
-                        if turns[start].kind == Kind::Repeat(Some(0)) {
-                            turns[start].kind = Kind::Skip(number(turns.len()));
+                        turns.push(Turn { before, kind: TurnKind::End });
+                        if turns[start].kind == TurnKind::Repeat(Some(0)) {
+                            turns[start].kind = TurnKind::Skip(number(turns.len()));
                         }
                     }
                     Open::Each { times, turns: start } => repeat_body(&times, before, &mut turns, start),
@@ -155,14 +155,14 @@ enum Open {
 fn repeat_body(times: &Range<u32>, end: u32, turns: &mut Vec<Turn>, start: usize) {
     let body = turns.split_off(start);
     for computation in times.clone() {
-        turns.push(Turn { before: computation + 1, kind: Kind::Jump(times.end) });
+        turns.push(Turn { before: computation + 1, kind: TurnKind::Jump(times.end) });
         let moved = number(turns.len()) - number(start);
         turns.extend(body.iter().map(|turn| match turn.kind {
-            Kind::Skip(behind) => Turn { kind: Kind::Skip(behind + moved), ..*turn },
+            TurnKind::Skip(behind) => Turn { kind: TurnKind::Skip(behind + moved), ..*turn },
             _ => *turn,
         }));
         if computation + 1 < times.end {
-            turns.push(Turn { before: end, kind: Kind::Jump(computation + 1) });
+            turns.push(Turn { before: end, kind: TurnKind::Jump(computation + 1) });
         }
     }
 }
@@ -213,10 +213,10 @@ impl Player {
         while let (true, Some(turn)) = (self.next == self.end, self.turns.get(self.turn as usize)) {
             self.turn += 1;
             match turn.kind {
-                Kind::Skip(behind) => self.go_to(behind),
-                Kind::Repeat(times) => self.open.push(Loop { body: self.turn, left: times.map(|n| n - 1) }),
-                Kind::End => self.end_loop(),
-                Kind::Jump(to) => self.next = to,
+                TurnKind::Skip(behind) => self.go_to(behind),
+                TurnKind::Repeat(times) => self.open.push(Loop { body: self.turn, left: times.map(|n| n - 1) }),
+                TurnKind::End => self.end_loop(),
+                TurnKind::Jump(to) => self.next = to,
             }
             self.end = self.turn_at();
         }

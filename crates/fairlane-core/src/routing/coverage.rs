@@ -47,7 +47,7 @@ pub fn coverage(graph: &Graph, routing: &dyn Routing, budget: u64) -> Coverage {
     }
     let is_exact = follower.idle == 0 || destinations == hosts;
     let used = follower.used;
-    let shares = Shares::new(graph, routing, &used, budget);
+    let shares = MinimalShares::new(graph, routing, &used, budget);
     Coverage {
         used,
         destinations,
@@ -210,14 +210,14 @@ impl<'g> Follower<'g> {
     }
 }
 
-/// Shares of minimal paths and of routes that are minimal.
-struct Shares {
+/// MinimalShares of minimal paths and of routes that are minimal.
+struct MinimalShares {
     paths: f64,
     routes: Option<f64>,
     sources: (usize, usize),
 }
 
-impl Shares {
+impl MinimalShares {
     fn new(graph: &Graph, routing: &dyn Routing, used: &[bool], budget: u64) -> Self {
         let adapters = adapters(graph);
         let leaves: Vec<SwitchId> = (0..)

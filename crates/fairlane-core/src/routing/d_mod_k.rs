@@ -8,7 +8,7 @@
 //! tree any shift permutation then loads every link at most once.
 //!
 //! The rule has two representations. [`Span`] is arithmetic in 32 bytes, for switches whose children are equal
-//! consecutive intervals of hosts; [`Table`] lists the port for every destination, for all others: irregular, faulty
+//! consecutive intervals of hosts; [`PortTable`] lists the port for every destination, for all others: irregular, faulty
 //! or multi-rail trees.
 //!
 //! One virtual channel is enough: no packet goes up after it went down, so channel dependencies have no cycle.
@@ -20,8 +20,8 @@ mod tree;
 use schemars::schema_for;
 
 pub(super) use self::span::Span;
-use self::table::Table;
-use self::tree::Tree;
+use self::table::PortTable;
+use self::tree::LevelledFabric;
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
@@ -40,7 +40,7 @@ pub const ENTRY: Entry = Entry {
 
 /// The arithmetic ways of every switch; none for those that have to be listed.
 pub(super) fn spans(graph: &Graph) -> Result<Vec<Option<Span>>, BuildError> {
-    Ok(span::of_switches(&Tree::new(graph)?))
+    Ok(span::of_switches(&LevelledFabric::new(graph)?))
 }
 
 /// Where a switch sends a packet.
@@ -55,17 +55,17 @@ enum Ways {
 
 struct DModK {
     switches: Vec<Ways>,
-    table: Table,
+    table: PortTable,
 }
 
 impl DModK {
     fn new(graph: &Graph) -> Result<Self, BuildError> {
-        let tree = Tree::new(graph)?;
+        let tree = LevelledFabric::new(graph)?;
         Self::with_spans(&tree, span::of_switches(&tree))
     }
 
     /// Lists the ways of every switch that has no span.
-    fn with_spans(tree: &Tree, spans: Vec<Option<Span>>) -> Result<Self, BuildError> {
+    fn with_spans(tree: &LevelledFabric, spans: Vec<Option<Span>>) -> Result<Self, BuildError> {
         let mut listed = Vec::new();
         let ways = |(switch, span)| match span {
             Some(span) => Ways::Arithmetic(span),
@@ -76,7 +76,7 @@ impl DModK {
             }
         };
         let switches = (0..).map(SwitchId).zip(spans).map(ways).collect();
-        Ok(Self { switches, table: Table::new(tree, &listed)? })
+        Ok(Self { switches, table: PortTable::new(tree, &listed)? })
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
         ];
         for params in shapes {
             let graph = fat_tree(&params);
-            let tree = Tree::new(&graph).unwrap();
+            let tree = LevelledFabric::new(&graph).unwrap();
             let fast = DModK::new(&graph).unwrap();
             assert!(fast.switches.iter().all(|ways| matches!(ways, Ways::Arithmetic(_))), "{params}");
             let slow = DModK::with_spans(&tree, vec![None; graph.switches()]).unwrap();

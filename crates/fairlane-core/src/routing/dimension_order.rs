@@ -15,7 +15,7 @@ use super::choices::{Choices, Ends, spread};
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::topology::{Graph, Grid, Layout, Line, Vertex};
+use crate::topology::{Graph, Grid, Layout, LineCabling, Vertex};
 
 const NAME: &str = "dimension_order";
 /// The shortest ring on which packets take two links in a row.
@@ -35,7 +35,7 @@ pub const ENTRY: Entry = Entry {
 /// Dimension-order routing, and what routings are made of that sometimes take another way.
 pub(super) struct DimensionOrder {
     pub ends: Ends,
-    line: Line,
+    line: LineCabling,
     dimensions: Vec<Dimension>,
     /// By switch: its coordinates, packed, dimension 0 lowest.
     packed: Vec<u64>,
@@ -70,9 +70,9 @@ impl DimensionOrder {
         let mut dimensions = Vec::new();
         for (number, &side) in (0..).zip(&grid.sides) {
             let bits = u32::BITS - (side - 1).leading_zeros();
-            let has_dateline = grid.line == Line::Ring && side >= RING_WITH_DATELINE;
+            let has_dateline = grid.line == LineCabling::Ring && side >= RING_WITH_DATELINE;
             dimensions.push(Dimension { side, shift, bits, slot: slots, has_dateline, odd: u32::from(side > 2) });
-            slots += if grid.line == Line::Full { side } else { 2 };
+            slots += if grid.line == LineCabling::Full { side } else { 2 };
             let end = (shift + bits) as usize;
             let Some(own) = dimension_of.get_mut(shift as usize..end) else {
                 return Err(BuildError::value(
@@ -142,22 +142,22 @@ impl Dimension {
     }
 
     /// The slot of a link between two coordinates.
-    fn slot_to(&self, line: Line, here: u32, there: u32) -> u32 {
+    fn slot_to(&self, line: LineCabling, here: u32, there: u32) -> u32 {
         match line {
-            Line::Full => self.slot + there,
-            Line::Open => self.slot + u32::from(there < here),
-            Line::Ring => self.slot + u32::from((here + 1) % self.side != there),
+            LineCabling::Full => self.slot + there,
+            LineCabling::Open => self.slot + u32::from(there < here),
+            LineCabling::Ring => self.slot + u32::from((here + 1) % self.side != there),
         }
     }
 
     /// The slot and the channel of a packet at coordinate `here` that goes to `there`, another one.
     #[inline]
-    fn way(&self, line: Line, here: u32, there: u32) -> (u32, u8) {
+    fn way(&self, line: LineCabling, here: u32, there: u32) -> (u32, u8) {
         match line {
-            Line::Full => (self.slot + there, 0),
-            Line::Open => (self.slot + u32::from(there < here), 0),
+            LineCabling::Full => (self.slot + there, 0),
+            LineCabling::Open => (self.slot + u32::from(there < here), 0),
             // Without branches: which way a packet goes is as good as random.
-            Line::Ring => {
+            LineCabling::Ring => {
                 let above = there > here;
                 let forward = there.wrapping_sub(here).wrapping_add(if above { 0 } else { self.side });
                 // Of an odd coordinate the way forwards must be shorter than the way back; else as short will do.
@@ -202,9 +202,9 @@ impl DimensionOrder {
         let along = |dimension: &Dimension| {
             let apart = dimension.coordinate(here).abs_diff(dimension.coordinate(there));
             match self.line {
-                Line::Full => u32::from(apart > 0),
-                Line::Open => apart,
-                Line::Ring => apart.min(dimension.side - apart),
+                LineCabling::Full => u32::from(apart > 0),
+                LineCabling::Open => apart,
+                LineCabling::Ring => apart.min(dimension.side - apart),
             }
         };
         self.dimensions.iter().map(along).sum()

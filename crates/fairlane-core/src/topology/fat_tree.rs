@@ -282,23 +282,23 @@ impl Params {
     }
 
     /// The cables below the switches of level `depth + 1`.
-    fn cable(&self, depth: usize) -> Cable {
+    fn cable(&self, depth: usize) -> CableKind {
         let (bandwidth, latency) = match depth {
             0 => (self.host_bandwidth.unwrap_or(self.bandwidth), self.host_latency.unwrap_or(self.latency)),
             _ => (self.bandwidth, self.latency),
         };
-        Cable { bandwidth, latency, classes: CLASSES[depth] }
+        CableKind { bandwidth, latency, classes: CLASSES[depth] }
     }
 }
 
 /// What the cables between two levels are like.
-struct Cable {
+struct CableKind {
     bandwidth: BitsPerSec,
     latency: Picoseconds,
     classes: [&'static str; 2],
 }
 
-impl Cable {
+impl CableKind {
     /// Joins each member of a group to its parents. The parents are gone round once for each cable of a trunk, so that
     /// up port `q` leads to parent `q mod parents`.
     fn join(&self, graph: &mut GraphBuilder, group: &[Vertex], above: &[Vertex], level: Level) {

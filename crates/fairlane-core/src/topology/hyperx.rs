@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::lattice::{self, Wires};
-use super::layout::{Grid, Line};
+use super::layout::{Grid, LineCabling};
 use super::size::{pairs, product};
 use super::{Entry, Graph, GraphBuilder, Layout, Size, Vertex};
 use crate::error::BuildError;
@@ -110,7 +110,7 @@ impl Params {
             }
             stride *= side;
         }
-        graph.set_layout(Layout::Grid(Grid { sides: self.sides.clone(), line: Line::Full }));
+        graph.set_layout(Layout::Grid(Grid { sides: self.sides.clone(), line: LineCabling::Full }));
         graph.build()
     }
 

@@ -30,13 +30,13 @@ pub struct Grid {
     /// Switches along each dimension.
     pub sides: Vec<u32>,
     /// How the switches that differ in one coordinate only are joined.
-    pub line: Line,
+    pub line: LineCabling,
 }
 
 /// How the switches along a line of a grid are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Line {
+pub enum LineCabling {
     /// Neighbours, and the last with the first: a torus.
     Ring,
     /// Neighbours: a mesh.
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn coordinates_are_the_digits_of_a_number() {
-        let grid = Grid { sides: vec![4, 3, 2], line: Line::Ring };
+        let grid = Grid { sides: vec![4, 3, 2], line: LineCabling::Ring };
         let at = SwitchId(3 + 4 * (2 + 3));
         assert_eq!(grid.coordinates(at).collect::<Vec<_>>(), [3, 2, 1]);
         assert_eq!(grid.dimension(at, SwitchId(3 + 4)), Some(1));

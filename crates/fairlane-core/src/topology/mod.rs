@@ -31,7 +31,7 @@ use crate::error::BuildError;
 use crate::table::{self, Buildable, Table};
 pub use forwarding::Forwarding;
 pub use graph::{Graph, GraphBuilder, Link, Vertex};
-pub use layout::{Grid, Layout, Line, LinkRole};
+pub use layout::{Grid, Layout, LineCabling, LinkRole};
 pub use rails::Planes;
 pub use rails_spec::{Adapter, RailsSpec, Wiring};
 pub use size::Size;

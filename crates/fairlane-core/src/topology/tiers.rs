@@ -11,7 +11,7 @@
 //! 2. Descent. The best candidates are improved switch by switch, greatest gain first, as long as their cost falls: that
 //!    of cables, [`cable_cost`], and that of hosts above level 1.
 //! 3. Ambiguous switches, all of whose neighbours have level 2, are put below or above these by what they join: see
-//!    [`Part::side`].
+//!    [`Component::side`].
 //! 4. The cheapest candidate that is a tree ([`Census::is_tree`]) is taken. Where there is none, the levels are
 //!    distances from the nearest switch with hosts, which say little: a torus, a dragonfly, a random graph.
 //!
@@ -117,7 +117,7 @@ impl Cabling {
     pub fn levels(&self) -> Vec<u8> {
         let mut levels = vec![TOP; self.hosts.len()];
         for members in self.parts() {
-            let part = Part { cabling: self, members };
+            let part = Component { cabling: self, members };
             let found = part.levels();
             part.members.iter().for_each(|&switch| levels[switch] = found[switch]);
         }
@@ -168,12 +168,12 @@ enum Side {
 }
 
 /// A connected part of the switches. Levels are held for all switches; those of others are not looked at.
-struct Part<'c> {
+struct Component<'c> {
     cabling: &'c Cabling,
     members: Vec<usize>,
 }
 
-impl Part<'_> {
+impl Component<'_> {
     fn levels(&self) -> Vec<u8> {
         let usual = self.distances(|switch| self.cabling.hosts[switch] > 0);
         let known = self.census(&usual);

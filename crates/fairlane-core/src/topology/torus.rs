@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::lattice::{self, Wires};
-use super::layout::{Grid, Line};
+use super::layout::{Grid, LineCabling};
 use super::preset::{self, Preset};
 use super::size::product;
 use super::{Entry, Graph, GraphBuilder, Layout, Size, Vertex};
@@ -138,7 +138,7 @@ impl Params {
             }
             stride *= side;
         }
-        let line = if self.mesh { Line::Open } else { Line::Ring };
+        let line = if self.mesh { LineCabling::Open } else { LineCabling::Ring };
         graph.set_layout(Layout::Grid(Grid { sides: self.sides.clone(), line }));
         graph.build()
     }

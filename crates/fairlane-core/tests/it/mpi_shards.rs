@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fairlane_core::error::RunError;
 use fairlane_core::ids::{HostId, JobId, Rank, ServiceLevel};
-use fairlane_core::mpi::{JobPlan, Mail, Mpi, Parameters, RailPolicy, Shards};
+use fairlane_core::mpi::{JobSetup, Mail, Mpi, Parameters, RailPolicy, Shards};
 use fairlane_core::network::{Delivery, Endpoint, Injection};
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, Program, RmaKind, SendMode, Volume};
@@ -187,7 +187,7 @@ impl Case {
         if self.kinds_differ {
             levels.set_kind(TrafficKind::Control, Some(ServiceLevel(1))).unwrap();
         }
-        let plan = |(number, (hosts, phases, end, stop)): (usize, &Work)| JobPlan {
+        let plan = |(number, (hosts, phases, end, stop)): (usize, &Work)| JobSetup {
             name: format!("job {number}"),
             program: Self::program(hosts, phases, *end),
             hosts: hosts.iter().map(|host| HostId(*host)).collect(),

@@ -1,7 +1,7 @@
 //! Broadcast down a binomial tree, the largest subtree first: the number of ranks that have the data doubles in every
 //! round.
 
-use super::pattern::Tree;
+use super::pattern::BinomialTree;
 use super::{Algorithm, Call, Phase};
 use crate::program::CollectiveKind;
 
@@ -14,7 +14,7 @@ pub(super) const ENTRY: Algorithm = Algorithm {
 };
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
-    Tree::new(call).descend(k, phase, |_| call.buffer())
+    BinomialTree::new(call).descend(k, phase, |_| call.buffer())
 }
 
 #[cfg(test)]

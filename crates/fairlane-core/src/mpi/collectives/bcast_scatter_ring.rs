@@ -1,7 +1,7 @@
 //! Broadcast of a long buffer: scattered down a binomial tree in `n` nearly equal blocks, which then go round a ring.
 //! Blocks are numbered from the root.
 
-use super::pattern::{Blocks, Tree, ring_step};
+use super::pattern::{BinomialTree, Blocks, ring_step};
 use super::{Algorithm, Call, Phase};
 use crate::program::CollectiveKind;
 
@@ -15,7 +15,7 @@ pub(super) const ENTRY: Algorithm = Algorithm {
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     let blocks = Blocks::Split { total: call.buffer(), parts: call.size };
-    let tree = Tree::new(call);
+    let tree = BinomialTree::new(call);
     if tree.descend(k, phase, |subtree| blocks.sum(subtree)) {
         return true;
     }

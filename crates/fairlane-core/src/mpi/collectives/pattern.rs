@@ -69,12 +69,12 @@ impl Blocks<'_> {
 
 /// A rank's place in a binomial tree. Positions count from the root; the subtree of position `p` is a range of
 /// positions that starts at `p`, as long as the lowest set bit of `p` says, cut off at the last rank.
-pub(super) struct Tree<'c> {
+pub(super) struct BinomialTree<'c> {
     call: &'c Call,
     position: u32,
 }
 
-impl<'c> Tree<'c> {
+impl<'c> BinomialTree<'c> {
     pub(super) const fn new(call: &'c Call) -> Self {
         Self { call, position: call.position() }
     }

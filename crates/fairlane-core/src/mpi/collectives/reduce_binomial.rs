@@ -1,6 +1,6 @@
 //! Reduction up a binomial tree, the smallest subtree first.
 
-use super::pattern::Tree;
+use super::pattern::BinomialTree;
 use super::{Algorithm, Call, Phase};
 use crate::program::CollectiveKind;
 
@@ -13,7 +13,7 @@ pub(super) const ENTRY: Algorithm = Algorithm {
 };
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
-    let more = Tree::new(call).ascend(k, phase, |_| call.buffer());
+    let more = BinomialTree::new(call).ascend(k, phase, |_| call.buffer());
     phase.reduced.0 = call.buffer() * phase.receives.len() as u64;
     more
 }

@@ -1,6 +1,6 @@
 //! Scatter down a binomial tree, the largest subtree first: a rank gets the blocks of its whole subtree.
 
-use super::pattern::Tree;
+use super::pattern::BinomialTree;
 use super::{Algorithm, Call, Phase};
 use crate::program::CollectiveKind;
 
@@ -14,7 +14,7 @@ pub(super) const ENTRY: Algorithm = Algorithm {
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     let blocks = call.blocks();
-    Tree::new(call).descend(k, phase, |subtree| blocks.sum(subtree))
+    BinomialTree::new(call).descend(k, phase, |subtree| blocks.sum(subtree))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::kernel::NONE;
 use crate::network::config::Config;
 use crate::network::in_flight::InFlight;
 use crate::network::mail::Announcement;
-use crate::network::packet::{Injection, Load, Message};
+use crate::network::packet::{Injection, Message, PacketFlags};
 use crate::network::probe::Probe;
 
 impl InFlight {
@@ -40,7 +40,7 @@ impl InFlight {
             job: job.0,
             kind,
             vl: vl.0,
-            load: Load::new(stage, packets == 1, urgent),
+            flags: PacketFlags::new(stage, packets == 1, urgent),
             any_delivered: false,
             mirror: false,
         });
@@ -62,9 +62,9 @@ impl InFlight {
     fn announce_to(&mut self, config: &Config, to: HostId, record: u32) {
         let shard = config.partition.shard_of(to);
         if shard != config.shard {
-            let &Message { undelivered, bytes, token, job, kind, load, .. } = &self.messages[record];
+            let &Message { undelivered, bytes, token, job, kind, flags, .. } = &self.messages[record];
             let job = JobId(job);
-            self.out.announce(shard, Announcement { record, packets: undelivered, bytes, token, job, kind, load });
+            self.out.announce(shard, Announcement { record, packets: undelivered, bytes, token, job, kind, flags });
         }
     }
 

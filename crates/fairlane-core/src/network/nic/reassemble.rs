@@ -49,14 +49,14 @@ impl InFlight {
     /// A packet is received; of a message that is more than this packet see [`InFlight::receive_part`].
     #[inline(always)]
     fn receive<P: Probe>(&mut self, config: &Config, record: u32, deliveries: &mut Vec<Delivery>) {
-        let Packet { time, message, bytes, load, .. } = self.packets[record];
+        let Packet { time, message, bytes, flags, .. } = self.packets[record];
         self.packets.remove(record);
-        if load.whole() {
+        if flags.whole() {
             let payload = u64::from(bytes - config.header);
             self.totals.messages_delivered += 1;
             self.totals.bytes_delivered += payload;
             self.single_packet.remove(payload);
-            let stage = load.stage();
+            let stage = flags.stage();
             deliveries.push(Delivery { at: Instant(time), token: message, stage, first: true, last: true });
         } else {
             self.receive_part::<P>(config, record, deliveries);
@@ -77,7 +77,7 @@ impl InFlight {
         message.undelivered -= 1;
         let last = message.undelivered == 0;
         if first || last {
-            let (token, stage) = (message.token, message.load.stage());
+            let (token, stage) = (message.token, message.flags.stage());
             deliveries.push(Delivery { at: Instant(time), token, stage, first, last });
         }
         if last {

@@ -18,12 +18,12 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         message.left -= u64::from(payload);
         let number = message.sent;
         message.sent += 1;
-        let load = message.load;
+        let flags = message.flags;
         let packet = packets.insert(Packet {
             time: message.offered,
             offered: message.offered,
             next: NONE,
-            message: if load.whole() { message.token } else { record },
+            message: if flags.whole() { message.token } else { record },
             bytes: payload + self.config.header,
             to: message.to,
             source: self.config.host_id::<P>(self.config.nic_host[self.number as usize]).0,
@@ -38,9 +38,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             next_step: Step::NONE,
             note: 0,
             origin: if P::SHARDED { self.config.origin } else { 0 },
-            load,
+            flags,
         });
-        if load.whole() {
+        if flags.whole() {
             // The packet stands for it from now on.
             message.undelivered = 0;
             single_packet.add(message.bytes);

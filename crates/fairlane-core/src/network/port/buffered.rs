@@ -1,6 +1,6 @@
 //! Output ports of input-queued switches, which run together with their switch, one instant at a time.
 
-use super::queue::Entry;
+use super::queue::QueueEntry;
 use super::{ActivePort, kind};
 use crate::network::probe::Probe;
 
@@ -10,7 +10,7 @@ impl<P: Probe> ActivePort<'_, P, { kind::BUFFERED }> {
         if self.port.stalled {
             self.end_stall(now);
         }
-        let entry = Entry { time: now, ..self.entry(record) };
+        let entry = QueueEntry { time: now, ..self.entry(record) };
         self.enqueue(record, &entry);
     }
 

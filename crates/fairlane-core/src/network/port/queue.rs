@@ -14,7 +14,7 @@ use crate::units::{Bytes, Picoseconds};
 pub(in crate::network) type Arrival = (u64, u64, u32);
 
 /// What a port reads of a record (message at a NIC, packet elsewhere) in its queue.
-pub(super) struct Entry {
+pub(super) struct QueueEntry {
     /// When it joins, or joined, the queue.
     pub time: u64,
     /// On the wire.
@@ -26,16 +26,16 @@ pub(super) struct Entry {
 
 /// The first packet of a record: the packet, or the next one of a message.
 #[inline(always)]
-fn entry<const KIND: u8>(in_flight: &InFlight, config: &Config, record: u32) -> Entry {
+fn entry<const KIND: u8>(in_flight: &InFlight, config: &Config, record: u32) -> QueueEntry {
     if KIND == kind::NIC {
         let message = &in_flight.messages[record];
         let bytes = config.payload(message.left) + config.header;
         let lane = config.lane(message.vl, 0);
-        Entry { time: message.offered, bytes, lane, job: message.job, next: message.next }
+        QueueEntry { time: message.offered, bytes, lane, job: message.job, next: message.next }
     } else {
         let packet = &in_flight.packets[record];
         let (bytes, lane, job) = (packet.bytes, packet.lane, packet.job);
-        Entry { time: packet.time, bytes, lane, job, next: packet.next }
+        QueueEntry { time: packet.time, bytes, lane, job, next: packet.next }
     }
 }
 
@@ -56,7 +56,7 @@ impl<const KIND: u8> PortQueues<'_, KIND> {
     }
 
     /// Bytes on the wire of all that a record has left to send.
-    fn left(&self, record: u32, entry: &Entry) -> u64 {
+    fn left(&self, record: u32, entry: &QueueEntry) -> u64 {
         if KIND == kind::NIC {
             let left = self.in_flight.messages[record].left;
             left + self.config.packets_of(left) * u64::from(self.config.header)
@@ -104,7 +104,7 @@ impl<const KIND: u8> Queues for PortQueues<'_, KIND> {
 
 impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     #[inline(always)]
-    pub(super) fn entry(&self, record: u32) -> Entry {
+    pub(super) fn entry(&self, record: u32) -> QueueEntry {
         entry::<KIND>(self.in_flight, self.config, record)
     }
 
@@ -142,8 +142,8 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// Puts an arrival at the end of its lane's queue.
     #[inline(always)]
-    pub(super) fn enqueue(&mut self, record: u32, entry: &Entry) {
-        let &Entry { time, lane, job, .. } = entry;
+    pub(super) fn enqueue(&mut self, record: u32, entry: &QueueEntry) {
+        let &QueueEntry { time, lane, job, .. } = entry;
         self.append(lane, record);
         let queue = &mut self.lanes[self.base + usize::from(lane)];
         self.probe.enqueued(self.number, self.port, queue, job, time);
@@ -197,7 +197,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// Bytes on the wire, and the time of joining, of the first packet of a lane's queue.
     #[inline]
-    pub(super) fn first(&self, lane: u8) -> Entry {
+    pub(super) fn first(&self, lane: u8) -> QueueEntry {
         self.entry(self.lanes[self.base + usize::from(lane)].head)
     }
 }

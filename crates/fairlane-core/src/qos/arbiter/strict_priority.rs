@@ -58,11 +58,11 @@ const USED: usize = 3;
 struct StrictPriority {
     /// Lanes from highest to lowest.
     order: Box<[VirtualLane]>,
-    shares: Option<Shares>,
+    shares: Option<BandwidthShares>,
 }
 
 /// What each lane may send in an interval.
-struct Shares {
+struct BandwidthShares {
     interval: u64,
     /// Percent of what the link carries, by lane.
     percents: Box<[Option<u8>]>,
@@ -77,12 +77,12 @@ impl StrictPriority {
             let allowed = format!("each of the {lanes} virtual lanes in use once, highest priority first");
             return Err(BuildError::value("qos.arbiter.order", format!("{order:?}"), allowed));
         }
-        let shares = if params.shares.is_empty() { None } else { Some(Shares::new(params, lanes)?) };
+        let shares = if params.shares.is_empty() { None } else { Some(BandwidthShares::new(params, lanes)?) };
         Ok(Self { order: order.into_iter().map(VirtualLane).collect(), shares })
     }
 }
 
-impl Shares {
+impl BandwidthShares {
     fn new(params: &Params, lanes: u8) -> Result<Self, BuildError> {
         if params.interval == Picoseconds::ZERO || params.interval > LONGEST {
             return Err(BuildError::value("qos.arbiter.interval", params.interval, "a time above zero, at most 10 ms"));

@@ -58,20 +58,20 @@ const WORDS: usize = 6;
 const UNOPPOSED: u32 = 1 << 8;
 
 struct Vlarb {
-    high: Table,
-    low: Table,
+    high: ArbitrationTable,
+    low: ArbitrationTable,
     /// Fewer bytes in a row than this leave the turn to the high table.
     limit: u32,
 }
 
 /// One table, without the entries of weight zero.
-struct Table {
+struct ArbitrationTable {
     entries: Box<[(VirtualLane, u32)]>,
     /// The lanes in it.
     lanes: u32,
 }
 
-impl Table {
+impl ArbitrationTable {
     fn new(name: &str, pairs: &[(u8, u8)], lanes: u8) -> Result<Self, BuildError> {
         let path = format!("qos.arbiter.{name}");
         if pairs.len() > MAX_ENTRIES {
@@ -120,10 +120,10 @@ impl Table {
 
 impl Vlarb {
     fn new(params: &Params, lanes: u8) -> Result<Self, BuildError> {
-        let high = Table::new("vlarb_high", &params.vlarb_high, lanes)?;
+        let high = ArbitrationTable::new("vlarb_high", &params.vlarb_high, lanes)?;
         let rest =
             || (0..lanes).filter(|lane| high.lanes >> lane & 1 == 0).map(|lane| (lane, DEFAULT_WEIGHT)).collect();
-        let low = Table::new("vlarb_low", &params.vlarb_low.clone().unwrap_or_else(rest), lanes)?;
+        let low = ArbitrationTable::new("vlarb_low", &params.vlarb_low.clone().unwrap_or_else(rest), lanes)?;
         if let Some(lane) = (0..lanes).find(|lane| (high.lanes | low.lanes) >> lane & 1 == 0) {
             let problem = format!(
                 "virtual lane {lane} has a weight above zero neither in vlarb_high nor in vlarb_low: its packets would \

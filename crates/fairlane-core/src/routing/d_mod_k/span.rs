@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::tree::Tree;
+use super::tree::LevelledFabric;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::Vertex;
 
@@ -73,7 +73,7 @@ struct Outline {
 /// links down are consecutive and lead, child by child, to consecutive intervals; its links up are consecutive, and
 /// the switches they lead to look alike, that is, have spans of the same hosts and parents that look alike. A switch
 /// without links up must have all hosts below it.
-pub(super) fn of_switches(tree: &Tree) -> Vec<Option<Span>> {
+pub(super) fn of_switches(tree: &LevelledFabric) -> Vec<Option<Span>> {
     let mut spans: Vec<Option<Span>> = vec![None; tree.graph.switches()];
     for &switch in &tree.bottom_up {
         spans[switch.index()] = below(tree, switch, &spans);
@@ -94,7 +94,7 @@ pub(super) fn of_switches(tree: &Tree) -> Vec<Option<Span>> {
 }
 
 /// The span of a switch as far as its links and what is below it tell.
-fn below(tree: &Tree, switch: SwitchId, spans: &[Option<Span>]) -> Option<Span> {
+fn below(tree: &LevelledFabric, switch: SwitchId, spans: &[Option<Span>]) -> Option<Span> {
     let ports = &tree.ports[switch.index()];
     let consecutive = |links: &[LinkId]| links.windows(2).all(|pair| pair[0].0 + 1 == pair[1].0);
     if !consecutive(&ports.down) || !consecutive(&ports.up) {
@@ -132,7 +132,12 @@ fn below(tree: &Tree, switch: SwitchId, spans: &[Option<Span>]) -> Option<Span> 
 }
 
 /// The outline that all parents share, `Some(None)` at a top that has every host below it; `None` if they differ.
-fn shared_outline(tree: &Tree, switch: SwitchId, outlines: &[Option<usize>], span: &Span) -> Option<Option<usize>> {
+fn shared_outline(
+    tree: &LevelledFabric,
+    switch: SwitchId,
+    outlines: &[Option<usize>],
+    span: &Span,
+) -> Option<Option<usize>> {
     let level = tree.graph.level(switch);
     let mut above = tree.ports[switch.index()].up.iter().map(|link| match tree.graph.link(*link).to {
         Vertex::Switch(parent) if tree.graph.level(parent) == level + 1 => outlines[parent.index()],

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::super::choices::table_entries;
-use super::tree::Tree;
+use super::tree::LevelledFabric;
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::Vertex;
@@ -15,17 +15,17 @@ const FAR: u32 = u32::MAX;
 
 /// The ports of some switches, a row for each, by destination.
 #[derive(Default)]
-pub(super) struct Table {
+pub(super) struct PortTable {
     hosts: usize,
     ports: Vec<u16>,
 }
 
-impl Table {
+impl PortTable {
     /// Lists the ports of the switches in `rows`.
     ///
     /// # Errors
     /// [`BuildError::Shape`] when a host cannot be reached from another by going up and then down.
-    pub fn new(tree: &Tree, rows: &[SwitchId]) -> Result<Self, BuildError> {
+    pub fn new(tree: &LevelledFabric, rows: &[SwitchId]) -> Result<Self, BuildError> {
         if rows.is_empty() {
             return Ok(Self::default());
         }
@@ -58,7 +58,7 @@ impl Table {
 }
 
 /// The rule: candidate `x mod n`. As a port number.
-fn choose(tree: &Tree, switch: SwitchId, candidates: &[LinkId], to: HostId) -> Result<u16, BuildError> {
+fn choose(tree: &LevelledFabric, switch: SwitchId, candidates: &[LinkId], to: HostId) -> Result<u16, BuildError> {
     if candidates.is_empty() {
         return Ok(NONE);
     }
@@ -74,7 +74,7 @@ fn choose(tree: &Tree, switch: SwitchId, candidates: &[LinkId], to: HostId) -> R
 }
 
 /// Hosts that hang below the same leaves: all switches are equally far from them.
-fn hosts_by_leaves(tree: &Tree) -> BTreeMap<Vec<SwitchId>, Vec<HostId>> {
+fn hosts_by_leaves(tree: &LevelledFabric) -> BTreeMap<Vec<SwitchId>, Vec<HostId>> {
     let mut groups: BTreeMap<Vec<SwitchId>, Vec<HostId>> = BTreeMap::new();
     for host in (0..).take(tree.graph.hosts()).map(HostId) {
         groups.entry(leaves_of(tree, host)).or_default().push(host);
@@ -83,7 +83,7 @@ fn hosts_by_leaves(tree: &Tree) -> BTreeMap<Vec<SwitchId>, Vec<HostId>> {
 }
 
 /// The switches that a host is cabled to.
-fn leaves_of(tree: &Tree, host: HostId) -> Vec<SwitchId> {
+fn leaves_of(tree: &LevelledFabric, host: HostId) -> Vec<SwitchId> {
     let ends = tree.graph.ports(Vertex::Host(host)).map(|link| tree.graph.link(link).to);
     let mut leaves: Vec<SwitchId> =
         ends.filter_map(|end| if let Vertex::Switch(leaf) = end { Some(leaf) } else { None }).collect();
@@ -92,14 +92,14 @@ fn leaves_of(tree: &Tree, host: HostId) -> Vec<SwitchId> {
     leaves
 }
 
-fn links_to_host(tree: &Tree, leaf: SwitchId, host: HostId) -> Vec<LinkId> {
+fn links_to_host(tree: &LevelledFabric, leaf: SwitchId, host: HostId) -> Vec<LinkId> {
     let down = tree.ports[leaf.index()].down.iter().copied();
     down.filter(|link| tree.graph.link(*link).to == Vertex::Host(host)).collect()
 }
 
 /// How far every switch is from the leaves of a destination.
 struct Steps<'t> {
-    tree: &'t Tree<'t>,
+    tree: &'t LevelledFabric<'t>,
     /// Links on the shortest way down, by switch.
     down: Vec<u32>,
     /// Links on the shortest way up and down, by switch; equal to `down` where there is a way down.
@@ -107,7 +107,7 @@ struct Steps<'t> {
 }
 
 impl<'t> Steps<'t> {
-    fn new(tree: &'t Tree<'t>) -> Self {
+    fn new(tree: &'t LevelledFabric<'t>) -> Self {
         let switches = tree.graph.switches();
         Self { tree, down: vec![FAR; switches], any: vec![FAR; switches] }
     }

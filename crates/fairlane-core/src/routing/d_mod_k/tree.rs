@@ -15,7 +15,7 @@ pub(super) struct Ports {
 }
 
 /// The levelled fabric.
-pub(super) struct Tree<'g> {
+pub(super) struct LevelledFabric<'g> {
     pub graph: &'g Graph,
     /// Ports by switch.
     pub ports: Vec<Ports>,
@@ -26,7 +26,7 @@ pub(super) struct Tree<'g> {
     strides: Vec<u32>,
 }
 
-impl<'g> Tree<'g> {
+impl<'g> LevelledFabric<'g> {
     /// Sorts the ports of a fabric into up and down.
     pub fn new(graph: &'g Graph) -> Result<Self, BuildError> {
         let mut bottom_up: Vec<SwitchId> = (0..).take(graph.switches()).map(SwitchId).collect();

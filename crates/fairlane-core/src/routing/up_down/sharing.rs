@@ -24,10 +24,10 @@ use crate::topology::{self, Graph, Vertex};
 /// How equally long paths are shared out by destination.
 pub(super) struct Sharing {
     /// None on a fabric that is no tree.
-    tree: Option<Tree>,
+    tree: Option<TreeRanks>,
 }
 
-struct Tree {
+struct TreeRanks {
     /// By host: its level, and its rank among the hosts of that level.
     ranks: Vec<(u8, u32)>,
     /// By switch.
@@ -42,7 +42,7 @@ struct Tree {
 
 impl Sharing {
     pub fn new(graph: &Graph) -> Self {
-        Self { tree: topology::is_tree(graph).then(|| Tree::new(graph)) }
+        Self { tree: topology::is_tree(graph).then(|| TreeRanks::new(graph)) }
     }
 
     /// Which of `count` candidates a destination takes; `below` as [`Sharing::below`] finds them.
@@ -90,7 +90,7 @@ impl Sharing {
     }
 }
 
-impl Tree {
+impl TreeRanks {
     fn new(graph: &Graph) -> Self {
         let switches = || (0..).take(graph.switches()).map(SwitchId);
         let levels: Vec<u8> = switches().map(|switch| graph.level(switch)).collect();
@@ -141,7 +141,7 @@ impl Tree {
         ranks
     }
 
-    /// [`Tree::above`]: from the switch at each host's first link, the parent that the host's own rank chooses, and so on.
+    /// [`TreeRanks::above`]: from the switch at each host's first link, the parent that the host's own rank chooses, and so on.
     fn ways_up(&self, graph: &Graph, parents: &[Vec<SwitchId>], top: usize) -> Vec<Option<SwitchId>> {
         let mut above = vec![None; graph.hosts() * (top + 1)];
         for host in (0..).take(graph.hosts()).map(HostId) {

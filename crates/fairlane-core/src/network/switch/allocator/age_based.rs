@@ -6,7 +6,7 @@
 
 use schemars::schema_for;
 
-use super::{Allocator, Allocators, Entry, Request};
+use super::{Allocator, Allocators, CrossbarRequest, Entry};
 use crate::table::{Kind, NoParams};
 
 /// The line in the table.
@@ -23,7 +23,7 @@ pub const ENTRY: Entry = Entry {
 struct AgeBased;
 
 impl Allocator for AgeBased {
-    fn rank(&self, request: &Request, _distance: u32) -> u64 {
+    fn rank(&self, request: &CrossbarRequest, _distance: u32) -> u64 {
         request.injected.0
     }
 }

@@ -14,7 +14,7 @@ use crate::units::{Bytes, Instant};
 
 /// The first packet of a queue at an input, whose input and output are free and whose output has room for it.
 #[derive(Clone, Copy, Debug)]
-pub struct Request {
+pub struct CrossbarRequest {
     /// The input, by its number at the switch.
     pub input: u32,
     /// The output, by its number at the switch.
@@ -38,7 +38,7 @@ pub trait Allocator: Send + Sync {
     /// the lowest number of the port at the other end (of the lane, where both are shared) is chosen.
     ///
     /// `distance` is how far that port (lane) is from the pointer, in cyclic order: zero is the one after the last matched.
-    fn rank(&self, request: &Request, distance: u32) -> u64;
+    fn rank(&self, request: &CrossbarRequest, distance: u32) -> u64;
 }
 
 /// The kind of entry that allocators are.

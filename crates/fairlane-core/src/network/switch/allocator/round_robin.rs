@@ -2,7 +2,7 @@
 
 use schemars::schema_for;
 
-use super::{Allocator, Allocators, Entry, Request};
+use super::{Allocator, Allocators, CrossbarRequest, Entry};
 use crate::table::{Kind, NoParams};
 
 /// The line in the table.
@@ -19,7 +19,7 @@ pub const ENTRY: Entry = Entry {
 struct RoundRobin;
 
 impl Allocator for RoundRobin {
-    fn rank(&self, _request: &Request, distance: u32) -> u64 {
+    fn rank(&self, _request: &CrossbarRequest, distance: u32) -> u64 {
         distance.into()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::allocator::{Allocator, Request};
+use super::super::allocator::{Allocator, CrossbarRequest};
 use super::window::ActiveSwitch;
 use crate::ids::JobId;
 use crate::network::probe::Probe;
@@ -22,7 +22,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
                 break;
             }
             let matches = self.matches(&*allocator);
-            for &Request { input, output, lane, .. } in &matches {
+            for &CrossbarRequest { input, output, lane, .. } in &matches {
                 if iteration == 0 {
                     self.crossbar.outputs[output as usize].pointer = next(input, self.crossbar.inputs.len());
                     self.crossbar.inputs[input as usize].line.pointer = next(output, self.crossbar.outputs.len());
@@ -30,7 +30,8 @@ impl<P: Probe> ActiveSwitch<'_, P> {
                 self.crossbar.inputs[input as usize].lane = u32::from(lane) + 1;
                 self.cross(input, output, lane, now);
             }
-            let taken = |it: &Request| matches.iter().any(|one| one.input == it.input || one.output == it.output);
+            let taken =
+                |it: &CrossbarRequest| matches.iter().any(|one| one.input == it.input || one.output == it.output);
             self.requests.retain(|request| !taken(request));
         }
     }
@@ -53,7 +54,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
                     let output = crossbar.output_of(packet);
                     let room = &crossbar.rooms[output as usize * lanes + usize::from(packet.lane)];
                     if crossbar.outputs[output as usize].busy_until <= now && packet.bytes <= room.free {
-                        self.requests.push(Request {
+                        self.requests.push(CrossbarRequest {
                             input: number,
                             output,
                             lane,
@@ -69,19 +70,19 @@ impl<P: Probe> ActiveSwitch<'_, P> {
     }
 
     /// One iteration: each output grants a request, each input accepts a grant.
-    fn matches(&self, allocator: &dyn Allocator) -> Vec<Request> {
+    fn matches(&self, allocator: &dyn Allocator) -> Vec<CrossbarRequest> {
         let Self { crossbar, requests, .. } = self;
-        let to_output = |it: &Request| {
+        let to_output = |it: &CrossbarRequest| {
             let pointer = crossbar.outputs[it.output as usize].pointer;
             (allocator.rank(it, distance(it.input, pointer, crossbar.inputs.len())), it.input)
         };
         let grants = best(requests, |it| it.output, to_output);
-        let from_input = |it: &Request| {
+        let from_input = |it: &CrossbarRequest| {
             let pointer = crossbar.inputs[it.input as usize].line.pointer;
             (allocator.rank(it, distance(it.output, pointer, crossbar.outputs.len())), it.output)
         };
         let accepted = best(&grants, |it| it.input, from_input);
-        let lane_of = |pair: &Request| {
+        let lane_of = |pair: &CrossbarRequest| {
             let lanes = requests.iter().filter(|it| (it.input, it.output) == (pair.input, pair.output));
             let pointer = crossbar.inputs[pair.input as usize].lane;
             let lane_count = self.shard.config.lanes;
@@ -92,7 +93,11 @@ impl<P: Probe> ActiveSwitch<'_, P> {
 }
 
 /// Of the requests that share a port, the one of the lowest rank.
-fn best(requests: &[Request], port: impl Fn(&Request) -> u32, rank: impl Fn(&Request) -> Rank) -> Vec<Request> {
+fn best(
+    requests: &[CrossbarRequest],
+    port: impl Fn(&CrossbarRequest) -> u32,
+    rank: impl Fn(&CrossbarRequest) -> Rank,
+) -> Vec<CrossbarRequest> {
     let mut ranked: Vec<_> = requests.iter().map(|request| (port(request), rank(request), *request)).collect();
     ranked.sort_by_key(|&(port, rank, _)| (port, rank));
     ranked.dedup_by_key(|&mut (port, ..)| port);

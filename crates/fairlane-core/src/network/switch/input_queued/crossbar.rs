@@ -49,17 +49,17 @@ pub(in crate::network) struct Crossbar {
 pub(in crate::network) struct Input {
     /// Lanes with packets.
     pub waiting: u32,
-    pub line: Line,
+    pub line: CrossbarPort,
     /// The lane with which the search for the next one begins.
     pub lane: u32,
 }
 
 /// An output port.
-pub(in crate::network) type Output = Line;
+pub(in crate::network) type Output = CrossbarPort;
 
 /// The line of an input or output in the crossbar.
 #[derive(Clone, Debug, Default)]
-pub(in crate::network) struct Line {
+pub(in crate::network) struct CrossbarPort {
     /// A packet crosses over it until then; when, and by a packet of which job, it was released last.
     pub busy_until: u64,
     pub job: Option<u16>,
@@ -145,7 +145,7 @@ impl Crossbar {
             rate: BitsPerSec(u64::try_from(rate).unwrap_or(u64::MAX)),
             first: config.partition.link(first_link).number(),
             first_link: first_link.0,
-            inputs: vec![Input { waiting: 0, line: Line::default(), lane: 0 }; inputs.len()],
+            inputs: vec![Input { waiting: 0, line: CrossbarPort::default(), lane: 0 }; inputs.len()],
             outputs: vec![Output::default(); count],
             queues: vec![Vec::new(); inputs.len() * lanes],
             rooms: vec![Room { free: params.output_buffer, released: 0, job: None }; count * lanes],

@@ -17,7 +17,7 @@ pub(super) struct ActiveSwitch<'a, P: Probe> {
     /// Outputs at which something has happened at this instant, once or more often.
     pub due: Vec<u32>,
     /// What could cross at this instant.
-    pub requests: Vec<crate::network::allocator::Request>,
+    pub requests: Vec<crate::network::allocator::CrossbarRequest>,
 }
 
 impl Shard {
