@@ -456,7 +456,7 @@ impl Parts {
         let lanes = required_virtual_lanes(&*routing, virtual_lanes);
         check_lanes(&lanes, &spec.qos)?;
         if routing.adaptive() {
-            check_occupancy(&graph, lanes.len(), spec.network.buffer)?;
+            check_occupancy(&graph, lanes.len(), spec.network.buffer, architecture.output_buffer())?;
         }
         let arbiters = registry.arbiters().clone();
         let arbiter = arbiters.build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, virtual_lanes)?.into();
@@ -528,20 +528,21 @@ fn check_lanes(pairs: &[(u8, u8)], qos: &QosSpec) -> Result<(), BuildError> {
 
 /// Refuses buffers that the occupancy table of adaptive routing has no number for. All that its input buffers hold may wait
 /// for one port of a switch, and is counted in 32 bits.
-fn check_occupancy(graph: &Graph, lanes: usize, buffer: Bytes) -> Result<(), BuildError> {
+fn check_occupancy(graph: &Graph, lanes: usize, buffer: Bytes, output: Bytes) -> Result<(), BuildError> {
     let ports = |switch| graph.ports(Vertex::Switch(SwitchId(switch))).len();
     let most = (0..).take(graph.switches()).max_by_key(|switch| ports(*switch));
     let Some(largest) = most else { return Ok(()) };
     let buffers = (ports(largest) * lanes).max(1) as u64;
-    let limit = u64::from(u32::MAX) / buffers;
+    let limit = (u64::from(u32::MAX) / buffers).saturating_sub(output.0);
     if buffer.0 <= limit {
         return Ok(());
     }
     let name = graph.switch_name(SwitchId(largest));
     let allowed = format!(
-        "at most {limit} bytes with a routing that looks at loads: the input buffers of {name:?}, {} ports of {lanes} lanes, \
+        "at most {limit} bytes with a routing that looks at loads: the buffers of {name:?}, {} ports of {lanes} lanes{}, \
          must hold less than 4 GiB together",
-        ports(largest)
+        ports(largest),
+        if output.0 == 0 { String::new() } else { format!(" with output buffers of {} bytes", output.0) }
     );
     Err(BuildError::value("network.buffer", buffer.0, allowed))
 }
@@ -649,8 +650,10 @@ mod tests {
         let params = serde_json::json!({ "hosts": 32, "levels": 2, "radix": 8 });
         let graph = crate::topology::build("fat_tree", &params).unwrap();
         let limit = u64::from(u32::MAX) / 32;
-        assert_eq!(check_occupancy(&graph, 4, Bytes(limit)), Ok(()));
-        let error = check_occupancy(&graph, 4, Bytes(limit + 1)).unwrap_err().to_string();
+        assert_eq!(check_occupancy(&graph, 4, Bytes(limit), Bytes(0)), Ok(()));
+        let error = check_occupancy(&graph, 4, Bytes(limit - 9_000), Bytes(9_001)).unwrap_err().to_string();
+        assert!(error.contains("with output buffers of 9001 bytes"), "{error}");
+        let error = check_occupancy(&graph, 4, Bytes(limit + 1), Bytes(0)).unwrap_err().to_string();
         assert!(error.starts_with("network.buffer = 134217728: at most 134217727 bytes"), "{error}");
         assert!(error.contains("8 ports of 4 lanes"), "{error}");
     }

@@ -210,7 +210,7 @@ impl<'g> Follower<'g> {
     }
 }
 
-/// MinimalShares of minimal paths and of routes that are minimal.
+/// Shares of minimal paths and of routes that are minimal.
 struct MinimalShares {
     paths: f64,
     routes: Option<f64>,

@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use fairlane_core::columns::{Columns, Unit, Values};
-use fairlane_core::ids::JobId;
+use fairlane_core::ids::{HostId, JobId, Rank};
 use fairlane_core::observe::RecordOf;
+use fairlane_core::program::script::{Line, Script};
+use fairlane_core::program::{COMM_WORLD, Op, Program, SendMode};
+use fairlane_core::registry::Registry;
 use fairlane_core::results::TABLES;
-use fairlane_core::simulation::Simulation;
-use fairlane_core::units::{Instant, Picoseconds};
+use fairlane_core::simulation::{Named, Simulation};
+use fairlane_core::units::{Bytes, Instant, Picoseconds};
 use proptest::prelude::*;
 
 use super::simulation_laws::{Case, FAR, busy, case};
@@ -145,4 +148,69 @@ fn the_digest_of_a_run_is_known() {
     let mut simulation = Simulation::new(case.spec(), case.programs()).unwrap();
     simulation.run_until(FAR, u64::MAX).unwrap();
     assert_eq!(simulation.digest(), "1160acafec271432aac82ae9abdd58fce733bca9fe36468ee07809ccd93094a5");
+}
+
+/// The first of two ranks sends messages to the other.
+fn stream(messages: usize) -> Program {
+    let message = Op::Send { to: Rank(1), bytes: Bytes(4000), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard };
+    let receive = Op::Recv { from: Some(Rank(0)), tag: Some(0), comm: COMM_WORLD };
+    let source = |op: Op| Script::new(vec![Line::Op(op); messages]).unwrap().source();
+    Program { ranks: vec![source(message), source(receive)] }
+}
+
+#[test]
+fn another_arbiter_before_the_start_is_as_if_it_had_been_there() {
+    let (strict, rounds) = (Named::new("strict_priority"), Named::new("weighted_round_robin"));
+    // Two jobs on lanes of their own send to one host.
+    let run = |first: &Named, then: &Named| {
+        let mut spec = busy().spec();
+        spec.qos.arbiter = first.clone();
+        spec.qos.sl2vl = vec![0, 1];
+        for (number, job) in (0..).zip(&mut spec.jobs) {
+            (job.hosts, job.service_level) = (vec![HostId(number), HostId(2)], Some(number as u8));
+            job.ranks.clear();
+        }
+        let programs = (0..spec.jobs.len()).map(|_| stream(20)).collect();
+        let mut simulation = Simulation::new(spec, programs).unwrap();
+        simulation.set_arbiter(then).unwrap();
+        simulation.run_until(FAR, u64::MAX).unwrap();
+        simulation.digest()
+    };
+    assert_eq!(run(&rounds, &strict), run(&strict, &strict));
+    assert_eq!(run(&strict, &rounds), run(&rounds, &rounds));
+    assert_ne!(run(&strict, &strict), run(&rounds, &rounds), "it makes a difference here");
+}
+
+#[test]
+fn a_packet_that_a_computing_rank_has_not_noticed_is_in_the_latencies() {
+    let mut spec = busy().spec();
+    spec.jobs.truncate(1);
+    spec.jobs[0].hosts = vec![HostId(0), HostId(1)];
+    spec.jobs[0].ranks.clear();
+    spec.observe.counters = true;
+    let message = Op::Send { to: Rank(1), bytes: Bytes(1), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard };
+    let receive = Op::Recv { from: Some(Rank(0)), tag: Some(0), comm: COMM_WORLD };
+    let compute = Op::Compute(Picoseconds(1_000_000_000));
+    let scripts = [vec![message], vec![compute, receive]];
+    let source = |ops: Vec<Op>| Script::new(ops.into_iter().map(Line::Op).collect()).unwrap().source();
+    let program = Program { ranks: scripts.into_iter().map(source).collect() };
+    let mut simulation = Simulation::new(spec, vec![program]).unwrap();
+    simulation.run_until(Instant(500_000_000), u64::MAX).unwrap();
+    let latency = simulation.table("latency").unwrap();
+    let counts: Vec<_> = names(&latency, "of").into_iter().zip(numbers(&latency, "count")).collect();
+    assert_eq!(counts, [("message".to_owned(), 1), ("packet".to_owned(), 1)]);
+}
+
+#[test]
+fn every_entry_of_every_table_describes_itself() {
+    let described = Registry::default().describe();
+    for (kind, entries) in described.as_object().unwrap() {
+        let entries = entries.as_array().unwrap_or_else(|| panic!("{kind} is no list"));
+        assert!(!entries.is_empty(), "{kind}");
+        for entry in entries {
+            for key in ["name", "summary"] {
+                assert!(entry[key].as_str().is_some_and(|text| !text.is_empty()), "{kind}: {key} of {entry}");
+            }
+        }
+    }
 }

@@ -93,7 +93,12 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let words = config.state_words;
         let state = &mut states[self.number as usize * words..][..words];
         let queues = PortQueues::<KIND> { lanes: &lanes[self.base..][..config.lanes], in_flight, config, ready, now };
-        config.arbiter.pick(state, Lanes(vls), &queues, Instant(now))
+        let picked = config.arbiter.pick(state, Lanes(vls), &queues, Instant(now));
+        assert!(
+            picked.0 < 32 && vls >> picked.0 & 1 == 1,
+            "the arbiter has picked {picked:?}, which was not among the lanes offered"
+        );
+        picked
     }
 
     /// The arbiter accounts the first packet of a lane to its virtual lane.

@@ -28,6 +28,17 @@ pub enum Architecture {
     InputQueued(InputQueued),
 }
 
+impl Architecture {
+    /// Bytes of each lane of an output port that hold packets which have crossed the switch.
+    #[must_use]
+    pub fn output_buffer(&self) -> Bytes {
+        match self {
+            Self::OutputQueued => Bytes(0),
+            Self::InputQueued(switch) => Bytes(u64::from(switch.output_buffer)),
+        }
+    }
+}
+
 /// The kind of entry that switch architectures are.
 pub enum Switches {}
 
