@@ -16,7 +16,7 @@ use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::NONE;
 use crate::observe;
 use crate::qos::arbiter::{Arbiter, MAX_LANES};
-use crate::routing::{Routing, Step};
+use crate::routing::Routing;
 use crate::topology::{Graph, Link, Vertex};
 use crate::units::{BitsPerSec, Bytes, Picoseconds};
 
@@ -332,13 +332,6 @@ impl Config {
     #[inline]
     pub fn channel(&self, vl: u8, lane: u8) -> u8 {
         lane - self.first_lane[usize::from(vl) % MAX_LANES]
-    }
-
-    /// The next hop of a packet to `to` that takes `step` over the link of `port`. For routings that are not adaptive.
-    #[inline]
-    pub fn next_step(&self, port: u32, step: Step, to: u32) -> Step {
-        let at = SwitchId(self.to_switch[port as usize]);
-        Step::new(self.routing.next_hop(at, step.hop(), HostId(to)))
     }
 }
 

@@ -2,7 +2,7 @@
 //! port, switch or host. All of it is computed at the start, with the later times at which it takes effect.
 
 use super::{ActivePort, kind};
-use crate::ids::{LinkId, SwitchId};
+use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::NONE;
 use crate::network::mail::{Destination, Returned};
 use crate::network::probe::{Probe, Transmission};
@@ -29,7 +29,8 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             packet.held = lane;
             packet.credited = config.place(self.number);
             if !config.by_switch {
-                let step = config.next_step(self.number, packet.came, packet.to);
+                let at = SwitchId(config.to_switch[self.number as usize]);
+                let step = Step::new(config.routing.next_hop(at, packet.came.hop(), HostId(packet.to)));
                 packet.lane = config.lane(packet.vl, step.channel());
                 next = step.link();
             }
@@ -63,21 +64,15 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 return;
             }
             let delay = config.forwarding_delay(|| wire_time, bytes, next);
-            self.send_to_port(next, record, time + delay);
+            let port = config.next_port::<P>(self.number, next);
+            match config.other_shard::<P>(self.number) {
+                Some(shard) => self.in_flight.send_to_shard(shard, Destination::Port(port), record, time + delay),
+                None => self.in_flight.send_packet(port, record, time + delay),
+            }
         } else {
             let time = done + wire.latency;
             self.return_credits(&Returned { port: self.number, lane, job, bytes, freed: time });
             self.send_to_nic(record, time);
-        }
-    }
-
-    /// The packet arrives at instant `time` at the port of link `next` at the far end.
-    #[inline(always)]
-    fn send_to_port(&mut self, next: u32, record: u32, time: u64) {
-        let port = self.config.next_port::<P>(self.number, next);
-        match self.config.other_shard::<P>(self.number) {
-            Some(shard) => self.in_flight.send_to_shard(shard, Destination::Port(port), record, time),
-            None => self.in_flight.send_packet(port, record, time),
         }
     }
 
