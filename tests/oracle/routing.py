@@ -35,11 +35,11 @@ class Loads:
 
     def load(self, link: int, now: int, *, own: bool = True) -> int:
         """As of the beginning of the window of `now`; a switch's own ports with what it has routed to them since."""
-        # A time at which a window begins belongs to the window before.
-        begin = (-(-now // self.window) - 1) * self.window
-        settled = sum(size for time, size in self.changes[link] if time <= begin)
-        recent = [(time, size) for time, size in self.changes[link] if time > begin]
-        self.changes[link] = [(begin, settled), *recent]
+        # A time at which a window begins belongs to it.
+        begin = now // self.window * self.window
+        settled = sum(size for time, size in self.changes[link] if time < begin)
+        recent = [(time, size) for time, size in self.changes[link] if time >= begin]
+        self.changes[link] = [(begin - 1, settled), *recent]
         return settled + sum(size for _, size in recent if own and size > 0)
 
 
