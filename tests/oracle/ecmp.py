@@ -1,10 +1,9 @@
 """ECMP: the path of a flow, by a hash at each switch over the links on shortest paths."""
 
-from collections import defaultdict, deque
 from collections.abc import Sequence
-from functools import cached_property
 
 from .case import Hop, Link
+from .graph import SwitchGraph
 
 MASK = 0xFFFF_FFFF
 
@@ -20,29 +19,7 @@ class Ecmp:
     """The paths of flows on a fabric whose hosts have one adapter each."""
 
     def __init__(self, links: Sequence[Link], seed: int) -> None:
-        self.links, self.seed = links, seed
-
-    @cached_property
-    def leaving(self) -> dict[int, list[int]]:
-        """The links to other switches, by the switch from which they lead."""
-        found = defaultdict(list)
-        for number, link in enumerate(self.links):
-            if link.from_switch is not None and link.to_switch is not None:
-                found[link.from_switch].append(number)
-        return found
-
-    def distances(self, target: int) -> dict[int, int]:
-        """How many links each switch is from a switch: cables lead both ways."""
-        found, fresh = {target: 0}, deque([target])
-        while fresh:
-            at = fresh.popleft()
-            for number in self.leaving[at]:
-                to = self.links[number].to_switch
-                assert to is not None
-                if to not in found:
-                    found[to] = found[at] + 1
-                    fresh.append(to)
-        return found
+        self.links, self.seed, self.switches = links, seed, SwitchGraph(links)
 
     def path(self, source: int, to: int, job: int, lane: int) -> list[int]:
         """The links of a flow: all packets of a job from one host to another on one virtual lane."""
@@ -51,10 +28,12 @@ class Ecmp:
         last = next(number for number, link in enumerate(self.links) if link.to_host == to)
         target = self.links[last].from_switch
         assert target is not None
-        far, path = self.distances(target), [ends[source]]
+        far, path = self.switches.distances(target), [ends[source]]
         while (at := self.links[path[-1]].to_switch) != target:
             assert at is not None
-            choices = [number for number in self.leaving[at] if far[self.links[number].to_switch or 0] < far[at]]
+            choices = [
+                number for number in self.switches.leaving[at] if far[self.links[number].to_switch or 0] < far[at]
+            ]
             word = scatter(flow ^ scatter(at * 0x9E37_79B9 & MASK ^ self.seed))
             path.append(choices[word * len(choices) >> 32])
         return [*path, last]

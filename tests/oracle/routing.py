@@ -7,12 +7,12 @@ routings that a packet takes a non-minimal path only if it costs less than the m
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Sequence
-from functools import cache
 
 from .case import Case, Choice
 from .clock import Clock
+from .graph import SwitchGraph
 from .packets import Packet
 
 __all__ = ["ADAPTIVE", "Router"]
@@ -49,26 +49,7 @@ class Router:
     def __init__(self, case: Case, clock: Clock) -> None:
         self.case, self.clock, self.loads = case, clock, Loads(case)
         self.links = case.fabric.links
-        self.leaving: dict[int, list[int]] = defaultdict(list)
-        self.entering: dict[int, list[int]] = defaultdict(list)
-        for number, link in enumerate(self.links):
-            if link.from_switch is not None and link.to_switch is not None:
-                self.leaving[link.from_switch].append(number)
-                self.entering[link.to_switch].append(number)
-        self.distances = cache(self.distances_to)
-
-    def distances_to(self, switch: int) -> dict[int, int]:
-        """The links between each switch and this one, of switches that have a path to it."""
-        found, reached = {switch: 0}, deque([switch])
-        while reached:
-            near = reached.popleft()
-            for link in self.entering[near]:
-                far = self.links[link].from_switch
-                assert far is not None
-                if far not in found:
-                    found[far] = found[near] + 1
-                    reached.append(far)
-        return found
+        self.switches = SwitchGraph(self.links)
 
     def route(self, packet: Packet, hop: int) -> None:
         """A packet's head arrives at the switch that it leaves with its hop of number `hop`."""
@@ -85,13 +66,13 @@ class Router:
         assert target is not None
         if switch == target:
             return len(path) == 1
-        distances = self.distances(target)
+        distances = self.switches.distances(target)
 
         def closer(link: int) -> bool:
             far = self.links[link].to_switch
             return far is not None and distances.get(far) == distances[switch] - 1
 
-        loads = {link: self.loads.load(link, self.clock.now) for link in self.leaving[switch] if closer(link)}
+        loads = {link: self.loads.load(link, self.clock.now) for link in self.switches.leaving[switch] if closer(link)}
         least = min(loads.values())
         own = choice.direct.get((switch, path[-1]), (None,))[0]
         threshold = choice.params.get("threshold", 0)
