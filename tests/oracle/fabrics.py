@@ -3,6 +3,7 @@
 import json
 from collections import defaultdict
 from dataclasses import replace
+from functools import cache
 from itertools import accumulate
 from typing import Any
 
@@ -35,6 +36,12 @@ def links_of(core: _core.Fabric) -> list[Link]:
 def fat_tree(rails: dict[str, Any] | None = None, seed: int | None = None, **params: int) -> Fabric:
     """A fat-tree as the engine builds and routes it: by D-mod-k or, with a seed, by ECMP."""
     return built("fat_tree", params, rails, seed)
+
+
+@cache
+def star(hosts: int, **params: int) -> Fabric:
+    """All hosts on one switch; built once, for nothing changes a fabric."""
+    return fat_tree(hosts=hosts, levels=1, **params)
 
 
 def built(

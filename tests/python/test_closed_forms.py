@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise
 
 import numpy as np
@@ -13,7 +13,6 @@ from fairlane import BuildError, _core
 from oracle import (
     Case,
     Compute,
-    Fabric,
     Job,
     Mark,
     Mpi,
@@ -38,11 +37,7 @@ ALWAYS_EAGER = Mpi(eager_threshold=1 << 40)
 TWO_LANES = (0, 1) + (0,) * 14
 
 fat_tree = cache(fabrics.fat_tree)
-
-
-def star(hosts: int) -> Fabric:
-    """One switch."""
-    return fat_tree(hosts=hosts, levels=1, bandwidth=RATE, latency=LATENCY)
+star = partial(fabrics.star, bandwidth=RATE, latency=LATENCY)
 
 
 @pytest.fixture(params=[simulate, core.simulate], ids=["oracle", "core"])

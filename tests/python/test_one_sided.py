@@ -19,7 +19,7 @@ Script = Callable[[Rank], None]
 def case(ranks: int, mpi: Mpi = COSTS, hosts: list[int] | None = None) -> Case:
     """Ranks on hosts of one switch."""
     places = hosts or list(range(ranks))
-    return Case(fabrics.fat_tree(hosts=max(2, ranks), levels=1), [Job(places, [[]] * ranks)], NETWORK, mpi=mpi)
+    return Case(fabrics.star(max(2, ranks)), [Job(places, [[]] * ranks)], NETWORK, mpi=mpi)
 
 
 def program(ranks: int, write: Script) -> _core.Program:

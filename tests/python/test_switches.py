@@ -3,7 +3,7 @@
 import sys
 from collections import defaultdict
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from importlib.util import module_from_spec, spec_from_file_location
 from itertools import product
 from math import sqrt
@@ -16,7 +16,6 @@ import fairlane
 from oracle import (
     Case,
     Datagram,
-    Fabric,
     Job,
     Mark,
     Mpi,
@@ -41,11 +40,7 @@ LATENCY = 100
 FIFO = InputQueued(queues="fifo", thousandths=1000, iterations=1, output_buffer=SIZE)
 VOQ = InputQueued(queues="voq", thousandths=1000, iterations=4, output_buffer=SIZE)
 
-
-@cache
-def star(hosts: int) -> Fabric:
-    """One switch."""
-    return fabrics.fat_tree(hosts=hosts, levels=1, bandwidth=RATE, latency=LATENCY)
+star = partial(fabrics.star, bandwidth=RATE, latency=LATENCY)
 
 
 def network(switch: InputQueued | None, packets: int = 16) -> Network:
