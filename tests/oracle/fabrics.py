@@ -41,7 +41,7 @@ def fat_tree(rails: dict[str, Any] | None = None, seed: int | None = None, **par
 @cache
 def star(hosts: int, **params: int) -> Fabric:
     """All hosts on one switch; built once, for nothing changes a fabric."""
-    return fat_tree(hosts=hosts, levels=1, **params)
+    return built("fat_tree", {"hosts": hosts, "levels": 1, **params})
 
 
 def built(
