@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
@@ -13,7 +14,14 @@ from fairlane import FairlaneError, Scenario, ScenarioError, Simulation
 from fairlane.inputs.parameters import entries
 from fairlane.pattern import program_of
 from fairlane.placement import PLACEMENTS
-from fairlane.scenario.estimate import bytes_text, machine_memory, seconds_text
+from fairlane.scenario.estimate import (
+    HOP,
+    bytes_text,
+    machine_cores,
+    machine_memory,
+    packet_hop_time,
+    seconds_text,
+)
 from fairlane.scenario.models import Job
 from fairlane.study import Study
 from fairlane.study.plan import plan
@@ -99,6 +107,52 @@ def test_memory_is_known_before_it_is_taken(tmp_path: Path) -> None:
     (estimated,), peak = measured(MEASURE, file)
     # What a run takes besides, for figures and tables, is in the estimate only.
     assert peak / 1.5 < float(estimated) < 3 * peak
+
+
+CROSSBARS = """
+import sys
+from fairlane import Scenario, Simulation
+load = {"name": "open_loop", "pattern": "uniform", "message_size": "4 KiB", "load": 0.7}
+scenario = Scenario(
+    fabric={"topology": "fat_tree", "hosts": 8192, "levels": 3, "radix": 32},
+    network={"switch": sys.argv[1]},
+    qos={"service_levels": 8, "lanes": 8},
+    placement="random",
+    jobs=[{"name": f"level {level}", "ranks": 1024, "service_level": level, "workload": load} for level in range(8)],
+)
+simulation = Simulation(scenario, threads=1)
+simulation.run_for("15 us")
+print(simulation.scenario.estimate.memory)
+"""
+
+
+def test_memory_of_crossbars_is_known_before_it_is_taken() -> None:
+    """The difference between the two architectures of switches, so that nothing else counts."""
+    (queued, needed), (without, less) = (measured(CROSSBARS, name) for name in ("input_queued", "output_queued"))
+    simulations = min(2, machine_cores())  # at a time, in the estimate
+    difference = (float(queued[0]) - float(without[0])) / simulations
+    assert (needed - less) / 1.5 < difference < 3 * (needed - less)
+
+
+def test_the_time_of_a_packet_hop_is_known_for_both_architectures_of_switches() -> None:
+    load = {"name": "open_loop", "pattern": "uniform", "message_size": "4 KiB", "load": 0.5}
+
+    def nanoseconds(switch: str) -> float:
+        job = {"name": "load", "ranks": 64, "workload": load}
+        simulation = Simulation(Scenario(fabric=FABRIC, network={"switch": switch}, jobs=[job]), threads=1)
+        simulation.run_for("10 us")
+        before, started = simulation.packet_hops, time.process_time()
+        simulation.run_for("300 us")
+        return 1e9 * (time.process_time() - started) / (simulation.packet_hops - before)
+
+    pairs = [(nanoseconds("input_queued"), nanoseconds("output_queued")) for _ in range(3)]
+    links = 256
+    expected = packet_hop_time(links, "input_queued") / packet_hop_time(links, "output_queued")
+    assert expected / 2 < median(queued / without for queued, without in pairs) < 2 * expected
+
+
+def test_every_architecture_of_switches_has_a_time() -> None:
+    assert set(HOP) == set(entries("switch"))
 
 
 @pytest.mark.parametrize(

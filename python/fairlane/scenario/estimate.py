@@ -36,6 +36,7 @@ GRAPH = 110  # bytes of a link in the graph, while it is built
 PATH_TO_LEAF = 6  # bytes of a switch's path to a leaf, in routings that list them, while they are found
 RANK = 700  # bytes of a rank in addition to the simulator's record of it: its host, in lists and tables
 MESSAGE = 400  # bytes of a message in flight, with its packets
+CROSSBAR_PORT, CROSSBAR_LANE = 72, 140  # bytes of a link, and of each of its lanes, at the crossbars of switches
 PORT_ROW = 450  # bytes of a port's lane in tables that are made at the end
 SAMPLE_ROW = 100
 DEPARTURE = 230
@@ -44,6 +45,8 @@ _FIXED = ("d_mod_k", "minimal", "dimension_order", "up_down", "tables")  # routi
 MOST_BYTES = 2**40  # the largest message
 SHOWN = 3  # parts that a refusal names
 LARGE = 40_000  # ports of a fabric whose records fit no cache: there a packet-hop takes longest
+HOP = {"output_queued": (90, 180), "input_queued": (450, 1350)}
+"""Nanoseconds of a packet-hop on small and on large fabrics, by architecture of the switches."""
 
 
 @dataclass(frozen=True)
@@ -90,24 +93,31 @@ def within_memory(parts: Sequence[Part], scenario: "Scenario") -> None:
     raise Problems(Problem(large[0].key, words, allowed=f"at most {bytes_text(most)}, {whose}"))
 
 
-def fabric_parts(fabric: Mapping[str, Any], lanes: int) -> list[Part]:
-    """What a fabric takes that has not been built; raises ``BuildError`` if it cannot be."""
+def fabric_parts(fabric: Mapping[str, Any], lanes: int, architecture: str) -> list[Part]:
+    """What a fabric takes that has not been built, with switches of this architecture.
+
+    Raises ``BuildError`` if it cannot be built.
+    """
     _, switches, links = _core.fabric_size(json.dumps(fabric))
     engines = min(
         2, machine_cores()
     )  # one is tried out before; at the end isolated runs are simulated next to the co-run
     adaptive = fabric["routing"] not in _FIXED
     port, _, _ = _core.footprint(lanes, adaptive)
+    if architecture == "input_queued":
+        port += CROSSBAR_PORT + CROSSBAR_LANE * lanes
     paths = PATH_TO_LEAF * min(switches, links // 2) * switches / 2 if fabric["routing"] in ("up_down", "tables") else 0
     total = links * (GRAPH * 2 + port * engines + PORT_ROW * lanes) + paths
-    words = f"{links:,} ports, {lanes} {'lane' if lanes == 1 else 'lanes'} each, {switches:,} switches"
+    kind = "" if architecture == "output_queued" else f" {architecture}"
+    words = f"{links:,} ports, {lanes} {'lane' if lanes == 1 else 'lanes'} each, {switches:,}{kind} switches"
     return [Part("fabric", words, total)]
 
 
 def estimate(scenario: "Scenario", jobs: Sequence["ResolvedJob"], path: MeanPath) -> Estimate:
     """What the scenario takes, whose jobs have not been placed."""
     lanes = len(path.lanes)
-    parts = fabric_parts(path.fabric, lanes)
+    architecture = scenario.network.switch.name
+    parts = fabric_parts(path.fabric, lanes, architecture)
     loads: dict[str, Load] = {}
     sums: dict[str, _Table] = {}
     for job in jobs:
@@ -122,7 +132,7 @@ def estimate(scenario: "Scenario", jobs: Sequence["ResolvedJob"], path: MeanPath
     ranks, operations = (sum(getattr(table, name) for table in sums.values()) for name in ("ranks", "operations"))
     simulations = 1 if len(jobs) == 1 else 2  # all together, and each alone
     setup = PER_LINK * path.links + PER_OPERATION * operations + PER_RANK * ranks
-    seconds = START + setup + simulations * hops * _per_hop(path.links) * 1e-9
+    seconds = START + setup + simulations * hops * packet_hop_time(path.links, architecture) * 1e-9
     return Estimate(tuple(sorted(parts, key=lambda part: -part.bytes)), hops, seconds)
 
 
@@ -165,10 +175,10 @@ def _check_messages(job: "ResolvedJob", program: Counted) -> None:
         raise Problems(Problem(f"{job.key}.workload", words, allowed=f"at most {bytes_text(MOST_BYTES)}"))
 
 
-def _per_hop(links: int) -> float:
+def packet_hop_time(links: int, architecture: str) -> float:
     """Nanoseconds of a packet-hop, from those measured on fabrics of 64 to 8192 hosts; see docs/performance.md."""
-    share = min(1.0, max(0.0, (links - 400) / LARGE))
-    return 90 + 90 * share
+    small, large = HOP.get(architecture, HOP["output_queued"])  # plug-ins may add architectures
+    return small + (large - small) * min(1.0, max(0.0, (links - 400) / LARGE))
 
 
 def _tables(

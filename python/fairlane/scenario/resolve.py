@@ -60,8 +60,8 @@ def decide(scenario: "Scenario") -> Resolved:
 
 def _expanded(scenario: "Scenario") -> "Scenario":
     """The same with the jobs of its background, if there is memory for its fabric."""
-    fabric = scenario.fabric.spec
-    within_memory(building(lambda: fabric_parts(fabric, len(set(sl2vl(scenario)) or {0}))), scenario)
+    fabric, switches = scenario.fabric.spec, scenario.network.switch.name
+    within_memory(building(lambda: fabric_parts(fabric, len(set(sl2vl(scenario)) or {0}), switches)), scenario)
     return with_background(scenario)
 
 
