@@ -1,0 +1,26 @@
+"""Uncertainty: 95% intervals within a run, over replicates, and of differences; false discoveries.
+
+``series`` has the mean of a correlated series (as iteration times) and the ratio of two paired ones, ``tails``
+quantiles of what was counted in histograms, ``replicates`` what is found over placements and seeds, ``comparing`` which
+of many differences are beyond noise. All of them return an ``Estimate``.
+"""
+
+from fairlane.statistics.comparing import FALSE_DISCOVERIES, beyond_noise, difference
+from fairlane.statistics.estimate import COVERAGE, Estimate
+from fairlane.statistics.replicates import over_replicates
+from fairlane.statistics.series import FEWEST, mean, ratio_change, warm_up
+from fairlane.statistics.tails import quantile
+
+__all__ = [
+    "COVERAGE",
+    "FALSE_DISCOVERIES",
+    "FEWEST",
+    "Estimate",
+    "beyond_noise",
+    "difference",
+    "mean",
+    "over_replicates",
+    "quantile",
+    "ratio_change",
+    "warm_up",
+]

@@ -1,0 +1,43 @@
+"""A number with its uncertainty."""
+
+from dataclasses import dataclass
+
+COVERAGE = 0.95
+"""The probability with which intervals contain the true value."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number and its 95% interval, both in the unit of what was measured.
+
+    ``low`` and ``high`` are None where there are too few values to say. ``error`` is the standard error and ``degrees``
+    the degrees of freedom of Student's distribution by which the interval was computed.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    error: float | None = None
+    degrees: float | None = None
+    count: int = 0
+    """How many values it is computed from, after the warm-up."""
+    warm_up: int = 0
+    """How many values before them were left out."""
+
+    @classmethod
+    def student(cls, value: float, error: float, degrees: float, *, count: int = 0, warm_up: int = 0) -> "Estimate":
+        """With the interval by Student's distribution (Biometrika 6, 1908)."""
+        half = half_width(error, degrees)
+        return cls(value, value - half, value + half, error, degrees, count, warm_up)
+
+    @property
+    def half_width(self) -> float | None:
+        """Half of the interval's width: what stands after +-; None where there is no interval."""
+        return None if self.low is None or self.high is None else (self.high - self.low) / 2
+
+
+def half_width(error: float, degrees: float, coverage: float = COVERAGE) -> float:
+    """Half of the width of the interval with this standard error and these degrees of freedom."""
+    from scipy import stats
+
+    return float(stats.t.ppf((1 + coverage) / 2, degrees)) * error
