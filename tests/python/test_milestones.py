@@ -1,8 +1,9 @@
-"""W compares the times to the same iteration: exactly, without steps, and only where there is something to compare."""
+"""W compares the times of the same iterations: exactly, without steps, and only where there is something to compare."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -61,6 +62,64 @@ def test_w_moves_as_the_times_do() -> None:
     assert after is not None
     assert (before.iterations, after.iterations) == (21, 20)
     assert before.change == after.change == pytest.approx(-1 / 1001)
+
+
+def run_of(times: Sequence[int], stride: int = 1) -> Milestones:
+    """A job whose iterations take these times."""
+    return Milestones(stride, np.cumsum(times)[stride - 1 :: stride].tolist(), len(times))
+
+
+def test_iterations_of_a_warm_up_are_left_out_of_both_runs() -> None:
+    """Fifteen slow ones in one run: W and the time per iteration are those of the others, in whole iterations."""
+    rng = np.random.default_rng(4)
+    alone = rng.integers(990, 1010, 100).tolist()
+    run = [time + (3000 if at < 15 else 250) for at, time in enumerate(alone)]
+    found = common(run_of(run), run_of(alone))
+    assert found is not None
+    assert 15 <= found.warm_up < 50, "noise may add some"
+    assert found.iterations == 100 - found.warm_up
+    assert (found.at, found.reference_at) == (sum(run[found.warm_up :]), sum(alone[found.warm_up :]))
+    assert found.change == pytest.approx(-0.2, abs=1e-3)
+    assert found.estimate is not None
+    assert found.estimate.value == pytest.approx(found.change)
+    pace = run_of(run).pace
+    assert pace is not None
+    assert pace.value * 1e12 == pytest.approx(1250, rel=2e-3)
+    # A treatment that learns is charged for all of it.
+    learnt = common(run_of(run), run_of(alone), warm_up=False)
+    assert learnt is not None
+    assert (learnt.iterations, learnt.warm_up, learnt.at) == (100, 0, sum(run))
+
+
+@given(st.integers(0, 10_000), st.sampled_from([1, 2, 4]))
+def test_the_interval_of_w_holds_it_and_iterations_that_vary_in_both_runs_do_not_widen_it(
+    seed: int, stride: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    work = rng.integers(800, 1200, 160)
+    found = common(run_of((2 * work).tolist(), stride), run_of(work.tolist(), stride))
+    assert found is not None
+    assert found.estimate is not None
+    assert found.change is not None
+    assert found.change == pytest.approx(-0.5, abs=1e-12)
+    assert (found.estimate.low, found.estimate.high) == pytest.approx((-0.5, -0.5))
+    noisy = common(run_of((2 * work + rng.integers(-9, 10, 160)).tolist(), stride), run_of(work.tolist(), stride))
+    assert noisy is not None
+    assert noisy.estimate is not None
+    assert noisy.estimate.half_width is not None
+    assert 0 < noisy.estimate.half_width < 2e-3
+
+
+def test_where_programs_end_the_interval_is_that_of_their_iterations_around_the_end() -> None:
+    rng = np.random.default_rng(2)
+    times, others = rng.integers(900, 1100, 50), rng.integers(900, 1100, 50)
+    run, alone = (replace(run_of(of.tolist()), ended=int(of.sum()) + more) for of, more in ((times, 9000), (others, 0)))
+    found = common(run, alone)
+    assert found is not None
+    assert found.estimate is not None
+    assert found.estimate.value == found.change == int(others.sum()) / (int(times.sum()) + 9000) - 1
+    assert found.estimate.low is not None
+    assert found.estimate.low < found.change
 
 
 def test_where_both_programs_end_the_end_is_compared() -> None:

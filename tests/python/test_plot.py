@@ -61,6 +61,8 @@ def make_run(jobs: int, ports: int = 8) -> Run:
                 ),
                 "stop_ps": pl.Series([None] * jobs, dtype=pl.UInt64),
                 "w": [-0.01 * job for job in range(jobs)],
+                "w_low": [-0.012 * job for job in range(jobs)],
+                "w_high": [None if job % 3 == 2 else -0.008 * job for job in range(jobs)],
             }
         ),
         ranks=pl.DataFrame(),
@@ -147,7 +149,7 @@ def test_jobs_without_an_iteration_are_named_and_not_slowed_down() -> None:
     run = make_run(3)
     last = pl.col("job") == 2
     jobs = run.jobs.with_columns(
-        w=pl.when(last).then(None).otherwise("w"),
+        **{name: pl.when(last).then(None).otherwise(name) for name in ("w", "w_low", "w_high")},
         ten_iterations_ps=pl.when(last).then(pl.lit(77 * 10**9, pl.UInt64)).otherwise("ten_iterations_ps"),
     )
     figure = drawn(slowdown.draw(replace(run, jobs=jobs)))

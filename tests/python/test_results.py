@@ -91,20 +91,16 @@ def test_work_is_compared_with_the_same_job_alone(run: Run) -> None:
     assert run.jobs["ranks"].to_list() == [2, 3, 2]
 
 
-def test_time_per_iteration_is_that_of_the_slowest_rank(run: Run) -> None:
+def test_time_per_iteration_is_from_one_completed_iteration_to_the_next(run: Run) -> None:
     assert run.jobs["seconds_per_iteration"].to_list() == pytest.approx([2e-3, 2e-3, 4e-3])
     assert run.jobs["isolated_seconds_per_iteration"].to_list() == pytest.approx([1e-3, 2e-3, 4e-3])
-    # Rank 0 marks 9 times from 1 ms to 17 ms; rank 1 marks for the fifth time at 17 ms.
-    ranks = frame(engine_after(JOBS[:1], DURATION).table("ranks"))
-    uneven = ranks.with_columns(iterations=pl.Series([9, 5], dtype=pl.UInt64), last_mark=pl.lit(17 * MS, pl.UInt64))
-    jobs = derive.jobs(LABELS[:1], Work(DURATION, uneven), [None])
-    assert jobs["seconds_per_iteration"].to_list() == pytest.approx([4e-3])
 
 
 def test_time_per_iteration_needs_two_marks_of_every_rank() -> None:
-    ranks = frame(engine_after(JOBS[:1], 3 * MS).table("ranks"))
-    one = ranks.with_columns(iterations=pl.Series([3, 1], dtype=pl.UInt64))
-    jobs = derive.jobs(LABELS[:1], Work(3 * MS, one), [None])
+    engine = engine_after(JOBS[:1], 3 * MS)
+    ranks = frame(engine.table("ranks")).with_columns(iterations=pl.Series([3, 1], dtype=pl.UInt64))
+    once = frame(engine.table("job_marks")).head(1)
+    jobs = derive.jobs(LABELS[:1], Work(3 * MS, ranks, once), [None])
     assert jobs["seconds_per_iteration"].to_list() == [None]
     assert jobs["iterations"].to_list() == [1], "the slowest rank counts"
 

@@ -8,7 +8,7 @@ import polars as pl
 from rich.text import Text
 
 from fairlane.cli.options import stored
-from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, long
+from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, half_width, long, with_interval
 from fairlane.engine.tables import PS
 from fairlane.results.latency import summarize
 from fairlane.results.notes import notes
@@ -19,7 +19,10 @@ from fairlane.wording import number, percent, plural, seconds, short_percent, wa
 MOST_COLUMNS = 12
 """With more jobs than this latencies and the matrix are shown by workload; the matrix also where it is too wide."""
 NOTICEABLE = 0.005  # changes of work below this are not coloured
-ABOUT_W = "W: throughput change against the isolated run, the same job alone on its hosts, at the same iteration."
+ABOUT_W = (
+    "W: throughput change against the isolated run, the same job alone on its hosts, over the same iterations. "
+    "±: 95% interval of other iterations of this placement."
+)
 ABOUT_PERCENT = "Packets queue concurrently: 200% is two queueing packets per rank, all the time."
 
 
@@ -46,9 +49,9 @@ def jobs_table(run: Run) -> Table:
         Column("job", "name"),
         Column("workload", "workload", left=True, wrap=True),
         *columns(str, ranks="ranks", iterations="iterations"),
-        Column("time per\niteration", "seconds_per_iteration", seconds),
+        Column("time per\niteration", with_interval("seconds_per_iteration", seconds)),
         *columns(percent, compute_share="time in\ncompute", communication_share="time\nin MPI"),
-        Column("W", "w", _coloured),
+        Column("W", _coloured),
     ]
     return Table(shown, run.jobs.to_dicts(), note=ABOUT_W)
 
@@ -200,5 +203,12 @@ def _key(index: int) -> str:
     return chr(ord("A") + index) if index < 26 else str(index + 1)
 
 
-def _coloured(w: float) -> Text:
-    return Text(change(w), style="dim" if abs(w) < NOTICEABLE else "red" if w < 0 else "green")
+def _coloured(job: Row) -> Text | None:
+    """W with its interval, in colour where it is beyond noise."""
+    w = job["w"]
+    if w is None:
+        return None
+    half = half_width(job, "w")
+    shown = change(w) if half is None else f"{change(w)} ± {percent(half)}"
+    is_noise = abs(w) < max(NOTICEABLE, half or 0.0)
+    return Text(shown, style="dim" if is_noise else "red" if w < 0 else "green")

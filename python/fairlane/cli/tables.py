@@ -37,6 +37,23 @@ def change(value: float | None) -> str:
     return percent(value, signed=True)
 
 
+def with_interval(key: str, form: Callable[[float], str]) -> Callable[[Row], str | None]:
+    """A value of a row with half the width of its 95% interval, "1.18 ms ± 57.0 µs", where it has one."""
+
+    def written(row: Row) -> str | None:
+        value = row.get(key)
+        half = half_width(row, key)
+        return None if value is None else form(value) if half is None else f"{form(value)} ± {form(half)}"
+
+    return written
+
+
+def half_width(row: Row, key: str) -> float | None:
+    """Half the width of the 95% interval of a value; None where it has none."""
+    low, high = row.get(f"{key}_low"), row.get(f"{key}_high")
+    return None if low is None or high is None else float(high - low) / 2
+
+
 def time_ps(picoseconds: float | None) -> str:
     """A time in picoseconds, in a fitting unit."""
     return seconds(None if picoseconds is None else picoseconds * 1e-12)

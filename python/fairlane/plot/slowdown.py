@@ -1,4 +1,4 @@
-"""The throughput change of each job against its isolated run, W; bars of too few iterations are hatched."""
+"""The throughput change of each job against its isolated run, W, with its 95% interval; few iterations are hatched."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -56,7 +56,8 @@ def _title(compared: pl.DataFrame) -> str:
     jobs = compared.filter(pl.col("ten_iterations_ps").is_null())
     if jobs.is_empty():
         return "Too few iterations to tell how much jobs are slowed down"
-    slowed = jobs.filter(pl.col("w") < -NOTICEABLE).sort("w")
+    certain = pl.col("w_high").is_null() | (pl.col("w_high") < 0)
+    slowed = jobs.filter(certain, pl.col("w") < -NOTICEABLE).sort("w")
     if slowed.is_empty():
         return "No job is slowed down by the others"
     worst = slowed.row(0, named=True)
@@ -74,12 +75,15 @@ def _bars(axes: Axes, jobs: pl.DataFrame) -> None:
     for bar, hatched in zip(bars, jobs["ten_iterations_ps"].is_not_null(), strict=True):
         if hatched:
             bar.set(hatch="///", edgecolor="white", alpha=0.55)
+    ends = [jobs[f"w_{end}"].fill_null(jobs["w"]).to_numpy() for end in ("low", "high")]
+    reach = np.maximum([w - ends[0], ends[1] - w], 0)
+    axes.errorbar(w, y, xerr=reach, fmt="none", ecolor=INK, elinewidth=1.1, capsize=2.5, zorder=5)
     axes.set_yticks(y, jobs["name"].to_list())
     axes.set_ylim(y[-1] + 0.8, -0.8)
-    for position, value in zip(y, w, strict=True):
-        offset, side = (5, "left") if value > 0 else (-5, "right")
-        label_at(axes, percent(value, signed=True), (value, position), (offset, 0), ha=side)
-    low, high = min(w.min(), 0.0), max(w.max(), 0.0)
+    for position, value, near, far in zip(y, w, *ends, strict=True):
+        offset, side, end = (5, "left", far) if value > 0 else (-5, "right", near)
+        label_at(axes, percent(value, signed=True), (end, position), (offset, 0), ha=side)
+    low, high = min(ends[0].min(), 0.0), max(ends[1].max(), 0.0)
     span = max(high - low, 0.02)
     axes.set_xlim(low - 0.16 * span, high + (0.16 if high > 0 else 0.04) * span)
     for name in colour:

@@ -1,6 +1,6 @@
 """From the engine's integers to the tables of a run: iterations, ``W``, shares of time, names.
 
-``W`` compares the times at which a job reaches the same iteration in the co-run and isolated: see ``milestones``.
+``W`` compares the times that a job takes to the same iterations in the co-run and isolated: see ``milestones``.
 ``W`` by iterations, that of Savoie et al. 2020, compares how many iterations its slowest rank has marked,
 
     w_iterations = I / I_isolated - 1
@@ -20,6 +20,7 @@ from fairlane.results.latency import QUANTILES, Latency
 from fairlane.results.milestones import common, enough, milestones
 from fairlane.results.schemas import RUN, types
 from fairlane.scenario import Resolved
+from fairlane.statistics import Estimate
 
 
 @dataclass(frozen=True)
@@ -60,27 +61,39 @@ def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None
 
 
 _JOBS = types(RUN["jobs"])
+_PACE = ("seconds_per_iteration", "seconds_per_iteration_low", "seconds_per_iteration_high")
+_OF_PAIR = ("compared_iterations", "compared_ps", "isolated_compared_ps", "warm_up", "w", "w_low", "w_high")
 _COMPARED = {
-    name: _JOBS[name]
-    for name in ("compared_iterations", "compared_ps", "isolated_compared_ps", "w", "ten_iterations_ps", "stop_ps")
+    name: _JOBS[name] for name in (*_PACE, "isolated_seconds_per_iteration", *_OF_PAIR, "ten_iterations_ps", "stop_ps")
 }
 
 
 def _compared(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None]) -> Iterator[dict[str, Any]]:
-    """Of each job where and how it is compared with the isolated run, and the simulated time that would be enough."""
+    """Of each job its time per iteration, how it compares with the isolated run, and the time that would be enough."""
     here = milestones(together, [label.start for label in labels])
     for job, (label, run) in enumerate(zip(labels, alone, strict=True)):
         there = None if run is None else milestones(run, [label.start]).get(0)
-        found = common(here[job], there) if job in here and there is not None else None
+        own = here.get(job)
+        found = common(own, there) if own is not None and there is not None else None
+        pace, isolated = (of.pace if of else None for of in (own, there))
         yield {
             "job": job,
+            **interval("seconds_per_iteration", pace),
+            "isolated_seconds_per_iteration": isolated.value if isolated else None,
             "compared_iterations": found and found.iterations,
             "compared_ps": found and found.at,
             "isolated_compared_ps": found and found.reference_at,
-            "w": found and found.change,
-            "ten_iterations_ps": enough(here[job], there) if job in here else None,
+            "warm_up": found and found.warm_up,
+            **interval("w", found.estimate if found else None),
+            "ten_iterations_ps": None if own is None else enough(own, there),
             "stop_ps": label.stop,
         }
+
+
+def interval(name: str, estimate: Estimate | None) -> dict[str, float | None]:
+    """The three columns of an estimate: its value and the ends of its interval."""
+    value, low, high = (estimate.value, estimate.low, estimate.high) if estimate else (None, None, None)
+    return {name: value, f"{name}_low": low, f"{name}_high": high}
 
 
 def change(value: pl.Expr, reference: pl.Expr) -> pl.Expr:
@@ -89,14 +102,12 @@ def change(value: pl.Expr, reference: pl.Expr) -> pl.Expr:
 
 
 def work(measured: Work, labels: Sequence[JobLabel] = ()) -> pl.DataFrame:
-    """Per job: ranks, iterations and their rate (per ps) and seconds of the slowest rank, shares of all ranks' time.
+    """Per job: ranks, iterations of the slowest rank and their rate (per ps), shares of all ranks' time.
 
     ``span_ps`` is the time that the rate is over: from the job's start until its program ended, or it was stopped, or
     to the end of the simulated time. Start and stop are those of ``labels``, by job; without, it is there throughout.
     Shares of time include what ranks are at when the simulation ends.
     """
-    marked = pl.col("iterations") > 1
-    pace = (pl.col("last_mark") - pl.col("first_mark")) * PS / (pl.col("iterations") - 1)
     found = measured.ranks
     if measured.under_way is not None:
         found = found.join(
@@ -116,7 +127,6 @@ def work(measured: Work, labels: Sequence[JobLabel] = ()) -> pl.DataFrame:
         iterations,
         pl.when(span > 0).then(iterations / span).alias("rate"),
         span.alias("span_ps"),
-        pl.when(marked.all()).then(pl.when(marked).then(pace).max()).alias("seconds_per_iteration"),
         pl.when(busy > 0).then(compute / busy).alias("compute_share"),
         pl.when(busy > 0).then(communication / busy).alias("communication_share"),
     )

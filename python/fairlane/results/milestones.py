@@ -1,21 +1,26 @@
-"""How far a job came and when, and two runs of it compared at the last point that both of them reached.
+"""How far a job came and when, and two runs of it compared over the iterations that both of them completed.
 
 A job completes its iteration ``k`` at the instant at which the last of its ranks marks it. Both runs do the same work
-up to there, so the times that they take to it, from the job's start, compare them exactly:
+in the same iterations, so the times that they take to them compare the runs exactly. With ``k`` the last iteration that
+the job completed in both runs, and ``h`` those of the warm-up, which are left out,
 
-    W = t_isolated(k) / t_co-run(k) - 1, where k is the last iteration that the job completed in both runs.
+    W = (t_isolated(k) - t_isolated(h)) / (t_co-run(k) - t_co-run(h)) - 1.
 
-Where the job's program ends in both runs, the end is that point, and the times are those until its last rank ended.
-W is then the change of the job's throughput against the isolated run, and changes as smoothly as the times do.
+``statistics.series`` has the rule by which the warm-up is found, 0 of fewer than 20 iterations. Where the job's program
+ends in both runs, all of it counts, and the times are those until its last rank ended. W is then the change of the
+job's throughput against the isolated run, and changes as smoothly as the times do. Its interval is that of the ratio of
+the times of the same iterations: what one iteration takes more in both runs does not widen it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import polars as pl
 
-from fairlane.engine.tables import Work
+from fairlane.engine.tables import PS, Work
+from fairlane.statistics import Estimate, differences, mean, ratio_change
 
 FEW_ITERATIONS = 10
 """W over fewer common iterations than this is flagged: what is particular to the first ones weighs too much."""
@@ -54,20 +59,29 @@ class Milestones:
         """The mean time of an iteration, ps, from the job's start; None if none is known."""
         return self.times[-1] / (self.stride * len(self.times)) if self.times else self.later
 
+    @cached_property
+    def pace(self) -> Estimate | None:
+        """The mean time from one completed iteration to the next after the warm-up, s; None of fewer than two."""
+        return mean(differences(self.times)[1:] * (PS / self.stride))
+
 
 @dataclass(frozen=True)
 class Common:
-    """The last point that a job reached in two runs.
+    """What a job did in two runs, and how they compare.
 
-    The iterations completed there, and when the first of the runs and the other (``reference``) reached it, ps from the
-    job's start.
+    The iterations that are compared, and the time that the first of the runs and the other (``reference``) took to
+    them, ps.
     """
 
     iterations: int
     at: int
     reference_at: int
     whole: bool
-    """Whether it is the end of the program."""
+    """Whether they are the whole program, to its end."""
+    warm_up: int = 0
+    """The iterations before them, which are left out."""
+    estimate: Estimate | None = None
+    """The change of throughput against the reference; None if one of them took no time."""
 
     @property
     def change(self) -> float | None:
@@ -75,16 +89,28 @@ class Common:
         return self.reference_at / self.at - 1 if self.at and self.reference_at else None
 
 
-def common(run: Milestones, reference: Milestones) -> Common | None:
-    """Where two runs of a job are compared; None if there is no iteration that both completed."""
-    if run.ended is not None and reference.ended is not None:
-        return Common(min(run.iterations, reference.iterations), run.ended, reference.ended, whole=True)
+def common(run: Milestones, reference: Milestones, *, warm_up: bool = True) -> Common | None:
+    """How two runs of a job compare; None if there is no iteration that both completed.
+
+    ``warm_up`` says whether the first iterations may be left out: not where what is learnt in them counts.
+    """
     stride = max(run.stride, reference.stride)  # both are powers of two
-    reached = min(of.stride * len(of.times) for of in (run, reference)) // stride * stride
-    if not reached:
+    count = min(of.stride * len(of.times) for of in (run, reference)) // stride
+    times, others = (of.times[stride // of.stride - 1 :: stride // of.stride][:count] for of in (run, reference))
+    if run.ended is not None and reference.ended is not None:
+        last, other = run.ended, reference.ended
+        found = Common(min(run.iterations, reference.iterations), last, other, whole=True)
+        if found.change is None:
+            return found
+        spread = ratio_change(differences(others), differences(times), skip=0) or Estimate(found.change)
+        return replace(found, estimate=spread.shifted(found.change - spread.value))
+    if not count:
         return None
-    at, reference_at = (of.times[reached // of.stride - 1] for of in (run, reference))
-    return Common(reached, at, reference_at, whole=False)
+    estimate = ratio_change(differences(others), differences(times), skip=None if warm_up else 0)
+    skipped = estimate.warm_up if estimate else 0
+    at, reference_at = (of[-1] - (of[skipped - 1] if skipped else 0) for of in (times, others))
+    iterations = (count - skipped) * stride
+    return Common(iterations, at, reference_at, False, skipped * stride, estimate if at and reference_at else None)
 
 
 def enough(run: Milestones, isolated: Milestones | None) -> int | None:

@@ -13,7 +13,7 @@ from fairlane.results.base import Results
 from fairlane.results.schemas import ALWAYS, ON_DEMAND
 from fairlane.wording import html_table, percent, plural, seconds
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Version of the folder's layout and of the tables' columns; grows when either changes."""
 
 

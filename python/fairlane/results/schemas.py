@@ -1,8 +1,9 @@
 """The columns of every stored table, with their types: what loading a folder expects. A table may have more.
 
 Names end in their unit: ``_ps`` are exact picoseconds, ``_s`` seconds, ``_bps`` bits per second, ``_w`` watts, ``_j``
-joules; ``bytes`` are bytes, ``_share`` is a share of one. Their versions are ``run.SCHEMA_VERSION`` and
-``study.STUDY_SCHEMA_VERSION``, which grow with every change.
+joules; ``bytes`` are bytes, ``_share`` is a share of one. Columns that end in ``_low`` and ``_high`` are the 95%
+interval of the column before them, empty where there are too few values to say. Their versions are
+``run.SCHEMA_VERSION`` and ``study.STUDY_SCHEMA_VERSION``, which grow with every change.
 """
 
 from collections.abc import Mapping
@@ -53,7 +54,8 @@ _COMPARED: Schema = {
     "isolated_seconds_per_iteration": _MAYBE_NUMBER,
     "compared_iterations": _MAYBE_COUNT,
     **_all(_MAYBE_PS, "compared_ps isolated_compared_ps"),
-    "w": _MAYBE_NUMBER,
+    "warm_up": _MAYBE_COUNT,
+    **_all(_MAYBE_NUMBER, "w w_low w_high"),
 }
 """A job against its isolated run."""
 _ENOUGH: Schema = _all(_MAYBE_PS, "ten_iterations_ps stop_ps")
@@ -63,7 +65,7 @@ _WORK: Schema = {
     "ranks": _ID,
     "iterations": _COUNT,
     "span_ps": _PS,
-    "seconds_per_iteration": _MAYBE_NUMBER,
+    **_all(_MAYBE_NUMBER, "seconds_per_iteration seconds_per_iteration_low seconds_per_iteration_high"),
 }
 
 ALWAYS: Mapping[str, Schema] = {
@@ -175,9 +177,10 @@ STUDY: Mapping[str, Schema] = {
         "default_iterations": _MAYBE_COUNT,
         "default_seconds_per_iteration": _MAYBE_NUMBER,
         **_COMPARED,
-        "improvement": _MAYBE_NUMBER,
+        **_all(_MAYBE_NUMBER, "improvement improvement_low improvement_high"),
         **_ENOUGH,
-        **_all(_MAYBE_NUMBER, "w_iterations improvement_iterations iterations_per_second"),
+        **_all(_MAYBE_NUMBER, "w_iterations improvement_iterations"),
+        **_all(_MAYBE_NUMBER, "iterations_per_second iterations_per_second_low iterations_per_second_high"),
     },
     "periods": {**_POINT, "treatment": _TEXT, "name": _TEXT, "period": _ID, "iterations": _COUNT},
     "failures": {**_POINT, "treatment": _TEXT, "job": Optional(_TEXT), "error": _TEXT, "scenario": _TEXT},

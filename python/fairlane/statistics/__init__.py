@@ -8,7 +8,7 @@ of many differences are beyond noise. All of them return an ``Estimate``.
 from fairlane.statistics.comparing import FALSE_DISCOVERIES, beyond_noise, difference
 from fairlane.statistics.estimate import COVERAGE, Estimate
 from fairlane.statistics.replicates import over_replicates
-from fairlane.statistics.series import FEWEST, mean, ratio_change, warm_up
+from fairlane.statistics.series import FEWEST, differences, mean, ratio_change, warm_up
 from fairlane.statistics.tails import quantile
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Estimate",
     "beyond_noise",
     "difference",
+    "differences",
     "mean",
     "over_replicates",
     "quantile",

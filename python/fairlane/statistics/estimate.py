@@ -1,6 +1,6 @@
 """A number with its uncertainty."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 COVERAGE = 0.95
 """The probability with which intervals contain the true value."""
@@ -29,6 +29,19 @@ class Estimate:
         """With the interval by Student's distribution (Biometrika 6, 1908)."""
         half = half_width(error, degrees)
         return cls(value, value - half, value + half, error, degrees, count, warm_up)
+
+    def shifted(self, by: float) -> "Estimate":
+        """The estimate of the value plus a known one."""
+        low, high = (None if end is None else end + by for end in (self.low, self.high))
+        return replace(self, value=self.value + by, low=low, high=high)
+
+    def inverse(self) -> "Estimate":
+        """The estimate of one over the value, where all of the interval is above zero; its error to first order."""
+        low, high = (None if end is None or end <= 0 else 1 / end for end in (self.high, self.low))
+        if low is None or high is None:
+            return Estimate(1 / self.value, count=self.count, warm_up=self.warm_up)
+        error = None if self.error is None else self.error / self.value**2
+        return replace(self, value=1 / self.value, low=low, high=high, error=error)
 
     @property
     def half_width(self) -> float | None:

@@ -2,8 +2,8 @@
 
 *Warm-up.* The first values of a simulation are not like the later ones: it begins with an empty network. MSER-5 (K. P.
 White, Simulation 69, 1997; White, Cobb and Spratt, Winter Simulation Conference 2000) averages the series in batches of
-five and leaves out as many of the first batches as makes the estimated variance of the mean of the others least, at
-most half of them.
+five and leaves out as many of the first batches as makes the estimated variance of the mean of the others least. If
+that is half of them or more, the series is too short to tell a warm-up from other variation, and nothing is left out.
 
 *Correlation.* Neighbouring values resemble each other, so ``n`` of them tell less than ``n`` independent ones would: as
 much as the effective sample size, which Geyer's initial monotone sequence of autocorrelations gives (C. J. Geyer,
@@ -61,7 +61,8 @@ def _mser(values: Floats) -> int:
     score = (squares - total**2 / kept) / kept**2
     allowed = score[: batches // 2 + 1]
     noise = _TINY * float(numpy.square(means).max())  # without variation the differences are rounding
-    return int(numpy.flatnonzero(allowed <= allowed.min() + noise)[0]) * BATCH
+    found = int(numpy.flatnonzero(allowed <= allowed.min() + noise)[0])
+    return found * BATCH if found < batches // 2 else 0
 
 
 def effective_size(series: Floats) -> float:

@@ -6,9 +6,10 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.results.derive import change
+from fairlane.results.derive import change, interval
 from fairlane.results.milestones import Common, common, enough
 from fairlane.results.schemas import STUDY, types
+from fairlane.statistics import Estimate, ratio_change
 from fairlane.study.plan import DEFAULT, ISOLATED, Cell
 from fairlane.study.study import Point
 from fairlane.study.treatments import Progress
@@ -17,9 +18,9 @@ from fairlane.tasks.task import Task
 
 Row = dict[str, Any]
 
-_COMPUTED = ("w_iterations", "improvement_iterations", "iterations_per_second")
+_COMPUTED = ("w_iterations", "improvement_iterations")
 """Columns of ``work`` that are computed from its others."""
-_SPANS = {"default_span_ps": pl.UInt64, "isolated_span_ps": pl.UInt64, "timed": pl.Boolean}
+_SPANS = {"default_span_ps": pl.UInt64, "isolated_span_ps": pl.UInt64}
 """Columns that they are computed from, and that are then left out."""
 
 
@@ -125,33 +126,40 @@ def _work(cell: Cell, executor: Executor) -> Iterator[Row]:
                     **_done("", done),
                     **_done("default_", reference),
                     **_done("isolated_", isolated),
-                    **_against(done, reference if run.treatment != DEFAULT else None, isolated),
+                    **_against(done, reference if run.treatment != DEFAULT else None, isolated, run.kind.steady),
                 }
 
 
 def _done(prefix: str, done: Progress | None) -> Row:
+    pace = done and done.pace
     return {
         f"{prefix}iterations": done and done.iterations,
         f"{prefix}span_ps": done and done.span,
-        f"{prefix}seconds_per_iteration": done and done.seconds_per_iteration,
+        f"{prefix}seconds_per_iteration": pace and pace.value,
     }
 
 
-def _against(done: Progress, default: Progress | None, isolated: Progress | None) -> Row:
-    """W and improvement at the last iteration that both runs completed, where that is known of both."""
+def _against(done: Progress, default: Progress | None, isolated: Progress | None, steady: bool) -> Row:
+    """W and improvement over the iterations that both runs completed, or by what they completed in each period."""
 
     def at(reference: Progress | None) -> Common | None:
         of = reference and reference.milestones
-        return common(done.milestones, of) if done.milestones and of else None
+        return common(done.milestones, of, warm_up=steady) if done.milestones and of else None
+
+    def change(reference: Progress | None, found: Common | None) -> Estimate | None:
+        return found.estimate if found else by_period(done, reference) if reference else None
 
     against_isolated, against_default = at(isolated), at(default)
+    pace = done.pace
     return {
+        **interval("seconds_per_iteration", pace),
+        **interval("iterations_per_second", pace.inverse() if pace and pace.value else None),
         "compared_iterations": against_isolated and against_isolated.iterations,
         "compared_ps": against_isolated and against_isolated.at,
         "isolated_compared_ps": against_isolated and against_isolated.reference_at,
-        "w": against_isolated and against_isolated.change,
-        "improvement": against_default and against_default.change,
-        "timed": done.milestones is not None,
+        "warm_up": against_isolated and against_isolated.warm_up,
+        **interval("w", change(isolated, against_isolated)),
+        **interval("improvement", change(default, against_default)),
         "stop_ps": done.milestones and done.milestones.stop,
         "ten_iterations_ps": enough(done.milestones, isolated.milestones if isolated else None)
         if done.milestones
@@ -159,19 +167,28 @@ def _against(done: Progress, default: Progress | None, isolated: Progress | None
     }
 
 
+def by_period(done: Progress, reference: Progress) -> Estimate | None:
+    """The change of a job's rate of iterations against another run, where every period is a simulation of its own.
+
+    Without an interval where the job was not there in the same periods. None of one simulation.
+    """
+    if done.milestones is not None or not (done.span and reference.span and reference.iterations):
+        return None
+    rates = [run.iterations / run.span for run in (done, reference)]
+    if [seconds for _, seconds in done.parts] != [seconds for _, seconds in reference.parts]:
+        return Estimate(rates[0] / rates[1] - 1)
+    own, others = ([iterations for iterations, _ in run.parts] for run in (done, reference))
+    return ratio_change(own, others, skip=0)
+
+
 def _compared(work: pl.DataFrame) -> pl.DataFrame:
-    """With W and improvement by iterations, which also are those of episodes: many simulations have no common mark."""
+    """With W and improvement by iterations."""
     rate, default, isolated = (
         pl.col(f"{prefix}iterations") / pl.col(f"{prefix}span_ps") for prefix in ("", "default_", "isolated_")
     )
     treated = pl.col("treatment") != DEFAULT
     by_iterations = {"w": change(rate, isolated), "improvement": pl.when(treated).then(change(rate, default))}
-    timed = pl.col("timed")
-    return work.with_columns(
-        [pl.when(timed).then(pl.col(name)).otherwise(found).alias(name) for name, found in by_iterations.items()]
-        + [found.alias(f"{name}_iterations") for name, found in by_iterations.items()]
-        + [(1 / pl.col("seconds_per_iteration")).alias("iterations_per_second")]
-    ).drop(*_SPANS)
+    return work.with_columns(found.alias(f"{name}_iterations") for name, found in by_iterations.items()).drop(*_SPANS)
 
 
 def _periods(cell: Cell, executor: Executor) -> Iterator[Row]:

@@ -36,7 +36,7 @@ def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch
     rows = (
         work(measured, labels_of(resolved))
         .sort("job")
-        .select("ranks", "iterations", "span_ps", "seconds_per_iteration", "compute_share", "communication_share")
+        .select("ranks", "iterations", "span_ps", "compute_share", "communication_share")
     )
     each = measured.ranks.group_by("job", maintain_order=True).agg("iterations")["iterations"].to_list()
     jobs = [

@@ -4,7 +4,7 @@ A kind of treatment is a model of its table in a study file. It is chosen by the
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from fairlane.inputs.table import Table
 from fairlane.results.milestones import Milestones
 from fairlane.scenario import Scenario
 from fairlane.scenario.checks import late
+from fairlane.statistics import Estimate, ratio_change
 from fairlane.study.pinned import Pinned
 from fairlane.study.setting import Setting
 from fairlane.tasks.task import Task
@@ -25,15 +26,25 @@ SIMULATE = "fairlane.study.work:simulate"
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a job came in a run: iterations of its slowest rank, the time that they took, ps, and their mean, s.
+    """How far a job came in a run: iterations of its slowest rank, and the time in which they were completed, ps.
 
-    ``milestones`` are when it completed them, of one simulation; None of many.
+    ``milestones`` are when it completed them, of one simulation; None of many. Of many simulations ``parts`` has the
+    iterations of each and the time in which they were completed, s.
     """
 
     iterations: int
     span: int
-    seconds_per_iteration: float | None = None
     milestones: Milestones | None = None
+    parts: Sequence[tuple[int, float]] = ()
+
+    @property
+    def pace(self) -> Estimate | None:
+        """The mean time of an iteration, s; None if that is not known."""
+        if self.milestones is not None:
+            return self.milestones.pace
+        done, spent = zip(*self.parts, strict=True) if self.parts else ((), ())
+        change = ratio_change(spent, done, skip=0)  # seconds over iterations, less one
+        return change.shifted(1.0) if change else None
 
 
 class Treatment(Table):
@@ -41,6 +52,8 @@ class Treatment(Table):
 
     key: ClassVar[str]
     """The key of a treatment's table by which this kind is recognised."""
+    steady: ClassVar[bool] = True
+    """Whether it acts from the beginning, so that a warm-up is none of its effect."""
 
     set: Setting = Field(default_factory=dict)
     """Scenario keys that are different, by dotted path."""
@@ -79,7 +92,7 @@ class Treatment(Table):
         """How far a job came, by the answer of the default, isolated or treated task."""
         row = next(row for row in answer["jobs"] if row["job"] == job)
         reached = Milestones.read(row["milestones"])
-        return Progress(row["iterations"], row["span_ps"], row["seconds_per_iteration"], reached)
+        return Progress(row["iterations"], row["span_ps"], reached)
 
     def isolated_progress(self, answer: Mapping[str, Any], job: str) -> Progress:
         """How far a job came isolated, by the default run's answer, where ``isolated`` has no task of its own."""

@@ -31,6 +31,7 @@ class Controlled(Treatment):
     """A controller, for a number of periods."""
 
     key: ClassVar[str] = "controller"
+    steady: ClassVar[bool] = False
 
     controller: Annotated[dict[str, Any], BeforeValidator(lambda it: {"name": it} if isinstance(it, str) else it)]
     """The controller: its name, or a table with its name and parameters."""
@@ -151,8 +152,9 @@ def _sum(answer: Mapping[str, Any], job: str, iterations: str, seconds: str, run
     """What a job did in all periods in which it was there, and for how long it was there; online also when."""
     reached = answer["milestones"].get(run, {}).get(job)
     rows = [row for row in answer["periods"] if row["job"] == job and row[iterations] is not None]
-    done, spent = sum(row[iterations] for row in rows), sum(row[seconds] for row in rows)
-    return Progress(done, round(1e12 * spent), spent / done if done else None, reached and Milestones.read(reached))
+    parts = [(row[iterations], row[seconds]) for row in rows]
+    done, spent = sum(part[0] for part in parts), sum(part[1] for part in parts)
+    return Progress(done, round(1e12 * spent), reached and Milestones.read(reached), parts)
 
 
 def _nothing(default: Mapping[str, Any]) -> dict[str, Any]:
