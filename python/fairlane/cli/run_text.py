@@ -90,22 +90,32 @@ def latency_table(run: Run) -> Table:
     )
     exact = exact.with_columns(sum=pl.col("mean") * pl.col("count"))
     names, kinds = run.jobs[by].unique(maintain_order=True), exact["kind"].unique().sort()
-    rows: list[Row | None] = _latency_rows(summarize(exact, histogram, ("of", by)), by, names)
+    rows: list[Row | None] = _latency_rows(_summarized(exact, histogram, by), by, names)
     if len(kinds) > 1:
-        rows += [None, *_latency_rows(summarize(exact, histogram, ("of", "kind")), "kind", kinds)]
+        rows += [None, *_latency_rows(_summarized(exact, histogram, "kind"), "kind", kinds)]
     time = lambda value: seconds(value * PS)  # noqa: E731 - it is as short as that
     quantiles = {"p50": "50%", "p99": "99%", "p999": "99.9%", "max": "max"}
-    of_messages = {f"message_{key}": heading for key, heading in ({"mean": "mean"} | quantiles).items()}
+    of_messages = [
+        Column(heading, with_interval(f"message_{key}", time))
+        for key, heading in ({"mean": "mean"} | quantiles).items()
+    ]
     packets = partial(Column, drop=1)
     shown = [
         Column("workload" if by == "workload" else "job", "label"),
         Column("messages", "message_count", note="Messages: from the send call to the last byte"),
-        *columns(time, **of_messages),
+        *of_messages,
         packets("packets", "packet_count", note="packets: from the offer to the adapter to the delivery"),
         packets("mean", "packet_mean", time),
         packets("99%", "packet_p99", time),
     ]
     return Table(shown, rows, "Latency", sparse=True)
+
+
+def _summarized(exact: pl.DataFrame, histogram: pl.DataFrame, by: str) -> pl.DataFrame:
+    """The latencies merged, with the interval of the 99% quantile where nothing had to be merged."""
+    ends = [pl.when(pl.len() == 1).then(pl.col(name).first()).alias(name) for name in ("p99_low", "p99_high")]
+    intervals = exact.group_by("of", by).agg(ends)
+    return summarize(exact, histogram, ("of", by)).join(intervals, on=["of", by], how="left", maintain_order="left")
 
 
 def _latency_rows(found: pl.DataFrame, by: str, names: pl.Series) -> list[Row | None]:

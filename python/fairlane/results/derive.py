@@ -209,10 +209,20 @@ def _who_waits(names: pl.Series, raw: pl.DataFrame) -> tuple[Any, ...]:
     )
 
 
-def latency(labels: Sequence[JobLabel], measured: Latency) -> pl.DataFrame:
-    """The latency table: one row per quantity (``of``), job and traffic kind."""
+def latency(labels: Sequence[JobLabel], measured: Latency, intervals: pl.DataFrame | None = None) -> pl.DataFrame:
+    """The latency table: one row per quantity (``of``), job and traffic kind.
+
+    ``intervals`` has the ends of the intervals; without them they are empty.
+    """
     times = ["mean", "min", *QUANTILES, "max"]
-    return _named(labels, _picoseconds(measured.summary(), times), 2)
+    table = _named(labels, _picoseconds(measured.summary(), times), 2)
+    empty = pl.DataFrame(schema={name: _LATENCY[name] for name in ("of", "job", "kind", *_LATENCY_ENDS)})
+    ends = empty if intervals is None else intervals
+    return table.join(ends, on=["of", "job", "kind"], how="left", maintain_order="left").select(*_LATENCY)
+
+
+_LATENCY = types(RUN["latency"])
+_LATENCY_ENDS = [name for name in _LATENCY if name.endswith(("_low_ps", "_high_ps"))]
 
 
 def latency_histogram(labels: Sequence[JobLabel], measured: Latency) -> pl.DataFrame:

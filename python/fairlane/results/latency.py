@@ -17,7 +17,8 @@ from fairlane.engine.tables import frame
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 """The quantiles of the tables, by name."""
 
-_KEY = ("of", "job", "kind")
+KEY = ("of", "job", "kind")
+"""What there is a histogram of."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +33,11 @@ class Latency:
     @classmethod
     def measured(cls, engine: Engine) -> Self:
         """The latencies of what ``engine`` has delivered so far."""
-        raw = frame(engine.table("latency"))
-        # A sum has 128 bits; beyond 2^53 a float still has it to 16 digits.
-        total = pl.col("sum_high").cast(pl.Float64) * 2.0**64 + pl.col("sum_low").cast(pl.Float64)
-        exact = raw.with_columns(sum=total).drop("sum_high", "sum_low")
-        return cls(exact, frame(engine.table("latency_histogram")))
+        return cls(exact_of(engine).drop("kind_number"), frame(engine.table("latency_histogram")))
 
     def since(self, before: Self) -> Self:
         """Those counted after ``before``, a former state of the same simulation; extremes are those of the buckets."""
-        keys = [*_KEY, "low", "high"]
+        keys = [*KEY, "low", "high"]
         earlier = before.histogram.rename({"count": "earlier"})
         histogram = (
             self.histogram.join(earlier, on=keys, how="left", maintain_order="left")
@@ -48,17 +45,24 @@ class Latency:
             .filter(pl.col("count") > 0)
             .drop("earlier")
         )
-        extremes = histogram.group_by(_KEY).agg(pl.col("low").min().alias("min"), pl.col("high").max().alias("max"))
-        totals = self.exact.select(*_KEY, "count", "sum").join(
-            before.exact.select(*_KEY, pl.col("count", "sum").name.suffix("_earlier")), on=_KEY, how="left"
+        extremes = histogram.group_by(KEY).agg(pl.col("low").min().alias("min"), pl.col("high").max().alias("max"))
+        totals = self.exact.select(*KEY, "count", "sum").join(
+            before.exact.select(*KEY, pl.col("count", "sum").name.suffix("_earlier")), on=KEY, how="left"
         )
         differences = [(pl.col(name) - pl.col(f"{name}_earlier").fill_null(0)).alias(name) for name in ("count", "sum")]
-        exact = totals.select(*_KEY, *differences).join(extremes, on=_KEY).sort(_KEY)
+        exact = totals.select(*KEY, *differences).join(extremes, on=KEY).sort(KEY)
         return type(self)(exact, histogram)
 
-    def summary(self, by: Sequence[str] = _KEY) -> pl.DataFrame:
+    def summary(self, by: Sequence[str] = KEY) -> pl.DataFrame:
         """One row per group: count, mean, minimum, quantiles and maximum, in picoseconds."""
         return summarize(self.exact, self.histogram, by)
+
+
+def exact_of(engine: Engine) -> pl.DataFrame:
+    """Counts, sums, least and largest values of what ``engine`` has delivered so far."""
+    # A sum has 128 bits; beyond 2^53 a float still has it to 16 digits.
+    total = pl.col("sum_high").cast(pl.Float64) * 2.0**64 + pl.col("sum_low").cast(pl.Float64)
+    return frame(engine.table("latency")).with_columns(sum=total).drop("sum_high", "sum_low")
 
 
 def summarize(exact: pl.DataFrame, histogram: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:

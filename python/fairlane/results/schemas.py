@@ -1,9 +1,9 @@
 """The columns of every stored table, with their types: what loading a folder expects. A table may have more.
 
 Names end in their unit: ``_ps`` are exact picoseconds, ``_s`` seconds, ``_bps`` bits per second, ``_w`` watts, ``_j``
-joules; ``bytes`` are bytes, ``_share`` is a share of one. Columns that end in ``_low`` and ``_high`` are the 95%
-interval of the column before them, empty where there are too few values to say. Their versions are
-``run.SCHEMA_VERSION`` and ``study.STUDY_SCHEMA_VERSION``, which grow with every change.
+joules; ``bytes`` are bytes, ``_share`` is a share of one. Columns with ``_low`` and ``_high`` at the end, or
+before the unit, are the 95% interval of the column of that name, empty where there are too few values to say. The
+versions of the tables are ``run.SCHEMA_VERSION`` and ``study.STUDY_SCHEMA_VERSION``, which grow with every change.
 """
 
 from collections.abc import Mapping
@@ -110,7 +110,10 @@ ON_DEMAND: Mapping[str, Schema] = {
         **_LATENCY,
         "count": _COUNT,
         "mean_ps": _NUMBER,
+        **_all(_MAYBE_NUMBER, "mean_low_ps mean_high_ps"),
         **_all(_PS, "min_ps p50_ps p90_ps p99_ps p999_ps max_ps"),
+        **_all(_MAYBE_PS, "p50_low_ps p50_high_ps p90_low_ps p90_high_ps"),
+        **_all(_MAYBE_PS, "p99_low_ps p99_high_ps p999_low_ps p999_high_ps"),
     },
     "latency_histogram": {**_LATENCY, "low_ps": _PS, "high_ps": _PS, "count": _COUNT},
     "samples": {"from_ps": _PS, "to_ps": _PS, **_LANE_COUNTERS, **_LINK},

@@ -76,6 +76,8 @@ class Tables:
     """What ports did from time to time, in the engine's own columns."""
     counters: pl.DataFrame | None = None
     """The table of flits and stalls."""
+    latency_intervals: pl.DataFrame | None = None
+    """The ends of the intervals of latencies."""
 
     def items(self) -> Iterator[tuple[str, pl.DataFrame]]:
         """Every table that there is, by name."""
@@ -101,7 +103,7 @@ class Tables:
             "counters": lambda: self.counters,
         }
         if (latency := seen.latency) is not None:
-            makers["latency"] = lambda: derive.latency(labels, latency)
+            makers["latency"] = lambda: derive.latency(labels, latency, self.latency_intervals)
             makers["latency_histogram"] = lambda: derive.latency_histogram(labels, latency)
         if (samples := self.samples) is not None:
             makers["samples"] = lambda: derive.samples(links.table, samples)

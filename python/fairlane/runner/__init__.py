@@ -88,7 +88,8 @@ def run(
         threads=outcome.shards,  # each shard has a thread of its own
         shards=outcome.shards,
     )
-    made = Tables(resolved, outcome.together, Links(resolved), outcome.alone, outcome.samples, outcome.counted)
+    tables = (outcome.alone, outcome.samples, outcome.counted, outcome.latency_intervals)
+    made = Tables(resolved, outcome.together, Links(resolved), *tables)
     found = Run.of(meta, dict(made.items()), source=Source(scenario.text, json.dumps(resolved.spec)))
     if folder is not None:
         found = found.save(folder)

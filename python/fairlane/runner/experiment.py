@@ -13,6 +13,7 @@ import polars as pl
 from fairlane.engine import Engine, Slice, Watcher, drive
 from fairlane.engine.tables import Work, frame
 from fairlane.errors import RunError
+from fairlane.results.latency_batches import LatencyBatches
 from fairlane.results.tables import Observed
 from fairlane.runner.counters import IterationCounters, PortSampler
 from fairlane.runner.progress import Gauge, display
@@ -36,6 +37,7 @@ class Outcome:
     partial: bool  # whether some simulation was stopped before its end
     samples: pl.DataFrame | None = None  # samples of ports in the co-run, if requested
     counted: pl.DataFrame | None = None  # counters of each iteration of a job, if requested
+    latency_intervals: pl.DataFrame | None = None  # the ends of the intervals of latencies
     shards: int = 1  # parts into which the fabric was divided in the co-run, each simulated by a thread of its own
     engine_s: float = 0.0  # wall time in which the engine simulated the co-run, s
     isolated_s: float = 0.0  # the same of all isolated runs, summed over them, s
@@ -61,6 +63,8 @@ class Experiment:
         asked = scenario.switch_counters
         self._counters = IterationCounters(scenario, asked) if asked else None
         self._counted: pl.DataFrame | None = None
+        counts = scenario.tables["observe"]["counters"]
+        self._batches = LatencyBatches(scenario.duration) if counts else None
         self._shards = 1
 
     def perform(self, *, progress: bool) -> Outcome:
@@ -87,6 +91,7 @@ class Experiment:
             partial,
             self._sampler.table() if self._sampler else None,
             self._counted,
+            self._batches.table() if self._batches else None,
             shards=self._shards,
             engine_s=self._together.seconds,
             isolated_s=sum(gauge.seconds for gauge in self._alone.values()),
@@ -103,7 +108,7 @@ class Experiment:
                 shown.update()
 
     def _simulate_together(self) -> tuple[Observed, bool]:
-        watchers: list[Watcher] = [watcher for watcher in (self._sampler, self._counters) if watcher]
+        watchers: list[Watcher] = [it for it in (self._sampler, self._counters, self._batches) if it]
         share = max(1, free_cores() // (1 + len(self._alone)))
         threads = share if self._threads is None else self._threads
         built = self._scenario.engine(threads, automatic=self._threads is None)

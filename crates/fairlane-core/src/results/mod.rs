@@ -69,6 +69,7 @@ pub const TABLES: &[ResultTable] = &[
     table("job_marks", ranks::job_marks, "when each job completed its iterations"),
     table("latency", latency::latency, "latencies of messages and packets, by job and traffic kind"),
     table("latency_histogram", latency::histogram, "the distribution of these latencies"),
+    table("latency_counts", latency::counts, "the same in numbers alone"),
     table("messages", record::messages, "the messages of the recorded job"),
     table("waits", record::waits, "the waits of the recorded job"),
     table("departures", record::departures, "the log of packets that started on a link"),
