@@ -15,7 +15,7 @@ from fairlane.placement import LIST, PLACEMENTS, PlacementPolicy
 from fairlane.placement.mapping import Linear, MappingField
 from fairlane.qos import STRATEGIES as QOS_STRATEGIES
 from fairlane.qos import Strategy as QosStrategy
-from fairlane.scenario.levels import MAX_LEVELS, Level, RankLevelsField
+from fairlane.scenario.levels import MAX_LANES, MAX_LEVELS, Level, RankLevelsField
 from fairlane.scenario.rails import RailPolicyField
 from fairlane.seeds import LARGEST_SEED
 from fairlane.units import DURATION, Bandwidth, Duration, Power, Size, Written
@@ -120,7 +120,7 @@ class Qos(Table):
     """Name of a QoS strategy; it sets all other keys except ``lanes`` (see ``fairlane list strategies``)."""
     service_levels: int | None = Field(default=None, ge=1, le=MAX_LEVELS)
     """Number of service levels with a lane of their own. Default: as many as the scenario uses."""
-    lanes: int | None = Field(default=None, ge=1)
+    lanes: int | None = Field(default=None, ge=1, le=MAX_LANES)
     """Virtual lanes of a switch, at least one for each pair of virtual lane and virtual channel in use. Default: as
     many as are needed."""
     sl2vl: Annotated[list[Annotated[int, Field(ge=0)]], Field(min_length=1, max_length=MAX_LEVELS)] | None = None
