@@ -42,6 +42,7 @@ class FakeScenario:
     build: Callable[[str], FakeEngine] = FakeEngine
     opened: list[FakeEngine] = field(default_factory=list)
     duration: int = DURATION
+    until: None = None
     name: str = "fake"
     seed: int = 3
     text: str = 'name = "fake"\n'
@@ -217,7 +218,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def gauges() -> tuple[Gauge, list[Gauge]]:
     """Together a quarter done in 2 s; the first of two jobs alone is done, the second has not begun."""
-    return Gauge(60 * MS, 15 * MS, 4_000_000, 98.0), [Gauge(60 * MS, 60 * MS, 10, 98.0, 100.0), Gauge(60 * MS)]
+    first, done = Gauge(60 * MS, 15 * MS, 4_000_000), Gauge(60 * MS, 60 * MS, 10, finished=True)
+    for gauge in (first, done):
+        gauge.started = 98.0
+    first.since, done.spent = 98.0, 2.0
+    return first, [done, Gauge(60 * MS)]
 
 
 def test_lines_come_now_and_then(clock: Clock) -> None:

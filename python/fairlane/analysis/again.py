@@ -124,8 +124,8 @@ class Again:
 
     @cached_property
     def _resolved(self) -> Resolved:
-        """The scenario, resolved anew: programs are not kept."""
-        return self._scenario().resolve()
+        """The scenario, resolved anew, as programs are not kept; for as long as the run lasted."""
+        return replace(self._scenario().resolve(), duration=self.run.meta.duration_ps)
 
     def _scenario(self) -> Scenario:
         """The scenario of the run, with paths as seen from the first folder in which they are all there."""
@@ -190,7 +190,9 @@ class Again:
         stop = Event()
 
         def run(scenario: Resolved, gauge: Gauge) -> Engine:
-            return simulate(scenario.engine(), gauge, stop)[0]
+            engine = scenario.engine()
+            simulate(engine, gauge, gauge.duration, stop)
+            return engine
 
         gauges = [Gauge(scenario.duration) for scenario in scenarios]
         pool = ThreadPoolExecutor(max_workers=len(scenarios))

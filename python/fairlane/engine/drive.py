@@ -121,6 +121,7 @@ def drive(
     watchers: Sequence[Watcher] = (),
     progress: Callable[[Engine], None] | None = None,
     stop: Event | None = None,
+    last: bool = True,
 ) -> End:
     """Runs a simulation until an instant, a condition, a number of packet-hops, or until it is stopped.
 
@@ -135,6 +136,7 @@ def drive(
         watchers: Look at it when they are due, and once more when it is complete.
         progress: Called after each slice.
         stop: Set to end it after the present slice.
+        last: Whether nothing follows: else watchers do not look once more when the instant is reached.
 
     Raises:
         RunError: The simulation cannot go on: deadlock, ranks that wait forever, wrong use of MPI.
@@ -145,7 +147,7 @@ def drive(
         if engine.finished:
             return _complete(engine, watchers, End.FINISHED)
         if engine.now >= until:
-            return _complete(engine, watchers, End.TIME)
+            return _complete(engine, watchers if last else (), End.TIME)
         if stop is not None and stop.is_set():
             return End.STOPPED
         if budget is not None and engine.packet_hops - begun >= budget:

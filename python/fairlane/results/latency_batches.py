@@ -1,6 +1,8 @@
 """Intervals of latencies: what was counted from one of several instants to the next, in batches of simulated time.
 
-Batches are equally long. All that was counted enters, from the beginning of the simulation on.
+Batches are equally long: they begin short, and whenever there are twice as many as wanted, any two neighbours become
+one. So there are enough of them however early a simulation ends. All that was counted enters, from the beginning of the
+simulation on.
 """
 
 from collections.abc import Sequence
@@ -20,7 +22,7 @@ from fairlane.statistics import FEWEST, Estimate, quantile, ratio_change
 Floats = NDArray[numpy.float64]
 
 BATCHES = 24
-"""How many batches a simulation of the given duration has."""
+"""How many batches there are at least, after the first ones."""
 
 _SCHEMA = {
     name: kind
@@ -46,10 +48,10 @@ class Look:
 
 
 class LatencyBatches:
-    """Looks at what has been counted, ``BATCHES`` times in a simulation of this duration, ps."""
+    """Looks at what has been counted, at least ``BATCHES`` times in a simulation of ``shortest`` or more, ps."""
 
-    def __init__(self, duration: int) -> None:
-        self._every = max(1, -(-duration // BATCHES))
+    def __init__(self, shortest: int) -> None:
+        self._every = max(1, shortest // BATCHES)
         self._looks: list[Look] = []
         self.due = self._every
         """The next instant to look at, ps."""
@@ -58,6 +60,9 @@ class LatencyBatches:
         """Keeps what has been counted so far, once at an instant that is due."""
         if engine.now >= self.due:
             self._looks.append(Look.at(engine))
+            if len(self._looks) == 2 * BATCHES:
+                self._looks = self._looks[1::2]
+                self._every *= 2
             self.due = (engine.now // self._every + 1) * self._every
 
     def table(self) -> pl.DataFrame:

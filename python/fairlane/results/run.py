@@ -50,7 +50,7 @@ class RunMeta(Table):
     digest: str
     """Fingerprint of the results of the jobs together; the same seed gives the same digest."""
     duration_ps: int
-    """Simulated time that the scenario asked for, ps."""
+    """Simulated time that the scenario asked for, or that was enough for its table ``until``, ps."""
     simulated_ps: int
     """Simulated time that was reached with all jobs together, ps."""
     packet_hops: int

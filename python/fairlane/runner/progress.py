@@ -1,7 +1,8 @@
 """Shows on standard error how far the simulations are: bars on a terminal, a line now and then elsewhere."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Self
 
@@ -23,23 +24,35 @@ class Gauge:
     now: int = 0  # simulated time reached, ps
     packet_hops: int = 0  # packet-hops so far
     started: float | None = None  # when it began, on the monotonic clock, s
-    ended: float | None = None  # when it was complete or stopped
+    finished: bool = False  # whether nothing follows
+    spent: float = 0.0  # wall time of the parts that are over, s
+    since: float | None = None  # when the part began that is simulated now
 
     def reach(self, engine: Engine) -> None:
         """The simulation has come this far."""
         self.now, self.packet_hops = min(engine.now, self.duration), engine.packet_hops
 
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Within, the simulation runs."""
+        self.since = time.monotonic()
+        self.started = self.since if self.started is None else self.started
+        try:
+            yield
+        finally:
+            self.spent += time.monotonic() - self.since
+            self.since = None
+
     @property
     def share(self) -> float:
         """How much of it is done, from 0 to 1."""
-        return 1.0 if self.ended is not None else self.now / self.duration if self.duration else 0.0
+        return 1.0 if self.finished or self.now >= self.duration else self.now / self.duration
 
     @property
     def seconds(self) -> float:
         """Wall time spent on it so far, s."""
-        if self.started is None:
-            return 0.0
-        return (self.ended if self.ended is not None else time.monotonic()) - self.started
+        since = self.since
+        return self.spent + (time.monotonic() - since if since is not None else 0.0)
 
 
 class Display:
@@ -93,7 +106,7 @@ class Bars(Display):
         together = self._together
         self._bars.update(self._first, completed=together.share, reached=_reached(together), speed=_speed([together]))
         if self._second is not None:
-            done = sum(gauge.ended is not None for gauge in self._alone)
+            done = sum(gauge.share == 1 for gauge in self._alone)
             self._bars.update(
                 self._second,
                 completed=sum(gauge.share for gauge in self._alone),
@@ -116,7 +129,7 @@ class Lines(Display):
         self._next = time.monotonic() + LINES_S
         text = f"co-run: {_reached(self._together)}, {_speed([self._together])}"
         if self._alone:
-            done = sum(gauge.ended is not None for gauge in self._alone)
+            done = sum(gauge.share == 1 for gauge in self._alone)
             text += f"; isolated: {done} of {plural(len(self._alone), 'job')}"
         self._console.print(f"{text}{_left([self._together, *self._alone])}", soft_wrap=True, highlight=False)
 

@@ -19,6 +19,9 @@ WITH_STRATEGY = {"strategy", "lanes"}  # keys of the table ``qos`` that are allo
 
 def check(scenario: "Scenario") -> Iterator[Problem]:
     """Every contradiction between the keys of a scenario, before anything is built."""
+    if scenario.until is not None and scenario.duration != scenario.until.at_most:
+        words = "the table until says when the run ends"
+        yield Problem("duration", words, DURATION.format(scenario.duration), "duration or until")
     yield from _names(scenario)
     yield from _set_twice(scenario)
     yield from _observed(scenario)

@@ -85,7 +85,7 @@ def _decide(scenario: "Scenario") -> Resolved:
         replace(job, marks=job.name in marked, rails=_rails(scenario, job, fabric))
         for job in place(scenario, fabric, jobs)
     ]
-    looked_at = (scenario.observe.interval, scenario.observe.switch_counters)
+    looked_at = (scenario.observe.interval, scenario.observe.switch_counters, scenario.until)
     resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(jobs), *looked_at)
     try:
         building(lambda: fabric.check_simulation(resolved.spec, [job.program for job in jobs]))

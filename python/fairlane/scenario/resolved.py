@@ -17,6 +17,7 @@ from fairlane.workload.builder import Injection
 if TYPE_CHECKING:
     from fairlane.scenario.estimate import Estimate
     from fairlane.scenario.observe import SwitchCounters
+    from fairlane.scenario.until import Until
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,8 @@ class Resolved:
     """How often ports are sampled, ps; None for never."""
     switch_counters: "SwitchCounters | None" = None
     """After whose iterations flits and stalls are read."""
+    until: "Until | None" = None
+    """When a run ends early; None if it lasts for ``duration``."""
     notes: tuple[str, ...] = ()
     """What a user should know before acting on results, a sentence each: printed by ``check`` and after a run."""
     estimate: "Estimate | None" = None

@@ -17,6 +17,7 @@ from fairlane.scenario.background import Background
 from fairlane.scenario.checks import check
 from fairlane.scenario.models import Job, Mpi, Network, Placement, PlacementField, Qos
 from fairlane.scenario.observe import Observe
+from fairlane.scenario.until import Until
 from fairlane.seeds import LARGEST_SEED
 from fairlane.units import DURATION, Duration, Size, Written
 from fairlane.wording import html_table, plural
@@ -44,7 +45,9 @@ class Scenario(Table):
     seed: int = Field(default=1, ge=0, le=LARGEST_SEED)
     """Seed of all random choices."""
     duration: Duration = Field(default=60 * 10**9, gt=0)
-    """Simulated time."""
+    """Simulated time; with a table ``until`` its ``at_most``."""
+    until: Written[Until | None] = None
+    """When a run ends early: as soon as its results are precise enough. Other commands simulate ``at_most``."""
     memory: Annotated[Size, Field(gt=0)] | None = None
     """Memory limit: a run whose estimate exceeds it is refused. Default: the machine's memory."""
     fabric: Written[FabricTable]
@@ -76,6 +79,14 @@ class Scenario(Table):
                 super().__init__(**tables)
             except ValidationError as error:
                 raise ScenarioError(located(unfold(error, Scenario), document)) from None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _ends(cls, given: Any) -> Any:
+        until = given.get("until") if isinstance(given, dict) else None
+        if isinstance(until, dict) and "at_most" in until:
+            return {"duration": until["at_most"], **given}
+        return given
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
