@@ -11,7 +11,8 @@ use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
 use super::d_mod_k::{self, Span};
-use super::shortest::{Shortest, Targets, own};
+use super::equal_cost::{EqualCost, Selection};
+use super::shortest::own;
 use super::{Entry, Hop, Loads, Routing, Visit};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
@@ -26,10 +27,11 @@ pub const ENTRY: Entry = Entry {
     summary: "the least loaded port on a shortest path at each hop, for fat-trees and graphs without groups or grid",
     schema: || schema_for!(Params),
     build: |graph, json, _| {
-        let params = crate::table::params("fabric.routing", json)?;
-        match (Adaptive::new(graph, params), graph.layout()) {
-            (Ok(of_tree), _) => Ok(Box::new(of_tree)),
-            (Err(_), Layout::Free) => Ok(Box::new(OfGraph::new(graph, params)?)),
+        let Params { threshold, ties } = crate::table::params("fabric.routing", json)?;
+        let threshold = u32::try_from(threshold.0).unwrap_or(u32::MAX);
+        match (spans(graph), graph.layout()) {
+            (Ok(switches), _) => Ok(Box::new(Adaptive { switches, threshold, ties })),
+            (Err(_), Layout::Free) => Ok(Box::new(EqualCost::new(graph, NAME, OfGraph { threshold, ties })?)),
             (Err(error), _) => Err(error),
         }
     },
@@ -42,13 +44,13 @@ struct Params {
     /// Load by which the port of D-mod-k (of a graph that is no regular fat-tree: of minimal routing) may exceed the least loaded port and still be taken. Default: 0.
     threshold: Bytes,
     /// Which of several least loaded ports a packet takes.
-    ties: Ties,
+    ties: EqualLoads,
 }
 
 /// What decides among equals.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-enum Ties {
+enum EqualLoads {
     /// The first from a random one on, going round.
     #[default]
     Random,
@@ -60,23 +62,20 @@ enum Ties {
 struct Adaptive {
     switches: Vec<Span>,
     threshold: u32,
-    ties: Ties,
+    ties: EqualLoads,
 }
 
-impl Adaptive {
-    fn new(graph: &Graph, params: Params) -> Result<Self, BuildError> {
-        let regular = |(number, span): (usize, Option<Span>)| {
-            span.ok_or_else(|| {
-                let name = graph.switch_name(SwitchId(u32::try_from(number).unwrap_or(u32::MAX)));
-                let allowed =
-                    format!("needs a regular fat-tree, and {name:?} differs from the other switches of its level");
-                BuildError::value("fabric.routing", NAME, allowed)
-            })
-        };
-        let switches = d_mod_k::spans(graph)?.into_iter().enumerate().map(regular).collect::<Result<_, _>>()?;
-        let threshold = u32::try_from(params.threshold.0).unwrap_or(u32::MAX);
-        Ok(Self { switches, threshold, ties: params.ties })
-    }
+/// The ports that lead to each host, by switch of a regular fat-tree.
+fn spans(graph: &Graph) -> Result<Vec<Span>, BuildError> {
+    let regular = |(number, span): (usize, Option<Span>)| {
+        span.ok_or_else(|| {
+            let name = graph.switch_name(SwitchId(u32::try_from(number).unwrap_or(u32::MAX)));
+            let allowed =
+                format!("needs a regular fat-tree, and {name:?} differs from the other switches of its level");
+            BuildError::value("fabric.routing", NAME, allowed)
+        })
+    };
+    d_mod_k::spans(graph)?.into_iter().enumerate().map(regular).collect()
 }
 
 impl Routing for Adaptive {
@@ -98,7 +97,7 @@ impl Routing for Adaptive {
             return Hop { link: first, channel: 0 };
         }
         let own_link = LinkId(first.0 + own);
-        let start = if self.ties == Ties::Random { visit.random } else { own };
+        let start = if self.ties == EqualLoads::Random { visit.random } else { own };
         let lightest = loads.lightest(first, count, start);
         let stays = self.threshold > 0 && loads.here(own_link) <= loads.here(lightest).saturating_add(self.threshold);
         Hop { link: if stays { own_link } else { lightest }, channel: 0 }
@@ -110,61 +109,22 @@ impl Routing for Adaptive {
     }
 }
 
-/// Adaptive routing of any other graph.
+/// Selection of a link in any other graph.
 struct OfGraph {
-    paths: Shortest,
     threshold: u32,
-    ties: Ties,
+    ties: EqualLoads,
 }
 
-impl OfGraph {
-    fn new(graph: &Graph, params: Params) -> Result<Self, BuildError> {
-        let threshold = u32::try_from(params.threshold.0).unwrap_or(u32::MAX);
-        Ok(Self { paths: Shortest::new(graph, NAME, Targets::Hosts)?, threshold, ties: params.ties })
-    }
-}
-
-impl Routing for OfGraph {
-    fn virtual_channels(&self) -> u8 {
-        self.paths.virtual_channels()
-    }
-
-    fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
-        self.paths.next_hop(at, previous, to)
-    }
-
-    fn reaches(&self, at: SwitchId, to: HostId) -> bool {
-        self.paths.reaches(at, to)
-    }
-
-    fn adaptive(&self) -> bool {
-        true
-    }
-
-    fn sees_own_ports_only(&self) -> bool {
-        true
-    }
-
-    fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
-        let (target, down) = self.paths.ends.of(at, visit.to);
-        if at == target {
-            return Hop { link: down, channel: 0 };
-        }
-        let links = self.paths.choices(at, target);
-        if let [only] = *links {
-            return self.paths.hop(visit.previous, only);
-        }
+impl Selection for OfGraph {
+    #[inline]
+    fn select(&self, at: SwitchId, visit: &Visit, links: &[LinkId], loads: &Loads) -> LinkId {
         let own = own(at, visit.to, links.len());
-        let start = if self.ties == Ties::Random { visit.random as usize % links.len() } else { own };
+        let start = if self.ties == EqualLoads::Random { visit.random as usize % links.len() } else { own };
         let order = links[start..].iter().chain(&links[..start]);
         let lightest = order.copied().min_by_key(|link| loads.here(*link)).unwrap_or(links[own]);
         let limit = loads.here(lightest).saturating_add(self.threshold);
         let stays = self.threshold > 0 && loads.here(links[own]) <= limit;
-        self.paths.hop(visit.previous, if stays { links[own] } else { lightest })
-    }
-
-    fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
-        self.paths.all_options(at, visit)
+        if stays { links[own] } else { lightest }
     }
 }
 

@@ -11,7 +11,7 @@ mod source;
 mod unstructured;
 
 pub(super) use self::groups::Channels;
-pub(super) use self::rule::{BIAS, Rule, SAMPLES, Ties, UgalParams, seen_here};
+pub(super) use self::rule::{BIAS, EqualCosts, Rule, SAMPLES, UgalParams, seen_here};
 pub(super) use self::source::Ugal;
 use super::{Hop, Visit};
 use crate::error::BuildError;

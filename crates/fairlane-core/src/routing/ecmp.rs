@@ -12,11 +12,9 @@ use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
 use super::choices::{scatter, share};
-use super::shortest::{Shortest, Targets};
-use super::{Entry, Hop, Loads, Routing, Visit};
-use crate::error::BuildError;
-use crate::ids::{HostId, SwitchId};
-use crate::topology::Graph;
+use super::equal_cost::{EqualCost, Selection};
+use super::{Entry, Loads, Visit};
+use crate::ids::{LinkId, SwitchId};
 
 const NAME: &str = "ecmp";
 
@@ -25,7 +23,10 @@ pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "equal-cost multipath: each flow keeps to one shortest path, chosen by a hash",
     schema: || schema_for!(Params),
-    build: |graph, json, _| Ok(Box::new(Ecmp::new(graph, crate::table::params("fabric.routing", json)?)?)),
+    build: |graph, json, _| {
+        let Params { seed } = crate::table::params("fabric.routing", json)?;
+        Ok(Box::new(EqualCost::new(graph, NAME, Ecmp { seed })?))
+    },
 };
 
 /// Equal-cost multipath routing.
@@ -37,61 +38,24 @@ struct Params {
     seed: u32,
 }
 
+/// Selection by the hash of a packet's flow.
 struct Ecmp {
-    paths: Shortest,
     seed: u32,
 }
 
 impl Ecmp {
-    fn new(graph: &Graph, Params { seed }: Params) -> Result<Self, BuildError> {
-        Ok(Self { paths: Shortest::new(graph, NAME, Targets::Hosts)?, seed })
+    /// The hash of a flow at a switch.
+    #[inline]
+    fn hash(&self, at: SwitchId, flow: u32) -> u32 {
+        scatter(flow ^ scatter(at.0.wrapping_mul(0x9E37_79B9) ^ self.seed))
     }
 }
 
-/// The hash of a flow at a switch.
-#[inline]
-fn hash(seed: u32, at: SwitchId, flow: u32) -> u32 {
-    scatter(flow ^ scatter(at.0.wrapping_mul(0x9E37_79B9) ^ seed))
-}
-
-impl Routing for Ecmp {
-    fn virtual_channels(&self) -> u8 {
-        self.paths.virtual_channels()
-    }
-
-    fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
-        self.paths.next_hop(at, previous, to)
-    }
-
-    fn reaches(&self, at: SwitchId, to: HostId) -> bool {
-        self.paths.reaches(at, to)
-    }
-
-    fn adaptive(&self) -> bool {
-        true
-    }
-
-    fn sees_own_ports_only(&self) -> bool {
-        true
-    }
-
-    fn choose(&self, at: SwitchId, visit: &mut Visit, _loads: &Loads) -> Hop {
-        let (target, down) = self.paths.ends.of(at, visit.to);
-        if at == target {
-            return Hop { link: down, channel: 0 };
-        }
-        let link = match *self.paths.choices(at, target) {
-            [only] => only,
-            ref links => {
-                let count = u32::try_from(links.len()).expect("invariant: links have 27-bit numbers");
-                links[share(hash(self.seed, at, visit.flow()), count) as usize]
-            }
-        };
-        self.paths.hop(visit.previous, link)
-    }
-
-    fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
-        self.paths.all_options(at, visit)
+impl Selection for Ecmp {
+    #[inline]
+    fn select(&self, at: SwitchId, visit: &Visit, links: &[LinkId], _loads: &Loads) -> LinkId {
+        let count = u32::try_from(links.len()).expect("invariant: links have 27-bit numbers");
+        links[share(self.hash(at, visit.flow()), count) as usize]
     }
 }
 
@@ -102,9 +66,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::ids::{JobId, LinkId};
+    use crate::ids::{HostId, JobId};
+    use crate::routing::{Hop, Routing};
     use crate::table::Table;
-    use crate::topology::Vertex;
+    use crate::topology::{Graph, Vertex};
 
     fn build(params: &Value) -> (Graph, Box<dyn Routing>) {
         let graph = crate::topology::build("fat_tree", &json!({ "hosts": 128, "levels": 3, "radix": 8 })).unwrap();

@@ -11,6 +11,7 @@ mod d_mod_k;
 mod detours;
 mod dimension_order;
 mod ecmp;
+mod equal_cost;
 mod loads;
 mod minimal;
 mod parts;

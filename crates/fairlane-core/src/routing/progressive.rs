@@ -7,7 +7,7 @@
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
-use super::detours::{self, BIAS, Channels, Detours, Rule, SAMPLES, Ties, UgalParams, Way};
+use super::detours::{self, BIAS, Channels, Detours, EqualCosts, Rule, SAMPLES, UgalParams, Way};
 use super::{Entry, Hop, Loads, Routing, Visit};
 use crate::error::BuildError;
 use crate::ids::{HostId, SwitchId};
@@ -35,14 +35,14 @@ struct Params {
     /// Bytes subtracted from the load of the minimal path before the comparison. Default: 8 KiB.
     bias: Bytes,
     /// Which path a packet takes if both cost the same. Default: minimal.
-    ties: Ties,
+    ties: EqualCosts,
     /// How virtual channels are assigned to hops. Default: per_hop.
     channels: Channels,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        Self { samples: SAMPLES, bias: BIAS, ties: Ties::default(), channels: Channels::default() }
+        Self { samples: SAMPLES, bias: BIAS, ties: EqualCosts::default(), channels: Channels::default() }
     }
 }
 

@@ -16,13 +16,13 @@ use crate::units::Bytes;
 pub(in crate::routing) struct Rule {
     samples: u32,
     bias: u64,
-    ties: Ties,
+    ties: EqualCosts,
 }
 
 /// Which path a packet takes if the minimal path and the cheapest non-minimal path cost the same.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
-pub(in crate::routing) enum Ties {
+pub(in crate::routing) enum EqualCosts {
     /// The minimal path.
     #[default]
     #[serde(rename = "minimal")]
@@ -42,12 +42,12 @@ pub(in crate::routing) struct UgalParams {
     /// Bytes subtracted from the load of the minimal path before the comparison. Default: 8 KiB.
     pub bias: Bytes,
     /// Which path a packet takes if both cost the same. Default: minimal.
-    pub ties: Ties,
+    pub ties: EqualCosts,
 }
 
 impl Default for UgalParams {
     fn default() -> Self {
-        Self { samples: SAMPLES, bias: BIAS, ties: Ties::default() }
+        Self { samples: SAMPLES, bias: BIAS, ties: EqualCosts::default() }
     }
 }
 
@@ -81,13 +81,13 @@ impl Rule {
     ) -> Option<Way> {
         let direct = minimal(self.bias);
         // Nothing is cheaper.
-        if direct == 0 && self.ties == Ties::Direct {
+        if direct == 0 && self.ties == EqualCosts::Direct {
             return None;
         }
         let number = |sample: u32| scatter(visit.random.wrapping_add(sample.wrapping_mul(0x9E37_79B9)));
         let drawn = (1..=self.samples).filter_map(|sample| ways.draw(at, visit.to, number(sample)));
         let (least, way) = drawn.map(|way| (cost(way), way)).min_by_key(|(cost, _)| *cost)?;
-        let toss = self.ties == Ties::Random && number(0) & 1 == 1;
+        let toss = self.ties == EqualCosts::Random && number(0) & 1 == 1;
         (least < direct || least == direct && toss).then_some(way)
     }
 }
