@@ -117,23 +117,6 @@ impl InFlight {
         }
     }
 
-    /// Puts a packet at the end of the list of a switch, whose first is the newest.
-    fn put_last_at_switch(&mut self, window: u64, switch: u32, record: u32) {
-        let list = &mut self.at_switches[self.switch_inboxes.slot(window)];
-        let packet = &self.packets[record];
-        let own = place(list);
-        list.push(AtSwitch { time: packet.time, link: packet.came.link(), record, next: NONE });
-        let mut oldest = self.switch_inboxes.head(window, switch);
-        if oldest == NONE {
-            self.switch_inboxes.push(window, switch, own);
-            return;
-        }
-        while list[oldest as usize].next != NONE {
-            oldest = list[oldest as usize].next;
-        }
-        list[oldest as usize].next = own;
-    }
-
     /// Returns what follows the record in its list.
     #[inline(always)]
     fn send(&mut self, port: u32, record: u32, time: u64) -> u32 {
@@ -160,11 +143,15 @@ impl InFlight {
                 }
                 Deferred::AtPort { port, record } => {
                     self.calendar.wake_in(PORTS, port, window);
-                    put_last(&mut self.inboxes, &mut self.packets, (window, port), record);
+                    self.packets[record].next = NONE;
+                    put_last(&mut self.inboxes, (window, port), record, &mut self.packets, next_packet);
                 }
                 Deferred::AtSwitch { switch, record } => {
                     self.calendar.wake_in(SWITCHES, switch, window);
-                    self.put_last_at_switch(window, switch, record);
+                    let list = &mut self.at_switches[self.switch_inboxes.slot(window)];
+                    let (packet, entry) = (&self.packets[record], place(list));
+                    list.push(AtSwitch { time: packet.time, link: packet.came.link(), record, next: NONE });
+                    put_last(&mut self.switch_inboxes, (window, switch), entry, list.as_mut_slice(), next_at_switch);
                 }
             }
         }
@@ -197,16 +184,31 @@ fn place(list: &[AtSwitch]) -> u32 {
     u32::try_from(list.len()).expect("invariant: fewer than 2^32 packets in flight")
 }
 
-/// Puts a packet at the end of an inbox, whose first is the newest.
-fn put_last(inboxes: &mut Mailboxes, packets: &mut Pool<Packet>, (window, place): (u64, u32), record: u32) {
-    packets[record].next = NONE;
+/// What follows a packet in the list of its port.
+fn next_packet(packets: &mut Pool<Packet>, record: u32) -> &mut u32 {
+    &mut packets[record].next
+}
+
+/// What follows an entry in the list of its switch.
+fn next_at_switch(list: &mut [AtSwitch], entry: u32) -> &mut u32 {
+    &mut list[entry as usize].next
+}
+
+/// Puts an entry of a store, which nothing follows, at the end of an inbox, whose first is the newest.
+fn put_last<S: ?Sized>(
+    inboxes: &mut Mailboxes,
+    (window, place): (u64, u32),
+    entry: u32,
+    store: &mut S,
+    next: impl Fn(&mut S, u32) -> &mut u32,
+) {
     let mut oldest = inboxes.head(window, place);
     if oldest == NONE {
-        inboxes.push(window, place, record);
+        inboxes.push(window, place, entry);
         return;
     }
-    while packets[oldest].next != NONE {
-        oldest = packets[oldest].next;
+    while *next(store, oldest) != NONE {
+        oldest = *next(store, oldest);
     }
-    packets[oldest].next = record;
+    *next(store, oldest) = entry;
 }

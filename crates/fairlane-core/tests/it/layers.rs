@@ -1,4 +1,4 @@
-//! The floors of the house: imports run down only, and every file of a registry stands in its table.
+//! The layers of the crate: imports point to lower layers only, and every file of a registry stands in its table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,9 +9,9 @@ use fairlane_core::network::transport;
 use fairlane_core::qos::arbiter;
 use fairlane_core::{routing, topology};
 
-/// The modules from the ground up. A module may import from the floors below its own, and from itself. `observe` is
-/// records that the machinery fills in; `mpi` is the end point that `network` delivers to, by a trait of `network`.
-const FLOORS: &[&[&str]] = &[
+/// The modules, lowest layer first. A module may import from the layers below its own, and from itself. `observe` is
+/// records that `network` and `mpi` fill in; `mpi` is the end point that `network` delivers to, by a trait of `network`.
+const LAYERS: &[&[&str]] = &[
     &["units", "ids", "rng", "columns"],
     &["error"],
     &["table"],
@@ -29,11 +29,11 @@ fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
-fn floor(module: &str) -> usize {
-    FLOORS
+fn layer(module: &str) -> usize {
+    LAYERS
         .iter()
         .position(|modules| modules.contains(&module))
-        .unwrap_or_else(|| panic!("module {module} has no floor; say in tests/it/layers.rs where it belongs"))
+        .unwrap_or_else(|| panic!("module {module} belongs to no layer; add it to LAYERS in tests/it/layers.rs"))
 }
 
 /// Every Rust file under `folder`.
@@ -105,7 +105,7 @@ fn names<T, N: Into<String>>(table: &[T], name: impl Fn(&T) -> N) -> BTreeSet<St
 }
 
 #[test]
-fn imports_run_down_only() {
+fn imports_point_to_lower_layers_only() {
     let mut upward = Vec::new();
     for file in files(&source()) {
         let module = module(&file);
@@ -113,7 +113,7 @@ fn imports_run_down_only() {
             continue;
         }
         for import in imports(&fs::read_to_string(&file).unwrap()) {
-            if import != module && floor(&import) >= floor(&module) {
+            if import != module && layer(&import) >= layer(&module) {
                 upward.push(format!("{}: {module} must not import {import}", file.display()));
             }
         }
@@ -122,10 +122,10 @@ fn imports_run_down_only() {
 }
 
 #[test]
-fn every_module_of_the_crate_has_a_floor() {
+fn every_module_of_the_crate_has_a_layer() {
     for path in files(&source()) {
         let module = module(&path);
-        assert!(module == "lib" || floor(&module) < FLOORS.len());
+        assert!(module == "lib" || layer(&module) < LAYERS.len());
     }
 }
 

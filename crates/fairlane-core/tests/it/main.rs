@@ -1,4 +1,4 @@
-//! Laws that hold for every entry of a table, and for the house itself.
+//! Laws that hold for every entry of a table, and for the crate itself.
 
 #![allow(clippy::unwrap_used, reason = "what a test cannot have fails it")]
 
