@@ -48,6 +48,7 @@ lint: $(EXTENSION) ## check format, lints, types and documentation comments
 	cargo fmt --check --manifest-path examples/plugin-crate/Cargo.toml
 	cargo clippy --locked --quiet $(PLUGIN_CRATE) --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --workspace --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --workspace --no-deps --document-private-items
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

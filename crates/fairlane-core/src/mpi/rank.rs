@@ -84,7 +84,7 @@ impl More {
 pub(super) enum Activity {
     Nothing,
     Compute,
-    /// A call, by its index in [`crate::observe::RankRecord::calls`].
+    /// A call, by its index; see [`crate::observe::call_name`].
     Call(u8),
 }
 

@@ -33,8 +33,8 @@ const NAMES: [&str; FIRST_COLLECTIVE as usize] = [
 
 const FIRST_COLLECTIVE: u8 = 12;
 
-/// The rare calls that are neither collectives nor operations on windows; those come behind, in the order of
-/// [`ICOLLECTIVES`], [`NEIGHBORS`], [`INEIGHBORS`] and [`RMA`].
+/// The rare calls that are neither collectives nor one-sided operations. Those follow: [`ICOLLECTIVES`], [`NeighborKind::ALL`],
+/// [`INEIGHBORS`] and [`RmaKind::ALL`].
 const RARE_NAMES: [&str; 13] = [
     "comm_topology",
     "win_create",

@@ -1,7 +1,7 @@
 //! Switches that route packets when they arrive: with adaptive routing, and wherever packets wait at inputs.
 //!
 //! When a window opens, each switch takes the packets that arrive at it in the window, in order of time and then link, and
-//! routes them by the loads that [`Loads`](crate::routing::Loads) describes. So a decision is made at most one link latency
+//! routes them by the loads that [`Loads`] describes. So a decision is made at most one link latency
 //! before its packet arrives, and does not depend on the order in which switches run.
 
 use super::input_queued::Event;
