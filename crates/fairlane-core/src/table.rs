@@ -99,7 +99,7 @@ pub trait Buildable: Entry {
     ) -> Result<Self::Built, BuildError>;
 }
 
-/// A kind of entry that has nothing but a name, a summary and parameters: what its [`Item`]s build, and for what.
+/// A kind of entry: what its [`Item`]s build, from what, and how.
 pub trait Kind: Sized + 'static {
     /// What one of them is called in errors: "arbiter".
     const KIND: &'static str;
@@ -111,7 +111,30 @@ pub trait Kind: Sized + 'static {
     type Given<'a>;
     /// What it builds.
     type Built;
+    /// What an entry declares to be built by, usually a [`Constructor`].
+    type Build: Copy + Send + Sync;
+
+    /// Builds what an entry declares from parameters that are a JSON object. `table` is for entries that are made of others.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the parameter that is wrong.
+    fn build(
+        entry: &'static Item<Self>,
+        table: &Table<Item<Self>>,
+        params: &serde_json::Value,
+        given: Self::Given<'_>,
+    ) -> Result<Self::Built, BuildError>;
+
+    /// What [`Entry::describe`] lists of an entry besides name, summary and schema.
+    #[must_use]
+    fn details(_entry: &Item<Self>) -> Vec<(&'static str, serde_json::Value)> {
+        Vec::new()
+    }
 }
+
+/// A function that builds an entry of a [`Kind`] from parameters that follow the schema.
+pub type Constructor<K> =
+    for<'a> fn(&serde_json::Value, <K as Kind>::Given<'a>) -> Result<<K as Kind>::Built, BuildError>;
 
 /// An entry of a [`Kind`].
 pub struct Item<K: Kind> {
@@ -122,7 +145,7 @@ pub struct Item<K: Kind> {
     /// The JSON schema of its parameters.
     pub schema: fn() -> Schema,
     /// Builds it from parameters that follow the schema.
-    pub build: for<'a> fn(&serde_json::Value, K::Given<'a>) -> Result<K::Built, BuildError>,
+    pub build: K::Build,
 }
 
 impl<K: Kind> std::fmt::Debug for Item<K> {
@@ -144,8 +167,12 @@ impl<K: Kind> Entry for Item<K> {
     }
 
     fn describe(&self) -> serde_json::Value {
-        let Self { name, summary, schema, .. } = self;
-        serde_json::json!({ "name": name, "summary": summary, "schema": schema() })
+        let mut members = serde_json::Map::new();
+        members.insert("name".to_owned(), self.name.into());
+        members.insert("summary".to_owned(), self.summary.into());
+        members.extend(K::details(self).into_iter().map(|(key, value)| (key.to_owned(), value)));
+        members.insert("schema".to_owned(), (self.schema)().to_value());
+        serde_json::Value::Object(members)
     }
 }
 
@@ -156,11 +183,11 @@ impl<K: Kind> Buildable for Item<K> {
 
     fn build(
         &'static self,
-        _table: &Table<Self>,
+        table: &Table<Self>,
         params: &serde_json::Value,
         given: K::Given<'_>,
     ) -> Result<K::Built, BuildError> {
-        (self.build)(params, given)
+        K::build(self, table, params, given)
     }
 }
 

@@ -3,7 +3,7 @@
 use fairlane_core::error::BuildError;
 use fairlane_core::ids::HostId;
 use fairlane_core::table;
-use fairlane_core::topology::{Entry, Graph, GraphBuilder, Size, Vertex};
+use fairlane_core::topology::{Build, Entry, Graph, GraphBuilder, Size, Vertex};
 use fairlane_core::units::{BitsPerSec, Picoseconds};
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
@@ -12,10 +12,12 @@ use serde::Deserialize;
 pub static ENTRY: Entry = Entry {
     name: "leaf_spine",
     summary: "leaf switches with hosts, each joined to every spine switch",
-    routing: "spine_by_job",
     schema: || schema_for!(Params),
-    size: |json| table::params::<Params>("fabric", json)?.size(),
-    build: |json| table::params::<Params>("fabric", json)?.build(),
+    build: Build {
+        routing: "spine_by_job",
+        size: |json| table::params::<Params>("fabric", json)?.size(),
+        graph: |json| table::params::<Params>("fabric", json)?.build(),
+    },
 };
 
 /// Leaf switches with hosts, each joined to every spine switch.

@@ -26,13 +26,12 @@ mod ugal_l;
 mod up_down;
 mod valiant;
 
-use schemars::Schema;
 use serde_json::json;
 
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::NONE;
-use crate::table::{self, Buildable, NoParams, Table};
+use crate::table::{Item, Kind, NoParams, Table};
 use crate::topology::{Graph, Size};
 pub use coverage::{Coverage, coverage};
 pub use loads::{LaneLoads, Loads, Visit};
@@ -147,18 +146,12 @@ pub trait Routing: Send + Sync {
 /// Prepares a routing for a fabric, from parameters that follow its schema. The table is for those that are made of others.
 pub type Build = fn(&Graph, &serde_json::Value, &Table<Entry>) -> Result<Box<dyn Routing>, BuildError>;
 
-/// A routing that can be asked for by name.
+/// The kind of entry that routings are.
 #[derive(Debug)]
-pub struct Entry {
-    /// The name in scenario files.
-    pub name: &'static str,
-    /// One line about it.
-    pub summary: &'static str,
-    /// The JSON schema of its parameters.
-    pub schema: fn() -> Schema,
-    /// Prepares the routing for a fabric, from parameters that follow the schema.
-    pub build: Build,
-}
+pub enum Routings {}
+
+/// A routing that can be named in a scenario.
+pub type Entry = Item<Routings>;
 
 /// The built-in routings.
 pub const TABLE: &[Entry] = &[
@@ -176,46 +169,31 @@ pub const TABLE: &[Entry] = &[
     valiant::ENTRY,
 ];
 
-impl table::Entry for Entry {
+impl Kind for Routings {
     const KIND: &'static str = "routing";
-    const BUILT_IN: &'static [Self] = TABLE;
-
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn summary(&self) -> &'static str {
-        self.summary
-    }
-
-    fn describe(&self) -> serde_json::Value {
-        let Self { name, summary, schema, .. } = self;
-        json!({ "name": name, "summary": summary, "schema": schema() })
-    }
-}
-
-impl Buildable for Entry {
     const PATH: &'static str = "fabric.routing";
+    const BUILT_IN: &'static [Entry] = TABLE;
     type Given<'a> = &'a Graph;
     type Built = Box<dyn Routing>;
+    type Build = Build;
 
     /// Where the routing does not fit the fabric, the error names the topology, the routing that usually goes with it, and
     /// others that fit.
     fn build(
-        &'static self,
-        table: &Table<Self>,
+        entry: &'static Entry,
+        table: &Table<Entry>,
         params: &serde_json::Value,
         graph: &Graph,
     ) -> Result<Box<dyn Routing>, BuildError> {
         let (base, planes) = graph.base();
-        let inner = (self.build)(base, params, table).map_err(|error| {
+        let inner = (entry.build)(base, params, table).map_err(|error| {
             // A routing that others are made of does not know the name of the one that is built.
-            let error = error.of(Self::PATH, Self::PATH, self.name);
+            let error = error.of(Self::PATH, Self::PATH, entry.name);
             match graph.topology() {
                 // The routing that does not fit has named them already if it is one that this one is made of.
                 Some(topology) if !error.to_string().contains(USUALLY) => {
-                    let others = table.others(base, [self.name, topology.routing]);
-                    error.and(&format!("topology {}{USUALLY}{}{others}", topology.name, topology.routing))
+                    let others = table.others(base, [entry.name, topology.routing()]);
+                    error.and(&format!("topology {}{USUALLY}{}{others}", topology.name, topology.routing()))
                 }
                 _ => error,
             }

@@ -17,7 +17,7 @@ use super::arrangement::{Arrangement, End};
 use super::lattice::{self, MAX_SWITCHES, Wires};
 use super::preset::{self, Preset};
 use super::size::{pairs, product};
-use super::{Entry, Graph, GraphBuilder, Layout, Size, Vertex};
+use super::{Build, Entry, Graph, GraphBuilder, Layout, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::SwitchId;
 use crate::units::{BitsPerSec, Picoseconds};
@@ -26,10 +26,12 @@ use crate::units::{BitsPerSec, Picoseconds};
 pub const ENTRY: Entry = Entry {
     name: "cascade",
     summary: "Cray Cascade (XC30): a dragonfly whose groups are grids of switches",
-    routing: "minimal",
     schema: || preset::schema(schema_for!(Params), PRESETS),
-    size: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.size(),
-    build: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.build(),
+    build: Build {
+        routing: "minimal",
+        size: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.size(),
+        graph: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.build(),
+    },
 };
 
 const PRESETS: &[Preset] = &[

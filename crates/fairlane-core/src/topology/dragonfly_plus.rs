@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::arrangement::Arrangement;
 use super::lattice::{self, MAX_SWITCHES, Wires};
 use super::size::product;
-use super::{Entry, Graph, GraphBuilder, Layout, Size, Vertex};
+use super::{Build, Entry, Graph, GraphBuilder, Layout, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::{HostId, SwitchId};
 use crate::units::{BitsPerSec, Picoseconds};
@@ -21,10 +21,12 @@ use crate::units::{BitsPerSec, Picoseconds};
 pub const ENTRY: Entry = Entry {
     name: "dragonfly_plus",
     summary: "Dragonfly+ or Megafly: groups of leaf and spine switches, global cables between the spines",
-    routing: "minimal",
     schema: || schema_for!(Params),
-    size: |json| crate::table::params::<Params>("fabric", json)?.size(),
-    build: |json| crate::table::params::<Params>("fabric", json)?.build(),
+    build: Build {
+        routing: "minimal",
+        size: |json| crate::table::params::<Params>("fabric", json)?.size(),
+        graph: |json| crate::table::params::<Params>("fabric", json)?.build(),
+    },
 };
 
 /// Groups of leaf and spine switches, and global cables between the spines.

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::preset::{self, Preset};
 use super::size::{product, sum};
-use super::{Entry, Graph, GraphBuilder, Size, Vertex};
+use super::{Build, Entry, Graph, GraphBuilder, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::HostId;
 use crate::units::{BitsPerSec, Picoseconds};
@@ -24,10 +24,12 @@ use crate::units::{BitsPerSec, Picoseconds};
 pub const ENTRY: Entry = Entry {
     name: "fat_tree",
     summary: "fat-tree of one to three levels of switches, full bisection or tapered",
-    routing: "d_mod_k",
     schema: || preset::schema(schema_for!(Params), PRESETS),
-    size: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.size(),
-    build: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.build(),
+    build: Build {
+        routing: "d_mod_k",
+        size: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.size(),
+        graph: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.build(),
+    },
 };
 
 const PRESETS: &[Preset] = &[

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::lattice::{self, Wires};
 use super::layout::{Grid, LineCabling};
 use super::size::{pairs, product};
-use super::{Entry, Graph, GraphBuilder, Layout, Size, Vertex};
+use super::{Build, Entry, Graph, GraphBuilder, Layout, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::SwitchId;
 use crate::units::{BitsPerSec, Picoseconds};
@@ -21,10 +21,12 @@ use crate::units::{BitsPerSec, Picoseconds};
 pub const ENTRY: Entry = Entry {
     name: "hyperx",
     summary: "grid of switches, all joined along every line: flattened butterflies, hypercubes, full meshes",
-    routing: "dimension_order",
     schema: || schema_for!(Params),
-    size: |json| crate::table::params::<Params>("fabric", json)?.size(),
-    build: |json| crate::table::params::<Params>("fabric", json)?.build(),
+    build: Build {
+        routing: "dimension_order",
+        size: |json| crate::table::params::<Params>("fabric", json)?.size(),
+        graph: |json| crate::table::params::<Params>("fabric", json)?.build(),
+    },
 };
 
 const MAX_TRUNK: u32 = 4096;

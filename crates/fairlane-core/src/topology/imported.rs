@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::tiers::Cabling;
-use super::{Entry, Forwarding, Graph, GraphBuilder, Layout, Size, Vertex, lattice};
+use super::{Build, Entry, Forwarding, Graph, GraphBuilder, Layout, Size, Vertex, lattice};
 use crate::error::BuildError;
 use crate::ids::{HostId, SwitchId};
 use crate::units::{BitsPerSec, Picoseconds};
@@ -20,10 +20,12 @@ use crate::units::{BitsPerSec, Picoseconds};
 pub const ENTRY: Entry = Entry {
     name: "imported",
     summary: "a fabric given link by link, as `fairlane fabric import` writes it",
-    routing: "up_down",
     schema: || schema_for!(Params),
-    size: |json| crate::table::params::<Params>("fabric", json)?.size(),
-    build: |json| crate::table::params::<Params>("fabric", json)?.build(),
+    build: Build {
+        routing: "up_down",
+        size: |json| crate::table::params::<Params>("fabric", json)?.size(),
+        graph: |json| crate::table::params::<Params>("fabric", json)?.build(),
+    },
 };
 
 /// A fabric given link by link.

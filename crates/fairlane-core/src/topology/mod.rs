@@ -24,11 +24,8 @@ mod slim_fly;
 mod tiers;
 mod torus;
 
-use schemars::Schema;
-use serde_json::json;
-
 use crate::error::BuildError;
-use crate::table::{self, Buildable, Table};
+use crate::table::{Item, Kind, Table};
 pub use forwarding::Forwarding;
 pub use graph::{Graph, GraphBuilder, Link, Vertex};
 pub use layout::{Grid, Layout, LineCabling, LinkRole};
@@ -37,21 +34,30 @@ pub use rails_spec::{Adapter, RailsSpec, Wiring};
 pub use size::Size;
 pub use tiers::is_tree;
 
-/// A topology that can be asked for by name.
+/// The kind of entry that topologies are.
 #[derive(Debug)]
-pub struct Entry {
-    /// The name in scenario files.
-    pub name: &'static str,
-    /// One line about it.
-    pub summary: &'static str,
+pub enum Topologies {}
+
+/// A topology that can be named in a scenario.
+pub type Entry = Item<Topologies>;
+
+/// What a topology is built by.
+#[derive(Clone, Copy, Debug)]
+pub struct Build {
     /// The routing that it is usually run with, and that a scenario gets which names none.
     pub routing: &'static str,
-    /// The JSON schema of its parameters, with descriptions, defaults and units.
-    pub schema: fn() -> Schema,
     /// Counts hosts, switches and links from parameters that follow the schema, without building anything.
     pub size: fn(&serde_json::Value) -> Result<Size, BuildError>,
-    /// Builds the graph from parameters that follow the schema, whose [`Entry::size`] has been checked.
-    pub build: fn(&serde_json::Value) -> Result<Graph, BuildError>,
+    /// Builds the graph from parameters that follow the schema, whose [`Build::size`] has been checked.
+    pub graph: fn(&serde_json::Value) -> Result<Graph, BuildError>,
+}
+
+impl Entry {
+    /// The routing that it is usually run with; see [`Build::routing`].
+    #[must_use]
+    pub const fn routing(&self) -> &'static str {
+        self.build.routing
+    }
 }
 
 /// The built-in topologies.
@@ -67,32 +73,26 @@ pub const TABLE: &[Entry] = &[
     torus::ENTRY,
 ];
 
-impl table::Entry for Entry {
+impl Kind for Topologies {
     const KIND: &'static str = "topology";
-    const BUILT_IN: &'static [Self] = TABLE;
-
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn summary(&self) -> &'static str {
-        self.summary
-    }
-
-    fn describe(&self) -> serde_json::Value {
-        let Self { name, summary, routing, schema, .. } = self;
-        json!({ "name": name, "summary": summary, "routing": routing, "schema": schema() })
-    }
-}
-
-impl Buildable for Entry {
     const PATH: &'static str = "fabric";
+    const BUILT_IN: &'static [Entry] = TABLE;
     type Given<'a> = ();
     type Built = Graph;
+    type Build = Build;
 
-    fn build(&'static self, _table: &Table<Self>, params: &serde_json::Value, (): ()) -> Result<Graph, BuildError> {
-        (self.size)(params)?.check()?;
-        (self.build)(params).map(|graph| graph.built_by(self))
+    fn build(
+        entry: &'static Entry,
+        _table: &Table<Entry>,
+        params: &serde_json::Value,
+        (): (),
+    ) -> Result<Graph, BuildError> {
+        (entry.build.size)(params)?.check()?;
+        (entry.build.graph)(params).map(|graph| graph.built_by(entry))
+    }
+
+    fn details(entry: &Entry) -> Vec<(&'static str, serde_json::Value)> {
+        vec![("routing", entry.routing().into())]
     }
 }
 
@@ -102,7 +102,7 @@ impl Table<Entry> {
     /// # Errors
     /// [`BuildError`] when the name or a parameter is wrong.
     pub fn size(&self, name: &str, params: &serde_json::Value) -> Result<Size, BuildError> {
-        (self.find(name)?.size)(params)
+        (self.find(name)?.build.size)(params)
     }
 }
 

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::lattice::{self, Wires};
 use super::size::product;
-use super::{Entry, Graph, GraphBuilder, Size, Vertex};
+use super::{Build, Entry, Graph, GraphBuilder, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::SwitchId;
 use crate::units::{BitsPerSec, Picoseconds};
@@ -27,10 +27,12 @@ use crate::units::{BitsPerSec, Picoseconds};
 pub const ENTRY: Entry = Entry {
     name: "random_regular",
     summary: "Jellyfish: every switch has equally many cables to others, drawn at random",
-    routing: "minimal",
     schema: || schema_for!(Params),
-    size: |json| crate::table::params::<Params>("fabric", json)?.size(),
-    build: |json| crate::table::params::<Params>("fabric", json)?.build(),
+    build: Build {
+        routing: "minimal",
+        size: |json| crate::table::params::<Params>("fabric", json)?.size(),
+        graph: |json| crate::table::params::<Params>("fabric", json)?.build(),
+    },
 };
 
 /// A random regular graph of switches.

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 
 use super::lattice::{self, Wires};
 use super::size::product;
-use super::{Entry, Graph, GraphBuilder, Size, Vertex};
+use super::{Build, Entry, Graph, GraphBuilder, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::SwitchId;
 use crate::units::{BitsPerSec, Picoseconds};
@@ -30,10 +30,12 @@ use crate::units::{BitsPerSec, Picoseconds};
 pub const ENTRY: Entry = Entry {
     name: "slim_fly",
     summary: "diameter 2 with nearly as many switches as the degree allows: McKay-Miller-Siran graphs",
-    routing: "minimal",
     schema: || schema_for!(Params),
-    size: |json| crate::table::params::<Params>("fabric", json)?.size(),
-    build: |json| crate::table::params::<Params>("fabric", json)?.build(),
+    build: Build {
+        routing: "minimal",
+        size: |json| crate::table::params::<Params>("fabric", json)?.size(),
+        graph: |json| crate::table::params::<Params>("fabric", json)?.build(),
+    },
 };
 
 /// The largest field: its Slim Fly has 131,072 switches.

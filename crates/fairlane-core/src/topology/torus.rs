@@ -12,7 +12,7 @@ use super::lattice::{self, Wires};
 use super::layout::{Grid, LineCabling};
 use super::preset::{self, Preset};
 use super::size::product;
-use super::{Entry, Graph, GraphBuilder, Layout, Size, Vertex};
+use super::{Build, Entry, Graph, GraphBuilder, Layout, Size, Vertex};
 use crate::error::BuildError;
 use crate::ids::SwitchId;
 use crate::units::{BitsPerSec, Picoseconds};
@@ -21,10 +21,12 @@ use crate::units::{BitsPerSec, Picoseconds};
 pub const ENTRY: Entry = Entry {
     name: "torus",
     summary: "torus or mesh of any dimensions and sides",
-    routing: "dimension_order",
     schema: || preset::schema(schema_for!(Params), PRESETS),
-    size: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.size(),
-    build: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.build(),
+    build: Build {
+        routing: "dimension_order",
+        size: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.size(),
+        graph: |json| crate::table::params::<Params>("fabric", &preset::apply(json, PRESETS)?)?.build(),
+    },
 };
 
 /// 2 GiB/s.

@@ -342,7 +342,7 @@ fn every_routing_delivers_without_cycles_on_every_example_that_it_accepts() {
 fn every_example_is_served_by_its_usual_routing_and_by_up_down() {
     for sample in fabrics::examples() {
         let graph = sample.build();
-        let usual = graph.topology().unwrap().routing;
+        let usual = graph.topology().unwrap().routing();
         for name in [usual, "up_down"] {
             let refused = routing::build(name, &Value::Null, &graph).err();
             assert!(refused.is_none(), "{name} on {sample:?}: {}", refused.unwrap());
@@ -478,7 +478,7 @@ proptest! {
                     wander(&graph, &*routing);
                 }
                 Err(error) => {
-                    let usual = graph.topology().unwrap().routing;
+                    let usual = graph.topology().unwrap().routing();
                     prop_assert!(entry.name != usual && entry.name != "up_down", "{}: {}", entry.name, error);
                 }
             }

@@ -67,7 +67,7 @@ fn unknown_topologies_and_parameters_are_named() {
     let error = fairlane_core::topology::build("fat_treee", &serde_json::json!({})).unwrap_err().to_string();
     assert!(error.contains("did you mean \"fat_tree\"?"), "{error}");
     for entry in TABLE {
-        let error = (entry.build)(&serde_json::json!({ "no_such_parameter": 1 })).unwrap_err().to_string();
+        let error = (entry.build.graph)(&serde_json::json!({ "no_such_parameter": 1 })).unwrap_err().to_string();
         assert!(error.contains("no_such_parameter"), "{error}");
     }
 }

@@ -13,7 +13,8 @@ pub(super) mod input_queued;
 mod output_queued;
 mod route;
 
-use crate::table::{Item, Kind, Named, Table};
+use crate::error::BuildError;
+use crate::table::{Constructor, Item, Kind, Named, Table};
 use crate::units::Bytes;
 pub(super) use input_queued::Crossbars;
 pub use input_queued::{InputQueued, InputQueues};
@@ -63,6 +64,16 @@ impl Kind for Switches {
     const BUILT_IN: &'static [Entry] = TABLE;
     type Given<'a> = Surroundings<'a>;
     type Built = Architecture;
+    type Build = Constructor<Self>;
+
+    fn build(
+        entry: &'static Entry,
+        _table: &Table<Entry>,
+        params: &serde_json::Value,
+        given: Surroundings<'_>,
+    ) -> Result<Architecture, BuildError> {
+        (entry.build)(params, given)
+    }
 }
 
 /// The architecture of a fabric whose scenario names none.

@@ -10,7 +10,7 @@ mod weighted_round_robin;
 
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
-use crate::table::{Item, Kind, Table};
+use crate::table::{Constructor, Item, Kind, Table};
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 
 /// At most this many virtual lanes a port.
@@ -140,6 +140,16 @@ impl Kind for Arbiters {
     const BUILT_IN: &'static [Entry] = TABLE;
     type Given<'a> = u8;
     type Built = Box<dyn Arbiter>;
+    type Build = Constructor<Self>;
+
+    fn build(
+        entry: &'static Entry,
+        _table: &Table<Entry>,
+        params: &serde_json::Value,
+        given: u8,
+    ) -> Result<Box<dyn Arbiter>, BuildError> {
+        (entry.build)(params, given)
+    }
 }
 
 /// Builds a built-in arbiter; see [`Table::build`].

@@ -9,7 +9,8 @@
 
 mod credits_only;
 
-use crate::table::{Item, Kind};
+use crate::error::BuildError;
+use crate::table::{Constructor, Item, Kind, Table};
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 
 /// What a transport remembers of one flow, in the transport's own meaning; all zero at the start.
@@ -59,4 +60,14 @@ impl Kind for Transports {
     const BUILT_IN: &'static [Entry] = TABLE;
     type Given<'a> = ();
     type Built = Box<dyn Transport>;
+    type Build = Constructor<Self>;
+
+    fn build(
+        entry: &'static Entry,
+        _table: &Table<Entry>,
+        params: &serde_json::Value,
+        given: (),
+    ) -> Result<Box<dyn Transport>, BuildError> {
+        (entry.build)(params, given)
+    }
 }

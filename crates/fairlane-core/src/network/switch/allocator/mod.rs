@@ -8,8 +8,9 @@ mod age_based;
 mod oldest_first;
 mod round_robin;
 
+use crate::error::BuildError;
 use crate::ids::JobId;
-use crate::table::{Item, Kind};
+use crate::table::{Constructor, Item, Kind, Table};
 use crate::units::{Bytes, Instant};
 
 /// The first packet of a queue at an input, whose input and output are free and whose output has room for it.
@@ -59,4 +60,14 @@ impl Kind for Allocators {
     const BUILT_IN: &'static [Entry] = TABLE;
     type Given<'a> = ();
     type Built = Box<dyn Allocator>;
+    type Build = Constructor<Self>;
+
+    fn build(
+        entry: &'static Entry,
+        _table: &Table<Entry>,
+        params: &serde_json::Value,
+        given: (),
+    ) -> Result<Box<dyn Allocator>, BuildError> {
+        (entry.build)(params, given)
+    }
 }
