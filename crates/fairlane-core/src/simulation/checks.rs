@@ -1,0 +1,188 @@
+//! Checks of a specification before a simulation is built from it, and what its jobs become once they are checked.
+
+use super::spec::{JobSpec, QosSpec, Spec};
+use crate::error::BuildError;
+use crate::ids::{HostId, JobId, Rank, ServiceLevel, SwitchId};
+use crate::mpi::{JobSetup, RailPolicy};
+use crate::observe::RecordOf;
+use crate::program::Program;
+use crate::qos::arbiter::MAX_LANES;
+use crate::qos::levels::{Levels, TrafficKind};
+use crate::topology::{Graph, Vertex};
+use crate::units::{Bytes, Instant};
+
+/// Refuses what cannot be observed.
+pub(super) fn observation(spec: &Spec) -> Result<(), BuildError> {
+    let observe = &spec.observe;
+    if observe.interference_by_port && !observe.counters {
+        let allowed = "only with observe.counters, of which it is a part";
+        return Err(BuildError::value("observe.interference_by_port", true, allowed));
+    }
+    let Some(RecordOf { job, from, to }) = observe.record else { return Ok(()) };
+    if job.index() >= spec.jobs.len() {
+        return Err(BuildError::value(
+            "observe.record.job",
+            job,
+            format!("a job, 0 to {}", spec.jobs.len().max(1) - 1),
+        ));
+    }
+    if from >= to {
+        return Err(BuildError::value("observe.record.to", to, "an instant after observe.record.from"));
+    }
+    Ok(())
+}
+
+/// Refuses more lanes than a switch has, and says what needs them: service levels, each with the channels of its lane.
+pub(super) fn lanes(pairs: &[(u8, u8)], qos: &QosSpec) -> Result<(), BuildError> {
+    let most = qos.lanes.map_or(MAX_LANES, usize::from).min(MAX_LANES);
+    if pairs.len() <= most {
+        return Ok(());
+    }
+    let words: Vec<String> =
+        pairs.iter().map(|(vl, channel)| format!("({}, {channel})", users(&qos.sl2vl, *vl))).collect();
+    let allowed = format!(
+        "at least {}, one for each pair of service level and virtual channel: {}; a simulated switch has at most \
+         {MAX_LANES}",
+        pairs.len(),
+        words.join(" ")
+    );
+    Err(BuildError::value("qos.lanes", most, allowed))
+}
+
+/// Refuses buffers that the occupancy table of adaptive routing has no number for. All that its input buffers hold may wait
+/// for one port of a switch, and is counted in 32 bits.
+pub(super) fn occupancy(graph: &Graph, lanes: usize, buffer: Bytes, output: Bytes) -> Result<(), BuildError> {
+    let ports = |switch| graph.ports(Vertex::Switch(SwitchId(switch))).len();
+    let most = (0..).take(graph.switches()).max_by_key(|switch| ports(*switch));
+    let Some(largest) = most else { return Ok(()) };
+    let buffers = (ports(largest) * lanes).max(1) as u64;
+    let limit = (u64::from(u32::MAX) / buffers).saturating_sub(output.0);
+    if buffer.0 <= limit {
+        return Ok(());
+    }
+    let name = graph.switch_name(SwitchId(largest));
+    let allowed = format!(
+        "at most {limit} bytes with a routing that looks at loads: the buffers of {name:?}, {} ports of {lanes} lanes{}, \
+         must hold less than 4 GiB together",
+        ports(largest),
+        if output.0 == 0 { String::new() } else { format!(" with output buffers of {} bytes", output.0) }
+    );
+    Err(BuildError::value("network.buffer", buffer.0, allowed))
+}
+
+/// The service levels of a virtual lane in words. Levels at the end of the map that take lane 0 are as those beyond it.
+fn users(sl2vl: &[u8], vl: u8) -> String {
+    let end = sl2vl.iter().rposition(|lane| *lane != 0).map_or(1, |last| last + 1);
+    let lanes = (0..end).map(|level| sl2vl.get(level).copied().unwrap_or(0));
+    let levels: Vec<String> =
+        lanes.enumerate().filter(|(_, lane)| *lane == vl).map(|(level, _)| level.to_string()).collect();
+    if levels.is_empty() { format!("none on lane {vl}") } else { levels.join("+") }
+}
+
+/// The service levels of jobs, ranks and traffic kinds.
+pub(super) fn levels(spec: &Spec) -> Result<Levels, BuildError> {
+    let sizes: Vec<u32> = spec.jobs.iter().map(|job| u32::try_from(job.hosts.len()).unwrap_or(u32::MAX)).collect();
+    let mut levels = Levels::new(&sizes);
+    levels.set_default(ServiceLevel(spec.qos.default))?;
+    for (name, level) in &spec.qos.kinds {
+        let kind = crate::table::find("traffic kind", &TrafficKind::ALL, |kind| kind.name(), name)?;
+        levels.set_kind(*kind, level.map(ServiceLevel))?;
+    }
+    for (number, job) in spec.jobs.iter().enumerate() {
+        let id = JobId(u16::try_from(number).expect("invariant: at most 4096 jobs"));
+        levels.set_job(id, job.service_level.map(ServiceLevel))?;
+        for (&rank, &level) in &job.ranks {
+            levels.set_rank(id, Rank(rank), Some(ServiceLevel(level)))?;
+        }
+    }
+    Ok(levels)
+}
+
+/// A job's rail policy, and how many adapters all of its hosts have.
+fn rails(graph: &Graph, number: usize, job: &JobSpec) -> Result<(RailPolicy, u8), BuildError> {
+    let of_host = |host: &HostId| graph.ports(Vertex::Host(*host)).len();
+    let fewest = job.hosts.iter().min_by_key(|host| of_host(host));
+    let adapters = fewest.map_or(1, |host| u8::try_from(of_host(host)).unwrap_or(u8::MAX));
+    let usual = if graph.rails() > 1 { RailPolicy::RoundRobin } else { RailPolicy::Only { only: 0 } };
+    let policy = job.rails.clone().unwrap_or(usual);
+    let (key, most) = match &policy {
+        RailPolicy::Only { only } => ("only", Some(only)),
+        RailPolicy::BySource { ranks } => ("ranks", ranks.iter().max()),
+        _ => return Ok((policy, adapters)),
+    };
+    match (most, fewest) {
+        (Some(rail), Some(host)) if *rail >= adapters => {
+            let path = format!("jobs[{number}].rails.{key}");
+            Err(BuildError::value(path, rail, format!("a rail of {:?}, 0 to {}", graph.host_name(*host), adapters - 1)))
+        }
+        _ => Ok((policy, adapters)),
+    }
+}
+
+/// The jobs, with their programs.
+pub(super) fn jobs(jobs: Vec<JobSpec>, programs: Vec<Program>, graph: &Graph) -> Result<Vec<JobSetup>, BuildError> {
+    let hosts = graph.hosts();
+    if jobs.len() != programs.len() {
+        return Err(BuildError::value("jobs", jobs.len(), format!("as many as programs ({})", programs.len())));
+    }
+    let mut plans = Vec::new();
+    for (number, (job, program)) in jobs.into_iter().zip(programs).enumerate() {
+        let path = format!("jobs[{number}].hosts");
+        if job.hosts.len() != program.ranks.len() {
+            let allowed = format!("one host for each of the program's {} ranks", program.ranks.len());
+            return Err(BuildError::value(path, job.hosts.len(), allowed));
+        }
+        if let Some(host) = job.hosts.iter().find(|host| host.index() >= hosts) {
+            return Err(BuildError::value(path, host, format!("a host of the fabric, 0 to {}", hosts - 1)));
+        }
+        if job.stop.is_some_and(|stop| stop <= job.start) {
+            let path = format!("jobs[{number}].stop");
+            return Err(BuildError::value(path, job.stop.unwrap_or_default(), "an instant after jobs[].start"));
+        }
+        let (rails, adapters) = rails(graph, number, &job)?;
+        let (start, stop) = (Instant(job.start.0), job.stop.map(|stop| Instant(stop.0)));
+        let JobSpec { name, hosts, marks, .. } = job;
+        plans.push(JobSetup { name, program, hosts, rails, adapters, start, stop, marks });
+    }
+    Ok(plans)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::table::Named;
+
+    #[test]
+    fn lanes_that_a_switch_does_not_have_are_named_by_service_level() {
+        let qos = |sl2vl: &[u8], lanes| QosSpec {
+            lanes: Some(lanes),
+            sl2vl: sl2vl.to_vec(),
+            arbiter: Named { name: String::new(), params: serde_json::Value::Null },
+            default: 0,
+            kinds: BTreeMap::new(),
+        };
+        let pairs = [(0, 0), (0, 1), (1, 0), (2, 0)];
+        assert_eq!(lanes(&pairs, &qos(&[0, 1, 2, 0], 4)), Ok(()));
+        let error = lanes(&pairs, &qos(&[0, 0, 2, 0], 3)).unwrap_err().to_string();
+        assert!(error.starts_with("qos.lanes = 3: at least 4, one for each pair of service level"), "{error}");
+        assert!(error.contains(": (0+1, 0) (0+1, 1) (none on lane 1, 0) (2, 0);"), "{error}");
+        let error = lanes(&pairs[..2], &qos(&[0; 16], 1)).unwrap_err().to_string();
+        assert!(error.contains(": (0, 0) (0, 1);"), "{error}");
+    }
+
+    #[test]
+    fn buffers_that_occupancy_cannot_count_are_refused() {
+        // Leaves of 8 ports: with 4 lanes, 32 buffers.
+        let params = serde_json::json!({ "hosts": 32, "levels": 2, "radix": 8 });
+        let graph = crate::topology::build("fat_tree", &params).unwrap();
+        let limit = u64::from(u32::MAX) / 32;
+        assert_eq!(occupancy(&graph, 4, Bytes(limit), Bytes(0)), Ok(()));
+        let error = occupancy(&graph, 4, Bytes(limit - 9_000), Bytes(9_001)).unwrap_err().to_string();
+        assert!(error.contains("with output buffers of 9001 bytes"), "{error}");
+        let error = occupancy(&graph, 4, Bytes(limit + 1), Bytes(0)).unwrap_err().to_string();
+        assert!(error.starts_with("network.buffer = 134217728: at most 134217727 bytes"), "{error}");
+        assert!(error.contains("8 ports of 4 lanes"), "{error}");
+    }
+}
