@@ -5,6 +5,7 @@
 mod arbiter_laws;
 mod fabrics;
 mod fairness;
+mod graph_routing_laws;
 mod internals;
 mod layers;
 mod mpi_shards;
