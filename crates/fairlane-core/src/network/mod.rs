@@ -276,12 +276,17 @@ impl Network {
         log
     }
 
-    /// Memory that does not depend on what is in flight, per port: state, lanes, inbox, counters, calendar, graph.
+    /// Memory that does not depend on what is in flight, per port: state, lanes, inbox, counters, calendar, graph. The mean over
+    /// the ports of all shards, of which some may have none, rounded up.
     #[must_use]
     pub fn bytes_per_port(&self) -> Bytes {
-        let shard = &self.shards[0];
-        let Config { lanes, state_words, adaptive, .. } = shard.config;
-        bytes_per_port(lanes, shard.in_flight.inboxes.bytes_per_place(), state_words, adaptive)
+        let of_shard = |shard: &Shard| {
+            let Config { lanes, state_words, adaptive, .. } = shard.config;
+            let inbox = shard.in_flight.inboxes.bytes_per_place();
+            shard.ports.len() as u64 * bytes_per_port(lanes, inbox, state_words, adaptive).0
+        };
+        let ports: usize = self.shards.iter().map(|shard| shard.ports.len()).sum();
+        Bytes(self.shards.iter().map(of_shard).sum::<u64>().div_ceil(ports.max(1) as u64))
     }
 
     /// The most of it, for an estimate before there is a network.

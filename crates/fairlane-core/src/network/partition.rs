@@ -12,6 +12,8 @@ use crate::topology::{Graph, Layout, Vertex};
 #[derive(Clone, Debug)]
 pub struct Partition {
     shards: usize,
+    /// Hosts, switches and links of the fabric.
+    sizes: [usize; 3],
     /// By host, switch, link; all empty with one shard.
     hosts: Arc<[Place]>,
     switches: Arc<[Place]>,
@@ -54,8 +56,9 @@ impl Partition {
     #[must_use]
     pub fn new(graph: &Graph, shards: usize) -> Self {
         assert!((1..=Self::MOST_SHARDS).contains(&shards), "invariant: 1 to 32 shards, not {shards}");
+        let sizes = [graph.hosts(), graph.switches(), graph.links().len()];
         if shards == 1 {
-            return Self { shards, hosts: Arc::new([]), switches: Arc::new([]), links: Arc::new([]) };
+            return Self { shards, sizes, hosts: Arc::new([]), switches: Arc::new([]), links: Arc::new([]) };
         }
         let of_switches = divide(graph, shards);
         let of_hosts: Vec<usize> =
@@ -66,6 +69,7 @@ impl Partition {
         });
         Self {
             shards,
+            sizes,
             links: places(of_links, shards),
             hosts: places(of_hosts.iter().copied(), shards),
             switches: places(of_switches.iter().copied(), shards),
@@ -78,9 +82,13 @@ impl Partition {
         self.shards
     }
 
-    /// The shard of a host of the fabric.
+    /// The shard of a host.
+    ///
+    /// # Panics
+    /// If the fabric has no such host.
     #[must_use]
     pub fn shard_of(&self, host: HostId) -> usize {
+        assert!(host.index() < self.sizes[0], "invariant: one of {} hosts, not {}", self.sizes[0], host.0);
         self.host(host).shard()
     }
 
@@ -92,17 +100,25 @@ impl Partition {
 
     #[inline]
     pub(super) fn host(&self, host: HostId) -> Place {
-        self.hosts.get(host.index()).copied().unwrap_or(Place(host.0))
+        self.place(&self.hosts, host.0, self.sizes[0])
     }
 
     #[inline]
     pub(super) fn switch(&self, switch: SwitchId) -> Place {
-        self.switches.get(switch.index()).copied().unwrap_or(Place(switch.0))
+        self.place(&self.switches, switch.0, self.sizes[1])
     }
 
     #[inline]
     pub(super) fn link(&self, link: LinkId) -> Place {
-        self.links.get(link.index()).copied().unwrap_or(Place(link.0))
+        self.place(&self.links, link.0, self.sizes[2])
+    }
+
+    /// The place of one of `size` ids: with one shard its own number. Panics for an id that the fabric does not have; with one
+    /// shard in debug builds only, because the number of such an id is out of the bounds of all that is kept by number.
+    #[inline(always)]
+    fn place(&self, places: &[Place], id: u32, size: usize) -> Place {
+        debug_assert!((id as usize) < size, "invariant: one of {size} ids, not {id}");
+        if self.shards == 1 { Place(id) } else { places[id as usize] }
     }
 
     /// How many switches a shard has.
@@ -213,5 +229,29 @@ mod tests {
         }
         let of_links = |shard: usize| partition.members(shard)[2].len();
         assert_eq!((0..7).map(of_links).sum::<usize>(), graph.links().len());
+    }
+
+    /// The partition of a fabric of 16 hosts.
+    fn of_sixteen_hosts(shards: usize) -> Partition {
+        let graph = topology::build("fat_tree", &json!({ "hosts": 16, "levels": 2, "radix": 8 })).unwrap();
+        assert_eq!(graph.hosts(), 16);
+        Partition::new(&graph, shards)
+    }
+
+    #[test]
+    fn the_last_host_has_a_shard() {
+        assert_eq!([1, 2].map(|shards| of_sixteen_hosts(shards).shard_of(HostId(15))), [0, 1]);
+    }
+
+    #[test]
+    #[should_panic(expected = "one of 16 hosts, not 16")]
+    fn an_unknown_host_is_in_no_shard() {
+        let _ = of_sixteen_hosts(1).shard_of(HostId(16));
+    }
+
+    #[test]
+    #[should_panic(expected = "invariant: one of")]
+    fn an_unknown_link_is_in_no_shard() {
+        let _ = of_sixteen_hosts(2).link(LinkId(1 << 20));
     }
 }

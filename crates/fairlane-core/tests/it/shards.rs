@@ -312,3 +312,14 @@ fn a_log_of_packets_and_loads_of_other_switches_need_one_shard() {
     let dragonfly = json!({ "groups": 9, "switches_per_group": 4, "hosts_per_switch": 2, "global_links": 2 });
     assert_eq!(Case::new("dragonfly", &dragonfly, "ugal_g").plan().most_shards(), 1);
 }
+
+/// Of one switch and four shards, three shards have no port; what a port takes does not depend on the number of shards.
+#[test]
+fn memory_per_port_is_that_of_the_shards_that_have_ports() {
+    let params = json!({ "sides": [1], "hosts_per_switch": 4 });
+    let case = Case::new("torus", &params, "dimension_order");
+    let bytes = |shards| Network::new(&case.plan(), Partition::new(&case.graph, shards)).bytes_per_port();
+    let partition = Partition::new(&case.graph, 4);
+    assert!(partition.of_hosts(&case.graph).iter().all(|shard| *shard != 0), "the first shard is empty");
+    assert_eq!([2, 4].map(bytes), [bytes(1); 2]);
+}
