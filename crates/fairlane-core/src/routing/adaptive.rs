@@ -4,7 +4,7 @@
 //! the port that D-mod-K would take unless that carries more than `threshold` bytes above the least loaded one. One virtual
 //! channel is enough: no packet goes up after it went down.
 //!
-//! In any other graph without a plan a packet keeps to the port of minimal routing in the same way, and its virtual channels are those
+//! In any other graph without a layout a packet keeps to the port of minimal routing in the same way, and its virtual channels are those
 //! of [`super::shortest`].
 
 use schemars::{JsonSchema, schema_for};
