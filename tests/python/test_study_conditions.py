@@ -44,6 +44,7 @@ def results(rows: list[dict[str, Any]], treatments: list[str], placements: list[
             "iterations_per_second": 1 / row["seconds"],
             "w": row.get("w", 0.0),
             "improvement": row.get("improvement"),
+            **dict.fromkeys(("w_low", "w_high", "improvement_low", "improvement_high")),
             "ten_iterations_ps": row.get("ten_iterations_ps"),
             "stop_ps": row.get("stop_ps"),
         }
@@ -53,6 +54,7 @@ def results(rows: list[dict[str, Any]], treatments: list[str], placements: list[
         "case": pl.String,
         "w": pl.Float64,
         "improvement": pl.Float64,
+        **dict.fromkeys(("w_low", "w_high", "improvement_low", "improvement_high"), pl.Float64),
         "ten_iterations_ps": pl.UInt64,
         "stop_ps": pl.UInt64,
     }
@@ -147,7 +149,7 @@ def test_treatments_and_co_running_jobs_are_shown_by_condition() -> None:
     assert axes is not None
     figure = figure_of(axes)
     assert len(figure.axes) == 2 * 3, "two workloads; time, W and improvement"
-    assert figure.get_suptitle().replace("\n", " ") == "Median W from −20.5% (2) to −10.5% (1)"
+    assert figure.get_suptitle().replace("\n", " ") == "Mean W from −20.5% (2) to −10.5% (1)"
 
 
 def test_many_conditions_are_shown_parameter_by_parameter() -> None:

@@ -8,7 +8,7 @@ import polars as pl
 from rich.text import Text
 
 from fairlane.cli.options import stored
-from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, long
+from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, long, with_interval
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.parquet import read_parquet
@@ -16,12 +16,17 @@ from fairlane.results.schemas import STUDY
 from fairlane.results.study import StudyResults
 from fairlane.study.conditions import CONDITION, median_time, timeless, with_condition
 from fairlane.study.design import EFFECTS
+from fairlane.study.replication import outer_unit, over_points
 from fairlane.wording import listed, number, percent, plural, seconds
 
 ABOUT = (
     "W: throughput change against the isolated run. Improvement: throughput change against the default run. "
-    "Medians over jobs, placements and seeds."
+    "Means over jobs, placements and seeds; times and rates are medians. "
 )
+ABOUT_INTERVAL = {
+    "placement": "±: 95% interval over placements.",
+    "seed": "±: 95% interval over seeds; of a single run over its iterations.",
+}
 ABOUT_ALONE = "Every scenario has one job, so there is no W. Medians over jobs, placements and seeds."
 ABOUT_EFFECTS = (
     "Factor: time of an iteration at the worst level over that at the best. Share: of the variation of its logarithm. "
@@ -54,7 +59,8 @@ def study_parts(study: StudyResults) -> Iterator[Part]:
     )
     if study.work.height:
         yield from work_tables(study)
-        yield Text(ABOUT_ALONE if alone_everywhere(study.work) else ABOUT, style="dim")
+        about = ABOUT + ABOUT_INTERVAL[outer_unit(study.work)]
+        yield Text(ABOUT_ALONE if alone_everywhere(study.work) else about, style="dim")
         notes = (timeless(study.work), *comparison_notes(study.work))
         yield from (long(note, "yellow") for note in notes if note)
     for name, table in (study.measured or {}).items():
@@ -81,7 +87,7 @@ def profile_lines(found: Mapping[str, float]) -> Iterator[str]:
 
 
 def work_tables(study: StudyResults) -> Iterator[Part]:
-    """By condition, workload and treatment, medians over placements, seeds and jobs; then by placement and seed."""
+    """By condition, workload and treatment, over placements, seeds and jobs; then by placement and seed."""
     work, conditions = with_condition(study.work)
     yield _by_condition(work, study, len(conditions) > 1)
     apart = [name for name in ("placement", "seed") if work[name].n_unique() > 1]
@@ -111,9 +117,11 @@ def _by_condition(work: pl.DataFrame, study: StudyResults, several: bool) -> Tab
     ordered = rows.with_columns(
         at=pl.col(CONDITION).replace_strict(order, return_dtype=pl.UInt32), all=pl.col("workload") == "all"
     ).sort("at", "all", maintain_order=True)
-    against_isolated = {} if alone_everywhere(work) else {"w": "W", "worst_w": "worst W"}
-    treated = work["improvement"].null_count() < work.height
-    against_default = {"improvement": "improvement", "best": "best", "worst": "worst"} if treated else {}
+    effects = [] if alone_everywhere(work) else [Column("W", with_interval("w", change))]
+    effects += [] if alone_everywhere(work) else columns(change, worst_w="worst W")
+    if work["improvement"].null_count() < work.height:
+        effects.append(Column("improvement", with_interval("improvement", change)))
+        effects += columns(change, best="best", worst="worst")
     treatment = Column("treatment", partial(_label, study), left=True)
     shown = [
         *([Column("condition", CONDITION, wrap=True)] if several else []),
@@ -122,7 +130,7 @@ def _by_condition(work: pl.DataFrame, study: StudyResults, several: bool) -> Tab
         Column("jobs", "jobs", str),
         Column("time per\niteration", "seconds", seconds),
         Column("iterations\nper s", "rate", number),
-        *columns(change, **against_isolated, **against_default),
+        *effects,
     ]
     return Table(shown, _without_repeated(ordered.to_dicts(), (CONDITION, "workload")))
 
@@ -140,16 +148,15 @@ def _without_repeated(rows: list[dict[str, Any]], labels: Sequence[str]) -> list
 
 
 def _summed(work: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
-    return work.group_by(by, maintain_order=True).agg(
+    summed = work.group_by(by, maintain_order=True).agg(
         pl.len().alias("jobs"),
         median_time().alias("seconds"),
         pl.when(median_time().is_not_null()).then(pl.col("iterations_per_second").fill_null(0).median()).alias("rate"),
-        pl.col("w").median(),
         pl.col("w").min().alias("worst_w"),
-        pl.col("improvement").median(),
         pl.col("improvement").max().alias("best"),
         pl.col("improvement").min().alias("worst"),
     )
+    return summed.join(over_points(work, by), on=by, how="left", nulls_equal=True, maintain_order="left")
 
 
 def _by_repetition(work: pl.DataFrame, study: StudyResults, keys: Sequence[str]) -> Table:
@@ -174,7 +181,7 @@ def _by_repetition(work: pl.DataFrame, study: StudyResults, keys: Sequence[str])
         for key, heading, form in measures
     ]
     left = [Column(name, name, left=name != "seed", wrap=True) for name in keys]
-    title = f"By {' and '.join(key for key in keys if key != CONDITION)}, medians over jobs"
+    title = f"By {' and '.join(key for key in keys if key != CONDITION)}"
     return Table([*left, *measured], _without_repeated(rows, [key for key in keys if key == CONDITION]), title)
 
 

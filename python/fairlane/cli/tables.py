@@ -17,6 +17,7 @@ from rich.text import Text
 from fairlane.wording import percent, seconds, significant
 
 Row = Mapping[str, Any]  # the values of a row by name
+PLUS = "+"
 EMPTY = "–"  # what stands for a value that there is not
 WIDTH = 140  # characters of a line where the output is no terminal
 _UNLIMITED = 1000
@@ -43,7 +44,7 @@ def with_interval(key: str, form: Callable[[float], str]) -> Callable[[Row], str
     def written(row: Row) -> str | None:
         value = row.get(key)
         half = half_width(row, key)
-        return None if value is None else form(value) if half is None else f"{form(value)} ± {form(half)}"
+        return None if value is None else form(value) if half is None else f"{form(value)} ± {form(half).lstrip(PLUS)}"
 
     return written
 

@@ -19,10 +19,12 @@ from fairlane.plot.style import GRID, INK, percentages
 from fairlane.plot.treatments import RunKind, draw_legend, run_kinds
 from fairlane.results.study import StudyResults
 from fairlane.study.conditions import varied, with_condition
+from fairlane.study.replication import outer_unit, over_points
 from fairlane.wording import percent, plural
 
 LEGEND_INCHES = 2.6  # room for a row of the legend
 BOX_INCHES = 0.3
+MOST_WHISKERS = 100  # with more jobs than this their intervals are not drawn
 
 
 def draw(study: StudyResults, axes: Given = None) -> Drawn | None:
@@ -45,15 +47,18 @@ def draw(study: StudyResults, axes: Given = None) -> Drawn | None:
     several = with_condition(study.work)[1]
     over = f" under {plural(len(several), 'condition')}, taken together" if len(several) > 1 else ""
     what = f"{meta.study}: {plural(meta.points, 'point')}, {plural(work['name'].n_unique(), 'job')} at each{over}. "
-    return panels.headline(_title(treated, work), what + "W and improvement are changes of each job's throughput.")
+    words = f"W and improvement are changes of each job's throughput. ±: 95% interval over {outer_unit(study.work)}s"
+    words += "; whiskers at right: within each run." if treated["improvement_low"].count() else "."
+    return panels.headline(_title(treated, work), what + words)
 
 
 def _title(treated: pl.DataFrame, work: pl.DataFrame) -> str:
     if treated.is_empty():
         return f"Median W of co-running jobs: {percent(work['w'].median(), signed=True)}"  # type: ignore[arg-type]
-    means = treated.group_by("treatment", maintain_order=True).agg(pl.col("improvement").mean()).sort("improvement")
-    name, value = means.row(-1)
-    return f"{name}: {percent(value, signed=True)} throughput against the default run, mean over jobs"
+    means = over_points(treated, ["treatment"], ["improvement"]).sort("improvement")
+    name, value, low, high = means.row(-1)
+    interval = "" if low is None else f" ± {percent((high - low) / 2)}"
+    return f"{name}: {percent(value, signed=True)}{interval} throughput against the default run, mean over jobs"
 
 
 def _boxes(axes: Axes, work: pl.DataFrame, workloads: Sequence[str], runs: Sequence[RunKind]) -> None:
@@ -77,12 +82,17 @@ def _boxes(axes: Axes, work: pl.DataFrame, workloads: Sequence[str], runs: Seque
 
 def _sorted(axes: Axes, treated: pl.DataFrame, runs: Sequence[RunKind]) -> None:
     for run in runs:
-        values = run.rows(treated)["improvement"].sort(descending=True).to_numpy()
-        x = np.arange(1, values.size + 1)
+        ordered = run.rows(treated).sort("improvement", descending=True)
+        value = ordered["improvement"]
+        ends = [ordered[f"improvement_{end}"].fill_null(value) for end in ("low", "high")]
+        reach = np.abs(np.stack([end.to_numpy() - value.to_numpy() for end in ends]))
+        x = np.arange(1, len(value) + 1)
         if len(runs) == 1:
-            axes.bar(x, values, width=0.8, color=run.colour, zorder=3)
+            axes.bar(x, value, width=0.8, color=run.colour, zorder=3)
         else:
-            axes.plot(x, values, marker="o", markersize=3.5, linewidth=1.6, color=run.colour, zorder=3)
+            axes.plot(x, value, marker="o", markersize=3.5, linewidth=1.6, color=run.colour, zorder=3)
+        if len(value) <= MOST_WHISKERS:
+            axes.errorbar(x, value, yerr=reach, fmt="none", ecolor=INK, elinewidth=0.8, zorder=4)
     axes.axhline(0, color=INK, linestyle="--", linewidth=1.2, zorder=2)
     axes.set(xlabel="Jobs, from the greatest improvement to the least", ylabel="Change against the default run")
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -1,6 +1,7 @@
 """A study that varies cases or parameters in one picture: time per iteration, W and improvement by condition.
 
-Dots are jobs at single placements and seeds, bars their medians; colours are treatments. Each workload has a row of
+Dots are jobs at single placements and seeds; bars are their means with 95% intervals, of times their medians; colours
+are treatments. Each workload has a row of
 panels. With more than ``MOST_CONDITIONS`` conditions there is one for each parameter instead, over all others.
 """
 
@@ -18,10 +19,13 @@ from fairlane.plot.style import GRID, INK, MUTED, percentages
 from fairlane.plot.treatments import DEFAULT, RunKind, draw_legend, run_kinds
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.study import StudyResults
+from fairlane.statistics import Estimate
 from fairlane.study.conditions import CONDITION, condition_of, median_time, timeless, varied, with_condition
+from fairlane.study.replication import estimate, outer_unit
 from fairlane.wording import percent, plural, seconds
 
 MOST_CONDITIONS, MOST_WORKLOADS = 16, 4
+SECONDS = "seconds_per_iteration"
 RELATIVE = "relative"
 """Time per iteration over the job's median over conditions: what jobs of many workloads have in common."""
 TIMED = "timed"  # whether a job has a time per iteration anywhere: some workloads have no iterations
@@ -48,7 +52,7 @@ def draw(study: StudyResults, axes: Given = None) -> Drawn | None:
     work = work.with_columns((pl.col("seconds_per_iteration") / median).alias(RELATIVE), timed.alias(TIMED))
     blocks = _blocks(work, conditions)
     runs = run_kinds(work)
-    measures = [RELATIVE if any(block.rows["workload"].n_unique() > 1 for block in blocks) else "seconds_per_iteration"]
+    measures = [RELATIVE if any(block.rows["workload"].n_unique() > 1 for block in blocks) else SECONDS]
     measures += ["w"] if (work.group_by("point").agg(pl.col("job").n_unique())["job"] > 1).any() else []
     measures += ["improvement"] if work["improvement"].count() else []
     heights = [0.5 + CONDITION_INCHES * len(block.conditions) * max(1.0, 0.6 * len(runs)) for block in blocks]
@@ -72,8 +76,10 @@ def draw(study: StudyResults, axes: Given = None) -> Drawn | None:
     hollow = (
         work.filter(pl.col("w").is_not_null() & pl.col("ten_iterations_ps").is_not_null()).height and "w" in measures
     )
+    whiskers = f"a bar the mean, with its 95% interval over {outer_unit(work)}s"
+    bars = "a bar the median" if len(measures) == 1 else f"{whiskers}; of times the median"
     notes = [
-        f"{what}A dot is a job at one placement and seed, a bar the median.",
+        f"{what}A dot is a job at one placement and seed; {bars}.",
         f"Hollow: W over fewer than {FEW_ITERATIONS} iterations, not reliable." if hollow else None,
         timeless(work),
     ]
@@ -97,16 +103,19 @@ def _by_parameter(work: pl.DataFrame, name: str) -> _Block:
 
 def _panel(axes: Axes, block: _Block, measure: str, runs: Sequence[RunKind], *, labelled: bool) -> None:
     height = 0.8 / len(runs)
+    unit = outer_unit(block.rows)
     for at, run in enumerate(runs):
         of = run.rows(block.rows)
         for place, condition in enumerate(block.conditions):
             found = of.filter(pl.col(CONDITION) == condition)
             y = place + (at - (len(runs) - 1) / 2) * height
             _dots(axes, found, measure, y, run.colour)
-            middle = _median(found, measure)
+            middle = _median(found, measure) if measure in (SECONDS, RELATIVE) else estimate(found, measure, unit)
             if middle is None:
                 continue
-            axes.plot([middle, middle], [y - 0.42 * height, y + 0.42 * height], color=INK, linewidth=2.4, zorder=4)
+            axes.plot([middle.value] * 2, [y - 0.42 * height, y + 0.42 * height], color=INK, linewidth=2.4, zorder=4)
+            if middle.low is not None and middle.high is not None:
+                axes.plot([middle.low, middle.high], [y, y], color=INK, linewidth=1.2, zorder=4)
     axes.set_ylim(len(block.conditions) - 0.4, -0.6)
     labels = [fill(label, LABEL_LETTERS) if labelled else "" for label in block.conditions]
     axes.set_yticks(range(len(block.conditions)), labels, fontsize=10)
@@ -116,7 +125,7 @@ def _panel(axes: Axes, block: _Block, measure: str, runs: Sequence[RunKind], *, 
         axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color=MUTED)
         axes.set_xticks([])
         return
-    if measure == "seconds_per_iteration":
+    if measure == SECONDS:
         axes.margins(x=0.08)
         axes.set_xlim(left=0)
         axes.xaxis.set_major_locator(MaxNLocator(5))
@@ -136,17 +145,15 @@ def _dots(axes: Axes, rows: pl.DataFrame, measure: str, y: float, colour: str) -
         draw_dots(axes, values, y, colour, size=30, alpha=0.6, hollow=hollow)
 
 
-def _median(rows: pl.DataFrame, measure: str) -> float | None:
-    """The median of the rows of a condition; of a time none if half of them have none."""
-    of_time = measure in ("seconds_per_iteration", RELATIVE)
-    median = median_time(measure) if of_time else pl.col(measure).median()
-    found: float | None = (rows.filter(pl.col(TIMED)) if of_time else rows).select(median).item()
-    return found
+def _median(rows: pl.DataFrame, measure: str) -> Estimate | None:
+    """The median of the times of a condition; none if half of its rows have none."""
+    found: float | None = rows.filter(pl.col(TIMED)).select(median_time(measure)).item()
+    return None if found is None else Estimate(found)
 
 
 def _words(measure: str) -> str:
     return {
-        "seconds_per_iteration": "Time per iteration",
+        SECONDS: "Time per iteration",
         RELATIVE: "Time per iteration over the job's median",
         "w": "Change against the isolated run  (W)",
         "improvement": "Change against the default run",
@@ -160,7 +167,7 @@ def _title(work: pl.DataFrame, conditions: Sequence[str], measures: Sequence[str
     compared = default.filter(pl.col("w").is_not_null())
     if measure == "w" and compared.filter(pl.col("ten_iterations_ps").is_not_null()).height > compared.height / 2:
         return f"{plural(len(conditions), 'condition')} compared, with too few iterations for a reliable W"
-    median = pl.col("w").median() if measure == "w" else median_time(measure)
+    median = pl.col("w").mean() if measure == "w" else median_time(measure)
     medians = default.group_by(CONDITION, maintain_order=True).agg(median.alias(measure)).drop_nulls()
     if medians.is_empty():
         return f"{plural(len(conditions), 'condition')} compared"
@@ -168,7 +175,7 @@ def _title(work: pl.DataFrame, conditions: Sequence[str], measures: Sequence[str
     (low, least), (high, most) = ordered.row(0), ordered.row(-1)
     if measure == "w":
         shown = percent(least, signed=True), percent(most, signed=True)
-        return f"Median W from {shown[0]} ({low}) to {shown[1]} ({high})"
+        return f"Mean W from {shown[0]} ({low}) to {shown[1]} ({high})"
     if measure == RELATIVE:
         return f"Iterations take {most / least:.2f} times as long with {high} as with {low}"
     return f"Median time per iteration from {seconds(least)} ({low}) to {seconds(most)} ({high})"
