@@ -24,7 +24,7 @@ __all__ = ["HOLDS", "PAPERS", "Judged", "Plan", "Reproduction", "conclude", "fol
 
 
 def folder_of(paper: str | Path) -> Folder:
-    """The folder of a paper: one that is known by its name, or any other. Raises ``ScenarioError``."""
+    """The folder of a paper, by name or path. Raises ``ScenarioError``."""
     with refusing("paper"):
         return Folder(PAPERS.find(str(paper)))
 
@@ -42,7 +42,7 @@ def plan(
     """What all claims, or ``only`` one or some, need; raises ``ScenarioError`` for a name that is unknown.
 
     ``placements`` and ``periods`` are upper bounds on what each study has. The controllers of ``also`` are run and
-    shown besides the paper's own; no claim is judged by them. ``cabling`` is one of those of the paper's machine.
+    shown in addition to the paper's; they do not affect any claim. ``cabling`` is one of those of the paper's machine.
     """
     folder = folder_of(paper)
     only = [only] if isinstance(only, str) else only

@@ -25,7 +25,7 @@ from fairlane.study.sql import Database, QueryError
 
 Floats = npt.NDArray[np.float64]
 GROUP = 0.84
-"""How much of the room of a category its boxes or bars take."""
+"""Share of a category's width that its boxes or bars take."""
 WIDE = 10
 """By which factor the 5% and 95% quantiles differ where the scale is chosen to be logarithmic."""
 MARKERS = "osD^vP*X"
@@ -51,7 +51,7 @@ class Series:
 
     @property
     def shift(self) -> float:
-        """How far from the middle of a category its boxes or bars are."""
+        """Offset of boxes or bars from the centre of their category."""
         return (self.number - (self.of - 1) / 2) * GROUP / self.of
 
 
@@ -74,7 +74,7 @@ def draw_all(plan: Plan, outcome: Outcome, folder: Path) -> list[Picture]:
 
 
 def _rows(figure: Figure, tables: Database) -> Iterator[Mapping[str, Any]]:
-    """The rows that there is a figure for, each as the table ``this``."""
+    """The rows with a figure each, each as the table ``this``."""
     rows = tables.ask(figure.each) if figure.each else pl.DataFrame({"one": [1]})
     for row in rows.iter_slices(1):
         tables.put("this", row)
@@ -115,7 +115,7 @@ def _draw(figure: Figure, row: Mapping[str, Any], tables: Database, folder: Path
 
 
 def _legend(drawn: Canvas, legend: Mapping[str, Any], title: str) -> None:
-    """On the title's line if there is room, else at the right."""
+    """On the title's line if it fits, else at the right."""
     letters = len(title) * 1.6 + sum(len(name) + 6 for name in legend)
     fits = letters < LETTERS_AN_INCH * drawn.get_figwidth()
     look = {"loc": "outside upper right", "ncols": len(legend)} if fits else {"loc": "outside right upper"}
@@ -123,7 +123,7 @@ def _legend(drawn: Canvas, legend: Mapping[str, Any], title: str) -> None:
 
 
 def _values(data: pl.DataFrame, column: str | None) -> list[Any]:
-    """The values of a column in order of appearance; of none, one that stands for all rows."""
+    """The values of a column in order of appearance; without a column, one value for all rows."""
     return [None] if column is None else data[column].unique(maintain_order=True).to_list()
 
 
@@ -187,7 +187,7 @@ def _scales(axes: Axes, panel: Panel, values: pl.Series) -> None:
 
 
 def _places(rows: pl.DataFrame, x: str, categories: Sequence[Any] | None) -> Floats:
-    """Where rows are along the axis: their numbers, or those of their categories."""
+    """Positions of rows along the axis: their values, or the indices of their categories."""
     given = rows[x].to_list()
     return np.array(given if categories is None else [categories.index(it) for it in given], np.float64)
 
@@ -202,7 +202,7 @@ def _box(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequenc
 
 
 def _strip(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequence[Any] | None) -> None:
-    """Every value a dot, spread a little within its category."""
+    """A dot for every value, with a small random offset within its category."""
     for one in series:
         scattered = spread(one.rows.height, 0.3 * GROUP / one.of)
         places = _places(one.rows, panel.x, categories) + one.shift + scattered
@@ -220,7 +220,7 @@ def _scatter(axes: Axes, panel: Panel, series: Sequence[Series], categories: Seq
 
 
 def _bars(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequence[Any] | None) -> None:
-    """Bars side by side, or on each other."""
+    """Bars, grouped or stacked."""
     numeric = categories is None
     base: dict[float, float] = {}
     for one in series:

@@ -1,4 +1,4 @@
-"""What a reproduction is written in: the tables of ``paper.toml``, ``claims.toml`` and ``figures.toml`` of its folder.
+"""The files of a reproduction: the tables of ``paper.toml``, ``claims.toml`` and ``figures.toml`` of its folder.
 
 Study files and perhaps a ``method.py`` are in the same folder; the reference is ``docs/reproduction/index.md``.
 """
@@ -25,23 +25,23 @@ BAND = re.compile(r"(?P<operator>[<>]=?|=)\s*(?P<bound>[\w.+-]+)|\[\s*(?P<low>[\
 
 
 class _Different(Table):
-    """What is different in a study file."""
+    """Changes to a study file."""
 
     set: dict[str, Any] = Field(default_factory=dict)
     """Keys of the study file by dotted path; of a function its arguments."""
     scenario: dict[str, Any] = Field(default_factory=dict)
     """Keys of the scenario by dotted path."""
     only: dict[str, list[str]] = Field(default_factory=dict)
-    """Levels that are run, by factor; by default all."""
+    """Levels to run, by factor; by default all."""
     note: str = ""
-    """How the study differs from the paper's then, or why it is left out."""
+    """How the study then differs from the paper's, or why it is omitted."""
 
 
 class Change(_Different):
-    """What is different for ``--quick``."""
+    """Changes for ``--quick``."""
 
     skip: bool = False
-    """Whether the study is left out."""
+    """Whether the study is omitted."""
 
     def updated(self, other: Change) -> Change:
         """Both, where ``other`` says it in place of this."""
@@ -61,29 +61,29 @@ def _one_of(table: StudyEntry | Derived, key: str) -> None:
 
 
 class Conditional(Table):
-    """What is made if studies were run."""
+    """An output that depends on studies."""
 
     studies: list[str] = Field(default_factory=list)
-    """It is made if one of these was run; by default in any case."""
+    """It is produced if one of these was run; by default always."""
     complete: bool = False
-    """Whether all of these have to be there, and without a failure."""
+    """Whether all of these are required, without failures."""
 
 
 class StudyEntry(_Different):
     """A study of the paper: a study file with some keys replaced, or a function of ``method.py``."""
 
     name: str = Field(min_length=1)
-    """What it is called in claims and queries."""
+    """Its name in claims and queries."""
     file: str | None = None
     """The study file."""
     call: str | None = None
-    """In its place ``method.py:name`` of a function that returns tables."""
+    """Instead of a study file, ``method.py:name`` of a function that returns tables."""
     title: str = ""
-    """What it is about, in a line."""
+    """Its subject, in one line."""
     figure: str = ""
     """The paper's figure."""
     quick: Change = Field(default_factory=Change)
-    """What is different for ``--quick``, besides what the paper says of all studies with this file."""
+    """Changes for ``--quick``, in addition to those of the paper for all studies with this file."""
 
     @model_validator(mode="after")
     def _given(self) -> Self:
@@ -92,16 +92,16 @@ class StudyEntry(_Different):
 
 
 class Derived(Conditional):
-    """A table that is made of others, by SQL or by a function of ``method.py``; in order, each may use those before."""
+    """A table derived from others, by SQL or by a function of ``method.py``; each may use those before it."""
 
     name: str = Field(pattern=r"^[A-Za-z_]\w*$")
-    """What it is called."""
+    """Its name."""
     sql: str | None = None
     """One SELECT."""
     call: str | None = None
-    """In its place ``method.py:name`` of a function that takes a ``Database`` and returns a data frame, or several."""
+    """Instead of ``sql``, ``method.py:name`` of a function of a ``Database`` that returns one or more data frames."""
     csv: str | None = None
-    """Name of a CSV file in which it is kept; with ``{column}`` in it a file for each value of the column."""
+    """Name of a CSV file in which it is stored; with ``{column}`` in it a file for each value of the column."""
     parquet: str | None = None
     """The same as Parquet, with all digits."""
 
@@ -112,12 +112,12 @@ class Derived(Conditional):
 
 
 class Text(Conditional):
-    """A file of text, as a data sheet."""
+    """A text file, such as a data sheet."""
 
     file: str
     """Its name."""
     text: str
-    """What it says; columns of the query in braces are replaced."""
+    """Its text; columns of the query in braces are replaced."""
     sql: str
     """One SELECT, with one row."""
 
@@ -130,17 +130,17 @@ class PaperTable(Table):
     citation: str
     """Where it was published."""
     options: list[Literal["placements", "periods", "also", "cabling"]] = Field(default_factory=list)
-    """Options of the command that it has."""
+    """Options of the command that it supports."""
     also: str | None = None
     """The treatment that ``--also`` copies with another controller."""
     cablings: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """How its machine may be cabled: keys of the scenarios, by name; the first is the default."""
+    """Alternative cablings of its machine: scenario keys, by name; the first is the default."""
     quick: dict[str, Change] = Field(default_factory=dict)
-    """What is different for ``--quick``, by study file."""
+    """Changes for ``--quick``, by study file."""
     study: list[StudyEntry] = Field(min_length=1)
     """The studies, in the paper's order."""
     table: list[Derived] = Field(default_factory=list)
-    """Tables that are made of those of the studies."""
+    """Tables derived from those of the studies."""
     text: list[Text] = Field(default_factory=list)
     """Files of text."""
     notes: list[str] = Field(default_factory=list)
@@ -148,22 +148,22 @@ class PaperTable(Table):
 
 
 class Clause(Table):
-    """A part of a claim: a number, and the band that it is to be in."""
+    """A part of a claim: a number, and the interval in which it must be."""
 
     says: str
-    """What was measured, in words: ``{value:.3f}`` and other columns of the query are replaced."""
+    """The measurement, as text: ``{value:.3f}`` and other columns of the query are replaced."""
     band: str
     """``>= 0.15``, ``[0.15, 0.45]``, or with a column of the query in place of a number: ``< bound``."""
     value: str = "value"
-    """The column that is compared."""
+    """The column to compare."""
     shown: str | None = None
-    """The band in words, where it is not to be shown as written."""
+    """Text for the interval, if it is not shown as written."""
     sql: str | None = None
     """One SELECT, with a row for each number; by default that of the claim."""
     where: str | None = None
     """A condition on the rows of the query."""
     reported: str = ""
-    """What the paper has."""
+    """The paper's value."""
 
     @field_validator("band")
     @classmethod
@@ -181,19 +181,19 @@ class Claim(Table):
     where: str
     """Section and figure."""
     setup: str
-    """What has to be simulated."""
+    """The studies that it needs."""
     claim: str
     """What the paper reports."""
     check: str
-    """What has to hold, with its bands, in words."""
+    """The condition with its intervals, as text."""
     studies: list[str] = Field(default_factory=list)
-    """Those whose results it needs."""
+    """The studies whose results it needs."""
     shown: list[str] = Field(default_factory=list)
-    """Studies that belong to it and do not decide about it."""
+    """Related studies that do not affect the verdict."""
     sql: str | None = None
-    """The query of clauses that have none."""
+    """The query for clauses without one."""
     clause: list[Clause] = Field(min_length=1)
-    """It holds if all of them do."""
+    """The claim holds if all clauses do."""
 
 
 class ClaimsTable(Table):
@@ -203,7 +203,7 @@ class ClaimsTable(Table):
 
 
 class Panel(Table):
-    """What is drawn side by side: columns of a query."""
+    """Panels of a figure: columns of a query."""
 
     kind: Kind
     """How."""
@@ -216,13 +216,13 @@ class Panel(Table):
     value: str = "value"
     """The column of a heatmap's colours."""
     series: str | None = None
-    """A column whose values have a colour each."""
+    """A column with one colour per value."""
     low: str | None = None
     high: str | None = None
     """Columns of an interval around ``y``."""
     column: str | None = None
     row: str | None = None
-    """Columns of the query for whose values there are panels side by side, and below each other."""
+    """Columns of the query whose values are the columns and rows of panels."""
     x_label: str = ""
     y_label: str = ""
     title: str = ""
@@ -232,9 +232,9 @@ class Panel(Table):
     percent: bool = False
     """Whether values are shares, written in percent."""
     stacked: bool = False
-    """Whether bars of different series stand on each other."""
+    """Whether bars of different series are stacked."""
     colours: dict[str, str] = Field(default_factory=dict)
-    """Colours of series that are to have a certain one."""
+    """Colours of series, by name."""
     lines: list[str] = Field(default_factory=list)
     """Columns with the places of dashed lines across the values."""
     x_lines: list[str] = Field(default_factory=list)
@@ -247,16 +247,16 @@ class Figure(Conditional):
     file: str
     """Name of its file, without ``.png``; columns of ``each`` in braces are replaced, here and in title and note."""
     title: str
-    """What is seen."""
+    """Title."""
     note: str = ""
-    """Of what, in small letters below."""
+    """Subtitle, in small type."""
     each: str | None = None
     """A query with a row for each figure of this kind."""
     width: float = 11.0
     """Inches."""
     height: float = 5.0
     panel: list[Panel] = Field(min_length=1)
-    """What it consists of, from left to right."""
+    """Panels, from left to right."""
 
 
 class FiguresTable(Table):
@@ -281,7 +281,7 @@ class Folder:
 
     @cached_property
     def paper(self) -> PaperTable:
-        """What it says of the paper and its studies."""
+        """The content of ``paper.toml``."""
         found = self._read("paper.toml", PaperTable)
         names = [entry.name for entry in found.study]
         again = [name for name in names if names.count(name) > 1]
@@ -321,7 +321,7 @@ class Folder:
             raise ScenarioError(located(unfold(error, model), document)) from None
 
     def _unknown(self, file: str, names: Sequence[str], needed: Iterable[tuple[str, str, Sequence[str]]]) -> None:
-        """Raises ``ScenarioError`` where a study is named that there is not."""
+        """Raises ``ScenarioError`` for names of studies that do not exist."""
         wrong = [
             Problem.unknown(f"{kind} {of}", "study", name, names, name)
             for kind, of, studies in needed

@@ -11,7 +11,7 @@ from fairlane.reproduce.folder import BAND, Claim, Clause
 from fairlane.study.sql import Database, QueryError
 
 HOLDS = {True: "holds", False: "does not hold", None: "not run"}
-"""What is said of a claim."""
+"""The verdict on a claim."""
 _COMPARED: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -46,13 +46,13 @@ class Judged:
     claim: Claim
     findings: Sequence[Finding]
     missing: Sequence[str]
-    """What it needs and was not run, or failed."""
+    """Studies that it needs and that were not run, or failed."""
     scaled: bool
-    """Whether less was run than the paper has: then it is a try-out and not a judgement."""
+    """Whether the run was scaled down: then it is a trial and not a verdict."""
 
     @property
     def holds(self) -> bool | None:
-        """Whether all that was measured is in its band; None if not everything was."""
+        """Whether all measurements are in their intervals; None if one is missing."""
         return None if self.missing or not self.findings else all(one.holds for one in self.findings)
 
 
@@ -94,14 +94,14 @@ def _finding(number: int, clause: Clause, row: Mapping[str, Any]) -> Finding:
 
 
 def _number(text: str, row: Mapping[str, Any]) -> float:
-    """A number, or that of a column; what was not measured is no bound that anything could keep."""
+    """A number, or that of a column; a missing value is a bound that nothing meets."""
     if text not in row:
         return float(text)
     return float("nan") if row[text] is None else float(row[text])
 
 
 def judged(claim: Claim, tables: Database, missing: Sequence[str], *, scaled: bool) -> Judged:
-    """The verdict. Where something is missing, what can be measured is shown and decides nothing."""
+    """The verdict. If something is missing, the available measurements are shown without a verdict."""
     try:
         found = list(findings(claim, tables))
     except QueryError as error:

@@ -1,4 +1,4 @@
-"""What a reproduction leaves in its folder: tables, figures, the claims, what tasks took, and a page with all of it."""
+"""The output of a reproduction: tables, figures, claims, times of tasks, and a report page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ from fairlane.wording import seconds
 PAGE = "report.md"
 """The page: claims, what was measured, and the figures."""
 RESULTS = "<!-- results -->"
-"""Stands before all but the title, so that another page can include it."""
+"""Anchor below the title, so that another page can include the rest."""
 DIGITS = 6
 """Significant digits of numbers in CSV files."""
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What came out."""
+    """The outcome."""
 
     plan: Plan
     outcome: Outcome
@@ -39,12 +39,12 @@ class Reproduction:
 
     @property
     def done(self) -> Sequence[Done]:
-        """What came of every task."""
+        """The answer of every task."""
         return list(self.outcome.done.values())
 
     @property
     def failed(self) -> list[Done]:
-        """What has no answer."""
+        """Tasks without an answer."""
         return [one for one in self.done if one.error is not None]
 
 
@@ -64,7 +64,7 @@ def store(found: Reproduction, folder: Path) -> None:
 
 
 def _keep(one: Derived, derived: Mapping[str, pl.DataFrame], folder: Path) -> None:
-    """Writes the files of a table, if it was made."""
+    """Writes the files of a table, if it was computed."""
     table = derived.get(one.name)
     if table is None:
         return
@@ -82,7 +82,7 @@ def _keep(one: Derived, derived: Mapping[str, pl.DataFrame], folder: Path) -> No
 
 
 def _write(text: Text, found: Reproduction, folder: Path) -> None:
-    """Writes a file of text, if there is what it is about."""
+    """Writes a text file, if its data exist."""
     if not made(found.plan, found.outcome, text):
         return
     try:
@@ -110,7 +110,7 @@ def _claims(judged: Sequence[Judged]) -> pl.DataFrame:
 
 
 def _costs(found: Reproduction) -> pl.DataFrame:
-    """What each task has taken, s."""
+    """Time of each task, s."""
     rows = [
         {"cell": done.task.label, "wall_s": done.seconds, "cpu_s": done.cpu, "error": done.error} for done in found.done
     ]
@@ -149,10 +149,10 @@ def _rows(one: Judged) -> Iterator[str]:
 
 
 def with_reported(finding: Finding) -> str:
-    """A finding in words, with what the paper has of it."""
+    """A finding as text, with the paper's value."""
     return f"{finding.words}; paper: {finding.reported}" if finding.reported else finding.words
 
 
 def _cell(words: str) -> str:
-    """Text that a table's cell can hold."""
+    """Text escaped for a table cell."""
     return words.replace("|", "\\|")

@@ -1,4 +1,4 @@
-"""What of a paper is run: its studies as its folder has them, with what ``--quick`` and other options replace."""
+"""The studies of a paper to run: those as its folder has them, with what ``--quick`` and other options replace."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -21,7 +21,7 @@ RECORDINGS = Path(__file__).with_name("recordings")
 
 
 PAPER = "paper.toml"
-"""The file by which the folder of a paper is known."""
+"""The file that identifies the folder of a paper."""
 BUILT_IN = Path(__file__).with_name("papers")
 """The folder of the papers that fairlane comes with: their code needs no permission."""
 
@@ -33,12 +33,12 @@ class _Papers(Registry[Path]):
     wanted = f"a Python package with a {PAPER} in its folder"
 
     def find(self, name: str) -> Path:
-        """The folder of a paper that is known by its name, or any other folder that holds one."""
+        """The folder of a paper, by name or path."""
         folder = Path(name)
         return folder if name not in [*self] and (folder / PAPER).is_file() else super().find(name)
 
     def accepted(self, thing: Any) -> Path | None:
-        """The folder of a paper's package; None if it holds none."""
+        """The folder of a paper's package; None if there is no paper in it."""
         found = Path(getattr(thing, "__file__", None) or "").parent
         return found if (found / PAPER).is_file() else None
 
@@ -63,40 +63,40 @@ class Options:
     quick: bool = False
     """A scaled version, in a few minutes."""
     placements: int | None = None
-    """At most so many placements of each study."""
+    """Upper bound on the placements of each study."""
     periods: int | None = None
-    """At most so many periods of a controller."""
+    """Upper bound on the periods of a controller."""
     also: Sequence[str] = ()
-    """Controllers that are run and shown besides the paper's own; no claim is judged by them."""
+    """Controllers to run and show in addition to the paper's; they do not affect any claim."""
     cabling: str | None = None
-    """How the machine is cabled, other than by default."""
+    """Cabling of the machine, if not the default."""
 
     @property
     def given(self) -> set[str]:
-        """Those that say something and that not every paper has."""
+        """Options that are set and that not every paper supports."""
         return {name for name in ("placements", "periods", "also", "cabling") if getattr(self, name)}
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A study that is to be run: a study file, or a function with its arguments."""
+    """A study to run: a study file, or a function with its arguments."""
 
     entry: StudyEntry
     study: Study | None
     method: Method | None = None
-    """The function in place of a study file."""
+    """The function instead of a study file."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What will be run, and what is left out."""
+    """What will be run, and what is omitted."""
 
     folder: Folder
     claims: Sequence[Claim]
     options: Options
     studies: Mapping[str, Prepared]
-    """Those that are run, by name."""
+    """The studies to run, by name."""
     left_out: Mapping[str, str]
     """Studies that are not run as in the paper, or not at all, and how they differ or why."""
 
@@ -127,7 +127,7 @@ def plan_of(folder: Folder, claims: Sequence[Claim], options: Options) -> Plan:
 
 
 class MissingError(Exception):
-    """A recording is not there: its words say which and where it was looked for."""
+    """A recording is missing: the message names it and where it was searched for."""
 
 
 def _prepared(folder: Folder, entry: StudyEntry, quick: Change, options: Options, notes: list[str]) -> Prepared:
@@ -177,7 +177,7 @@ def _document(folder: Folder, entry: StudyEntry, quick: Change, options: Options
 def _skipped(
     factors: Mapping[str, dict[str, Any]], only: Mapping[str, Sequence[str]], notes: list[str]
 ) -> Iterator[dict[str, Any]]:
-    """Rules that leave out levels that are not asked for, and those whose recordings are not there, which is noted."""
+    """Rules that exclude levels that were not selected, and levels whose recordings are missing, with a note."""
     for name, levels in factors.items():
         wanted = only.get(name, [*levels])
         for level in [it for it in levels if it in wanted]:
@@ -191,7 +191,7 @@ def _skipped(
 
 
 def _fewer(data: dict[str, Any], copied: str | None, options: Options) -> list[str]:
-    """Applies upper bounds and controllers besides the paper's own; returns what is less than in the paper."""
+    """Applies upper bounds and additional controllers; returns what is reduced against the paper."""
     notes: dict[str, None] = {}
     there: int | list[Any] = data.get("placements", [])
     count = there if isinstance(there, int) else len(there)

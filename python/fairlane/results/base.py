@@ -1,4 +1,4 @@
-"""What runs, studies and sweeps of loads have in common: tables, SQL over them, figures, a folder."""
+"""The common base of runs, studies and load sweeps: tables, SQL over them, figures, a folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Results:
     TABLES: ClassVar[Sequence[str]]
     """The names of the tables: attributes here, files in the folder, views in a query."""
     ON_DEMAND: ClassVar[Sequence[str]] = ()
-    """The names of those that may be missing."""
+    """The names of optional tables."""
     FIGURE: ClassVar[str]
     """The figure that ``plot`` draws by default."""
     folder: Path | None
@@ -62,7 +62,7 @@ class Results:
         return draw_all(self)
 
     def headline(self) -> str:
-        """What they are of, in a line."""
+        """A one-line description."""
         raise NotImplementedError
 
     def __repr__(self) -> str:

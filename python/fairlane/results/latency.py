@@ -18,7 +18,7 @@ QUANTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0
 """The quantiles of the tables, by name."""
 
 KEY = ("of", "job", "kind")
-"""What there is a histogram of."""
+"""The quantities with a histogram."""
 
 
 @dataclass(frozen=True)

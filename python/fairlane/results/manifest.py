@@ -22,7 +22,7 @@ from fairlane.results.errors import ResultsError, writing
 
 MANIFEST = "manifest.json"
 Kind = Literal["run", "study", "control", "advice", "reproduction", "analysis", "saturation"]
-"""What a folder can be of."""
+"""The kinds of folders."""
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
@@ -84,7 +84,7 @@ def create_sealed(
 
 
 def unseal(folder: Path) -> None:
-    """Takes the manifest away, before files that it lists change. Raises ``ResultsError``."""
+    """Removes the manifest before files that it lists change. Raises ``ResultsError``."""
     with writing(folder / MANIFEST):
         (folder / MANIFEST).unlink(missing_ok=True)
 
@@ -113,7 +113,7 @@ class Sealed:
         return cls(folder, found)
 
     def __contains__(self, name: str) -> bool:
-        """Whether a file of this name is to be there."""
+        """Whether the manifest lists a file of this name."""
         return name in self.manifest.files
 
     def path(self, name: str) -> Path:

@@ -10,7 +10,7 @@ from fairlane.results.run import Run
 from fairlane.wording import listed, seconds, significant, time_unit
 
 MANY = 5
-"""Of so many jobs or more the iterations are summed up."""
+"""From this number of jobs on, iterations are summarised."""
 
 
 def few(jobs: pl.DataFrame) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""A run: its tables as data frames, and where they come from."""
+"""A run: its tables as data frames, and their provenance."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -63,7 +63,7 @@ class RunMeta(Table):
     partial: bool
     """Whether the run was interrupted before it had measured everything."""
     notes: tuple[str, ...] = ()
-    """What to know before acting on the results, a sentence each."""
+    """Warnings about the results, one sentence each."""
     timings: Timings | None = None
     threads: int | None = None
     """Number of threads that simulated all jobs together; results do not depend on it."""
@@ -129,7 +129,7 @@ class Run(Results):
     folder: Path | None = None
     """Where it is stored; None while it is only in memory."""
     source: Source | None = field(default=None, repr=False)
-    """What it was made from; None if it was read from a folder, or is that of a simulation under way."""
+    """What it was made from; None if it was read from a folder, or belongs to a running simulation."""
 
     TABLES = tuple(ALWAYS)
     ON_DEMAND = tuple(ON_DEMAND)
@@ -160,7 +160,7 @@ class Run(Results):
         return html_table(f"Run of {self.headline()}", headings, rows)
 
     def headline(self) -> str:
-        """What it is a run of, in a line."""
+        """A one-line description."""
         meta = self.meta
         partial = ", partial" if meta.partial else ""
         span = f"{seconds(meta.simulated_s)} simulated{partial}, {plural(self.jobs.height, 'job')}, seed {meta.seed}"

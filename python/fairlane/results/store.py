@@ -35,7 +35,7 @@ def new_folder(scenario: str, started: datetime, out: Path | None) -> Path:
 
 
 def is_folder_of(folder: str, scenario: str) -> bool:
-    """Whether a folder is called as ``new_folder`` calls one of this scenario."""
+    """Whether a folder's name is one that ``new_folder`` gives for this scenario."""
     return re.fullmatch(rf"{re.escape(scenario)}-\d{{8}}-\d{{6}}(-\d+)?", folder) is not None
 
 

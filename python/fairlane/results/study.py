@@ -39,26 +39,26 @@ class StudyMeta(Table):
     runs: int
     """Runs that the points consist of: default, isolated and treated ones."""
     simulations: int
-    """Runs that were different from each other, and so were computed."""
+    """Distinct runs, which were computed."""
     failures: int
     treatments: list[str]
     measured: list[str] | None = None
     """Names of the tables that are measured of each run; None of a study that compares."""
     placements: list[str] = Field(default_factory=list)
-    """What the numbers of placements in the tables stand for."""
+    """Names of the placements, by their number in the tables."""
     wall_s: float
     """Time of the last call of ``fairlane study``, s."""
     started: datetime
-    """When that was."""
+    """Date and time of that call."""
     profile: dict[str, float]
-    """Where the time of that call went, s, summed over workers."""
+    """Time of that call by activity, s, summed over workers."""
     recomputed: list[str] = Field(default_factory=list)
     """Stored answers that had changed since they were stored, and so were computed again in that call."""
 
 
 @dataclass(frozen=True, repr=False)
 class StudyResults(Results):
-    """Everything that a study found out."""
+    """All results of a study."""
 
     meta: StudyMeta
     """Provenance."""

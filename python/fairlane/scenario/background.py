@@ -108,7 +108,7 @@ class Background(Table):
             number += 1
 
     def _job(self, name: str, kind: BackgroundJobs, hosts: int, rng: numpy.random.Generator) -> Job | None:
-        """A job; None if it is over before the simulation begins, or too small for what it would do."""
+        """A job; None if it departs before the simulation begins, or is too small for its workload."""
         workload = kind.draw(rng)
         start = self.start.draw(rng)
         stay = None if self.lifetime is None else self.lifetime.draw(rng)

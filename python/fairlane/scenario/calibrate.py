@@ -28,16 +28,16 @@ from fairlane.workload.builder import JobScript
 if TYPE_CHECKING:
     from fairlane.scenario.resolved import Resolved
 
-ITERATIONS = 6  # iterations that a measurement takes; the first one only fills the pipes
-PRECISION = 0.003  # how near to the wanted share is near enough
-STALLED = 0.0005  # if twice the compute time raises the share by less than this, nothing will
+ITERATIONS = 6  # iterations of a measurement; the first one is the warm-up
+PRECISION = 0.003  # tolerance of the share
+STALLED = 0.0005  # if doubling the compute time raises the share by less than this, the target cannot be reached
 FIRST_GUESS = 10**6  # compute time, ps, on which the time for communication is measured first
 STEP = Slice(hops=50_000, window=10**9, growth=2, longest=10**15)
-"""How far a measurement goes before its iterations are counted again."""
+"""Simulated time between two counts of the iterations."""
 
 
 class CalibrationError(Exception):
-    """The wanted share cannot be reached."""
+    """The target share cannot be reached."""
 
 
 def calibrate(workload: Workload, script: Callable[[], JobScript], alone: "Resolved", stop: Event) -> int:
@@ -64,7 +64,7 @@ def _stored(file: Path) -> int | None:
 
 
 def _store(file: Path, found: int) -> None:
-    """Stores a compute time with a checksum. Where that cannot be, as on a full disk, it is found again next time."""
+    """Stores a compute time with a checksum. If that fails, as on a full disk, it is computed again next time."""
     with suppress(OSError, ScenarioError):
         file.parent.mkdir(parents=True, exist_ok=True)
         save_sealed({"key": file.name, "compute": found}, file)
@@ -115,7 +115,7 @@ def isolated_share(
 
 
 def _cache_file(workload: Workload, script: JobScript, alone: "Resolved") -> Path:
-    """Named after all that the result depends on, the simulator itself included."""
+    """The name is a digest of everything that the result depends on, the simulator included."""
     from platformdirs import user_cache_path
 
     library = Path(_core.__file__ or "").stat()
@@ -132,7 +132,7 @@ def _cache_file(workload: Workload, script: JobScript, alone: "Resolved") -> Pat
 
 
 def _code_of(workload: Workload) -> list[int]:
-    """Size and time of the workload's file: users edit theirs."""
+    """Size and modification time of the workload's file, which users may edit."""
     try:
         stat = Path(inspect.getfile(type(workload))).stat()
     except (OSError, TypeError):

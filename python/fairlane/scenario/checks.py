@@ -34,7 +34,7 @@ def check(scenario: "Scenario") -> Iterator[Problem]:
 
 
 def late(scenario: "Scenario", end: int, step: int = 1) -> Iterator[Problem]:
-    """What is wrong with jobs that begin when a run that ends at ``end``, ps, is over.
+    """Errors for jobs that start after the end of the run, ``end``, ps.
 
     Jobs can begin at multiples of ``step`` only. Background jobs are skipped: their times are drawn.
     """
@@ -126,7 +126,7 @@ def _lanes(scenario: "Scenario") -> Iterator[Problem]:
 def _rails(scenario: "Scenario") -> Iterator[Problem]:
     rails = scenario.fabric.rails
     if rails is None and scenario.fabric.topology == "imported":
-        return  # how many adapters its hosts have is known once it is built
+        return  # the number of adapters is known after the fabric is built
     count = rails.count if rails else 1
     for at, job in enumerate(scenario.jobs):
         only = job.rails.only if job.rails else None

@@ -43,7 +43,7 @@ DEPARTURE = 230
 MARK = 60
 _FIXED = ("d_mod_k", "minimal", "dimension_order", "up_down", "tables")  # routings that do not look at loads
 MOST_BYTES = 2**40  # the largest message
-SHOWN = 3  # parts that a refusal names
+SHOWN = 3  # parts that the error message names
 LARGE = 40_000  # ports of a fabric whose records fit no cache: there a packet-hop takes longest
 HOP = {"output_queued": (90, 180), "input_queued": (450, 1350)}
 """Nanoseconds of a packet-hop on small and on large fabrics, by architecture of the switches."""
@@ -71,7 +71,7 @@ class Estimate:
 
     @property
     def memory(self) -> float:
-        """Bytes of memory at the most."""
+        """Largest memory, bytes."""
         return BASE + sum(part.bytes for part in self.parts)
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ def fabric_parts(fabric: Mapping[str, Any], lanes: int, architecture: str) -> li
     _, switches, links = _core.fabric_size(json.dumps(fabric))
     engines = min(
         2, machine_cores()
-    )  # one is tried out before; at the end isolated runs are simulated next to the co-run
+    )  # one is built before as a check; at the end isolated runs are simulated concurrently with the co-run
     adaptive = fabric["routing"] not in _FIXED
     port, _, _ = _core.footprint(lanes, adaptive)
     if architecture == "input_queued":
@@ -150,7 +150,7 @@ class _Table:
             _check_messages(job, self._program)
 
     def add(self, job: "ResolvedJob") -> Counted | None:
-        """One job more; its program, unless it is a trace."""
+        """Adds a job; returns its program, unless it is a trace."""
         self.ranks += job.ranks
         if self._program is not None and job.table.workload is not None:
             self.operations += self._program.operations
@@ -217,7 +217,7 @@ def machine_cores() -> int:
 
 
 def free_cores() -> int:
-    """The cores of this process that others leave idle, by the load of the last minute; at least one.
+    """The idle cores that this process may use, by the load average of the last minute; at least one.
 
     The threads of a simulation wait for each other thousands of times a second: where they share cores they lose much.
     """

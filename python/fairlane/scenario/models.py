@@ -138,7 +138,7 @@ class Qos(Table):
 
     @property
     def expand(self) -> QosStrategy | None:
-        """What the strategy is called for; None without one."""
+        """The strategy's function; None without a strategy."""
         return self._expand
 
     @model_validator(mode="after")
@@ -237,13 +237,13 @@ PlacementField = Annotated[Written[Placement], BeforeValidator(table_of_name, js
 
 
 class Stay(NamedTuple):
-    """The time in which a job has its hosts, ps: with its start, without its end."""
+    """The interval in which a job occupies its hosts, ps: from its start, excluding its end."""
 
     start: float
     end: float
 
     def meets(self, other: "Stay") -> bool:
-        """Whether there is a time that lies in both."""
+        """Whether the intervals overlap."""
         return self.start < other.end and other.start < self.end
 
 
@@ -289,7 +289,7 @@ class Job(Table):
         return self._background
 
     def drawn(self) -> Self:
-        """The same as a job of the background."""
+        """The same, marked as a background job."""
         found = self.model_copy()
         found._background = True
         return found

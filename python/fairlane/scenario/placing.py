@@ -1,4 +1,4 @@
-"""The hosts of a scenario's jobs: which hosts each gets, and which rank lives on which."""
+"""The hosts of a scenario's jobs: which hosts each gets, and the host of each rank."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -71,7 +71,7 @@ def place(scenario: "Scenario", fabric: Fabric, jobs: Sequence[ResolvedJob]) -> 
 
 
 def _key(job: ResolvedJob) -> str:
-    """Where the job's placement table stands."""
+    """The position of the job's placement table."""
     if job.background:
         return "background.placement"
     return f"{job.key}.placement" if job.table.placement else "placement"
@@ -104,13 +104,13 @@ def _tables(scenario: "Scenario") -> Iterator[tuple[str, "Placement"]]:
 
 
 def _check_room(fabric: Fabric, jobs: Sequence[ResolvedJob]) -> None:
-    """The jobs that are there at one time must have room."""
+    """Jobs that run at the same time must fit on the fabric."""
     changes = []
     for job in jobs:
         needed = job.hosts_needed
         start, end = job.table.stay
         changes += [(start, needed), (end, -needed)]
-    # Of one time, those that depart come first.
+    # At equal times, departures come before arrivals.
     changes.sort()
     counts = accumulate(change for _, change in changes)
     needed, instant = max(zip(counts, (time for time, _ in changes), strict=True), default=(0, 0))
@@ -172,7 +172,7 @@ def _allocate(
 def _asked(
     strategy: PlacementPolicy, key: str, requests: Sequence[Request], pool: Sequence[int], fabric: Fabric
 ) -> list[list[int] | None]:
-    """What a strategy answers, which must be free hosts, as many as asked for, each once."""
+    """The hosts that a strategy returns: free ones, as many as requested, without duplicates."""
     try:
         given = strategy.allocate_together(pool, requests, fabric)
     except Exception as error:

@@ -20,7 +20,7 @@ class RailPolicy(Table):
     """Which adapter (rail) of its host each message of a job uses."""
 
     policy: Literal["round_robin", "stripe", "by_destination", "by_source", "only"] = "round_robin"
-    """``round_robin``: each rank sends over one rail after the other, message by message. ``stripe``: payloads above
+    """``round_robin``: each rank uses the rails in cyclic order, message by message. ``stripe``: payloads above
     ``above`` are divided into equal parts, one for each rail, and are complete when all parts are; other messages use
     round-robin. ``by_destination``: the receiving rank modulo the number of rails. ``by_source``: a fixed rail for each
     sending rank. ``only``: one rail for all messages; ``only = 0`` implies it."""
@@ -37,7 +37,7 @@ class RailPolicy(Table):
         if (self.policy == "only") != (self.only is not None):
             raise Problems(Problem("only", "belongs to policy 'only': give both or neither", self.only))
         for key, policy in (("above", "stripe"), ("order", "by_source")):
-            # A scenario that is written out has all keys, those that do not apply too.
+            # A written scenario has all keys, including those that do not apply.
             if self.policy != policy and getattr(self, key) != type(self).model_fields[key].default:
                 raise Problems(Problem(key, f"belongs to policy {policy!r}", self.policy))
         return self

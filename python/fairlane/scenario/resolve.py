@@ -1,4 +1,4 @@
-"""From a scenario to what the simulator takes: choices made, quantities whole, programs written."""
+"""Resolves a scenario into the simulator's input: choices made, quantities rounded, programs generated."""
 
 import re
 import time
@@ -41,7 +41,7 @@ _POLL_S = 0.1  # how often it is checked for Ctrl-C, s
 def resolve(scenario: "Scenario") -> Resolved:
     """Decides everything; raises ``Problems`` with what cannot be built."""
     scenario = _expanded(scenario)
-    # Everything but the programs is tried first: calibrating compute times takes a while.
+    # Everything but the programs is checked first, because calibrating compute times takes long.
     resolved = _decide(scenario)
     stop = Event()
     pool = ThreadPoolExecutor()  # the simulations that calibrate release the interpreter's lock
@@ -54,7 +54,7 @@ def resolve(scenario: "Scenario") -> Resolved:
 
 
 def decide(scenario: "Scenario") -> Resolved:
-    """Hosts, lanes and arbiter, tried out with jobs that do nothing; raises ``Problems``."""
+    """Hosts, lanes and arbiter, checked with jobs that do nothing; raises ``Problems``."""
     return _decide(_expanded(scenario))
 
 
@@ -200,7 +200,7 @@ def _record(scenario: "Scenario") -> dict[str, int] | None:
 
 
 def building(build: Callable[[], _T]) -> _T:
-    """Builds something; why the simulator rejects it becomes a problem of the scenario's key."""
+    """Builds a part of the simulation; the simulator's error becomes a problem of the scenario's key."""
     try:
         return build()
     except BuildError as error:
@@ -273,7 +273,7 @@ def _programmed(scenario: "Scenario", alone: Resolved, stop: Event) -> ResolvedJ
         compute = workload.compute if workload.compute is not None else calibrate(workload, script, always, stop)
         calibrated = (begun, time.monotonic()) if workload.compute is None else None
         iterations = job.table.stop if isinstance(job.table.stop, int) else None
-        # Compute times are found uncapped: what a cap adds comes on top.
+        # Compute times are calibrated without a power cap; the cap's slowdown is added.
         paced = Pace(frequencies, workload.memory_bound) if capped else None
         written = workload.program(script(iterations, paced), compute)
         return replace(job, program=written, compute=compute, calibrated=calibrated)

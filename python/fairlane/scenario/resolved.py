@@ -53,7 +53,7 @@ class ResolvedJob:
     start: int = 0
     """When its ranks begin, ps."""
     stop: int | None = None
-    """When it ends whatever its programs do, ps; None for never."""
+    """Its departure time, ps; None if it does not depart at a time."""
     hosts: tuple[int, ...] = ()
     """The host of each rank; empty until it is placed."""
     rails: Mapping[str, Any] | None = None
@@ -119,11 +119,11 @@ class Resolved:
     sample_interval: int | None = None
     """How often ports are sampled, ps; None for never."""
     switch_counters: "SwitchCounters | None" = None
-    """After whose iterations flits and stalls are read."""
+    """The job after whose iterations flit and stall counters are read."""
     until: "Until | None" = None
     """When a run ends early; None if it lasts for ``duration``."""
     notes: tuple[str, ...] = ()
-    """What a user should know before acting on results, a sentence each: printed by ``check`` and after a run."""
+    """Warnings about the results, one sentence each: printed by ``check`` and after a run."""
     estimate: "Estimate | None" = None
     """Estimated memory and time of a run; None if not estimated."""
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fairlane.scenario.resolved import ResolvedJob
     from fairlane.scenario.scenario import Scenario
 
-ROUTES = 48  # routes that are looked at for the mean length
+ROUTES = 48  # sampled routes for the mean length
 CONTROL = 3  # control messages of a rendezvous
 
 
@@ -50,7 +50,7 @@ class MeanPath:
 
 @dataclass(frozen=True)
 class Load:
-    """What a job does in the simulated time."""
+    """The load of a job in the simulated time."""
 
     packet_hops: float
     iterations: float  # iterations of a rank
@@ -95,7 +95,7 @@ def recorded_load(scenario: "Scenario", job: "ResolvedJob", path: MeanPath) -> L
 
 
 def _span(scenario: "Scenario", job: "ResolvedJob") -> float:
-    """How long the job is there, ps."""
+    """The time between the job's arrival and departure, ps."""
     end = min(scenario.duration, job.table.stay.end, CLOCK_END)
     return max(0.0, float(end - job.start))
 

@@ -1,4 +1,4 @@
-"""Functions in a folder of studies: they measure a run, make a table of others, or are a study without a scenario."""
+"""Functions in a folder of studies: they measure a run, derive tables, or are a study without a scenario."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Method:
 
     @property
     def digest(self) -> str:
-        """Another one when the file changes."""
+        """Changes with the file's content."""
         return sha256(self.file.read_bytes()).hexdigest()[:16]
 
     def function(self) -> Callable[..., Any]:
@@ -59,7 +59,7 @@ class Method:
 
 
 def measure(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) -> dict[str, Any]:
-    """What workers call for a study whose ``measure`` names a function: it gets the scenario and its arguments."""
+    """Called by workers for a study whose ``measure`` names a function: passes it the scenario and the arguments."""
     function = Method(Path(arguments["file"]), arguments["name"]).function()
     answer: dict[str, Any] = function(scenario, arguments["arguments"], watch)
     return answer

@@ -1,4 +1,4 @@
-"""Pinned scenarios: hosts, lanes, compute times and numbers of random streams stand in the scenario's own tables.
+"""Pinned scenarios: hosts, lanes, compute times and numbers of random streams are in the scenario's tables.
 
 So a scenario means the same with other service levels, with one job isolated, and on another machine; and two that mean
 the same have the same tables, so their simulation is recognised.
@@ -53,7 +53,7 @@ class Pinned:
         return replace(self, data={**self.data, "duration": DURATION.format(duration)})
 
     def without_start_and_stop(self) -> Pinned:
-        """The same with jobs that are there from the beginning and never end."""
+        """The same with jobs that start at the beginning and never end."""
         jobs = [{key: it for key, it in job.items() if key not in ("start", "stop")} for job in self.data["jobs"]]
         return replace(self, data={**self.data, "jobs": jobs})
 
@@ -78,7 +78,7 @@ class Pinned:
 
 
 def _observing(observe: Mapping[str, Any], jobs: Set[str]) -> dict[str, Any]:
-    """The table ``observe`` without what it asks of jobs that are not there."""
+    """The table ``observe`` without the keys that refer to absent jobs."""
     found = {key: it for key, it in observe.items() if key not in ("record", "switch_counters") or it["job"] in jobs}
     return {**found, "iterations": [name for name in observe.get("iterations", ()) if name in jobs]}
 

@@ -31,9 +31,9 @@ T = TypeVar("T")
 CALIBRATE = "fairlane.study.work:calibrate"
 FIXED = ("name", "seed", "duration")
 FIXED_OF_JOBS = ("name", "count", "ranks", "workload", "trace", "start", "stop", "stream")
-"""What treated and default runs have in common, or they could not be compared."""
+"""What treated and default runs must have in common to be comparable."""
 DEFAULT, ISOLATED = "default", "isolated"
-"""What runs without a treatment are called where treated ones have its name."""
+"""Name of untreated runs in the column of treatments."""
 
 
 @dataclass(frozen=True)
@@ -60,15 +60,15 @@ class Cell:
     treated: Mapping[str, Pinned]
     jobs: Sequence[ResolvedJob]
     memory: float = 0.0
-    """What a simulation of it takes, about."""
+    """Estimated bytes of memory of one simulation."""
     allowed: int = 0
-    """What its scenario allows, 0 if it does not say so."""
+    """Memory limit of its scenario; 0 if it has none."""
     runs: list[CellRun] = field(default_factory=list)
     """For each baseline the default run and the isolated ones that are no part of it; then the treated runs."""
 
     @cached_property
     def calibrations(self) -> list[Task | None]:
-        """What finds each job's compute time; None where it is known."""
+        """The task that calibrates each job's compute time; None where it is known."""
         always = self.pinned.without_start_and_stop()
         return [
             always.isolated(at).task(CALIBRATE, f"compute time of {job['name']}")
@@ -109,16 +109,16 @@ class Plan(ABC):
     """What there is to compute, and the tables that come of it."""
 
     memory: float = 0.0
-    """Bytes of memory that the largest simulation takes, about."""
+    """Estimated bytes of memory of the largest simulation."""
     allowed: int = 0
-    """Bytes of memory that its scenarios allow, 0 if none says so."""
+    """Largest memory limit of its scenarios; 0 if none has one."""
 
     def calibrations(self) -> Iterable[Computable]:
-        """Tasks that the others need the answers of."""
+        """Tasks whose answers the others need."""
         return ()
 
     def calibrate(self, _executor: Executor, /) -> None:
-        """Makes the tasks that need these answers; of those whose calibration has failed there are none."""
+        """Makes the tasks that need these answers; none for points whose calibration failed."""
         return
 
     @abstractmethod
@@ -127,7 +127,7 @@ class Plan(ABC):
 
     @abstractmethod
     def tables(self, executor: Executor) -> dict[str, pl.DataFrame]:
-        """What came of them."""
+        """Their results."""
 
     def described(self) -> list[dict[str, Any]]:
         """For each point its scenario, and the answers that are its runs."""
@@ -173,7 +173,7 @@ class ComparedPlan(Plan):
 
 
 def plan(study: Study) -> ComparedPlan:
-    """Judges every scenario of a study that compares, and says what there is to compute.
+    """Checks every scenario of a comparing study and returns what has to be computed.
 
     Raises ``ScenarioError`` with everything that is wrong, before anything runs.
     """
@@ -223,7 +223,7 @@ def _cell(study: Study, point: Point) -> Cell:
 
 
 def _located(study: Study, name: str, scenario: Scenario, problems: Iterable[Problem]) -> Iterator[Problem]:
-    """The problems with their places in the study file, or in the scenario's."""
+    """The problems with their positions in the study file or the scenario file."""
     for problem in problems:
         if problem.key.partition("[")[0] == "jobs":
             yield from scenario.error(Problems(problem)).problems
@@ -232,7 +232,7 @@ def _located(study: Study, name: str, scenario: Scenario, problems: Iterable[Pro
 
 
 def decided_of(scenario: Scenario) -> Resolved:
-    """The scenario with all decisions made. Raises ``ScenarioError`` with the place in the file."""
+    """The scenario with all decisions made. Raises ``ScenarioError`` with the position in the file."""
     try:
         return decide(scenario)
     except Problems as problems:

@@ -117,7 +117,7 @@ def run(
 
 
 def profile(laps: Mapping[str, float], workers: int, spent: float, wall: float) -> dict[str, float]:
-    """Seconds by what they went to: ``spent`` with workers, of ``wall``. What workers do not use, they wait."""
+    """Seconds by activity: ``spent`` by workers, out of ``wall``. The remaining time of workers is waiting."""
     busy = {name: laps.get(name, 0.0) for name in ("simulating", "set-up")}
     waiting = max(0.0, workers * spent - sum(busy.values()))
     own = {name: laps.get(name, 0.0) for name in ("planning", "writing")}

@@ -10,24 +10,24 @@ from fairlane.inputs.document import KeyPath, undotted
 from fairlane.inputs.problems import Problems
 
 IDENTITIES = frozenset(("name", "topology", "path"))
-"""A table with one of these is one thing and replaces what was there; others change single keys."""
+"""A table with one of these keys replaces the whole table; other tables change single keys."""
 LISTED = {("seed",): "seeds"}
-"""Scenario keys that a list of the study goes through."""
+"""Scenario keys that take the values of a list of the study."""
 
 
 Change = tuple[KeyPath, Any, KeyPath]
-"""What is set: the scenario's path, the value, and where it says so."""
+"""A change: the scenario's path, the value, and the position in the study file."""
 
 
 def steps_of(key: str) -> KeyPath:
-    """The path that a key means."""
+    """The path of a key."""
     return undotted(key.strip())
 
 
 def misplaced(given: Iterable[tuple[str, Any]]) -> Iterator[Problem]:
-    """What is wrong with keys that are to be set.
+    """Errors in keys to be set.
 
-    Two keys may mean the same: as ``"a.b"``, and ``b`` in a table ``a``.
+    Two keys may refer to the same value: as ``"a.b"``, and ``b`` in a table ``a``.
     """
     seen: set[KeyPath] = set()
     for key, value in given:
@@ -56,7 +56,7 @@ Setting = Annotated[dict[str, Any], AfterValidator(_judged)]
 def changes(
     given: Mapping[str, Any], source: KeyPath = (), prefix: KeyPath = (), whole: Set[str] = IDENTITIES
 ) -> list[Change]:
-    """What a table sets: path, value, and where it says so. Single keys, unless a table has one of ``whole``."""
+    """The changes of a table: path, value, and position in the study file. Single keys, or whole tables (``whole``)."""
     found: list[Change] = []
     for key, value in given.items():
         path, place = (*prefix, *steps_of(key)), (*source, key)

@@ -1,4 +1,4 @@
-"""Tables that SQL can be asked about: data frames in DuckDB, in memory, on one thread so that sums are reproducible."""
+"""Tables for SQL queries: data frames in DuckDB, in memory, on one thread so that sums are reproducible."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class QueryError(ValueError):
-    """A query is wrong, in DuckDB's words."""
+    """A query is wrong: DuckDB's message."""
 
 
 class Database:

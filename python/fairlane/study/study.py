@@ -45,7 +45,7 @@ class Point:
 
 
 class Study:
-    """A study file, read and judged. Raises ``ScenarioError`` with everything that is wrong."""
+    """A study file, read and checked. Raises ``ScenarioError`` with everything that is wrong."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -92,14 +92,14 @@ class Study:
 
     @property
     def text(self) -> str:
-        """The study as TOML, its own words unless assignments changed it."""
+        """The study as TOML: the text of the file, unless assignments changed it."""
         import tomlkit
 
         return self._document.text if not self._document.assignments else tomlkit.dumps(self._document.data)
 
     @property
     def spec(self) -> dict[str, Any]:
-        """All that its tables depend on, in plain data; where it runs is not part of it."""
+        """Everything that its tables depend on, as plain data; where it runs is not included."""
         table = self.table.model_dump(mode="json", exclude_none=True, exclude={"cluster", "scenario", "name"})
         spec: dict[str, Any] = json.loads(json.dumps({**table, "scenario": self._base.data}, default=str))
         return spec
@@ -125,7 +125,7 @@ class Study:
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
-        """Within, code is permitted as in the study's file, and problems get their place in it."""
+        """Context in which code is permitted as in the study's file, and errors get their position in it."""
         try:
             with override(current_document, self._document):
                 yield
@@ -150,7 +150,7 @@ class Study:
         return Document(deepcopy(given), own.file, "", inside, allow_code=own.allow_code)
 
     def points(self) -> Iterator[Point]:
-        """Every combination of cases, parameters, placements and seeds, or those that the design has chosen."""
+        """Every combination of cases, parameters, placements and seeds, or those selected by the design."""
         table = self.table
         cases: list[tuple[int, Case | None]] = [*enumerate(table.cases)] or [(0, None)]
         placements: list[tuple[int, dict[str, Any] | None]] = [*enumerate(table.placements or ())] or [(0, None)]
@@ -197,7 +197,7 @@ class Study:
             return found.with_background() if background else found
 
     def written(self, point: Point, treatment: str | None = None) -> Document:
-        """The same as it would stand in a file, and has not been judged."""
+        """The same as it would be written in a file, before it is checked."""
         found = list(point.changes)
         if treatment is not None:
             found += changes(self.treatments[treatment].set, ("treatments", treatment, "set"))
@@ -215,12 +215,12 @@ class Study:
         return document
 
     def place(self, path: KeyPath) -> tuple[str, int | None]:
-        """The file and line (or the option) where the study says something."""
+        """The file and line (or the option) where the study sets a key."""
         found = self._document.locate(Problem("", ""), path)
         return found.file or "the study", found.line
 
     def error(self, problem: Problem) -> Problem:
-        """The problem, with its place in the study file."""
+        """The problem, with its position in the study file."""
         return self._document.locate(problem, undotted(problem.key))
 
 

@@ -25,24 +25,24 @@ COLUMNS: Mapping[KeyPath, str] = {
 }
 """Scenario keys that are columns of the tables already, and what to say instead of going through their values."""
 MOST_PLACEMENTS = 100_000
-"""So many can be asked for by their number."""
+"""Largest number of placements that a study can request."""
 RUN_TABLES = ("runs", "failures")
-"""Tables that every study has, with a row for each run or for each one that failed."""
+"""Tables of every study: a row for each run, or for each failed run."""
 POINT = ("point", "case", "placement", "seed")
-"""Columns that say of every row which point it is of, besides those of parameters and factors."""
+"""Columns that identify the point of a row, in addition to parameters and factors."""
 
 
 class Case(Table):
-    """A point of the study that is named."""
+    """A named point of the study."""
 
     name: str = Field(min_length=1)
-    """What it is called in the tables."""
+    """Its name in the tables."""
     set: Setting = Field(default_factory=dict)
     """Scenario keys that are different, by dotted path."""
 
 
 class Rule(Table):
-    """What differs for some combinations of levels, or that they are left out."""
+    """Changes for some combinations of levels, or their exclusion."""
 
     where: dict[str, str | int | list[str | int]] = Field(min_length=1)
     """Factors, ``case`` or ``seed``, each with the level or the levels that the rule is for; seeds may be others than
@@ -50,10 +50,10 @@ class Rule(Table):
     set: Setting = Field(default_factory=dict)
     """Scenario keys that are different, by dotted path."""
     skip: bool = False
-    """Whether these combinations are left out."""
+    """Whether these combinations are excluded."""
 
     def holds(self, levels: Mapping[str, Any]) -> bool:
-        """Whether it is for these levels, by factor."""
+        """Whether the rule applies to these levels, by factor."""
         return all(levels[key] in (of if isinstance(of, list) else [of]) for key, of in self.where.items())
 
 
@@ -90,14 +90,14 @@ def _listed(given: Any) -> Any:
 
 
 class Measure(Table):
-    """What is measured of every run: tables, each asked for in SQL, or what a function returns."""
+    """What is measured in every run: tables defined by SQL, or those that a function returns."""
 
     until: str | None = None
     """The job with which a run ends, also as ``{factor}``; by default it lasts for the scenario's duration."""
     tables: dict[str, str] = Field(default_factory=dict)
-    """SQL over the tables of a run, and a table ``run`` with one row, by the name of what it makes."""
+    """Queries (SQL) over the tables of a run and a table ``run`` with one row, by name of the resulting table."""
     function: str | None = None
-    """``file.py:name``, seen from the study's folder, of a function that simulates by itself and returns tables."""
+    """``file.py:name``, relative to the study's folder: a function that simulates and returns tables."""
     arguments: dict[str, Any] = Field(default_factory=dict)
     """The arguments of the function."""
 
@@ -113,7 +113,7 @@ class Measure(Table):
 
 
 class StudyTable(Table):
-    """A scenario, and what it is repeated over."""
+    """A scenario, and the parameters, placements and seeds with which it is repeated."""
 
     name: str | None = Field(default=None, min_length=1, pattern=r"^[^/\\\x00-\x1f\x7f]+$")
     """Name of the study; by default that of its file."""
@@ -135,13 +135,13 @@ class StudyTable(Table):
     factors: dict[str, dict[str, Setting]] = Field(default_factory=dict)
     """Factors by name, each with its named levels, which set scenario keys: every combination is a point."""
     rules: list[Rule] = Field(default_factory=list)
-    """What differs for some combinations of levels, and which are left out."""
+    """Changes for some combinations of levels, and combinations that are excluded."""
     measure: Measure | None = None
-    """What is measured of every point, where a point is one run and nothing is compared."""
+    """What is measured at every point, in a study whose points are single runs without comparison."""
     treatments: Annotated[
         dict[str, SerializeAsAny[Annotated[Treatment, BeforeValidator(read_treatment)]]], Field(default_factory=dict)
     ]
-    """What is done to the default run, by name."""
+    """Treatments of the default run, by name."""
     design: Design | None = None
     """The study as a designed experiment, full factorial or sampled."""
     cluster: Cluster | None = None
@@ -196,7 +196,7 @@ class StudyTable(Table):
         return self
 
     def _overridden(self) -> Iterator[Problem]:
-        """What points are called by and would not be: something that the study sets after it replaces it."""
+        """Keys that identify points but are overwritten by keys that the study sets later."""
         parameters = [(steps_of(key), values, ("parameters", key)) for key, values in self.parameters.items()]
         placements: list[Change] = [
             (path, None, ("placements", at))
@@ -208,7 +208,7 @@ class StudyTable(Table):
         yield from _lost([*parameters, *placements], "parameters")
 
     def _factored(self) -> Iterator[Problem]:
-        """What is wrong with factors, rules and what is measured."""
+        """Errors in factors, rules and measurements."""
         for name, levels in self.factors.items():
             if name in (*POINT, *self.parameters):
                 yield Problem(f"factors.{name}", "is a column that the tables have already", allowed="another name")
@@ -232,7 +232,7 @@ class StudyTable(Table):
             yield Problem("measure", "is for a study that compares nothing", allowed="no treatments and no design")
 
     def _several_defaults(self) -> Iterator[Problem]:
-        """A design's table has a row for each condition, so one default run."""
+        """The table of a design has one row per condition, so there is one default run."""
         baselines = list(dict.fromkeys(treatment.baseline or "whole" for treatment in self.treatments.values()))
         if self.design is not None and len(baselines) > 1:
             words = f"has treatments that are compared with different default runs: {'; '.join(baselines)}"
@@ -247,7 +247,7 @@ def _refuse(problems: Iterable[Problem]) -> None:
 
 
 def _no_parameter(key: str, values: Any) -> Iterator[Problem]:
-    """What is wrong with the values of a parameter, without a look at the scenario."""
+    """Errors in the values of a parameter that are found without the scenario."""
     if steps_of(key) in COLUMNS:
         yield Problem(key, "has a column of its own in the tables", values, COLUMNS[steps_of(key)])
     elif not isinstance(values, list) or not values:
@@ -257,7 +257,7 @@ def _no_parameter(key: str, values: Any) -> Iterator[Problem]:
 
 
 def _listed_twice(key: str, values: Sequence[Any]) -> Iterator[Problem]:
-    """The values that are in the list already: their runs would count twice."""
+    """Duplicate values: their runs would count twice."""
     seen: set[str] = set()
     for at, value in enumerate(values):
         written = json.dumps(value, sort_keys=True, default=str)
@@ -267,7 +267,7 @@ def _listed_twice(key: str, values: Sequence[Any]) -> Iterator[Problem]:
 
 
 def _lost(given: Sequence[Change], varied: str) -> Iterator[Problem]:
-    """The changes of the table ``varied`` that a later one replaces."""
+    """The changes in the table ``varied`` that later changes overwrite."""
     for at, (path, value, place) in enumerate(given):
         later = next((by for other, _, by in given[at + 1 :] if path[: len(other)] == other), None)
         if place[0] == varied and later:

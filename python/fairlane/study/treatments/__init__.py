@@ -1,4 +1,4 @@
-"""Treatments: what is done to the default run. A new kind is one file and one line in ``KINDS``."""
+"""Treatments: changes of the default run. A new kind is one file and one line in ``KINDS``."""
 
 from typing import Any
 

@@ -53,7 +53,7 @@ class Treatment(Table):
     key: ClassVar[str]
     """The key of a treatment's table by which this kind is recognised."""
     steady: ClassVar[bool] = True
-    """Whether it acts from the beginning, so that a warm-up is none of its effect."""
+    """Whether it acts from the beginning, so that the warm-up is excluded from its effect."""
 
     set: Setting = Field(default_factory=dict)
     """Scenario keys that are different, by dotted path."""
@@ -64,7 +64,7 @@ class Treatment(Table):
         return (cls.__doc__ or cls.__name__).strip().partition("\n")[0]
 
     def check(self, scenario: Scenario) -> Iterator[Problem]:
-        """What is wrong with it on this scenario; keys are relative to the treatment's table, or the scenario's own."""
+        """Errors of this treatment with this scenario; keys are relative to its table, or the scenario's."""
         yield from late(scenario, scenario.duration)
 
     def fitted(self, scenario: Scenario) -> Scenario:
@@ -73,7 +73,7 @@ class Treatment(Table):
 
     @property
     def baseline(self) -> str:
-        """What its default and isolated runs are like; treatments that have the same share them."""
+        """Identifies its default and isolated runs; treatments with the same value share them."""
         return ""
 
     def default(self, pinned: Pinned) -> Task:
@@ -89,13 +89,13 @@ class Treatment(Table):
         """The treated run."""
 
     def progress(self, answer: Mapping[str, Any], job: str) -> Progress:
-        """How far a job came, by the answer of the default, isolated or treated task."""
+        """The progress of a job, from the answer of the default, isolated or treated task."""
         row = next(row for row in answer["jobs"] if row["job"] == job)
         reached = Milestones.read(row["milestones"])
         return Progress(row["iterations"], row["span_ps"], reached)
 
     def isolated_progress(self, answer: Mapping[str, Any], job: str) -> Progress:
-        """How far a job came isolated, by the default run's answer, where ``isolated`` has no task of its own."""
+        """The progress of an isolated job from the default run's answer, where ``isolated`` returns no task."""
         raise NotImplementedError(f"isolated runs of {type(self).__name__} are tasks of their own")
 
     def periods_of(self, answer: Mapping[str, Any], default: Mapping[str, Any] | None) -> list[dict[str, Any]]:

@@ -28,7 +28,7 @@ CONTROL = "fairlane.study.work:control"
 
 
 class Controlled(Treatment):
-    """A controller, for a number of periods."""
+    """Service levels set by a controller, for a number of periods."""
 
     key: ClassVar[str] = "controller"
     steady: ClassVar[bool] = False
@@ -38,9 +38,9 @@ class Controlled(Treatment):
     mode: Literal["episodes", "online"] = "episodes"
     """Whether every period is a fresh simulation, or all are parts of one simulation."""
     period: Duration = Field(default=60 * 10**9, gt=0)
-    """How long a period is."""
+    """Length of a period."""
     periods: int = Field(default=500, strict=True, ge=1)
-    """How many there are."""
+    """Number of periods."""
     draws: int | None = Field(default=None, strict=True, ge=1)
     """Different combinations of variants, for episodes; without it a new one for each period."""
 
