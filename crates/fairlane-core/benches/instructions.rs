@@ -34,6 +34,20 @@ fn hops(mut simulation: Simulation) -> Simulation {
     simulation
 }
 
+// The first case without counters, histograms and interference: what they cost is the difference.
+fn ready_unobserved(hosts: u32) -> Simulation {
+    let case = Case { hosts, service_levels: 4, counters: false, routing: "d_mod_k", bytes: ONE_PACKET };
+    let fabric = fabric("fat_tree", &format!(r#"{{ "hosts": {hosts}, "levels": 2 }}"#));
+    warm(&fabric, case, Parallelism::default(), WARM_UP)
+}
+
+#[library_benchmark(setup = ready_unobserved)]
+#[bench::fat_tree_64_unobserved(64)]
+fn hops_unobserved(mut simulation: Simulation) -> Simulation {
+    advance(black_box(&mut simulation), HOPS);
+    simulation
+}
+
 fn ready_in_shards(shards: usize) -> Simulation {
     let case = Case { hosts: 1296, service_levels: 4, counters: true, routing: "d_mod_k", bytes: ONE_PACKET };
     let fabric = fabric("fat_tree", r#"{ "hosts": 1296, "levels": 3 }"#);
@@ -47,5 +61,5 @@ fn hops_in_shards(mut simulation: Simulation) -> Simulation {
     simulation
 }
 
-library_benchmark_group!(name = engine, benchmarks = [hops, hops_in_shards]);
+library_benchmark_group!(name = engine, benchmarks = [hops, hops_unobserved, hops_in_shards]);
 main!(library_benchmark_groups = engine);
