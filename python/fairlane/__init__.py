@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fairlane.comparison import compare
     from fairlane.errors import BuildError, FairlaneError, Problem, RunError, ScenarioError
     from fairlane.fabric import Fabric
     from fairlane.folders import load, query
@@ -42,6 +43,7 @@ __all__ = [
     "Workload",
     "__version__",
     "allow_code",
+    "compare",
     "load",
     "query",
     "required_virtual_lanes",
@@ -61,6 +63,7 @@ _HOME = {
     "Simulation": "fairlane.simulation",
     "Workload": "fairlane.workload",
     "allow_code": "fairlane.inputs.code",
+    "compare": "fairlane.comparison",
     "load": "fairlane.folders",
     "query": "fairlane.folders",
     "required_virtual_lanes": "fairlane.scenario",

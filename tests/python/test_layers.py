@@ -21,7 +21,7 @@ LAYERS = """
     tasks
     models
     study saturation folders
-    scheduler predict advice analysis
+    scheduler predict advice analysis comparison
     plot
     reproduce
     cli

@@ -66,6 +66,7 @@ def make_run(jobs: int, ports: int = 8) -> Run:
             }
         ),
         ranks=pl.DataFrame(),
+        completions=pl.DataFrame(),
         calls=pl.DataFrame(),
         ports=pl.DataFrame(
             {

@@ -73,6 +73,7 @@ def run() -> Run:
         source=Source('name = "fake"\n', "{}"),
         jobs=derive.jobs(LABELS, together, alone),
         ranks=derive.ranks(LABELS, together, [f"host{host}" for host in range(7)]),
+        completions=derive.completions(LABELS, together),
         calls=derive.calls(LABELS, together),
         ports=derive.ports(derive.links(frame(raw), classes), together),
         interference=derive.interference(LABELS, together),

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 from fairlane.cli import (
     advising,
     analyzing,
+    comparing,
     controlling,
     fabrics,
     listing,
@@ -75,6 +76,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "check": runs.check,
     "plot": runs.plot,
     "query": runs.query,
+    "compare": comparing.compare,
     "analyze": analyzing.analyze,
     "place": placing.place,
     "schedule": scheduling.schedule,

@@ -31,11 +31,13 @@ class JobLabel:
     workload: str
     start: int = 0
     stop: int | None = None
+    iterates: bool = True
+    """Whether what it marks are iterations; those of open-loop load are messages."""
 
 
 def labels_of(resolved: Resolved) -> list[JobLabel]:
     """The labels of a scenario's jobs."""
-    return [JobLabel(job.name, job.workload, job.start, job.stop) for job in resolved.jobs]
+    return [JobLabel(job.name, job.workload, job.start, job.stop, job.iterates) for job in resolved.jobs]
 
 
 def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None]) -> pl.DataFrame:
@@ -148,6 +150,13 @@ def with_host_names(table: pl.DataFrame, hosts: Sequence[str]) -> pl.DataFrame:
     """The table with the names of its hosts after their numbers."""
     names = pl.Series(hosts, dtype=pl.String).gather(table["host"]).alias("host_name")
     return table.insert_column(table.get_column_index("host") + 1, names)
+
+
+def completions(labels: Sequence[JobLabel], together: Work) -> pl.DataFrame:
+    """The completions table: when each job completed its iterations, of many those of multiples of a power of two."""
+    numbers = [number for number, label in enumerate(labels) if label.iterates]
+    marks = together.marks.filter(pl.col("job").is_in(numbers)).rename({"time": "at_ps"})
+    return _named(labels, marks.cast({"job": pl.UInt32})).select(*RUN["completions"])
 
 
 def calls(labels: Sequence[JobLabel], together: EngineTables) -> pl.DataFrame:

@@ -99,6 +99,8 @@ class Run(Results):
     """One row per job: iterations, time per iteration, shares of time, the same alone, and ``w``."""
     ranks: pl.DataFrame
     """One row per rank: iterations, time in compute and communication, messages and bytes sent."""
+    completions: pl.DataFrame
+    """One row per job and completed iteration: when the last of its ranks completed it."""
     calls: pl.DataFrame
     """One row per job and MPI call: how often, and the time in it summed over ranks."""
     ports: pl.DataFrame

@@ -86,6 +86,7 @@ ALWAYS: Mapping[str, Schema] = {
         "finished": _BOOL,
         "finished_at_ps": _PS,
     },
+    "completions": {**_JOB, "iteration": _COUNT, "at_ps": _PS},
     "calls": {**_JOB, "call": _TEXT, "count": _COUNT, "time_ps": _PS, "time_s": _NUMBER},
     "ports": {
         **_LANE_COUNTERS,

@@ -96,6 +96,7 @@ class Tables:
         makers: dict[str, Callable[[], pl.DataFrame | None]] = {
             "jobs": lambda: derive.jobs(labels, seen.measured, self.alone or [None] * len(labels)),
             "ranks": lambda: derive.ranks(labels, seen.measured, links.hosts),
+            "completions": lambda: derive.completions(labels, seen.measured),
             "calls": lambda: derive.calls(labels, seen.measured),
             "ports": lambda: derive.ports(links.table, seen.measured),
             "interference": lambda: derive.interference(labels, seen.measured),

@@ -5,8 +5,8 @@ quantiles of what was counted in histograms, ``replicates`` what is found over p
 of many differences are beyond noise. All of them return an ``Estimate``.
 """
 
-from fairlane.statistics.comparing import FALSE_DISCOVERIES, beyond_noise, difference
-from fairlane.statistics.estimate import COVERAGE, Estimate
+from fairlane.statistics.comparing import FALSE_DISCOVERIES, beyond_noise, difference, p_value
+from fairlane.statistics.estimate import COVERAGE, Estimate, half_width
 from fairlane.statistics.replicates import over_replicates
 from fairlane.statistics.series import FEWEST, differences, mean, ratio_change, warm_up
 from fairlane.statistics.tails import quantile
@@ -19,8 +19,10 @@ __all__ = [
     "beyond_noise",
     "difference",
     "differences",
+    "half_width",
     "mean",
     "over_replicates",
+    "p_value",
     "quantile",
     "ratio_change",
     "warm_up",

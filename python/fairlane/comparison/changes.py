@@ -1,0 +1,210 @@
+"""The change of each job from one side to the other, with its interval, and whether it is beyond noise."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from fairlane.comparison.sides import Side, side_of
+from fairlane.engine.tables import PS
+from fairlane.errors import Problem, ScenarioError
+from fairlane.results.latency_batches import BATCHES
+from fairlane.results.milestones import Milestones, common
+from fairlane.results.run import Run
+from fairlane.results.study import StudyResults
+from fairlane.statistics import FALSE_DISCOVERIES, Estimate, beyond_noise, half_width, over_replicates, p_value
+from fairlane.study.replication import outer_unit
+
+THROUGHPUT, LATENCY = "throughput", "latency"
+_SCHEMA: dict[str, Any] = {
+    "treatment": pl.String,
+    "condition": pl.String,
+    "name": pl.String,
+    "workload": pl.String,
+    "of": pl.String,
+    "before": pl.Float64,
+    "after": pl.Float64,
+    "change": pl.Float64,
+    "change_low": pl.Float64,
+    "change_high": pl.Float64,
+    "p": pl.Float64,
+    "beyond_noise": pl.Boolean,
+}
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two sides compared."""
+
+    first: Side
+    second: Side
+    table: pl.DataFrame
+    """One row per job (and treatment and condition of studies).
+
+    ``before`` and ``after``, s, the ``change`` with its 95% interval, its ``p`` value, and whether it is
+    ``beyond_noise``. ``of`` says what of: ``throughput``, by times per iteration, or ``latency``, the mean of messages.
+    """
+    replicates: str
+    """What the intervals are over: ``iterations``, ``placement`` or ``seed``."""
+    overall: Estimate | None = None
+    """The mean change over all jobs and conditions of two studies, with its interval; None of runs."""
+    only_in_one: Sequence[str] = ()
+    """Jobs (or points) that only one of the sides has."""
+
+
+def compare(
+    first: str | Path | Run | StudyResults | Side, second: str | Path | Run | StudyResults | Side
+) -> Comparison:
+    """Compares two runs, studies or treatments (``FOLDER:TREATMENT``) by job.
+
+    Raises ``ResultsError`` if a folder has no results, ``ScenarioError`` if the two have nothing in common.
+    """
+    one, two = (
+        given if isinstance(given, Side) else side_of(given, option) for given, option in ((first, "A"), (second, "B"))
+    )
+    if isinstance(one.results, Run) and isinstance(two.results, Run):
+        rows = list(_runs(one.results, two.results))
+        apart = set(one.results.jobs["name"]) ^ set(two.results.jobs["name"])
+        replicates, overall = "iterations", None
+    elif isinstance(one.results, StudyResults) and isinstance(two.results, StudyResults):
+        matched = _matched(one, two, one.results, two.results)
+        rows = list(_studies(matched))
+        apart = set(one.results.work["name"]) ^ set(two.results.work["name"])
+        replicates, overall = outer_unit(matched) if matched.height else "", _over(matched)
+    else:
+        words = "is not of the same kind as A"
+        raise ScenarioError(Problem("B", words, two.name, "two runs, or two studies or their treatments"))
+    if not rows:
+        words = f"has no job in common with {one.name} that could be compared"
+        raise ScenarioError(Problem("B", words, two.name, "results with jobs, and points, of the same names"))
+    return Comparison(one, two, _with_verdicts(rows), replicates, overall, sorted(apart))
+
+
+_Row = tuple[dict[str, Any], Estimate]
+
+
+def _with_verdicts(rows: Sequence[_Row]) -> pl.DataFrame:
+    estimates = [estimate for _, estimate in rows]
+    found = []
+    for (row, estimate), verdict in zip(rows, beyond_noise(estimates), strict=True):
+        p = p_value(estimate)
+        change = {"change": estimate.value, "change_low": estimate.low, "change_high": estimate.high}
+        found.append({**row, **change, "p": None if verdict is None else p, "beyond_noise": verdict})
+    return pl.DataFrame(found, schema=_SCHEMA)
+
+
+def _runs(first: Run, second: Run) -> Iterator[_Row]:
+    others = {row["name"]: row for row in second.jobs.iter_rows(named=True)}
+    for job in first.jobs.iter_rows(named=True):
+        other = others.get(job["name"])
+        if other is None:
+            continue
+        row = {"name": job["name"], "workload": job["workload"]}
+        marks = [
+            run.completions.filter(pl.col("job") == number)
+            for run, number in ((first, job["job"]), (second, other["job"]))
+        ]
+        stride = max((int(of["iteration"][0]) for of in marks if of.height), default=1)
+        reference, run = (_reached(of, stride) for of in marks)
+        found = common(run, reference)
+        if found is not None and found.estimate is not None:
+            done = found.iterations
+            times = {"before": found.reference_at * PS / done, "after": found.at * PS / done}
+            yield {**row, "of": THROUGHPUT, **times}, found.estimate
+        elif not any(of.height for of in marks):
+            yield from _latencies(row, first, second)
+
+
+def _reached(marks: pl.DataFrame, stride: int) -> Milestones:
+    """When a job completed its iterations after the first one that was kept: of that the begin is not known."""
+    at = marks.filter(pl.col("iteration") % stride == 0)["at_ps"].to_list()
+    return Milestones(stride, [time - at[0] for time in at[1:]], stride * max(0, len(at) - 1))
+
+
+def _latencies(row: dict[str, Any], first: Run, second: Run) -> Iterator[_Row]:
+    """The mean message latency of a job with one kind of messages, where both runs have it.
+
+    The error of the ratio is that of two independent means, to first order.
+    """
+    found = []
+    for run in (first, second):
+        rows = [] if run.latency is None else run.latency.filter(of="message", name=row["name"]).to_dicts()
+        if len(rows) != 1:
+            return
+        found.append(rows[0])
+    before, after = (one["mean_ps"] for one in found)
+    estimate = Estimate(before / after - 1)
+    if all(one["mean_low_ps"] is not None for one in found):
+        one_error = 2 * half_width(1.0, BATCHES - 1)
+        shares = [(one["mean_high_ps"] - one["mean_low_ps"]) / one_error / one["mean_ps"] for one in found]
+        error = before / after * sum(share**2 for share in shares) ** 0.5
+        estimate = Estimate.student(estimate.value, error, BATCHES - 1)
+    yield {**row, "of": LATENCY, "before": before * PS, "after": after * PS}, estimate
+
+
+def _matched(one: Side, two: Side, first: StudyResults, second: StudyResults) -> pl.DataFrame:
+    """The rows of both studies at the same points: of the chosen treatments, or of those that both have."""
+    varied = first.work.columns[1 : first.work.columns.index("seed") + 1]
+    missing = [name for name in varied if name not in second.work.columns]
+    if missing:
+        words = f"has no {missing[0]} by which its points could be matched with those of {one.name}"
+        raise ScenarioError(Problem("B", words, two.name, "studies with the same parameters"))
+    keys = [*varied, "name"]
+    sides = []
+    for side, study in ((one, first), (two, second)):
+        rows = study.work.filter(pl.col("seconds_per_iteration").is_not_null())
+        if side.treatment is not None:
+            rows = rows.filter(pl.col("treatment") == side.treatment)
+        sides.append(rows.unique([*keys, "treatment"], keep="first", maintain_order=True))
+    if one.treatment is None and two.treatment is None:
+        keys.append("treatment")
+    kept = ["workload", "seconds_per_iteration", *([] if "treatment" in keys else ["treatment"])]
+    before, after = (side.select(*keys, *kept) for side in sides)
+    return before.join(after, on=keys, how="inner", nulls_equal=True, suffix="_after", maintain_order="left")
+
+
+def _studies(matched: pl.DataFrame) -> Iterator[_Row]:
+    """Each job's change under each condition, over placements and seeds."""
+    from fairlane.study.conditions import condition_of
+
+    if matched.is_empty():
+        return
+    places = matched.columns.index("placement")
+    varied = [name for name in matched.columns[:places] if matched[name].n_unique() > 1]
+    by = [*varied, "treatment", "name"]
+    unit = outer_unit(matched)
+    for key, rows in matched.group_by(by, maintain_order=True):
+        values = dict(zip(by, key, strict=True))
+        estimate = _over(rows, unit)
+        assert estimate is not None, "a group has rows"
+        times = rows.select(pl.col("seconds_per_iteration", "seconds_per_iteration_after").mean()).row(0)
+        row = {
+            "treatment": None if "treatment_after" in rows.columns else values["treatment"],
+            "condition": condition_of({name: values[name] for name in varied}) or None,
+            "name": values["name"],
+            "workload": rows["workload"][0],
+            "of": THROUGHPUT,
+            "before": times[0],
+            "after": times[1],
+        }
+        yield row, estimate
+
+
+def _over(matched: pl.DataFrame, unit: str | None = None) -> Estimate | None:
+    """The mean change over placements, or seeds; None without any row."""
+    change = pl.col("seconds_per_iteration") / pl.col("seconds_per_iteration_after") - 1
+    by_unit = matched.group_by(unit or outer_unit(matched), maintain_order=True).agg(change=change)
+    return over_replicates(by_unit["change"].to_list())
+
+
+def summary(found: Comparison) -> str:
+    """One sentence: how many jobs changed beyond noise."""
+    known = found.table.filter(pl.col("beyond_noise").is_not_null())
+    beyond = known.filter("beyond_noise")
+    better, worse = (beyond.filter(sign).height for sign in (pl.col("change") > 0, pl.col("change") < 0))
+    unknown = found.table.height - known.height
+    words = f"{beyond.height} of {known.height} differences are beyond noise: {better} faster, {worse} slower"
+    more = f"; {unknown} have too few replicates to say" if unknown else ""
+    return f"{words} (at most {FALSE_DISCOVERIES:.0%} of such findings are expected to be false){more}."

@@ -1,0 +1,140 @@
+"""Two runs, studies or treatments compared by job: in pairs, beyond noise or not, and what cannot be compared."""
+
+import json
+from pathlib import Path
+
+import numpy
+import polars as pl
+import pytest
+from scipy import stats
+
+import fairlane
+from fairlane import Scenario, ScenarioError
+from fairlane.cli.main import execute
+from fairlane.comparison import side_of
+from fairlane.runner import run
+from fairlane.study.running import run as run_study
+from fairlane.study.study import Study
+from samples import TREE
+
+STUDY = """
+placements = 4
+scenario = {{ duration = "{duration}", fabric = {{ topology = "fat_tree", hosts = 16, levels = 2 }}, {more}jobs = [
+    {{ name = "flood", ranks = 4, count = 2, workload = {{ name = "flood_pairs", compute = "20 us", jitter = 0.2 }} }}
+] }}
+treatments.slow = {{ set = {{ "mpi.send_overhead" = "40 us" }} }}
+"""
+
+
+def scenario(duration: str = "30 ms", **more: object) -> Scenario:
+    flood = {"name": "flood_pairs", "compute": "20 us", "jitter": 0.2}
+    jobs = [{"name": "flood", "ranks": 4, "count": 3, "workload": flood}]
+    return Scenario(fabric=TREE, placement="random", duration=duration, jobs=jobs, **more)
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("study")
+    file = folder / "study.toml"
+    file.write_text(STUDY.format(duration="12 ms", more=""))
+    run_study(Study.load(file), out=folder / "out", workers=1)
+    return folder / "out"
+
+
+def test_a_run_compared_with_itself_has_no_difference_and_no_doubt() -> None:
+    found = fairlane.compare(first := run(scenario()), first)
+    assert found.table["change"].to_list() == [0.0] * 3
+    assert found.table["beyond_noise"].to_list() == [False] * 3
+    assert found.table["p"].to_list() == [1.0] * 3
+
+
+def test_runs_are_compared_over_the_iterations_that_both_completed() -> None:
+    """With larger overheads every iteration takes longer: the change is that of their times, and beyond noise."""
+    first, second = run(scenario()), run(scenario(mpi={"send_overhead": "40 us"}))
+    found = fairlane.compare(first, second)
+    assert found.replicates == "iterations"
+    for row, name in zip(found.table.iter_rows(named=True), first.jobs["name"], strict=True):
+        times = [
+            numpy.diff(one.completions.filter(pl.col("name") == name)["at_ps"].to_numpy().astype(float))
+            for one in (first, second)
+        ]
+        count = min(map(len, times))
+        assert row["change"] == pytest.approx(times[0][:count].mean() / times[1][:count].mean() - 1, rel=0.05)
+        assert row["change_low"] <= row["change"] <= row["change_high"] < 0
+        assert row["beyond_noise"]
+    back = fairlane.compare(second, first)
+    assert (back.table["change"] > 0).all()
+
+
+def test_treatments_are_compared_at_the_same_points_and_the_interval_is_over_placements(study: Path) -> None:
+    found = fairlane.compare(f"{study}:default", f"{study}:slow")
+    assert found.replicates == "placement"
+    work = pl.read_parquet(study / "work.parquet")
+    for row in found.table.iter_rows(named=True):
+        of_job = work.filter(pl.col("name") == row["name"]).sort("placement")
+        default, slow = (
+            of_job.filter(pl.col("treatment") == name)["seconds_per_iteration"].to_numpy()
+            for name in ("default", "slow")
+        )
+        interval = stats.ttest_1samp(default / slow - 1, 0).confidence_interval()
+        assert (row["change_low"], row["change_high"]) == pytest.approx((interval.low, interval.high))
+        assert row["beyond_noise"]
+    assert found.overall is not None
+    assert found.overall.value == pytest.approx(found.table["change"].mean())
+
+
+def test_studies_are_compared_by_treatment_and_without_replicates_have_no_verdict(study: Path, tmp_path: Path) -> None:
+    same = fairlane.compare(study, study)
+    assert sorted(set(same.table["treatment"])) == ["default", "slow"]
+    assert same.table["change"].to_list() == [0.0] * 4
+    file = tmp_path / "one.toml"
+    file.write_text(STUDY.format(duration="12 ms", more="").replace("placements = 4", "placements = 1"))
+    run_study(Study.load(file), out=tmp_path / "one", workers=1)
+    few = fairlane.compare(f"{tmp_path / 'one'}:default", f"{tmp_path / 'one'}:slow")
+    assert few.table["change_low"].null_count() == few.table["beyond_noise"].null_count() == few.table.height
+
+
+def test_jobs_without_iterations_are_compared_by_latency() -> None:
+    def loaded(load: float) -> fairlane.Run:
+        job = {"name": "load", "ranks": 4, "workload": {"name": "open_loop", "load": load}}
+        return run(Scenario(fabric=TREE, placement="linear", duration="1 ms", jobs=[job]), isolated=False)
+
+    found = fairlane.compare(loaded(0.3), loaded(0.9))
+    [row] = found.table.to_dicts()
+    assert (row["of"], row["beyond_noise"]) == ("latency", True)
+    assert row["change"] == pytest.approx(row["before"] / row["after"] - 1)
+    assert row["change_high"] < 0
+
+
+def test_the_command_prints_a_verdict_for_each_job(study: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert execute(["compare", f"{study}:default", f"{study}:slow"]) == 0
+    text = capsys.readouterr().out
+    assert "slower" in text
+    assert "2 of 2 differences are beyond noise: 0 faster, 2 slower" in text
+    assert execute(["compare", f"{study}:default", f"{study}:slow", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["replicates"] == "placement"
+    assert [row["beyond_noise"] for row in facts["changes"]] == [True, True]
+
+
+def test_what_cannot_be_compared_is_refused(study: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    stored = tmp_path / "run"
+    run(scenario("200 us"), out=stored)
+    for arguments, words in (
+        ([str(study), str(stored)], ["B", "same kind", "two runs"]),
+        ([f"{study}:slw", str(study)], ["unknown treatment", "slw", 'did you mean "slow"']),
+        ([f"{stored}:slow", str(stored)], ["a run has no treatments"]),
+        ([str(tmp_path / "none"), str(stored)], ["none"]),
+    ):
+        assert execute(["compare", *arguments]) == 2, arguments
+        error = capfd.readouterr().err
+        assert all(word in error for word in words), error
+
+
+def test_jobs_of_only_one_side_are_named() -> None:
+    other = scenario("1 ms").model_dump(mode="json", exclude_none=True)
+    other["jobs"][0]["name"] = "other"
+    first, second = run(scenario("1 ms")), run(Scenario(**other))
+    with pytest.raises(ScenarioError, match="no job in common"):
+        fairlane.compare(first, second)
+    assert side_of(first).results is first
