@@ -1,8 +1,8 @@
 //! The fairlane simulator: many MPI jobs on one HPC interconnect, packet by packet.
 //!
-//! The floors, from the ground up; an import never runs the other way:
+//! The layers, lowest first; a module imports from lower layers only:
 //!
-//! | floor | modules |
+//! | layer | modules |
 //! |---|---|
 //! | words | [`units`], [`ids`], [`error`], [`rng`], [`columns`], [`table`] |
 //! | ground | [`kernel`] (time and the window), [`topology`] (pure graphs) |

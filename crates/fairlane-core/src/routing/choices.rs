@@ -139,6 +139,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn tables_of_too_many_entries_are_refused() {
+        let entries = |rows, columns| table_entries("minimal", [(rows, "switches"), (columns, "groups")]);
+        assert_eq!(entries(1 << 15, 1 << 15), Ok(1 << 30));
+        for (rows, columns) in [((1 << 15) + 1, 1 << 15), (usize::MAX, usize::MAX)] {
+            let error = entries(rows, columns).unwrap_err().to_string();
+            let expected =
+                format!("fabric.routing = minimal: needs a table of {rows} switches x {columns} groups on this");
+            assert!(error.starts_with(&expected), "{error}");
+        }
+    }
+
+    #[test]
     fn consecutive_destinations_are_spread_evenly() {
         let mut choices = Choices::default();
         choices.push((0..4).map(LinkId));

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "what a test cannot have fails it")]
 
 mod arbiter_laws;
+mod capacity;
 mod fabrics;
 mod fairness;
 mod graph_routing_laws;
