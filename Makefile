@@ -54,7 +54,7 @@ lint: $(EXTENSION) ## check format, lints, types and documentation comments
 	$(BIN)/mypy
 	$(BIN)/stubtest fairlane._core
 
-format: $(VENV)/.libraries ## put all sources into the house's format
+format: $(VENV)/.libraries ## format all sources
 	cargo fmt
 	cargo fmt --manifest-path examples/plugin-crate/Cargo.toml
 	$(BIN)/ruff check --fix-only --quiet

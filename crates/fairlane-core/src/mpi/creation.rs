@@ -51,7 +51,7 @@ impl Messaging {
                 let chosen: Option<Arc<[u32]>> =
                     wanted.iter().map(|member| members.get(member.index()).copied()).collect();
                 let Some(chosen) = chosen else { return Err(self.outside(rank, op, members.len())) };
-                // Disjoint groups of one call are different communicators: told apart by their first member.
+                // Disjoint groups of one call are different communicators: distinguished by their first member.
                 let color = chosen.first().map_or(0, |first| i32::try_from(*first).unwrap_or(i32::MAX));
                 let fresh = self.fresh_context(rank, (context, number), color);
                 self.join_communicator(rank, op, new, fresh, chosen)?;

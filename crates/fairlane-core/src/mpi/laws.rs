@@ -4,7 +4,7 @@ use super::rank::NEVER;
 use super::{Mpi, MpiShard};
 
 impl Mpi {
-    /// Checks that the counts of active and finished ranks, and of messages under way, are those of the state that they
+    /// Checks that the counts of active and finished ranks, and of messages in flight, are those of the state that they
     /// summarise. `in_network`: messages that hosts have handed to the network and not taken from it.
     ///
     /// # Errors

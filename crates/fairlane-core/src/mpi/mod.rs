@@ -86,7 +86,7 @@ use report::{Fault, JobTotal, Report};
 use stream::Stream;
 use transfer::{RankPlace, Transfers, Transits};
 
-/// All ranks of all jobs, and what is under way between them: in shards, each with the ranks of some hosts.
+/// All ranks of all jobs, and what is in flight between them: in shards, each with the ranks of some hosts.
 pub struct Mpi {
     shards: Vec<MpiShard>,
 }
@@ -377,7 +377,7 @@ impl Mpi {
         self.ranks(job).map(|(shard, number, host)| (host, &shard.messaging.ranks[number].record))
     }
 
-    /// Of each rank of a job, for how long the operation has lasted that is under way at `now`: the time in a computation,
+    /// Of each rank of a job, for how long the operation has lasted that is in progress at `now`: the time in a computation,
     /// and that in a call. Records have an operation's time once it is over.
     pub fn under_way(&self, job: JobId, now: Instant) -> impl Iterator<Item = (Picoseconds, Picoseconds)> {
         let until = now.0.min(self.shards[0].messaging.jobs[job.index()].stop);

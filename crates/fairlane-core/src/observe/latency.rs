@@ -114,7 +114,7 @@ impl Histogram {
     }
 }
 
-/// The number of a value's bucket: a row number, and behind it the bits of the value that follow the first.
+/// The number of a value's bucket: a row number, followed by the bits of the value that follow the first.
 #[inline]
 #[allow(clippy::cast_possible_truncation, reason = "below 58 rows")]
 fn bucket_of(value: u64) -> usize {

@@ -30,7 +30,7 @@ pub struct Parameters {
     pub counters: bool,
     /// The interference matrix of every port besides the whole one.
     pub interference_by_port: bool,
-    /// By link and lane, how long the packets that came that way wait at the vertex behind.
+    /// By link and lane, how long the packets that came over it wait at the vertex downstream.
     pub onward_waiting: bool,
     /// A record of every packet that starts on a link. Grows with every packet: for small runs.
     pub departures: bool,

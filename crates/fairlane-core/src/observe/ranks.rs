@@ -3,7 +3,7 @@
 use crate::program::{CollectiveKind, NeighborKind, Op, RmaKind};
 use crate::units::{Instant, Picoseconds};
 
-/// The MPI calls that are told apart, by index; see [`call_name`].
+/// The MPI calls that are distinguished, by index; see [`call_name`].
 pub const CALLS: usize = COMMON_CALLS + RARE_CALLS;
 
 /// The first of them: sends, receives and waits, which every rank has counters for.
@@ -15,7 +15,7 @@ const COMMON_CALLS: usize = NAMES.len() + COLLECTIVES;
 const RARE_CALLS: usize = RARE_NAMES.len() + COLLECTIVES + 2 * NeighborKind::ALL.len() + RmaKind::ALL.len();
 const COLLECTIVES: usize = CollectiveKind::ALL.len();
 
-/// The calls that are no collectives; these come behind.
+/// The calls that are no collectives; these follow.
 const NAMES: [&str; FIRST_COLLECTIVE as usize] = [
     "send",
     "isend",

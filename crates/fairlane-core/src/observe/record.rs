@@ -8,7 +8,7 @@ use crate::kernel::NONE;
 use crate::program::Tag;
 use crate::units::{Bytes, Instant};
 
-/// A message between two ranks of the recorded job. It was under way for a part of the stretch at least.
+/// A message between two ranks of the recorded job. It was in flight for a part of the stretch at least.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageRecord {
     /// Its number among all messages of the job: by the order in which the simulation came to their send calls.
@@ -62,7 +62,7 @@ pub struct JobRecord {
     of: RecordOf,
     /// Messages that the job has sent so far.
     sent: u64,
-    /// Those under way, by token, from the beginning of the run on: nobody knows yet which will see the stretch.
+    /// Those in flight, by token, from the beginning of the run on: nobody knows yet which will see the stretch.
     under_way: FxHashMap<u32, MessageRecord>,
     over: Vec<MessageRecord>,
     /// Requests that are complete and not waited for yet: the message, by rank and slot.
@@ -84,7 +84,7 @@ impl JobRecord {
         self.of.job
     }
 
-    /// The messages, those that are still under way included, by number.
+    /// The messages, those that are still in flight included, by number.
     #[must_use]
     pub fn messages(&self) -> Vec<MessageRecord> {
         let under_way = self.under_way.values().filter(|message| message.sent_at.0 < self.of.to.0);
@@ -179,7 +179,7 @@ impl JobRecord {
         }
     }
 
-    /// The message with this token, if it is under way.
+    /// The message with this token, if it is in flight.
     pub(crate) fn number(&self, token: u32) -> Option<u64> {
         self.under_way.get(&token).map(|message| message.number)
     }

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_threshold_keeps_a_packet_on_its_way() {
+    fn a_threshold_keeps_a_packet_on_its_path() {
         assert_eq!(choices(json!({ "threshold": 4 }), [5, 7, 3, 9]), [1; 4]);
         assert_eq!(choices(json!({ "threshold": 3 }), [5, 7, 3, 9]), [2; 4]);
     }

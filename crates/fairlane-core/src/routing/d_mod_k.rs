@@ -38,7 +38,7 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-/// The arithmetic ways of every switch; none for those that have to be listed.
+/// The arithmetic paths of every switch; none for those that have to be listed.
 pub(super) fn spans(graph: &Graph) -> Result<Vec<Option<Span>>, BuildError> {
     Ok(span::of_switches(&LevelledFabric::new(graph)?))
 }
@@ -64,7 +64,7 @@ impl DModK {
         Self::with_spans(&tree, span::of_switches(&tree))
     }
 
-    /// Lists the ways of every switch that has no span.
+    /// Lists the paths of every switch that has no span.
     fn with_spans(tree: &LevelledFabric, spans: Vec<Option<Span>>) -> Result<Self, BuildError> {
         let mut listed = Vec::new();
         let ways = |(switch, span)| match span {
@@ -192,7 +192,7 @@ mod tests {
         let flat = irregular(&[0, 1], &[1, 0], &[(0, 1)]);
         let error = DModK::new(&flat).err().unwrap().to_string();
         assert!(error.contains("\"switch1\" has none"), "{error}");
-        // Two leaves that are joined only to each other: a link within a level is no way.
+        // Two leaves that are joined only to each other: a link within a level is no path.
         let level = irregular(&[0, 1], &[1, 1], &[(0, 1)]);
         assert!(DModK::new(&level).is_err());
     }

@@ -1,8 +1,8 @@
 //! Ways that are not the shortest: through an intermediate place, drawn at random (L. G. Valiant, "A scheme for fast parallel
 //! communication", SIAM J. Computing 11, 1982).
 //!
-//! A packet that is about to leave its first switch takes the **direct** way, that of minimal or dimension-order routing, or
-//! a **detour**: to an intermediate place, and the direct way from there. What it has chosen is noted in it.
+//! A packet that is about to leave its first switch takes the **minimal** path, that of minimal or dimension-order routing, or
+//! a **non-minimal** path: minimal to an intermediate switch, and minimal from there. What it has chosen is noted in it.
 
 mod grid;
 mod groups;
@@ -18,21 +18,21 @@ use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::{Graph, Layout};
 
-/// The ways of a fabric.
+/// The paths of a fabric.
 pub(super) trait Detours: Send + Sync {
-    /// Virtual channels of all ways.
+    /// Virtual channels of all paths.
     fn channels(&self) -> u8;
 
-    /// The next hop on a way, and what is left of the way.
+    /// The next hop on a path, and what is left of the path.
     fn step(&self, at: SwitchId, previous: Hop, way: Way, to: HostId) -> (Hop, Way);
 
-    /// Links between switches on a way.
+    /// Links between switches on a path.
     fn length(&self, at: SwitchId, way: Way, to: HostId) -> u32;
 
-    /// A detour, by a random number; none if there is none.
+    /// A non-minimal path, by a random number; none if there is none.
     fn draw(&self, at: SwitchId, to: HostId, random: u32) -> Option<Way>;
 
-    /// Every detour that can be drawn.
+    /// Every non-minimal path that can be drawn.
     fn all(&self, at: SwitchId, to: HostId) -> Vec<Way>;
 
     /// Whether a packet at `at` can be routed to a host; see [`super::Routing::reaches`].
@@ -44,7 +44,7 @@ pub(super) trait Detours: Send + Sync {
     fn far(&self, link: LinkId) -> Option<SwitchId>;
 }
 
-/// The ways of a fabric, for packets that decide at their first switch; `routing` is for the error.
+/// The paths of a fabric, for packets that decide at their first switch; `routing` is for the error.
 pub(super) fn build(graph: &Graph, routing: &'static str) -> Result<Box<dyn Detours>, BuildError> {
     match graph.layout() {
         Layout::Groups { .. } => Ok(Box::new(groups::Groups::new(graph, routing, None)?)),
@@ -53,7 +53,7 @@ pub(super) fn build(graph: &Graph, routing: &'static str) -> Result<Box<dyn Deto
     }
 }
 
-/// The ways of a fabric of groups, for packets that may leave the direct way at each switch of their first group.
+/// The paths of a fabric of groups, for packets that may leave the minimal path at each switch of their first group.
 pub(super) fn build_revised(
     graph: &Graph,
     routing: &'static str,
@@ -66,7 +66,7 @@ pub(super) fn build_revised(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Way(u32);
 
-/// The next place on a way.
+/// The next place on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
     /// The destination.
@@ -78,9 +78,9 @@ pub(super) enum Next {
 }
 
 impl Way {
-    /// The direct way, which may still be left: that of a packet that comes to its first switch.
+    /// The minimal path, which may still be left: that of a packet that comes to its first switch.
     pub const OPEN: Self = Self(0);
-    /// The direct way.
+    /// The minimal path.
     pub const DIRECT: Self = Self(1);
 
     /// What is noted in a packet.
@@ -127,7 +127,7 @@ impl dyn Detours + '_ {
         hop
     }
 
-    /// The hops of a packet that takes one of these ways, with what would be noted.
+    /// The hops of a packet that takes one of these paths, with what would be noted.
     pub fn hops(&self, at: SwitchId, visit: &Visit, ways: impl IntoIterator<Item = Way>) -> Vec<(Hop, u32)> {
         let hop = |way| {
             let (hop, left) = self.step(at, visit.previous, way, visit.to);
@@ -136,7 +136,7 @@ impl dyn Detours + '_ {
         ways.into_iter().map(hop).collect()
     }
 
-    /// Links on a way, that to the host too.
+    /// Links on a path, that to the host included.
     pub fn links(&self, at: SwitchId, previous: Hop, way: Way, to: HostId) -> impl Iterator<Item = LinkId> {
         let mut standing = Some((at, previous, way));
         std::iter::from_fn(move || {

@@ -1,6 +1,6 @@
-//! Dimension-order routing of tori, meshes and HyperX: one coordinate after the other is put right, the shorter way.
+//! Dimension-order routing of tori, meshes and HyperX: one coordinate after the other, each in the shorter direction.
 //!
-//! Around a ring of even length both ways to the opposite switch are equally long; from even coordinates packets go
+//! Around a ring of even length both paths to the opposite switch are equally long; from even coordinates packets go
 //! forwards, from odd ones backwards. Parallel links of a trunk are chosen by destination.
 //!
 //! **Virtual channels**: dimensions are taken in order, so cycles could only be within one ring. There a packet is on
@@ -32,7 +32,7 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-/// Dimension-order routing, and what routings are made of that sometimes take another way.
+/// Dimension-order routing, and what routings are made of that sometimes take another path.
 pub(super) struct DimensionOrder {
     pub ends: Ends,
     line: LineCabling,

@@ -1,13 +1,13 @@
 //! Minimal routing: of fabrics of groups (dragonfly, Cascade, Dragonfly+) as described here, of graphs without a plan as in
 //! [`super::shortest`].
 //!
-//! In a fabric of groups a packet takes at most one global link. Of all such ways it takes one of the shortest: within the group to a switch
+//! In a fabric of groups a packet takes at most one global link. Of all such paths it takes one of the shortest: within the group to a switch
 //! with a global link to the destination's group, over it, and within that group to the destination's switch. Where
 //! groups are joined all to all, a global link of the switch itself comes first; else, among equal ones, the destination
 //! decides, alike at every switch, so that a packet never changes its mind on the way. Among parallel links of a trunk
 //! it decides differently at each switch.
 //!
-//! **Within a group** a packet goes a shortest way; of several first steps it takes one of the lowest rank. Ranks order
+//! **Within a group** a packet takes a shortest path; of several first steps it takes one of the lowest rank. Ranks order
 //! links by role (up, local, global, down) and then by class in the order in which the fabric's builder named them: in
 //! a Cascade that is row first (green), then column (black).
 //!
@@ -51,7 +51,7 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-/// Minimal routing of fabrics of groups, and what routings are made of that sometimes take another way.
+/// Minimal routing of fabrics of groups, and what routings are made of that sometimes take another path.
 pub(super) struct Minimal {
     pub ends: Ends,
     /// Switches of a group.
@@ -118,7 +118,7 @@ impl Minimal {
         }
     }
 
-    /// The link between two switches, if there is but one on shortest ways.
+    /// The link between two switches, if there is but one on shortest paths.
     fn only_link(&self, at: SwitchId, target: SwitchId) -> Option<LinkId> {
         let (here, there) = (self.local.home(at), self.local.home(target));
         if here.group == there.group {
@@ -165,7 +165,7 @@ fn ranks(graph: &Graph) -> Result<Vec<u8>, BuildError> {
     links().map(rank).collect()
 }
 
-/// One more than the highest channel of any way: to a gateway, over a global link, and on; or within a group.
+/// One more than the highest channel of any path: to a gateway, over a global link, and on; or within a group.
 fn channels(
     graph: &Graph,
     local: &Local,

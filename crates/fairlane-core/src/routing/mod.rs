@@ -37,7 +37,7 @@ pub use coverage::{Coverage, coverage};
 pub use loads::{LaneLoads, Loads, Visit};
 pub use paths::{PathError, link_loads, path};
 
-/// One step of a packet's way.
+/// One hop of a packet's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hop {
     /// The link it takes.

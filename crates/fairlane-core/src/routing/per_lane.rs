@@ -104,7 +104,7 @@ mod tests {
     use crate::ids::LinkId;
 
     #[test]
-    fn each_lane_goes_its_own_way() {
+    fn each_lane_has_its_own_routing() {
         let graph = crate::topology::build("fat_tree", &json!({ "hosts": 32, "levels": 2, "radix": 8 })).unwrap();
         let routing =
             crate::routing::build("per_lane", &json!({ "lanes": ["d_mod_k", { "name": "adaptive" }] }), &graph)

@@ -187,7 +187,7 @@ impl Routing for Shortest {
 /// The rank of a link: 0 for those of hosts.
 fn rank(graph: &Graph, link: LinkId) -> u8 {
     let Vertex::Switch(from) = graph.link(link).from else { return 0 };
-    // Levels above 100 are not told apart.
+    // Levels above 100 are not distinguished.
     let level = graph.level(from).min(ACROSS - 1);
     match graph.role(link) {
         LinkRole::Host => 0,

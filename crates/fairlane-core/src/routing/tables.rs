@@ -2,7 +2,7 @@
 //! `ibroute` print them.
 //!
 //! A table is taken as it is: nothing is balanced or mended. It is refused if a packet would get lost or go in a circle,
-//! or if packets on their way to different hosts could wait for each other in a circle: there is one virtual channel.
+//! or if packets on their way to different hosts could wait for each other in a cycle: there is one virtual channel.
 
 use schemars::schema_for;
 
@@ -126,7 +126,7 @@ impl Routing for Tables {
     }
 }
 
-/// A link on or behind a circle of links that wait for each other, if there is a circle.
+/// A link on or downstream of a cycle of links that wait for each other, if there is a cycle.
 fn circle(waits: &[Vec<LinkId>]) -> Option<LinkId> {
     let mut waiters = vec![0_u32; waits.len()];
     waits.iter().flatten().for_each(|link| waiters[link.index()] += 1);

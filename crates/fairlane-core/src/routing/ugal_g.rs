@@ -1,4 +1,4 @@
-//! UGAL-G: each packet takes the direct way, or a detour if that is cheaper by the loads of all links of both.
+//! UGAL-G: each packet takes the minimal path, or a non-minimal path if that is cheaper by the loads of all links of both.
 //!
 //! No switch knows those. It is what UGAL-L is compared with: how well could it decide?
 

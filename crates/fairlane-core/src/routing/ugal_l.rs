@@ -1,6 +1,6 @@
-//! UGAL-L: each packet takes the direct way, or a detour if that looks cheaper from its first switch.
+//! UGAL-L: each packet takes the minimal path, or a non-minimal path if that looks cheaper from its first switch.
 //!
-//! A way costs the load of its first link, for each link between switches that it has: the packet is taken to wait as long at
+//! A path costs the load of its first link, for each link between switches that it has: the packet is taken to wait as long at
 //! every switch as here.
 
 use schemars::schema_for;

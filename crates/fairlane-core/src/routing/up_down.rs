@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn a_packet_that_went_down_stays_down() {
         // Leaves a, b, c, d; spine s joins a and b, spine t joins c and d, and b and c are joined directly. From a to d
-        // no way goes up once and down once only over b and c: the order by nearness must serve.
+        // no path goes up once and down once only over b and c: the order by nearness must serve.
         let link = |a: &str, b: &str| json!({ "ends": [a, b] });
         let params = json!({
             "hosts": ["ha", "hb", "hc", "hd"],

@@ -1,5 +1,5 @@
-//! Valiant's routing: every packet takes a detour, drawn at random, so that any traffic loads the fabric like uniform traffic
-//! of twice the amount.
+//! Valiant's routing: every packet takes a non-minimal path, drawn at random, so that any traffic loads the fabric like uniform
+//! traffic of twice the amount.
 
 use schemars::schema_for;
 

@@ -1,6 +1,6 @@
 //! Which groups the global cables of a dragonfly join, and at which of their ports.
 //!
-//! A group has `ports` global ports, numbered switch by switch. They are dealt out in rounds: in each round a group has
+//! A group has `ports` global ports, numbered switch by switch. They are assigned in rounds: in each round a group has
 //! one cable to every other group, in the order that the arrangement says (E. Hastings et al., "Comparing global link
 //! arrangements for dragonfly networks", IEEE CLUSTER 2015; palm tree: C. Camarero et al., "Topological
 //! characterization of Hamming and dragonfly networks and its implications on routing", ACM TACO 11, 2014). Ports that

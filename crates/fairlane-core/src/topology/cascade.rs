@@ -3,7 +3,7 @@
 //! HPC system based on a dragonfly network", SC 2012).
 //!
 //! A bundle of blue links ends at a pair of neighbouring switches of the group and is shared out between the two.
-//! Bundles are dealt out over all pairs in turn, so that those to one group end far apart, or row by row, so that every
+//! Bundles are assigned to all pairs round-robin, so that those to one group end far apart, or row by row, so that every
 //! row of switches, a chassis, has a bundle to each other group; Edison was cabled so.
 //!
 //! Hosts are numbered switch by switch, switches row by row and group by group. Ports of a switch: hosts, green, black,

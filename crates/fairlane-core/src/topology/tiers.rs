@@ -22,7 +22,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::{Graph, Vertex};
 use crate::ids::{HostId, SwitchId};
 
-/// The highest level that is told apart from those above it.
+/// The highest level that is distinguished from those above it.
 pub(super) const TOP: u8 = 100;
 /// Candidates of either kind, and how many of them are improved.
 const THRESHOLDS: usize = 24;

@@ -178,7 +178,7 @@ fn exchange(ranks: u32) -> Vec<Vec<Op>> {
     (0..ranks).map(of).collect()
 }
 
-/// Everything that was measured, but for the numbers of links: departures are told by the link's number within its plane.
+/// Everything that was measured, but for the numbers of links: departures have the link's number within its plane.
 fn measured(mut simulation: Simulation) -> (Vec<u32>, String) {
     simulation.run_until(FAR, u64::MAX).unwrap();
     let network = simulation.network();

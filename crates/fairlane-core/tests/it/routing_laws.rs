@@ -87,8 +87,8 @@ pub fn hosts(graph: &Graph) -> Vec<HostId> {
     (0..).take(graph.hosts()).map(HostId).collect()
 }
 
-/// The hosts between which ways are tried: the first of every switch that has some, so that on small fabrics all ways between
-/// switches are; of large ones as many as time allows, for where loads decide there are many ways.
+/// The hosts between which paths are tried: the first of every switch that has some, so that on small fabrics all paths between
+/// switches are; of large ones as many as time allows, for where loads decide there are many paths.
 pub fn ends(graph: &Graph, routing: &dyn Routing) -> Vec<HostId> {
     let switch = |host: &HostId| graph.ports(Vertex::Host(*host)).next().map(|link| graph.link(link).to);
     let mut all = hosts(graph);
@@ -126,7 +126,7 @@ fn wander(graph: &Graph, routing: &dyn Routing) {
     }
 }
 
-/// What waits for what on given ways.
+/// What waits for what on given paths.
 fn waits_on(routes: impl Iterator<Item = Vec<Hop>>) -> Waits {
     let queue = |hop: Hop| (hop.link, 0, hop.channel);
     let mut waits = Waits::new();
@@ -138,7 +138,7 @@ fn waits_on(routes: impl Iterator<Item = Vec<Hop>>) -> Waits {
     waits
 }
 
-/// Whether there is no cycle in which each waits for the next. Then nothing deadlocks, and every way has an end.
+/// Whether there is no cycle in which each waits for the next. Then nothing deadlocks, and every path ends.
 pub fn no_cycle(waits_for: &Waits) -> bool {
     // Take away what nothing waits for, until nothing or only cycles are left.
     let mut waiters: HashMap<_, usize> = waits_for.keys().map(|key| (*key, 0)).collect();
@@ -158,7 +158,7 @@ pub fn no_cycle(waits_for: &Waits) -> bool {
     taken == waits_for.len()
 }
 
-/// Links on a shortest way from `from` to every host, over no more than one global link.
+/// Links on a shortest path from `from` to every host, over no more than one global link.
 fn over_one_global_link(graph: &Graph, from: HostId) -> Vec<usize> {
     let start = (Vertex::Host(from), 0);
     let mut distance = HashMap::from([(start, 0)]);
@@ -180,7 +180,7 @@ fn over_one_global_link(graph: &Graph, from: HostId) -> Vec<usize> {
         .collect()
 }
 
-/// Links on a shortest way from `from` to every host, where there is one.
+/// Links on a shortest path from `from` to every host, where there is one.
 fn reach(graph: &Graph, from: HostId) -> Vec<Option<usize>> {
     let start = Vertex::Host(from);
     let mut distance = HashMap::from([(start, 0)]);
@@ -197,7 +197,7 @@ fn reach(graph: &Graph, from: HostId) -> Vec<Option<usize>> {
     (0..).take(graph.hosts()).map(|host| distance.get(&Vertex::Host(HostId(host))).copied()).collect()
 }
 
-/// Links on a shortest way from `from` to every host.
+/// Links on a shortest path from `from` to every host.
 pub fn distances(graph: &Graph, from: HostId) -> Vec<usize> {
     reach(graph, from).into_iter().map(Option::unwrap).collect()
 }
@@ -404,9 +404,9 @@ proptest! {
         }
     }
 
-    /// One coordinate after the other is as short as any way through a grid.
+    /// One coordinate after the other is as short as any path through a grid.
     #[test]
-    fn dimension_order_takes_shortest_ways(sample in prop_oneof![fabrics::torus(), fabrics::hyperx()]) {
+    fn dimension_order_takes_shortest_paths(sample in prop_oneof![fabrics::torus(), fabrics::hyperx()]) {
         let graph = sample.build();
         let routing = routing::build("dimension_order", &Value::Null, &graph).unwrap();
         for from in (0..).take(graph.hosts()).map(HostId).step_by(5) {
@@ -417,9 +417,9 @@ proptest! {
         }
     }
 
-    /// The shortest way with at most one global link: found here by going through the graph in two layers.
+    /// The shortest path with at most one global link: found here by going through the graph in two layers.
     #[test]
-    fn minimal_takes_shortest_ways_over_one_global_link(
+    fn minimal_takes_shortest_paths_over_one_global_link(
         sample in prop_oneof![fabrics::dragonfly(), fabrics::cascade(), fabrics::dragonfly_plus()]
     ) {
         let graph = sample.build();

@@ -159,9 +159,9 @@ fn minimal_routing_saturates_at_one_link_for_a_group_on_adversarial_traffic() {
     assert!((below - 0.1).abs() < 0.01, "{below}");
 }
 
-/// A detour leads over one of seven other groups. The link between two groups carries the first halves of one group's
-/// detours and the second halves of another's, 8/7 of a host's rate each: at most 7/16 get through. The direct link is free for an
-/// eighth more if some packets go the direct way.
+/// A non-minimal path leads over one of seven other groups. The link between two groups carries the first halves of one group's
+/// non-minimal paths and the second halves of another's, 8/7 of a host's rate each: at most 7/16 get through. The direct link is
+/// free for an eighth more if some packets take the minimal path.
 #[test]
 fn detours_let_adversarial_traffic_through() {
     let accepted = |routing| dragonfly(routing, next_group).accepted(0.9);
@@ -173,7 +173,7 @@ fn detours_let_adversarial_traffic_through() {
     }
 }
 
-/// Direct ways use every link about equally; detours are twice as long.
+/// Minimal paths use every link about equally; non-minimal paths are twice as long.
 #[test]
 fn uniform_traffic_gets_through_unless_it_takes_detours() {
     let accepted = |routing| dragonfly(routing, uniform_72).accepted(1.0);
@@ -203,7 +203,7 @@ fn detours_help_against_tornado_traffic_on_a_torus() {
 }
 
 /// One packet on an idle fabric: its links' latencies, the switches between, and its own time on a wire. Without loads all
-/// routings but Valiant's take the direct way.
+/// routings but Valiant's take the minimal path.
 #[test]
 fn an_idle_fabric_delivers_in_the_time_of_the_way() {
     let pair = |from: u32| (from, (from + 36) % 72);

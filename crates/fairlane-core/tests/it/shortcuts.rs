@@ -100,7 +100,7 @@ fn a_stream_with_a_buffer_for_a_round_trip_has_no_gaps() {
     }
 }
 
-/// Service levels change while eager messages are under way, and a rendezvous overtakes them: it goes on when the last of them
+/// Service levels change while eager messages are in flight, and a rendezvous overtakes them: it goes on when the last of them
 /// has come, although the receiver computes on for long.
 #[test]
 fn a_rendezvous_that_waits_for_its_turn_goes_on_while_the_receiver_computes() {

@@ -54,7 +54,7 @@ impl Call {
         self.rank.0
     }
 
-    /// The rank `distance`, at most `size`, after this one, going round behind the last.
+    /// The rank `distance`, at most `size`, after this one, cyclically.
     #[must_use]
     pub const fn after(&self, distance: u32) -> u32 {
         (self.rank.0 + distance) % self.size

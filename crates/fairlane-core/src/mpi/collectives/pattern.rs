@@ -48,7 +48,7 @@ impl Blocks<'_> {
         }
     }
 
-    /// Bytes in `count` blocks from `first` on, going round behind the last.
+    /// Bytes in `count` blocks from `first` on, cyclically.
     pub(super) fn sum_around(&self, first: u32, count: u32) -> u64 {
         let (parts, end) = (self.parts(), first + count);
         if end <= parts { self.sum(first..end) } else { self.sum(first..parts) + self.sum(0..end - parts) }

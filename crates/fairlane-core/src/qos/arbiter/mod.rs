@@ -47,7 +47,7 @@ impl Lanes {
         })
     }
 
-    /// The first lane of the set at or after `start`, going round behind the last. `None` if the set is empty.
+    /// The first lane of the set at or after `start`, cyclically. `None` if the set is empty.
     #[must_use]
     #[inline]
     pub const fn next_from(self, start: VirtualLane) -> Option<VirtualLane> {

@@ -6,7 +6,7 @@ use super::tree::LevelledFabric;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::Vertex;
 
-/// The ways of one switch. The fields are those that a hop needs and no more: one is read at every hop.
+/// The paths of one switch. The fields are those that a hop needs and no more: one is read at every hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::routing) struct Span {
     /// The first host below.
@@ -28,7 +28,7 @@ pub(in crate::routing) struct Span {
 }
 
 impl Span {
-    /// The links that lead one step along a shortest way to a host: the first of them and how many they are; and which of
+    /// The links that lead one step along a shortest path to a host: the first of them and how many they are; and which of
     /// them D-mod-K takes.
     #[inline]
     pub fn candidates(&self, to: HostId) -> (LinkId, u32, u32) {
@@ -69,7 +69,7 @@ struct Outline {
 
 /// The span of every switch that has one.
 ///
-/// A switch has a span if all ways that the rule lets it choose from are equally long, and numbered by arithmetic: its
+/// A switch has a span if all paths that the rule lets it choose from are equally long, and numbered by arithmetic: its
 /// links down are consecutive and lead, child by child, to consecutive intervals; its links up are consecutive, and
 /// the switches they lead to look alike, that is, have spans of the same hosts and parents that look alike. A switch
 /// without links up must have all hosts below it.

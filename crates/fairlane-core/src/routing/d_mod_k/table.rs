@@ -10,7 +10,7 @@ use crate::topology::Vertex;
 
 /// A port that no packet asks for.
 const NONE: u16 = u16::MAX;
-/// A distance where there is no way.
+/// A distance where there is no path.
 const FAR: u32 = u32::MAX;
 
 /// The ports of some switches, a row for each, by destination.
@@ -100,9 +100,9 @@ fn links_to_host(tree: &LevelledFabric, leaf: SwitchId, host: HostId) -> Vec<Lin
 /// How far every switch is from the leaves of a destination.
 struct Steps<'t> {
     tree: &'t LevelledFabric<'t>,
-    /// Links on the shortest way down, by switch.
+    /// Links on the shortest path down, by switch.
     down: Vec<u32>,
-    /// Links on the shortest way up and down, by switch; equal to `down` where there is a way down.
+    /// Links on the shortest path up and down, by switch; equal to `down` where there is a path down.
     any: Vec<u32>,
 }
 
@@ -131,7 +131,7 @@ impl<'t> Steps<'t> {
         links.iter().map(|link| self.beyond(*link, distance)).min().unwrap_or(FAR)
     }
 
-    /// The length of the way over `link`.
+    /// The length of the path over `link`.
     fn beyond(&self, link: LinkId, distance: &[u32]) -> u32 {
         match self.tree.graph.link(link).to {
             Vertex::Host(_) => FAR,
@@ -139,7 +139,7 @@ impl<'t> Steps<'t> {
         }
     }
 
-    /// The links that lead a step along a shortest way; none at a leaf of the destination.
+    /// The links that lead a step along a shortest path; none at a leaf of the destination.
     fn candidates(&self, switch: SwitchId) -> Vec<LinkId> {
         let (ports, length) = (&self.tree.ports[switch.index()], self.any[switch.index()]);
         let (links, distance) =
@@ -148,7 +148,7 @@ impl<'t> Steps<'t> {
         links.iter().copied().filter(nearer).collect()
     }
 
-    /// Checks that packets from every host find a way to `host`, whose leaves were measured to.
+    /// Checks that packets from every host find a path to `host`, whose leaves were measured to.
     fn check(&self, host: HostId) -> Result<(), BuildError> {
         let graph = self.tree.graph;
         let cut_off = |other: &HostId| {

@@ -1,7 +1,7 @@
 //! Ways through a grid: dimension order to a random switch, and dimension order from there.
 //!
 //! **Virtual channels**: those of dimension order twice, first on the way to the intermediate switch, then on the way from it.
-//! Direct ways use the second half. So no packet goes back to the first half, and each is free of cycles.
+//! Minimal paths use the second half. So no packet goes back to the first half, and each is free of cycles.
 
 use super::super::Routing;
 use super::super::choices::share;

@@ -2,8 +2,8 @@
 //! Within a group: through a random switch of it.
 //!
 //! **Virtual channels**: with the fewest, a packet rises as in minimal routing, by one wherever the next link's rank is not
-//! above the last one's. A dragonfly needs three for detours that are chosen at the first switch (local 0, global 0, local 1,
-//! global 1, local 2), and four if a packet may leave the direct way later (local 0, local 1, global 1 ...). With one for each
+//! above the last one's. A dragonfly needs three for non-minimal paths that are chosen at the first switch (local 0, global 0,
+//! local 1, global 1, local 2), and four if a packet may leave the minimal path later (local 0, local 1, global 1 ...). With one for each
 //! hop, a packet rises at each link. Either way it never comes back to a pair of channel and rank, so no cycle of
 //! channel dependencies can be.
 
@@ -18,11 +18,11 @@ use crate::ids::{HostId, LinkId, SwitchId};
 use crate::routing::Hop;
 use crate::topology::Graph;
 
-/// How virtual channels are given out to the hops of a way.
+/// How virtual channels are assigned to the hops of a path.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::routing) enum Channels {
-    /// Each hop the next one: as many as the longest way has links between switches, whatever the global links join.
+    /// Each hop the next one: as many as the longest path has links between switches, whatever the global links join.
     #[default]
     PerHop,
     /// The next one only where a cycle could be closed else.
@@ -40,7 +40,7 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// `revised`: packets may leave the direct way at every switch of their first group, and have channels in this manner.
+    /// `revised`: packets may leave the minimal path at every switch of their first group, and have channels in this manner.
     pub fn new(graph: &Graph, routing: &'static str, revised: Option<Channels>) -> Result<Self, BuildError> {
         let minimal = Minimal::new(graph, routing)?;
         let given = revised.unwrap_or(Channels::Fewest);
@@ -152,7 +152,7 @@ impl Detours for Groups {
     }
 }
 
-/// Which switches a way can come to, and how far those are apart.
+/// Which switches a path can come to, and how far those are apart.
 struct Extent {
     /// Switches with hosts.
     leaves: Vec<SwitchId>,
@@ -196,7 +196,7 @@ impl Extent {
         }
     }
 
-    /// Links between switches on the longest way, if it may be left at each switch of the first group.
+    /// Links between switches on the longest path, if it may be left at each switch of the first group.
     fn longest(&self) -> usize {
         let within = self.leaf_to_leaf.saturating_sub(1) + self.any_to_any + self.any_to_leaf;
         let detour = if self.groups > 2 { self.any_to_gateway + 1 + self.gateway_to_gateway } else { 0 };
@@ -204,7 +204,7 @@ impl Extent {
         within.max(between).max(1)
     }
 
-    /// The highest channel of any way if they rise by rank, or a number above it.
+    /// The highest channel of any path if they rise by rank, or a number above it.
     fn highest(&self, graph: &Graph, minimal: &Minimal, revised: bool) -> usize {
         let worst = |from: &[SwitchId], to: &[SwitchId], start: (usize, u8)| {
             let pairs = from.iter().flat_map(|a| mates(minimal, to, *a).map(|b| (*a, b)));

@@ -1,5 +1,5 @@
-//! When a packet leaves the direct way: the rule of universal globally-adaptive load-balanced routing, UGAL (A. Singh, "Load-balanced
-//! routing in interconnection networks", PhD thesis, Stanford 2005; for dragonflies J. Kim et al., ISCA 2008).
+//! When a packet leaves the minimal path: the rule of universal globally-adaptive load-balanced routing, UGAL (A. Singh,
+//! "Load-balanced routing in interconnection networks", PhD thesis, Stanford 2005; for dragonflies J. Kim et al., ISCA 2008).
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use crate::error::BuildError;
 use crate::ids::SwitchId;
 use crate::units::Bytes;
 
-/// How the direct way is weighed against drawn detours.
+/// How the minimal path is weighed against drawn non-minimal paths.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::routing) struct Rule {
     samples: u32,
@@ -51,9 +51,9 @@ impl Default for UgalParams {
     }
 }
 
-/// Detours that are drawn for a decision where nothing else is said.
+/// Non-minimal paths that are drawn for a decision where no number is given.
 pub(in crate::routing) const SAMPLES: u32 = 2;
-/// What the direct way has ahead of detours where nothing else is said: two packets of 4 KiB.
+/// The bias towards the minimal path where none is given: two packets of 4 KiB.
 pub(in crate::routing) const BIAS: Bytes = Bytes(8192);
 
 impl Rule {
@@ -105,7 +105,7 @@ pub(in crate::routing) fn seen_here(
     if load == 0 { 0 } else { load * u64::from(ways.length(at, way, visit.to)) }
 }
 
-/// What a way costs as seen from above: the loads of all its links.
+/// What a path costs with the loads of the whole fabric known: the loads of all its links.
 pub(in crate::routing) fn seen_everywhere(
     ways: &dyn Detours,
     (at, visit, loads): (SwitchId, &Visit, &Loads),

@@ -114,7 +114,7 @@ mod tests {
         groups.len()
     }
 
-    /// Puts `bytes` on the links of a direct way that are, or are not, of its first switch.
+    /// Puts `bytes` on the links of a minimal path that are, or are not, of its first switch.
     fn on_direct(here: bool, bytes: u32) -> impl Fn(&Graph, LinkId) -> u32 {
         let direct = way("minimal", &json!({}), |_, _| 0);
         move |graph, link| {

@@ -95,17 +95,17 @@ impl Gateways {
         &self.own[self.own_start[pair] as usize..self.own_start[pair + 1] as usize]
     }
 
-    /// The global links that a way from `at` to the switch `target` of another group may take.
+    /// The global links that a path from `at` to the switch `target` of another group may take.
     #[inline]
     fn towards(&self, local: &Local, at: SwitchId, target: SwitchId) -> &[Gateway] {
         let group = local.home(target).group;
         // Where all switches of a group are joined, a link of one's own is at most one link from the target: no other can be on
-        // a shorter way.
+        // a shorter path.
         let own = self.own_to(at, group);
         if own.is_empty() { self.between(local.home(at).group, group) } else { own }
     }
 
-    /// The only global link on a shortest way from `at` to the switch `target` of another group, if there is but one.
+    /// The only global link on a shortest path from `at` to the switch `target` of another group, if there is but one.
     pub fn only(&self, local: &Local, at: SwitchId, target: SwitchId) -> Option<&Gateway> {
         let length = |gateway: &Gateway| {
             let (near, far) = (gateway.near_place.into(), gateway.far_place.into());
@@ -117,7 +117,7 @@ impl Gateways {
         nearest.next().filter(|_| nearest.next().is_none())
     }
 
-    /// One of the global links on a shortest way from `at` to the host `to` of the switch `target` of another group.
+    /// One of the global links on a shortest path from `at` to the host `to` of the switch `target` of another group.
     #[inline]
     pub fn nearest(&self, local: &Local, at: SwitchId, target: SwitchId, to: HostId) -> &Gateway {
         let all = self.towards(local, at, target);

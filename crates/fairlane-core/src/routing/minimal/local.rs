@@ -1,4 +1,4 @@
-//! Shortest ways within a group: for each pair of its switches the distance and the first step.
+//! Shortest paths within a group: for each pair of its switches the distance and the first step.
 
 use std::collections::VecDeque;
 
@@ -7,7 +7,7 @@ use crate::error::BuildError;
 use crate::ids::{LinkId, SwitchId};
 use crate::topology::{Graph, LinkRole, Vertex};
 
-/// No way.
+/// No path.
 const FAR: u8 = u8::MAX;
 
 pub struct Local {

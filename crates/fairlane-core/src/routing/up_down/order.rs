@@ -60,7 +60,7 @@ impl Order {
     }
 }
 
-/// Links from a switch to every other; the largest number where there is no way.
+/// Links from a switch to every other; the largest number where there is no path.
 fn distances(graph: &Graph, from: SwitchId) -> Vec<usize> {
     let mut distances = vec![usize::MAX; graph.switches()];
     distances[from.index()] = 0;
