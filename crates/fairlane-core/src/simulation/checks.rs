@@ -40,13 +40,15 @@ pub(super) fn lanes(pairs: &[(u8, u8)], qos: &QosSpec) -> Result<(), BuildError>
     }
     let words: Vec<String> =
         pairs.iter().map(|(vl, channel)| format!("({}, {channel})", users(&qos.sl2vl, *vl))).collect();
-    let allowed = format!(
-        "at least {}, one for each pair of service level and virtual channel: {}; a simulated switch has at most \
-         {MAX_LANES}",
-        pairs.len(),
-        words.join(" ")
-    );
-    Err(BuildError::value("qos.lanes", most, allowed))
+    let (needed, pairs) = (pairs.len(), words.join(" "));
+    let reason = "one for each pair of service level and virtual channel";
+    let limit = format!("a simulated switch has at most {MAX_LANES}");
+    Err(if qos.lanes.is_some() {
+        BuildError::value("qos.lanes", most, format!("at least {needed}, {reason}: {pairs}; {limit}"))
+    } else {
+        // By default a switch has as many as are needed.
+        BuildError::value("qos.lanes", needed, format!("{limit}; needed is {reason}: {pairs}"))
+    })
 }
 
 /// Refuses buffers that the occupancy table of adaptive routing has no number for. All that its input buffers hold may wait
@@ -156,8 +158,8 @@ mod tests {
 
     #[test]
     fn lanes_that_a_switch_does_not_have_are_named_by_service_level() {
-        let qos = |sl2vl: &[u8], lanes| QosSpec {
-            lanes: Some(lanes),
+        let qos = |sl2vl: &[u8], lanes: u8| QosSpec {
+            lanes: (lanes > 0).then_some(lanes),
             sl2vl: sl2vl.to_vec(),
             arbiter: Named { name: String::new(), params: serde_json::Value::Null },
             default: 0,
@@ -170,6 +172,10 @@ mod tests {
         assert!(error.contains(": (0+1, 0) (0+1, 1) (none on lane 1, 0) (2, 0);"), "{error}");
         let error = lanes(&pairs[..2], &qos(&[0; 16], 1)).unwrap_err().to_string();
         assert!(error.contains(": (0, 0) (0, 1);"), "{error}");
+        let many: Vec<(u8, u8)> = (0..33).map(|channel| (0, channel)).collect();
+        assert_eq!(lanes(&many[1..], &qos(&[0], 0)), Ok(()));
+        let error = lanes(&many, &qos(&[0], 0)).unwrap_err().to_string();
+        assert!(error.starts_with("qos.lanes = 33: a simulated switch has at most 32; needed is one for"), "{error}");
     }
 
     #[test]
