@@ -63,6 +63,7 @@ def study_parts(study: StudyResults) -> Iterator[Part]:
         yield Text(ABOUT_ALONE if alone_everywhere(study.work) else about, style="dim")
         notes = (timeless(study.work), *comparison_notes(study.work))
         yield from (long(note, "yellow") for note in notes if note)
+    yield from (long(f"Note: {note}") for note in meta.notes)
     for name, table in (study.measured or {}).items():
         yield measured_table(name, table)
     if study.folder and (study.folder / EFFECTS).is_file():

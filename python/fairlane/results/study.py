@@ -54,6 +54,8 @@ class StudyMeta(Table):
     """Time of that call by activity, s, summed over workers."""
     recomputed: list[str] = Field(default_factory=list)
     """Stored answers that had changed since they were stored, and so were computed again in that call."""
+    notes: list[str] = Field(default_factory=list)
+    """What to know about the results, a sentence each."""
 
 
 @dataclass(frozen=True, repr=False)

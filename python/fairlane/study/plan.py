@@ -20,6 +20,7 @@ from fairlane.scenario import Resolved, Scenario
 from fairlane.scenario.resolve import decide
 from fairlane.scenario.resolved import ResolvedJob
 from fairlane.study.pinned import Pinned, pin
+from fairlane.study.replicates import Allocation, key_of
 from fairlane.study.study import Point, Study
 from fairlane.study.treatments import Treatment
 from fairlane.study.treatments.base import Overrides
@@ -133,6 +134,18 @@ class Plan(ABC):
         """For each point its scenario, and the answers that are its runs."""
         return []
 
+    def extended(self, _executor: Executor, /) -> "Plan | None":
+        """The plan with further replicates, where what was computed so far needs them; None if nothing is to be added.
+
+        The executor has the answers of all its tasks.
+        """
+        return None
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What to know about the results, a sentence each."""
+        return ()
+
 
 @dataclass
 class ComparedPlan(Plan):
@@ -140,6 +153,8 @@ class ComparedPlan(Plan):
 
     study: Study
     cells: list[Cell]
+    allocation: Allocation | None = None
+    """Which conditions get further replicates, where that is asked for."""
 
     def __post_init__(self) -> None:
         self.memory = max((cell.memory for cell in self.cells), default=0.0)
@@ -171,20 +186,44 @@ class ComparedPlan(Plan):
     def described(self) -> list[dict[str, Any]]:
         return [cell.described() for cell in self.cells]
 
+    @override
+    def extended(self, executor: Executor) -> "ComparedPlan | None":
+        if self.allocation is None:
+            return None
+        points = [cell.point for cell in self.cells]
+        if not self.allocation.further(self.tables(executor)["work"], points):
+            return None
+        known = {(key_of(cell.point.case, cell.point.parameters), cell.point.placement): cell for cell in self.cells}
+
+        def cell_of(point: Point) -> Cell:
+            return known.get((key_of(point.case, point.parameters), point.placement)) or _cell(self.study, point)
+
+        cells = judged(self.study, cell_of, self.allocation.counts)
+        return ComparedPlan(self.study, cells, self.allocation)
+
+    @property
+    @override
+    def notes(self) -> Sequence[str]:
+        return [self.allocation.words()] if self.allocation else []
+
 
 def plan(study: Study) -> ComparedPlan:
     """Checks every scenario of a comparing study and returns what has to be computed.
 
     Raises ``ScenarioError`` with everything that is wrong, before anything runs.
     """
-    return ComparedPlan(study, judged(study, lambda point: _cell(study, point)))
+    asked = study.table.replicates
+    return ComparedPlan(study, judged(study, lambda point: _cell(study, point)), Allocation(asked) if asked else None)
 
 
-def judged(study: Study, judge: Callable[[Point], T]) -> list[T]:
-    """What comes of every point of a study. Raises ``ScenarioError`` with all that is wrong, each once."""
+def judged(study: Study, judge: Callable[[Point], T], replicates: Mapping[str, int] | None = None) -> list[T]:
+    """What comes of every point of a study, with as many ``replicates`` of each condition.
+
+    Raises ``ScenarioError`` with all that is wrong, each once.
+    """
     problems: dict[str, Problem] = {}
     found = []
-    for point in study.points():
+    for point in study.points(replicates):
         try:
             found.append(judge(point))
         except ScenarioError as error:

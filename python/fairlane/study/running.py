@@ -2,16 +2,20 @@
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
+
+import polars as pl
 
 from fairlane.errors import ScenarioError
 from fairlane.results.study import META, STUDY_SCHEMA_VERSION, StudyMeta, StudyResults
 from fairlane.study.design import SHEET, data_sheet, dataset, effects, placement_name
 from fairlane.study.measured import plan_of
+from fairlane.study.plan import Plan
 from fairlane.study.study import Study
 from fairlane.study.table import RUN_TABLES
 from fairlane.tasks.cluster import find, start_slurm
@@ -79,13 +83,17 @@ def run(
         with TaskProgress(wanted=progress) as shown:
             executor = Executor(pool, store, shown, cpu_limit_s=cpu_limit_s)
             executor.spent("planning", planning)
-            shown.stage("calibrating")
-            executor.run(planned.calibrations())
-            planned.calibrate(executor)
-            cells = planned.described()
-            store.write(CELLS, json.dumps(cells))
-            shown.stage("simulating")
-            executor.run(planned.tasks())
+            further: Plan | None = planned
+            while further is not None:
+                planned = further
+                shown.stage("calibrating")
+                executor.run(planned.calibrations())
+                planned.calibrate(executor)
+                cells = planned.described()
+                store.write(CELLS, json.dumps(cells))
+                shown.stage("simulating")
+                executor.run(planned.tasks())
+                further = planned.extended(executor)
             many, spent = pool.workers, time.monotonic() - opened
     writing = time.monotonic()
     found = planned.tables(executor)
@@ -101,11 +109,12 @@ def run(
         failures=found["failures"].height,
         treatments=list(study.treatments),
         measured=None if study.table.measure is None else [name for name in found if name not in RUN_TABLES],
-        placements=[placement_name(table) for table in study.table.placements or [{}]],
+        placements=[placement_name(table) for table in _placements(study, found)],
         wall_s=wall,
         started=started,
         profile=profile(executor.laps, many, spent, wall),
         recomputed=store.damaged,
+        notes=list(planned.notes),
     )
     kept = dict(found)
     if study.table.design is not None:
@@ -114,6 +123,14 @@ def run(
         store.write(SHEET, "\n".join(data_sheet(study, kept["dataset"], meta)) + "\n")
     store.finish("study", STUDY_SCHEMA_VERSION, kept, {META: meta.model_dump_json(indent=2) + "\n"})
     return StudyResults.of(meta, found, store.folder)
+
+
+def _placements(study: Study, found: Mapping[str, pl.DataFrame]) -> Sequence[Mapping[str, Any]]:
+    """What the numbers of placements stand for: the study's, or seeds of replicates."""
+    if study.table.replicates is None:
+        return study.table.placements or [{}]
+    largest = found["runs"]["placement"].max()
+    return [{"seed": number + 1} for number in range(int(str(largest)) + 1)]
 
 
 def profile(laps: Mapping[str, float], workers: int, spent: float, wall: float) -> dict[str, float]:

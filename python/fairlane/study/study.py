@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ from fairlane.inputs.problems import Problems, located, unfold
 from fairlane.scenario import Scenario
 from fairlane.study.design import combinations
 from fairlane.study.method import Method
+from fairlane.study.replicates import key_of
 from fairlane.study.setting import Change, changes, steps_of
 from fairlane.study.table import Case, StudyTable
 from fairlane.wording import html_table, plural
@@ -149,32 +150,67 @@ class Study:
         inside = {path[1:]: line for path, line in own.lines.items() if path[0] == "scenario" and len(path) > 1}
         return Document(deepcopy(given), own.file, "", inside, allow_code=own.allow_code)
 
-    def points(self) -> Iterator[Point]:
-        """Every combination of cases, parameters, placements and seeds, or those selected by the design."""
+    def points(self, replicates: Mapping[str, int] | None = None) -> Iterator[Point]:
+        """Every combination of cases, parameters, placements and seeds, or those that the design has chosen.
+
+        Of a study with ``replicates`` each condition has as many of them, by default those that are always there.
+        """
         table = self.table
         cases: list[tuple[int, Case | None]] = [*enumerate(table.cases)] or [(0, None)]
+        lists = [*table.parameters.values(), *map(list, table.factors.values())]
+        own = self._base.data.get("seed", 1)
+        if table.replicates is not None:
+            for first, *middle in combinations([len(it) for it in (cases, *lists)]):
+                values = [of[level] for of, level in zip(lists, middle, strict=True)]
+                case = cases[first]
+                count = table.replicates.at_least
+                if replicates is not None:
+                    name = case[1].name if case[1] else None
+                    count = replicates.get(key_of(name, self._parameters(values)), 0)
+                for number in range(count):
+                    placed: tuple[int, dict[str, Any]] = (number, {"seed": number + 1})
+                    yield from self._point(case, values, placed, own + number, ("replicates",))
+            return
         placements: list[tuple[int, dict[str, Any] | None]] = [*enumerate(table.placements or ())] or [(0, None)]
         seeds: list[int | None] = [*(table.seeds or ())] or [None]
-        lists = [*table.parameters.values(), *map(list, table.factors.values())]
         for first, *middle, third, last in self._chosen([len(it) for it in (cases, *lists, placements, seeds)]):
-            (at, case), (number, placement), seed = cases[first], placements[third], seeds[last]
             values = [of[level] for of, level in zip(lists, middle, strict=True)]
-            parameters = dict(zip([*table.parameters, *table.factors], values, strict=True))
-            own = seed if seed is not None else self._base.data.get("seed", 1)
-            levels = {**parameters, "case": case.name if case else None, "seed": own}
-            rules = [(number, rule) for number, rule in enumerate(table.rules) if rule.holds(levels)]
-            if any(rule.skip for _, rule in rules):
-                continue
-            found = changes(table.set, ("set",))
-            found += changes(case.set, ("cases", at, "set")) if case else []
-            found += [(steps_of(key), parameters[key], ("parameters", key)) for key in table.parameters]
-            for name, of in table.factors.items():
-                found += changes(of[parameters[name]], ("factors", name, parameters[name]))
-            for which, rule in rules:
-                found += changes(rule.set, ("rules", which, "set"))
-            found += _placed(placement, number) if placement else []
-            found += [(("seed",), seed, ("seeds",))] if seed is not None else []
-            yield Point(case.name if case else None, parameters, number, own, tuple(found))
+            number, placement = placements[third]
+            seed = seeds[last]
+            source: KeyPath = () if seed is None else ("seeds",)
+            yield from self._point(
+                cases[first], values, (number, placement or {}), own if seed is None else seed, source
+            )
+
+    def _parameters(self, values: Sequence[Any]) -> dict[str, Any]:
+        """Values of parameters and levels of factors, by name."""
+        return dict(zip([*self.table.parameters, *self.table.factors], values, strict=True))
+
+    def _point(
+        self,
+        of_case: tuple[int, Case | None],
+        values: Sequence[Any],
+        placed: tuple[int, Mapping[str, Any]],
+        seed: int,
+        source: KeyPath,
+    ) -> Iterator[Point]:
+        """The point with these levels, unless a rule leaves it out; ``source`` is where its seed is set, if it is."""
+        table = self.table
+        (at, case), (number, placement), parameters = of_case, placed, self._parameters(values)
+        levels = {**parameters, "case": case.name if case else None, "seed": seed}
+        rules = [(which, rule) for which, rule in enumerate(table.rules) if rule.holds(levels)]
+        if any(rule.skip for _, rule in rules):
+            return
+        found = changes(table.set, ("set",))
+        found += changes(case.set, ("cases", at, "set")) if case else []
+        found += [(steps_of(key), parameters[key], ("parameters", key)) for key in table.parameters]
+        for name, of in table.factors.items():
+            found += changes(of[parameters[name]], ("factors", name, parameters[name]))
+        for which, rule in rules:
+            found += changes(rule.set, ("rules", which, "set"))
+        found += _placed(placement, number) if placement else []
+        found += [(("seed",), seed, source)] if source else []
+        yield Point(case.name if case else None, parameters, number, seed, tuple(found))
 
     def _chosen(self, levels: list[int]) -> Iterator[tuple[int, ...]]:
         """The levels of each combination that is run."""

@@ -13,6 +13,7 @@ from fairlane.inputs.table import Table
 from fairlane.placement import LIST
 from fairlane.scenario.models import Placement
 from fairlane.seeds import LARGEST_SEED
+from fairlane.study.replicates import Replicates
 from fairlane.study.setting import Change, Setting, changes, misplaced, steps_of
 from fairlane.study.treatments import Treatment, read_treatment
 from fairlane.tasks.cluster import Cluster
@@ -128,6 +129,8 @@ class StudyTable(Table):
         BeforeValidator(_placements, json_schema_input_type=int | list[str | Placement] | None),
     ] = Field(default=None, min_length=1)
     """Placements, by name or as tables; or how many by the scenario's placement policy, with seeds from 1."""
+    replicates: Replicates | None = None
+    """As many replicates of each condition, each with a placement and a seed of its own, as a precision needs."""
     parameters: dict[str, Any] = Field(default_factory=dict)
     """Scenario keys by dotted path, each with the values that it takes: every combination is a point."""
     cases: list[Case] = Field(default_factory=list)
@@ -192,7 +195,7 @@ class StudyTable(Table):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        _refuse([*self._overridden(), *self._several_defaults(), *self._factored()])
+        _refuse([*self._overridden(), *self._several_defaults(), *self._factored(), *self._replicated()])
         return self
 
     def _overridden(self) -> Iterator[Problem]:
@@ -230,6 +233,17 @@ class StudyTable(Table):
                 )
         if self.measure is not None and (self.treatments or self.design):
             yield Problem("measure", "is for a study that compares nothing", allowed="no treatments and no design")
+
+    def _replicated(self) -> Iterator[Problem]:
+        """What cannot be together with replicates."""
+        if self.replicates is None:
+            return
+        for key in ("placements", "seeds", "measure", "design"):
+            if getattr(self, key) is not None:
+                words = "every replicate has a placement and a seed of its own, and is compared"
+                yield Problem(key, words, allowed=f"{key} or replicates")
+        if self.replicates.of == "improvement" and not self.treatments:
+            yield Problem("replicates.of", "there are no treatments", "improvement", '"w", or treatments')
 
     def _several_defaults(self) -> Iterator[Problem]:
         """The table of a design has one row per condition, so there is one default run."""
