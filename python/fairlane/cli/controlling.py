@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from fairlane.cli.tables import Table
     from fairlane.controller import JobWork, Outcome, Work
+    from fairlane.statistics import Estimate
 
 
 def control(
@@ -137,24 +138,42 @@ def _line(outcome: "Outcome") -> str:
 
 
 def _totals(outcomes: "list[Outcome]") -> "Table":
-    from fairlane.cli.tables import Column, Table, change, columns
+    from fairlane.cli.tables import Column, Table, change, columns, with_interval
+    from fairlane.results.derive import interval
+    from fairlane.statistics import Estimate
 
     rows = []
     for job in dict.fromkeys(job for outcome in outcomes for job in outcome.jobs):
         default = _total([outcome.default for outcome in outcomes if outcome.default], job)
         treated = _total([outcome.treated for outcome in outcomes], job)
-        gain = _by_time(outcomes[-1], job) if outcomes[-1].mode == "online" else treated.over(default)
-        rows.append({"job": job, "default": default.done, "treated": treated.done, "gain": gain})
-    return Table([*columns(job="job", default="default", treated="treated"), Column("gain", "gain", change)], rows)
+        gain = _by_time(outcomes[-1], job) if outcomes[-1].mode == "online" else _by_period(outcomes, job)
+        without = treated.over(default)
+        shown = interval("gain", gain or (None if without is None else Estimate(without)))
+        rows.append({"job": job, "default": default.done, "treated": treated.done, **shown})
+    gains = Column("gain", with_interval("gain", change))
+    about = "±: 95% interval of other periods."
+    return Table([*columns(job="job", default="default", treated="treated"), gains], rows, note=about)
 
 
-def _by_time(last: "Outcome", job: str) -> "float | None":
-    """The change of throughput at the last iteration that a job completed treated and by default, online."""
+def _by_time(last: "Outcome", job: str) -> "Estimate | None":
+    """The change of throughput over the iterations that a job completed treated and by default, online."""
     from fairlane.results.milestones import common
 
     runs = [last.reached[run].get(job) for run in ("treated", "default")]
-    found = common(runs[0], runs[1]) if runs[0] and runs[1] else None
-    return found.change if found else None
+    found = common(runs[0], runs[1], warm_up=False) if runs[0] and runs[1] else None
+    return found.estimate if found else None
+
+
+def _by_period(outcomes: "Sequence[Outcome]", job: str) -> "Estimate | None":
+    """The change of iterations, where the job was there in the same periods, each a simulation of its own."""
+    from fairlane.statistics import ratio_change
+
+    pairs = [(outcome.treated.jobs.get(job), outcome.default and outcome.default.jobs.get(job)) for outcome in outcomes]
+    there = [(own, other) for own, other in pairs if own or other]
+    if not all(own and other and own.seconds == other.seconds for own, other in there):
+        return None
+    done = [(own.done, other.done) for own, other in there if own and other]
+    return ratio_change([own for own, _ in done], [other for _, other in done], skip=0)
 
 
 def _total(works: "Iterable[Work]", job: str) -> "JobWork":

@@ -5,7 +5,8 @@ from functools import partial
 
 from fairlane.cli.options import stored
 from fairlane.cli.tables import Column, Part, Row, Table, columns, fixed, long, time_ps
-from fairlane.saturation.results import ACCEPTED_IN_FULL, CONFIDENCE, FEW, Saturation
+from fairlane.saturation.results import ACCEPTED_IN_FULL, FEW, Saturation
+from fairlane.statistics import COVERAGE
 from fairlane.wording import plural
 
 
@@ -43,7 +44,7 @@ def _remarks(found: Saturation) -> Iterator[str]:
     points = found.points
     yield (
         "Offered, accepted: shares of the injection bandwidth of the sending ranks, headers included. Latency: of "
-        f"messages delivered after the warm-up, from generation to last byte. ±: {CONFIDENCE:.0%} over seeds."
+        f"messages delivered after the warm-up, from generation to last byte. ±: {COVERAGE:.0%} over seeds."
     )
     yield (
         f"Saturated: the whole interval of accepted over offered is below {ACCEPTED_IN_FULL:.0%}; latencies there grow "

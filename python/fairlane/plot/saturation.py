@@ -9,7 +9,8 @@ from matplotlib.ticker import FuncFormatter
 from fairlane.engine.tables import PS
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import MUTED, PALETTE
-from fairlane.saturation.results import CONFIDENCE, Saturation
+from fairlane.saturation.results import Saturation
+from fairlane.statistics import COVERAGE
 from fairlane.wording import plural, seconds, time_unit
 
 _WIDE_RANGE = 20  # latencies that differ by more than this factor are drawn on a logarithmic axis
@@ -32,7 +33,7 @@ def draw(found: Saturation, axes: Given = None) -> Drawn | None:
     span = seconds((meta["duration_ps"] - meta["warm_up_ps"]) * PS)
     what = (
         f"{meta['scenario'].get('name', 'scenario')}, {plural(len(meta['seeds']), 'seed')}, {span} measured after "
-        f"{seconds(meta['warm_up_ps'] * PS)} of warm-up. Bars: {CONFIDENCE:.0%} intervals over seeds. "
+        f"{seconds(meta['warm_up_ps'] * PS)} of warm-up. Bars: {COVERAGE:.0%} intervals over seeds. "
         "Dashed: latencies of saturated or undecided loads, which depend on the simulated time."
     )
     return panels.headline(found.headline(), what)

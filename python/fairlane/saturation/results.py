@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from math import sqrt
 from pathlib import Path
 from typing import Any, Literal, NotRequired, Self
 
@@ -15,12 +14,14 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from fairlane.results.base import Results
+from fairlane.results.derive import interval
 from fairlane.results.errors import ResultsError
 from fairlane.results.latency import QUANTILES, summarize
 from fairlane.results.manifest import Sealed
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import Optional, Schema
 from fairlane.saturation.measure import Replicate
+from fairlane.statistics import independent
 from fairlane.tasks.store import Store
 from fairlane.wording import html_table
 
@@ -31,8 +32,6 @@ SATURATION_SCHEMA_VERSION = 1
 
 ACCEPTED_IN_FULL = 0.97
 """A load is saturated if less than this part of what is generated is delivered."""
-CONFIDENCE = 0.95
-"""Of the intervals over seeds (Student's t)."""
 FEW = 1000
 """Messages at a load below which its figures are rough."""
 
@@ -176,10 +175,10 @@ def _point(load: float, replicates: Sequence[Replicate], runs: pl.DataFrame) -> 
     row: dict[str, Any] = {"load": load, "seeds": len(replicates), **merged}
     row |= {name: runs[name].mean() for name in _SHARES}
     for name in _INTERVALS:
-        row[f"{name}_low"], row[f"{name}_high"] = _interval(runs[name].drop_nulls().to_list())
+        found = independent(runs[name].drop_nulls().to_list())
+        row[f"{name}_low"], row[f"{name}_high"] = (found.low, found.high) if found else (None, None)
     ratios = [replicate.accepted / replicate.offered for replicate in replicates if replicate.offered > 0]
-    row["ratio"] = sum(ratios) / len(ratios) if ratios else None
-    row["ratio_low"], row["ratio_high"] = _interval(ratios)
+    row |= interval("ratio", independent(ratios))
     row["saturated"] = _verdict(row["ratio_low"], row["ratio_high"])
     return row
 
@@ -189,16 +188,3 @@ def _verdict(low: float | None, high: float | None) -> Verdict:
     if low is None or high is None or low < ACCEPTED_IN_FULL <= high:
         return "undecided"
     return "yes" if high < ACCEPTED_IN_FULL else "no"
-
-
-def _interval(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """The confidence interval of the mean; none from fewer than two values."""
-    from scipy import stats
-
-    count = len(values)
-    if count < 2:
-        return None, None
-    mean = sum(values) / count
-    deviation = sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1)) * deviation / sqrt(count)
-    return mean - half, mean + half

@@ -7,7 +7,7 @@ of many differences are beyond noise. All of them return an ``Estimate``.
 
 from fairlane.statistics.comparing import FALSE_DISCOVERIES, beyond_noise, difference, p_value
 from fairlane.statistics.estimate import COVERAGE, Estimate, half_width
-from fairlane.statistics.replicates import over_replicates
+from fairlane.statistics.replicates import independent, over_replicates
 from fairlane.statistics.series import FEWEST, differences, mean, ratio_change, warm_up
 from fairlane.statistics.tails import quantile
 
@@ -20,6 +20,7 @@ __all__ = [
     "difference",
     "differences",
     "half_width",
+    "independent",
     "mean",
     "over_replicates",
     "p_value",

@@ -24,6 +24,17 @@ FEWEST_RESAMPLED = 10
 """From so many outer units on the interval is that of the bootstrap."""
 
 
+def independent(values: Sequence[float]) -> Estimate | None:
+    """The mean of independent values with Student's interval, where there are two or more; None of no value."""
+    if not values:
+        return None
+    found = numpy.asarray(values, float)
+    if len(found) == 1:
+        return Estimate(float(found[0]), count=1)
+    error = float(found.std(ddof=1)) / sqrt(len(found))
+    return Estimate.student(float(found.mean()), error, len(found) - 1, count=len(found))
+
+
 def over_replicates(units: Sequence[Sequence[float]], *, seed: int = 1) -> Estimate | None:
     """The mean over outer units (as placements) of the means of their values (as of seeds); None without any value.
 
@@ -40,7 +51,7 @@ def over_replicates(units: Sequence[Sequence[float]], *, seed: int = 1) -> Estim
         return Estimate(value, count=count)
     error = float(means.std(ddof=1)) / sqrt(count)
     if count < FEWEST_RESAMPLED or not error:
-        return Estimate.student(value, error, count - 1, count=count)
+        return independent(means.tolist())
     expanded = sqrt(count / (count - 1)) * float(stats.t.ppf((1 + COVERAGE) / 2, count - 1))
     level = 1 - 2 * float(stats.norm.cdf(-expanded))
     found = stats.bootstrap(
