@@ -20,8 +20,7 @@ MOST_COLUMNS = 12
 """With more jobs than this latencies and the matrix are shown by workload; the matrix also where it is too wide."""
 NOTICEABLE = 0.005  # changes of work below this are not coloured
 ABOUT_W = (
-    "W: throughput change against the isolated run, the same job alone on its hosts, over the same iterations. "
-    "±: 95% interval of other iterations of this placement."
+    "W: throughput change against the isolated run, the same job alone on its hosts. ±: 95% interval over iterations."
 )
 ABOUT_PERCENT = "Packets queue concurrently: 200% is two queueing packets per rank, all the time."
 
