@@ -56,8 +56,6 @@ class Simulated:
         self._engine: Engine | None = None
         self.complete = False
         """Whether the last part was simulated to its end."""
-        self.first_iteration: int | None = None
-        """When it completed its first iteration, if that was after its end and is known, ps."""
 
     @property
     def engine(self) -> Engine:
@@ -72,15 +70,15 @@ class Simulated:
         if not stop.is_set():
             self.complete = simulate(self.engine, self._gauge, to, stop, self._watchers)
 
+    def release(self) -> None:
+        """Lets the engine go, with its memory."""
+        self._engine = None
+
     def finish(self) -> None:
         """Nothing follows: watchers look once more."""
         self._gauge.finished = True
         for watcher in self._watchers:
             watcher.look(self.engine)
-
-    def measured(self) -> Work:
-        """What was measured."""
-        return replace(Work.of(self.engine), first_iteration=self.first_iteration)
 
 
 class Experiment:
@@ -111,6 +109,9 @@ class Experiment:
         self._together = Simulated(self._all_jobs, self._gauge, watchers)
         self._gauges = {job: Gauge(scenario.duration) for job in compared if isolated and not self._is_alone}
         self._alone = {job: Simulated(partial(self._one_job, job), gauge) for job, gauge in self._gauges.items()}
+        self._measured: dict[int, Work] = {}
+        self._counted: pl.DataFrame | None = None
+        self._observed: Observed | None = None
         self._shards = 1
         self._duration = scenario.duration
 
@@ -127,52 +128,70 @@ class Experiment:
     def perform(self, *, progress: bool) -> Outcome:
         """Simulates everything, or what Ctrl-C leaves time for."""
         pool = ThreadPoolExecutor(max_workers=machine_cores())
-        every = [self._together, *self._alone.values()]
         shown = display(self._gauge, list(self._gauges.values()), wanted=progress)
         try:
             # What is measured so far is kept; a second interrupt, while the simulations stop, ends it all.
             with suppress(KeyboardInterrupt), shown:
                 for instant in self._instants:
                     self._duration = instant
-                    _watch([pool.submit(one.advance, instant, self._stop) for one in every], shown)
+                    _watch([pool.submit(self._part, job) for job in (None, *self._alone)], shown)
                     if self._precision is not None and self._is_enough(self._precision):
                         break
-                _watch([pool.submit(self._finish, one) for one in every], shown)
+                if self._observed is None:
+                    _watch([pool.submit(self._end, job) for job in (None, *self._alone)], shown)
         finally:
             self._stop.set()
             pool.shutdown(wait=True)
         return self._outcome()
 
+    def _part(self, job: int | None) -> None:
+        """Simulates a job by itself, or all together (None), to the next instant, the last of which is the end."""
+        one = self._together if job is None else self._alone[job]
+        one.advance(self._duration, self._stop)
+        if self._duration == self._instants[-1]:
+            self._end(job)
+
     def _is_enough(self, precision: Precision) -> bool:
         """Whether what was simulated so far is precise enough."""
-        together = self._together.measured()
-        alone = {0: together} if self._is_alone else {job: one.measured() for job, one in self._alone.items()}
-        return precision.reached(together, alone)
+        together = self._observed.measured if self._observed else Work.of(self._together.engine)
+        alone = self._measured or {job: Work.of(one.engine) for job, one in self._alone.items()}
+        return precision.reached(together, {0: together} if self._is_alone else alone)
 
-    def _finish(self, one: Simulated) -> None:
-        """Nothing follows: watchers look once more, and an isolated run completes its first iteration."""
-        if not one.complete:
-            return
-        one.finish()
-        if one is not self._together or (self._is_alone and self._scenario.jobs[0].iterates):
-            one.first_iteration = later_iteration(one.engine, self._stop)
+    def _end(self, job: int | None) -> None:
+        """Nothing follows: keeps what a complete simulation, or that of all jobs, has measured."""
+        one = self._together if job is None else self._alone[job]
+        if one.complete:
+            one.finish()
+        if job is None:
+            self._end_of_all()
+        elif one.complete:
+            work = Work.of(one.engine)
+            self._measured[job] = replace(work, first_iteration=later_iteration(one.engine, self._stop))
+            one.release()
+
+    def _end_of_all(self) -> None:
+        """What all jobs together have done, then when a job that is alone completes its first iteration."""
+        engine = self._together.engine
+        self._counted = self._counters.table(engine) if self._counters else None
+        observed = Observed.of(engine, self._scenario)
+        if self._is_alone and self._together.complete and self._scenario.jobs[0].iterates:
+            first = later_iteration(engine, self._stop)
+            observed = replace(observed, measured=replace(observed.measured, first_iteration=first))
+            self._measured[0] = observed.measured
+        self._observed = observed
 
     def _outcome(self) -> Outcome:
         """What was measured; nothing is compared where the co-run was interrupted."""
         complete = self._together.complete
-        observed = Observed.of(self._together.engine, self._scenario)
-        first = self._together.first_iteration
-        observed = replace(observed, measured=replace(observed.measured, first_iteration=first))
-        done = {job: one.measured() if one.complete else None for job, one in self._alone.items()}
-        is_partial = not complete or None in done.values()
-        if self._is_alone and self._scenario.jobs[0].iterates:
-            done = {0: observed.measured}
+        for job in [*([None] if self._observed is None else []), *(self._alone.keys() - self._measured.keys())]:
+            self._end(job)  # it was interrupted before
+        assert self._observed is not None, "the end of all jobs"
         return Outcome(
-            observed,
-            [done.get(job) if complete else None for job in range(len(self._scenario.jobs))],
-            is_partial,
+            self._observed,
+            [self._measured.get(job) if complete else None for job in range(len(self._scenario.jobs))],
+            not complete or any(job not in self._measured for job in self._alone),
             self._sampler.table() if self._sampler else None,
-            self._counters.table(self._together.engine) if self._counters else None,
+            self._counted,
             self._batches.table() if self._batches else None,
             shards=self._shards,
             engine_s=self._gauge.seconds,

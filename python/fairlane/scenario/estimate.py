@@ -93,15 +93,14 @@ def within_memory(parts: Sequence[Part], scenario: "Scenario") -> None:
     raise Problems(Problem(large[0].key, words, allowed=f"at most {bytes_text(most)}, {whose}"))
 
 
-def fabric_parts(fabric: Mapping[str, Any], lanes: int, architecture: str) -> list[Part]:
-    """What a fabric takes that has not been built, with switches of this architecture.
+def fabric_parts(fabric: Mapping[str, Any], lanes: int, architecture: str, engines: int | None = None) -> list[Part]:
+    """What a fabric takes that has not been built, with switches of this architecture, in so many ``engines`` at once.
 
+    By default one is built as a check before, and at the end an isolated run is simulated beside the co-run.
     Raises ``BuildError`` if it cannot be built.
     """
     _, switches, links = _core.fabric_size(json.dumps(fabric))
-    engines = min(
-        2, machine_cores()
-    )  # one is built before as a check; at the end isolated runs are simulated concurrently with the co-run
+    engines = min(2, machine_cores()) if engines is None else engines
     adaptive = fabric["routing"] not in _FIXED
     port, _, _ = _core.footprint(lanes, adaptive)
     if architecture == "input_queued":
@@ -117,7 +116,9 @@ def estimate(scenario: "Scenario", jobs: Sequence["ResolvedJob"], path: MeanPath
     """What the scenario takes, whose jobs have not been placed."""
     lanes = len(path.lanes)
     architecture = scenario.network.switch.name
-    parts = fabric_parts(path.fabric, lanes, architecture)
+    # Until results are precise enough, the co-run and every isolated run are kept.
+    engines = 1 + sum(job.iterates and not job.background for job in jobs) if scenario.until else None
+    parts = fabric_parts(path.fabric, lanes, architecture, engines)
     loads: dict[str, Load] = {}
     sums: dict[str, _Table] = {}
     for job in jobs:
