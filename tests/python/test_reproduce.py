@@ -246,7 +246,7 @@ def test_the_command_prints_what_the_paper_reports_what_was_measured_and_whether
     words = ["reproduce", str(folder), "--only", "large-is-slow", "--workers", "1", "--out", str(tmp_path / "out")]
     assert execute(words) == 0
     verdict, paper, measured = capsys.readouterr().out.splitlines()[1:4]
-    assert verdict == "large-is-slow (I): holds"
+    assert verdict == "large-is-slow (I): holds, one replicate"
     assert paper == "  paper     large messages are slow"
     assert measured.startswith("  measured  large / small ")
     assert measured.endswith(" (> 2): yes")

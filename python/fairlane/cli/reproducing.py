@@ -11,9 +11,11 @@ from typer import Argument, Option
 
 from fairlane.cli.command import Answer, AsJson, ExitCode, Quiet, completing, out_option
 from fairlane.cli.options import AllowCode, Dask, Workers, folder_for, refused, report, report_damaged, stored
+from fairlane.wording import plural
 
 if TYPE_CHECKING:
-    from fairlane.reproduce import Judged, Reproduction
+    from fairlane.reproduce import Reproduction
+    from fairlane.reproduce.verdicts import ClaimVerdict
 
 
 def reproduce(
@@ -35,6 +37,11 @@ def reproduce(
         list[str] | None, Option(metavar="CONTROLLER", help="Also run this controller, e.g. slack.")
     ] = None,
     cabling: Annotated[str | None, Option(metavar="NAME", help="A cabling variant of the paper's machine.")] = None,
+    replicates: Annotated[int, Option(help="Replicates with other seeds to judge the claims by.")] = 1,
+    cpu_hours: Annotated[
+        float | None,
+        Option("--cpu-hours", help="Maximum processor time, h, of all replicates but the first; nearest claims first."),
+    ] = None,
     workers: Workers = None,
     dask: Dask = None,
     allow_code: AllowCode = False,
@@ -43,11 +50,12 @@ def reproduce(
 ) -> Answer:
     """Run a paper's experiments and print its claims: paper, measured, holds."""
     from fairlane.inputs.code import allow_code as allowing
-    from fairlane.reproduce import plan
+    from fairlane.reproduce import check_replicates, plan
     from fairlane.reproduce import reproduce as perform
     from fairlane.tasks.progress import TaskProgress
     from fairlane.tasks.store import Store
 
+    check_replicates(replicates, cpu_hours)
     if dask:
         report(f"connecting to the Dask scheduler at {dask}")
     with allowing(allow_code):
@@ -72,18 +80,27 @@ def reproduce(
             typer.echo(f"  {', '.join(name for name, of in chosen.left_out.items() if of == words)}: {words}")
     with allowing(allow_code), folder_for(folder), TaskProgress(wanted=not quiet) as shown:
         shown.stage("reproducing")
-        found = perform(chosen, folder, shown, workers=workers, dask=dask)
+        found = perform(chosen, folder, shown, workers=workers, dask=dask, replicates=replicates, cpu_hours=cpu_hours)
     report_damaged(found.damaged, folder)
+    rest = found.replication.rest
     return Answer(
-        {"folder": folder, "claims": [_facts(one) for one in found.judged], "left_out": chosen.left_out},
+        {
+            "folder": folder,
+            "claims": [_facts(one) for one in found.verdicts],
+            "left_out": chosen.left_out,
+            "not_run": {name: {"replicates": count, "cpu_s": cpu} for name, (count, cpu) in rest.items()},
+        },
         chain(_claims(found), _time(found, len(there)), stored(folder)),
         folder,
         code=ExitCode.RUN_FAILED if found.failed else ExitCode.DONE,
     )
 
 
-def _facts(one: "Judged") -> dict[str, object]:
+def _facts(one: "ClaimVerdict") -> dict[str, object]:
+    from fairlane.reproduce import Verdict
+
     claim = {"id": one.claim.id, "where": one.claim.where, "claim": one.claim.claim}
+    first = one.judged[min(one.judged)]
     findings = [
         {
             "measured": it.words,
@@ -93,9 +110,28 @@ def _facts(one: "Judged") -> dict[str, object]:
             "reported": it.reported or None,
             "holds": it.holds,
         }
-        for it in one.findings
+        for it in first.findings
     ]
-    return {**claim, "holds": one.holds, "scaled": one.scaled, "findings": findings, "missing": list(one.missing)}
+    clauses = [
+        {
+            "clause": clause.number + 1,
+            "verdict": clause.verdict,
+            "replicates": clause.replicates,
+            "in_band": clause.held,
+            "numbers": [{"measured": it.label, "values": it.values} for it in clause.numbers],
+        }
+        for clause in one.clauses
+    ]
+    return {
+        **claim,
+        "verdict": one.verdict,
+        "replicates": one.complete,
+        "holds": {Verdict.HOLDS: True, Verdict.FAILS: False}.get(one.verdict),
+        "scaled": first.scaled,
+        "findings": findings,
+        "clauses": clauses,
+        "missing": list(one.missing),
+    }
 
 
 def _time(found: "Reproduction", there: int) -> Iterator[str]:
@@ -112,16 +148,21 @@ def _time(found: "Reproduction", there: int) -> Iterator[str]:
 
 
 def _claims(found: "Reproduction") -> Iterator[str]:
-    from fairlane.reproduce import HOLDS
+    from fairlane.reproduce.bands import band_of, numbers, spread_of
+    from fairlane.reproduce.output import replicate_lines
 
-    for one in found.judged:
-        scaled = ", scaled" if one.scaled and not one.missing else ""
-        yield f"\n{one.claim.id} ({one.claim.where}): {HOLDS[one.holds]}{scaled}"
+    for one in found.verdicts:
+        yield f"\n{one.claim.id} ({one.claim.where}): {one.words}"
         yield f"  paper     {one.claim.claim}"
-        for finding in one.findings:
-            yield f"  measured  {finding.words}: {'yes' if finding.holds else 'no'}"
+        for clause, number in numbers(one):
+            if one.complete > 1:
+                share = f"in {number.held} of {plural(len(number.findings), 'replicate')}"
+                yield f"  measured  {number.label} {spread_of(number)} ({band_of(number, clause)}): {share}"
+            else:
+                yield f"  measured  {number.first.words}: {'yes' if number.first.holds else 'no'}"
         if one.missing:
             yield f"  missing   {', '.join(one.missing)}"
     for run in found.failed:
         yield f"\nfailed: {run.task.label}: {run.error}"
     yield ""
+    yield from replicate_lines(found)

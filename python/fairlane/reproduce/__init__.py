@@ -1,26 +1,44 @@
 """Reproducing papers: a folder with study files, claims and figures, run, judged and drawn.
 
-``folder`` has the format, ``planning`` what is run, ``running`` how, ``judging`` the verdicts, ``figures`` and
-``output`` what is left. The papers that fairlane comes with are in ``papers``.
+``folder`` has the format, ``planning`` what is run, ``running`` how, ``judging`` the verdicts of one replicate,
+``reseeding`` what differs between replicates, ``rounds`` their order, ``replicating`` the loop, ``verdicts`` what comes
+of all of them, ``figures``, ``bands`` and ``output`` what is written. The papers that fairlane comes with are in
+``papers``.
 """
 
 from collections.abc import Sequence
+from math import isfinite
 from pathlib import Path
 
 from fairlane.controller import CONTROLLERS
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import refusing
 from fairlane.reproduce.folder import Folder
-from fairlane.reproduce.judging import HOLDS, Judged, judged
+from fairlane.reproduce.judging import Judged
 from fairlane.reproduce.output import Reproduction, store
 from fairlane.reproduce.planning import PAPERS, Options, Plan, plan_of
-from fairlane.reproduce.running import Outcome, perform, stored_as
+from fairlane.reproduce.replicating import judge, repeat
+from fairlane.reproduce.reseeding import MOST_REPLICATES
+from fairlane.reproduce.running import perform, stored_as
+from fairlane.reproduce.verdicts import Verdict
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import open_pool
 from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.store import Store
 
-__all__ = ["HOLDS", "PAPERS", "Judged", "Plan", "Reproduction", "conclude", "folder_of", "plan", "reproduce"]
+__all__ = [
+    "PAPERS",
+    "Judged",
+    "Plan",
+    "Reproduction",
+    "Verdict",
+    "check_replicates",
+    "conclude",
+    "folder_of",
+    "plan",
+    "reproduce",
+]
+HOUR_S = 3600.0
 
 
 def folder_of(paper: str | Path) -> Folder:
@@ -66,8 +84,26 @@ def plan(
     return plan_of(folder, [claim for claim in folder.claims if not only or claim.id in only], options)
 
 
+def check_replicates(replicates: int, cpu_hours: float | None) -> None:
+    """Raises ``ScenarioError`` for a number of replicates or a limit of processor time that is out of range."""
+    if not 1 <= replicates <= MOST_REPLICATES:
+        raise ScenarioError(Problem("--replicates", "out of range", replicates, f"1 to {MOST_REPLICATES}"))
+    if cpu_hours is not None and not (cpu_hours > 0 and isfinite(cpu_hours)):
+        raise ScenarioError(Problem("--cpu-hours", "out of range", cpu_hours, "a number above 0"))
+    if cpu_hours is not None and replicates == 1:
+        words = "limits replicates after the first, and there are none"
+        raise ScenarioError(Problem("--cpu-hours", words, cpu_hours, "with --replicates 2 or more"))
+
+
 def reproduce(
-    chosen: Plan, folder: Path, watcher: TaskProgress, *, workers: int | None = None, dask: str | None = None
+    chosen: Plan,
+    folder: Path,
+    watcher: TaskProgress,
+    *,
+    workers: int | None = None,
+    dask: str | None = None,
+    replicates: int = 1,
+    cpu_hours: float | None = None,
 ) -> Reproduction:
     """Runs what is missing in ``folder``, judges the claims, stores tables and draws figures.
 
@@ -77,30 +113,29 @@ def reproduce(
         watcher: Shows the progress of tasks.
         workers: How many processes of this machine; None for all cores.
         dask: Address of a Dask scheduler whose workers to use instead.
+        replicates: How many replicates to judge the claims by.
+        cpu_hours: Processor time for all replicates but the first, h; None for no limit.
+
+    Raises:
+        ScenarioError: A number is out of range, or a study or a claim is wrong.
     """
+    check_replicates(replicates, cpu_hours)
     with Executor(open_pool(workers, dask), Store(folder, stored_as), watcher) as executor:
-        return conclude(chosen, executor, folder)
+        return conclude(chosen, executor, folder, replicates=replicates, cpu_hours=cpu_hours)
 
 
-def conclude(chosen: Plan, executor: Executor, folder: Path) -> Reproduction:
+def conclude(
+    chosen: Plan, executor: Executor, folder: Path, *, replicates: int = 1, cpu_hours: float | None = None
+) -> Reproduction:
     """The same by an executor, whose store is in ``folder``."""
     outcome = perform(chosen, executor)
     folder.mkdir(parents=True, exist_ok=True)
+    first = judge(chosen, outcome)
+    limit_s = None if cpu_hours is None else cpu_hours * HOUR_S
+    found = repeat(chosen, outcome, first, executor, replicates, limit_s)
     kept = executor.store
-    unused = len(kept.digests() - {kept.key(done.task) for done in outcome.done.values()}) if kept else 0
-    found = Reproduction(chosen, outcome, judge(chosen, outcome), kept.damaged if kept else (), unused)
-    store(found, folder)
-    return found
-
-
-def judge(chosen: Plan, outcome: Outcome) -> list[Judged]:
-    """The verdicts on the claims, by the tables of an outcome."""
-    return [
-        judged(
-            claim,
-            outcome.tables,
-            [words for name in claim.studies for words in outcome.missing(chosen, name)],
-            scaled=chosen.options.quick or any(name in chosen.left_out for name in claim.studies),
-        )
-        for claim in chosen.claims
-    ]
+    tasks = [done.task for of in (outcome.done, *found.done.values()) for done in of.values()]
+    unused = len(kept.digests() - {kept.key(task) for task in tasks}) if kept else 0
+    reproduced = Reproduction(chosen, outcome, first, kept.damaged if kept else (), unused, found)
+    store(reproduced, folder)
+    return reproduced

@@ -122,6 +122,15 @@ class Text(Conditional):
     """One SELECT, with one row."""
 
 
+class Replicates(Table):
+    """What differs between replicates of a paper."""
+
+    varies: str = "every seed of its studies"
+    """What the paper leaves to chance and replicates draw again, as text."""
+    fixed: list[str] = Field(default_factory=list)
+    """Studies in which nothing is left to chance: they are run once, for all replicates."""
+
+
 class PaperTable(Table):
     """The file ``paper.toml``."""
 
@@ -145,6 +154,8 @@ class PaperTable(Table):
     """Files of text."""
     notes: list[str] = Field(default_factory=list)
     """Sentences for the report."""
+    replicates: Replicates = Field(default_factory=Replicates)
+    """What differs between replicates."""
 
 
 class Clause(Table):
@@ -289,6 +300,7 @@ class Folder:
             raise ScenarioError(Problem("study", "duplicate name", again[0], file=str(self.path / "paper.toml")))
         self._unknown("paper.toml", names, (("table", one.name, one.studies) for one in found.table))
         self._unknown("paper.toml", names, (("text", one.file, one.studies) for one in found.text))
+        self._unknown("paper.toml", names, [("replicates", "fixed", found.replicates.fixed)])
         return found
 
     @cached_property

@@ -11,7 +11,9 @@ from fairlane.reproduce.folder import BAND, Claim, Clause
 from fairlane.study.sql import Database, QueryError
 
 HOLDS = {True: "holds", False: "does not hold", None: "not run"}
-"""The verdict on a claim."""
+"""The verdict on a claim in one replicate."""
+LEFT_OUT = "…"
+"""In a label, in place of a number."""
 _COMPARED: Mapping[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -27,7 +29,7 @@ class Finding:
 
     ``clause`` is which of the claim's clauses it is of, from 0; ``words`` say what was measured, with the number and
     the band; ``value`` is not a number where nothing was measured; ``low`` and ``high`` are the ends of the band, None
-    where it has none; ``reported`` is what the paper has.
+    where it has none; ``reported`` is what the paper has; ``label`` is the measurement without its numbers.
     """
 
     clause: int
@@ -37,6 +39,21 @@ class Finding:
     high: float | None
     holds: bool
     reported: str = ""
+    label: str = ""
+
+    @property
+    def margin(self) -> float:
+        """How far the value is from the nearest edge of the band: positive inside, not a number without a value."""
+        below = [] if self.low is None else [self.value - self.low]
+        above = [] if self.high is None else [self.high - self.value]
+        return min([*below, *above], default=float("nan"))
+
+
+class _Number:
+    """In place of a number in a label: any format of it is the same text."""
+
+    def __format__(self, _spec: str) -> str:
+        return LEFT_OUT
 
 
 @dataclass(frozen=True)
@@ -90,7 +107,13 @@ def _finding(number: int, clause: Clause, row: Mapping[str, Any]) -> Finding:
         band = f"in [{low:g}, {high:g}]"
     shown = clause.shown.format(**full) if clause.shown else band
     words = f"{clause.says.format(**full)} ({shown})"
-    return Finding(number, words, value, low, high, held and not isnan(value), clause.reported)
+    label = _label(clause.says.format(**{name: it if isinstance(it, str) else _Number() for name, it in row.items()}))
+    return Finding(number, words, value, low, high, held and not isnan(value), clause.reported, label)
+
+
+def _label(text: str) -> str:
+    """Text without the numbers at its end and the signs around them."""
+    return text.rstrip(f" {LEFT_OUT}:;,=+") or text
 
 
 def _number(text: str, row: Mapping[str, Any]) -> float:

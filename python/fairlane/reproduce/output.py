@@ -1,21 +1,25 @@
 """The output of a reproduction: tables, figures, claims, times of tasks, and a report page."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import isnan
 from pathlib import Path
 from string import Formatter
 
 import polars as pl
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.reproduce.bands import band_of, draw_claims, numbers, spread_of
 from fairlane.reproduce.figures import Picture, draw_all
 from fairlane.reproduce.folder import Derived, Text
-from fairlane.reproduce.judging import HOLDS, Finding, Judged
+from fairlane.reproduce.judging import Finding, Judged
 from fairlane.reproduce.planning import Plan
+from fairlane.reproduce.replicating import Replication
 from fairlane.reproduce.running import Done, Outcome, made
+from fairlane.reproduce.verdicts import ClaimVerdict, Measured, Verdict
 from fairlane.results.manifest import seal, unseal
 from fairlane.study.sql import QueryError
-from fairlane.wording import seconds
+from fairlane.wording import plural, seconds, significant
 
 PAGE = "report.md"
 """The page: claims, what was measured, and the figures."""
@@ -32,15 +36,28 @@ class Reproduction:
     plan: Plan
     outcome: Outcome
     judged: Sequence[Judged]
+    """The claims in the first replicate."""
     damaged: Sequence[str] = ()
     """Stored answers that had changed since they were stored, and so were computed again."""
     unused: int = 0
     """Stored answers of other settings, or computed by another version of the simulator."""
+    replication: Replication = field(default_factory=lambda: Replication(()))
+    """All replicates, and the verdicts by them."""
+
+    @property
+    def verdicts(self) -> Sequence[ClaimVerdict]:
+        """The claims over all replicates."""
+        return self.replication.verdicts
+
+    @property
+    def by_replicate(self) -> Mapping[int, Mapping[str, Done]]:
+        """What came of the tasks of each replicate, of later ones without those of the first."""
+        return {1: self.outcome.done, **self.replication.done}
 
     @property
     def done(self) -> Sequence[Done]:
         """The answer of every task."""
-        return list(self.outcome.done.values())
+        return [done for of in self.by_replicate.values() for done in of.values()]
 
     @property
     def failed(self) -> list[Done]:
@@ -55,8 +72,9 @@ def store(found: Reproduction, folder: Path) -> None:
         _keep(one, found.outcome.derived, folder)
     for text in found.plan.folder.paper.text:
         _write(text, found, folder)
-    pictures = draw_all(found.plan, found.outcome, folder)
-    _claims(found.judged).write_csv(folder / "claims.csv")
+    pictures = [*draw_claims(found.plan, found.verdicts, folder), *draw_all(found.plan, found.outcome, folder)]
+    _claims(found.verdicts).write_csv(folder / "claims.csv")
+    _clauses(found.verdicts).with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(folder / "clauses.csv")
     _costs(found).write_csv(folder / "cells.csv", float_precision=1)
     (folder / PAGE).write_text("\n".join(_page(found, pictures)), encoding="utf-8")
     tables = [path.name for path in folder.iterdir() if path.suffix in (".csv", ".parquet")]
@@ -94,28 +112,90 @@ def _write(text: Text, found: Reproduction, folder: Path) -> None:
             raise ScenarioError(Problem(f"text {text.file}", f"cannot be written: {error}", file=file)) from None
 
 
-def _claims(judged: Sequence[Judged]) -> pl.DataFrame:
+def _claims(verdicts: Sequence[ClaimVerdict]) -> pl.DataFrame:
+    """A row for each claim: its numbers in the first replicate, over all replicates where there are several."""
+    answers = {Verdict.HOLDS: "yes", Verdict.FAILS: "no", Verdict.NOT_RUN: "-"}
     rows = [
         {
             "claim": one.claim.id,
             "where": one.claim.where,
             "paper": one.claim.claim,
-            "measured": "; ".join(f"{it.words}: {'yes' if it.holds else 'no'}" for it in one.findings),
+            "measured": "; ".join(_measured(it, one.complete) for _, it in numbers(one)),
             "missing": "; ".join(one.missing),
-            "holds": {True: "yes", False: "no", None: "-"}[one.holds] + (" (scaled)" if one.scaled else ""),
+            "holds": answers.get(one.verdict, str(one.verdict)),
         }
-        for one in judged
+        for one in verdicts
     ]
     return pl.DataFrame(rows)
+
+
+def _measured(number: Measured, replicates: int) -> str:
+    """A number in words: that of the first replicate, and over several their median and range."""
+    if replicates <= 1 or number.summary is None:
+        return f"{number.first.words}: {'yes' if number.first.holds else 'no'}"
+    over = f"over {len(number.findings)} replicates {spread_of(number)}"
+    return f"{number.first.words}; {over}: {number.held} of {len(number.findings)} in the band"
+
+
+def _clauses(verdicts: Sequence[ClaimVerdict]) -> pl.DataFrame:
+    """A row for each number of each clause and replicate."""
+    schema = {
+        "claim": pl.String,
+        "clause": pl.Int64,
+        "measured": pl.String,
+        "replicate": pl.Int64,
+        "value": pl.Float64,
+        "low": pl.Float64,
+        "high": pl.Float64,
+        "in_band": pl.Boolean,
+        "median": pl.Float64,
+        "min": pl.Float64,
+        "max": pl.Float64,
+        "share": pl.Float64,
+        "clause_verdict": pl.String,
+        "claim_verdict": pl.String,
+    }
+    return pl.DataFrame([row for one in verdicts for row in _clause_rows(one)], schema, orient="row")
+
+
+def _clause_rows(one: ClaimVerdict) -> Iterator[tuple[object, ...]]:
+    for clause, number in numbers(one):
+        over = number.summary or (None, None, None)
+        verdicts = (clause.held / clause.replicates, str(clause.verdict), str(one.verdict))
+        for replicate, it in number.findings.items():
+            value = None if isnan(it.value) else it.value
+            place = (one.claim.id, clause.number + 1, number.label, replicate)
+            yield (*place, value, it.low, it.high, it.holds, *over, *verdicts)
 
 
 def _costs(found: Reproduction) -> pl.DataFrame:
     """Time of each task, s."""
     rows = [
-        {"cell": done.task.label, "wall_s": done.seconds, "cpu_s": done.cpu, "error": done.error} for done in found.done
+        {
+            "cell": done.task.label if number == 1 else f"replicate {number}: {done.task.label}",
+            "wall_s": done.seconds,
+            "cpu_s": done.cpu,
+            "error": done.error,
+        }
+        for number, of in found.by_replicate.items()
+        for done in of.values()
     ]
     schema = {"cell": pl.String, "wall_s": pl.Float64, "cpu_s": pl.Float64, "error": pl.String}
     return pl.DataFrame(rows, schema=schema)
+
+
+def replicate_lines(found: Reproduction) -> Iterator[str]:
+    """What differs between replicates, what they have taken, and what is left; nothing of a single one."""
+    of = found.replication
+    if of.replicates == 1:
+        return
+    table = found.plan.folder.paper.replicates
+    fixed = f"; run once, as nothing is left to chance: {', '.join(table.fixed)}" if table.fixed else ""
+    yield f"Replicates differ in {table.varies}{fixed}."
+    limit = "" if of.limit_s is None else f" of {of.limit_s / 3600:g} CPU hours"
+    yield f"Replicates after the first took {seconds(of.spent_s)} of processor time{limit}."
+    for claim, (count, cpu_s) in of.rest.items():
+        yield f"Not run: {plural(count, 'replicate')} of {claim}, about {seconds(cpu_s)} of processor time."
 
 
 def _page(found: Reproduction, pictures: Sequence[Picture]) -> Iterator[str]:
@@ -127,25 +207,48 @@ def _page(found: Reproduction, pictures: Sequence[Picture]) -> Iterator[str]:
     cpu = sum(done.cpu for done in found.done)
     yield f"{len(found.done)} simulations, {seconds(cpu)} of processor time.\n"
     yield from (f"{note}\n" for note in paper.notes)
+    yield from (f"{line}\n" for line in replicate_lines(found))
     for name, words in found.plan.left_out.items():
         yield f"- {name}: {words}"
-    yield "\n| claim | paper | measured | in its band |\n|---|---|---|---|"
-    for one in found.judged:
-        yield from _rows(one)
+    if found.replication.replicates == 1:
+        yield "\n| claim | paper | measured | in its band |\n|---|---|---|---|"
+        for one in found.verdicts:
+            yield from _rows(one)
+    else:
+        yield "\n| claim | paper | measured | replicate 1 | median (range) | band | in the band | verdict |"
+        yield "|---|---|---|---|---|---|---|---|"
+        for one in found.verdicts:
+            yield from _replicated_rows(one)
     for picture in pictures:
         yield f"\n![{picture.title}]({picture.file})"
     yield ""
 
 
-def _rows(one: Judged) -> Iterator[str]:
+def _rows(one: ClaimVerdict) -> Iterator[str]:
     """A row for each finding; the first has the claim."""
-    verdict = HOLDS[one.holds] + (", scaled" if one.scaled and not one.missing else "")
     first = f"| `{one.claim.id}`, {one.claim.where} | {_cell(one.claim.claim)} |"
-    for finding in one.findings:
+    for _, number in numbers(one):
+        finding = number.first
         yield f"{first} {_cell(with_reported(finding))} | {'yes' if finding.holds else 'no'} |"
         first = "| | |"
     words = f"missing: {', '.join(one.missing)}" if one.missing else ""
-    yield f"{first} {_cell(words)} | **{verdict}** |"
+    yield f"{first} {_cell(words)} | **{one.words}** |"
+
+
+def _replicated_rows(one: ClaimVerdict) -> Iterator[str]:
+    """The same over several replicates: a clause has its verdict in the row of its first number."""
+    first, last = f"| `{one.claim.id}`, {one.claim.where} | {_cell(one.claim.claim)} |", None
+    for clause, number in numbers(one):
+        it = number.first
+        reported = f"; paper: {it.reported}" if it.reported else ""
+        verdict = "" if clause is last else clause.verdict
+        value = "–" if isnan(it.value) else significant(it.value)
+        share = f"{number.held} of {len(number.findings)}"
+        cells = (_cell(number.label + reported), value, spread_of(number), _cell(band_of(number, clause)), share)
+        yield f"{first} {' | '.join(cells)} | {verdict} |"
+        first, last = "| | |", clause
+    words = f"missing: {', '.join(one.missing)}" if one.missing else ""
+    yield f"{first} {_cell(words)} | | | | | **{one.words}** |"
 
 
 def with_reported(finding: Finding) -> str:

@@ -12,6 +12,7 @@ from fairlane.inputs.document import Document
 from fairlane.inputs.problems import refusing
 from fairlane.inputs.registry import Registry
 from fairlane.reproduce.folder import Change, Claim, Folder, StudyEntry
+from fairlane.reproduce.reseeding import moved, reseed, shift
 from fairlane.study.method import Method
 from fairlane.study.setting import steps_of
 from fairlane.study.study import Study
@@ -70,6 +71,8 @@ class Options:
     """Controllers to run and show in addition to the paper's; they do not affect any claim."""
     cabling: str | None = None
     """Cabling of the machine, if not the default."""
+    replicate: int = 1
+    """Which replicate: the first has the seeds of the paper's folder."""
 
     @property
     def given(self) -> set[str]:
@@ -109,7 +112,8 @@ class Plan:
 def plan_of(folder: Folder, claims: Sequence[Claim], options: Options) -> Plan:
     """Prepares what some claims need. Raises ``ScenarioError`` if a study or an option is wrong."""
     paper = folder.paper
-    needed = {name for claim in claims for name in (*claim.studies, *claim.shown)}
+    shown = options.replicate == 1  # later replicates are for verdicts only
+    needed = {name for claim in claims for name in (*claim.studies, *(claim.shown if shown else ()))}
     studies: dict[str, Prepared] = {}
     left_out: dict[str, str] = {}
     for entry in (one for one in paper.study if one.name in needed):
@@ -131,12 +135,14 @@ class MissingError(Exception):
 
 
 def _prepared(folder: Folder, entry: StudyEntry, quick: Change, options: Options, notes: list[str]) -> Prepared:
+    replicate = 1 if entry.name in folder.paper.replicates.fixed else options.replicate
     if entry.call is not None:
-        arguments = _recordings({**entry.set, **quick.set})
+        arguments = moved(_recordings({**entry.set, **quick.set}), shift(replicate))
         return Prepared(entry, None, method_of(folder, entry.call), arguments)
     document = _document(folder, entry, quick, options)
     data = document.data
     notes += _fewer(data, folder.paper.also, options)
+    reseed(document, replicate)
     data["rules"] = [*data.get("rules", []), *_skipped(data.get("factors", {}), {**entry.only, **quick.only}, notes)]
     for key in ("scenario", "rules", "set", "cases", "parameters"):
         if key in data:

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from typing_extensions import override
 from fairlane.errors import Problem, ScenarioError
 from fairlane.reproduce.folder import Conditional, Derived
 from fairlane.reproduce.planning import Plan, Prepared, method_of, trusted
+from fairlane.reproduce.reseeding import shift
 from fairlane.study.measured import plan_of
 from fairlane.study.method import MEASURE, Method
 from fairlane.study.plan import Plan as Tasks
@@ -122,6 +124,8 @@ class Outcome:
     """How many runs of a study failed, by study."""
     done: Mapping[str, Done] = field(default_factory=dict)
     """What came of every task, by digest."""
+    tasks: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Digests of the tasks of each study; studies may share tasks."""
 
     def missing(self, plan: Plan, study: str) -> list[str]:
         """What claims about a study would need and is not there, in words."""
@@ -154,7 +158,11 @@ def perform(plan: Plan, executor: Executor) -> Outcome:
     counts = {name: tables["failures"].height for name, tables in found.items() if "failures" in tables}
     failures = {name: count for name, count in counts.items() if count}
     done = {digest: _done(task, executor) for digest, task in tasks.items()}
-    return _derived(plan, _stored(plan, found, Outcome(Database(), {}, failures, done)))
+    by_study = {
+        name: frozenset(task.digest for task in chain(part.calibrations(), part.tasks()))
+        for name, part in parts.items()
+    }
+    return _derived(plan, _stored(plan, found, Outcome(Database(), {}, failures, done, by_study)))
 
 
 def _done(task: Computable, executor: Executor) -> Done:
@@ -165,7 +173,9 @@ def _done(task: Computable, executor: Executor) -> Done:
 
 
 def _stored(plan: Plan, found: Mapping[str, Mapping[str, pl.DataFrame]], outcome: Outcome) -> Outcome:
-    """With the tables of the studies in the database, and one of the studies themselves."""
+    """With the tables of the studies in the database, one of the studies themselves, and one of the replicate."""
+    number = plan.options.replicate
+    outcome.tables.put("replicate", pl.DataFrame({"replicate": [number], "seed": [1 + shift(number)]}))
     of_all: dict[str, list[pl.DataFrame]] = {}
     for study, tables in found.items():
         for name, table in tables.items():
@@ -206,7 +216,7 @@ def _derived(plan: Plan, outcome: Outcome) -> Outcome:
         for name, table in new.items():
             outcome.tables.put(name, table)
             found[name] = table
-    return Outcome(outcome.tables, found, outcome.failures, outcome.done)
+    return replace(outcome, derived=found)
 
 
 def _made(plan: Plan, one: Derived, tables: Database) -> dict[str, pl.DataFrame]:

@@ -117,6 +117,11 @@ class Executor:
             raise RunError(f"{words}; {left}", slug="limit")
         return {digest: found.answer for digest, found in self.outcomes.items() if found.answer is not None}
 
+    def forget(self) -> None:
+        """Frees the memory of answers that the store has: they are read again when they are asked for."""
+        if self.store is not None:
+            self.outcomes.clear()
+
     def spent(self, lap: str, seconds: float) -> None:
         """Counts time, s, as ``lap``."""
         self.laps[lap] = self.laps.get(lap, 0.0) + seconds

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from fairlane.controller import control, controller_of
+from fairlane.controller import CONTROLLERS, Controller, control, controller_of
 from fairlane.controller.loop import Outcome, Phases
 from fairlane.scenario import Scenario
 from fairlane.scenario.resolve import decide
@@ -16,9 +16,9 @@ def arrivals(scenario: Scenario, arguments: Mapping[str, Any], watch: "Stopwatch
     """The tables ``periods`` and ``work`` of a study with treatments, for each of the ``controllers``.
 
     Besides these, ``arguments`` has ``period``, ``periods`` and ``draws`` as a treatment has them, and
-    ``compute_share``, that of the jobs that arrive.
+    ``compute_share``, that of the jobs that arrive. Variants and controllers have the scenario's seed.
     """
-    options = {key: arguments[key] for key in ("period", "periods", "draws")}
+    options = {"seed": scenario.seed, **{key: arguments[key] for key in ("period", "periods", "draws")}}
     with watch.lap("set-up"):
         there = phases(scenario, arguments["periods"], arguments["compute_share"])
     kinds = {name: job.kind for phase in there.values() for job in phase.jobs for name in job.names()}
@@ -26,10 +26,16 @@ def arrivals(scenario: Scenario, arguments: Mapping[str, Any], watch: "Stopwatch
         before = list(control(there, controller_of("none"), default=False, isolated=True, threads=1, **options))
         rows = []
         for name in arguments["controllers"]:
-            treated = control(there, controller_of(name), default=False, threads=1, **options)
+            treated = control(there, _controller(name, scenario.seed), default=False, threads=1, **options)
             rows += [row for pair in zip(treated, before, strict=True) for row in _rows(name, *pair)]
     work = [{"treatment": None, "name": name, "workload": kind} for name, kind in kinds.items()]
     return {"tables": {"periods": _columns(rows), "work": _columns(work)}}
+
+
+def _controller(name: str, seed: int) -> Controller:
+    """The controller with this seed, if it has one."""
+    seeded = "seed" in CONTROLLERS[name].model_fields
+    return controller_of({"name": name, "seed": seed} if seeded else name)
 
 
 def phases(scenario: Scenario, periods: int, share: float) -> Phases:

@@ -208,5 +208,6 @@ def _compared(
     # Virtual channels that no packet takes say nothing.
     used = [name for name in FEATURES if regular[name].n_unique() > 1]
     table: CounterTable = CounterTable.of(regular.select("run", "timestep", "seconds", *used))
-    found = compare(table, folds=min(FOLDS, table.runs))
+    seed = int(tables.ask("SELECT seed FROM replicate").item())
+    found = compare(table, folds=min(FOLDS, table.runs), seed=seed)
     return {errors: found.table, predictions: found.predictions}

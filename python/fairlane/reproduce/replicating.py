@@ -1,0 +1,96 @@
+"""Replicates of a paper: the studies again with other seeds, round by round, and the claims judged over all of them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fairlane.reproduce.folder import Claim
+from fairlane.reproduce.judging import Judged, judged
+from fairlane.reproduce.planning import Plan, plan_of
+from fairlane.reproduce.rounds import Ledger
+from fairlane.reproduce.running import Done, Outcome, perform
+from fairlane.reproduce.verdicts import ClaimVerdict, over_replicates
+from fairlane.tasks.executor import Executor
+
+
+@dataclass(frozen=True)
+class Replication:
+    """What came of all replicates."""
+
+    verdicts: Sequence[ClaimVerdict]
+    replicates: int = 1
+    """How many were wanted."""
+    limit_s: float | None = None
+    """Processor time for all but the first, s; None for no limit."""
+    spent_s: float = 0.0
+    """What these have taken, whenever they were computed, s."""
+    rest: Mapping[str, tuple[int, float]] = field(default_factory=dict)
+    """For each claim that is not complete: how many replicates are missing, and their estimated processor time, s."""
+    done: Mapping[int, Mapping[str, Done]] = field(default_factory=dict)
+    """What came of the tasks that a replicate has on its own, by replicate, from the second on."""
+
+
+def judge(plan: Plan, outcome: Outcome) -> list[Judged]:
+    """The verdicts on the claims in one replicate, by the tables of its outcome."""
+    return [
+        judged(
+            claim,
+            outcome.tables,
+            [words for name in claim.studies for words in outcome.missing(plan, name)],
+            scaled=plan.options.quick or any(name in plan.left_out for name in claim.studies),
+        )
+        for claim in plan.claims
+    ]
+
+
+def repeat(
+    plan: Plan,
+    outcome: Outcome,
+    first: Sequence[Judged],
+    executor: Executor,
+    replicates: int = 1,
+    limit_s: float | None = None,
+) -> Replication:
+    """Performs the replicates from the second on, and judges the claims.
+
+    Args:
+        plan: The plan of the first replicate.
+        outcome: What came of it.
+        first: Its verdicts.
+        executor: Performs tasks; its store has those that were performed before.
+        replicates: How many replicates are wanted.
+        limit_s: Processor time for all but the first, s; None for no limit.
+    """
+    fixed = frozenset(plan.folder.paper.replicates.fixed)
+    claims = [one.claim for one in first if not one.missing and one.findings]
+    ledger = Ledger(claims, fixed, outcome.tasks, outcome.done, replicates, limit_s)
+    found = {one.claim.id: {1: one} for one in first}
+    done: dict[int, dict[str, Done]] = {}
+
+    def verdicts() -> dict[str, ClaimVerdict]:
+        every = {claim.id: claim for claim in plan.claims}
+        return {name: over_replicates(every[name], by, fixed) for name, by in found.items()}
+
+    while units := ledger.next_round(verdicts()):
+        for number in sorted({unit.replicate for unit in units}):
+            before = ledger.complete(number)
+            studies = frozenset().union(*(unit.studies for unit in units if unit.replicate == number))
+            ledger.run[number] = ledger.run.get(number, frozenset()) | studies
+            new = [claim for claim in ledger.complete(number) if claim not in before]
+            own = done.setdefault(number, {})
+            for one, tasks in _replicate(plan, new, number, executor):
+                found[one.claim.id][number] = one
+                own |= {digest: it for digest, it in tasks.items() if digest not in outcome.done}
+            ledger.spent_s = sum(it.cpu for tasks in done.values() for it in tasks.values())
+    return Replication([*verdicts().values()], replicates, limit_s, ledger.spent_s, ledger.rest(), done)
+
+
+def _replicate(
+    plan: Plan, claims: Sequence[Claim], number: int, executor: Executor
+) -> list[tuple[Judged, Mapping[str, Done]]]:
+    """The verdicts on some claims in one replicate, with all its tasks."""
+    executor.forget()
+    part = plan_of(plan.folder, claims, replace(plan.options, replicate=number, also=()))
+    outcome = perform(part, executor)
+    found = [(one, outcome.done) for one in judge(part, outcome)]
+    outcome.tables.close()
+    return found

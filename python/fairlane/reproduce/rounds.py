@@ -1,0 +1,144 @@
+"""The order of replicates: rounds, in which each replicate goes first to the claims that need it most.
+
+Without a limit of processor time a round is the next replicate of every claim. With one, claims come in this order:
+those whose replicate is cheap, up to ``ENOUGH`` replicates; those with fewer than ``FEW``, which say nothing of their
+spread; then the half whose clauses are nearest to their bands' edges, the undecided ones first. What does not fit into
+the rest of the time is passed over. Costs are those of the first replicate. All this depends on stored answers and
+their processor times only: a run that was interrupted goes on where it was.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from fairlane.reproduce.folder import Claim
+from fairlane.reproduce.running import Done
+from fairlane.reproduce.verdicts import ClaimVerdict
+
+CHEAP_S = 600.0
+"""Processor time below which a replicate is cheap, s."""
+ENOUGH = 10
+"""Replicates that a claim gets first if one is cheap."""
+FEW = 3
+"""Replicates from which on the spread of a clause counts."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A replicate of a claim, and its processor time, s, without what others need as well."""
+
+    claim: str
+    replicate: int
+    studies: frozenset[str]
+    cpu_s: float
+
+
+@dataclass
+class Ledger:
+    """Which studies were run in which replicate, and what they take."""
+
+    claims: Sequence[Claim]
+    """Those that can be judged: the ones with all runs in the first replicate."""
+    fixed: frozenset[str]
+    """Studies that are the same in all replicates."""
+    tasks: Mapping[str, frozenset[str]]
+    """Digests of the first replicate's tasks, by study."""
+    costs: Mapping[str, Done]
+    """What they took, by digest."""
+    replicates: int
+    """How many replicates are wanted."""
+    limit_s: float | None = None
+    """Processor time for all replicates but the first, s; None for no limit."""
+    spent_s: float = 0.0
+    """What they have taken, whenever they were computed, s."""
+    run: dict[int, frozenset[str]] = field(default_factory=dict)
+    """The studies of each replicate from the second on."""
+
+    def next_round(self, verdicts: Mapping[str, ClaimVerdict]) -> list[Unit]:
+        """What to run next; nothing if all is done or nothing fits."""
+        for claims in self._groups(verdicts):
+            if found := list(self._fitting(claims)):
+                return found
+        return []
+
+    def rest(self) -> dict[str, tuple[int, float]]:
+        """For each claim that is not complete: how many replicates are missing, and their processor time, s.
+
+        What several claims need is counted for the first of them.
+        """
+        found: dict[str, tuple[int, float]] = {}
+        run = dict(self.run)
+        for claim in self.claims:
+            missing = [number for number in self._wanted if not self._studies(claim) <= run.get(number, frozenset())]
+            cpu_s = 0.0
+            for number in missing:
+                cpu_s += self._cost(self._studies(claim), run.get(number, frozenset()))
+                run[number] = run.get(number, frozenset()) | self._studies(claim)
+            if missing:
+                found[claim.id] = (len(missing), cpu_s)
+        return found
+
+    def complete(self, replicate: int) -> list[Claim]:
+        """The claims whose studies were all run in a replicate."""
+        there = self.run.get(replicate, frozenset())
+        return [claim for claim in self.claims if self._studies(claim) and self._studies(claim) <= there]
+
+    @property
+    def _wanted(self) -> range:
+        return range(2, self.replicates + 1)
+
+    def _studies(self, claim: Claim) -> frozenset[str]:
+        return frozenset(claim.studies) - self.fixed
+
+    def _next(self, claim: Claim) -> int | None:
+        """The first replicate that a claim does not have yet."""
+        studies = self._studies(claim)
+        return next((number for number in self._wanted if not studies <= self.run.get(number, frozenset())), None)
+
+    def _cost(self, studies: frozenset[str], there: frozenset[str]) -> float:
+        """Processor time of studies where others were run already, s."""
+        known = {digest for name in there for digest in self.tasks.get(name, ())}
+        known |= {digest for name in self.fixed for digest in self.tasks.get(name, ())}
+        new = {digest for name in studies - there for digest in self.tasks.get(name, ())} - known
+        return sum(self.costs[digest].cpu for digest in sorted(new))
+
+    def _groups(self, verdicts: Mapping[str, ClaimVerdict]) -> Iterator[list[Claim]]:
+        """Claims in the order in which they get their next replicate."""
+        left = [claim for claim in self.claims if self._next(claim) is not None]
+        if self.limit_s is None:
+            yield self._fewest(left)
+            return
+        count = {claim.id: self._count(claim) for claim in left}
+        cost = {claim.id: self._cost(self._studies(claim), frozenset()) for claim in left}
+        cheap = [one for one in left if cost[one.id] < CHEAP_S and count[one.id] < ENOUGH]
+        few = [one for one in left if one not in cheap and count[one.id] < FEW]
+        others = [one for one in left if one not in cheap and one not in few]
+        for group in (cheap, few):
+            for number in sorted({count[claim.id] for claim in group}):
+                yield sorted((one for one in group if count[one.id] == number), key=lambda claim: cost[claim.id])
+        others.sort(key=lambda claim: (not verdicts[claim.id].undecided, verdicts[claim.id].nearness, count[claim.id]))
+        half = (len(others) + 1) // 2
+        yield others[:half]
+        yield others[half:]
+
+    def _count(self, claim: Claim) -> int:
+        return (self._next(claim) or self.replicates + 1) - 1
+
+    def _fewest(self, claims: Sequence[Claim]) -> list[Claim]:
+        """Those with the fewest replicates."""
+        least = min((self._count(claim) for claim in claims), default=0)
+        return [claim for claim in claims if self._count(claim) == least]
+
+    def _fitting(self, claims: Sequence[Claim]) -> Iterator[Unit]:
+        """The next replicates of these claims, as far as they fit into the rest of the time."""
+        left = float("inf") if self.limit_s is None else self.limit_s - self.spent_s
+        run = dict(self.run)
+        for claim in claims:
+            number = self._next(claim)
+            assert number is not None, "claims that have all replicates are in no group"
+            studies = self._studies(claim)
+            there = run.get(number, frozenset())
+            cpu_s = self._cost(studies, there)
+            if left > 0 and cpu_s <= left:
+                left -= cpu_s
+                run[number] = there | studies
+                yield Unit(claim.id, number, studies, cpu_s)
