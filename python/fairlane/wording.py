@@ -3,7 +3,7 @@
 Quantities of the simulator's own units, which are read back as they are written, are in ``fairlane.units``.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from math import floor, isfinite, log10
 
@@ -100,6 +100,12 @@ def percent(share: float | None, *, signed: bool = False) -> str:
 def short_percent(share: float) -> str:
     """The same for narrow columns, unsigned and with two digits: "0.4%", "12%", "135%"."""
     return "<.1%" if 0 < share < 0.0005 else f"{100 * share:.{1 if share < 0.0995 else 0}f}%"
+
+
+def with_half_width(value: float, low: float | None, high: float | None, form: Callable[[float], str] = percent) -> str:
+    """A value with half the width of its interval, if it has one: "1.18 ms ± 57.0 µs", "−7.4% ± 0.6%"."""
+    shown = form(value)
+    return shown if low is None or high is None else f"{shown} ± {form((high - low) / 2).lstrip('+')}"
 
 
 def number(value: float) -> str:

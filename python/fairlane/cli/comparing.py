@@ -29,13 +29,12 @@ def compare(
 def _parts(found: "Comparison") -> "Iterator[Part]":
     from rich.text import Text
 
-    from fairlane.cli.tables import Column, Table, change, columns, half_width, long
+    from fairlane.cli.tables import Column, Table, change, columns, long
     from fairlane.comparison.changes import LATENCY, summary
-    from fairlane.wording import listed, percent, seconds
+    from fairlane.wording import listed, seconds, with_half_width
 
     def changed(row: "Row") -> Text:
-        half = half_width(row, "change")
-        shown = change(row["change"]) + ("" if half is None else f" ± {percent(half)}")
+        shown = with_half_width(row["change"], row["change_low"], row["change_high"], change)
         certain = row["beyond_noise"]
         return Text(shown, style="dim" if not certain else "green" if row["change"] > 0 else "red")
 
@@ -67,8 +66,8 @@ def _parts(found: "Comparison") -> "Iterator[Part]":
         about += " Of jobs without iterations: mean message latency."
     yield Table(shown, found.table.to_dicts(), note=about)
     if found.overall is not None:
-        half = found.overall.half_width
-        yield f"Mean over all rows: {change(found.overall.value)}" + ("" if half is None else f" ± {percent(half)}")
+        mean = found.overall
+        yield f"Mean over all rows: {with_half_width(mean.value, mean.low, mean.high, change)}"
     yield Text(summary(found), style="bold")
     if found.only_in_one:
         yield long(f"Only in one of the two: {listed(found.only_in_one)}.", "yellow")

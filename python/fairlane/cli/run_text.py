@@ -8,13 +8,13 @@ import polars as pl
 from rich.text import Text
 
 from fairlane.cli.options import stored
-from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, half_width, long, with_interval
+from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, long, with_interval
 from fairlane.engine.tables import PS
 from fairlane.results.latency import summarize
 from fairlane.results.notes import notes
 from fairlane.results.run import Run
 from fairlane.results.views import Interference, distribution
-from fairlane.wording import number, percent, plural, seconds, short_percent, wall_time
+from fairlane.wording import number, percent, plural, seconds, short_percent, wall_time, with_half_width
 
 MOST_COLUMNS = 12
 """With more jobs than this latencies and the matrix are shown by workload; the matrix also where it is too wide."""
@@ -217,7 +217,6 @@ def _coloured(job: Row) -> Text | None:
     w = job["w"]
     if w is None:
         return None
-    half = half_width(job, "w")
-    shown = change(w) if half is None else f"{change(w)} ± {percent(half)}"
-    is_noise = abs(w) < max(NOTICEABLE, half or 0.0)
-    return Text(shown, style="dim" if is_noise else "red" if w < 0 else "green")
+    low, high = job["w_low"], job["w_high"]
+    is_noise = abs(w) < NOTICEABLE or (low is not None and low <= 0 <= high)
+    return Text(with_half_width(w, low, high, change), style="dim" if is_noise else "red" if w < 0 else "green")

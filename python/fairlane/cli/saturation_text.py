@@ -7,7 +7,7 @@ from fairlane.cli.options import stored
 from fairlane.cli.tables import Column, Part, Row, Table, columns, fixed, long, time_ps
 from fairlane.saturation.results import ACCEPTED_IN_FULL, FEW, Saturation
 from fairlane.statistics import COVERAGE
-from fairlane.wording import plural
+from fairlane.wording import plural, with_half_width
 
 
 def saturation_parts(found: Saturation) -> Iterator[Part]:
@@ -33,10 +33,8 @@ def saturation_parts(found: Saturation) -> Iterator[Part]:
 
 def _with_half(key: str, ends: str, form: Callable[[float], str], row: Row) -> str | None:
     """A value and half its confidence interval: ``0.5012 ± 0.0031``."""
-    low, high = row[ends.format("low")], row[ends.format("high")]
-    if row[key] is None or low is None or high is None:
-        return None if row[key] is None else form(row[key])
-    return f"{form(row[key])} ± {form((high - low) / 2)}"
+    value = row[key]
+    return None if value is None else with_half_width(value, row[ends.format("low")], row[ends.format("high")], form)
 
 
 def _remarks(found: Saturation) -> Iterator[str]:

@@ -14,10 +14,9 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fairlane.wording import percent, seconds, significant
+from fairlane.wording import percent, seconds, significant, with_half_width
 
 Row = Mapping[str, Any]  # the values of a row by name
-PLUS = "+"
 EMPTY = "–"  # what stands for a value that there is not
 WIDTH = 140  # characters of a line where the output is no terminal
 _UNLIMITED = 1000
@@ -43,16 +42,10 @@ def with_interval(key: str, form: Callable[[float], str]) -> Callable[[Row], str
 
     def written(row: Row) -> str | None:
         value = row.get(key)
-        half = half_width(row, key)
-        return None if value is None else form(value) if half is None else f"{form(value)} ± {form(half).lstrip(PLUS)}"
+        ends = row.get(f"{key}_low"), row.get(f"{key}_high")
+        return None if value is None else with_half_width(value, *ends, form)
 
     return written
-
-
-def half_width(row: Row, key: str) -> float | None:
-    """Half the width of the 95% interval of a value; None where it has none."""
-    low, high = row.get(f"{key}_low"), row.get(f"{key}_high")
-    return None if low is None or high is None else float(high - low) / 2
 
 
 def time_ps(picoseconds: float | None) -> str:

@@ -6,6 +6,7 @@ treatments is in the picture of ``study_conditions``.
 """
 
 from collections.abc import Sequence
+from functools import partial
 from textwrap import fill
 
 import numpy as np
@@ -20,7 +21,7 @@ from fairlane.plot.treatments import RunKind, draw_legend, run_kinds
 from fairlane.results.study import StudyResults
 from fairlane.study.conditions import varied, with_condition
 from fairlane.study.replication import outer_unit, over_points
-from fairlane.wording import percent, plural
+from fairlane.wording import percent, plural, with_half_width
 
 LEGEND_INCHES = 2.6  # room for a row of the legend
 BOX_INCHES = 0.3
@@ -57,8 +58,8 @@ def _title(treated: pl.DataFrame, work: pl.DataFrame) -> str:
         return f"Median W of co-running jobs: {percent(work['w'].median(), signed=True)}"  # type: ignore[arg-type]
     means = over_points(treated, ["treatment"], ["improvement"]).sort("improvement")
     name, value, low, high = means.row(-1)
-    interval = "" if low is None else f" ± {percent((high - low) / 2)}"
-    return f"{name}: {percent(value, signed=True)}{interval} throughput against the default run, mean over jobs"
+    change = with_half_width(value, low, high, partial(percent, signed=True))
+    return f"{name}: {change} throughput against the default run, mean over jobs"
 
 
 def _boxes(axes: Axes, work: pl.DataFrame, workloads: Sequence[str], runs: Sequence[RunKind]) -> None:

@@ -1,8 +1,9 @@
 """A run: its tables as data frames, and their provenance."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,7 +12,7 @@ import polars as pl
 from fairlane.inputs.table import Table
 from fairlane.results.base import Results
 from fairlane.results.schemas import ALWAYS, ON_DEMAND
-from fairlane.wording import html_table, percent, plural, seconds
+from fairlane.wording import html_table, percent, plural, seconds, with_half_width
 
 SCHEMA_VERSION = 6
 """Version of the folder's layout and of the tables' columns; grows when either changes."""
@@ -153,10 +154,14 @@ class Run(Results):
         return save(self, Path(folder))
 
     def _repr_html_(self) -> str:
-        shown = ("name", "workload", "ranks", "iterations", "seconds_per_iteration", "w")
+        shown = ("name", "workload", "ranks", "iterations")
         rows = [
-            (*counts, seconds(time), percent(w, signed=True))
-            for *counts, time, w in self.jobs.select(shown).iter_rows()
+            (
+                *(job[name] for name in shown),
+                _shown(job, "seconds_per_iteration", seconds),
+                _shown(job, "w", partial(percent, signed=True)),
+            )
+            for job in self.jobs.iter_rows(named=True)
         ]
         headings = ("job", "workload", "ranks", "iterations", "time per iteration", "W")
         return html_table(f"Run of {self.headline()}", headings, rows)
@@ -167,3 +172,8 @@ class Run(Results):
         partial = ", partial" if meta.partial else ""
         span = f"{seconds(meta.simulated_s)} simulated{partial}, {plural(self.jobs.height, 'job')}, seed {meta.seed}"
         return f"{meta.scenario}: {span}"
+
+
+def _shown(job: Mapping[str, Any], name: str, form: Callable[[float], str]) -> str:
+    """A value of a job with its interval, or a dash."""
+    return "–" if job[name] is None else with_half_width(job[name], job[f"{name}_low"], job[f"{name}_high"], form)

@@ -101,13 +101,13 @@ class StudyResults(Results):
             sizes = [(name, table.height) for name, table in self.measured.items()]
             return html_table(f"Study {self.headline()}", ("table", "rows"), sizes)
         compared = self.work.group_by("treatment", "workload", maintain_order=True).agg(
-            pl.col("name").n_unique().alias("jobs"), pl.col("w", "improvement").median()
+            pl.col("name").n_unique().alias("jobs"), pl.col("w", "improvement").mean()
         )
         rows = [
             (treatment, workload, jobs, *(percent(share, signed=True) for share in shares))
             for treatment, workload, jobs, *shares in compared.iter_rows()
         ]
-        headings = ("treatment", "workload", "jobs", "median W", "median improvement")
+        headings = ("treatment", "workload", "jobs", "mean W", "mean improvement")
         return html_table(f"Study {self.headline()}", headings, rows)
 
     def headline(self) -> str:
