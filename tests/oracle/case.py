@@ -133,6 +133,10 @@ class Network:
     cut_through: bool = True
     switch: InputQueued | None = None
     """The architecture of switches: output-queued, or input-queued."""
+    port_buffer: int | None = None
+    """Memory of each input port for all queues, in place of `buffer`."""
+    dynamic: bool = False
+    """The queues share that memory beyond one full packet for each; else each has an equal part."""
 
 
 @dataclass(frozen=True)

@@ -137,6 +137,16 @@ def networks(draw: st.DrawFn) -> Network:
 
 
 @st.composite
+def with_memory(draw: st.DrawFn, network: Network, lanes: int) -> Network:
+    """The same, or with a memory for all lanes of a port: from one packet for each to a few more, even or dynamic."""
+    if draw(st.booleans()):
+        return network
+    full = network.mtu + network.header
+    size = lanes * full + draw(st.sampled_from([0, 1, full, 3 * full])) + draw(st.integers(0, lanes * full))
+    return replace(network, port_buffer=size, dynamic=draw(st.booleans()))
+
+
+@st.composite
 def arbiters(draw: st.DrawFn, lanes: int) -> tuple[str, dict[str, object]]:
     """Any arbiter, such that every lane is served."""
     name = draw(st.sampled_from(["vlarb", "weighted_round_robin", "strict_priority", "oldest_first"]))
@@ -415,8 +425,9 @@ def cases(draw: st.DrawFn, scripts: type[Scripts] = Scripts) -> Case:
     """A small case."""
     fabric = draw(fabrics())
     some_jobs = [draw(jobs(places, fabric.adapters, scripts)) for places in draw(placements(fabric.hosts))]
-    network = draw(networks())
-    return Case(fabric, some_jobs, network, draw(qualities()), draw(mpis(network.mtu)))
+    network, qos = draw(networks()), draw(qualities())
+    network = draw(with_memory(network, fabric.queue(qos.lanes, 0)))
+    return Case(fabric, some_jobs, network, qos, draw(mpis(network.mtu)))
 
 
 @st.composite
@@ -434,4 +445,6 @@ def wide_cases(draw: st.DrawFn, routing: str) -> Case:
     network = draw(networks())
     # A port has at most 32 lanes.
     qos = draw(qualities(min(4, 32 // fabric.channels)))
-    return Case(with_queues(fabric, qos.lanes), some_jobs, network, qos, draw(mpis(network.mtu)))
+    fabric = with_queues(fabric, qos.lanes)
+    network = draw(with_memory(network, fabric.queue(qos.lanes, 0)))
+    return Case(fabric, some_jobs, network, qos, draw(mpis(network.mtu)))

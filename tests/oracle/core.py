@@ -7,7 +7,7 @@ from typing import Any
 from fairlane import _core
 
 from . import case as ops
-from .case import Case, Compute, Datagram, InputQueued, Mark, Recv, Send, Wait
+from .case import Case, Compute, Datagram, InputQueued, Mark, Network, Recv, Send, Wait
 from .fabrics import decode, fabric_spec
 from .outcome import Departure, LinkTime, Outcome, PortCount, Progress
 
@@ -35,6 +35,13 @@ def architecture(switch: InputQueued) -> dict[str, Any]:
     return {"name": "input_queued", "params": params}
 
 
+def buffers(network: Network) -> dict[str, Any]:
+    """The input buffers in the engine's terms."""
+    if network.port_buffer is None:
+        return {"buffer": network.buffer}
+    return {"port_buffer": {"size": network.port_buffer, "sharing": "dynamic" if network.dynamic else "even"}}
+
+
 def spec(case: Case, *, departures: bool = True) -> dict[str, Any]:
     """The case, but for its programs, in the engine's terms."""
     fabric, network, qos = case.fabric, case.network, case.qos
@@ -43,7 +50,7 @@ def spec(case: Case, *, departures: bool = True) -> dict[str, Any]:
         "network": {
             "mtu": network.mtu,
             "header": network.header,
-            "buffer": network.buffer,
+            **buffers(network),
             "switch_latency": network.switch_latency,
             "switching": "cut_through" if network.cut_through else "store_and_forward",
             **({"switch": architecture(network.switch)} if network.switch else {}),

@@ -4,7 +4,7 @@ from collections import defaultdict, deque
 from dataclasses import dataclass, field
 
 from .arbiters import arbiter
-from .case import Case, ser
+from .case import Case, Network, ser
 from .clock import Clock, Stage
 from .outcome import Departure, Outcome
 from .packets import Message, Packet
@@ -14,10 +14,21 @@ from .switches import Switch
 
 @dataclass
 class Lane:
-    """A FIFO queue and the credits for the far end's buffer."""
+    """A FIFO queue, the credits for its own part of the far end's buffer, and what it has taken of the shared part."""
 
     credits: int
+    borrowed: int = 0
     queue: deque[Packet] = field(default_factory=deque)
+
+
+def parts(network: Network, lanes: int) -> tuple[int, int]:
+    """What each of so many lanes has of the buffers at the far end of a link, and what they share."""
+    if network.port_buffer is None:
+        return network.buffer, 0
+    if not network.dynamic:
+        return network.port_buffer // lanes, 0
+    full = network.mtu + network.header
+    return full, network.port_buffer - lanes * full
 
 
 class Port:
@@ -28,7 +39,8 @@ class Port:
         self.link = case.fabric.links[number]
         self.interconnect = interconnect
         fabric = case.fabric
-        self.lanes = [Lane(case.network.buffer) for _ in range(fabric.queue(case.qos.lanes, 0))]
+        own, self.pool = parts(case.network, fabric.queue(case.qos.lanes, 0))
+        self.lanes = [Lane(own) for _ in range(fabric.queue(case.qos.lanes, 0))]
         self.arbiter = arbiter(case.qos.arbiter, case.qos.params, self.link.bandwidth)
         self.busy_until = 0
         self.carried: int | None = None
@@ -51,8 +63,11 @@ class Port:
     def credit(self, lane: int, size: int, job: int) -> None:
         """Room of `size` bytes comes back, left by a packet of `job`, which pays for a stall for the lack of it."""
         self.settle()
-        self.lanes[lane].credits += size
-        if lane in self.lacking:
+        to_pool = min(size, self.lanes[lane].borrowed)
+        self.lanes[lane].borrowed -= to_pool
+        self.pool += to_pool
+        self.lanes[lane].credits += size - to_pool
+        if lane in self.lacking or (self.lacking and to_pool):
             for delayed, waited in self.aside.items():
                 self.interconnect.outcome.interference[delayed, job] += waited
                 self.recent.append((delayed, job, waited))
@@ -96,7 +111,7 @@ class Port:
         lane_of = self.interconnect.case.fabric.lane_of
         first: dict[int, tuple[int, int]] = {}  # of each virtual lane, the ready queue whose packet has waited longest
         for number, lane in enumerate(self.lanes):
-            if lane.queue and lane.queue[0].size <= lane.credits:
+            if lane.queue and lane.queue[0].size <= lane.credits + self.pool:
                 waiting = (lane.queue[0].joined, number)
                 first[lane_of(number)] = min(waiting, first.get(lane_of(number), waiting))
         heads = {lane: self.lanes[queue].queue[0] for lane, (_, queue) in first.items()}
@@ -109,7 +124,10 @@ class Port:
         """The first packet of a lane starts now."""
         now, lane = self.interconnect.clock.now, self.lanes[number]
         packet = lane.queue.popleft()
-        lane.credits -= packet.size
+        from_pool = max(0, packet.size - lane.credits)
+        lane.credits -= packet.size - from_pool
+        lane.borrowed += from_pool
+        self.pool -= from_pool
         self.interconnect.outcome.ports[self.number, number].waiting += now - packet.joined
         wire = ser(packet.size, self.link.bandwidth)
         self.carried, self.busy_until = packet.message.job, now + wire

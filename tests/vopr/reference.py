@@ -69,10 +69,11 @@ def compare(case: Case, resolved: Resolved) -> str:
         ops.Network(
             network["mtu"],
             network["header"],
-            network["buffer"],
+            network.get("buffer", 0),
             network["switch_latency"],
             network["switching"] == "cut_through",
             _switch(network.get("switch")),
+            *_port_buffer(network.get("port_buffer")),
         ),
         _qos(resolved),
         ops.Mpi(**mpi),
@@ -101,6 +102,11 @@ def _switch(given: dict[str, Any] | None) -> ops.InputQueued | None:
         raise Unsupported(f"architecture {given['name']}")
     params = {key: value for key, value in given["params"].items() if key != "speedup"}
     return ops.InputQueued(thousandths=round(1000 * given["params"].get("speedup", 2)), **params)
+
+
+def _port_buffer(given: dict[str, Any] | None) -> tuple[int | None, bool]:
+    """The memory of a port, and whether lanes share it dynamically."""
+    return (None, False) if given is None else (given["size"], given["sharing"] == "dynamic")
 
 
 def _difference(one: Simulation, found: Outcome, expected: Outcome) -> str:

@@ -37,7 +37,7 @@ def draw_scenario(seed: int, attempt: int) -> Table:
         "seed": rng.randrange(1000),
         "duration": f"{rng.choice([20, 40, 60, 100, 150, 500, 2000])} us",
         "fabric": fabric,
-        "network": _network(rng),
+        "network": _network(rng, lanes),
         "mpi": _mpi(rng),
         "qos": qos,
         "observe": _observe(rng, jobs),
@@ -53,10 +53,11 @@ def draw_scenario(seed: int, attempt: int) -> Table:
     return tables
 
 
-def _network(rng: Random) -> Table:
+def _network(rng: Random, lanes: int) -> Table:
     mtu, header = rng.choice([256, 700, 2048, 4096]), rng.choice([0, 26, 64])
     buffer = mtu + header + rng.choice([0, 0, 500, 4000, 60000])
-    return _complete(
+    full = mtu + header
+    found = _complete(
         Network,
         {
             "mtu": f"{mtu} B",
@@ -64,10 +65,16 @@ def _network(rng: Random) -> Table:
             "buffer": f"{buffer} B",
             "switching": rng.choice(["cut_through", "store_and_forward"]),
             "switch_latency": rng.choice(["0 ns", "33.333 ns", "100 ns", "1 us"]),
-            "switch": _switch(rng, mtu + header),
+            "switch": _switch(rng, full),
             "transport": rng.choice(sorted(entries("transport"))),
+            "port_buffer": {
+                "size": f"{lanes * full * rng.choice([1, 2, 4, 6]) + rng.choice([0, 1, full, 60000])} B",
+                "sharing": rng.choice(["even", "dynamic"]),
+            },
         },
     )
+    del found[rng.choice(["buffer", "port_buffer"])]
+    return found
 
 
 def _switch(rng: Random, full: int) -> str | Table:

@@ -335,8 +335,9 @@ impl Parts {
         let virtual_lanes = sl2vl.lanes();
         let lanes = required_virtual_lanes(&*routing, virtual_lanes);
         checks::lanes(&lanes, &spec.qos)?;
+        spec.network.lane_buffers(lanes.len())?;
         if routing.adaptive() {
-            checks::occupancy(&graph, lanes.len(), spec.network.buffer, architecture.output_buffer())?;
+            checks::occupancy(&graph, lanes.len(), &spec.network, architecture.output_buffer())?;
         }
         let arbiters = registry.arbiters().clone();
         let arbiter = arbiters.build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, virtual_lanes)?.into();

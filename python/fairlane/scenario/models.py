@@ -45,6 +45,21 @@ class Transport(Parameterised):
     """Name of the transport."""
 
 
+class PortBuffer(Table):
+    """Memory of an input port, divided among the virtual lanes in use."""
+
+    size: Size = Field(gt=0)
+    """Bytes of all lanes together; at least one full packet for each."""
+    sharing: Literal["even", "dynamic"] = "even"
+    """``even``: every lane has an equal part; ``dynamic``: one full packet is reserved for each lane, and all lanes
+    share the rest."""
+
+
+def _size_alone(given: Any) -> Any:
+    """A size alone is that of a memory divided evenly."""
+    return given if isinstance(given, dict | PortBuffer) else {"size": given}
+
+
 class Network(Table):
     """Packets, buffers and switches."""
 
@@ -52,8 +67,13 @@ class Network(Table):
     """Payload of the largest packet."""
     header: Size = 26
     """Header bytes of each packet on the wire; 26 are InfiniBand's LRH, BTH and CRCs."""
-    buffer: Size = Field(default=65536, gt=0)
+    buffer: Annotated[Size, Field(gt=0)] | None = 65536
     """Input buffer of each link and virtual lane: its credits."""
+    port_buffer: (
+        Annotated[Written[PortBuffer], BeforeValidator(_size_alone, json_schema_input_type=PortBuffer | str)] | None
+    ) = None
+    """In place of ``buffer``, the memory of each input port for all virtual lanes in use: its size, or a table with
+    size and sharing."""
     switch_latency: Duration = 100_000
     """Time from a packet's arrival at a switch until it is in its output queue."""
     switching: Literal["cut_through", "store_and_forward"] = "cut_through"
@@ -67,8 +87,22 @@ class Network(Table):
     )
     """When a NIC starts packets: the transport's name, or a table with name and parameters."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _one_buffer(cls, given: Any) -> Any:
+        """Without ``buffer`` there is its default, unless there is a ``port_buffer``."""
+        if not isinstance(given, dict) or given.get("buffer") is not None:
+            return given
+        others = {key: value for key, value in given.items() if key != "buffer"}
+        return others if given.get("port_buffer") is None else {**others, "buffer": None}
+
     @model_validator(mode="after")
     def _room_for_a_packet(self) -> Self:
+        if self.buffer is None:
+            return self
+        if self.port_buffer is not None:
+            words = "cannot be given together with network.buffer, which it replaces; allowed: one of the two"
+            raise Problems(Problem("port_buffer", words, f"{self.port_buffer.size} B"))
         if self.buffer < self.mtu + self.header:
             words = f"too small for one packet of {self.mtu + self.header} B"
             raise Problems(Problem("buffer", words, f"{self.buffer} B"))
@@ -77,7 +111,9 @@ class Network(Table):
     @property
     def spec(self) -> dict[str, Any]:
         """The table as the simulator takes it; the default architecture and the default transport are not named."""
-        found = dict(self)
+        found = {key: value for key, value in self if value is not None}
+        if self.port_buffer is not None:
+            found["port_buffer"] = dict(self.port_buffer)
         for key, usual in (("switch", "output_queued"), ("transport", "credits_only")):
             chosen: Switch | Transport = found.pop(key)
             if chosen.name != usual:

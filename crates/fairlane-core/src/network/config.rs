@@ -36,6 +36,10 @@ pub(super) struct Config {
     /// A full packet on the wire, and the part of every packet that is not payload; in bytes.
     pub full: u32,
     pub header: u32,
+    /// The most bytes that a lane can have in the input buffer of its link: its credits at rest.
+    pub lane_buffer: u32,
+    /// The part of them that all lanes of a port share; `None` if every lane has a buffer of its own.
+    pub pool: Option<u32>,
     /// Lanes of every port: the pairs of virtual lane and virtual channel in use.
     pub lanes: usize,
     /// The first lane of each virtual lane; after the last, the number of lanes.
@@ -99,6 +103,7 @@ impl Config {
         let first_lane = first_lanes(&**routing, *virtual_lanes);
         let lanes = usize::from(first_lane[MAX_LANES]);
         assert!(lanes <= MAX_LANES && parameters.check().is_ok(), "invariant: the simulation has checked its plan");
+        let buffers = parameters.lane_buffers(lanes).expect("invariant: the simulation has checked its plan");
         let mut vl_of_lane = [0; MAX_LANES];
         for vl in 0..*virtual_lanes {
             vl_of_lane[usize::from(first_lane[usize::from(vl)])..usize::from(first_lane[usize::from(vl) + 1])].fill(vl);
@@ -121,6 +126,8 @@ impl Config {
         let mut config = Self {
             full: narrow(parameters.largest_packet()),
             header: narrow(parameters.header),
+            lane_buffer: narrow(buffers.lane),
+            pool: buffers.pool.map(narrow),
             channels: lanes > usize::from(*virtual_lanes),
             vl_of_lane,
             virtual_lanes: *virtual_lanes,
@@ -170,12 +177,21 @@ impl Config {
     /// began in the open window; at a host, one link latency after that end. They arrive one link latency later still. So
     /// credits returned in a window of this width have arrived at the latest a full packet's wire time and two link latencies
     /// after the window's end. Until then a link can start what fits into the time since the window's opening, and one packet
-    /// more; and the next must fit.
+    /// more; and the next must fit. With a pool, credits of one lane may be what another lacks: the exact time always counts.
     fn sufficient_credits(&self, window: Picoseconds) -> u32 {
+        if self.pool.is_some() {
+            return u32::MAX;
+        }
         let fastest = self.wires.iter().map(|wire| wire.bandwidth.0).max().unwrap_or(0);
         let span = u128::from(window.0) + u128::from(self.slowest()) + 2 * u128::from(self.longest);
         let bytes = (span * u128::from(fastest)).div_ceil(8 * 1_000_000_000_000) + 2 * u128::from(self.full);
         u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
+
+    /// The lanes whose credits can make one of `waiting` ready.
+    #[inline(always)]
+    pub const fn awaited(&self, waiting: u32) -> u32 {
+        if self.pool.is_some() { u32::MAX } else { waiting }
     }
 
     /// The longest time from a packet's start on a link to its arrival at the next port, ps; see [`Config::forwarding_delay`].

@@ -1,7 +1,12 @@
 //! Credits: free bytes in the input buffer at the far end of a link, by lane. This is the only file that takes and returns them.
 //!
 //! One invariant, which [`laws`](super::laws) checks: for each link and lane, credits held, credits on their way back, and
-//! bytes on the wire or in the buffer add up to the buffer.
+//! bytes on the wire or in the buffer add up to the lane's buffer.
+//!
+//! With `port_buffer` shared dynamically, every lane has one full packet reserved, and a pool is shared. A lane's buffer is then
+//! the most that it can have: its reserved part and all of the pool. Its bytes beyond the reserved part are in the pool, so
+//! that what a lane can start follows from the credits held by all lanes ([`ActivePort::available`]), and there is nothing else
+//! to book. The second invariant: the bytes in the pool, over all lanes, never exceed it.
 //!
 //! A packet takes credits when it starts on a link ([`ActivePort::take_credits`]) and returns them when it has left the buffer at the far
 //! end; they arrive one link latency later ([`InFlight::return_credits`]). A port absorbs what has arrived only when a lane
@@ -31,15 +36,14 @@ impl Credits {
         Self { held: buffer, pending: 0, pending_by: 0 }
     }
 
-    /// The bytes that can start now.
-    #[inline(always)]
-    pub const fn held(&self) -> u32 {
-        self.held
-    }
-
     /// Held and pending, for the law.
     pub const fn booked(&self) -> u64 {
         self.held as u64 + self.pending as u64
+    }
+
+    /// The bytes of a lane in the pool: those beyond its reserved part. All that has been absorbed counts as returned.
+    pub const fn pooled(&self, config: &Config) -> u32 {
+        (config.lane_buffer - self.held).saturating_sub(config.full)
     }
 
     /// Absorbs pending credits that have arrived for certain. Returns whether there were any.
@@ -112,6 +116,22 @@ impl CreditReturns {
         arrived.map(|credit| (credit.time, credit.lane, credit.job)).min().map(|(.., job)| job)
     }
 
+    /// The same with a pool: the job of the first credits that any of `stalled` gains from, which are its own, and those of
+    /// another lane that go to the pool.
+    #[cold]
+    fn first_useful(&self, now: u64, stalled: u32, lanes: &[Lane], config: &Config) -> Option<u16> {
+        let mut arrived: Vec<&CreditReturn> = self.list.iter().filter(|credit| credit.time <= now).collect();
+        arrived.sort_unstable_by_key(|credit| (credit.time, credit.lane, credit.job));
+        let mut pooled: Vec<u32> = lanes.iter().map(|lane| lane.credits.pooled(config)).collect();
+        let useful = arrived.into_iter().find(|credit| {
+            let pooled = &mut pooled[usize::from(credit.lane)];
+            let to_pool = credit.bytes.min(*pooled);
+            *pooled -= to_pool;
+            stalled >> credit.lane & 1 == 1 || stalled != 0 && to_pool > 0
+        });
+        useful.map(|credit| credit.job)
+    }
+
     /// When the next credits arrive at any of `lanes`, of a port that has absorbed all that have arrived.
     pub fn next(&self, lanes: u32) -> Option<u64> {
         let theirs = self.list.iter().filter(|credit| lanes >> credit.lane & 1 == 1);
@@ -147,6 +167,20 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         }
     }
 
+    /// Bytes of the pool that all lanes have taken; 0 if there is none.
+    #[inline(always)]
+    pub fn pool_taken(&self) -> u32 {
+        if self.config.pool.is_some() { pool_taken(&self.lanes[self.base..], self.config) } else { 0 }
+    }
+
+    /// The bytes that a lane can start now, if this much of the pool is taken: what is left of its reserved part and of the pool.
+    #[inline(always)]
+    pub fn available(&self, lane: u8, taken: u32) -> u32 {
+        let credits = &self.lanes[self.base + usize::from(lane)].credits;
+        // The lane's own bytes in the pool are among those taken, and missing from what it holds.
+        if self.config.pool.is_some() { credits.held + credits.pooled(self.config) - taken } else { credits.held }
+    }
+
     /// Returns credits to a port of this shard.
     #[inline(always)]
     pub fn return_credits(&mut self, returned: &Returned) {
@@ -175,7 +209,10 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         }
         let returns = &mut self.in_flight.returns[self.number as usize];
         if P::COUNTERS
-            && let Some(job) = returns.first_by(now, self.port.uncharged)
+            && let Some(job) = match self.config.pool {
+                None => returns.first_by(now, self.port.uncharged),
+                Some(_) => returns.first_useful(now, self.port.uncharged, lanes, self.config),
+            }
         {
             self.port.uncharged = 0;
             returns.wakes = self.port.stalled;
@@ -204,6 +241,12 @@ impl InFlight {
             self.occupancy.return_credits(port, lane, bytes, window);
         }
     }
+}
+
+/// Bytes of the pool that the lanes of a port have taken.
+#[cold]
+pub(super) fn pool_taken(lanes: &[Lane], config: &Config) -> u32 {
+    lanes[..config.lanes].iter().map(|lane| lane.credits.pooled(config)).sum()
 }
 
 /// Returns credits to a lane that may need them the instant they arrive. A free function: taking the address of the active

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 
 use super::config::Config;
+use super::credits::pool_taken;
 use super::in_flight::Deferred;
 use super::packet::{Message, Packet};
 use super::shard::Shard;
@@ -35,12 +36,16 @@ impl Network {
 
     /// Per lane: credits held + credits on their way + bytes in the buffer at the far end = buffer.
     fn credits_balance(&self) -> Result<(), String> {
-        let Config { lanes, parameters, .. } = self.config();
+        let Config { lanes, lane_buffer, pool, .. } = self.config();
         let mut held = vec![0; self.graph().links().len() * lanes];
         for (link, shard, port) in self.each_port() {
             let place = link as usize * lanes;
             for (sum, lane) in held[place..][..*lanes].iter_mut().zip(&shard.lanes[port * lanes..]) {
                 *sum += lane.credits.booked();
+            }
+            let taken = pool_taken(&shard.lanes[port * lanes..], &shard.config);
+            if let Some(pool) = pool.filter(|pool| taken > *pool) {
+                return Err(format!("link {link}: {taken} bytes are taken from a pool of {pool}"));
             }
             for (lane, bytes) in shard.in_flight.returns[port].each() {
                 held[place + usize::from(lane)] += bytes;
@@ -50,14 +55,14 @@ impl Network {
             let place = packet.came.link() as usize * lanes + usize::from(packet.held);
             held[place] += u64::from(packet.bytes) * u64::from(buffered);
         });
-        match held.iter().position(|&bytes| bytes != parameters.buffer.0) {
+        match held.iter().position(|&bytes| bytes != u64::from(*lane_buffer)) {
             None => Ok(()),
             Some(place) => Err(format!(
                 "link {} lane {}: credits, credits on their way and bytes in the buffer make {} of {} bytes",
                 place / lanes,
                 place % lanes,
                 held[place],
-                parameters.buffer.0
+                lane_buffer
             )),
         }
     }

@@ -38,7 +38,7 @@ use std::sync::Arc;
 pub use endpoint::{Endpoint, Pause};
 pub use nic::transport;
 pub use packet::{Delivery, Injection};
-pub use parameters::{Parameters, Switching};
+pub use parameters::{LaneBuffers, Parameters, PortBuffer, Sharing, Switching};
 pub use partition::Partition;
 pub use prefetch::Prefetch;
 pub use switch::{Architecture, Entry as SwitchEntry, InputQueued, InputQueues, Surroundings, allocator};

@@ -20,6 +20,37 @@ pub enum Switching {
     StoreAndForward,
 }
 
+/// How the memory of a port is divided among its lanes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Sharing {
+    /// Every lane has an equal part.
+    #[default]
+    Even,
+    /// One full packet is reserved for every lane; all lanes share the rest.
+    Dynamic,
+}
+
+/// The memory of an input port, for all its lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PortBuffer {
+    /// Bytes of all lanes together.
+    pub size: Bytes,
+    /// How lanes share them.
+    #[serde(default)]
+    pub sharing: Sharing,
+}
+
+/// The input buffers of a link, by lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneBuffers {
+    /// The most that one lane can hold.
+    pub lane: Bytes,
+    /// The part of it that all lanes share; `None` if every lane has a buffer of its own.
+    pub pool: Option<Bytes>,
+}
+
 /// Sizes and times of the network; see the model page for what each does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -30,6 +61,9 @@ pub struct Parameters {
     pub header: Bytes,
     /// Input buffer of each virtual lane of each link: its credits.
     pub buffer: Bytes,
+    /// Memory of each input port for all lanes, in place of `buffer`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port_buffer: Option<PortBuffer>,
     /// From a packet's arrival at a switch to its joining an output queue.
     pub switch_latency: Picoseconds,
     /// Cut-through or store-and-forward.
@@ -47,6 +81,7 @@ impl Default for Parameters {
             mtu: Bytes(4096),
             header: Bytes(26),
             buffer: Bytes(65536),
+            port_buffer: None,
             switch_latency: Picoseconds::from_nanos(100),
             switching: Switching::CutThrough,
             switch: switch::default(),
@@ -82,11 +117,42 @@ impl Parameters {
         if self.header.0 > 4096 {
             return Err(BuildError::value("network.header", self.header.0, "at most 4096 bytes"));
         }
+        if let Some(PortBuffer { size, .. }) = self.port_buffer {
+            if size.0 > u64::from(u32::MAX) {
+                return Err(BuildError::value("network.port_buffer.size", size.0, "below 4 GiB"));
+            }
+            return Ok(());
+        }
         if self.buffer < self.largest_packet() || self.buffer.0 > u64::from(u32::MAX) {
             let least = self.largest_packet().0;
             let allowed = format!("at least one full packet (mtu + header = {least} bytes), below 4 GiB");
             return Err(BuildError::value("network.buffer", self.buffer.0, allowed));
         }
         Ok(())
+    }
+
+    /// The input buffers of a link whose port has this many lanes.
+    ///
+    /// # Errors
+    /// [`BuildError::Value`] with `network.port_buffer.size` if a lane would have less than one full packet.
+    pub fn lane_buffers(&self, lanes: usize) -> Result<LaneBuffers, BuildError> {
+        let Some(PortBuffer { size, sharing }) = self.port_buffer else {
+            return Ok(LaneBuffers { lane: self.buffer, pool: None });
+        };
+        let (full, lanes) = (self.largest_packet().0, lanes.max(1) as u64);
+        if size.0 < lanes * full {
+            let needed = lanes * full;
+            let each = format!("one full packet (mtu + header = {full} bytes) for each of {lanes} lanes in use");
+            return Err(BuildError::value("network.port_buffer.size", size.0, format!("at least {needed}, {each}")));
+        }
+        Ok(match sharing {
+            Sharing::Even => LaneBuffers { lane: Bytes(size.0 / lanes), pool: None },
+            // A single lane shares with nobody.
+            Sharing::Dynamic if lanes == 1 => LaneBuffers { lane: size, pool: None },
+            Sharing::Dynamic => {
+                let pool = size.0 - lanes * full;
+                LaneBuffers { lane: Bytes(full + pool), pool: Some(Bytes(pool)) }
+            }
+        })
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::config::{Config, narrow};
+use super::config::Config;
 use super::credits::CreditReturns;
 use super::in_flight::{InFlight, NetworkCalendar};
 use super::mail::Outboxes;
@@ -83,7 +83,7 @@ impl Shard {
         (0..).zip(&config.to_nic).filter(|(_, nic)| **nic != NONE).for_each(|(port, _)| to_hosts.insert(port));
         Self {
             ports: config.wire_of.iter().map(|&wire| Port::new(wire)).collect(),
-            lanes: vec![Lane::new(narrow(config.parameters.buffer)); ports * config.lanes],
+            lanes: vec![Lane::new(config.lane_buffer); ports * config.lanes],
             arbiter_states: arbiter_states(&config),
             in_flight: InFlight {
                 calendar,

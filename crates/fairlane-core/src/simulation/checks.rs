@@ -4,6 +4,7 @@ use super::spec::{JobSpec, QosSpec, Spec};
 use crate::error::BuildError;
 use crate::ids::{HostId, JobId, Rank, ServiceLevel, SwitchId};
 use crate::mpi::{JobSetup, RailPolicy};
+use crate::network;
 use crate::observe::RecordOf;
 use crate::program::Program;
 use crate::qos::arbiter::MAX_LANES;
@@ -53,13 +54,22 @@ pub(super) fn lanes(pairs: &[(u8, u8)], qos: &QosSpec) -> Result<(), BuildError>
 
 /// Refuses buffers that the occupancy table of adaptive routing has no number for. All that its input buffers hold may wait
 /// for one port of a switch, and is counted in 32 bits.
-pub(super) fn occupancy(graph: &Graph, lanes: usize, buffer: Bytes, output: Bytes) -> Result<(), BuildError> {
+pub(super) fn occupancy(
+    graph: &Graph,
+    lanes: usize,
+    network: &network::Parameters,
+    output: Bytes,
+) -> Result<(), BuildError> {
     let ports = |switch| graph.ports(Vertex::Switch(SwitchId(switch))).len();
     let most = (0..).take(graph.switches()).max_by_key(|switch| ports(*switch));
     let Some(largest) = most else { return Ok(()) };
     let buffers = (ports(largest) * lanes).max(1) as u64;
-    let limit = (u64::from(u32::MAX) / buffers).saturating_sub(output.0);
-    if buffer.0 <= limit {
+    let (key, given, shared_by) = match network.port_buffer {
+        None => ("network.buffer", network.buffer.0, 1),
+        Some(memory) => ("network.port_buffer.size", memory.size.0, lanes.max(1) as u64),
+    };
+    let limit = (u64::from(u32::MAX) / buffers).saturating_sub(output.0) * shared_by;
+    if given <= limit {
         return Ok(());
     }
     let name = graph.switch_name(SwitchId(largest));
@@ -69,7 +79,7 @@ pub(super) fn occupancy(graph: &Graph, lanes: usize, buffer: Bytes, output: Byte
         ports(largest),
         if output.0 == 0 { String::new() } else { format!(" with output buffers of {} bytes", output.0) }
     );
-    Err(BuildError::value("network.buffer", buffer.0, allowed))
+    Err(BuildError::value(key, given, allowed))
 }
 
 /// The service levels of a virtual lane in words. Levels at the end of the map that take lane 0 are as those beyond it.
@@ -184,11 +194,20 @@ mod tests {
         let params = serde_json::json!({ "hosts": 32, "levels": 2, "radix": 8 });
         let graph = crate::topology::build("fat_tree", &params).unwrap();
         let limit = u64::from(u32::MAX) / 32;
-        assert_eq!(occupancy(&graph, 4, Bytes(limit), Bytes(0)), Ok(()));
-        let error = occupancy(&graph, 4, Bytes(limit - 9_000), Bytes(9_001)).unwrap_err().to_string();
+        let network = |buffer| network::Parameters { buffer: Bytes(buffer), ..Default::default() };
+        assert_eq!(occupancy(&graph, 4, &network(limit), Bytes(0)), Ok(()));
+        let error = occupancy(&graph, 4, &network(limit - 9_000), Bytes(9_001)).unwrap_err().to_string();
         assert!(error.contains("with output buffers of 9001 bytes"), "{error}");
-        let error = occupancy(&graph, 4, Bytes(limit + 1), Bytes(0)).unwrap_err().to_string();
+        let error = occupancy(&graph, 4, &network(limit + 1), Bytes(0)).unwrap_err().to_string();
         assert!(error.starts_with("network.buffer = 134217728: at most 134217727 bytes"), "{error}");
         assert!(error.contains("8 ports of 4 lanes"), "{error}");
+        // A port's memory holds what four lanes hold.
+        let memory = |size| network::Parameters {
+            port_buffer: Some(network::PortBuffer { size: Bytes(size), sharing: network::Sharing::Dynamic }),
+            ..Default::default()
+        };
+        assert_eq!(occupancy(&graph, 4, &memory(4 * limit), Bytes(0)), Ok(()));
+        let error = occupancy(&graph, 4, &memory(4 * limit + 1), Bytes(0)).unwrap_err().to_string();
+        assert!(error.starts_with("network.port_buffer.size = 536870909: at most 536870908 bytes"), "{error}");
     }
 }

@@ -8,9 +8,10 @@ use fairlane_core::ids::{HostId, JobId, LinkId, VirtualLane};
 use fairlane_core::network::{
     Delivery, Endpoint, Injection, LaneCounters, Network, Parameters, Partition, Pause, Plan, Prefetch,
 };
-use fairlane_core::network::{Switching, Totals, transport};
+use fairlane_core::network::{PortBuffer, Sharing, Switching, Totals, transport};
 use fairlane_core::qos::levels::TrafficKind;
 use fairlane_core::registry::Registry;
+use fairlane_core::simulation::required_virtual_lanes;
 use fairlane_core::table::Named;
 use fairlane_core::topology::{Graph, RailsSpec};
 use fairlane_core::units::{Bytes, Instant, Picoseconds};
@@ -155,6 +156,7 @@ struct Case {
     routing: &'static str,
     switching: Switching,
     switch: Named,
+    port_buffer: Option<PortBuffer>,
     observe: observe::Parameters,
     fails: Option<(u32, u64)>,
 }
@@ -166,6 +168,7 @@ impl Case {
             routing,
             switching: Switching::CutThrough,
             switch: Parameters::default().switch,
+            port_buffer: None,
             observe: observe::Parameters { interference_by_port: true, onward_waiting: true, ..Default::default() },
             fails: None,
         }
@@ -176,6 +179,7 @@ impl Case {
             buffer: Bytes(9_000),
             switching: self.switching,
             switch: self.switch.clone(),
+            port_buffer: self.port_buffer,
             ..Parameters::default()
         };
         Plan {
@@ -261,6 +265,16 @@ fn cases() -> Vec<(String, Case)> {
 #[test]
 fn results_do_not_depend_on_shards_and_threads() {
     cases().into_iter().for_each(|(name, case)| case.check(&name));
+}
+
+#[test]
+fn results_with_shared_memory_do_not_depend_on_shards_and_threads() {
+    for (name, mut case) in cases().into_iter().step_by(3) {
+        let routing = routing::build(case.routing, &json!({}), &case.graph).unwrap();
+        let lanes = required_virtual_lanes(&*routing, 2).len() as u64;
+        case.port_buffer = Some(PortBuffer { size: Bytes(4_122 * (lanes + 2) + 99), sharing: Sharing::Dynamic });
+        case.check(&format!("shared memory, {name}"));
+    }
 }
 
 #[test]

@@ -6,14 +6,17 @@ use std::sync::Arc;
 
 use fairlane_core::ids::{HostId, JobId, LinkId, Rank, ServiceLevel, VirtualLane};
 use fairlane_core::mpi::{self, RailPolicy};
-use fairlane_core::network::{self, LaneCounters, Switching};
+use fairlane_core::network::{self, LaneCounters, PortBuffer, Sharing, Switching};
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, Program, SendMode, Volume};
 use fairlane_core::registry::Registry;
 use fairlane_core::results::TABLES;
-use fairlane_core::simulation::{FabricSpec, JobSpec, Named, Parallelism, QosSpec, Simulation, Spec};
+use fairlane_core::simulation::{
+    FabricSpec, JobSpec, Named, Parallelism, QosSpec, Simulation, Spec, required_virtual_lanes,
+};
 use fairlane_core::topology::{Adapter, RailsSpec, Wiring};
 use fairlane_core::units::{BitsPerSec, Bytes, Instant, Picoseconds};
+use fairlane_core::{routing, topology};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -32,6 +35,8 @@ pub(super) struct Case {
     arbiter: usize,
     kinds_differ: bool,
     buffer: u64,
+    /// How the lanes of a port share its memory, of one packet for each and some more bytes; `None` if each has a `buffer`.
+    sharing: Option<Sharing>,
     mtu: u64,
     eager: u64,
     store_and_forward: bool,
@@ -95,14 +100,16 @@ pub(super) fn case() -> impl Strategy<Value = Case> {
     let network = (1..5_u8, 0..3_usize, any::<bool>(), 0..3000_u64, 64..700_u64, 0..FABRICS.len());
     let rails = (1..4_u8, proptest::array::uniform2(0..POLICIES.len()));
     let switch = (0..2 * SWITCHES.len() - 2).prop_map(|number| number.saturating_sub(SWITCHES.len() - 2));
-    let flags = (any::<bool>(), proptest::bool::weighted(0.8), switch);
+    let sharing =
+        proptest::sample::select(vec![None, Some(Sharing::Even), Some(Sharing::Dynamic), Some(Sharing::Dynamic)]);
+    let flags = (any::<bool>(), proptest::bool::weighted(0.8), switch, sharing);
     (hosts, messages, network, 0..3000_u64, flags, 0..CollectiveKind::ALL.len(), rails).prop_map(
         |(
             hosts,
             messages,
             (lanes, arbiter, kinds_differ, room, mtu, fabric),
             eager,
-            (store_and_forward, counters, switch),
+            (store_and_forward, counters, switch, sharing),
             collective,
             rails,
         )| {
@@ -113,6 +120,7 @@ pub(super) fn case() -> impl Strategy<Value = Case> {
                 arbiter,
                 kinds_differ,
                 buffer: mtu + 26 + room,
+                sharing,
                 mtu,
                 eager,
                 store_and_forward,
@@ -211,6 +219,7 @@ impl Case {
             network: network::Parameters {
                 mtu: Bytes(self.mtu),
                 buffer: Bytes(self.buffer),
+                port_buffer: self.sharing.map(|sharing| PortBuffer { size: Bytes(self.memory()), sharing }),
                 switching: if self.store_and_forward { Switching::StoreAndForward } else { Switching::CutThrough },
                 switch: Named {
                     name: SWITCHES[self.switch].0.into(),
@@ -233,6 +242,19 @@ impl Case {
                 ..Default::default()
             },
         }
+    }
+
+    /// Memory of a port: a packet for each lane, and what `buffer` has beyond one.
+    fn memory(&self) -> u64 {
+        let (topology, params, routing, routing_params) = FABRICS[self.fabric];
+        let read = |text: &str| -> Value { serde_json::from_str(text).unwrap() };
+        let mut params = read(params);
+        params["bandwidth"] = json!(1);
+        let graph = Arc::new(topology::build(topology, &params).unwrap());
+        let routing = routing::build(routing, &read(routing_params), &graph).unwrap();
+        let lanes = required_virtual_lanes(&*routing, self.lanes).len() as u64;
+        let full = self.mtu + 26;
+        lanes * full + (self.buffer - full)
     }
 
     /// Planes, the last of them with adapters that are slower and take their time between messages.
@@ -375,6 +397,7 @@ pub(super) fn sparse() -> Case {
         arbiter: 0,
         kinds_differ: false,
         buffer: 9000,
+        sharing: None,
         mtu: 1000,
         eager: 1000,
         store_and_forward: false,

@@ -44,13 +44,14 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     #[inline]
     fn ready(&self) -> u32 {
         let (mut ready, mut waiting) = (0, self.port.waiting);
+        let taken = self.pool_taken();
         while waiting != 0 {
-            let lane = waiting.trailing_zeros();
+            #[allow(clippy::cast_possible_truncation, reason = "below 32")]
+            let lane = waiting.trailing_zeros() as u8;
             waiting &= waiting - 1;
-            let queue = &self.lanes[self.base + lane as usize];
             // The packet's size matters only if the lane has fewer credits than a full packet.
-            let held = queue.credits.held();
-            let fits = held >= self.config.full || self.entry(queue.head).bytes <= held;
+            let available = self.available(lane, taken);
+            let fits = available >= self.config.full || self.first(lane).bytes <= available;
             ready |= u32::from(fits) << lane;
         }
         ready

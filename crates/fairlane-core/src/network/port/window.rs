@@ -33,7 +33,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             return Forwarded::Yes;
         }
         let lane = entry.lane;
-        if self.port.waiting != 0 || entry.bytes > self.lanes[self.base + usize::from(lane)].credits.held() {
+        if self.port.waiting != 0 || entry.bytes > self.available(lane, self.pool_taken()) {
             return Forwarded::No;
         }
         self.probe.waited_for_link(self.number, self.port, entry.job, now - entry.time);
@@ -63,7 +63,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         }
         if !self.port.stalled {
             self.in_flight.wake_port(self.number, Instant(self.port.busy_until));
-        } else if let Some(time) = self.in_flight.returns[self.number as usize].next(self.port.waiting) {
+        } else if let Some(time) =
+            self.in_flight.returns[self.number as usize].next(self.config.awaited(self.port.waiting))
+        {
             self.in_flight.wake_port(self.number, Instant(time));
         }
     }
@@ -118,7 +120,8 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     }
 
     pub(super) fn next_credit(&self) -> u64 {
-        self.in_flight.returns[self.number as usize].next(self.port.waiting).unwrap_or(u64::MAX)
+        let lanes = self.config.awaited(self.port.waiting);
+        self.in_flight.returns[self.number as usize].next(lanes).unwrap_or(u64::MAX)
     }
 
     /// The link has been idle up to `now` although packets wait.

@@ -31,7 +31,7 @@ impl Shard {
             let state = &self.ports[port as usize];
             let crossbar = &mut crossbars.each[switch as usize];
             if state.stalled
-                && let Some(time) = self.in_flight.returns[port as usize].next(state.waiting)
+                && let Some(time) = self.in_flight.returns[port as usize].next(self.config.awaited(state.waiting))
             {
                 crossbar.schedule(time, Event::Credit { output: port - crossbar.first });
                 switches.push(switch);
@@ -120,7 +120,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
         let mut port = self.port(output);
         let Some(sent) = port.decide(now) else { return };
         let (number, busy_until) = (port.number, port.port.busy_until);
-        let waiting = port.port.waiting;
+        let awaited = port.config.awaited(port.port.waiting);
         match sent {
             Some((lane, record)) => {
                 let packet = &self.shard.in_flight.packets[record];
@@ -128,7 +128,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
                 self.crossbar.schedule(busy_until, Event::Left { output, lane, bytes, job });
             }
             None => {
-                if let Some(time) = self.shard.in_flight.returns[number as usize].next(waiting) {
+                if let Some(time) = self.shard.in_flight.returns[number as usize].next(awaited) {
                     self.crossbar.schedule(time, Event::Credit { output });
                 }
             }
