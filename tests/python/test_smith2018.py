@@ -239,6 +239,6 @@ def test_the_longest_delays_are_compared_by_neighbour() -> None:
     def held(*greatest: float | None) -> list[bool]:
         return [held for _, held in values("smith.wait-delays", {"table_1": table(*greatest)})]
 
-    assert held(None, None, 0.5, 0.75, 2.0) == [True, True]
-    assert held(5.0, 0.5, 0.1, 0.25, 2.0) == [True, False]
-    assert held(None, 0.5, 0.75, 2.0, 1.0) == [False, True]
+    assert held(None, None, 0.5, 0.75, 2.0) == [True, True, True]
+    assert held(5.0, 0.5, 0.1, 0.25, 2.0) == [True, False, False]
+    assert held(None, 0.5, 0.75, 2.0, 1.0) == [False, True, False]

@@ -125,10 +125,35 @@ def test_outliers_decide_about_allreduce() -> None:
         for strategy in STRATEGIES
         for reach in [8 if strategy == "none" and fabric.startswith("dragonfly") else 2]
     }
-    assert held("wilke2020", "wilke.allreduce", made_up("allreduce", cells)) == [True] * (3 + 4 * 3)
+    assert held("wilke2020", "wilke.allreduce", made_up("allreduce", cells)) == [True] * (3 + 4 * 3 + 2)
+    cells["dragonfly-par", "halo3d", "bandwidth_weight"] = [1e-5] * 99 + [1.5e-5]
+    found = judged("wilke2020", "wilke.allreduce", made_up("allreduce", cells))
+    lost = "dragonfly-par, split_priority: max / median 2.00 (<= 1.50, the least of the other strategies)"
+    assert [one.words for one in found if not one.holds] == [lost]
+    cells["dragonfly-par", "halo3d", "bandwidth_weight"] = [1e-5] * 99 + [2e-5]
     cells["fat-tree", "halo3d", "isolate"] = [1e-5] * 99 + [4e-5]
     found = judged("wilke2020", "wilke.allreduce", made_up("allreduce", cells))
     assert [one.words for one in found if not one.holds] == ["fat-tree, isolate: max / median 4.0 (<= 3)"]
+
+
+def test_control_messages_first_must_not_help_halo3d_on_dragonflies() -> None:
+    def words(split: float) -> list[str]:
+        cells = {
+            (fabric, background, strategy): [time] * 5
+            for fabric in FABRICS
+            for background, slower in (("nobody", 1.0), ("fft", 1.01), ("halo3d", 2.0))
+            for strategy in ("none", "split_priority")
+            for on_tree in [fabric.startswith("fat-tree")]
+            for helped in [(0.5 if on_tree else split) if (background, strategy) == ("halo3d", "split_priority") else 1]
+            for time in [slower * helped * (1e-3 if on_tree else 2e-3)]
+        }
+        found = judged("wilke2020", "wilke.halo3d", made_up("halo3d", cells))
+        return [one.words for one in found if not one.holds]
+
+    assert words(1.0) == []
+    assert words(0.9) == [
+        f"{fabric}, size 1: median of split_priority 0.900 of none's (>= 0.99)" for fabric in FABRICS[:2]
+    ]
 
 
 def test_the_strategy_with_the_least_tail_decides_about_fft() -> None:
