@@ -30,7 +30,7 @@ LEFT, RIGHT = -1.2, 2.2
 _BAND, _WITHIN, _OUTSIDE = "#dfe8f2", PALETTE[0], PALETTE[1]
 _ROW_IN, _FRAME_IN, _WIDTH_IN = 0.3, 1.7, 15.0
 _LETTERS = 62
-_COLUMNS = ((0.0, "median (range)"), (0.42, "band"), (0.66, "in it"), (0.78, "verdict"))
+_COLUMNS = ((0.0, "median (range)"), (0.48, "band"), (0.7, "in it"), (0.8, "verdict"))
 """Places and titles of the columns of text."""
 
 

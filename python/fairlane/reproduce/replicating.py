@@ -89,6 +89,7 @@ def _replicate(
 ) -> list[tuple[Judged, Mapping[str, Done]]]:
     """The verdicts on some claims in one replicate, with all its tasks."""
     executor.forget()
+    executor.stage(f"replicate {number}")
     part = plan_of(plan.folder, claims, replace(plan.options, replicate=number, also=()))
     outcome = perform(part, executor)
     found = [(one, outcome.done) for one in judge(part, outcome)]

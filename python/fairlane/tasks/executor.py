@@ -117,6 +117,11 @@ class Executor:
             raise RunError(f"{words}; {left}", slug="limit")
         return {digest: found.answer for digest, found in self.outcomes.items() if found.answer is not None}
 
+    def stage(self, what: str) -> None:
+        """Tells the watcher what the next tasks are."""
+        if self._watcher:
+            self._watcher.stage(what)
+
     def forget(self) -> None:
         """Frees the memory of answers that the store has: they are read again when they are asked for."""
         if self.store is not None:
