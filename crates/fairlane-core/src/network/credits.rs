@@ -271,7 +271,9 @@ mod tests {
 
     use crate::ids::HostId;
     use crate::network::testing::Senders;
-    use crate::network::{Architecture, Network, Parameters, Partition, Plan, transport};
+    use crate::network::{
+        Architecture, Network, Parameters, Partition, Plan, PortBuffer, Sharing, port::Lane, transport,
+    };
     use crate::units::{Bytes, Instant};
     use crate::{observe, qos::arbiter, routing, topology};
 
@@ -283,6 +285,55 @@ mod tests {
         let returns = CreditReturns { list: vec![credit(50, 0), credit(30, 1), credit(40, 0)], wakes: true };
         let next = [0b01, 0b10, 0b11, 0b100].map(|lanes| returns.next(lanes));
         assert_eq!(next, [Some(40), Some(30), Some(30), None]);
+    }
+
+    /// A fabric of one switch, with a memory of three full packets and 10 bytes for two lanes: the pool has 4132 bytes.
+    fn shared() -> Network {
+        let fabric = json!({ "hosts": 4, "levels": 1, "radix": 4, "bandwidth": 100_000_000_000_u64 });
+        let graph = Arc::new(topology::build("fat_tree", &fabric).unwrap());
+        let memory = PortBuffer { size: Bytes(3 * 4122 + 10), sharing: Sharing::Dynamic };
+        let plan = Plan {
+            routing: routing::build("d_mod_k", &json!({}), &graph).unwrap().into(),
+            arbiter: arbiter::build("weighted_round_robin", &json!({}), 2).unwrap().into(),
+            graph: Arc::clone(&graph),
+            transport: transport::default().into(),
+            architecture: Architecture::OutputQueued,
+            virtual_lanes: 2,
+            jobs: 1,
+            parameters: Parameters { port_buffer: Some(memory), ..Default::default() },
+            observe: observe::Parameters::default(),
+        };
+        Network::new(&plan, Partition::new(&graph, 1))
+    }
+
+    #[test]
+    fn a_stall_ends_with_the_first_credits_that_its_lanes_gain_from() {
+        let network = shared();
+        let config = &network.shards[0].config;
+        // Lane 0 has 100 bytes in the pool, lane 1 has none.
+        let lanes = [4132 - 100, 8254 - 500].map(Lane::new);
+        let credit = |time, lane, job, bytes| CreditReturn { time, bytes, job, lane };
+        let returns = |list| CreditReturns { list, wakes: true };
+        let own = returns(vec![credit(60, 1, 9, 64), credit(50, 1, 8, 64), credit(90, 0, 7, 64)]);
+        let first = |returns: &CreditReturns, now, stalled| returns.first_useful(now, stalled, &lanes, config);
+        // Credits of lane 1 refill its reserved part: lane 0 gains nothing from them.
+        assert_eq!([first(&own, 70, 0b10), first(&own, 70, 0b01), first(&own, 90, 0b01)], [Some(8), None, Some(7)]);
+        // The first of lane 0's return all that it has in the pool; nothing is left for the second.
+        let pool = returns(vec![credit(70, 0, 2, 64), credit(50, 0, 1, 100)]);
+        assert_eq!([first(&pool, 49, 0b10), first(&pool, 50, 0b10), first(&pool, 70, 0)], [None, Some(1), None]);
+        let reserved = returns(vec![credit(70, 0, 2, 64)]);
+        let lanes = [4132, 8254].map(Lane::new);
+        assert_eq!(reserved.first_useful(70, 0b10, &lanes, config), None);
+    }
+
+    #[test]
+    fn a_pool_from_which_more_is_taken_than_it_has_breaks_a_law() {
+        let mut network = shared();
+        network.check_laws().unwrap();
+        // Each lane has 2100 bytes in the pool of 4132.
+        network.shards[0].lanes[..2].fill(Lane::new(4132 - 2100));
+        let law = network.check_laws().unwrap_err().to_string();
+        assert!(law.contains("link 0: 4200 bytes are taken from a pool of 4132"), "{law}");
     }
 
     /// One packet of 4122 bytes over one switch: 100 Gbit/s, links of 200 ns, 100 ns for the switch. Its credits arrive at the NIC

@@ -156,3 +156,27 @@ impl Parameters {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_divide_the_memory_of_a_port() {
+        let of = |size, sharing, lanes| {
+            let port_buffer = Some(PortBuffer { size: Bytes(size), sharing });
+            Parameters { mtu: Bytes(90), header: Bytes(10), port_buffer, ..Default::default() }.lane_buffers(lanes)
+        };
+        let each = |lane, pool: Option<u64>| Ok(LaneBuffers { lane: Bytes(lane), pool: pool.map(Bytes) });
+        assert_eq!(of(1003, Sharing::Even, 4), each(250, None));
+        // Four packets of 100 bytes are reserved, and each lane can have one of them and the other 603 bytes.
+        assert_eq!(of(1003, Sharing::Dynamic, 4), each(703, Some(603)));
+        assert_eq!(of(400, Sharing::Dynamic, 4), each(100, Some(0)));
+        assert_eq!(of(1003, Sharing::Dynamic, 1), each(1003, None));
+        for sharing in [Sharing::Even, Sharing::Dynamic] {
+            let error = of(399, sharing, 4).unwrap_err().to_string();
+            assert!(error.starts_with("network.port_buffer.size = 399: at least 400, one full packet"), "{error}");
+        }
+        assert_eq!(Parameters::default().lane_buffers(7), each(65536, None));
+    }
+}
