@@ -67,10 +67,10 @@ class Network(Table):
     """Payload of the largest packet."""
     header: Size = 26
     """Header bytes of each packet on the wire; 26 are InfiniBand's LRH, BTH and CRCs."""
-    buffer: Annotated[Size, Field(gt=0)] | None = 65536
+    buffer: Annotated[Size, Field(gt=0)] | None = Field(default=65536, json_schema_extra={"default": "64 KiB"})
     """Input buffer of each link and virtual lane: its credits."""
     port_buffer: (
-        Annotated[Written[PortBuffer], BeforeValidator(_size_alone, json_schema_input_type=PortBuffer | str)] | None
+        Annotated[Written[PortBuffer], BeforeValidator(_size_alone, json_schema_input_type=PortBuffer | Size)] | None
     ) = None
     """In place of ``buffer``, the memory of each input port for all virtual lanes in use: its size, or a table with
     size and sharing."""
