@@ -199,13 +199,26 @@ def test_an_interrupted_run_goes_on_and_ends_as_one_that_was_not(folder: Path, t
     assert found.verdicts == whole.verdicts
 
 
+def test_the_same_budget_again_computes_nothing_more(folder: Path, tmp_path: Path) -> None:
+    alone = run(folder, tmp_path / "out")
+    hours = 2.5 * sum(done.cpu for done in alone.done) / 3600
+    found = run(folder, tmp_path / "out", replicates=50, cpu_hours=hours)
+    assert found.replication.done, "one replicate costs less"
+    assert found.replication.rest["three-of-four"][0] == 50 - verdict(found, "three-of-four").complete
+    after = answers(tmp_path / "out")
+    again = run(folder, tmp_path / "out", replicates=50, cpu_hours=hours)
+    assert answers(tmp_path / "out") == after
+    assert again.verdicts == found.verdicts
+    assert again.replication.rest == found.replication.rest
+
+
 def test_what_was_scaled_is_never_said_not_to_hold(folder: Path, tmp_path: Path) -> None:
     text = (folder / "claims.toml").read_text().replace('"<= 2"', '"< 0"')
     (folder / "claims.toml").write_text(text)
     found = run(folder, tmp_path / "out", replicates=2, quick=True, only="three-of-four")
     (one,) = found.verdicts
     assert (one.verdict, {clause.verdict for clause in one.clauses}) == (Verdict.IN_PART, {Verdict.IN_PART})
-    assert one.words == "not run in full, 2 replicates: scaled, 1 of 2 clauses in the band"
+    assert one.words == "not run in full, 2 replicates: 1 of 2 clauses in the band"
     for name in ("report.md", "claims.csv", "clauses.csv"):
         assert "does not hold" not in (tmp_path / "out" / name).read_text(encoding="utf-8")
 

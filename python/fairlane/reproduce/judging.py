@@ -10,8 +10,6 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.reproduce.folder import BAND, Claim, Clause
 from fairlane.study.sql import Database, QueryError
 
-HOLDS = {True: "holds", False: "does not hold", None: "not run"}
-"""The verdict on a claim in one replicate."""
 LEFT_OUT = "…"
 """In a label, in place of a number."""
 _COMPARED: Mapping[str, Callable[[float, float], bool]] = {

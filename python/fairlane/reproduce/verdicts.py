@@ -130,7 +130,7 @@ class ClaimVerdict:
         if self.verdict is not Verdict.IN_PART:
             return f"{self.verdict}, {number}"
         held = sum(verdict_of(one.held, one.replicates) is Verdict.HOLDS for one in self.clauses)
-        return f"{self.verdict}, {number}: scaled, {held} of {plural(len(self.clauses), 'clause')} in the band"
+        return f"{self.verdict}, {number}: {held} of {plural(len(self.clauses), 'clause')} in the band"
 
     @property
     def undecided(self) -> bool:
