@@ -143,7 +143,7 @@ impl Network {
     ///
     /// # Panics
     /// If the plan asks for more than [`MAX_LANES`](crate::qos::arbiter::MAX_LANES) lanes, its parameters do not pass
-    /// [`Parameters::check`], the partition is of another graph, or there are several shards although [`Plan::most_shards`]
+    /// [`Parameters::check`] or [`Parameters::lane_buffers`], the partition is of another graph, or there are several shards although [`Plan::most_shards`]
     /// is one.
     #[must_use]
     pub fn new(plan: &Plan, partition: Partition) -> Self {
