@@ -12,7 +12,7 @@ from fairlane import ScenarioError
 from fairlane.cli.main import execute
 from fairlane.inputs.document import Document
 from fairlane.reproduce import PAPERS, Reproduction, conclude, folder_of, plan
-from fairlane.reproduce.bands import LOWER, UPPER, place, unit_of
+from fairlane.reproduce.bands import LOWER, UPPER, draw_claims, place, unit_of
 from fairlane.reproduce.folder import Claim
 from fairlane.reproduce.judging import Finding, Judged
 from fairlane.reproduce.planning import Options, plan_of
@@ -416,6 +416,19 @@ def test_distance_from_the_edge_is_counted_in_standard_deviations() -> None:
     both = Measured("", {1: finding(1.0, 0.0, 10.0), 2: finding(9.0, 0.0, 10.0)})
     assert isinf(both.nearness)
     assert Measured("", {1: finding(1.0)}).nearness == inf
+
+
+def test_infinite_and_missing_values_are_shown_and_have_no_distance(tmp_path: Path) -> None:
+    claim = claim_of("a", "x")
+    values = (inf, 1.0, 3.0, float("nan"))
+    by = {number: Judged(claim, [finding(value)], [], False) for number, value in enumerate(values, 1)}
+    one = over_replicates(claim, by)
+    (number,) = one.clauses[0].numbers
+    assert number.nearness == pytest.approx(2**0.5)
+    assert number.summary == (3.0, 1.0, inf)
+    assert one.verdict is Verdict.UNDECIDED, "what was not measured is not in the band: 3 of 4"
+    draw_claims(plan("kim2008"), [one], tmp_path)
+    assert_drawn(tmp_path / "claims.png")
 
 
 def test_edges_of_bands_are_at_fixed_places_on_any_scale() -> None:

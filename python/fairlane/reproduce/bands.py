@@ -5,7 +5,7 @@ band has two edges they are the unit; where it has one, the unit is the largest 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from math import isnan
+from math import isfinite, isnan
 from pathlib import Path
 from textwrap import shorten
 
@@ -70,7 +70,7 @@ def place(finding: Finding, unit: float) -> float:
 
 def unit_of(number: Measured) -> float:
     """The largest distance of a value from the edge of its band."""
-    distances = [abs(it.margin) for it in number.findings.values() if not isnan(it.margin)]
+    distances = [abs(it.margin) for it in number.findings.values() if isfinite(it.margin)]
     return max(distances, default=0.0) or 1.0
 
 

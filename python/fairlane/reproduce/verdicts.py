@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from math import isnan
+from math import isfinite, isnan
 from statistics import mean, median, stdev
 
 from fairlane.reproduce.folder import Claim, Clause
@@ -74,7 +74,7 @@ class Measured:
 
         Infinite where nothing varies, or where fewer than two replicates have a value.
         """
-        margins = [one.margin for one in self.findings.values() if not isnan(one.margin)]
+        margins = [one.margin for one in self.findings.values() if isfinite(one.margin)]
         spread = stdev(margins) if len(margins) > 1 else 0.0
         if spread == 0:
             return float("inf")
