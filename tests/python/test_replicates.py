@@ -212,6 +212,22 @@ def test_the_same_budget_again_computes_nothing_more(folder: Path, tmp_path: Pat
     assert again.replication.rest == found.replication.rest
 
 
+def test_a_number_by_which_an_input_was_chosen_is_no_finding(folder: Path, tmp_path: Path) -> None:
+    file = folder / "claims.toml"
+    text = file.read_text()
+    file.write_text(text.replace('band = "<= 2"\n', 'band = "<= 2"\ncalibrated = "the seed"\n'))
+    found = run(folder, tmp_path / "out", replicates=4)
+    one = verdict(found, "three-of-four")
+    assert [clause.verdict for clause in one.clauses] == [Verdict.CALIBRATED, Verdict.HOLDS]
+    assert (one.verdict, one.undecided, len(one.counting)) == (Verdict.HOLDS, False, 1)
+    assert "calibrated: the seed" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    # A claim of nothing else has no verdict of its own.
+    file.write_text(text.replace('band = "< 0"\n', 'band = "< 0"\ncalibrated = "all"\n'))
+    single = verdict(run(folder, tmp_path / "single", only="same"), "same")
+    assert (single.verdict, single.judged[1].holds) == (Verdict.CALIBRATED, None)
+    assert "calibrated: all" in (tmp_path / "single" / "report.md").read_text(encoding="utf-8")
+
+
 def test_what_was_scaled_is_never_said_not_to_hold(folder: Path, tmp_path: Path) -> None:
     text = (folder / "claims.toml").read_text().replace('"<= 2"', '"< 0"')
     (folder / "claims.toml").write_text(text)

@@ -175,6 +175,8 @@ class Clause(Table):
     """A condition on the rows of the query."""
     reported: str = ""
     """The paper's value."""
+    calibrated: str = ""
+    """The input that was chosen by this number: then it is not a finding, and does not count for the claim."""
 
     @field_validator("band")
     @classmethod

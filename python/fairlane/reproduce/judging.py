@@ -67,8 +67,12 @@ class Judged:
 
     @property
     def holds(self) -> bool | None:
-        """Whether all measurements are in their intervals; None if one is missing."""
-        return None if self.missing or not self.findings else all(one.holds for one in self.findings)
+        """Whether all measurements are in their intervals; None if one is missing.
+
+        Those by which an input was chosen do not count.
+        """
+        counting = [one for one in self.findings if not self.claim.clause[one.clause].calibrated]
+        return None if self.missing or not counting else all(one.holds for one in counting)
 
 
 def findings(claim: Claim, tables: Database) -> Iterator[Finding]:

@@ -229,7 +229,9 @@ def _rows(one: ClaimVerdict) -> Iterator[str]:
     first = f"| `{one.claim.id}`, {one.claim.where} | {_cell(one.claim.claim)} |"
     for _, number in numbers(one):
         finding = number.first
-        yield f"{first} {_cell(with_reported(finding))} | {'yes' if finding.holds else 'no'} |"
+        calibrated = one.claim.clause[finding.clause].calibrated
+        answer = f"calibrated: {calibrated}" if calibrated else "yes" if finding.holds else "no"
+        yield f"{first} {_cell(with_reported(finding))} | {_cell(answer)} |"
         first = "| | |"
     words = f"missing: {', '.join(one.missing)}" if one.missing else ""
     yield f"{first} {_cell(words)} | **{one.words}** |"
@@ -241,7 +243,8 @@ def _replicated_rows(one: ClaimVerdict) -> Iterator[str]:
     for clause, number in numbers(one):
         it = number.first
         reported = f"; paper: {it.reported}" if it.reported else ""
-        verdict = "" if clause is last else clause.verdict
+        chosen = f"calibrated: {_cell(clause.clause.calibrated)}" if clause.clause.calibrated else clause.verdict
+        verdict = "" if clause is last else chosen
         value = "–" if isnan(it.value) else significant(it.value)
         share = f"{number.held} of {len(number.findings)}"
         cells = (_cell(number.label + reported), value, spread_of(number), _cell(band_of(number, clause)), share)

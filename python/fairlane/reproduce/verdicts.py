@@ -26,6 +26,8 @@ class Verdict(StrEnum):
     HOLDS = "holds"
     FAILS = "does not hold"
     UNDECIDED = "undecided"
+    CALIBRATED = "calibrated"
+    """An input was chosen by the number, so it is not a finding."""
     IN_PART = "not run in full"
     """A study differs from the paper's."""
     NOT_RUN = "not run"
@@ -129,18 +131,23 @@ class ClaimVerdict:
         number = one if self.complete == 1 else several
         if self.verdict is not Verdict.IN_PART:
             return f"{self.verdict}, {number}"
-        held = sum(verdict_of(one.held, one.replicates) is Verdict.HOLDS for one in self.clauses)
-        return f"{self.verdict}, {number}: {held} of {plural(len(self.clauses), 'clause')} in the band"
+        held = sum(verdict_of(one.held, one.replicates) is Verdict.HOLDS for one in self.counting)
+        return f"{self.verdict}, {number}: {held} of {plural(len(self.counting), 'clause')} in the band"
+
+    @property
+    def counting(self) -> list[ClauseVerdict]:
+        """The clauses that are findings: no input was chosen by their numbers."""
+        return [one for one in self.clauses if one.verdict is not Verdict.CALIBRATED]
 
     @property
     def undecided(self) -> bool:
         """Whether the share of replicates decides nothing for one of its clauses, scaled or not."""
-        return any(verdict_of(one.held, one.replicates) is Verdict.UNDECIDED for one in self.clauses)
+        return any(verdict_of(one.held, one.replicates) is Verdict.UNDECIDED for one in self.counting)
 
     @property
     def nearness(self) -> float:
         """That of its nearest clause; of undecided ones if there are some."""
-        every = [(verdict_of(one.held, one.replicates), one.nearness) for one in self.clauses]
+        every = [(verdict_of(one.held, one.replicates), one.nearness) for one in self.counting]
         near = [it for verdict, it in every if verdict is Verdict.UNDECIDED] or [it for _, it in every]
         return min(near, default=float("inf"))
 
@@ -163,6 +170,8 @@ def over_replicates(claim: Claim, judged: Mapping[int, Judged], fixed: Collectio
     found = {one.verdict for one in clauses}
     verdicts = (Verdict.IN_PART, Verdict.FAILS, Verdict.UNDECIDED)
     verdict = next((it for it in verdicts if it in found), Verdict.HOLDS)
+    if found == {Verdict.CALIBRATED}:
+        verdict = Verdict.CALIBRATED
     return ClaimVerdict(claim, judged, clauses, verdict, deterministic={*claim.studies} <= {*fixed})
 
 
@@ -174,7 +183,7 @@ def _clauses(claim: Claim, counted: Mapping[int, Sequence[Finding]], verdict: Ve
         of = {at: findings for at, findings in of.items() if findings}
         if of:
             held = sum(all(one.holds for one in findings) for findings in of.values())
-            judged = verdict or verdict_of(held, len(of))
+            judged = Verdict.CALIBRATED if clause.calibrated else verdict or verdict_of(held, len(of))
             found.append(ClauseVerdict(number, clause, _numbers(of), held, len(of), judged))
     return found
 
