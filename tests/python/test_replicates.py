@@ -339,6 +339,7 @@ def ledger(costs: dict[str, float], claims: list[Claim], **options: Any) -> Ledg
 def test_without_a_budget_all_claims_get_all_replicates() -> None:
     claims = [claim_of("a", "x"), claim_of("b", "x", "y")]
     book = ledger({"x": 700.0, "y": 1.0}, claims, replicates=3)
+    assert book.rest() == {"a": (2, 1410.0), "b": (2, 2.0)}
     rounds = []
     while units := book.next_round({}):
         rounds.append([(unit.claim, unit.replicate, unit.cpu_s) for unit in units])
@@ -395,7 +396,7 @@ def test_a_budget_of_no_time_runs_the_first_replicate_and_lists_the_rest(
     assert execute([*words[:-1], "--replicates", "3", "--cpu-hours", "1", "--resume"]) == 0
     printed = capsys.readouterr().out
     assert "three-of-four (I): holds, 3 replicates" in printed
-    assert "  measured  varied 1 (0 to 2) (<= 2): in 3 of 3 replicates" in printed
+    assert "  measured  varied 1 (0 to 2) (band <= 2): in 3 of 3 replicates" in printed
     assert "Not run" not in printed
     assert "of 1 CPU hours" in printed
 

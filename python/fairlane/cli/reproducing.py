@@ -157,7 +157,7 @@ def _claims(found: "Reproduction") -> Iterator[str]:
         for clause, number in numbers(one):
             if one.complete > 1:
                 share = f"in {number.held} of {plural(len(number.findings), 'replicate')}"
-                yield f"  measured  {number.label} {spread_of(number)} ({band_of(number, clause)}): {share}"
+                yield f"  measured  {number.label} {spread_of(number)} (band {band_of(number, clause)}): {share}"
             else:
                 yield f"  measured  {number.first.words}: {'yes' if number.first.holds else 'no'}"
         if one.missing:

@@ -195,7 +195,8 @@ def replicate_lines(found: Reproduction) -> Iterator[str]:
     limit = "" if of.limit_s is None else f" of {of.limit_s / 3600:g} CPU hours"
     yield f"Replicates after the first took {seconds(of.spent_s)} of processor time{limit}."
     for claim, (count, cpu_s) in of.rest.items():
-        yield f"Not run: {plural(count, 'replicate')} of {claim}, about {seconds(cpu_s)} of processor time."
+        cost = f"about {seconds(cpu_s)} of processor time" if cpu_s else "with the runs of those above"
+        yield f"Not run: {plural(count, 'replicate')} of {claim}, {cost}."
 
 
 def _page(found: Reproduction, pictures: Sequence[Picture]) -> Iterator[str]:

@@ -68,11 +68,12 @@ class Ledger:
         found: dict[str, tuple[int, float]] = {}
         run = dict(self.run)
         for claim in self.claims:
-            missing = [number for number in self._wanted if not self._studies(claim) <= run.get(number, frozenset())]
+            studies = self._studies(claim)
+            missing = [number for number in self._wanted if not studies <= self.run.get(number, frozenset())]
             cpu_s = 0.0
             for number in missing:
-                cpu_s += self._cost(self._studies(claim), run.get(number, frozenset()))
-                run[number] = run.get(number, frozenset()) | self._studies(claim)
+                cpu_s += self._cost(studies, run.get(number, frozenset()))
+                run[number] = run.get(number, frozenset()) | studies
             if missing:
                 found[claim.id] = (len(missing), cpu_s)
         return found
