@@ -22,6 +22,10 @@ ATTEMPTS = 200
 """Some draws do not fit together, as a placement that finds no room; then the next one is taken."""
 MOST_HOPS = 30_000
 """Packet-hops of a run; a longer one is cut off there."""
+MOST_ITERATIONS = 20_000
+"""Iterations of a rank; a run in which one is further is cut off there."""
+PARTS = 40
+"""In how many parts of its duration a run is tried."""
 RANK_TIME = 40 * 10**9
 """Simulated time times ranks, ps: what does not send costs, too."""
 
@@ -107,12 +111,20 @@ def draw(seed: int) -> tuple[Case, Resolved]:
 
 
 def _affordable(resolved: Resolved) -> int:
-    """How long it is simulated, ps: not beyond a number of packet-hops, nor for long if there are many ranks."""
+    """How long it is simulated, ps: not beyond a number of packet-hops, nor for long if there are many ranks.
+
+    Nor beyond a number of iterations: a rank that only sends small messages can be far ahead of their receiver, and
+    each of them takes memory until it is received.
+    """
     ranks = sum(job.ranks for job in resolved.jobs)
     duration = min(resolved.duration, RANK_TIME // ranks)
     engine = resolved.engine()
     with suppress(RunError):  # which a check will find
-        engine.run_window_budget(duration, MOST_HOPS)
+        for part in range(1, PARTS + 1):
+            engine.run_window_budget(duration * part // PARTS, MOST_HOPS - engine.packet_hops)
+            most = max(max(of_job, default=0) for of_job in engine.progress())
+            if engine.packet_hops >= MOST_HOPS or most >= MOST_ITERATIONS:
+                break
         return max(1, min(duration, engine.now))
     return duration
 
