@@ -67,6 +67,13 @@ def test_a_job_that_has_ended_is_not_waited_for() -> None:
     assert "short (" in note
 
 
+def test_open_loop_load_alone_is_simulated_to_the_end() -> None:
+    jobs = [{"name": "load", "ranks": 4, "workload": {"name": "open_loop", "load": 0.5}}]
+    found = run(scenario({"precision": "1%", "at_most": "300 us"}, jobs=jobs))
+    assert found.meta.duration_ps == 300 * 10**6
+    assert found.meta.notes[-1].startswith("No job has an interval of W")
+
+
 def test_the_time_per_iteration_needs_no_isolated_run() -> None:
     until = {"precision": "2%", "of": "time_per_iteration", "at_most": "200 ms"}
     found = run(scenario(until), isolated=False)

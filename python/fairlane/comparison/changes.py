@@ -51,7 +51,7 @@ class Comparison:
     overall: Estimate | None = None
     """The mean change over all jobs and conditions of two studies, with its interval; None of runs."""
     only_in_one: Sequence[str] = ()
-    """Jobs (or points) that only one of the sides has."""
+    """Jobs that only one of the sides has."""
 
 
 def compare(

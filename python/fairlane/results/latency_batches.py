@@ -1,8 +1,8 @@
 """Intervals of latencies: what was counted from one of several instants to the next, in batches of simulated time.
 
 Batches are equally long: they begin short, and whenever there are twice as many as wanted, any two neighbours become
-one. So there are enough of them however early a simulation ends. All that was counted enters, from the beginning of the
-simulation on.
+one. So there are enough of them however early a simulation ends. They begin with the simulation; what comes after the
+last whole batch is left out.
 """
 
 from collections.abc import Sequence

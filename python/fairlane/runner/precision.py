@@ -2,7 +2,8 @@
 
 A job is precise enough when half of its 95% interval is at most what was asked for at two checks in succession, each
 with enough iterations: an interval that is narrow by chance once does not end a run. A job whose program has ended, or
-that has been stopped, will not become more precise; it is not waited for.
+that has been stopped, will not become more precise; it is not waited for. A run without any job that iterates, as one
+of open-loop load alone, is not ended.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,7 +61,7 @@ class Precision:
         if late:
             halves = {job: self._last[job].half for job in late}
             self._slowest = max(late, key=lambda job: float("inf") if halves[job] is None else halves[job] or 0.0)
-        return not late
+        return bool(self.jobs) and not late
 
     def _job(self, here: Milestones | None, alone: Work | None, job: int) -> _Job:
         there = milestones(alone, [self.of_run[job].start]).get(0) if alone else None
