@@ -10,7 +10,7 @@ from fairlane.reproduce import Reproduction, conclude, folder_of
 from fairlane.reproduce.folder import Change
 from fairlane.reproduce.judging import Finding, findings
 from fairlane.reproduce.planning import Options, Plan, plan_of
-from fairlane.reproduce.running import stored_as
+from fairlane.reproduce.running import derive, stored_as
 from fairlane.scenario import Scenario
 from fairlane.study import Study
 from fairlane.study.sql import Database
@@ -66,10 +66,11 @@ def scenarios(chosen: Plan, name: str, **levels: Any) -> list[Scenario]:
 
 
 def tables_of(paper: str, database: Database, count: int | None = None) -> Database:
-    """The database with the tables that a paper makes by queries, or the first few of them."""
-    for one in folder_of(paper).paper.table[:count]:
-        assert one.sql is not None
-        database.put(one.name, database.ask(one.sql))
+    """The database with the tables that a paper derives from others, or the first few of them."""
+    folder = folder_of(paper)
+    for one in folder.paper.table[:count]:
+        for name, table in derive(folder, one, database).items():
+            database.put(name, table)
     return database
 
 

@@ -228,6 +228,19 @@ def test_a_number_by_which_an_input_was_chosen_is_no_finding(folder: Path, tmp_p
     assert "calibrated: all" in (tmp_path / "single" / "report.md").read_text(encoding="utf-8")
 
 
+def test_a_clause_that_can_hardly_fail_is_said_to_be_such_and_counts(folder: Path, tmp_path: Path) -> None:
+    file = folder / "claims.toml"
+    text = file.read_text()
+    file.write_text(text.replace('band = "<= 2"\n', 'band = "<= 2"\nnear_certain = "one of four"\n'))
+    found = run(folder, tmp_path / "out", replicates=4)
+    one = verdict(found, "three-of-four")
+    assert [clause.words for clause in one.clauses] == ["undecided, near certain", "holds"]
+    assert (one.verdict, len(one.counting)) == (Verdict.UNDECIDED, 2)
+    assert "undecided, near certain: one of four |" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    run(folder, tmp_path / "out", replicates=1)
+    assert "near certain: one of four |" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+
+
 def test_what_was_scaled_is_never_said_not_to_hold(folder: Path, tmp_path: Path) -> None:
     text = (folder / "claims.toml").read_text().replace('"<= 2"', '"< 0"')
     (folder / "claims.toml").write_text(text)

@@ -375,3 +375,13 @@ def test_every_kind_of_figure_is_drawn(folder: Path, tmp_path: Path) -> None:
     assert not found.failed
     for kind in KINDS:
         assert_drawn(tmp_path / "out" / f"{kind}.png")
+
+
+def test_a_difference_is_shown_and_has_no_effect_on_verdicts(folder: Path, tmp_path: Path) -> None:
+    paper = (folder / "paper.toml").read_text()
+    (folder / "paper.toml").write_text(paper.replace('file = "times.toml"', 'file = "times.toml"\ndiffers = "a ring"'))
+    found = run(folder, tmp_path / "out", only="large-is-slow")
+    assert found.plan.differences == {"a ring": ["times"]}
+    assert [one.words for one in found.verdicts] == ["holds, one replicate"]
+    assert "- times: a ring" in (tmp_path / "out" / "report.md").read_text().splitlines()
+    assert found.outcome.tables.ask("SELECT note, differs FROM studies").row(0) == ("", "a ring")

@@ -44,7 +44,8 @@ def test_default_runs_are_shared_among_studies() -> None:
     cells = {name: calibrated(name).cells[0] for name in names}
     runs = [run for cell in cells.values() for run in cell.runs]
     assert len({run.task.digest for run in runs if run.treatment == "default"}) == 1
-    assert len({run.task.digest for run in runs if run.treatment != "default"}) == 4
+    treated = {run.task.digest for run in runs if run.treatment not in ("default", "isolated")}
+    assert len(treated) == len(names), "W against other isolated runs is of the same treated run"
 
 
 def test_another_routing_keeps_hosts_and_compute_times() -> None:
@@ -60,7 +61,7 @@ def test_a_controller_beside_is_run_and_not_judged() -> None:
         name: list(studied(one).treatments) for name, one in chosen.studies.items() if one.entry.file == "control.toml"
     }
     assert all(treatments == [CONTROL, "slack"] for treatments in kinds.values())
-    assert list(studied(chosen.studies["small.adaptive-routing"]).treatments) == ["adaptive"]
+    assert list(studied(chosen.studies["small.adaptive-routing"]).treatments) == ["adaptive", "adaptive_isolation"]
     arrivals = studied(chosen.studies["small.arrivals"]).table.measure
     assert arrivals is not None
     assert arrivals.arguments["controllers"] == [CONTROL, "slack"]
@@ -164,8 +165,14 @@ def test_an_algorithm_that_starts_over_has_accepted_nothing() -> None:
 def test_another_routing_is_judged_against_the_jobs_alone_under_the_first() -> None:
     static = periods([{"name": "a", "iterations": 945, "default_iterations": 900}])
     other = periods([{"name": "a", "iterations": 980, "default_iterations": 900}], "small.adaptive-routing", "adaptive")
-    tables = made_up(pl.concat([static, other]))
-    assert tables.ask("SELECT w_rerouted, w_treated FROM rerouted").row(0) == pytest.approx((-0.02, -0.055))
+    own = periods(
+        [{"name": "a", "iterations": 980, "default_iterations": 900, "isolated_iterations": 990}],
+        "small.adaptive-routing",
+        "adaptive_isolation",
+    )
+    tables = made_up(pl.concat([static, other, own]))
+    found = tables.ask("SELECT w_rerouted, w_rerouted_own, w_treated FROM rerouted").row(0)
+    assert found == pytest.approx((-0.02, 980 / 990 - 1, -0.055))
     assert held("savoie2020", "savoie.small.adaptive-routing", tables) == [True]
 
 
@@ -173,7 +180,7 @@ def test_stored_tables_have_the_columns_that_are_written() -> None:
     tables = made_up(periods([{"name": "a", "iterations": 945, "default_iterations": 900}]))
     jobs = tables.ask("SELECT * EXCLUDE (file) FROM kept").columns
     columns = {
-        "small.adaptive-routing": [*jobs, "rerouted_iterations", "w_rerouted"],
+        "small.adaptive-routing": [*jobs, "rerouted_iterations", "w_rerouted", "w_rerouted_own"],
         "medium.static-slack": [jobs[0], "treatment", *jobs[1:]],  # two treatments in one file
     }
     assert tables.ask("SELECT * FROM rerouted").columns == columns["small.adaptive-routing"]

@@ -152,6 +152,41 @@ def test_a_compute_time_that_cannot_be_found_is_a_failure(folder: Path) -> None:
     assert found.work.is_empty(), "there is nothing to compare at these points"
 
 
+SLOW = """
+scenario = "small.toml"
+[treatments.slow]
+{kind}
+set = {{ "network.switch_latency" = "2 us" }}
+[treatments.isolated_too]
+{kind}
+own_isolation = true
+set = {{ "network.switch_latency" = "2 us" }}
+"""
+
+
+@pytest.mark.parametrize("kind", ["", 'controller = "none"\nperiod = "100 us"\nperiods = 3'])
+def test_w_can_be_against_isolated_runs_with_the_same_settings(folder: Path, kind: str) -> None:
+    found = computed(folder, SLOW.format(kind=kind))
+    (folder / "slow.toml").write_text(f'{SCENARIO}\n[network]\nswitch_latency = "2 us"\n')
+    of_slow = "\n".join(line for line in SLOW.splitlines() if "own_isolation" not in line).replace("small", "slow")
+    slow = computed(folder, of_slow.format(kind=kind), "all-slow")
+
+    def isolated(work: pl.DataFrame, treatment: str) -> list[int]:
+        return work.filter(pl.col("treatment") == treatment).sort("job")["isolated_iterations"].to_list()
+
+    assert isolated(found.work, "slow") == isolated(found.work, "default")
+    assert isolated(found.work, "isolated_too") == isolated(slow.work, "default")
+    assert isolated(found.work, "isolated_too") != isolated(found.work, "slow")
+    done = {name: part["iterations"].to_list() for (name,), part in found.work.group_by("treatment")}
+    assert done["slow"] == done["isolated_too"], "it is the same run"
+    if kind:
+        assert found.periods["isolated_iterations"].null_count() == 0
+        sums = found.periods.filter(treatment="isolated_too").group_by("name", maintain_order=True)
+        assert sums.agg(pl.col("isolated_iterations").sum())["isolated_iterations"].to_list() == isolated(
+            found.work, "isolated_too"
+        )
+
+
 def test_what_is_the_same_is_computed_once(folder: Path) -> None:
     # A default run, three isolated runs and a treated one at each of four points: all different.
     assert simulations(folder, STUDY) == (20, 20)

@@ -1,6 +1,7 @@
 """The reproduction of Wilke and Kenny 2020: its scenarios at their own size, small ones run, made-up tables judged."""
 
 from pathlib import Path
+from statistics import mean, stdev
 
 import numpy as np
 import polars as pl
@@ -44,7 +45,7 @@ def test_the_paper_has_8192_hosts_that_are_all_in_use(full: Plan, fabric: str, s
 
 def test_the_foreground_has_the_same_hosts_whatever_runs_beside_it(quick: Plan) -> None:
     there = scenarios(quick, "fft", fabric="fat-tree")
-    assert len(there) == 2 + 2 * 4
+    assert len(there) == 2 + 4 + 1
     hosts = {decide(scenario).jobs[-1].hosts for scenario in there}
     assert len(hosts) == 1
     assert len(set(np.diff(next(iter(hosts))).tolist())) > 1, "what is left is fragmented"
@@ -164,7 +165,7 @@ def test_the_strategy_with_the_least_tail_decides_about_fft() -> None:
     assert held("wilke2020", "wilke.fft", made_up("fft", cells)) == [False, True, True]
 
 
-def test_throughput_is_told_apart_by_size() -> None:
+def test_throughput_is_separated_by_size() -> None:
     sizes = [1, 2, 4, 8, 15, 16, 32, 64, 128, 256, 512, 1024]
     # Every message takes 1 us a way and 1 us more for each KiB; each size is sent four times.
     times = [2e-6 * (1 + sizes[iteration // 4]) for iteration in range(1, 4 * len(sizes))]
@@ -174,3 +175,34 @@ def test_throughput_is_told_apart_by_size() -> None:
     found = dict(tables.ask("SELECT kib, mean FROM rates").iter_rows())
     assert list(found) == sizes
     assert found == pytest.approx({size: 1024 * size / (1e-6 * (1 + size)) for size in sizes})
+
+
+def test_pairs_of_one_repetition_count_once_for_the_interval_of_throughput() -> None:
+    # Four pairs, three repetitions of each size after the first: in a repetition all pairs are equally fast.
+    every = [1.0, 1.0, 2.0, 3.0] * 12
+    row = {"study": "pingpong", "point": 0, "fabric": "dragonfly-par", "background": "halo3d", "strategy": "none"}
+    times = [
+        row | {"size": "1", "rank": rank, "iteration": number, "time_s": 2e-6 / speed if number > 1 else None}
+        for rank in range(8)
+        for number, speed in enumerate(every, 1)
+    ]
+    tables = tables_of("wilke2020", Database({"times": pl.DataFrame(times, infer_schema_length=None)}))
+    one = tables.ask("SELECT * FROM rates WHERE kib = 64").row(0, named=True)
+    unit, speeds = 64 * 1024 / 1e-6, [1.0, 2.0, 3.0, 1.0]  # the first of a size is the last of four
+    half = 3.182446 * stdev(speeds) / len(speeds) ** 0.5
+    assert one["repetitions"] == len(speeds)
+    assert one["mean"] == pytest.approx(unit * mean(speeds))
+    assert (one["low"], one["high"]) == pytest.approx((unit * (mean(speeds) - half), unit * (mean(speeds) + half)))
+
+
+def test_without_strategies_both_dragonflies_are_one_simulation(full: Plan) -> None:
+    study = study_of(full, "halo3d")
+    levels = {"strategy": "none", "background": "halo3d", "size": "1"}
+    written = [
+        study.scenario(point).model_dump(mode="json", exclude_none=True)
+        for point in study.points()
+        if point.parameters["fabric"].startswith("dragonfly") and levels.items() <= point.parameters.items()
+    ]
+    assert len(written) == 2
+    assert written[0] == written[1]
+    assert not scenarios(full, "halo3d", strategy="isolate", background="fft")

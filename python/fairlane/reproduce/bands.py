@@ -115,7 +115,7 @@ def _rows(axes: Axes, table: Axes, verdicts: Sequence[ClaimVerdict]) -> None:
         for clause, number in numbers(one):
             _row(axes, at, number)
             share = f"{number.held}/{len(number.findings)}"
-            texts = (spread_of(number), band_of(number, clause), share, str(clause.verdict))
+            texts = (spread_of(number), band_of(number, clause), share, clause.words)
             for (x, _), text in zip(_COLUMNS, texts, strict=True):
                 table.text(x, at, text, va="center", fontsize=9.5, color=INK)
             places.append(at)

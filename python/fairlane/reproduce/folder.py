@@ -82,6 +82,8 @@ class StudyEntry(_Different):
     """Its subject, in one line."""
     figure: str = ""
     """The paper's figure."""
+    differs: str = ""
+    """A choice of the model that is not the paper's and takes nothing away: shown, without an effect on verdicts."""
     quick: Change = Field(default_factory=Change)
     """Changes for ``--quick``, in addition to those of the paper for all studies with this file."""
 
@@ -177,6 +179,8 @@ class Clause(Table):
     """The paper's value."""
     calibrated: str = ""
     """The input that was chosen by this number: then it is not a finding, and does not count for the claim."""
+    near_certain: str = ""
+    """Why the clause can hardly fail whatever is simulated: then that it holds says little. It is shown, and counts."""
 
     @field_validator("band")
     @classmethod

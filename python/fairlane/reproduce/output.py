@@ -210,7 +210,9 @@ def _page(found: Reproduction, pictures: Sequence[Picture]) -> Iterator[str]:
     yield from (f"{note}\n" for note in paper.notes)
     yield from (f"{line}\n" for line in replicate_lines(found))
     for name, words in found.plan.left_out.items():
-        yield f"- {name}: {words}"
+        yield f"- {name}, not in full: {words}"
+    for words, names in found.plan.differences.items():
+        yield f"- {', '.join(names)}: {words}"
     if found.replication.replicates == 1:
         yield "\n| claim | paper | measured | in its band |\n|---|---|---|---|"
         for one in found.verdicts:
@@ -228,10 +230,13 @@ def _page(found: Reproduction, pictures: Sequence[Picture]) -> Iterator[str]:
 def _rows(one: ClaimVerdict) -> Iterator[str]:
     """A row for each finding; the first has the claim."""
     first = f"| `{one.claim.id}`, {one.claim.where} | {_cell(one.claim.claim)} |"
-    for _, number in numbers(one):
+    for clause, number in numbers(one):
         finding = number.first
-        calibrated = one.claim.clause[finding.clause].calibrated
-        answer = f"calibrated: {calibrated}" if calibrated else "yes" if finding.holds else "no"
+        answer = "yes" if finding.holds else "no"
+        if clause.clause.calibrated:
+            answer = clause.explained
+        elif clause.clause.near_certain:
+            answer += f", near certain: {clause.clause.near_certain}"
         yield f"{first} {_cell(with_reported(finding))} | {_cell(answer)} |"
         first = "| | |"
     words = f"missing: {', '.join(one.missing)}" if one.missing else ""
@@ -244,8 +249,7 @@ def _replicated_rows(one: ClaimVerdict) -> Iterator[str]:
     for clause, number in numbers(one):
         it = number.first
         reported = f"; paper: {it.reported}" if it.reported else ""
-        chosen = f"calibrated: {_cell(clause.clause.calibrated)}" if clause.clause.calibrated else clause.verdict
-        verdict = "" if clause is last else chosen
+        verdict = "" if clause is last else _cell(clause.explained)
         value = "–" if isnan(it.value) else significant(it.value)
         share = f"{number.held} of {len(number.findings)}"
         cells = (_cell(number.label + reported), value, spread_of(number), _cell(band_of(number, clause)), share)

@@ -108,6 +108,15 @@ class Plan:
         """The paper's."""
         return self.folder.name
 
+    @property
+    def differences(self) -> Mapping[str, Sequence[str]]:
+        """Choices of the model that are not the paper's and have no effect on verdicts, with the studies."""
+        found: dict[str, list[str]] = {}
+        for entry in self.folder.paper.study:
+            if entry.differs and entry.name in self.studies:
+                found.setdefault(entry.differs, []).append(entry.name)
+        return found
+
 
 def plan_of(folder: Folder, claims: Sequence[Claim], options: Options) -> Plan:
     """Prepares what some claims need. Raises ``ScenarioError`` if a study or an option is wrong."""

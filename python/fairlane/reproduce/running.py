@@ -13,7 +13,7 @@ import polars as pl
 from typing_extensions import override
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.reproduce.folder import Conditional, Derived
+from fairlane.reproduce.folder import Conditional, Derived, Folder
 from fairlane.reproduce.planning import Plan, Prepared, method_of, trusted
 from fairlane.reproduce.reseeding import shift
 from fairlane.study.measured import plan_of
@@ -184,11 +184,11 @@ def _stored(plan: Plan, found: Mapping[str, Mapping[str, pl.DataFrame]], outcome
     for name, parts in of_all.items():
         outcome.tables.put(name, pl.concat(parts, how="diagonal_relaxed"))
     entries = [
-        (one.name, one.title, one.figure, plan.left_out.get(one.name, ""))
+        (one.name, one.title, one.figure, plan.left_out.get(one.name, ""), one.differs)
         for one in plan.folder.paper.study
         if one.name in plan.studies
     ]
-    schema = dict.fromkeys(("study", "title", "figure", "note"), pl.String)
+    schema = dict.fromkeys(("study", "title", "figure", "note", "differs"), pl.String)
     outcome.tables.put("studies", pl.DataFrame(entries, schema, orient="row"))
     return outcome
 
@@ -207,7 +207,7 @@ def _derived(plan: Plan, outcome: Outcome) -> Outcome:
         if not made(plan, outcome, one):
             continue
         try:
-            new = _made(plan, one, outcome.tables)
+            new = derive(plan.folder, one, outcome.tables)
         except QueryError as error:
             if outcome.partial(plan):  # there may be nothing to make it of
                 continue
@@ -219,9 +219,10 @@ def _derived(plan: Plan, outcome: Outcome) -> Outcome:
     return replace(outcome, derived=found)
 
 
-def _made(plan: Plan, one: Derived, tables: Database) -> dict[str, pl.DataFrame]:
+def derive(folder: Folder, one: Derived, tables: Database) -> dict[str, pl.DataFrame]:
+    """A table, or several, that the paper derives from others. Raises ``QueryError``."""
     if one.call is not None:
-        answer = method_of(plan.folder, one.call).function()(tables)
+        answer = method_of(folder, one.call).function()(tables)
         return dict(answer) if isinstance(answer, Mapping) else {one.name: answer}
     assert one.sql is not None, "a table has a query or a function"
     return {one.name: tables.ask(one.sql)}

@@ -97,6 +97,17 @@ class ClauseVerdict:
     verdict: Verdict
 
     @property
+    def words(self) -> str:
+        """The verdict, and whether it says little."""
+        return f"{self.verdict}, near certain" if self.clause.near_certain else str(self.verdict)
+
+    @property
+    def explained(self) -> str:
+        """The same with the input that was chosen by the number, or why the clause can hardly fail."""
+        why = self.clause.calibrated or self.clause.near_certain
+        return f"{self.words}: {why}" if why else self.words
+
+    @property
     def nearness(self) -> float:
         """That of the number that is nearest to its band's edge."""
         return min((one.nearness for one in self.numbers), default=float("inf"))

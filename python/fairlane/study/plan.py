@@ -42,7 +42,8 @@ class CellRun:
     """A run of a cell: its treatment by name, or ``default`` or ``isolated``, and the job that is isolated, if one is.
 
     ``baseline`` says what its default and isolated runs are like; ``task`` computes it, also for other runs, and
-    ``kind`` reads the answer.
+    ``kind`` reads the answer. ``own`` is the treatment whose own isolated runs these are; without ``job`` the task is a
+    default run that has all of them.
     """
 
     baseline: str
@@ -50,6 +51,7 @@ class CellRun:
     job: str | None
     task: Task
     kind: Treatment
+    own: str | None = None
 
 
 @dataclass
@@ -86,16 +88,28 @@ class Cell:
         for kind in treatments.values() or (Overrides(),):
             kinds.setdefault(kind.baseline, kind)
         for name, kind in kinds.items():
-            isolated = {job: kind.isolated(default, number) for number, job in enumerate(self.pinned.names)}
             self.runs.append(CellRun(name, DEFAULT, None, kind.default(default), kind))
-            self.runs += [CellRun(name, ISOLATED, job, task, kind) for job, task in isolated.items() if task]
+            self.runs += self._isolated(kind, default)
         for name, kind in treatments.items():
-            treated = kind.treated(self.treated[name].with_compute_times(compute), name)
-            self.runs.append(CellRun(kind.baseline, name, None, treated, kind))
+            treated = self.treated[name].with_compute_times(compute)
+            self.runs.append(CellRun(kind.baseline, name, None, kind.treated(treated, name), kind))
+            if kind.own_isolation:
+                isolated = self._isolated(kind, treated, name)
+                with_all = CellRun(kind.baseline, ISOLATED, None, kind.default(treated), kind, name)
+                self.runs += isolated or [with_all]
 
-    def of(self, treatment: str, baseline: str | None = None) -> list[CellRun]:
-        """Its runs with a treatment, or without: of one baseline or of all."""
-        return [run for run in self.runs if run.treatment == treatment and baseline in (None, run.baseline)]
+    def _isolated(self, kind: Treatment, pinned: Pinned, own: str | None = None) -> list[CellRun]:
+        """The isolated runs of a kind of treatment; none where they are part of its default run."""
+        tasks = {job: kind.isolated(pinned, number) for number, job in enumerate(self.pinned.names)}
+        return [CellRun(kind.baseline, ISOLATED, job, task, kind, own) for job, task in tasks.items() if task]
+
+    def of(self, treatment: str, baseline: str | None = None, own: str | None = None) -> list[CellRun]:
+        """Its runs with a treatment, or without: of one baseline or of all; isolated ones of a treatment's own."""
+        return [
+            run
+            for run in self.runs
+            if run.treatment == treatment and baseline in (None, run.baseline) and run.own == own
+        ]
 
     def described(self) -> dict[str, Any]:
         """Its scenario as it was worked out, and the answers that are its runs."""

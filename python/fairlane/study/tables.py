@@ -10,7 +10,7 @@ from fairlane.results.derive import change, interval
 from fairlane.results.milestones import Common, common, enough
 from fairlane.results.schemas import STUDY, types
 from fairlane.statistics import Estimate, ratio_change
-from fairlane.study.plan import DEFAULT, ISOLATED, Cell
+from fairlane.study.plan import DEFAULT, ISOLATED, Cell, CellRun
 from fairlane.study.study import Point
 from fairlane.study.treatments import Progress
 from fairlane.tasks.executor import Executor
@@ -102,20 +102,15 @@ def _work(cell: Cell, executor: Executor) -> Iterator[Row]:
     """What each job did in the default and the treated runs that did not fail."""
     for default in cell.of(DEFAULT):
         before = executor.answer(default.task)
-        isolated_runs = {run.job: executor.answer(run.task) for run in cell.of(ISOLATED, default.baseline)}
         co_runs = [run for run in cell.runs if run.baseline == default.baseline and run.treatment != ISOLATED]
         for number, job in enumerate(cell.pinned.names):
             reference = default.kind.progress(before, job) if before else None
-            isolated = None
-            if cell.jobs[number].iterates:
-                answer = isolated_runs.get(job, before)
-                read = default.kind.progress if job in isolated_runs else default.kind.isolated_progress
-                isolated = read(answer, job) if answer else None
             for run in co_runs:
                 answer = executor.answer(run.task)
                 if answer is None:
                     continue
                 done = run.kind.progress(answer, job)
+                isolated = _isolated(cell, executor, default, run, job) if cell.jobs[number].iterates else None
                 yield {
                     "baseline": run.baseline,
                     "treatment": run.treatment,
@@ -128,6 +123,17 @@ def _work(cell: Cell, executor: Executor) -> Iterator[Row]:
                     **_done("isolated_", isolated),
                     **_against(done, reference if run.treatment != DEFAULT else None, isolated, run.kind.steady),
                 }
+
+
+def _isolated(cell: Cell, executor: Executor, default: CellRun, run: CellRun, job: str) -> Progress | None:
+    """The progress of a job isolated, with which a run is compared; None if that failed."""
+    own = run.treatment if run.kind.own_isolation and run.treatment != DEFAULT else None
+    runs = {one.job: one for one in cell.of(ISOLATED, default.baseline, own)}
+    if job in runs:
+        answer = executor.answer(runs[job].task)
+        return default.kind.progress(answer, job) if answer else None
+    answer = executor.answer(runs.get(None, default).task)
+    return default.kind.isolated_progress(answer, job) if answer else None
 
 
 def _done(prefix: str, done: Progress | None) -> Row:
@@ -196,5 +202,6 @@ def _periods(cell: Cell, executor: Executor) -> Iterator[Row]:
         if run.treatment in (DEFAULT, ISOLATED) or (answer := executor.answer(run.task)) is None:
             continue
         (default,) = cell.of(DEFAULT, run.baseline)
-        for row in run.kind.periods_of(answer, executor.answer(default.task)):
+        isolated = next((it for it in cell.of(ISOLATED, run.baseline, run.treatment) if it.job is None), default)
+        for row in run.kind.periods_of(answer, executor.answer(default.task), executor.answer(isolated.task)):
             yield {"treatment": run.treatment, "name": row.pop("job"), **row}

@@ -57,6 +57,8 @@ class Treatment(Table):
 
     set: Setting = Field(default_factory=dict)
     """Scenario keys that are different, by dotted path."""
+    own_isolation: bool = False
+    """Whether W is against isolated runs with the same keys different (as under the same routing), not by default."""
 
     @classmethod
     def summary(cls) -> str:
@@ -98,12 +100,14 @@ class Treatment(Table):
         """The progress of an isolated job from the default run's answer, where ``isolated`` returns no task."""
         raise NotImplementedError(f"isolated runs of {type(self).__name__} are tasks of their own")
 
-    def periods_of(self, answer: Mapping[str, Any], default: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    def periods_of(
+        self, answer: Mapping[str, Any], default: Mapping[str, Any] | None, isolated: Mapping[str, Any] | None
+    ) -> list[dict[str, Any]]:
         """Rows about single periods: ``period``, ``job``, ``iterations`` and what else there is to say.
 
-        By the answers of the treated task and of the default one, None if that failed.
+        By the answers of the treated task, of the default one, and of the one with the isolated jobs; None if failed.
         """
-        del answer, default
+        del answer, default, isolated
         return []
 
 

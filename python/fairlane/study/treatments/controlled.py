@@ -129,21 +129,32 @@ class Controlled(Treatment):
         return _sum(answer, job, "isolated_iterations", "isolated_seconds", "isolated")
 
     @override
-    def periods_of(self, answer: Mapping[str, Any], default: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-        before = {(row["period"], row["job"]): row for row in (default or {}).get("periods", ())}
-        rows = [self._compared(row, before.pop((row["period"], row["job"]), {})) for row in answer["periods"]]
-        rows += [self._compared(_nothing(row), row) for row in before.values()]
+    def periods_of(
+        self, answer: Mapping[str, Any], default: Mapping[str, Any] | None, isolated: Mapping[str, Any] | None
+    ) -> list[dict[str, Any]]:
+        before, alone = (
+            {(row["period"], row["job"]): row for row in (of or {}).get("periods", ())} for of in (default, isolated)
+        )
+
+        def compared(row: Mapping[str, Any]) -> dict[str, Any]:
+            key = (row["period"], row["job"])
+            return self._compared(row, before.pop(key, {}), alone.get(key, {}))
+
+        rows = [compared(row) for row in answer["periods"]]
+        rows += [compared(_nothing(row)) for row in [*before.values()]]
         return sorted(rows, key=lambda row: row["period"])
 
-    def _compared(self, row: Mapping[str, Any], default: Mapping[str, Any]) -> dict[str, Any]:
+    def _compared(
+        self, row: Mapping[str, Any], default: Mapping[str, Any], isolated: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """A job's part of a period, with what it did by default and isolated."""
         treated, other = _part(row), _part(default)
         return {
             **row,
             "default_iterations": default.get("iterations"),
             "default_seconds": default.get("seconds"),
-            "isolated_iterations": default.get("isolated_iterations"),
-            "isolated_seconds": default.get("isolated_seconds"),
+            "isolated_iterations": isolated.get("isolated_iterations"),
+            "isolated_seconds": isolated.get("isolated_seconds"),
             "improvement": treated.over(other, part=self.mode == "online") if treated else None,
         }
 

@@ -1,13 +1,17 @@
-"""How many virtual lanes a scenario of Wilke and Kenny 2020 needs: the least number with which it is not refused."""
+"""Methods of Wilke and Kenny 2020: the virtual lanes that a scenario needs, and mean throughput with its interval."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
+
 from fairlane.errors import BuildError, ScenarioError
 from fairlane.scenario import Scenario
 from fairlane.scenario.resolve import decide
+from fairlane.statistics import independent
 
 if TYPE_CHECKING:
+    from fairlane.study.sql import Database
     from fairlane.tasks.task import Stopwatch
 
 MOST = 64
@@ -15,7 +19,7 @@ MOST = 64
 
 
 def lanes(scenario: Scenario, _arguments: Mapping[str, Any], watch: "Stopwatch") -> dict[str, Any]:
-    """A table ``lanes`` with the number; 0 if it cannot be had at all."""
+    """A table ``lanes`` with the least number with which it is not refused; 0 if there is none."""
     with watch.lap("set-up"):
         found = next((count for count in range(1, MOST + 1) if _enough(scenario, count)), 0)
     return {"tables": {"lanes": {"lanes": [found]}}}
@@ -27,3 +31,14 @@ def _enough(scenario: Scenario, count: int) -> bool:
     except (BuildError, ScenarioError, ValueError):
         return False
     return True
+
+
+def means(tables: "Database") -> pl.DataFrame:
+    """Mean throughput of ping-pong by size, bytes/s, with the 95% interval over repetitions of a size."""
+    key = ["study", "fabric", "strategy", "kib"]
+    rows = []
+    for of, part in tables.ask("SELECT * FROM repetitions").group_by(key, maintain_order=True):
+        found = independent(part["rate"].to_list())
+        assert found is not None, "a size is repeated at least once"
+        rows.append((*of, found.value, found.low, found.high, part.height))
+    return pl.DataFrame(rows, [*key, "mean", "low", "high", "repetitions"], orient="row")
