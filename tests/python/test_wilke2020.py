@@ -33,7 +33,7 @@ def quick() -> Plan:
 def test_the_paper_has_8192_hosts_that_are_all_in_use(full: Plan, fabric: str, switches: int) -> None:
     sizes = ((1, 7), (2, 6), (4, 4)) if fabric == "fat-tree" else ((1, 7),)
     for size, background in sizes:
-        name = "halo3d.scaling" if fabric == "fat-tree" else "halo3d"
+        name = "fft.scaling" if fabric == "fat-tree" else "halo3d.strategies"
         levels = {"fabric": fabric, "strategy": "isolate", "size": str(size), "background": "halo3d"}
         (scenario,) = scenarios(full, name, **levels)
         resolved = decide(scenario)

@@ -28,6 +28,7 @@ def reproduce(
         ),
     ],
     only: Annotated[list[str] | None, Option(metavar="CLAIM", help="Only what this claim needs; repeatable.")] = None,
+    deciding: Annotated[bool, Option("--deciding", help="Only studies that decide claims, not those shown too.")] = False,
     quick: Annotated[bool, Option("--quick", help="A scaled version, in a few minutes.")] = False,
     out: Annotated[Path | None, out_option("Folder of cells, tables and figures.", "DIR")] = None,
     resume: Annotated[bool, Option("--resume", help="Continue in a folder with results.")] = False,
@@ -67,6 +68,7 @@ def reproduce(
             periods=periods,
             also=also or (),
             cabling=cabling,
+            deciding=deciding,
         )
     folder = out or Path("runs") / f"{chosen.name}{f'-{cabling}' if cabling else ''}{'-quick' if quick else ''}"
     store = Store(folder)

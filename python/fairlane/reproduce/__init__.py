@@ -56,11 +56,13 @@ def plan(
     periods: int | None = None,
     also: Sequence[str] = (),
     cabling: str | None = None,
+    deciding: bool = False,
 ) -> Plan:
     """What all claims, or ``only`` one or some, need; raises ``ScenarioError`` for a name that is unknown.
 
     ``placements`` and ``periods`` are upper bounds on what each study has. The controllers of ``also`` are run and
     shown in addition to the paper's; they do not affect any claim. ``cabling`` is one of those of the paper's machine.
+    ``deciding`` leaves out the studies that are only shown beside claims.
     """
     folder = folder_of(paper)
     only = [only] if isinstance(only, str) else only
@@ -76,7 +78,7 @@ def plan(
     cablings = [*folder.paper.cablings]
     if cabling is not None and cablings and cabling not in cablings:
         raise ScenarioError(Problem.unknown("--cabling", "cabling", cabling, cablings, cabling))
-    options = Options(quick, placements, periods, also, cabling)
+    options = Options(quick, placements, periods, also, cabling, deciding=deciding)
     if refused := sorted(options.given - {*folder.paper.options}):
         allowed = ["only", "quick", "out", "resume", "workers", "dask", *sorted(folder.paper.options)]
         words = ", ".join(f"--{option}" for option in allowed)

@@ -73,6 +73,8 @@ class Options:
     """Cabling of the machine, if not the default."""
     replicate: int = 1
     """Which replicate: the first has the seeds of the paper's folder."""
+    deciding: bool = False
+    """Whether studies that are only shown beside a claim are left out."""
 
     @property
     def given(self) -> set[str]:
@@ -121,7 +123,7 @@ class Plan:
 def plan_of(folder: Folder, claims: Sequence[Claim], options: Options) -> Plan:
     """Prepares what some claims need. Raises ``ScenarioError`` if a study or an option is wrong."""
     paper = folder.paper
-    shown = options.replicate == 1  # later replicates are for verdicts only
+    shown = options.replicate == 1 and not options.deciding  # later replicates are for verdicts only
     needed = {name for claim in claims for name in (*claim.studies, *(claim.shown if shown else ()))}
     studies: dict[str, Prepared] = {}
     left_out: dict[str, str] = {}
