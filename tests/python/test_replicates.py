@@ -469,3 +469,69 @@ def test_edges_of_bands_are_at_fixed_places_on_any_scale() -> None:
     assert [place(it, unit_of(upper)) for it in upper.findings.values()] == [2.0, UPPER]
     only = replace(finding(3.0), low=3.0, high=3.0)
     assert place(only, unit_of(Measured("", {1: only}))) == 0.5
+
+
+def values(found: Reproduction, claim: str) -> dict[int, list[float]]:
+    return {
+        number: sorted(it.value for it in of.findings) for number, of in sorted(verdict(found, claim).judged.items())
+    }
+
+
+def test_replicates_of_several_runs_are_judged_together(folder: Path, tmp_path: Path) -> None:
+    whole = run(folder, tmp_path / "whole", replicates=5)
+    run(folder, tmp_path / "early", replicates=2)
+    late = plan(folder, first_replicate=3)
+    with Executor(Here(), Store(tmp_path / "late", stored_as)) as executor:
+        found = conclude(late, executor, tmp_path / "late", replicates=3, earlier=[tmp_path / "early"])
+    assert values(found, "three-of-four") == values(whole, "three-of-four")
+    assert verdict(found, "three-of-four").words == verdict(whole, "three-of-four").words
+    assert len(answers(tmp_path / "late")) == 3 * 2 + 1, "two points of three replicates, and the study without chance"
+    assert not found.replication.others
+    tables = [
+        pl.read_csv(tmp_path / of / "clauses.csv")
+        .filter(pl.col("claim") != "same")
+        .sort("claim", "clause", "measured", "replicate")
+        for of in ("whole", "late")
+    ]
+    assert tables[0].equals(tables[1])
+
+
+def test_replicates_that_were_judged_elsewhere_are_not_run_again(folder: Path, tmp_path: Path) -> None:
+    run(folder, tmp_path / "early", replicates=3)
+    found = run(folder, tmp_path / "late", replicates=4, earlier=[tmp_path / "early" / "clauses.csv"])
+    assert verdict(found, "three-of-four").complete == 4
+    assert len(answers(tmp_path / "late")) == 2 * 2 + 1, "the first and the fourth replicate"
+
+
+def test_another_version_of_the_simulator_is_named(folder: Path, tmp_path: Path) -> None:
+    run(folder, tmp_path / "early", replicates=2)
+    file = tmp_path / "early" / "clauses.csv"
+    pl.read_csv(file).with_columns(simulator=pl.lit("0123456789abcdef")).write_csv(file)
+    found = run(folder, tmp_path / "late", earlier=[file])
+    assert found.replication.others == [2], "the first was run here"
+    words = "Replicates judged elsewhere by another version of the simulator: 2."
+    assert words in (tmp_path / "late" / "report.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (pl.lit(7).alias("clause"), "clause = 7.*unknown.*1 to 2, the clauses of three-of-four"),
+        (pl.lit(9.0).alias("high"), "three-of-four, clause 1: another band.*<= 2"),
+        (pl.lit("x").alias("replicate"), "--with.*cannot be read"),
+    ],
+)
+def test_findings_that_do_not_fit_the_paper_are_refused(
+    folder: Path, tmp_path: Path, change: pl.Expr, words: str
+) -> None:
+    run(folder, tmp_path / "early", replicates=2)
+    file = tmp_path / "early" / "clauses.csv"
+    pl.read_csv(file).with_columns(change).write_csv(file)
+    with pytest.raises(ScenarioError, match=f"(?s){words}"):
+        run(folder, tmp_path / "late", earlier=[file])
+    assert not (tmp_path / "late" / "answers").exists(), "nothing is computed first"
+    pl.read_csv(file).drop("in_band").write_csv(file)
+    with pytest.raises(ScenarioError, match="in_band is missing"):
+        run(folder, tmp_path / "late", earlier=[file])
+    with pytest.raises(ScenarioError, match=r"nothing\.csv: --with: cannot be read: No such file"):
+        run(folder, tmp_path / "late", earlier=[tmp_path / "nothing.csv"])

@@ -28,7 +28,9 @@ def reproduce(
         ),
     ],
     only: Annotated[list[str] | None, Option(metavar="CLAIM", help="Only what this claim needs; repeatable.")] = None,
-    deciding: Annotated[bool, Option("--deciding", help="Only studies that decide claims, not those shown too.")] = False,
+    deciding: Annotated[
+        bool, Option("--deciding", help="Only studies that decide claims, not those shown too.")
+    ] = False,
     quick: Annotated[bool, Option("--quick", help="A scaled version, in a few minutes.")] = False,
     out: Annotated[Path | None, out_option("Folder of cells, tables and figures.", "DIR")] = None,
     resume: Annotated[bool, Option("--resume", help="Continue in a folder with results.")] = False,
@@ -39,6 +41,11 @@ def reproduce(
     ] = None,
     cabling: Annotated[str | None, Option(metavar="NAME", help="A cabling variant of the paper's machine.")] = None,
     replicates: Annotated[int, Option(help="Replicates with other seeds to judge the claims by.")] = 1,
+    first_replicate: Annotated[int, Option(help="Number of the first replicate that is run.")] = 1,
+    earlier: Annotated[
+        list[Path] | None,
+        Option("--with", metavar="FILE", help="A clauses.csv of other replicates to judge by as well; repeatable."),
+    ] = None,
     cpu_hours: Annotated[
         float | None,
         Option("--cpu-hours", help="Maximum processor time, h, of all replicates but the first; nearest claims first."),
@@ -56,7 +63,7 @@ def reproduce(
     from fairlane.tasks.progress import TaskProgress
     from fairlane.tasks.store import Store
 
-    check_replicates(replicates, cpu_hours)
+    check_replicates(replicates, cpu_hours, first_replicate)
     if dask:
         report(f"connecting to the Dask scheduler at {dask}")
     with allowing(allow_code):
@@ -69,6 +76,7 @@ def reproduce(
             also=also or (),
             cabling=cabling,
             deciding=deciding,
+            first_replicate=first_replicate,
         )
     folder = out or Path("runs") / f"{chosen.name}{f'-{cabling}' if cabling else ''}{'-quick' if quick else ''}"
     store = Store(folder)
@@ -82,7 +90,16 @@ def reproduce(
             typer.echo(f"  {', '.join(name for name, of in chosen.left_out.items() if of == words)}: {words}")
     with allowing(allow_code), folder_for(folder), TaskProgress(wanted=not quiet) as shown:
         shown.stage("reproducing")
-        found = perform(chosen, folder, shown, workers=workers, dask=dask, replicates=replicates, cpu_hours=cpu_hours)
+        found = perform(
+            chosen,
+            folder,
+            shown,
+            workers=workers,
+            dask=dask,
+            replicates=replicates,
+            cpu_hours=cpu_hours,
+            earlier=earlier or (),
+        )
     report_damaged(found.damaged, folder)
     rest = found.replication.rest
     return Answer(

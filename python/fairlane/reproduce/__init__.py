@@ -1,9 +1,9 @@
 """Reproducing papers: a folder with study files, claims and figures, run, judged and drawn.
 
 ``folder`` has the format, ``planning`` what is run, ``running`` how, ``judging`` the verdicts of one replicate,
-``reseeding`` what differs between replicates, ``rounds`` their order, ``replicating`` the loop, ``verdicts`` what comes
-of all of them, ``figures``, ``bands`` and ``output`` what is written. The papers that fairlane comes with are in
-``papers``.
+``reseeding`` what differs between replicates, ``rounds`` their order, ``replicating`` the loop, ``earlier`` what was
+judged elsewhere, ``verdicts`` what comes of all of them, ``figures``, ``bands`` and ``output`` what is written. The
+papers that fairlane comes with are in ``papers``.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from pathlib import Path
 from fairlane.controller import CONTROLLERS
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import refusing
+from fairlane.reproduce.earlier import known
 from fairlane.reproduce.folder import Folder
 from fairlane.reproduce.judging import Judged
 from fairlane.reproduce.output import Reproduction, store
@@ -57,12 +58,14 @@ def plan(
     also: Sequence[str] = (),
     cabling: str | None = None,
     deciding: bool = False,
+    first_replicate: int = 1,
 ) -> Plan:
     """What all claims, or ``only`` one or some, need; raises ``ScenarioError`` for a name that is unknown.
 
     ``placements`` and ``periods`` are upper bounds on what each study has. The controllers of ``also`` are run and
     shown in addition to the paper's; they do not affect any claim. ``cabling`` is one of those of the paper's machine.
-    ``deciding`` leaves out the studies that are only shown beside claims.
+    ``deciding`` leaves out the studies that are only shown beside claims; ``first_replicate`` begins with another
+    replicate than 1.
     """
     folder = folder_of(paper)
     only = [only] if isinstance(only, str) else only
@@ -78,7 +81,7 @@ def plan(
     cablings = [*folder.paper.cablings]
     if cabling is not None and cablings and cabling not in cablings:
         raise ScenarioError(Problem.unknown("--cabling", "cabling", cabling, cablings, cabling))
-    options = Options(quick, placements, periods, also, cabling, deciding=deciding)
+    options = Options(quick, placements, periods, also, cabling, first_replicate, deciding)
     if refused := sorted(options.given - {*folder.paper.options}):
         allowed = ["only", "quick", "out", "resume", "workers", "dask", *sorted(folder.paper.options)]
         words = ", ".join(f"--{option}" for option in allowed)
@@ -86,10 +89,13 @@ def plan(
     return plan_of(folder, [claim for claim in folder.claims if not only or claim.id in only], options)
 
 
-def check_replicates(replicates: int, cpu_hours: float | None) -> None:
-    """Raises ``ScenarioError`` for a number of replicates or a limit of processor time that is out of range."""
-    if not 1 <= replicates <= MOST_REPLICATES:
-        raise ScenarioError(Problem("--replicates", "out of range", replicates, f"1 to {MOST_REPLICATES}"))
+def check_replicates(replicates: int, cpu_hours: float | None, first: int = 1) -> None:
+    """Raises ``ScenarioError`` for numbers of replicates or a limit of processor time that are out of range."""
+    if not 1 <= first <= MOST_REPLICATES:
+        raise ScenarioError(Problem("--first-replicate", "out of range", first, f"1 to {MOST_REPLICATES}"))
+    if not 1 <= replicates <= MOST_REPLICATES + 1 - first:
+        allowed = f"1 to {MOST_REPLICATES + 1 - first}"
+        raise ScenarioError(Problem("--replicates", "out of range", replicates, allowed))
     if cpu_hours is not None and not (cpu_hours > 0 and isfinite(cpu_hours)):
         raise ScenarioError(Problem("--cpu-hours", "out of range", cpu_hours, "a number above 0"))
     if cpu_hours is not None and replicates == 1:
@@ -106,6 +112,7 @@ def reproduce(
     dask: str | None = None,
     replicates: int = 1,
     cpu_hours: float | None = None,
+    earlier: Sequence[Path] = (),
 ) -> Reproduction:
     """Runs what is missing in ``folder``, judges the claims, stores tables and draws figures.
 
@@ -117,24 +124,32 @@ def reproduce(
         dask: Address of a Dask scheduler whose workers to use instead.
         replicates: How many replicates to judge the claims by.
         cpu_hours: Processor time for all replicates but the first, h; None for no limit.
+        earlier: Files ``clauses.csv`` of other replicates, or their folders, to judge the claims by as well.
 
     Raises:
         ScenarioError: A number is out of range, or a study or a claim is wrong.
     """
-    check_replicates(replicates, cpu_hours)
+    check_replicates(replicates, cpu_hours, chosen.options.replicate)
     with Executor(open_pool(workers, dask), Store(folder, stored_as), watcher) as executor:
-        return conclude(chosen, executor, folder, replicates=replicates, cpu_hours=cpu_hours)
+        return conclude(chosen, executor, folder, replicates=replicates, cpu_hours=cpu_hours, earlier=earlier)
 
 
 def conclude(
-    chosen: Plan, executor: Executor, folder: Path, *, replicates: int = 1, cpu_hours: float | None = None
+    chosen: Plan,
+    executor: Executor,
+    folder: Path,
+    *,
+    replicates: int = 1,
+    cpu_hours: float | None = None,
+    earlier: Sequence[Path] = (),
 ) -> Reproduction:
     """The same by an executor, whose store is in ``folder``."""
+    others = known(earlier, chosen.claims)
     outcome = perform(chosen, executor)
     folder.mkdir(parents=True, exist_ok=True)
     first = judge(chosen, outcome)
     limit_s = None if cpu_hours is None else cpu_hours * HOUR_S
-    found = repeat(chosen, outcome, first, executor, replicates, limit_s)
+    found = repeat(chosen, outcome, first, executor, replicates, limit_s, others)
     kept = executor.store
     tasks = [done.task for of in (outcome.done, *found.done.values()) for done in of.values()]
     unused = len(kept.digests() - {kept.key(task) for task in tasks}) if kept else 0

@@ -1,6 +1,7 @@
 """Judging claims: a function of the tables of one replicate that yields numbers, each with its band."""
 
 import operator
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isnan
@@ -64,6 +65,8 @@ class Judged:
     """Studies that it needs and that were not run, or failed."""
     scaled: bool
     """Whether the run was scaled down: then it is a trial and not a verdict."""
+    simulator: str = ""
+    """A digest of the simulator that computed it, if that may be another one than this."""
 
     @property
     def holds(self) -> bool | None:
@@ -95,13 +98,11 @@ def _finding(number: int, clause: Clause, row: Mapping[str, Any]) -> Finding:
     given = row[clause.value]
     value = float("nan") if given is None else float(given)
     full = {name: float("nan") if it is None else it for name, it in row.items()}
-    found = BAND.fullmatch(clause.band)
-    assert found is not None, "bands are checked when they are read"
+    found = _band(clause)
     if found["operator"]:
+        low, high = _edges(found, row)
         bound = _number(found["bound"], row)
         held = _COMPARED[found["operator"]](value, bound)
-        low = bound if found["operator"] in (">", ">=", "=") else None
-        high = bound if found["operator"] in ("<", "<=", "=") else None
         band = clause.band if found["bound"] not in row else f"{found['operator']} {bound:g}"
     else:
         low, high = _number(found["low"], row), _number(found["high"], row)
@@ -111,6 +112,29 @@ def _finding(number: int, clause: Clause, row: Mapping[str, Any]) -> Finding:
     words = f"{clause.says.format(**full)} ({shown})"
     label = _label(clause.says.format(**{name: it if isinstance(it, str) else _Number() for name, it in row.items()}))
     return Finding(number, words, value, low, high, held and not isnan(value), clause.reported, label)
+
+
+def edges(clause: Clause) -> tuple[float | None, float | None] | None:
+    """The ends of a clause's band, None where it has none; None of both if they are columns of its query."""
+    found = _band(clause)
+    try:
+        return _edges(found, {})
+    except ValueError:
+        return None
+
+
+def _band(clause: Clause) -> re.Match[str]:
+    found = BAND.fullmatch(clause.band)
+    assert found is not None, "bands are checked when they are read"
+    return found
+
+
+def _edges(found: re.Match[str], row: Mapping[str, Any]) -> tuple[float | None, float | None]:
+    if not found["operator"]:
+        return _number(found["low"], row), _number(found["high"], row)
+    bound = _number(found["bound"], row)
+    low = bound if found["operator"] in (">", ">=", "=") else None
+    return low, bound if found["operator"] in ("<", "<=", "=") else None
 
 
 def _label(text: str) -> str:

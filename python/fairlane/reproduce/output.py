@@ -10,6 +10,7 @@ import polars as pl
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.reproduce.bands import band_of, draw_claims, numbers, spread_of
+from fairlane.reproduce.earlier import CLAUSES
 from fairlane.reproduce.figures import Picture, draw_all
 from fairlane.reproduce.folder import Derived, Text
 from fairlane.reproduce.judging import Finding, Judged
@@ -19,6 +20,7 @@ from fairlane.reproduce.running import Done, Outcome, made
 from fairlane.reproduce.verdicts import ClaimVerdict, Measured, Verdict
 from fairlane.results.manifest import seal, unseal
 from fairlane.study.sql import QueryError
+from fairlane.tasks.sources import sources
 from fairlane.wording import plural, seconds, significant
 
 PAGE = "report.md"
@@ -52,7 +54,7 @@ class Reproduction:
     @property
     def by_replicate(self) -> Mapping[int, Mapping[str, Done]]:
         """What came of the tasks of each replicate, of later ones without those of the first."""
-        return {1: self.outcome.done, **self.replication.done}
+        return {self.plan.options.replicate: self.outcome.done, **self.replication.done}
 
     @property
     def done(self) -> Sequence[Done]:
@@ -74,7 +76,7 @@ def store(found: Reproduction, folder: Path) -> None:
         _write(text, found, folder)
     pictures = [*draw_claims(found.plan, found.verdicts, folder), *draw_all(found.plan, found.outcome, folder)]
     _claims(found.verdicts).write_csv(folder / "claims.csv")
-    _clauses(found.verdicts).with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(folder / "clauses.csv")
+    _clauses(found.verdicts).with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(folder / CLAUSES)
     _costs(found).write_csv(folder / "cells.csv", float_precision=1)
     (folder / PAGE).write_text("\n".join(_page(found, pictures)), encoding="utf-8")
     tables = [path.name for path in folder.iterdir() if path.suffix in (".csv", ".parquet")]
@@ -148,6 +150,8 @@ def _clauses(verdicts: Sequence[ClaimVerdict]) -> pl.DataFrame:
         "low": pl.Float64,
         "high": pl.Float64,
         "in_band": pl.Boolean,
+        "scaled": pl.Boolean,
+        "simulator": pl.String,
         "median": pl.Float64,
         "min": pl.Float64,
         "max": pl.Float64,
@@ -159,20 +163,25 @@ def _clauses(verdicts: Sequence[ClaimVerdict]) -> pl.DataFrame:
 
 
 def _clause_rows(one: ClaimVerdict) -> Iterator[tuple[object, ...]]:
+    this = sources()
     for clause, number in numbers(one):
         over = number.summary or (None, None, None)
         verdicts = (clause.held / clause.replicates, str(clause.verdict), str(one.verdict))
         for replicate, it in number.findings.items():
             value = None if isnan(it.value) else it.value
             place = (one.claim.id, clause.number + 1, number.label, replicate)
-            yield (*place, value, it.low, it.high, it.holds, *over, *verdicts)
+            judged = one.judged[replicate]
+            made = (judged.scaled, judged.simulator or this)
+            yield (*place, value, it.low, it.high, it.holds, *made, *over, *verdicts)
 
 
 def _costs(found: Reproduction) -> pl.DataFrame:
     """Time of each task, s."""
     rows = [
         {
-            "cell": done.task.label if number == 1 else f"replicate {number}: {done.task.label}",
+            "cell": done.task.label
+            if number == found.plan.options.replicate
+            else f"replicate {number}: {done.task.label}",
             "wall_s": done.seconds,
             "cpu_s": done.cpu,
             "error": done.error,
@@ -187,11 +196,14 @@ def _costs(found: Reproduction) -> pl.DataFrame:
 def replicate_lines(found: Reproduction) -> Iterator[str]:
     """What differs between replicates, what they have taken, and what is left; nothing of a single one."""
     of = found.replication
-    if of.replicates == 1:
+    if not of.several:
         return
     table = found.plan.folder.paper.replicates
     fixed = f"; run once, as nothing is left to chance: {', '.join(table.fixed)}" if table.fixed else ""
     yield f"Replicates differ in {table.varies}{fixed}."
+    if of.others:
+        numbers = ", ".join(map(str, of.others))
+        yield f"Replicates judged elsewhere by another version of the simulator: {numbers}."
     limit = "" if of.limit_s is None else f" of {of.limit_s / 3600:g} CPU hours"
     yield f"Replicates after the first took {seconds(of.spent_s)} of processor time{limit}."
     for claim, (count, cpu_s) in of.rest.items():
@@ -213,7 +225,7 @@ def _page(found: Reproduction, pictures: Sequence[Picture]) -> Iterator[str]:
         yield f"- {name}, not in full: {words}"
     for words, names in found.plan.differences.items():
         yield f"- {', '.join(names)}: {words}"
-    if found.replication.replicates == 1:
+    if not found.replication.several:
         yield "\n| claim | paper | measured | in its band |\n|---|---|---|---|"
         for one in found.verdicts:
             yield from _rows(one)

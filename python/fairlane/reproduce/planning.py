@@ -72,7 +72,7 @@ class Options:
     cabling: str | None = None
     """Cabling of the machine, if not the default."""
     replicate: int = 1
-    """Which replicate: the first has the seeds of the paper's folder."""
+    """Which replicate: replicate 1 has the seeds of the paper's folder."""
     deciding: bool = False
     """Whether studies that are only shown beside a claim are left out."""
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
+from fairlane.reproduce.earlier import Known
 from fairlane.reproduce.folder import Claim
 from fairlane.reproduce.judging import Judged, judged
 from fairlane.reproduce.planning import Plan, plan_of
@@ -10,6 +12,7 @@ from fairlane.reproduce.rounds import Ledger
 from fairlane.reproduce.running import Done, Outcome, perform
 from fairlane.reproduce.verdicts import ClaimVerdict, over_replicates
 from fairlane.tasks.executor import Executor
+from fairlane.tasks.sources import sources
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,14 @@ class Replication:
     rest: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     """For each claim that is not complete: how many replicates are missing, and their estimated processor time, s."""
     done: Mapping[int, Mapping[str, Done]] = field(default_factory=dict)
-    """What came of the tasks that a replicate has on its own, by replicate, from the second on."""
+    """What came of the tasks that a replicate has on its own, by replicate, after the first."""
+    others: Sequence[int] = ()
+    """Replicates that were judged elsewhere by another version of the simulator."""
+
+    @property
+    def several(self) -> bool:
+        """Whether a claim has more than one replicate, here or elsewhere."""
+        return self.replicates > 1 or any(one.complete > 1 for one in self.verdicts)
 
 
 def judge(plan: Plan, outcome: Outcome) -> list[Judged]:
@@ -49,8 +59,9 @@ def repeat(
     executor: Executor,
     replicates: int = 1,
     limit_s: float | None = None,
+    earlier: Known = MappingProxyType({}),
 ) -> Replication:
-    """Performs the replicates from the second on, and judges the claims.
+    """Performs the replicates after the first, and judges the claims.
 
     Args:
         plan: The plan of the first replicate.
@@ -59,11 +70,16 @@ def repeat(
         executor: Performs tasks; its store has those that were performed before.
         replicates: How many replicates are wanted.
         limit_s: Processor time for all but the first, s; None for no limit.
+        earlier: What was judged elsewhere; these replicates are not run again.
     """
+    start = plan.options.replicate
     fixed = frozenset(plan.folder.paper.replicates.fixed)
     claims = [one.claim for one in first if not one.missing and one.findings]
-    ledger = Ledger(claims, fixed, outcome.tasks, outcome.done, replicates, limit_s)
-    found = {one.claim.id: {1: one} for one in first}
+    chance = [one.claim.id for one in first if not {*one.claim.studies} <= fixed]
+    earlier = {name: of for name, of in earlier.items() if name in chance}
+    there = {name: frozenset(of) for name, of in earlier.items()}
+    ledger = Ledger(claims, fixed, outcome.tasks, outcome.done, replicates, limit_s, first=start, known=there)
+    found = {one.claim.id: {**earlier.get(one.claim.id, {}), start: one} for one in first}
     done: dict[int, dict[str, Done]] = {}
 
     def verdicts() -> dict[str, ClaimVerdict]:
@@ -78,10 +94,12 @@ def repeat(
             new = [claim for claim in ledger.complete(number) if claim not in before]
             own = done.setdefault(number, {})
             for one, tasks in _replicate(plan, new, number, executor):
-                found[one.claim.id][number] = one
+                found[one.claim.id].setdefault(number, one)
                 own |= {digest: it for digest, it in tasks.items() if digest not in outcome.done}
             ledger.spent_s = sum(it.cpu for tasks in done.values() for it in tasks.values())
-    return Replication([*verdicts().values()], replicates, limit_s, ledger.spent_s, ledger.rest(), done)
+    this = sources()
+    others = {at for of in earlier.values() for at, one in of.items() if at != start and one.simulator != this}
+    return Replication([*verdicts().values()], replicates, limit_s, ledger.spent_s, ledger.rest(), done, sorted(others))
 
 
 def _replicate(

@@ -51,7 +51,11 @@ class Ledger:
     spent_s: float = 0.0
     """What they have taken, whenever they were computed, s."""
     run: dict[int, frozenset[str]] = field(default_factory=dict)
-    """The studies of each replicate from the second on."""
+    """The studies of each replicate after the first."""
+    first: int = 1
+    """Number of the first replicate that is run here."""
+    known: Mapping[str, frozenset[int]] = field(default_factory=dict)
+    """The replicates of each claim that were judged elsewhere."""
 
     def next_round(self, verdicts: Mapping[str, ClaimVerdict]) -> list[Unit]:
         """What to run next; nothing if all is done or nothing fits."""
@@ -69,7 +73,7 @@ class Ledger:
         run = dict(self.run)
         for claim in self.claims:
             studies = self._studies(claim)
-            missing = [number for number in self._wanted if not studies <= self.run.get(number, frozenset())]
+            missing = self._missing(claim)
             cpu_s = 0.0
             for number in missing:
                 cpu_s += self._cost(studies, run.get(number, frozenset()))
@@ -85,15 +89,20 @@ class Ledger:
 
     @property
     def _wanted(self) -> range:
-        return range(2, self.replicates + 1)
+        return range(self.first + 1, self.first + self.replicates)
 
     def _studies(self, claim: Claim) -> frozenset[str]:
         return frozenset(claim.studies) - self.fixed
 
     def _next(self, claim: Claim) -> int | None:
         """The first replicate that a claim does not have yet."""
-        studies = self._studies(claim)
-        return next((number for number in self._wanted if not studies <= self.run.get(number, frozenset())), None)
+        return next(iter(self._missing(claim)), None)
+
+    def _missing(self, claim: Claim) -> list[int]:
+        """The wanted replicates that a claim does not have yet."""
+        studies, known = self._studies(claim), self.known.get(claim.id, frozenset())
+        wanted = (number for number in self._wanted if number not in known)
+        return [number for number in wanted if not studies <= self.run.get(number, frozenset())]
 
     def _cost(self, studies: frozenset[str], there: frozenset[str]) -> float:
         """Processor time of studies where others were run already, s."""
@@ -122,7 +131,9 @@ class Ledger:
         yield others[half:]
 
     def _count(self, claim: Claim) -> int:
-        return (self._next(claim) or self.replicates + 1) - 1
+        """How many replicates it has: the first, those that were run here, and those that were judged elsewhere."""
+        elsewhere = self.known.get(claim.id, frozenset()) - {self.first, *self._wanted}
+        return 1 + len(self._wanted) - len(self._missing(claim)) + len(elsewhere)
 
     def _fewest(self, claims: Sequence[Claim]) -> list[Claim]:
         """Those with the fewest replicates."""
