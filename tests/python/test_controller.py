@@ -86,6 +86,33 @@ def test_online_the_periods_add_up_to_one_simulation() -> None:
         assert sum(row["iterations"] for row in rows if row["job"] == job) == done.done
 
 
+def test_online_a_shared_beginning_is_simulated_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = scenario().model_copy(update={"qos": scenario(qos={"service_levels": 16}).qos})
+    options: dict[str, Any] = {"mode": "online", "period": PERIOD, "periods": 6}
+    controller = {"name": "process_prioritization", "default_periods": 3}
+    begun: list[int] = []
+    fork, start = Continuous.fork, Continuous.__init__
+
+    def forked(self: Continuous) -> Continuous:
+        begun.append(self._periods)
+        return fork(self)
+
+    def started(self: Continuous, *arguments: Any) -> None:
+        begun.append(0)
+        start(self, *arguments)
+
+    monkeypatch.setattr(Continuous, "fork", forked)
+    monkeypatch.setattr(Continuous, "__init__", started)
+    both = list(control(first, controller, **options))
+    assert begun == [0, 3], "one simulation, and a fork when the default was observed"
+    assert [outcome.treated == outcome.default for outcome in both] == [True] * 3 + [False] * 3
+    treated = list(control(first, controller, default=False, **options))
+    default = list(control(first, "none", **options))
+    assert [outcome.treated for outcome in both] == [outcome.treated for outcome in treated]
+    assert [outcome.default for outcome in both] == [outcome.treated for outcome in default]
+    assert both[-1].reached["default"] == default[-1].reached["treated"]
+
+
 def test_a_job_with_a_stream_keeps_its_variants_when_others_come_and_go() -> None:
     tables = [job.model_dump(mode="json", exclude_none=True) for job in scenario().jobs]
     hosts = [{"name": "list", "hosts": list(range(8 * at, 8 * at + 8))} for at in range(2)]

@@ -18,7 +18,7 @@ import numpy
 
 from fairlane import _core
 from fairlane.controller.base import Settings, Work
-from fairlane.controller.fitting import Counts, with_settings
+from fairlane.controller.fitting import Counts, unchanged, with_settings
 from fairlane.errors import Problem
 from fairlane.scenario import Resolved
 from fairlane.scenario.resolved import injection_of
@@ -97,7 +97,8 @@ class Episodes:
         return stream(self._seed, Purpose.VARIANT, 2**32 - 1, *numbers)
 
     def together(self, settings: Settings, combination: Combination) -> Future[Work]:
-        """All jobs with these settings."""
+        """All jobs with these settings; without any if they are those of the scenario."""
+        settings = Settings() if unchanged(self.resolved, settings) else settings
         key = (settings.key, combination)
         if key not in self._together:
             jobs = (

@@ -1,6 +1,7 @@
 """Fitting a controller to a scenario: lanes for its service levels, its settings and measurements in a simulation."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from dataclasses import replace
 from math import inf
 from typing import TYPE_CHECKING
@@ -111,6 +112,15 @@ def _lane_weights(resolved: Resolved, weights: tuple[int, ...]) -> list[int]:
     return lanes
 
 
+def unchanged(resolved: Resolved, settings: Settings) -> bool:
+    """Whether these settings are those of the scenario itself: no rank has a level, and lanes have its weights."""
+    if any(settings.levels.values()) or not settings.weights:
+        return not any(settings.levels.values())
+    asked = _lane_weights(resolved, settings.weights)
+    own = resolved.tables["qos"]["arbiter"]["params"].get("weights", 1)
+    return asked == ([own] * len(asked) if isinstance(own, int) else own)
+
+
 def with_settings(resolved: Resolved, settings: Settings) -> Resolved:
     """The scenario with these settings from its beginning on."""
     tables = dict(resolved.tables)
@@ -203,6 +213,12 @@ class Continuous:
         jobs = self._simulation.scenario.jobs
         reached = milestones(Work.of(self._simulation.engine), [job.start for job in jobs])
         return {job.name: reached[number] for number, job in enumerate(jobs)}
+
+    def fork(self) -> "Continuous":
+        """A second simulation that continues from here independently."""
+        other = copy(self)
+        other._simulation = self._simulation.fork()
+        return other
 
     def run(self, settings: Settings | None = None) -> Work:
         """The next period, with these settings from its beginning on; None changes nothing.

@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from fairlane.controller.base import Controller, JobWork, Settings, Work
 from fairlane.controller.episodes import VARIANTS, Episodes, endless, phases
-from fairlane.controller.fitting import Continuous, check_jobs, fit, judged
+from fairlane.controller.fitting import Continuous, check_jobs, fit, judged, unchanged
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems, refusing, validated
 from fairlane.scenario.checks import late
@@ -273,7 +273,7 @@ def _online(
     resolved = scenario.resolve()
     ever = {job.name: job.ranks for job in resolved.jobs}
     treated = Continuous(resolved, span, threads)
-    untouched = Continuous(resolved, span, threads) if default else None
+    untouched = treated if default else None  # one simulation until the controller sets something
     alone = [Continuous(resolved.alone(job), span, threads) for job in range(len(resolved.jobs))] if isolated else []
     settings = controller.start(treated.jobs)
     known: Collection[str] = treated.jobs.keys()
@@ -281,8 +281,11 @@ def _online(
         there = treated.jobs
         others = bool(there.keys() - known)
         used = controller.rearrange(there) if others else settings
-        work = treated.run(judged(used, controller, ever))
-        reference = untouched.run() if untouched else None
+        judged(used, controller, ever)
+        if untouched is treated and not unchanged(resolved, used):
+            untouched = treated.fork()
+        work = treated.run(None if untouched is treated else used)
+        reference = work if untouched is treated else untouched.run() if untouched else None
         apart = {name: job for one in alone for name, job in one.run().jobs.items()}
         state, accepted = controller.state, False
         seen = work.throughout()
