@@ -11,7 +11,7 @@ import pytest
 from fairlane import ScenarioError
 from fairlane.cli.main import execute
 from fairlane.inputs.document import Document
-from fairlane.reproduce import PAPERS, Reproduction, conclude, folder_of, plan
+from fairlane.reproduce import PAPERS, Reproduction, check_replicates, conclude, folder_of, plan
 from fairlane.reproduce.bands import LOWER, UPPER, draw_claims, place, unit_of
 from fairlane.reproduce.folder import Claim
 from fairlane.reproduce.judging import Finding, Judged
@@ -417,7 +417,7 @@ def test_a_budget_of_no_time_runs_the_first_replicate_and_lists_the_rest(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--replicates", "0"], "--replicates = 0: out of range; allowed: 1 to 1000"),
+        (["--replicates", "0"], "--replicates = 0: leaves nothing to judge; allowed: 1 or more, or --with FILE"),
         (["--replicates", "1001"], "--replicates = 1001: out of range"),
         (["--replicates", "2", "--cpu-hours", "0"], "--cpu-hours = 0.0: out of range; allowed: a number above 0"),
         (["--replicates", "2", "--cpu-hours", "nan"], "--cpu-hours = nan: out of range"),
@@ -535,3 +535,17 @@ def test_findings_that_do_not_fit_the_paper_are_refused(
         run(folder, tmp_path / "late", earlier=[file])
     with pytest.raises(ScenarioError, match=r"nothing\.csv: --with: cannot be read: No such file"):
         run(folder, tmp_path / "late", earlier=[tmp_path / "nothing.csv"])
+
+
+def test_files_alone_can_be_judged(folder: Path, tmp_path: Path) -> None:
+    whole = run(folder, tmp_path / "whole", replicates=4)
+    run(folder, tmp_path / "part", replicates=2, only="three-of-four")
+    found = run(folder, tmp_path / "files", replicates=0, earlier=[tmp_path / "whole"])
+    assert [one.words for one in found.verdicts] == [one.words for one in whole.verdicts]
+    assert not found.done
+    assert not (tmp_path / "files" / "answers").exists()
+    assert_drawn(tmp_path / "files" / "claims.png")
+    found = run(folder, tmp_path / "less", replicates=0, earlier=[tmp_path / "part" / "clauses.csv"])
+    assert [one.words for one in found.verdicts] == ["holds, 2 replicates", "not run"]
+    with pytest.raises(ScenarioError, match=r"--replicates = 0: leaves nothing to judge.*--with FILE"):
+        check_replicates(0, None)

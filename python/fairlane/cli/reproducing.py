@@ -40,7 +40,7 @@ def reproduce(
         list[str] | None, Option(metavar="CONTROLLER", help="Also run this controller, e.g. slack.")
     ] = None,
     cabling: Annotated[str | None, Option(metavar="NAME", help="A cabling variant of the paper's machine.")] = None,
-    replicates: Annotated[int, Option(help="Replicates with other seeds to judge the claims by.")] = 1,
+    replicates: Annotated[int, Option(help="Replicates with other seeds to judge the claims by; 0 with --with.")] = 1,
     first_replicate: Annotated[int, Option(help="Number of the first replicate that is run.")] = 1,
     earlier: Annotated[
         list[Path] | None,
@@ -63,7 +63,7 @@ def reproduce(
     from fairlane.tasks.progress import TaskProgress
     from fairlane.tasks.store import Store
 
-    check_replicates(replicates, cpu_hours, first_replicate)
+    check_replicates(replicates, cpu_hours, first_replicate, earlier=bool(earlier))
     if dask:
         report(f"connecting to the Dask scheduler at {dask}")
     with allowing(allow_code):

@@ -7,6 +7,7 @@ papers that fairlane comes with are in ``papers``.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from fairlane.reproduce.folder import Folder
 from fairlane.reproduce.judging import Judged
 from fairlane.reproduce.output import Reproduction, store
 from fairlane.reproduce.planning import PAPERS, Options, Plan, plan_of
-from fairlane.reproduce.replicating import judge, repeat
+from fairlane.reproduce.replicating import judge, nothing, repeat
 from fairlane.reproduce.reseeding import MOST_REPLICATES
 from fairlane.reproduce.running import perform, stored_as
 from fairlane.reproduce.verdicts import Verdict
@@ -89,16 +90,21 @@ def plan(
     return plan_of(folder, [claim for claim in folder.claims if not only or claim.id in only], options)
 
 
-def check_replicates(replicates: int, cpu_hours: float | None, first: int = 1) -> None:
-    """Raises ``ScenarioError`` for numbers of replicates or a limit of processor time that are out of range."""
+def check_replicates(replicates: int, cpu_hours: float | None, first: int = 1, *, earlier: bool = False) -> None:
+    """Raises ``ScenarioError`` for numbers of replicates or a limit of processor time that are out of range.
+
+    With replicates from ``earlier`` runs there may be none to run.
+    """
+    if replicates == 0 and not earlier:
+        raise ScenarioError(Problem("--replicates", "leaves nothing to judge", replicates, "1 or more, or --with FILE"))
     if not 1 <= first <= MOST_REPLICATES:
         raise ScenarioError(Problem("--first-replicate", "out of range", first, f"1 to {MOST_REPLICATES}"))
-    if not 1 <= replicates <= MOST_REPLICATES + 1 - first:
+    if not 0 <= replicates <= MOST_REPLICATES + 1 - first:
         allowed = f"1 to {MOST_REPLICATES + 1 - first}"
         raise ScenarioError(Problem("--replicates", "out of range", replicates, allowed))
     if cpu_hours is not None and not (cpu_hours > 0 and isfinite(cpu_hours)):
         raise ScenarioError(Problem("--cpu-hours", "out of range", cpu_hours, "a number above 0"))
-    if cpu_hours is not None and replicates == 1:
+    if cpu_hours is not None and replicates <= 1:
         words = "limits replicates after the first, and there are none"
         raise ScenarioError(Problem("--cpu-hours", words, cpu_hours, "with --replicates 2 or more"))
 
@@ -122,14 +128,14 @@ def reproduce(
         watcher: Shows the progress of tasks.
         workers: How many processes of this machine; None for all cores.
         dask: Address of a Dask scheduler whose workers to use instead.
-        replicates: How many replicates to judge the claims by.
+        replicates: How many replicates to judge the claims by; 0 to run nothing and judge by ``earlier`` alone.
         cpu_hours: Processor time for all replicates but the first, h; None for no limit.
         earlier: Files ``clauses.csv`` of other replicates, or their folders, to judge the claims by as well.
 
     Raises:
         ScenarioError: A number is out of range, or a study or a claim is wrong.
     """
-    check_replicates(replicates, cpu_hours, chosen.options.replicate)
+    check_replicates(replicates, cpu_hours, chosen.options.replicate, earlier=bool(earlier))
     with Executor(open_pool(workers, dask), Store(folder, stored_as), watcher) as executor:
         return conclude(chosen, executor, folder, replicates=replicates, cpu_hours=cpu_hours, earlier=earlier)
 
@@ -145,9 +151,11 @@ def conclude(
 ) -> Reproduction:
     """The same by an executor, whose store is in ``folder``."""
     others = known(earlier, chosen.claims)
+    if replicates == 0:
+        chosen = replace(chosen, studies={})
     outcome = perform(chosen, executor)
     folder.mkdir(parents=True, exist_ok=True)
-    first = judge(chosen, outcome)
+    first = judge(chosen, outcome) if replicates else nothing(chosen)
     limit_s = None if cpu_hours is None else cpu_hours * HOUR_S
     found = repeat(chosen, outcome, first, executor, replicates, limit_s, others)
     kept = executor.store

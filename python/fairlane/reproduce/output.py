@@ -217,8 +217,9 @@ def _page(found: Reproduction, pictures: Sequence[Picture]) -> Iterator[str]:
     yield f"# {paper.title}{quick}\n"
     yield f"{RESULTS}\n"
     yield f"{paper.citation}\n"
-    cpu = sum(done.cpu for done in found.done)
-    yield f"{len(found.done)} simulations, {seconds(cpu)} of processor time.\n"
+    if found.done:
+        cpu = sum(done.cpu for done in found.done)
+        yield f"{len(found.done)} simulations, {seconds(cpu)} of processor time.\n"
     yield from (f"{note}\n" for note in paper.notes)
     yield from (f"{line}\n" for line in replicate_lines(found))
     for name, words in found.plan.left_out.items():

@@ -68,18 +68,17 @@ def repeat(
         outcome: What came of it.
         first: Its verdicts.
         executor: Performs tasks; its store has those that were performed before.
-        replicates: How many replicates are wanted.
+        replicates: How many replicates are wanted; 0 to judge by those from elsewhere alone.
         limit_s: Processor time for all but the first, s; None for no limit.
         earlier: What was judged elsewhere; these replicates are not run again.
     """
     start = plan.options.replicate
     fixed = frozenset(plan.folder.paper.replicates.fixed)
     claims = [one.claim for one in first if not one.missing and one.findings]
-    chance = [one.claim.id for one in first if not {*one.claim.studies} <= fixed]
-    earlier = {name: of for name, of in earlier.items() if name in chance}
+    earlier = {one.claim.id: _counting(one, earlier.get(one.claim.id, {}), fixed) for one in first}
     there = {name: frozenset(of) for name, of in earlier.items()}
     ledger = Ledger(claims, fixed, outcome.tasks, outcome.done, replicates, limit_s, first=start, known=there)
-    found = {one.claim.id: {**earlier.get(one.claim.id, {}), start: one} for one in first}
+    found = {one.claim.id: _with(one, start, earlier[one.claim.id]) for one in first}
     done: dict[int, dict[str, Done]] = {}
 
     def verdicts() -> dict[str, ClaimVerdict]:
@@ -98,8 +97,25 @@ def repeat(
                 own |= {digest: it for digest, it in tasks.items() if digest not in outcome.done}
             ledger.spent_s = sum(it.cpu for tasks in done.values() for it in tasks.values())
     this = sources()
-    others = {at for of in earlier.values() for at, one in of.items() if at != start and one.simulator != this}
+    others = {at for of in found.values() for at, one in of.items() if one.simulator not in ("", this)}
     return Replication([*verdicts().values()], replicates, limit_s, ledger.spent_s, ledger.rest(), done, sorted(others))
+
+
+def _counting(first: Judged, earlier: Mapping[int, Judged], fixed: frozenset[str]) -> Mapping[int, Judged]:
+    """The replicates from elsewhere that count; of a claim that leaves nothing to chance one is all there is."""
+    if not {*first.claim.studies} <= fixed:
+        return earlier
+    return {at: one for at, one in earlier.items() if first.missing and at == min(earlier)}
+
+
+def _with(first: Judged, number: int, earlier: Mapping[int, Judged]) -> dict[int, Judged]:
+    """The first replicate with those that were judged elsewhere; its own findings come first if there are any."""
+    return {number: first, **earlier} if first.missing else {**earlier, number: first}
+
+
+def nothing(plan: Plan) -> list[Judged]:
+    """The claims of a plan of which nothing is run."""
+    return [Judged(claim, (), ["not run here nor elsewhere"], scaled=False) for claim in plan.claims]
 
 
 def _replicate(
