@@ -465,6 +465,10 @@ def test_edges_of_bands_are_at_fixed_places_on_any_scale() -> None:
     assert [place(finding(value, 10.0, 20.0), 1.0) for value in (10.0, 15.0, 20.0, 25.0)] == [LOWER, 0.5, UPPER, 1.5]
     lower = Measured("", {1: finding(4.0, 2.0), 2: finding(1.0, 2.0)})
     assert [place(it, unit_of(lower)) for it in lower.findings.values()] == [1.0, -0.5]
+    near = finding(3.0, 2.0)
+    assert place(near, unit_of(Measured("", {1: near}))) == 0.5, "half of the edge away"
+    zero = Measured("", {1: finding(4.0, 0.0), 2: finding(1.0, 0.0)})
+    assert [place(it, unit_of(zero)) for it in zero.findings.values()] == [1.0, 0.25]
     upper = Measured("", {1: finding(4.0, None, 2.0), 2: finding(2.0, None, 2.0)})
     assert [place(it, unit_of(upper)) for it in upper.findings.values()] == [2.0, UPPER]
     only = replace(finding(3.0), low=3.0, high=3.0)

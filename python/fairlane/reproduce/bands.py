@@ -1,7 +1,8 @@
 """The figure of a paper's claims: every number of every clause over replicates against its band.
 
 Rows have different units, so each has a scale of its own on which the edges of its band are at fixed places. Where a
-band has two edges they are the unit; where it has one, the unit is the largest distance from it.
+band has two edges their distance is the unit; where it has one, the unit is the size of the edge: a value of twice the
+edge is one unit from it. Where the edge is zero the unit is the largest distance.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -69,7 +70,10 @@ def place(finding: Finding, unit: float) -> float:
 
 
 def unit_of(number: Measured) -> float:
-    """The largest distance of a value from the edge of its band."""
+    """The size of the only edge of the first replicate's band; where it is zero, the largest distance from it."""
+    edges = [abs(edge) for edge in (number.first.low, number.first.high) if edge and isfinite(edge)]
+    if edges:
+        return max(edges)
     distances = [abs(it.margin) for it in number.findings.values() if isfinite(it.margin)]
     return max(distances, default=0.0) or 1.0
 
@@ -96,7 +100,8 @@ def _picture(verdicts: Sequence[ClaimVerdict], title: str) -> Callable[[], Figur
         _frame(axes, table, rows)
         note = (
             "A dot is a replicate, the one with a ring replicate 1; shaded is the band. Each row has its own scale: "
-            "edges of bands are at fixed places, and where a band has one edge the farthest value is one unit from it."
+            "edges of bands are at fixed places; where a band has one edge, twice its value is one unit away. "
+            "Arrows: farther out. A clause holds if all its numbers are in their bands in 90% of the replicates."
         )
         headline_of(figure, title, note)
         return figure
@@ -106,6 +111,7 @@ def _picture(verdicts: Sequence[ClaimVerdict], title: str) -> Callable[[], Figur
 
 def _rows(axes: Axes, table: Axes, verdicts: Sequence[ClaimVerdict]) -> None:
     at, places, labels, heads = 0, [], [], []
+    last = None
     for one in verdicts:
         places.append(at)
         labels.append(one.claim.id)
@@ -115,7 +121,8 @@ def _rows(axes: Axes, table: Axes, verdicts: Sequence[ClaimVerdict]) -> None:
         for clause, number in numbers(one):
             _row(axes, at, number)
             share = f"{number.held}/{len(number.findings)}"
-            texts = (spread_of(number), band_of(number, clause), share, clause.words)
+            texts = (spread_of(number), band_of(number, clause), share, "" if clause is last else clause.words)
+            last = clause
             for (x, _), text in zip(_COLUMNS, texts, strict=True):
                 table.text(x, at, text, va="center", fontsize=9.5, color=INK)
             places.append(at)
