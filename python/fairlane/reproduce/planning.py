@@ -75,6 +75,8 @@ class Options:
     """Which replicate: the first has the seeds of the paper's folder."""
     changes: Mapping[str, Change] = field(default_factory=dict)
     """Changes by study, after all others: those of a point of the robustness map."""
+    without_tables: Sequence[str] = ()
+    """Tables that the paper derives and that are not made."""
 
     @property
     def given(self) -> set[str]:

@@ -144,7 +144,7 @@ def planned(folder: Folder, space: Space, point: Point) -> Plan:
         for one in space.parameter:
             change = change.updated(one.change(point.values[one.name], names))
         changes[entry.name] = change
-    options = Options(quick=True, replicate=point.replicate, changes=changes)
+    options = Options(True, replicate=point.replicate, changes=changes, without_tables=space.without_tables)
     return plan_of(folder, claims_of(folder, space), options)
 
 

@@ -1,8 +1,8 @@
-"""What a paper leaves open: the file ``robustness.toml`` with parameters, their plausible ranges and where these are from.
+"""What a paper leaves open: the file ``robustness.toml`` with parameters, their plausible ranges and the sources.
 
-A parameter is a range of a number or a quantity, or a choice among named levels. What a value of it changes is said as
-study files are changed for ``--quick``, to which it is an addition: keys of the study file, keys of the scenario, rules.
-In the text of a key ``{value}`` stands for the value, and ``{value} * 16 KiB`` for a multiple of something.
+A parameter is a range of a number or a quantity, or a choice among named levels. What a value of it changes is written
+like the changes for ``--quick``, and comes after them: keys of the study file, keys of the scenario, rules. In the text
+of a key ``{value}`` stands for the value, and ``{value} * 16 KiB`` for a multiple of something.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ class Keys(Table):
             found = _TEXT.fullmatch(text)
             factor = found["factor"] if found else None
             if found is None or (factor is not None and _number(factor) is None and _quantity(factor) is None):
-                raise Problems(Problem("", "is no text with a value", text, '"{value}", "{value} * 8", "{value} * 16 KiB"'))
+                raise Problems(
+                    Problem("", "is no text with a value", text, '"{value}", "{value} * 8", "{value} * 16 KiB"')
+                )
         return given
 
     def with_value(self, value: Value, unit: str | None) -> Change:
@@ -115,7 +117,7 @@ class Parameter(Effect):
         if not low < high:
             yield Problem("range", "is empty", list(self.range), "a least and a greater value")
         elif self.scale == "log" and low <= 0:
-            yield Problem("range", "has no logarithm", list(self.range), "values above 0, or scale = \"linear\"")
+            yield Problem("range", "has no logarithm", list(self.range), 'values above 0, or scale = "linear"')
         elif not low <= default <= high:
             yield Problem("default", "is not in the range", self.default, f"{self.range[0]} to {self.range[1]}")
         if self.empty:
@@ -179,6 +181,8 @@ class Space(Table):
     """Changes for this system in addition to those for ``--quick``, by study or study file."""
     left_out: dict[str, str] = Field(default_factory=dict)
     """Claims that are not asked on this system, and why."""
+    without_tables: list[str] = Field(default_factory=list)
+    """Tables of ``paper.toml`` that no claim needs here, and that are not made."""
     repeats: int = Field(default=8, ge=0, le=100)
     """How often the defaults are run with other seeds, for what chance alone changes."""
     parameter: list[Parameter] = Field(min_length=1)
@@ -210,6 +214,10 @@ def space_of(folder: Folder) -> Space:
     names = list(dict.fromkeys([*(one.name for one in entries), *(one.file for one in entries if one.file)]))
     wrong = [Problem.unknown(key, "study or study file", of, names, of) for key, of in found.named if of not in names]
     wrong += [Problem.unknown(f"left_out.{of}", "claim", of, claims, of) for of in found.left_out if of not in claims]
+    tables = [one.name for one in folder.paper.table]
+    wrong += [
+        Problem.unknown("without_tables", "table", of, tables, of) for of in found.without_tables if of not in tables
+    ]
     if wrong:
         raise ScenarioError(problem.at(str(folder.path / FILE), None) for problem in wrong)
     return found
@@ -233,17 +241,25 @@ def _filled(given: Any, value: Value, unit: str | None) -> Any:
     if isinstance(given, list):
         return [_filled(inner, value, unit) for inner in given]
     found = _TEXT.fullmatch(given) if isinstance(given, str) else None
-    if found is None:
+    if found is None or isinstance(value, str):
         return given
-    if isinstance(value, str):
-        return value
-    if found["factor"] is None:
-        return f"{value:.0f} {unit}" if unit else int(value) if value.is_integer() else value
-    times = _number(found["factor"])
-    if times is not None:
-        return max(1, round(value * times)) if isinstance(times, int) else value * times
-    amount, of = _quantity(found["factor"]) or (0, "")
-    return f"{max(1, round(value * amount))} {of}"
+    return _plain(value, unit) if found["factor"] is None else _multiple(value, found["factor"])
+
+
+def _plain(value: float, unit: str | None) -> int | float | str:
+    """The value as scenario files write it."""
+    if unit:
+        return f"{value:.0f} {unit}"
+    return int(value) if value.is_integer() else value
+
+
+def _multiple(value: float, factor: str) -> int | float | str:
+    """So many times a factor: whole, and at least one, if the factor is whole or a quantity."""
+    times = _number(factor)
+    if times is None:
+        amount, unit = _quantity(factor) or (0, "")
+        return f"{max(1, round(value * amount))} {unit}"
+    return max(1, round(value * times)) if isinstance(times, int) else value * times
 
 
 def _number(text: str) -> int | float | None:
