@@ -181,6 +181,8 @@ class Space(Table):
     """Changes for this system in addition to those for ``--quick``, by study or study file."""
     left_out: dict[str, str] = Field(default_factory=dict)
     """Claims that are not asked on this system, and why."""
+    titles: dict[str, list[str]] = Field(default_factory=dict)
+    """What each clause of a claim says, in a few words; by default its measurement without the numbers."""
     without_tables: list[str] = Field(default_factory=list)
     """Tables of ``paper.toml`` that no claim needs here, and that are not made."""
     repeats: int = Field(default=8, ge=0, le=100)
@@ -214,6 +216,12 @@ def space_of(folder: Folder) -> Space:
     names = list(dict.fromkeys([*(one.name for one in entries), *(one.file for one in entries if one.file)]))
     wrong = [Problem.unknown(key, "study or study file", of, names, of) for key, of in found.named if of not in names]
     wrong += [Problem.unknown(f"left_out.{of}", "claim", of, claims, of) for of in found.left_out if of not in claims]
+    clauses = {claim.id: len(claim.clause) for claim in folder.claims}
+    for of, titles in found.titles.items():
+        if of not in clauses:
+            wrong.append(Problem.unknown(f"titles.{of}", "claim", of, claims, of))
+        elif len(titles) != clauses[of]:
+            wrong.append(Problem(f"titles.{of}", "does not fit", len(titles), f"{clauses[of]}, one for each clause"))
     tables = [one.name for one in folder.paper.table]
     wrong += [
         Problem.unknown("without_tables", "table", of, tables, of) for of in found.without_tables if of not in tables
