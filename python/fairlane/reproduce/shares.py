@@ -108,7 +108,9 @@ def summarised(mapped: Mapped) -> dict[str, pl.DataFrame]:
                 key = (claim.id, number)
                 indices = _indices(drawn, mapped.space.parameter)
                 repeated = own.filter(pl.col("point") <= 0)
-                tables["clauses"].append((*key, title_of(mapped.space, claim, number), *_clause(clause, drawn, repeated, indices)))
+                tables["clauses"].append(
+                    (*key, title_of(mapped.space, claim, number), *_clause(clause, drawn, repeated, indices))
+                )
                 tables["indices"] += [(*key, *row) for row in _index_rows(indices)]
                 tables["levels"] += [(*key, *row) for one in mapped.space.parameter for row in _levels(drawn, one)]
     schemas = {"clauses": CLAUSES, "indices": INDICES, "levels": LEVELS}
