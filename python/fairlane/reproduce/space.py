@@ -120,8 +120,11 @@ class Parameter(Effect):
             yield Problem("range", "has no logarithm", list(self.range), 'values above 0, or scale = "linear"')
         elif not low <= default <= high:
             yield Problem("default", "is not in the range", self.default, f"{self.range[0]} to {self.range[1]}")
-        if self.empty:
-            yield Problem("scenario", "sets nothing", allowed="keys in scenario, set, rules or of")
+        every = [self.set, self.scenario, self.rules, *([one.set, one.scenario, one.rules] for one in self.of.values())]
+        if not any(True for _ in _texts(every)):
+            yield Problem(
+                "scenario", "sets nothing to the value", allowed='a key with "{value}" in scenario, set or rules'
+            )
 
     def _level_problems(self) -> Iterator[Problem]:
         if len(self.levels) == 1:
