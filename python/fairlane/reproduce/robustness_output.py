@@ -10,6 +10,7 @@ import polars as pl
 from fairlane.errors import Problem, ScenarioError
 from fairlane.reproduce.folder import Folder
 from fairlane.reproduce.maps import FILE, draw_map, draw_papers
+from fairlane.reproduce.output import RESULTS
 from fairlane.reproduce.robustness import MOST_POINTS, Mapped, run_points
 from fairlane.reproduce.robustness import POINTS as DEFAULT_POINTS
 from fairlane.reproduce.running import stored_as
@@ -138,18 +139,19 @@ def headlines(found: Map) -> Iterator[str]:
 def _page(found: Map) -> Iterator[str]:
     mapped = found.mapped
     yield f"# {mapped.folder.paper.title}: robustness\n"
+    yield f"{RESULTS}\n"
     yield from (f"{line}\n" for line in headlines(found))
     yield from _clause_table(found.clauses)
     yield f"\n![share and indices of each clause]({FILE})\n"
     yield from _levels_table(found)
     yield from _parameter_table(found)
-    yield from (f"- not asked: `{claim}`: {why}" for claim, why in mapped.space.left_out.items())
-    yield from (f"- left out: {words}" for words in found.failed)
+    yield from (f"- `{claim}` is not asked: {why}" for claim, why in mapped.space.left_out.items())
+    yield from (f"- Left out: {words}" for words in found.failed)
     yield ""
 
 
 def _clause_table(clauses: pl.DataFrame) -> Iterator[str]:
-    yield "| claim | clause | holds at | 95% interval | at the defaults | verdict | decided by |"
+    yield "| claim | clause | holds at | 95% interval | at the defaults | verdict | margin depends on |"
     yield "|---|---|---|---|---|---|---|"
     for row in clauses.iter_rows(named=True):
         usual = f"{row['default_held']} of {row['default_points']}"
@@ -164,7 +166,8 @@ def _levels_table(found: Map) -> Iterator[str]:
     depends = found.clauses.filter(pl.col("verdict") == DEPENDS, pl.col("decided_by") != "")
     if not depends.height:
         return
-    yield "\n| clause | parameter | index | holds at |\n|---|---|---|---|"
+    yield "What clauses that depend are decided by, at most two parameters each:\n"
+    yield "| clause | parameter | index (95% interval) | holds at |\n|---|---|---|---|"
     for claim, clause, text, decided in depends.select("claim", "clause", "says", "decided_by").iter_rows():
         for name in decided.split(", ")[:2]:
             own = {"claim": claim, "clause": clause, "parameter": name}
@@ -177,7 +180,8 @@ def _levels_table(found: Map) -> Iterator[str]:
 
 
 def _parameter_table(found: Map) -> Iterator[str]:
-    yield "\n| parameter | meaning | range | default | source |\n|---|---|---|---|---|"
+    yield "\nThe plausible space:\n"
+    yield "| parameter | meaning | range | default | source |\n|---|---|---|---|---|"
     for one in found.mapped.space.parameter:
         over = ", ".join(one.levels) if one.levels else " to ".join(one.shown(end) for end in one.ends)
         scale = ", logarithmic" if one.scale == "log" and not one.levels else ""
