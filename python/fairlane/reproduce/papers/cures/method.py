@@ -46,14 +46,14 @@ def bounds(tables: "Database") -> "pl.DataFrame":
     rows = []
     for (system, placement, seed), group in jobs.group_by("system", "placement", "seed", maintain_order=True):
         hosts = FIRST_PLACEMENT + int(str(placement)) + shift
-        loads = _loads(str(system), hosts, int(str(seed)))
-        improvement = _largest(loads * group["rate"].to_numpy(), group["headroom"].to_numpy())
+        taken = loads(str(system), hosts, int(str(seed)))
+        improvement = largest(taken * group["rate"].to_numpy(), group["headroom"].to_numpy())
         rows.append({"system": system, "placement": placement, "seed": seed, "bound": improvement})
     return pl.DataFrame(rows)
 
 
 @cache
-def _loads(system: str, placement: int, seed: int) -> "NDArray[numpy.float64]":
+def loads(system: str, placement: int, seed: int) -> "NDArray[numpy.float64]":
     """The share of each link's bandwidth that an iteration per second of each job takes: links by jobs."""
     data = Scenario.load(SYSTEMS / f"{system}.toml").model_dump(mode="json", exclude_none=True)
     for job in data["jobs"]:  # the division of time does not matter here
@@ -77,13 +77,13 @@ def _traffic(resolved: Resolved) -> Iterable[tuple[Any, "NDArray[numpy.float64]"
         yield job, total.astype(float) / source.distinct_iterations
 
 
-def _largest(loads: "NDArray[numpy.float64]", headroom: "NDArray[numpy.float64]") -> float:
+def largest(taken: "NDArray[numpy.float64]", headroom: "NDArray[numpy.float64]") -> float:
     """The largest mean improvement, by the shares of each link that each job takes by default."""
     from scipy.optimize import linprog
 
     isolated = 1 + numpy.maximum(0.0, headroom)
-    near = loads @ isolated > 1 - AFFORDED  # other links cannot be full
-    constraints: Mapping[str, Any] = {"A_ub": loads[near], "b_ub": numpy.ones(int(near.sum()))} if near.any() else {}
+    near = taken @ isolated > 1 - AFFORDED  # other links cannot be full
+    constraints: Mapping[str, Any] = {"A_ub": taken[near], "b_ub": numpy.ones(int(near.sum()))} if near.any() else {}
     spans = [(1 - AFFORDED, most) for most in isolated]
     found = linprog(-numpy.ones(len(isolated)) / len(isolated), bounds=spans, **constraints)
     return float(-found.fun - 1) if found.status == 0 else float("nan")
