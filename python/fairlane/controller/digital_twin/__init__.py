@@ -67,7 +67,8 @@ class DigitalTwin(Controller):
     _scenario: Any = PrivateAttr(None)
     _state: State = PrivateAttr(State.DEFAULT)
     _jobs: dict[str, int] = PrivateAttr(default_factory=dict)
-    _seen: list[Work] = PrivateAttr(default_factory=list)
+    _totals: dict[str, int] = PrivateAttr(default_factory=dict)
+    _periods: int = PrivateAttr(0)
     _default: dict[str, float] = PrivateAttr(default_factory=dict)
     _search: Search | None = PrivateAttr(None)
     _plan: Trial | None = PrivateAttr(None)
@@ -82,7 +83,8 @@ class DigitalTwin(Controller):
     def start(self, jobs: Mapping[str, int]) -> Settings:
         if self._scenario is None:
             raise ScenarioError(Problem("controller", f"{self.name} needs a scenario for its twin: call prepare first"))
-        self._jobs, self._state, self._seen = dict(jobs), State.DEFAULT, []
+        self._jobs, self._state = dict(jobs), State.DEFAULT
+        self._forget()
         self._search, self._plan, self._kept, self._replans = None, None, None, 0
         return Settings()
 
@@ -96,17 +98,22 @@ class DigitalTwin(Controller):
         jobs = {name: job.ranks for name, job in work.jobs.items()}
         if jobs != self._jobs:
             return self.start(jobs)
-        self._seen.append(work)
+        self._totals = {name: total + work.jobs[name].work for name, total in self._totals.items()}
+        self._periods += 1
         if self._state is State.DEFAULT:
             self._observe_default()
-        elif self._state is not State.IDLE and len(self._seen) % self.confirm == 0:
+        elif self._state is not State.IDLE and self._periods % self.confirm == 0:
             self._judge()
         return Settings() if self._plan is None else self._plan.plan.settings(self.service_levels)
 
+    def _forget(self) -> None:
+        """Work is counted from now on: other settings apply."""
+        self._totals, self._periods = dict.fromkeys(self._jobs, 0), 0
+
     def _observe_default(self) -> None:
-        if len(self._seen) < self.default_periods:
+        if self._periods < self.default_periods:
             return
-        self._default = {job: fmean(seen.jobs[job].work for seen in self._seen) for job in self._jobs}
+        self._default = {job: total / self._periods for job, total in self._totals.items()}
         self._try(self._searching().best(self.trials))
 
     def _searching(self) -> Search:
@@ -121,33 +128,24 @@ class DigitalTwin(Controller):
         if trial.score <= 0:
             self._settle()
         else:
-            self._plan, self._seen, self._state = trial, [], State.VERIFY
+            self._plan, self._state = trial, State.VERIFY
+            self._forget()
 
     def _settle(self) -> None:
         """No further plan: the best of those verified is kept, if there is one; otherwise the default."""
-        self._seen = []
+        self._forget()
         self._plan, self._state = (self._kept[1], State.HOLD) if self._kept else (None, State.IDLE)
         self._replans = self.replans
 
     def _gains(self) -> dict[str, float]:
         """The mean improvement of each job under the plan over the default observed."""
-        means = {job: fmean(seen.jobs[job].work for seen in self._seen) for job in self._jobs}
+        means = {job: total / self._periods for job, total in self._totals.items()}
         return {job: mean / self._default[job] - 1 if self._default[job] else 0.0 for job, mean in means.items()}
 
     def _judge(self) -> None:
         """Keeps the plan, changes it, or undoes it."""
-        assert self._plan is not None, "a plan is applied"
         gains = self._gains()
-        real = objective(gains, self.limit)
-        if fmean(gains.values()) <= 0 or self._losing(gains, self.most):
-            self._kept = None if self._kept and self._kept[1] is self._plan else self._kept
-        elif self._kept is None or self._kept[1] is self._plan or real > self._kept[0]:
-            self._kept = real, self._plan
-        if (
-            self._kept
-            and self._kept[1] is self._plan
-            and (self._state is State.HOLD or not self._losing(gains, self.limit))
-        ):
+        if self._remembered(gains) and (self._state is State.HOLD or not self._losing(gains, self.limit)):
             self._accepted = self._state is State.VERIFY
             self._state = State.HOLD
         elif self._replans < self.replans:
@@ -155,9 +153,23 @@ class DigitalTwin(Controller):
         else:
             self._settle()
 
+    def _remembered(self, gains: Mapping[str, float]) -> bool:
+        """Whether the plan is the best so far of those that help and cost no job much."""
+        assert self._plan is not None, "a plan is applied"
+        before = self._kept
+        again = before is not None and before[1] is self._plan
+        real = objective(gains, self.limit)
+        if fmean(gains.values()) <= 0 or self._losing(gains, self.most):
+            self._kept = None if again else before
+            return False
+        if before is None or again or real > before[0]:
+            self._kept = real, self._plan
+            return True
+        return False
+
     def _losing(self, gains: Mapping[str, float], limit: float) -> list[str]:
         """Jobs that lose more than the limit, and one iteration of a period in the mean of those seen."""
-        grain = {job: 1 / max(1.0, work) / len(self._seen) ** 0.5 for job, work in self._default.items()}
+        grain = {job: 1 / max(1.0, work) / self._periods**0.5 for job, work in self._default.items()}
         return [job for job, gain in gains.items() if gain + grain[job] < -limit]
 
     def _replan(self, gains: Mapping[str, float]) -> None:
