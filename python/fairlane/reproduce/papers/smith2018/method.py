@@ -30,6 +30,7 @@ Tables = dict[str, Any]
 def counted(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatch") -> Tables:
     """Until MILC is done: what its ``own`` switches and those ``everywhere`` counted in each timestep, and its ``run``.
 
+    With windows also what they counted before each timestep, in ``own_before`` and ``everywhere_before``.
     Of the run: over the ranks the least, the mean and the greatest time of computation and in MPI, s, and shares of the
     calls in the latter; how many groups the job spans; how many other jobs there are, and on how many hosts.
     """
@@ -62,6 +63,8 @@ def counted(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwat
         "everywhere": _timesteps(scenario, everywhere.table(engine)),
         "run": pl.DataFrame([run]),
     }
+    windows = {"own_before": own.windows(), "everywhere_before": everywhere.windows()}
+    tables |= {name: _before(table) for name, table in windows.items() if table is not None}
     found = {name: columns_of(table) for name, table in tables.items()}
     return {"tables": found, "packet_hops": engine.packet_hops, "digest": engine.digest()}
 
@@ -107,12 +110,19 @@ def _timesteps(scenario: "Scenario", table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _before(windows: pl.DataFrame) -> pl.DataFrame:
+    """What was counted in windows before timesteps, by the length of the window, s."""
+    length = (pl.col("window_ps") * PS).alias("window_s")
+    return windows.select(pl.col("iteration").cast(pl.Int64).alias("timestep"), length, *FEATURES)
+
+
 def traced(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatch") -> Tables:
     """What was recorded, message by message, of the fastest and of the slowest timestep: their names are a column.
 
     The run is simulated once to find the two, and again with a record of each: the same seed gives the same run. Those
     to warm up, and those that compute more, do not count. Delays are waits that are longer than nearly all of the
-    fastest timestep.
+    fastest timestep. Pairs of ranks are compared by one exchange of a timestep: of several iterations by that of
+    the last but one, as ranks that are ahead are in the next timestep with the last.
     """
     from fairlane.analysis import View, quiet_wait
 
@@ -123,7 +133,9 @@ def traced(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatc
         chosen = _extremes(scenario, resolved, watch)
         records = [_record(resolved, period, watch) for period in chosen]
     threshold = quiet_wait(records[0])
-    parts = [_recorded(one, record, view, threshold) for one, record in zip(chosen, records, strict=True)]
+    milc: Any = scenario.jobs[JOB].workload
+    exchange = max(1, milc.iterations - 1)
+    parts = [_recorded(one, it, view, threshold, exchange) for one, it in zip(chosen, records, strict=True)]
     tables = {}
     for name in parts[0]:
         named = [
@@ -158,14 +170,16 @@ def _record(resolved: "Resolved", period: "Span", watch: "Stopwatch") -> "Record
     return Record.of(resolved.jobs[JOB].name, JOB, (period.from_ps, period.to_ps), **recorded(engine))
 
 
-def _recorded(period: "Span", record: "Record", view: "View", threshold: int) -> dict[str, pl.DataFrame]:
+def _recorded(
+    period: "Span", record: "Record", view: "View", threshold: int, exchange: int
+) -> dict[str, pl.DataFrame]:
     from fairlane import analysis
 
     types = analysis.types_of(record, view)
     delays = analysis.wait_delays(record, types, threshold)
     messages, flits = analysis.message_delays(record, types), analysis.link_flits(record, view.links)
     begun = (pl.col("sent_at_ps") >= record.from_ps) & ~pl.col("collective")
-    pairs = analysis.first_exchange(messages.filter(begun))
+    pairs = analysis.first_exchange(messages.filter(begun), exchange)
     against = analysis.flits_against_waits(pairs, flits, view.fabric, view.hosts[record.number])
     longest = delays.filter(~pl.col("collective")).group_by("rank").agg(pl.col("wait_ps").max()).sort("rank")
     span = {key: value for key, value in asdict(period).items() if key != "name"}
