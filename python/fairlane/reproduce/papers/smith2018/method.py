@@ -170,9 +170,7 @@ def _record(resolved: "Resolved", period: "Span", watch: "Stopwatch") -> "Record
     return Record.of(resolved.jobs[JOB].name, JOB, (period.from_ps, period.to_ps), **recorded(engine))
 
 
-def _recorded(
-    period: "Span", record: "Record", view: "View", threshold: int, exchange: int
-) -> dict[str, pl.DataFrame]:
+def _recorded(period: "Span", record: "Record", view: "View", threshold: int, exchange: int) -> dict[str, pl.DataFrame]:
     from fairlane import analysis
 
     types = analysis.types_of(record, view)
