@@ -1,4 +1,4 @@
-"""The methods of Smith et al. 2018: counters of each timestep, a record of two of them, and the prediction of times."""
+"""The measurements of Smith et al. 2018: counters of each timestep of a run, and a record of two of them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
@@ -14,15 +14,11 @@ from fairlane.study.measured import columns_of
 
 if TYPE_CHECKING:
     from fairlane.analysis import Record, Span, View
-    from fairlane.predict import Comparison
     from fairlane.scenario import Resolved, Scenario
-    from fairlane.study.sql import Database
     from fairlane.tasks.task import Stopwatch
 
 JOB = 0
 """The job that is measured."""
-ITERATIONS = 2500
-"""Iterations of a timestep of the paper."""
 
 Tables = dict[str, Any]
 
@@ -30,9 +26,10 @@ Tables = dict[str, Any]
 def counted(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatch") -> Tables:
     """Until MILC is done: what its ``own`` switches and those ``everywhere`` counted in each timestep, and its ``run``.
 
-    With windows also what they counted before each timestep, in ``own_before`` and ``everywhere_before``.
-    Of the run: over the ranks the least, the mean and the greatest time of computation and in MPI, s, and shares of the
-    calls in the latter; how many groups the job spans; how many other jobs there are, and on how many hosts.
+    With windows also what they counted before each timestep, in ``own_before`` and ``everywhere_before``. Of the run:
+    over the ranks the least, the mean and the greatest time of computation and in MPI, s, and shares of the calls in
+    the latter; the share of late partners in the time that ranks are blocked; how many groups the job spans; how many
+    other jobs there are, and on how many hosts.
     """
     with watch.lap("set-up"):
         resolved = scenario.resolve()
@@ -55,6 +52,7 @@ def counted(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwat
         **_spread("mpi", (ranks["communication"] * PS).to_list()),
         "wait_share": spent.get("wait", 0.0),
         "allreduce_share": spent.get("allreduce", 0.0),
+        "late_share": int(ranks["late_partner"].sum()) / max(1, int((ranks["late_partner"] + ranks["network"]).sum())),
         "jobs": len(resolved.jobs) - 1,
         "hosts_filled": sum(len(set(job.hosts)) for job in resolved.jobs[1:]),
     }
@@ -190,36 +188,3 @@ def _recorded(period: "Span", record: "Record", view: "View", threshold: int, ex
         "points": against.points.select("flits", "wait_ps", "under_way_ps", "neighbour"),
         "flits": flits.select("class", "flits"),
     }
-
-
-def by_parts(tables: "Database") -> dict[str, pl.DataFrame]:
-    """Table II: models on the counters, and on their low-rank and sparse parts, with what they predict."""
-    from fairlane.predict import compare
-
-    return _compared("table_2", "predictions_2", tables, compare)
-
-
-def by_clusters(tables: "Database") -> dict[str, pl.DataFrame]:
-    """Table III: one, two and three models for clusters of runs, on sparse parts, with what they predict."""
-    from fairlane.predict import local
-
-    return _compared("table_3", "predictions_3", tables, local)
-
-
-def _compared(
-    errors: str, predictions: str, tables: "Database", compare: "Callable[..., Comparison]"
-) -> dict[str, pl.DataFrame]:
-    """Cross-validation by run. Times are seconds of a timestep of as many iterations as the paper's."""
-    from fairlane.predict import CounterTable
-    from fairlane.predict.validation import FOLDS
-
-    regular = tables.ask(
-        f"""SELECT t.* EXCLUDE (warmup, extra) REPLACE (seconds * ({ITERATIONS} / iterations) AS seconds)
-        FROM timesteps t JOIN run ON run.seed = t.run WHERE NOT warmup ORDER BY t.rowid"""
-    )
-    # Virtual channels that no packet takes say nothing.
-    used = [name for name in FEATURES if regular[name].n_unique() > 1]
-    table: CounterTable = CounterTable.of(regular.select("run", "timestep", "seconds", *used))
-    seed = int(tables.ask("SELECT seed FROM replicate").item())
-    found = compare(table, folds=min(FOLDS, table.runs), seed=seed)
-    return {errors: found.table, predictions: found.predictions}
