@@ -76,9 +76,9 @@ def _mean(values: pl.Series) -> tuple[float, float | None, float | None]:
 
     if values.len() < 2:
         return float(values[0]), None, None
-    found = stats.ttest_1samp(values.to_numpy(), 0)
-    low, high = found.confidence_interval(COVERAGE)
-    return float(values.to_numpy().mean()), float(low), float(high)
+    middle, count = float(values.to_numpy().mean()), values.len()
+    half = float(stats.t.ppf((1 + COVERAGE) / 2, count - 1) * stats.sem(values.to_numpy()))
+    return middle, middle - half, middle + half
 
 
 def cablings(tables: "Database") -> dict[str, pl.DataFrame]:
