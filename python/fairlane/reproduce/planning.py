@@ -193,8 +193,18 @@ def _document(folder: Folder, entry: StudyEntry, quick: Change, options: Options
             document.take(steps_of(key), deepcopy(value), (file, None, ("study", entry.name, "set", key)))
         except LookupError as error:
             raise ScenarioError(Problem(f"study {entry.name}: set.{key}", str(error.args[0]), file=file)) from None
-    document.data["set"] = {**document.data.get("set", {}), **entry.scenario, **quick.scenario, **cabling}
+    document.data["set"] = _in_order(document.data.get("set", {}), entry.scenario, quick.scenario, cabling)
     return document
+
+
+def _in_order(*changes: Mapping[str, Any]) -> dict[str, Any]:
+    """All changes, each key where it is changed last: a table must not replace what is changed inside it later."""
+    found: dict[str, Any] = {}
+    for change in changes:
+        for key, value in change.items():
+            found.pop(key, None)
+            found[key] = value
+    return found
 
 
 def _skipped(
