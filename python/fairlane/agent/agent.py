@@ -65,6 +65,7 @@ class Agent:
             self._backend.keep_in(config.journal.with_name(f"{config.journal.name}.dry-run.json"))
         self._twin = Twin(config)
         self._considered: object = None
+        self._waiting: tuple[object, _Plan] | None = None
         self._failed: set[object] = set()
         self._polled: float | None = None
         self._answers = False
@@ -107,20 +108,31 @@ class Agent:
         situation = (tuple(jobs.values()), before)
         if situation == self._considered:
             return None
-        limit = self._config.policy.changes_per_minute
-        written = self._journal.changes_since(self._backend.name, time.time() - WINDOW_S)
-        if wait := wait_s(written, time.time(), limit):
-            self._doing(f"waits: {plural(len(written), 'change')} within the last minute, {limit} allowed")
+        if self._waiting is not None and self._waiting[0] == situation:
+            plan = self._waiting[1]
+        else:
+            plan = self._plan(jobs, before)
+            self._hear()
+            if self._journal.jobs() != jobs:  # jobs have begun or ended meanwhile: the prediction is not of these
+                return 0.0
+        if plan.kind != "keep" and (wait := self._wait()):
+            self._waiting = situation, plan
             return wait
-        plan = self._plan(jobs, before)
-        self._hear()
-        if self._journal.jobs() != jobs:  # jobs have begun or ended meanwhile: the prediction is not of those that run
-            return 0.0
+        self._waiting = None
         is_known = plan.kind != "keep" and (tuple(jobs), plan.settings) in self._failed
         if not is_known and self._carry_out(plan, list(jobs), before):
             return 0.0
         self._considered = situation
         return None
+
+    def _wait(self) -> float:
+        """How long a change has to wait, s."""
+        limit, now = self._config.policy.changes_per_minute, time.time()
+        written = self._journal.changes_since(self._backend.name, now - WINDOW_S)
+        wait = wait_s(written, now, limit)
+        if wait:
+            self._doing(f"waits with a change: {len(written)} within the last minute, {limit} allowed")
+        return wait
 
     def _plan(self, jobs: Mapping[str, SlurmJob], before: Settings) -> _Plan:
         """What to do."""
