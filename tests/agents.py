@@ -31,7 +31,7 @@ arbiter = { name = "weighted_round_robin", weights = [1, 4, 1] }
 [slurm]
 socket = "agent.socket"
 squeue = ["@python", "squeue.py"]
-poll = "1 s"
+poll = "60 s"
 hosts = { "n[1-16]" = "host[0-15]" }
 
 [[profile]]
