@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane.agent import AgentConfig, Setting
+from fairlane.agent.jobs import levels_of
 
 CONFIG = """
 journal = "agent.db"
@@ -113,3 +115,31 @@ def opensm(folder: Path, policy: str = POLICY) -> Iterator[dict[str, Any]]:
     finally:
         process.kill()
         process.wait()
+
+
+SCRIPT = Path(__file__).with_name("killed_agent.py")
+
+
+def killed(folder: Path, backend: dict[str, Any], stride: int = 1) -> list[dict[str, Any]]:
+    """What the script reports."""
+    paths = os.pathsep.join([str(SCRIPT.parent), os.environ.get("PYTHONPATH", "")])
+    command = [sys.executable, str(SCRIPT), str(folder), json.dumps(backend), str(stride)]
+    done = subprocess.run(
+        command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=False, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def check_killed(rows: list[dict[str, Any]], fewest: int) -> None:
+    """After the last restart a change is in force wholly or not at all, and the journal says so."""
+    wanted = levels_of(SETTINGS)
+    for row in rows:
+        assert row["state"] in (None, "verified", "undone"), row
+        assert row["in_force"] == (wanted if row["state"] == "verified" else {}), row
+        assert row["states"].count("writing") <= 1, "written twice"
+        assert row["states"].count("verified") + row["states"].count("undone") == (row["state"] is not None), row
+    assert {row["state"] for row in rows} == {None, "verified", "undone"}, "each of these can be left"
+    assert len({row["kills"][0] for row in rows}) >= fewest
+    assert rows[-1]["ended"]
+    assert rows[-1]["states"] == ["planned", "writing", "applied", "verified"]

@@ -1,61 +1,30 @@
 """The agent killed at every step of a change, and its restart killed at every step: the state is repaired."""
 
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import agents
 from fairlane.agent import status_of, steps_of
-from fairlane.agent.jobs import levels_of
-
-TESTS = Path(__file__).parents[1]
-SCRIPT = TESTS / "killed_agent.py"
-
-
-def killed(folder: Path, backend: dict[str, Any], stride: int = 1) -> list[dict[str, Any]]:
-    """What the script reports."""
-    paths = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, str(SCRIPT), str(folder), json.dumps(backend), str(stride)]
-    done = subprocess.run(
-        command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=False, timeout=100
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def check(rows: list[dict[str, Any]], fewest: int) -> None:
-    """After the last restart a change is in force wholly or not at all, and the journal says so."""
-    wanted = levels_of(agents.SETTINGS)
-    for row in rows:
-        assert row["state"] in (None, "verified", "undone"), row
-        assert row["in_force"] == (wanted if row["state"] == "verified" else {}), row
-        assert row["states"].count("writing") <= 1, "written twice"
-        assert row["states"].count("verified") + row["states"].count("undone") == (row["state"] is not None), row
-    assert {row["state"] for row in rows} == {None, "verified", "undone"}, "each of these can be left"
-    assert len({row["kills"][0] for row in rows}) >= fewest
-    assert rows[-1]["ended"]
-    assert rows[-1]["states"] == ["planned", "writing", "applied", "verified"]
 
 
 @pytest.mark.timeout(120)
 def test_a_dry_run_is_repaired(tmp_path: Path) -> None:
     # Four lines of the journal and one file, killed before and after each.
-    check(killed(tmp_path, {"name": "dry_run"}, stride=2), 10)
+    agents.check_killed(agents.killed(tmp_path, {"name": "dry_run"}, stride=2), 10)
 
 
 @pytest.mark.timeout(120)
 def test_opensm_is_repaired_and_has_read_what_the_file_has(tmp_path: Path) -> None:
     with agents.opensm(tmp_path) as backend:
-        rows = killed(tmp_path, backend, stride=4)
+        rows = agents.killed(tmp_path, backend, stride=4)
     # Four lines of the journal, the file and the one beside it, a signal.
-    check(rows, 14)
+    agents.check_killed(rows, 14)
     for row in rows:
         assert row["loaded"] == row["file"], row["kills"]
         assert row["state"] == "verified" or row["file"] == agents.POLICY

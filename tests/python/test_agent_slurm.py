@@ -18,7 +18,7 @@ from fairlane.errors import ScenarioError
 
 COMMON = {"name": "lammps", "account": "phys", "partition": "all", "user_name": "ada"}
 JOB = SlurmJob("7", ("n1", "n2"), "lammps", "phys", "all", "ada")
-SHAPES = {
+SHAPES: dict[str, dict[str, Any]] = {
     "22.05": {"job_id": 7, "job_state": "RUNNING", "nodes": "n[1-2]", "job_resources": {"nodes": "n[1-2]"}},
     "22.05, nodes in the resources": {"job_id": 7, "job_state": "RUNNING", "job_resources": {"nodes": "n[1-2]"}},
     "23.11": {"job_id": 7, "job_state": ["RUNNING"], "nodes": "n[1-2]", "job_resources": {}},

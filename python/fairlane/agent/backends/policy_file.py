@@ -15,7 +15,7 @@ BEGIN, END = "# fairlane agent: begin", "# fairlane agent: end"
 _BLOCK = re.compile(rf"^[ \t]*{BEGIN}\n.*?^[ \t]*{END}\n", re.MULTILINE | re.DOTALL)
 _GROUP = re.compile(r"name: fairlane-job-(\S+)\n.*?(?:port-guid|port-name): ([^\n]*)", re.DOTALL)
 _RULE = re.compile(r"source: fairlane-job-(\S+)\n.*?qos-level-name: fairlane-sl-(\d+)", re.DOTALL)
-_DEFAULT = re.compile(r"^\s*name:\s*DEFAULT\s*$", re.MULTILINE)
+_DEFAULT = re.compile(r"^\s*name:\s*DEFAULT[ \t]*(?:#.*)?$", re.MULTILINE)
 
 Ports = Callable[[str], str]
 """The port of a host, as a policy names it: ``0x0002c90300000001`` or ``host0/P1``."""
@@ -37,8 +37,7 @@ def with_settings(own: str, settings: Sequence[Setting], ports: Ports, default: 
     levels = [_level(f"fairlane-sl-{level}", level) for level in sorted({one.level for one in settings})]
     if not _DEFAULT.search(own):
         levels.insert(0, _level("DEFAULT", default))
-    text = own if not own or own.endswith("\n") else f"{own}\n"
-    text = _insert(text, "qos-match-rules", [line for one in settings for line in _rule(one)], first=True)
+    text = _insert(own, "qos-match-rules", [line for one in settings for line in _rule(one)], first=True)
     text = _insert(text, "qos-levels", [line for one in levels for line in one])
     return _insert(text, "port-groups", [line for one in settings for line in _group(one, ports)])
 
