@@ -4,12 +4,14 @@ import json
 import os
 import socket
 import stat
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import slurm
 from fairlane.agent import AgentError, Listener, SlurmJob, notify
 from fairlane.agent.events import from_environment, read_event
 from fairlane.agent.squeue import running
@@ -151,3 +153,34 @@ def test_a_prolog_is_not_held_up_by_a_missing_agent(
     assert "SLURM_JOB_ID" in capsys.readouterr().err
     with pytest.raises(ScenarioError, match="SLURM_JOB_ID"):
         from_environment("end", {"SLURM_JOB_ID": "7; rm"})
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.skipif(bool(slurm.missing()), reason=f"not installed: {', '.join(slurm.missing())}")
+def test_a_real_slurm_reports_jobs_by_prolog_epilog_and_squeue(tmp_path: Path) -> None:
+    folder, path = tmp_path / "slurm", tmp_path / "agent.socket"
+    folder.mkdir()
+    for what in ("begin", "end"):
+        script = tmp_path / what
+        paths = os.environ.get("PYTHONPATH", "")
+        command = f"{sys.executable} -m fairlane agent notify {what} --strict --socket {path}"
+        script.write_text(f"#!/bin/sh\nPYTHONPATH={paths} exec {command} > {script}.out 2>&1\n")
+        script.chmod(0o755)
+    more = f"PrologSlurmctld={tmp_path / 'begin'}\nEpilogSlurmctld={tmp_path / 'end'}"
+    with Listener(path) as listener, slurm.slurm(folder, 2, more) as environment:
+        squeue = ["env", f"SLURM_CONF={environment['SLURM_CONF']}", "squeue", "--json"]
+        assert running(squeue, 10) == {}
+        command = ["sbatch", "--parsable", "-N2", "-J", "solver", "-o", "/dev/null", "--wrap", "sleep 60"]
+        number = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()
+        begun = listener.events.get(timeout=30)
+        assert (begun.what, begun.job.id, begun.job.nodes) == ("begin", number, ("n1", "n2"))
+        assert (begun.job.name, begun.job.partition) == ("solver", "all")
+        found = running(squeue, 10)[number]
+        assert (found.nodes, found.name, found.partition) == (begun.job.nodes, begun.job.name, begun.job.partition)
+        assert found.user == begun.job.user != ""
+        subprocess.run(["scancel", number], env=environment, check=True)
+        ended = listener.events.get(timeout=30)
+        assert (ended.what, ended.job.id) == ("end", number)
+        assert number not in running(squeue, 10)
+    with pytest.raises(AgentError, match="squeue --json: "):
+        running(squeue, 30)
