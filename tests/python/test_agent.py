@@ -323,3 +323,12 @@ def test_code_of_a_profile_runs_only_with_permission(tmp_path: Path, monkeypatch
         AgentConfig.load(file)
     loaded = AgentConfig.load(file, allow_code=True)
     assert type(loaded.profile[0].workload).__name__ == "Mine"
+
+
+def test_a_configuration_without_a_backend_cannot_be_applied(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = agents.config_file(tmp_path)
+    for arguments in (["--config", str(file), "--apply"], ["undo", "--config", str(file)]):
+        assert execute(["agent", *arguments]) == 2
+        assert 'backend = "dry_run": names nothing' in capsys.readouterr().err

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import agents
-from fairlane.agent import status_of, steps_of
+from fairlane.agent import notify, status_of, steps_of
 
 
 @pytest.mark.timeout(120)
@@ -60,3 +60,33 @@ def test_a_whole_agent_that_is_killed_while_opensm_is_silent_undoes_its_change(t
     assert steps[:3] == ["planned", "writing", "undoing"]
     assert steps[-1] == "undone"
     assert (tmp_path / "loaded.conf").read_text() == agents.POLICY
+
+
+@pytest.mark.timeout(60)
+def test_an_agent_hears_of_jobs_ends_on_sigterm_and_is_undone(tmp_path: Path) -> None:
+    with agents.opensm(tmp_path) as backend:
+        table = "\n[backend]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in backend.items())
+        file = agents.config_file(tmp_path, agents.CONFIG + table, jobs=[agents.WRITER])
+        fairlane = [sys.executable, "-m", "fairlane", "agent"]
+        running = subprocess.Popen([*fairlane, "--config", str(file), "--apply"], stdout=subprocess.PIPE, text=True)
+        try:
+            assert running.stdout is not None
+            assert running.stdout.readline().startswith("decision 1: no change. ")
+            assert status_of(tmp_path / "agent.db").runs
+            notify(tmp_path / "agent.socket", {"event": "begin", "job": 12, "name": "solver", "nodes": "n[1,5,9,13]"})
+            assert running.stdout.readline().startswith("decision 2: job 12 level 1. ")
+            assert "port-name: host0/P1, host4/P1, host8/P1, host12/P1" in (tmp_path / "loaded.conf").read_text()
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(20) == 0
+        finally:
+            running.kill()
+            running.wait()
+            if running.stdout is not None:
+                running.stdout.close()
+        assert not (tmp_path / "agent.socket").exists()
+        assert [one.job for one in status_of(tmp_path / "agent.db").settings] == ["12"]
+        undone = subprocess.run([*fairlane, "undo", "--config", str(file)], capture_output=True, text=True, check=True)
+        assert "no job has a level. withdrawn by the operator" in undone.stdout
+        assert (tmp_path / "loaded.conf").read_text() == agents.POLICY
+        again = subprocess.run([*fairlane, "undo", "--config", str(file)], capture_output=True, text=True, check=True)
+        assert again.stdout == "no setting is in force\n"

@@ -170,8 +170,8 @@ def test_a_real_slurm_reports_jobs_by_prolog_epilog_and_squeue(tmp_path: Path) -
     with Listener(path) as listener, slurm.slurm(folder, 2, more) as environment:
         squeue = ["env", f"SLURM_CONF={environment['SLURM_CONF']}", "squeue", "--json"]
         assert running(squeue, 10) == {}
-        command = ["sbatch", "--parsable", "-N2", "-J", "solver", "-o", "/dev/null", "--wrap", "sleep 60"]
-        number = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout.strip()
+        submit = ["sbatch", "--parsable", "-N2", "-J", "solver", "-o", "/dev/null", "--wrap", "sleep 60"]
+        number = subprocess.run(submit, env=environment, check=True, capture_output=True, text=True).stdout.strip()
         begun = listener.events.get(timeout=30)
         assert (begun.what, begun.job.id, begun.job.nodes) == ("begin", number, ("n1", "n2"))
         assert (begun.job.name, begun.job.partition) == ("solver", "all")

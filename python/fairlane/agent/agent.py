@@ -23,7 +23,7 @@ from fairlane.agent.limit import WINDOW_S, wait_s
 from fairlane.agent.squeue import running
 from fairlane.agent.twin import Twin, TwinJob
 from fairlane.engine.tables import PS
-from fairlane.errors import FairlaneError, ScenarioError
+from fairlane.errors import FairlaneError, Problem, ScenarioError
 from fairlane.wording import plural
 
 _TICK_S = 0.5  # the longest wait for an event, s
@@ -61,6 +61,9 @@ class Agent:
     ) -> None:
         self._config, self._journal, self._events, self._report = config, journal, events, report
         self._backend: Backend = config.backend if apply else DryRun()
+        if apply and isinstance(config.backend, DryRun):
+            words = "names nothing that a setting could be carried out by"
+            raise ScenarioError(Problem("backend", words, "dry_run", "another one of fairlane list backends"))
         if isinstance(self._backend, DryRun):
             self._backend.keep_in(config.journal.with_name(f"{config.journal.name}.dry-run.json"))
         self._twin = Twin(config)
@@ -69,6 +72,7 @@ class Agent:
         self._failed: set[object] = set()
         self._polled: float | None = None
         self._answers = False
+        self._stopped = False
         self._words = ""
 
     def start(self) -> None:
@@ -77,16 +81,33 @@ class Agent:
         Raises ``AgentError`` if Slurm does not answer, ``BackendError`` or ``ScenarioError`` if the backend does not
         fit or a change cannot be undone. Nothing is changed then but by the repair.
         """
+        self._begin()
+        self._poll()
+
+    def withdraw(self) -> None:
+        """Takes all settings back and ends, whatever jobs run; called in place of ``start``. Raises as ``start``."""
+        self._begin()
+        jobs, before = self._journal.jobs(), self._journal.in_force(self._backend.name)
+        if not before and not self._backend.in_force():
+            self._report("no setting is in force")
+            return
+        self._carry_out(_Plan("end", (), "withdrawn by the operator"), list(jobs), before)
+
+    def stop(self) -> None:
+        """Has ``run`` return after what it is at; for handlers of signals."""
+        self._stopped = True
+
+    def _begin(self) -> None:
+        """Checks the backend, and repairs what a killed agent has left."""
         levels = (self._config.qos.default, *self._config.policy.levels)
         lanes = {level: lane for level in levels if (lane := self._config.lane(level)) is not None}
         self._backend.check(Surroundings(self._twin.fabric.host_names, lanes, self._config.qos.default))
         self._journal.doing(self._backend.name, "starts", start=True)
         self._recover()
-        self._poll()
 
     def run(self, *, once: bool = False) -> None:
-        """Goes on until Ctrl-C; with ``once`` until nothing is to be done for the jobs that run."""
-        while True:
+        """Goes on until ``stop`` or Ctrl-C; with ``once`` until nothing is to be done for the jobs that run."""
+        while not self._stopped:
             self._hear()
             if self._polled is None or time.monotonic() - self._polled > self._config.slurm.poll * PS:
                 self._poll_again()

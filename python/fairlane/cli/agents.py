@@ -1,4 +1,4 @@
-"""The agent on a cluster: agent run, agent status, agent notify."""
+"""The agent on a cluster: agent run, agent undo, agent status, agent notify."""
 
 import os
 from pathlib import Path
@@ -32,23 +32,33 @@ def run(
 ) -> Answer:
     """Give service levels to the jobs that Slurm runs, by predictions of a digital twin; a dry run by default.
 
-    Every decision is in the journal with its reason, and is printed. Ctrl-C or SIGTERM ends the agent; settings stay in
-    force, and the next start goes on with them. `fairlane agent --config FILE` is the same.
+    Every decision is in the journal with its reason, and is printed. SIGTERM ends the agent after what it is at, Ctrl-C
+    at once; settings stay in force, and the next start goes on with them. `fairlane agent --config FILE` is the same.
     """
     import signal
 
     from fairlane.agent import Agent, AgentConfig, Journal, Listener
 
     loaded = AgentConfig.load(config, allow_code=allow_code)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with Journal(loaded.journal) as journal, Listener(loaded.slurm.socket) as listener:
         agent = Agent(loaded, journal, listener.events, apply=apply, report=typer.echo)
+        signal.signal(signal.SIGTERM, lambda *_: agent.stop())
         agent.start()
-        try:
-            agent.run(once=once)
-        except KeyboardInterrupt:
-            report("ends; settings stay in force until it starts again")
-            raise
+        agent.run(once=once)
+    if not once:
+        report("ends; settings stay in force")
+    return Answer()
+
+
+def undo(config: ConfigFile, allow_code: AllowCode = False) -> Answer:
+    """Take back every service level that the agent has set on the network, while no agent runs."""
+    from queue import SimpleQueue
+
+    from fairlane.agent import Agent, AgentConfig, Journal
+
+    loaded = AgentConfig.load(config, allow_code=allow_code)
+    with Journal(loaded.journal) as journal:
+        Agent(loaded, journal, SimpleQueue(), apply=True, report=typer.echo).withdraw()
     return Answer()
 
 

@@ -101,6 +101,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "fabric compare": fabrics.compare_fabrics,
     "fabric topology-conf": fabrics.write_topology_conf,
     "agent run": agents.run,
+    "agent undo": agents.undo,
     "agent status": agents.status,
     "agent notify": agents.notify,
     "trace describe": traces.trace_describe,
