@@ -58,8 +58,8 @@ def missing() -> list[str]:
 
 
 @contextmanager
-def slurm(folder: Path, nodes: int = 4) -> Iterator[Mapping[str, str]]:
-    """A running Slurm; yields the environment in which ``sbatch`` finds it."""
+def slurm(folder: Path, nodes: int = 4, more: str = "") -> Iterator[Mapping[str, str]]:
+    """A running Slurm with more lines of slurm.conf; yields the environment in which ``sbatch`` finds it."""
     environment = os.environ | {"PATH": f"{os.environ['PATH']}:{SBIN}", "SLURM_CONF": str(folder / "slurm.conf")}
     daemons: list[subprocess.Popen[bytes]] = []
 
@@ -68,7 +68,7 @@ def slurm(folder: Path, nodes: int = 4) -> Iterator[Mapping[str, str]]:
         daemons.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True))
         log.close()
 
-    _configure(folder, nodes)
+    _configure(folder, nodes, more)
     try:
         start(
             *("munged", "--foreground", "--force", f"--socket={folder}/munge.socket", f"--key-file={folder}/munge.key"),
@@ -104,7 +104,7 @@ def _output(environment: Mapping[str, str], *command: str) -> str:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=10).stdout
 
 
-def _configure(folder: Path, nodes: int) -> None:
+def _configure(folder: Path, nodes: int, more: str) -> None:
     folder.chmod(0o755)  # munged refuses a socket in a folder that others cannot enter
     ports = _free_ports(nodes + 1)
     lines = [
@@ -114,7 +114,7 @@ def _configure(folder: Path, nodes: int) -> None:
     text = _CONF.format(
         host=socket.gethostname(), port=ports[0], user=getpass.getuser(), folder=folder, nodes="\n".join(lines)
     )
-    (folder / "slurm.conf").write_text(text)
+    (folder / "slurm.conf").write_text(f"{text}{more}\n")
     (folder / "state").mkdir()
     key = folder / "munge.key"
     key.write_bytes(secrets.token_bytes(64))

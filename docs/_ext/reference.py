@@ -40,9 +40,10 @@ PLACES = {
     "allocators": "`fairlane schedule --allocator`, which takes every placement, too",
     "figures": "`fairlane plot --figure`",
     "papers": "`fairlane reproduce`",
+    "backends": "`backend` of an agent's configuration",
 }
 """Where the names of each kind are used."""
-DESCRIBED_HERE = ("controllers", "allocators")
+DESCRIBED_HERE = ("controllers", "allocators", "backends")
 """Kinds whose parameters no scenario file has."""
 
 

@@ -21,7 +21,7 @@ LAYERS = """
     tasks
     models
     study saturation folders
-    scheduler predict advice analysis comparison
+    scheduler predict advice analysis comparison agent
     plot
     reproduce
     cli

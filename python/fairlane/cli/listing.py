@@ -26,6 +26,7 @@ REGISTRIES = {
     "allocators": "fairlane.placement:ALLOCATORS",
     "figures": "fairlane.plot:FIGURES",
     "papers": "fairlane.reproduce:PAPERS",
+    "backends": "fairlane.agent.backends:BACKENDS",
 }
 """The registry of each kind that plug-ins can extend."""
 SIMULATOR = {

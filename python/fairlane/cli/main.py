@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from fairlane.cli import (
     advising,
+    agents,
     analyzing,
     comparing,
     controlling,
@@ -101,6 +102,10 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "fabric import": fabrics.import_fabric,
     "fabric compare": fabrics.compare_fabrics,
     "fabric topology-conf": fabrics.write_topology_conf,
+    "agent run": agents.run,
+    "agent undo": agents.undo,
+    "agent status": agents.status,
+    "agent notify": agents.notify,
     "trace describe": traces.trace_describe,
     "trace pattern": traces.trace_pattern,
     "workload pattern": traces.workload_pattern,
@@ -109,12 +114,27 @@ GROUPS = {  # of commands of two words: what they are about, by the first word
     "slowdown": "Models of how allocations and neighbours slow jobs down.",
     "predict": "Run times from counters; slowdowns of pairs of jobs before they run.",
     "fabric": "Import, describe, draw and compare fabrics.",
+    "agent": "Give service levels to the jobs of a cluster that Slurm runs.",
     "trace": "Describe recorded traces and their communication patterns.",
     "workload": "Communication patterns of workloads.",
 }
 
 
-_groups = {name: typer.Typer(help=words, no_args_is_help=True) for name, words in GROUPS.items()}
+class _RunByDefault(TyperGroup):
+    """A group whose command ``run`` may be left out: ``fairlane agent --config FILE``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        first = args[:1]
+        own = {option for parameter in self.get_params(ctx) for option in parameter.opts}
+        is_option = bool(first) and first[0].startswith("-") and first[0].partition("=")[0] not in own
+        return super().parse_args(ctx, ["run", *args] if is_option else args)
+
+
+_RUNNING = {"agent"}  # groups of which the command `run` may be left out
+_groups = {
+    name: typer.Typer(help=words, no_args_is_help=True, cls=_RunByDefault if name in _RUNNING else TyperGroup)
+    for name, words in GROUPS.items()
+}
 for words, function in COMMANDS.items():
     group, _, name = words.rpartition(" ")
     add(_groups.get(group, app), function, name)

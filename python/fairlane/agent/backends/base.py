@@ -1,0 +1,65 @@
+"""The base of backends: what carries a service level of a job to the network."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from fairlane.agent.errors import BackendError
+from fairlane.agent.jobs import Setting, levels_of
+from fairlane.inputs.registry import Named
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What a backend has to fit: the fabric of the twin and the service levels that the agent may give."""
+
+    hosts: Collection[str]
+    """The names of the fabric's hosts."""
+    lanes: dict[int, int]
+    """The virtual lane of each service level that may be in use, the default level included."""
+    default: int = 0
+    """The service level of everything else."""
+
+
+class Backend(Named, ABC):
+    """Carries service levels of jobs to the network. The fields of a subclass are its parameters.
+
+    Every method may be called again after it was interrupted at any point: ``write`` and ``restore`` end in the same
+    state however often they are called, and ``save`` and ``in_force`` change nothing.
+    """
+
+    def check(self, surroundings: Surroundings) -> None:
+        """Raises ``BackendError`` or ``ScenarioError`` if its parameters do not fit; called once, before all else."""
+        del surroundings
+
+    @abstractmethod
+    def save(self) -> str:
+        """What ``restore`` needs to bring back the present state, as text for the journal."""
+
+    @abstractmethod
+    def write(self, settings: Sequence[Setting]) -> None:
+        """Replaces what the agent has set by ``settings``; without any, the network is as it was without the agent.
+
+        Raises ``BackendError`` if it is refused.
+        """
+
+    def refresh(self) -> None:
+        """Puts in force what was written wholly, where a killed process may not have come so far. Default: nothing."""
+
+    @abstractmethod
+    def in_force(self) -> dict[str, int]:
+        """The service level of every host for which the agent's settings are in force now."""
+
+    @abstractmethod
+    def restore(self, saved: str) -> None:
+        """Brings back the state in which ``save`` returned ``saved``; raises ``BackendError`` if it cannot."""
+
+    def verify(self, settings: Sequence[Setting]) -> None:
+        """Raises ``BackendError`` unless exactly ``settings`` are in force."""
+        wanted, found = levels_of(settings), self.in_force()
+        wrong = sorted(host for host in wanted.keys() | found.keys() if wanted.get(host) != found.get(host))
+        if wrong:
+            host = wrong[0]
+            more = f", and {len(wrong) - 1} more hosts differ" if len(wrong) > 1 else ""
+            shown = [str(levels.get(host, "none")) for levels in (wanted, found)]
+            raise BackendError(f"host {host}: level {shown[0]} was written and {shown[1]} is in force{more}")

@@ -1,0 +1,243 @@
+"""OpenSM: service levels of jobs in its QoS policy file, which it reads again on SIGHUP.
+
+A change is the policy file replaced atomically, SIGHUP to the process, and a wait for the line of the log with which
+OpenSM reports that the subnet is up again. An operator's own policy stays in the file, and is kept beside it as it was
+before the agent. A new service level holds for paths that are queried afterwards: processes that are connected already
+keep theirs until they connect again.
+"""
+
+import os
+import re
+import signal
+import time
+from collections.abc import Collection, Sequence
+from ipaddress import IPv6Address
+from pathlib import Path
+
+from pydantic import Field, PrivateAttr, model_validator
+from typing_extensions import override
+
+from fairlane.agent.backends import policy_file
+from fairlane.agent.backends.base import Backend, Surroundings
+from fairlane.agent.backends.opensm_conf import check_conf
+from fairlane.agent.commands import call
+from fairlane.agent.errors import BackendError
+from fairlane.agent.jobs import Setting
+from fairlane.agent.paths import FilePath
+from fairlane.errors import Problem, ScenarioError, nearest
+from fairlane.inputs.files import content_lines, read_text, reading, replacing
+from fairlane.inputs.problems import Problems
+from fairlane.units import Duration
+
+BESIDE = ".before-fairlane"
+"""What is appended to the name of the policy file that the operator had."""
+_LINK_LOCAL = 0xFE80 << 112
+_POLL_S = 0.02
+
+
+class OpenSm(Backend):
+    """Writes service levels into OpenSM's QoS policy file, has it read again by SIGHUP, and reads back."""
+
+    policy: FilePath = Field(description="the QoS policy file: `qos_policy_file` of opensm.conf")
+    conf: FilePath | None = Field(None, description="opensm.conf, which is read to check levels and lanes")
+    log: FilePath = Field(description="OpenSM's log, in which it reports the end of a sweep; set `force_log_flush`")
+    pid: int | None = Field(None, gt=1, description="process number of OpenSM")
+    pid_file: FilePath | None = Field(None, description="file with the process number of OpenSM")
+    process: str = Field("opensm", description="name of the process; no other gets a SIGHUP")
+    done: str = Field("SUBNET UP", description="part of the log's line when the new policy is in force")
+    refused: str = Field("ERR AC", description="part of the log's line when OpenSM refuses the policy")
+    timeout: Duration = Field(30 * 10**12, gt=0, description="how long OpenSM may take for a change")
+    port: str = Field("{host}/P1", description="name of a host's port in the policy, without `guids`")
+    guids: FilePath | None = Field(None, description="file with a host and its port GUID a line; replaces `port`")
+    discover: list[str] = Field(
+        default_factory=list,
+        description="command that prints the fabric, as `ibnetdiscover`: every GUID has to be in it",
+    )
+    read_back: list[str] = Field(
+        default_factory=list,
+        description="command that prints the level of a path; with {source}, {destination}, {source_gid}, "
+        "{destination_gid}, as `saquery --sgid-to-dgid {source_gid}-{destination_gid}`",
+    )
+    read_back_level: str = Field(
+        r"(?m)^\s*sl\.*(0x[0-9a-fA-F]+|\d+)", description="regular expression whose group is the level that it prints"
+    )
+    read_back_pairs: int = Field(4, ge=1, description="pairs of hosts of each job that are read back")
+    _guids: dict[str, str] = PrivateAttr(default_factory=dict)
+    _default: int = PrivateAttr(0)
+
+    @model_validator(mode="after")
+    def _one_process(self) -> "OpenSm":
+        if (self.pid is None) == (self.pid_file is None):
+            raise Problems(Problem("pid_file", "give the process of OpenSM", allowed="one of pid and pid_file"))
+        if any("_gid}" in word for word in self.read_back) and self.guids is None:
+            raise Problems(Problem("read_back", "uses GIDs, which need `guids`", " ".join(self.read_back)))
+        return self
+
+    @override
+    def check(self, surroundings: Surroundings) -> None:
+        self._default = surroundings.default
+        if self.conf is not None:
+            check_conf(self.conf, surroundings, self.policy)
+        if self.guids is not None:
+            self._guids = _read_guids(self.guids, surroundings.hosts)
+            self._check_fabric(self.guids)
+        self._process()
+
+    @override
+    def save(self) -> str:
+        return self._text()
+
+    @override
+    def write(self, settings: Sequence[Setting]) -> None:
+        text = self._text()
+        own = policy_file.without_agent(text)
+        if own == text and settings:
+            self._replace(self.policy.with_name(self.policy.name + BESIDE), text)
+        self._replace(self.policy, policy_file.with_settings(own, settings, self._port, self._default))
+        self._read_again()
+
+    @override
+    def refresh(self) -> None:
+        self._read_again()
+
+    @override
+    def in_force(self) -> dict[str, int]:
+        return {self._host(port): level for _, level, ports in policy_file.settings_in(self._text()) for port in ports}
+
+    @override
+    def restore(self, saved: str) -> None:
+        self._replace(self.policy, saved)
+        self._read_again()
+
+    @override
+    def verify(self, settings: Sequence[Setting]) -> None:
+        super().verify(settings)
+        if not self.read_back:
+            return
+        for one in settings:
+            for pair in list(zip(one.hosts, one.hosts[1:], strict=False))[: self.read_back_pairs]:
+                level = self._level_of(*pair)
+                if level != one.level:
+                    words = f"the path from {pair[0]} to {pair[1]} of job {one.job} has level {level}"
+                    raise BackendError(f"{words}; written was {one.level}")
+
+    def _level_of(self, source: str, destination: str) -> int:
+        names: dict[str, str] = {"source": source, "destination": destination}
+        if self._guids:
+            names |= {f"{key}_gid": _gid(self._guids[host]) for key, host in list(names.items())}
+        command = [word.format_map(names) for word in self.read_back]
+        printed = call(command, self.timeout * 1e-12, BackendError)
+        found = re.search(self.read_back_level, printed)
+        if found is None:
+            raise BackendError(f"{' '.join(command)}: printed no service level: {printed.strip()[:80]!r}")
+        return int(found[1], 0)
+
+    def _check_fabric(self, file: Path) -> None:
+        """Every GUID is one of the fabric that OpenSM manages."""
+        if not self.discover:
+            return
+        printed = call(self.discover, self.timeout * 1e-12, BackendError)
+        known = {f"0x{int(number, 16):016x}" for number in re.findall(r"\b(?:0x)?([0-9a-f]{4,16})\b", printed.lower())}
+        lacking = {host: guid for host, guid in self._guids.items() if guid not in known}
+        if lacking:
+            host, guid = next(iter(lacking.items()))
+            words = f"the fabric has no port with this GUID ({len(lacking)} of {len(self._guids)} are lacking)"
+            allowed = f"those that {' '.join(self.discover)} prints"
+            raise ScenarioError(Problem(host, words, guid, allowed, nearest(guid, known), str(file)))
+
+    def _port(self, host: str) -> str:
+        if self.guids is None:
+            return self.port.format(host=host)
+        if host not in self._guids:
+            raise BackendError(f"{self.guids}: has no GUID of host {host}; the policy cannot name its port")
+        return self._guids[host]
+
+    def _host(self, port: str) -> str:
+        """The host of a port that the policy names; the port itself if it is none of those known."""
+        if self.guids is not None:
+            return next((host for host, guid in self._guids.items() if guid == port), port)
+        before, _, after = self.port.partition("{host}")
+        return port.removeprefix(before).removesuffix(after)
+
+    def _text(self) -> str:
+        try:
+            return read_text(self.policy)
+        except (OSError, UnicodeDecodeError) as error:
+            raise BackendError(f"{self.policy}: cannot be read: {error}; OpenSM's policy is as it was") from None
+
+    def _replace(self, file: Path, text: str) -> None:
+        """Replaces a file atomically; it keeps its permissions, and is on the disk afterwards."""
+        try:
+            mode = file.stat().st_mode if file.exists() else self.policy.stat().st_mode
+            with replacing(file) as scratch:
+                with scratch.open("w", encoding="utf-8") as out:
+                    out.write(text)
+                    out.flush()
+                    os.fsync(out.fileno())
+                scratch.chmod(mode & 0o777)
+        except OSError as error:
+            raise BackendError(f"{file}: cannot be written: {error.strerror}") from None
+
+    def _process(self) -> int:
+        """The process of OpenSM; raises ``BackendError`` unless it runs and has the name that it should have."""
+        try:
+            number = self.pid or int(read_text(self.pid_file or Path()).strip())
+            name = Path(f"/proc/{number}/comm").read_text(encoding="utf-8").strip()
+        except (OSError, ValueError) as error:
+            where = self.pid_file or f"process {self.pid}"
+            raise BackendError(f"{where}: OpenSM does not run: {getattr(error, 'strerror', None) or error}") from None
+        if name != self.process:
+            raise BackendError(f"process {number} is {name!r}, not {self.process!r}: it gets no SIGHUP")
+        return number
+
+    def _read_again(self) -> None:
+        """Has OpenSM read the policy again; returns when it is in force. Raises ``BackendError``."""
+        number, begin = self._process(), self._log_size()
+        os.kill(number, signal.SIGHUP)
+        deadline = time.monotonic() + self.timeout * 1e-12
+        while True:
+            new = self._log_after(begin)
+            for line in new.splitlines():
+                if self.refused in line:
+                    raise BackendError(f"OpenSM refuses the policy: {line.strip()[-200:]}")
+            if self.done in new:
+                return
+            if time.monotonic() > deadline:
+                words = f"{self.log}: no line {self.done!r} within {self.timeout * 1e-12:g} s of SIGHUP"
+                raise BackendError(f"{words}: OpenSM does not answer")
+            time.sleep(_POLL_S)
+
+    def _log_size(self) -> int:
+        return self.log.stat().st_size if self.log.exists() else 0
+
+    def _log_after(self, begin: int) -> str:
+        """What was appended to the log; all of it if it was begun anew."""
+        try:
+            with self.log.open("rb") as file:
+                file.seek(begin if self.log.stat().st_size >= begin else 0)
+                return file.read().decode(errors="replace")
+        except OSError:
+            return ""
+
+
+def _read_guids(file: Path, hosts: Collection[str]) -> dict[str, str]:
+    """GUIDs by host. Raises ``ScenarioError`` with file and line."""
+    known = list(hosts)
+    with reading(file):
+        text = read_text(file)
+    found: dict[str, str] = {}
+    for number, line in content_lines(text):
+        words = line.split()
+        if len(words) != 2 or not re.fullmatch(r"0x[0-9a-fA-F]{1,16}", words[1]):
+            wrong = Problem("", "not a host and its GUID", line, "as host0 0x0002c90300000001", None, str(file), number)
+            raise ScenarioError(wrong)
+        if words[0] not in known:
+            wrong = Problem.unknown("host", "host of the fabric", words[0], known[:20], words[0])
+            raise ScenarioError(wrong.at(str(file), number))
+        found[words[0]] = f"0x{int(words[1], 16):016x}"
+    return found
+
+
+def _gid(guid: str) -> str:
+    """The GID of a port on the local subnet."""
+    return str(IPv6Address(_LINK_LOCAL + int(guid, 16)))

@@ -1,0 +1,204 @@
+"""The configuration of an agent, ``agent.toml``: Slurm, the twin, what the agent may do, and how it is carried out."""
+
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
+
+from fairlane.agent.backends import BackendField, DryRun
+from fairlane.agent.jobs import SlurmJob
+from fairlane.agent.paths import FilePath
+from fairlane.errors import Problem, ScenarioError
+from fairlane.fabric.table import FabricTable
+from fairlane.inputs.code import allow_code as permission
+from fairlane.inputs.document import Document, current_document, override
+from fairlane.inputs.problems import Problems, located, unfold
+from fairlane.inputs.table import Table
+from fairlane.scenario.levels import MAX_LEVELS, Level
+from fairlane.scenario.models import MOST_RANKS, Mpi, Network, Qos
+from fairlane.seeds import LARGEST_SEED
+from fairlane.slurm.hostlist import members
+from fairlane.units import Duration, Size, Written
+from fairlane.workload import WorkloadField
+from fairlane.workload.trace import Trace
+
+MS, SECOND = 10**9, 10**12  # in picoseconds
+
+
+class SlurmTable(Table):
+    """How the agent learns of jobs."""
+
+    socket: FilePath
+    """Path of the local socket on which prolog and epilog report jobs (``fairlane agent notify``). Only its owner may
+    write to it."""
+    squeue: list[str] = Field(default=["squeue", "--json"], min_length=1)
+    """Command that prints all jobs as ``squeue --json`` of Slurm 22.05 or later does."""
+    timeout: Duration = Field(default=10 * SECOND, gt=0)
+    """How long that command may take."""
+    poll: Duration = Field(default=30 * SECOND, gt=0)
+    """How often the jobs are compared with what it prints."""
+    hosts: dict[str, str] = Field(default_factory=dict)
+    """Host of the fabric by node of Slurm, where they have different names; both may be lists of the same length, as
+    ``"n[1-4]" = "host[0-3]"``."""
+
+    @model_validator(mode="after")
+    def _pairs(self) -> Self:
+        dict(self.pairs())
+        return self
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Each node with its host; raises ``Problems`` for lists that do not fit."""
+        for nodes, hosts in self.hosts.items():
+            try:
+                left, right = members(nodes), members(hosts)
+            except ValueError as error:
+                raise Problems(Problem(f"hosts.{nodes}", str(error), hosts)) from None
+            if len(left) != len(right):
+                words = f"{len(left)} nodes have {len(right)} hosts"
+                raise Problems(Problem(f"hosts.{nodes}", words, hosts, "lists of the same length"))
+            yield from zip(left, right, strict=True)
+
+
+class Profile(Table):
+    """What jobs of some kind do on the network. The first profile whose patterns fit a job counts.
+
+    Patterns are those of a shell: ``*``, ``?`` and ``[abc]``.
+    """
+
+    name: str = "*"
+    """Pattern of the job's name."""
+    account: str = "*"
+    """Pattern of its account."""
+    partition: str = "*"
+    """Pattern of its partition."""
+    user: str = "*"
+    """Pattern of its user's name."""
+    workload: WorkloadField | None = None
+    """What its ranks do: a workload's name, or a table with name and parameters."""
+    trace: Annotated[
+        Written[Trace | None], BeforeValidator(lambda given: {"path": given} if isinstance(given, str) else given)
+    ] = None
+    """A recorded application instead."""
+    counters: FilePath | None = None
+    """A CSV file with samples of port counters instead: columns ``time_s``, ``host`` and ``sent_bytes``, which only
+    grows. The job then sends as much as its hosts did, to random ranks of its own."""
+    message_size: Size = Field(default=65536, gt=0)
+    """Size of the messages of a job with ``counters``."""
+    ranks_per_host: int = Field(default=1, ge=1, le=MOST_RANKS)
+    """Number of ranks on each of its nodes."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Self:
+        given = [key for key in ("workload", "trace", "counters") if getattr(self, key) is not None]
+        if len(given) != 1:
+            words = f"gives {' and '.join(given)}" if given else "says nothing about the traffic"
+            raise Problems(Problem("", words, allowed="one of workload, trace and counters"))
+        return self
+
+    def fits(self, job: SlurmJob) -> bool:
+        """Whether it describes this job."""
+        keys = ("name", "account", "partition", "user")
+        return all(fnmatchcase(getattr(job, key), getattr(self, key)) for key in keys)
+
+
+class PolicyTable(Table):
+    """What the agent may do, and when it does so."""
+
+    levels: list[Level] = Field(min_length=1, max_length=MAX_LEVELS)
+    """Service levels that jobs may be given, besides ``qos.default``."""
+    changes_per_minute: int = Field(default=2, ge=1, le=60)
+    """Number of changes within any minute."""
+    min_gain: float = Field(default=0.01, ge=0, le=10)
+    """Mean gain over jobs that a change has to be predicted to have; its 95% interval has to be above zero, too."""
+    max_loss: float = Field(default=0.05, ge=0, le=1)
+    """Loss of any one job that the 95% interval of its predicted change must exclude."""
+    unmodelled: Literal["hold", "ignore"] = "hold"
+    """What to do while jobs run that no profile fits: give no new levels, or predict without their traffic."""
+    max_candidates: int = Field(default=64, ge=1, le=4096)
+    """Number of changes that are tried for a decision; those of the jobs with the most hosts come first."""
+
+
+class TwinTable(Table):
+    """How the digital twin is simulated."""
+
+    warm_up: Duration = Field(default=2 * MS, gt=0)
+    """Simulated time before anything is compared. Jobs begin at random in its first half, because the twin does not
+    know how far their iterations are."""
+    horizon: Duration = Field(default=10 * MS, gt=0)
+    """Simulated time over which settings are compared."""
+    replicates: int = Field(default=5, ge=3, le=1000)
+    """Number of simulations with different seeds; intervals are those over replicates."""
+    seed: int = Field(default=1, ge=0, le=LARGEST_SEED)
+    """Seed of the first replicate."""
+    threads: int | None = Field(default=None, ge=1, le=32)
+    """Threads of each simulation. Default: the free cores, on large fabrics."""
+
+
+class AgentConfig(Table):
+    """The configuration of an agent."""
+
+    journal: FilePath
+    """SQLite database with every decision and its reason. Dry runs and ``--apply`` may share it."""
+    fabric: Written[FabricTable]
+    """The fabric, as in scenarios."""
+    network: Written[Network] = Field(default_factory=Network)
+    """Packets, buffers and switches, as in scenarios."""
+    mpi: Written[Mpi] = Field(default_factory=Mpi)
+    """Costs and protocols of MPI, as in scenarios."""
+    qos: Written[Qos] = Field(default_factory=Qos)
+    """Service levels, virtual lanes and the arbiter of the real switches, as in scenarios."""
+    slurm: Written[SlurmTable]
+    """How the agent learns of jobs."""
+    profile: Written[list[Profile]] = Field(min_length=1)
+    """What jobs do on the network."""
+    policy: Written[PolicyTable]
+    """What the agent may do."""
+    twin: Written[TwinTable] = Field(default_factory=TwinTable)
+    """How the digital twin is simulated."""
+    backend: BackendField = Field(default_factory=DryRun)
+    """What carries settings to the network with ``--apply`` (see ``fairlane list backends``)."""
+
+    @model_validator(mode="after")
+    def _has_lanes(self) -> Self:
+        qos = self.qos
+        if qos.strategy is not None:
+            raise Problems(Problem("qos.strategy", "sets the levels of jobs, which the agent does", qos.strategy))
+        wrong = list(self._laneless())
+        if wrong:
+            raise Problems(*wrong)
+        return self
+
+    def _laneless(self) -> Iterator[Problem]:
+        """Levels without a lane of their own."""
+        default, taken = self.qos.default, {self.lane(self.qos.default): self.qos.default}
+        for at, level in enumerate(self.policy.levels):
+            key, lane = f"policy.levels[{at}]", self.lane(level)
+            if level == default:
+                yield Problem(key, "is the level of all other traffic, qos.default", level, "another level")
+            elif lane is None or lane in taken:
+                shared = taken.get(lane, default)
+                words = f"shares the lane of level {shared}: giving it to a job has no effect"
+                yield Problem(key, words, level, "levels with a lane of their own (qos.service_levels or qos.sl2vl)")
+            elif self.qos.lanes is not None and lane >= self.qos.lanes:
+                words = f"needs lane {lane}, and the switches have {self.qos.lanes}"
+                yield Problem(key, words, level, f"levels whose lane is below qos.lanes = {self.qos.lanes}")
+            else:
+                taken[lane] = level
+
+    def lane(self, level: int) -> int | None:
+        """The virtual lane of a service level; None if it has none of its own."""
+        if self.qos.sl2vl is not None:
+            return self.qos.sl2vl[level] if level < len(self.qos.sl2vl) else None
+        return level if self.qos.service_levels is None or level < self.qos.service_levels else None
+
+    @classmethod
+    def load(cls, file: Path, *, allow_code: bool = False) -> Self:
+        """Reads ``agent.toml``; raises ``ScenarioError`` with file, line and key of everything that is wrong."""
+        document = Document.read(file, allow_code=allow_code)
+        with override(current_document, document), permission(allow_code):
+            try:
+                return cls.model_validate(document.data)
+            except ValidationError as error:
+                raise ScenarioError(located(unfold(error, cls), document)) from None

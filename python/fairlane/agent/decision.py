@@ -1,0 +1,97 @@
+"""The decision: which of the predicted changes is made, if any, and why. Nothing here looks at the world."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fairlane.statistics import Estimate, beyond_noise
+from fairlane.wording import percent, plural, with_half_width
+
+if TYPE_CHECKING:
+    from fairlane.agent.config import PolicyTable
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A change of one job's service level."""
+
+    job: str
+    """Slurm's number of the job."""
+    level: int | None
+    """The level that it gets; None for the default."""
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What a candidate is predicted to change, against the settings in force. Changes are relative: +0.1 is 10% more.
+
+    Of a job with iterations the change is that of its throughput; of a load from counters it is that of the inverse of
+    its messages' mean latency.
+    """
+
+    candidate: Candidate
+    gain: Estimate
+    """The mean over jobs, with its interval over replicates."""
+    effects: Mapping[str, Estimate]
+    """The change of each job."""
+    unknown: tuple[str, ...] = ()
+    """Jobs that did nothing that can be compared in some replicate."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to do, and why."""
+
+    chosen: Prediction | None
+    """The change to make; None to change nothing."""
+    reason: str
+
+
+def decide(predictions: Sequence[Prediction], policy: "PolicyTable") -> Decision:
+    """The candidate with the greatest gain among those that the policy allows.
+
+    A gain has to be at least ``min_gain`` with an interval above zero, and beyond noise among all that were tried: of
+    many candidates without an effect some would have such an interval by chance. The interval of every job's change
+    has to be above a loss of ``max_loss``.
+    """
+    if not predictions:
+        return Decision(None, "there is nothing to try: no job with a profile, or no other level")
+    clear = beyond_noise([one.gain for one in predictions])
+    refusals = {}
+    for one, is_clear in zip(predictions, clear, strict=True):
+        refusals[one.candidate] = next(_refusals(one, policy, is_clear), None)
+    allowed = [one for one in predictions if refusals[one.candidate] is None]
+    if allowed:
+        best = max(allowed, key=lambda one: (one.gain.value, one.candidate.job))
+        tried = plural(len(predictions), "candidate")
+        return Decision(best, f"{_named(best)}: best of {tried}, {len(allowed)} allowed")
+    best = max(predictions, key=lambda one: one.gain.value)
+    return Decision(None, f"{_named(best)}: best of {len(predictions)}, refused: {refusals[best.candidate]}")
+
+
+def _named(one: Prediction) -> str:
+    level = "the default level" if one.candidate.level is None else f"level {one.candidate.level}"
+    return f"job {one.candidate.job} on {level}: {change_in_words(one.gain)} on average over jobs"
+
+
+def change_in_words(of: Estimate) -> str:
+    """An estimate of a relative change, with half the width of its interval: "+12.0% ± 3.1%"."""
+    return with_half_width(of.value, of.low, of.high, lambda value: percent(value, signed=True))
+
+
+def _refusals(one: Prediction, policy: "PolicyTable", is_clear: bool | None) -> Iterator[str]:
+    """Why the policy does not allow it; nothing if it does."""
+    gain = one.gain
+    if gain.low is None:
+        yield "its interval is not known"
+    elif gain.low <= 0:
+        yield "its interval is not above zero"
+    if gain.value < policy.min_gain:
+        yield f"less than policy.min_gain = {percent(policy.min_gain)}"
+    if not is_clear:
+        yield "not beyond noise among all candidates"
+    if one.unknown:
+        yield f"job {one.unknown[0]} completed nothing within twin.horizon in some replicate"
+    for job, effect in one.effects.items():
+        if effect.low is None or effect.low < -policy.max_loss:
+            yield f"job {job} changes {change_in_words(effect)}, and policy.max_loss = {percent(policy.max_loss)}"

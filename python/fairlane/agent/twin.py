@@ -1,0 +1,250 @@
+"""The digital twin: the jobs that run now on the fabric, simulated, and settings tried ahead on forks of it.
+
+A replicate is a simulation with a seed of its own, in which every job begins at a random time in the first half of the
+warm-up: the twin does not know how far the real jobs are. It has the settings in force. A candidate is a fork of it
+in which one job's service level is changed; it is compared with a fork without a change over the same simulated time,
+so both have the same jobs, seeds and history.
+
+A job's change is ``t_0(k) / t_c(k) - 1``, with ``k`` the last iteration that it completed in both forks, and ``t`` the
+time from the fork to its end. Of an open-loop load, which has no iterations, it is that of the mean latency of the
+messages delivered since the fork, ``l_0 / l_c - 1``. The estimate is the mean over replicates with Student's interval.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from fairlane.agent.config import AgentConfig, Profile
+from fairlane.agent.counters import load_of, read_rates
+from fairlane.agent.decision import Candidate, Prediction
+from fairlane.agent.jobs import Settings, SlurmJob
+from fairlane.engine.tables import Work
+from fairlane.errors import Problem, ScenarioError
+from fairlane.fabric import Fabric
+from fairlane.results.milestones import Milestones, milestones
+from fairlane.scenario import Scenario
+from fairlane.seeds import LARGEST_SEED, Purpose, stream
+from fairlane.simulation import Simulation
+from fairlane.statistics import Estimate, independent
+
+_SEEDS = 2**32  # between the seeds of two replicates: workloads derive seeds from theirs
+
+
+@dataclass(frozen=True)
+class TwinJob:
+    """A job that the twin simulates."""
+
+    job: SlurmJob
+    hosts: tuple[str, ...]
+    """The names of its hosts on the fabric, one for each node."""
+    profile: Profile
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """What was seen of one job in one fork, since the fork."""
+
+    times: Milestones | None
+    latency: float | None
+    """Mean latency of its messages, ps."""
+
+
+class Twin:
+    """Forks of one warmed-up simulation for each replicate. ``update`` comes first, then ``predict``."""
+
+    def __init__(self, config: AgentConfig) -> None:
+        self._config = config
+        self.fabric = Fabric.build(config.fabric.spec)
+        self._nodes: dict[str, str] = dict(config.slurm.pairs())
+        self._known = frozenset(self.fabric.host_names)
+        self._jobs: tuple[TwinJob, ...] = ()
+        self._levels: dict[str, int] = {}
+        self._replicates: list[Simulation] = []
+
+    def host(self, node: str) -> str:
+        """The host of a node; raises ``ScenarioError`` if the fabric does not have it."""
+        found = self._nodes.get(node, node)
+        if found not in self._known:
+            names = self.fabric.host_names
+            problem = Problem.unknown("slurm.hosts", "host of the fabric", found, names[:20], found)
+            raise ScenarioError(problem)
+        return found
+
+    def model(self, jobs: Mapping[str, SlurmJob]) -> tuple[list[TwinJob], list[str]]:
+        """The jobs that it can simulate, and the numbers of those that no profile fits. Raises ``ScenarioError``."""
+        found, unknown = [], []
+        for job in jobs.values():
+            profile = next((one for one in self._config.profile if one.fits(job)), None)
+            if profile is None:
+                unknown.append(job.id)
+            else:
+                found.append(TwinJob(job, tuple(self.host(node) for node in job.nodes), profile))
+        return found, unknown
+
+    def update(self, jobs: Sequence[TwinJob], settings: Settings) -> None:
+        """Makes it simulate these jobs with these settings. The same jobs go on from where they are.
+
+        Raises ``ScenarioError``, ``BuildError`` or ``RunError`` if they cannot be simulated.
+        """
+        levels = {one.job: one.level for one in settings}
+        twin = self._config.twin
+        if tuple(jobs) != self._jobs or not self._replicates:
+            self._jobs, self._replicates = (), []
+            made = [self._warmed_up(jobs, levels, number) for number in range(twin.replicates)]
+            self._jobs, self._levels, self._replicates = tuple(jobs), levels, made
+            return
+        changed = [job for job in self._names() if levels.get(job) != self._levels.get(job)]
+        if changed:
+            for one in self._replicates:
+                for job in changed:
+                    one.set_job_service_level(job, levels.get(job))
+                one.run_for(twin.warm_up)
+        self._levels = levels
+
+    def candidates(self) -> list[Candidate]:
+        """Every change of one job's level; of the jobs with the most hosts first, at most ``policy.max_candidates``."""
+        found = []
+        for one in sorted(self._jobs, key=lambda one: (-len(one.hosts), one.job.id)):
+            now = self._levels.get(one.job.id)
+            found += [Candidate(one.job.id, level) for level in (None, *self._config.policy.levels) if level != now]
+        return found[: self._config.policy.max_candidates]
+
+    def predict(self, candidates: Sequence[Candidate]) -> list[Prediction]:
+        """What each candidate is predicted to change. Raises ``RunError`` if a simulation cannot go on."""
+        if not candidates or not self._jobs:
+            return []
+        changes: list[list[dict[str, float]]] = [[] for _ in candidates]
+        for simulation in self._replicates:
+            baseline = self._ahead(simulation, None)
+            for found, candidate in zip(changes, candidates, strict=True):
+                ahead = self._ahead(simulation, candidate)
+                pairs = {job: _change(baseline[job], ahead[job]) for job in baseline}
+                found.append({job: change for job, change in pairs.items() if change is not None})
+        made = [_prediction(of, found, self._names()) for of, found in zip(candidates, changes, strict=True)]
+        return [one for one in made if one is not None]
+
+    def _names(self) -> list[str]:
+        return [one.job.id for one in self._jobs]
+
+    def _warmed_up(self, jobs: Sequence[TwinJob], levels: Mapping[str, int], number: int) -> Simulation:
+        """One replicate after the warm-up."""
+        twin = self._config.twin
+        seed = (twin.seed + number * _SEEDS) % (LARGEST_SEED + 1)
+        scenario = self._scenario(jobs, levels, seed)
+        made = Simulation(scenario, threads=twin.threads)
+        made.run_for(twin.warm_up)
+        return made
+
+    def _scenario(self, jobs: Sequence[TwinJob], levels: Mapping[str, int], seed: int) -> Scenario:
+        config = self._config
+        tables = []
+        for one in jobs:
+            begin = stream(seed, Purpose.VARIANT, int(one.job.id)).integers(config.twin.warm_up // 2 + 1)
+            tables.append({**self._table(one), "start": f"{int(begin)} ps", "service_level": levels.get(one.job.id)})
+        qos = config.qos
+        if qos.sl2vl is None and qos.service_levels is None:
+            qos = qos.model_copy(update={"service_levels": 1 + max(qos.default, *config.policy.levels)})
+        return Scenario(
+            name="twin",
+            seed=seed,
+            duration=f"{config.twin.warm_up * 2 + config.twin.horizon} ps",
+            fabric=config.fabric,
+            network=config.network,
+            mpi=config.mpi,
+            qos=qos,
+            jobs=tables,
+        )
+
+    def _table(self, one: TwinJob) -> dict[str, Any]:
+        """The job's table in the twin's scenario."""
+        profile, nodes = one.profile, len(one.hosts)
+        ranks = nodes * profile.ranks_per_host if profile.trace is None else int(profile.trace.describe()["ranks"])
+        needed = -(-ranks // profile.ranks_per_host)
+        if needed > nodes:
+            held = nodes * profile.ranks_per_host
+            words = f"the trace of job {one.job.id} has {ranks} ranks, and its nodes hold {held}"
+            raise ScenarioError(Problem("profile.ranks_per_host", words, profile.ranks_per_host))
+        placement = {"hosts": list(one.hosts[:needed]), "ranks_per_host": profile.ranks_per_host}
+        table: dict[str, Any] = {"name": one.job.id, "placement": placement}
+        if profile.trace is not None:
+            return {**table, "trace": profile.trace}
+        return {**table, "ranks": ranks, "workload": self._workload(one)}
+
+    def _workload(self, one: TwinJob) -> Any:
+        profile = one.profile
+        if profile.counters is None:
+            return profile.workload
+        numbers = self.fabric.host_numbers(list(one.hosts))
+        bandwidth = float(self.fabric.bandwidths_of_hosts()[numbers].mean())
+        load = load_of(read_rates(profile.counters), one.hosts, bandwidth, profile.counters)
+        if load <= 0:
+            words = f"the hosts of job {one.job.id} sent nothing"
+            raise ScenarioError(Problem.of_file(profile.counters, words, allowed="samples from while it runs"))
+        return {"name": "open_loop", "load": load, "message_size": f"{profile.message_size} B"}
+
+    def _ahead(self, simulation: Simulation, candidate: Candidate | None) -> dict[str, _Seen]:
+        """What each job does from here on, with a candidate's change."""
+        fork = simulation.fork()
+        before = _latencies(fork)
+        if candidate is not None:
+            fork.set_job_service_level(candidate.job, candidate.level)
+        begin = fork.now
+        fork.run_for(self._config.twin.horizon)
+        reached, after = milestones(Work.of(fork.engine)), _latencies(fork)
+        found = {}
+        for number, job in enumerate(fork.scenario.jobs):
+            times = _since(reached[number], begin) if job.iterates else None
+            count, total = (now - then for now, then in zip(after[number], before[number], strict=True))
+            found[job.name] = _Seen(times, total / count if count and not job.iterates else None)
+        return found
+
+
+def _latencies(simulation: Simulation) -> list[tuple[float, float]]:
+    """Messages delivered so far and the sum of their latencies, ps, by job."""
+    table = simulation.table("latency").filter(pl.col("of") == "message")
+    total = (pl.col("count") * pl.col("mean_ps")).sum().alias("total")
+    sums = table.group_by("job").agg(pl.col("count").sum(), total)
+    found = {job: (float(count), float(latency)) for job, count, latency in sums.iter_rows()}
+    return [found.get(number, (0.0, 0.0)) for number in range(len(simulation.jobs))]
+
+
+def _since(found: Milestones, begin: int) -> Milestones:
+    """The iterations that were completed after an instant, with times from it."""
+    before = sum(time <= begin for time in found.times)
+    times = [time - begin for time in found.times[before:]]
+    ended = None if found.ended is None else found.ended - begin
+    return Milestones(found.stride, times, found.stride * len(times), ended)
+
+
+def _change(baseline: _Seen, ahead: _Seen) -> float | None:
+    """The relative change of one job; None if it did nothing in one of both."""
+    if baseline.times is not None and ahead.times is not None:
+        if baseline.times.ended is not None and ahead.times.ended is not None:
+            return baseline.times.ended / ahead.times.ended - 1 if ahead.times.ended > 0 else None
+        count = min(len(baseline.times.times), len(ahead.times.times))
+        return baseline.times.times[count - 1] / ahead.times.times[count - 1] - 1 if count else None
+    if baseline.latency and ahead.latency:
+        return baseline.latency / ahead.latency - 1
+    return None
+
+
+def _prediction(
+    candidate: Candidate, replicates: Sequence[Mapping[str, float]], jobs: Sequence[str]
+) -> Prediction | None:
+    """The estimates over replicates; None if no job did anything."""
+    means = [sum(one.values()) / len(one) for one in replicates if one]
+    gain = independent(means)
+    if gain is None:
+        return None
+    everywhere = [job for job in jobs if all(job in one for one in replicates)]
+    unknown = tuple(job for job in jobs if job not in everywhere)
+    return Prediction(candidate, gain, dict(_effects(replicates)), unknown)
+
+
+def _effects(replicates: Sequence[Mapping[str, float]]) -> Iterator[tuple[str, Estimate]]:
+    for job in dict.fromkeys(job for one in replicates for job in one):
+        estimate = independent([one[job] for one in replicates if job in one])
+        if estimate is not None:
+            yield job, estimate

@@ -1,0 +1,92 @@
+"""The agent killed at every step of a change, and its restart killed at every step: the state is repaired."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import agents
+from fairlane.agent import notify, status_of, steps_of
+
+
+@pytest.mark.timeout(120)
+def test_a_dry_run_is_repaired(tmp_path: Path) -> None:
+    # Four lines of the journal and one file, killed before and after each.
+    agents.check_killed(agents.killed(tmp_path, {"name": "dry_run"}, stride=2), 10)
+
+
+@pytest.mark.timeout(120)
+def test_opensm_is_repaired_and_has_read_what_the_file_has(tmp_path: Path) -> None:
+    with agents.opensm(tmp_path) as backend:
+        rows = agents.killed(tmp_path, backend, stride=4)
+    # Four lines of the journal, the file and the one beside it, a signal.
+    agents.check_killed(rows, 14)
+    for row in rows:
+        assert row["loaded"] == row["file"], row["kills"]
+        assert row["state"] == "verified" or row["file"] == agents.POLICY
+
+
+@pytest.mark.timeout(60)
+def test_a_whole_agent_that_is_killed_while_opensm_is_silent_undoes_its_change(tmp_path: Path) -> None:
+    with agents.opensm(tmp_path) as backend:
+        table = "\n[backend]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in backend.items())
+        file = agents.config_file(tmp_path, agents.CONFIG + table)
+        (tmp_path / "deaf").touch()
+        command = [sys.executable, "-m", "fairlane", "agent", "--config", str(file), "--apply", "--once"]
+        first = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        deadline = time.monotonic() + 25
+        while not ((tmp_path / "agent.db").exists() and b"fairlane-job" in (tmp_path / "qos-policy.conf").read_bytes()):
+            assert time.monotonic() < deadline
+            assert first.poll() is None
+            time.sleep(0.02)
+        first.send_signal(signal.SIGKILL)
+        first.wait()
+        assert [entry.state for entry in status_of(tmp_path / "agent.db").decisions] == ["writing"]
+        # It still does not answer: the old file is back, and the change stays to be undone.
+        agents.slurm_has(tmp_path, [])
+        second = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert second.returncode == 2
+        assert "OpenSM does not answer" in second.stderr
+        assert (tmp_path / "qos-policy.conf").read_text() == agents.POLICY
+        (tmp_path / "deaf").unlink()
+        third = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (third.returncode, third.stderr) == (0, "")
+        assert "decision 1 was interrupted: undone" in third.stdout
+    steps = [state for _, state, _ in steps_of(tmp_path / "agent.db", 1)]
+    assert steps[:3] == ["planned", "writing", "undoing"]
+    assert steps[-1] == "undone"
+    assert (tmp_path / "loaded.conf").read_text() == agents.POLICY
+
+
+@pytest.mark.timeout(60)
+def test_an_agent_hears_of_jobs_ends_on_sigterm_and_is_undone(tmp_path: Path) -> None:
+    with agents.opensm(tmp_path) as backend:
+        table = "\n[backend]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in backend.items())
+        file = agents.config_file(tmp_path, agents.CONFIG + table, jobs=[agents.WRITER])
+        fairlane = [sys.executable, "-m", "fairlane", "agent"]
+        running = subprocess.Popen([*fairlane, "--config", str(file), "--apply"], stdout=subprocess.PIPE, text=True)
+        try:
+            assert running.stdout is not None
+            assert running.stdout.readline().startswith("decision 1: no change. ")
+            assert status_of(tmp_path / "agent.db").runs
+            notify(tmp_path / "agent.socket", {"event": "begin", "job": 12, "name": "solver", "nodes": "n[1,5,9,13]"})
+            assert running.stdout.readline().startswith("decision 2: job 12 level 1. ")
+            assert "port-name: host0/P1, host4/P1, host8/P1, host12/P1" in (tmp_path / "loaded.conf").read_text()
+            running.send_signal(signal.SIGTERM)
+            assert running.wait(20) == 0
+        finally:
+            running.kill()
+            running.wait()
+            if running.stdout is not None:
+                running.stdout.close()
+        assert not (tmp_path / "agent.socket").exists()
+        assert [one.job for one in status_of(tmp_path / "agent.db").settings] == ["12"]
+        undone = subprocess.run([*fairlane, "undo", "--config", str(file)], capture_output=True, text=True, check=True)
+        assert "no job has a level. withdrawn by the operator" in undone.stdout
+        assert (tmp_path / "loaded.conf").read_text() == agents.POLICY
+        again = subprocess.run([*fairlane, "undo", "--config", str(file)], capture_output=True, text=True, check=True)
+        assert again.stdout == "no setting is in force\n"

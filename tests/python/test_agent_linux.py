@@ -1,0 +1,185 @@
+"""The Linux backend on a device in a network namespace of its own."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import agents
+from fairlane.agent import BACKENDS, Backend, BackendError, Journal, Setting, Surroundings
+from fairlane.agent.change import perform
+from fairlane.errors import ScenarioError
+
+HOSTS = ["host0", "host4", "host8"]
+AROUND = Surroundings(HOSTS, {0: 0, 1: 1, 2: 2})
+NAMESPACE = f"fairlane{os.getpid()}"
+SETTINGS = [Setting("12", 1, ("host0", "host4"))]
+
+
+def tc(*arguments: str, namespace: str = NAMESPACE) -> str:
+    """What tc prints in the namespace."""
+    command = ["ip", "netns", "exec", namespace, "tc", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def ip(*arguments: str) -> None:
+    subprocess.run(["ip", *arguments], check=True, capture_output=True)
+
+
+@pytest.fixture
+def namespace() -> Iterator[str]:
+    """A namespace with two ends of a cable, which goes with it."""
+    if os.name != "posix" or shutil.which("ip") is None or shutil.which("tc") is None:
+        pytest.skip("ip and tc are not installed")
+    made = subprocess.run(["ip", "netns", "add", NAMESPACE], capture_output=True, text=True, check=False)
+    if made.returncode:
+        pytest.skip(f"network namespaces cannot be made here: {made.stderr.strip()}")
+    try:
+        ip("-n", NAMESPACE, "link", "add", "left", "type", "veth", "peer", "name", "right")
+        for device in ("left", "right"):
+            ip("-n", NAMESPACE, "link", "set", device, "up")
+        try:
+            tc("qdisc", "add", "dev", "right", "root", "handle", "9:", "htb")
+            tc("qdisc", "del", "dev", "right", "root")
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"the kernel has no HTB: {error.stderr.strip()}")
+        yield NAMESPACE
+    finally:
+        subprocess.run(["ip", "netns", "del", NAMESPACE], check=True)
+
+
+def parameters(**more: Any) -> dict[str, Any]:
+    """The parameters of a backend for both ends."""
+    devices = [{"namespace": NAMESPACE, "device": one, "rate": "100 Mb/s"} for one in ("left", "right")]
+    levels = [
+        {"level": 0, "share": 0.2},
+        {"level": 1, "share": 0.6, "priority": 0, "dscp": 46},
+        {"level": 2, "share": 0.2},
+    ]
+    addresses = {"host0": "10.77.0.1", "host4": "10.77.0.2", "host8": "10.77.0.3"}
+    return {"name": "linux", "devices": devices, "levels": levels, "addresses": addresses, **more}
+
+
+def backend_of(**more: Any) -> Backend:
+    """The backend, checked."""
+    found: Backend = BACKENDS.read(parameters(**more))
+    found.check(AROUND)
+    return found
+
+
+def roots(device: str) -> list[tuple[str, str]]:
+    """Kind and handle of the root qdiscs."""
+    shown = json.loads(tc("-j", "qdisc", "show", "dev", device))
+    return [(one["kind"], one["handle"]) for one in shown if one.get("root")]
+
+
+def filters(device: str) -> list[str]:
+    """The filters as tc shows them: class, source address, mark."""
+    text = tc("filter", "show", "dev", device, "parent", "fa1:")
+    return [line.strip() for line in text.splitlines() if "match" in line or "flowid" in line]
+
+
+@pytest.mark.usefixtures("namespace")
+def test_packets_of_a_jobs_hosts_get_the_class_of_their_level() -> None:
+    backend = backend_of()
+    before = roots("left")
+    backend.write(SETTINGS)
+    backend.verify(SETTINGS)
+    assert roots("left") == [("htb", "fa1:")] == roots("right")
+    shown = filters("left")
+    assert len(shown) == 6
+    # 10.77.0.1 and DSCP 46, which is 0xb8 in the field: class 2 is that of level 1.
+    assert "flowid fa1:2" in shown[0]
+    assert shown[1:3] == ["match 0a4d0001/ffffffff at 12", "match 00b80000/00fc0000 at 0"]
+    classes = tc("class", "show", "dev", "left")
+    assert "class htb fa1:2 parent fa1:ffff" in classes
+    assert "prio 0 rate 60Mbit ceil 100Mbit" in classes
+    assert backend.in_force() == {"host0": 1, "host4": 1}
+    backend.write([Setting("13", 2, ("host8",))])
+    assert backend.in_force() == {"host8": 2}
+    assert filters("right")[1:] == ["match 0a4d0003/ffffffff at 12"], "without a mark all of the host's packets"
+    backend.write(())
+    assert backend.in_force() == {}
+    assert [kind for kind, _ in roots("left")] == [kind for kind, _ in before]
+
+
+@pytest.mark.usefixtures("namespace")
+def test_a_saved_state_comes_back() -> None:
+    backend = backend_of()
+    backend.write(SETTINGS)
+    saved, shown = backend.save(), filters("left")
+    backend.write([Setting("13", 2, ("host8",))])
+    backend.restore(saved)
+    assert backend.in_force() == {"host0": 1, "host4": 1}
+    assert filters("left") == shown
+
+
+@pytest.mark.usefixtures("namespace")
+def test_a_qdisc_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+    backend = backend_of()
+    tc("qdisc", "add", "dev", "right", "root", "handle", "1:", "htb")
+    with pytest.raises(BackendError, match="has a root qdisc already: htb 1:"):
+        backend_of()
+    with Journal(tmp_path / "agent.db") as journal:
+        number = journal.decided("linux", "change", ["12"], tuple(SETTINGS), (), "a test")
+        assert not perform(journal, backend, number)
+        assert journal.entry(number).state == "undone"
+    assert roots("right") == [("htb", "1:")]
+    assert ("htb", "fa1:") not in roots("left")
+
+
+def test_half_a_change_is_undone(namespace: str, tmp_path: Path) -> None:
+    backend = backend_of()
+    ip("-n", namespace, "link", "del", "left")  # and with it the other end
+    with Journal(tmp_path / "agent.db") as journal:
+        number = journal.decided("linux", "change", ["12"], tuple(SETTINGS), (), "a test")
+        assert not perform(journal, backend, number)
+        assert "nothing was written" in journal.entry(number).error
+        assert "Cannot find device" in journal.entry(number).error
+    with pytest.raises(BackendError, match="Cannot find device"):
+        backend_of()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.usefixtures("namespace")
+def test_the_agent_killed_at_every_call_of_tc_is_repaired(tmp_path: Path) -> None:
+    # Without devices on both ends some ten calls of tc are in a change; each is killed before and after.
+    data = parameters(devices=parameters()["devices"][:1])
+    agents.check_killed(agents.killed(tmp_path, data, stride=9), 14)
+    assert ("htb", "fa1:") not in roots("left")
+
+
+WRONG: Sequence[tuple[dict[str, Any], str]] = [
+    ({"levels": [{"level": 0, "share": 0.7}, {"level": 1, "share": 0.7}]}, "more than the link has"),
+    ({"levels": [{"level": 1, "share": 0.1}, {"level": 1, "share": 0.7}]}, "a level is listed twice"),
+    ({"addresses": {"host0": "10.0.0.1", "host4": "10.0.0.1"}}, "two hosts have one address"),
+    ({"addresses": {"host0": "10.0.0"}}, "addresses"),
+    ({"devices": [{"namespace": "a;b", "device": "eth0", "rate": "1 Gb/s"}]}, "namespace"),
+]
+
+
+@pytest.mark.parametrize(("more", "words"), WRONG)
+def test_wrong_parameters_are_refused(more: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        BACKENDS.read(parameters(**more))
+
+
+def test_levels_without_a_class_and_unknown_hosts_are_refused() -> None:
+    two = parameters()["levels"][:2]
+    with pytest.raises(ScenarioError, match="no class for this service level"):
+        backend_of(levels=two)
+    with pytest.raises(ScenarioError, match='did you mean "host4"'):
+        backend_of(addresses={"hots4": "10.77.0.1"})
+
+
+def test_a_namespace_that_is_missing_is_an_error() -> None:
+    if sys.platform != "linux" or shutil.which("ip") is None:
+        pytest.skip("ip is not installed")
+    with pytest.raises(BackendError, match="ip netns exec fairlane"):
+        backend_of()

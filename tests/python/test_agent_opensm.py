@@ -1,0 +1,276 @@
+"""The OpenSM backend: the policy file, a process that reads it again, and errors after which the old state is there."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import agents
+from fairlane.agent import BACKENDS, Backend, BackendError, Journal, Setting, Surroundings
+from fairlane.agent.backends.policy_file import settings_in, with_settings, without_agent
+from fairlane.agent.change import perform, recover
+from fairlane.agent.jobs import levels_of
+from fairlane.errors import ScenarioError
+
+HOSTS = [f"host{number}" for number in range(16)]
+AROUND = Surroundings(HOSTS, {0: 0, 1: 1, 2: 2})
+OPERATOR = """# our own policy
+port-groups
+    port-group
+        name: storage
+        port-name: nfs1/P1, nfs2/P1
+    end-port-group
+end-port-groups
+qos-levels
+    qos-level
+        name: DEFAULT   # of all others
+        sl: 0
+    end-qos-level
+    qos-level
+        name: storage
+        sl: 3
+    end-qos-level
+end-qos-levels
+
+qos-match-rules
+    qos-match-rule
+        source: storage
+        qos-level-name: storage
+    end-qos-match-rule
+end-qos-match-rules
+"""
+JOBS = st.integers(1, 10**6).map(str)
+SETTINGS = st.dictionaries(JOBS, st.tuples(st.integers(1, 15), st.sets(st.sampled_from(HOSTS), min_size=1)), max_size=5)
+
+
+def backend_of(parameters: Mapping[str, Any], **more: Any) -> Backend:
+    """The backend, checked."""
+    found: Backend = BACKENDS.read({**parameters, **more})
+    found.check(AROUND)
+    return found
+
+
+@given(drawn=SETTINGS, own=st.sampled_from(["", "\n", agents.POLICY, OPERATOR, OPERATOR.rstrip()]))
+def test_an_operators_policy_stays_as_it_was(drawn: dict[str, tuple[int, set[str]]], own: str) -> None:
+    settings = [Setting(job, level, tuple(sorted(hosts))) for job, (level, hosts) in drawn.items()]
+    text = with_settings(own, settings, "{}/P1".format)
+    found = {job: (level, {port.removesuffix("/P1") for port in ports}) for job, level, ports in settings_in(text)}
+    assert found == drawn
+    assert without_agent(text) == own
+    if settings:
+        assert text.count("name: DEFAULT") == 1
+        for section in ("port-groups", "qos-levels", "qos-match-rules"):
+            assert len(re.findall(rf"^{section}$", text, re.MULTILINE)) == 1
+            assert len(re.findall(rf"^end-{section}$", text, re.MULTILINE)) == 1
+        rules = text.partition("\nqos-match-rules")[2]
+        assert rules.find("fairlane-job-") < (rules.find("source: storage") if "storage" in own else len(rules))
+
+
+def test_a_change_is_read_by_opensm_and_taken_back(tmp_path: Path) -> None:
+    with agents.opensm(tmp_path, OPERATOR) as parameters:
+        (tmp_path / "qos-policy.conf").chmod(0o640)
+        backend = backend_of(parameters)
+        backend.write(agents.SETTINGS)
+        backend.verify(agents.SETTINGS)
+        loaded = (tmp_path / "loaded.conf").read_text()
+        assert loaded == (tmp_path / "qos-policy.conf").read_text()
+        assert "port-name: host0/P1, host4/P1" in loaded
+        assert backend.in_force() == {"host0": 1, "host4": 1}
+        assert (tmp_path / "qos-policy.conf.before-fairlane").read_text() == OPERATOR
+        assert (tmp_path / "qos-policy.conf").stat().st_mode & 0o777 == 0o640
+        backend.write(())
+        assert (tmp_path / "loaded.conf").read_text() == OPERATOR == (tmp_path / "qos-policy.conf").read_text()
+
+
+@pytest.mark.parametrize("trouble", ["refuses", "deaf"])
+def test_a_policy_that_opensm_does_not_take_is_undone(trouble: str, tmp_path: Path) -> None:
+    with agents.opensm(tmp_path) as parameters, Journal(tmp_path / "agent.db") as journal:
+        backend = backend_of(parameters, timeout="300 ms")
+        (tmp_path / trouble).touch()
+        number = journal.decided(backend.name, "change", ["12"], agents.SETTINGS, (), "a test")
+        with pytest.raises(BackendError, match="cannot be undone yet"):
+            perform(journal, backend, number)
+        assert (tmp_path / "qos-policy.conf").read_text() == agents.POLICY
+        assert journal.entry(number).state == "undoing"
+        (tmp_path / trouble).unlink()
+        (entry,) = recover(journal, backend)
+        assert entry.state == "undone"
+        assert ("ERR AC03" if trouble == "refuses" else "does not answer") in entry.error
+        assert (tmp_path / "loaded.conf").read_text() == agents.POLICY
+        assert journal.in_force(backend.name) == ()
+
+
+def test_a_path_with_another_level_undoes_the_change(tmp_path: Path) -> None:
+    printing = "import sys; print('\\t\\tsl......................0x' + sys.argv[1], *sys.argv[2:])"
+    with agents.opensm(tmp_path) as parameters, Journal(tmp_path / "agent.db") as journal:
+        for level, state in (("0", "undone"), ("1", "verified")):
+            command = [sys.executable, "-c", printing, level, "{source}", "{destination}"]
+            backend = backend_of(parameters, read_back=command)
+            number = journal.decided(backend.name, "change", ["12"], agents.SETTINGS, (), "a test")
+            assert perform(journal, backend, number) == (state == "verified")
+            entry = journal.entry(number)
+            assert entry.state == state
+            words = "the path from host0 to host4 of job 12 has level 0; written was 1"
+            assert entry.error == (words if state == "undone" else "")
+            assert ((tmp_path / "loaded.conf").read_text() == agents.POLICY) == (state == "undone")
+
+
+def test_no_other_process_gets_a_signal(tmp_path: Path) -> None:
+    with agents.opensm(tmp_path) as parameters:
+        with pytest.raises(BackendError, match="not 'opensm': it gets no SIGHUP"):
+            backend_of(parameters, process="opensm")
+        (tmp_path / "opensm.pid").write_text("4000000\n")
+        with pytest.raises(BackendError, match="OpenSM does not run"):
+            backend_of(parameters)
+    with pytest.raises(ValueError, match="one of pid and pid_file"):
+        BACKENDS.read({key: value for key, value in parameters.items() if key != "pid_file"})
+
+
+def test_guids_have_to_be_those_of_the_fabric(tmp_path: Path) -> None:
+    guids = tmp_path / "guids.txt"
+    printed = "\n".join(f'caguid=0x{at + 1:x}\n[1](10{at:04x})  "S-0000000000200003"[4]' for at in range(4))
+    discover = [sys.executable, "-c", f"print({printed!r})"]
+    with agents.opensm(tmp_path) as parameters:
+        guids.write_text("# port GUIDs\nhost0 0x100000\nhost4 0x100002\n")
+        backend = backend_of(parameters, guids=str(guids), discover=discover)
+        backend.write(agents.SETTINGS)
+        assert "port-guid: 0x0000000000100000, 0x0000000000100002" in (tmp_path / "loaded.conf").read_text()
+        assert backend.in_force() == levels_of(agents.SETTINGS)
+        with pytest.raises(BackendError, match="has no GUID of host host9"):
+            backend.write([Setting("13", 1, ("host0", "host9"))])
+        assert backend.in_force() == levels_of(agents.SETTINGS)
+        for text, words in (
+            ("host0 0x100000\nhost4 0x100009\n", 'host4 = "0x0000000000100009": the fabric has no port with this GUID'),
+            ("host0 0x100000\nhots4 0x100002\n", f'{guids}:2: host = "hots4": unknown host of the fabric'),
+            ("host0 100000\n", f"{guids}:1: not a host and its GUID"),
+        ):
+            guids.write_text(text)
+            with pytest.raises(ScenarioError, match=re.escape(words)):
+                backend_of(parameters, guids=str(guids), discover=discover)
+
+
+CONF = "qos TRUE\nqos_policy_file {policy}\nqos_max_vls 4\nqos_sl2vl 0,1,2,3,0,0,0,0,0,0,0,0,0,0,0,7  # ours\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("qos TRUE", "qos FALSE", ':1: qos = "FALSE": OpenSM does not set up service levels'),
+        ("qos TRUE\n", "", "qos = \"FALSE\": OpenSM does not set up"),
+        ("qos_max_vls 4", "qos_max_vls 2", ':3: qos_max_vls = "2": the switches have 2 lanes, and service level 2'),
+        ("qos_max_vls 4", "max_op_vls 2", ':3: max_op_vls = "2": the switches have 2 lanes, and service level 2 needs'),
+        ("0,1,2,3", "0,1,1,3", "maps service level 2 to lane 1, the twin to lane 2"),
+        ("{policy}", "/etc/other.conf", ':2: qos_policy_file = "/etc/other.conf": is not the policy of'),
+    ],
+)  # fmt: skip
+def test_opensm_conf_has_to_suit_the_twin(old: str, new: str, words: str, tmp_path: Path) -> None:
+    with agents.opensm(tmp_path) as parameters:
+        conf = tmp_path / "opensm.conf"
+        conf.write_text(CONF.format(policy=parameters["policy"]))
+        backend_of(parameters, conf=str(conf))
+        assert old in CONF
+        conf.write_text(CONF.replace(old, new).format(policy=parameters["policy"]))
+        with pytest.raises(ScenarioError, match=re.escape(words)):
+            backend_of(parameters, conf=str(conf))
+
+
+NET = """
+Switch 4 "leaf"
+[1] "host0"[1]
+[2] "host4"[1]
+[3] "host8"[1]
+
+Hca 1 "host0"
+[1] "leaf"[1]
+
+Hca 1 "host4"
+[1] "leaf"[2]
+
+Hca 1 "host8"
+[1] "leaf"[3]
+"""
+_LIBRARIES = [Path(folder) for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64")]
+_LIBRARIES += [Path(one) for one in os.environ.get("LD_LIBRARY_PATH", "").split(":") if one]
+SIMULATED = next((found for one in _LIBRARIES if (found := one / "umad2sim" / "libumad2sim.so").exists()), None)
+PATH = f"{os.environ['PATH']}:/usr/sbin"
+MISSING = [name for name in ("opensm", "ibsim", "saquery", "ibnetdiscover") if shutil.which(name, path=PATH) is None]
+
+
+@contextmanager
+def simulated_subnet(folder: Path) -> Iterator[dict[str, Any]]:
+    """A real OpenSM that manages a subnet which ibsim simulates."""
+    (folder / "net").write_text(NET.replace(" ", "\t", 3))
+    (folder / "qos-policy.conf").write_text(OPERATOR)
+    (folder / "opensm.conf").write_text(
+        f"qos TRUE\nqos_policy_file {folder}/qos-policy.conf\nqos_max_vls 4\nforce_log_flush TRUE\n"
+        f"dump_files_dir {folder}\nqos_sl2vl 0,1,2,3,0,0,0,0,0,0,0,0,0,0,0,7\nno_partition_enforcement TRUE\n"
+    )
+    environment = os.environ | {"PATH": PATH, "IBSIM_SOCKNAME": f"fairlane{os.getpid()}"}
+    within = environment | {"LD_PRELOAD": str(SIMULATED), "OSM_TMP_DIR": str(folder), "OSM_CACHE_DIR": str(folder)}
+    with (folder / "out").open("w") as out:
+        ibsim = subprocess.Popen(["ibsim", "-s", "-n", str(folder / "net")], env=environment, stdout=out, stderr=out)
+        try:
+            time.sleep(0.5)
+            command = ["opensm", "-F", str(folder / "opensm.conf"), "-f", str(folder / "osm.log")]
+            opensm = subprocess.Popen(command, env=within | {"SIM_HOST": "host0"}, stdout=out, stderr=out)
+            try:
+                deadline = time.monotonic() + 15
+                while not ((log := folder / "osm.log").exists() and "SUBNET UP" in log.read_text()):
+                    assert time.monotonic() < deadline, (folder / "out").read_text()
+                    time.sleep(0.05)
+                inside = ["env", f"IBSIM_SOCKNAME={environment['IBSIM_SOCKNAME']}", "SIM_HOST=host8"]
+                inside += [f"LD_PRELOAD={SIMULATED}", f"PATH={PATH}"]
+                yield {
+                    "name": "opensm",
+                    "policy": str(folder / "qos-policy.conf"),
+                    "conf": str(folder / "opensm.conf"),
+                    "log": str(folder / "osm.log"),
+                    "pid": opensm.pid,
+                    "guids": str(folder / "guids.txt"),
+                    "discover": [*inside, "ibnetdiscover"],
+                    "read_back": [*inside, "saquery", "--sgid-to-dgid", "{source_gid}-{destination_gid}"],
+                }
+            finally:
+                opensm.kill()
+                opensm.wait()
+        finally:
+            ibsim.kill()
+            ibsim.wait()
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.skipif(bool(MISSING) or SIMULATED is None, reason=f"not installed: {', '.join(MISSING or ['umad2sim'])}")
+def test_a_real_opensm_gives_paths_the_level_and_takes_it_back(tmp_path: Path) -> None:
+    with simulated_subnet(tmp_path) as parameters, Journal(tmp_path / "agent.db") as journal:
+        command = [*parameters["discover"], "-p"]
+        printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        ports = re.findall(r"^CA +\d+ +1 (0x[0-9a-f]+) .*'(host\d)' -", printed, re.MULTILINE)
+        (tmp_path / "guids.txt").write_text("".join(f"{host} {guid}\n" for guid, host in ports))
+        backend = backend_of(parameters)
+        number = journal.decided(backend.name, "change", ["12"], agents.SETTINGS, (), "a test")
+        assert perform(journal, backend, number), journal.entry(number).error
+        # Its own reading says so, not only the file: other pairs keep the default.
+        levels = {
+            pair: backend._level_of(*pair)  # type: ignore[attr-defined]
+            for pair in (("host0", "host4"), ("host4", "host0"), ("host0", "host8"))
+        }
+        assert levels == {("host0", "host4"): 1, ("host4", "host0"): 1, ("host0", "host8"): 0}
+        # The operator's file has an error: OpenSM refuses the policy, and the agent's change is not in it afterwards.
+        (tmp_path / "qos-policy.conf").write_text(OPERATOR + "garbage\n")
+        number = journal.decided(backend.name, "change", ["12"], agents.SETTINGS, (), "a test")
+        with pytest.raises(BackendError, match="ERR AC"):
+            perform(journal, backend, number)
+        assert (tmp_path / "qos-policy.conf").read_text() == OPERATOR + "garbage\n"
+        (tmp_path / "qos-policy.conf").write_text(OPERATOR)
+        backend.write(())
+        assert backend._level_of("host0", "host4") == 0  # type: ignore[attr-defined]
