@@ -100,6 +100,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "fabric describe": fabrics.describe_fabric,
     "fabric draw": fabrics.draw_fabric,
     "fabric import": fabrics.import_fabric,
+    "fabric export": fabrics.export_fabric,
     "fabric compare": fabrics.compare_fabrics,
     "fabric topology-conf": fabrics.write_topology_conf,
     "agent run": agents.run,
@@ -113,8 +114,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 GROUPS = {  # of commands of two words: what they are about, by the first word
     "slowdown": "Models of how allocations and neighbours slow jobs down.",
     "predict": "Run times from counters; slowdowns of pairs of jobs before they run.",
-    "fabric": "Import, describe, draw and compare fabrics.",
     "agent": "Give service levels to the jobs of a cluster that Slurm runs.",
+    "fabric": "Import, export, describe, draw and compare fabrics.",
     "trace": "Describe recorded traces and their communication patterns.",
     "workload": "Communication patterns of workloads.",
 }
