@@ -42,7 +42,10 @@ CLAUSES: Mapping[str, Any] = {
     "chance": pl.Float64,
     "decided_by": pl.String,
 }
-"""Columns: a row for each clause; one that is near certain can hardly fail by its form; ``chance`` is the variance at the defaults over that over all points."""
+"""Columns: a row for each clause; one that is near certain can hardly fail by its form.
+
+``chance`` is the variance at the defaults over that over all points.
+"""
 INDICES: Mapping[str, Any] = {
     "claim": pl.String,
     "clause": pl.Int64,
