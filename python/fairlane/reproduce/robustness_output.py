@@ -157,7 +157,8 @@ def _clause_table(clauses: pl.DataFrame) -> Iterator[str]:
         usual = f"{row['default_held']} of {row['default_points']}"
         held = f"{row['held']} of {row['points']} ({percent(row['share'])})"
         interval = f"{percent(row['share_low'])} to {percent(row['share_high'])}"
-        cells = (f"`{row['claim']}`", row["says"], held, interval, usual, row["verdict"], row["decided_by"] or "–")
+        verdict = f"{row['verdict']}, near certain" if row["near_certain"] else row["verdict"]
+        cells = (f"`{row['claim']}`", row["says"], held, interval, usual, verdict, row["decided_by"] or "–")
         yield f"| {' | '.join(cells)} |"
 
 
@@ -183,7 +184,7 @@ def _parameter_table(found: Map) -> Iterator[str]:
     yield "\nThe plausible space:\n"
     yield "| parameter | meaning | range | default | source |\n|---|---|---|---|---|"
     for one in found.mapped.space.parameter:
-        over = ", ".join(one.levels) if one.levels else " to ".join(one.shown(end) for end in one.ends)
+        over = "; ".join(one.levels) if one.levels else " to ".join(one.shown(end) for end in one.ends)
         scale = ", logarithmic" if one.scale == "log" and not one.levels else ""
         yield f"| `{one.name}` | {one.title} | {over}{scale} | {one.shown(one.usual)} | {one.source} |"
     yield ""

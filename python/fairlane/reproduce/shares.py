@@ -31,6 +31,7 @@ CLAUSES: Mapping[str, Any] = {
     "clause": pl.Int64,
     "says": pl.String,
     "verdict": pl.String,
+    "near_certain": pl.Boolean,
     "points": pl.Int64,
     "held": pl.Int64,
     "share": pl.Float64,
@@ -41,7 +42,10 @@ CLAUSES: Mapping[str, Any] = {
     "chance": pl.Float64,
     "decided_by": pl.String,
 }
-"""Columns: a row for each clause; ``chance`` is the variance at the defaults over that over all points."""
+"""Columns: a row for each clause; one that is near certain can hardly fail by its form.
+
+``chance`` is the variance at the defaults over that over all points.
+"""
 INDICES: Mapping[str, Any] = {
     "claim": pl.String,
     "clause": pl.Int64,
@@ -142,6 +146,7 @@ def _clause(clause: Clause, drawn: pl.DataFrame, repeated: pl.DataFrame, indices
     decided = ", ".join(sorted(beyond, key=lambda name: -beyond[name]))
     return (
         verdict_of(held, drawn.height, clause),
+        bool(clause.near_certain),
         drawn.height,
         held,
         part.value,
