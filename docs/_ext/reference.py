@@ -20,6 +20,7 @@ from typing import Any
 import schema
 import typer.main
 
+from fairlane.inputs.described import anchor, title
 from fairlane.inputs.parameters import BUILT_IN
 
 PLACES = {
@@ -62,6 +63,24 @@ def scenario_page(document: schema.Schema) -> str:
         'errors. Quantities are strings with a unit, as `"3.2 GB/s"`, `"4 KiB"` or `"100 ns"`.\n\n'
         f"## The file\n\n{schema.markdown(document)}"
     )
+
+
+AGENT_TABLES = ("SlurmTable", "Profile", "PolicyTable", "TwinTable")
+"""Tables of an agent's configuration that scenarios do not have."""
+
+
+def agent_page() -> str:
+    """The page about ``agent.toml``; tables that scenarios have, too, are described with these."""
+    document = importlib.import_module("fairlane.agent").AgentConfig.model_json_schema()
+    definitions = document["$defs"]
+    parts = ["# Configuration of an agent\n\nThe keys of `agent.toml`; [](../../agent.md) has an example.\n"]
+    parts += [f"## The file\n\n{schema.keys(document, definitions)}"]
+    parts += [f"## {title(name)}\n\n{schema.definition(definitions[name], 2, definitions)}" for name in AGENT_TABLES]
+    text = "\n".join(parts)
+    for name in set(definitions) - set(AGENT_TABLES):
+        page = "names.md#backends" if name == "Backend" else f"scenario.md#{anchor(title(name))}"
+        text = text.replace(f"](#{anchor(title(name))})", f"]({page})")
+    return text
 
 
 def names_page() -> str:
@@ -195,6 +214,7 @@ def pages() -> Iterator[tuple[str, str]]:
     scenario = json.loads(fairlane("schema"))
     yield "scenario.md", scenario_page(scenario)
     yield "names.md", names_page()
+    yield "agent.md", agent_page()
     found = {f"commands/{'-'.join(words)}": command_page(words, command) for words, command in commands(root())}
     yield "command-line.md", command_line_page(found)
     yield from ((f"{name}.md", text) for name, text in found.items())

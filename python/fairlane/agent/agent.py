@@ -106,12 +106,15 @@ class Agent:
         self._recover()
 
     def run(self, *, once: bool = False) -> None:
-        """Goes on until ``stop`` or Ctrl-C; with ``once`` until nothing is to be done for the jobs that run."""
+        """Goes on until ``stop`` or Ctrl-C; with ``once`` until nothing is to be done for the jobs that run.
+
+        Raises ``BackendError`` with ``once`` where it otherwise tries again.
+        """
         while not self._stopped:
             self._hear()
             if self._polled is None or time.monotonic() - self._polled > self._config.slurm.poll * PS:
                 self._poll_again()
-            wait = self._consider_again()
+            wait = self.consider() if once else self._consider_again()
             if once and wait is None:
                 return
             if wait != 0:
