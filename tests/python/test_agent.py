@@ -342,3 +342,20 @@ def test_the_page_shows_what_the_example_prints(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=tmp_path / "agent", capture_output=True, text=True, check=True)
     assert done.stdout.startswith("decision 1: dry run, would set job 4711 level 1. ")
     assert f"$ fairlane agent --config agent.toml --once\n{done.stdout}$ " in (root / "docs" / "agent.md").read_text()
+
+
+def test_a_trace_is_what_a_job_does(tmp_path: Path) -> None:
+    trace = Path(__file__).parents[1] / "data" / "traces" / "testtrace-4.dumpi"
+    begin, _, end = agents.CONFIG.partition('[[profile]]\nname = "io*"\n')
+    profile = f'[[profile]]\nname = "io*"\ntrace = {json.dumps(str(trace))}\n'
+    config = agents.config(tmp_path, begin + profile + end.partition("\n")[2])
+    twin = Twin(config)
+    modelled, _ = twin.model(running(config.slurm.squeue, 10))
+    twin.update(modelled, ())
+    (found,) = twin.predict([Candidate("12", 1)])
+    assert found.unknown == ()
+    assert set(found.effects) == {"12", "13"}
+    few = SlurmJob("13", ("n2", "n6"), "io")
+    modelled, _ = twin.model({"13": few})
+    with pytest.raises(ScenarioError, match="has 4 ranks, and its nodes hold 2"):
+        twin.update(modelled, ())
