@@ -105,7 +105,7 @@ def names_page() -> str:
             origin = "" if entry.origin == BUILT_IN else f" ({entry.origin})"
             parts.append(f"| {' '.join(f'`{word}`' for word in name.split())} | {schema.cell(entry.summary)}{origin} |")
         if kind in DESCRIBED_HERE:
-            parts += [f"\n### `{name}`\n\n{schema.markdown(one.schema, 3)}" for name, one in entries.items()]
+            parts += [f"\n### `{name}`\n\n{schema.markdown(one.schema, 4)}" for name, one in entries.items()]
         parts.append("")
     return "\n".join(parts)
 
