@@ -20,6 +20,7 @@ from typing import Any
 import schema
 import typer.main
 
+from fairlane.inputs.described import anchor, title
 from fairlane.inputs.parameters import BUILT_IN
 
 PLACES = {
@@ -64,6 +65,24 @@ def scenario_page(document: schema.Schema) -> str:
     )
 
 
+AGENT_TABLES = ("SlurmTable", "Profile", "PolicyTable", "TwinTable")
+"""Tables of an agent's configuration that scenarios do not have."""
+
+
+def agent_page() -> str:
+    """The page about ``agent.toml``; tables that scenarios have, too, are described with these."""
+    document = importlib.import_module("fairlane.agent").AgentConfig.model_json_schema()
+    definitions = document["$defs"]
+    parts = ["# Configuration of an agent\n\nThe keys of `agent.toml`; [](../../agent.md) has an example.\n"]
+    parts += [f"## The file\n\n{schema.keys(document, definitions)}"]
+    parts += [f"## {title(name)}\n\n{schema.definition(definitions[name], 2, definitions)}" for name in AGENT_TABLES]
+    text = "\n".join(parts)
+    for name in set(definitions) - set(AGENT_TABLES):
+        page = "names.md#backends" if name == "Backend" else f"scenario.md#{anchor(title(name))}"
+        text = text.replace(f"](#{anchor(title(name))})", f"]({page})")
+    return text
+
+
 def names_page() -> str:
     """The page of everything that has a name, from the tables of the simulator and the registries."""
     listing = importlib.import_module("fairlane.cli.listing")
@@ -86,7 +105,7 @@ def names_page() -> str:
             origin = "" if entry.origin == BUILT_IN else f" ({entry.origin})"
             parts.append(f"| {' '.join(f'`{word}`' for word in name.split())} | {schema.cell(entry.summary)}{origin} |")
         if kind in DESCRIBED_HERE:
-            parts += [f"\n### `{name}`\n\n{schema.keys(one.schema, {})}" for name, one in entries.items()]
+            parts += [f"\n### `{name}`\n\n{schema.markdown(one.schema, 4)}" for name, one in entries.items()]
         parts.append("")
     return "\n".join(parts)
 
@@ -195,6 +214,7 @@ def pages() -> Iterator[tuple[str, str]]:
     scenario = json.loads(fairlane("schema"))
     yield "scenario.md", scenario_page(scenario)
     yield "names.md", names_page()
+    yield "agent.md", agent_page()
     found = {f"commands/{'-'.join(words)}": command_page(words, command) for words, command in commands(root())}
     yield "command-line.md", command_line_page(found)
     yield from ((f"{name}.md", text) for name, text in found.items())

@@ -1,6 +1,7 @@
 """The agent as a whole, without a network: configuration, twin, journal, dry runs, and what it prints."""
 
 import json
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -332,3 +333,29 @@ def test_a_configuration_without_a_backend_cannot_be_applied(
     for arguments in (["--config", str(file), "--apply"], ["undo", "--config", str(file)]):
         assert execute(["agent", *arguments]) == 2
         assert 'backend = "dry_run": names nothing' in capsys.readouterr().err
+
+
+def test_the_page_shows_what_the_example_prints(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    shutil.copytree(root / "examples" / "agent", tmp_path / "agent")
+    command = [sys.executable, "-m", "fairlane", "agent", "--config", "agent.toml", "--once"]
+    done = subprocess.run(command, cwd=tmp_path / "agent", capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("decision 1: dry run, would set job 4711 level 1. ")
+    assert f"$ fairlane agent --config agent.toml --once\n{done.stdout}$ " in (root / "docs" / "agent.md").read_text()
+
+
+def test_a_trace_is_what_a_job_does(tmp_path: Path) -> None:
+    trace = Path(__file__).parents[1] / "data" / "traces" / "testtrace-4.dumpi"
+    begin, _, end = agents.CONFIG.partition('[[profile]]\nname = "io*"\n')
+    profile = f'[[profile]]\nname = "io*"\ntrace = {json.dumps(str(trace))}\n'
+    config = agents.config(tmp_path, begin + profile + end.partition("\n")[2])
+    twin = Twin(config)
+    modelled, _ = twin.model(running(config.slurm.squeue, 10))
+    twin.update(modelled, ())
+    (found,) = twin.predict([Candidate("12", 1)])
+    assert found.unknown == ()
+    assert set(found.effects) == {"12", "13"}
+    few = SlurmJob("13", ("n2", "n6"), "io")
+    modelled, _ = twin.model({"13": few})
+    with pytest.raises(ScenarioError, match="has 4 ranks, and its nodes hold 2"):
+        twin.update(modelled, ())

@@ -6,11 +6,12 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
 import agents
-from fairlane.agent import notify, status_of, steps_of
+from fairlane.agent import Agent, BackendError, Journal, notify, status_of, steps_of
 
 
 @pytest.mark.timeout(120)
@@ -90,3 +91,36 @@ def test_an_agent_hears_of_jobs_ends_on_sigterm_and_is_undone(tmp_path: Path) ->
         assert (tmp_path / "loaded.conf").read_text() == agents.POLICY
         again = subprocess.run([*fairlane, "undo", "--config", str(file)], capture_output=True, text=True, check=True)
         assert again.stdout == "no setting is in force\n"
+
+
+@pytest.mark.timeout(60)
+def test_what_opensm_does_not_take_is_undone_and_tried_again(tmp_path: Path) -> None:
+    with agents.opensm(tmp_path) as backend, Journal(tmp_path / "agent.db") as journal:
+        table = "\n[backend]\n" + "".join(f"{key} = {json.dumps(value)}\n" for key, value in backend.items())
+        text = agents.CONFIG.replace("max_loss = 0.5", "max_loss = 0.5\nchanges_per_minute = 60")
+        config = agents.config(tmp_path, text + table)
+        lines: list[str] = []
+        agent = Agent(config, journal, SimpleQueue(), apply=True, report=lines.append)
+        agent.start()
+        # OpenSM refuses whatever is new, and takes what was there before.
+        (tmp_path / "refuses").touch()
+        with pytest.raises(BackendError, match="cannot be undone yet"):
+            agent.run(once=True)
+        (tmp_path / "refuses").unlink()
+        agent._poll_again()
+        agent.run(once=True)
+        assert [entry.kind for entry in status_of(config.journal).decisions] == ["keep", "change", "change"]
+        assert [one.job for one in journal.in_force("opensm")] == ["12"]
+        agents.slurm_has(tmp_path, [agents.WRITER])
+        (tmp_path / "deaf").touch()
+        agent._poll_again()
+        with pytest.raises(BackendError, match="OpenSM does not answer"):
+            agent.run(once=True)
+        (tmp_path / "deaf").unlink()
+        agent._poll_again()
+        agent.run(once=True)
+        assert journal.in_force("opensm") == ()
+        assert (tmp_path / "loaded.conf").read_text() == agents.POLICY
+        states = [(entry.kind, entry.state) for entry in reversed(status_of(config.journal).decisions)]
+    assert states[:2] == [("change", "undone"), ("change", "verified")]
+    assert states[-3:] == [("end", "undone"), ("end", "verified"), ("keep", "kept")]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -107,6 +108,37 @@ def test_packets_of_a_jobs_hosts_get_the_class_of_their_level() -> None:
     backend.write(())
     assert backend.in_force() == {}
     assert [kind for kind, _ in roots("left")] == [kind for kind, _ in before]
+
+
+SEND = """
+import socket, sys
+for source, tos, count in (("10.77.0.1", 0xB8, 5), ("10.77.0.1", 0, 3), ("10.77.0.3", 0xB8, 2)):
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, tos)
+        sender.bind((source, 0))
+        for _ in range(count):
+            sender.sendto(b"x" * 100, ("10.77.0.9", 9))
+"""
+
+
+def packets(device: str) -> dict[str, int]:
+    """Packets that each class of a device has sent."""
+    text = tc("-s", "class", "show", "dev", device)
+    return {name: int(sent) for name, sent in re.findall(r"class htb (\S+) .*?\n Sent \d+ bytes (\d+) pkt", text)}
+
+
+def test_only_marked_packets_of_the_jobs_hosts_are_served_by_the_levels_class(namespace: str) -> None:
+    backend = backend_of()
+    backend.write(SETTINGS)
+    for number in (1, 3):
+        ip("-n", namespace, "addr", "add", f"10.77.0.{number}/24", "dev", "left")
+    ip("-n", namespace, "neigh", "add", "10.77.0.9", "lladdr", "02:00:00:00:00:09", "dev", "left")
+    before = packets("left")
+    subprocess.run(["ip", "netns", "exec", namespace, sys.executable, "-c", SEND], check=True)
+    sent = {name: number - before[name] for name, number in packets("left").items()}
+    assert sent["fa1:2"] == 5
+    assert sent["fa1:1"] >= 5, "those without a mark and those of another host; the kernel has some of its own"
+    assert sent["fa1:3"] == 0
 
 
 @pytest.mark.usefixtures("namespace")

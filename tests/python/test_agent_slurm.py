@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import slurm
 from fairlane.agent import AgentError, Listener, SlurmJob, notify
 from fairlane.agent.events import from_environment, read_event
-from fairlane.agent.squeue import running
+from fairlane.agent.squeue import read_jobs, running
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 
@@ -69,6 +71,41 @@ def test_a_slurm_that_does_not_answer_as_expected_is_an_error(text: str, code: i
         running(printing(tmp_path, text, code), 10)
     assert words in str(raised.value)
     assert sys.executable in str(raised.value) or "squeue" in str(raised.value)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(
+    key=st.sampled_from(["job_id", "job_state", "nodes", "job_resources", "name", "account", "jobs", "errors"]),
+    value=JSON,
+)
+def test_whatever_a_key_holds_jobs_or_an_error_are_found(key: str, value: Any) -> None:
+    job = {**COMMON, **SHAPES["24.05"], "nodes": "n[1-2]"}
+    whole: dict[str, Any] = {"jobs": [job], "errors": []}
+    if key in whole:
+        whole[key] = value
+    else:
+        job[key] = value
+    try:
+        found = read_jobs(json.dumps(whole))
+    except AgentError:
+        return
+    assert all(one.nodes and number == one.id for number, one in found.items())
+
+
+@given(value=JSON, key=st.sampled_from(["event", "job", "nodes", "name"]))
+def test_whatever_an_event_holds_it_is_read_or_refused(key: str, value: Any) -> None:
+    event = {"event": "begin", "job": "7", "nodes": "n[1-2]", "name": "x", key: value}
+    try:
+        found = read_event(json.dumps(event).encode())
+    except ValueError:
+        return
+    assert found.job.nodes
 
 
 def test_a_slurm_that_hangs_or_is_missing_is_an_error(tmp_path: Path) -> None:

@@ -73,6 +73,8 @@ class Agent:
         self._polled: float | None = None
         self._answers = False
         self._stopped = False
+        self.failed = False
+        """Whether a change had to be undone since the start."""
         self._words = ""
 
     def start(self) -> None:
@@ -91,7 +93,9 @@ class Agent:
         if not before and not self._backend.in_force():
             self._report("no setting is in force")
             return
-        self._carry_out(_Plan("end", (), "withdrawn by the operator"), list(jobs), before)
+        plan = _Plan("end", (), "withdrawn by the operator")
+        if not self._carry_out(plan, list(jobs), before):
+            raise BackendError("the settings could not be taken back; they are as they were")
 
     def stop(self) -> None:
         """Has ``run`` return after what it is at; for handlers of signals."""
@@ -106,12 +110,15 @@ class Agent:
         self._recover()
 
     def run(self, *, once: bool = False) -> None:
-        """Goes on until ``stop`` or Ctrl-C; with ``once`` until nothing is to be done for the jobs that run."""
+        """Goes on until ``stop`` or Ctrl-C; with ``once`` until nothing is to be done for the jobs that run.
+
+        Raises ``BackendError`` with ``once`` where it otherwise tries again.
+        """
         while not self._stopped:
             self._hear()
             if self._polled is None or time.monotonic() - self._polled > self._config.slurm.poll * PS:
                 self._poll_again()
-            wait = self._consider_again()
+            wait = self.consider() if once else self._consider_again()
             if once and wait is None:
                 return
             if wait != 0:
@@ -140,7 +147,7 @@ class Agent:
             self._waiting = situation, plan
             return wait
         self._waiting = None
-        is_known = plan.kind != "keep" and (tuple(jobs), plan.settings) in self._failed
+        is_known = (tuple(jobs), plan.settings) in self._failed
         if not is_known and self._carry_out(plan, list(jobs), before):
             return 0.0
         self._considered = situation
@@ -156,28 +163,28 @@ class Agent:
         return wait
 
     def _plan(self, jobs: Mapping[str, SlurmJob], before: Settings) -> _Plan:
-        """What to do."""
-        kept = ordered(one for one in before if one.job in jobs and self._is_on(jobs[one.job], one))
-        gone = [one.job for one in before if one not in kept]
-        drifted = self._backend.in_force() != levels_of(before)
-        reason = f"{plural(len(gone), 'job')} ended: {', '.join(gone)}" if gone else ""
-        if drifted:
-            reason = "; ".join(filter(None, [reason, "what is in force is not what the journal has: set again"]))
-        kind = "end" if gone else "repair" if drifted else "keep"
+        """What to do: levels of jobs that have ended go first, without a prediction."""
+        kept = self._still_valid(jobs, before)
+        if kept != before:
+            gone = [one.job for one in before if one not in kept]
+            return _Plan("end", kept, f"{plural(len(gone), 'job')} ended: {', '.join(gone)}")
+        if self._backend.in_force() != levels_of(before):
+            return _Plan("repair", before, "what is in force is not what the journal has: set again")
         try:
             held = self._held(jobs)
-            decision = None if isinstance(held, str) else decide(self._predict(held, kept), self._config.policy)
-        except BackendError:
-            raise
+            if isinstance(held, str):
+                return _Plan("keep", before, held)
+            decision = decide(self._predict(held, before), self._config.policy)
         except FairlaneError as error:
-            # What cannot be simulated gets no new level; levels of jobs that have ended go nevertheless.
-            return _Plan(kind, kept, "; ".join(filter(None, [reason, f"no prediction: {error}"])))
-        if decision is None:
-            return _Plan(kind, kept, "; ".join(filter(None, [reason, str(held)])))
-        reason = "; ".join(filter(None, [reason, decision.reason]))
+            return _Plan("keep", before, f"no prediction: {error}")
         if decision.chosen is None:
-            return _Plan(kind, kept, reason)
-        return _Plan("change", self._with(kept, decision.chosen.candidate, jobs), reason, decision.chosen)
+            return _Plan("keep", before, decision.reason)
+        settings = self._with(before, decision.chosen.candidate, jobs)
+        return _Plan("change", settings, decision.reason, decision.chosen)
+
+    def _still_valid(self, jobs: Mapping[str, SlurmJob], settings: Settings) -> Settings:
+        """The settings of jobs that still run on the same hosts."""
+        return ordered(one for one in settings if one.job in jobs and self._is_on(jobs[one.job], one))
 
     def _is_on(self, job: SlurmJob, setting: Setting) -> bool:
         """Whether a job still has the hosts that its setting names."""
@@ -237,7 +244,9 @@ class Agent:
             for line in _effects(chosen):
                 self._report(line)
         else:
-            self._failed.add((tuple(jobs), plan.settings))
+            self.failed = True
+            if plan.kind == "change":  # the others are tried again at each poll
+                self._failed.add((tuple(jobs), plan.settings))
             self._report(f"decision {number}: failed and undone. {self._journal.entry(number).error}")
         self._doing("idle")
         return done
@@ -258,7 +267,8 @@ class Agent:
                 self._journal.began(job)
         for number in known.keys() - found.keys():
             self._journal.ended(number)
-        if self._backend.in_force() != levels_of(self._journal.in_force(self._backend.name)):
+        settings = self._journal.in_force(self._backend.name)
+        if self._still_valid(found, settings) != settings or self._backend.in_force() != levels_of(settings):
             self._considered = None
 
     def _poll_again(self) -> None:

@@ -24,8 +24,11 @@ _LEAVING = "COMPLETING"
 
 def running(command: Sequence[str], timeout_s: float) -> dict[str, SlurmJob]:
     """The jobs that have nodes now, by number. Raises ``AgentError`` if Slurm does not answer as expected."""
-    shown = " ".join(command)
-    text = call(command, timeout_s, AgentError)
+    return read_jobs(call(command, timeout_s, AgentError), " ".join(command))
+
+
+def read_jobs(text: str, shown: str = "squeue") -> dict[str, SlurmJob]:
+    """The jobs that have nodes in what squeue, ``shown`` in messages, has printed. Raises ``AgentError``."""
     try:
         data = parse_json(text)
     except (JSONDecodeError, NestingError) as error:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from fairlane.cli.command import Answer
+from fairlane.cli.command import Answer, ExitCode
 from fairlane.cli.options import AllowCode, one_of, report
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def run(
         agent.run(once=once)
     if not once:
         report("ends; settings stay in force")
-    return Answer()
+    return Answer(code=ExitCode.RUN_FAILED if once and agent.failed else ExitCode.DONE)
 
 
 def undo(config: ConfigFile, allow_code: AllowCode = False) -> Answer:
