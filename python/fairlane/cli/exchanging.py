@@ -52,7 +52,7 @@ def export_qos(
     )
     for note in found.notes:
         report(note)
-    _write_folder(opensm, found.files)
+    write_folder(opensm, found.files, "--opensm")
     paths = [opensm / name for name in found.files]
     lines = [f"{job}: service level {level}" for job, level in found.levels.items()]
     return Answer(
@@ -133,13 +133,13 @@ def _resolved(source: Path, assignments: list[str] | None, *, allow_code: bool) 
     return Scenario.load(source, set=assignments or (), allow_code=allow_code).decide()
 
 
-def _write_folder(folder: Path, files: Mapping[str, str]) -> None:
-    """Writes all files or none. Raises ``ScenarioError``."""
+def write_folder(folder: Path, files: Mapping[str, str], option: str) -> None:
+    """Writes all files or none; scripts are executable. Raises ``ScenarioError`` with the option."""
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
     except OSError as error:
-        raise refused("--opensm", f"cannot be written: {error.strerror}", str(folder)) from None
+        raise refused(option, f"cannot be written: {error.strerror}", str(folder)) from None
     try:
         for name, text in files.items():
             path = unfinished / name
@@ -149,6 +149,6 @@ def _write_folder(folder: Path, files: Mapping[str, str]) -> None:
         unfinished.chmod(0o755)
         unfinished.rename(folder)
     except OSError as error:
-        raise refused("--opensm", f"cannot be written: {error.strerror}", str(folder)) from None
+        raise refused(option, f"cannot be written: {error.strerror}", str(folder)) from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
