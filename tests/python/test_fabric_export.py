@@ -3,12 +3,12 @@
 import json
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -138,6 +138,7 @@ def test_random_fabrics_come_back(wiring: Wiring, name: str, tmp_path_factory: p
 def test_slurms_two_files_say_the_same(source: str) -> None:
     wiring = built(source)
     conf = FORMATS["topology-conf"].write(wiring).text
+    yaml: Any = import_module("yaml")
     (found,) = yaml.safe_load(FORMATS["topology-yaml"].write(wiring).text)
     switches = found["tree"]["switches"]
     assert (found["topology"], found["cluster_default"]) == ("default", True)
