@@ -11,10 +11,10 @@ from fairlane.cli.main import execute
 from fairlane.inputs.code import allow_code
 from fairlane.reproduce import folder_of
 from fairlane.reproduce.folder import Folder
-from fairlane.reproduce.robustness import Mapped, planned, points_of, run_points
+from fairlane.reproduce.robustness import SCHEMA, Mapped, planned, points_of, run_points
 from fairlane.reproduce.robustness_output import CLAUSES, INDICES, LEVELS, POINTS, Map, combine, store
 from fairlane.reproduce.running import stored_as
-from fairlane.reproduce.shares import DEPENDS, FAILS, ROBUST
+from fairlane.reproduce.shares import DEPENDS, FAILS, ROBUST, by_point
 from fairlane.reproduce.space import FILE, Parameter, space_of
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.store import Store
@@ -264,6 +264,18 @@ def test_a_map_has_shares_and_what_decides_them(place: Path, tmp_path: Path) -> 
     assert_drawn(out / "robustness.png")
     for name in (CLAUSES, INDICES, LEVELS):
         assert pl.read_csv(out / name).height
+
+
+def test_a_point_at_which_nothing_was_measured_does_not_count() -> None:
+    rows = [
+        (1, "a", 1, "x", 2.0, 1.0, None, 1.0, True),
+        (1, "a", 1, "y", 0.5, 1.0, None, -0.5, False),
+        (2, "a", 1, "x", 2.0, 1.0, None, 1.0, True),
+        (2, "a", 1, "y", float("nan"), 1.0, None, float("nan"), False),
+        (3, "a", 1, "x", float("inf"), 1.0, None, float("inf"), True),
+    ]
+    found = by_point(pl.DataFrame(rows, SCHEMA, orient="row"))
+    assert found.rows() == [("a", 1, 1, False, -0.5), ("a", 1, 3, True, float("inf"))]
 
 
 class Ends(Here):

@@ -1,9 +1,9 @@
 """What the points of a robustness map say of each clause: where it holds, how often, and which parameters decide it.
 
 A clause holds at a point if all its numbers are in their bands; its margin there is that of the number that is nearest
-to the edge of its band, or farthest beyond it. The share of points at which it holds is the share of the plausible
-space. What decides it are the parameters whose first-order index of the margin is beyond chance; margins are ranked
-first, because some are ratios without a bound.
+to the edge of its band, or farthest beyond it. Points at which a number could not be measured do not count for it. The
+share of points at which it holds is the share of the plausible space. What decides it are the parameters whose
+first-order index of the margin is beyond chance; margins are ranked first, because some are ratios without a bound.
 """
 
 import re
@@ -74,9 +74,14 @@ LEVELS: Mapping[str, Any] = {
 
 
 def by_point(found: pl.DataFrame) -> pl.DataFrame:
-    """A row for each clause and point: whether all its numbers are in their bands, and the least margin."""
+    """A row for each clause and point: whether all its numbers are in their bands, and the least margin.
+
+    Where a number could not be measured, as of waits where there are none, nothing is known of the clause.
+    """
+    measured = pl.col("value").is_not_nan().all().over("claim", "clause", "point")
     return (
-        found.group_by("claim", "clause", "point", maintain_order=True)
+        found.filter(measured)
+        .group_by("claim", "clause", "point", maintain_order=True)
         .agg(pl.col("holds").all(), pl.col("margin").fill_nan(None).min())
         .sort("claim", "clause", "point", maintain_order=True)
     )
