@@ -115,7 +115,7 @@ def test_a_path_with_another_level_undoes_the_change(tmp_path: Path) -> None:
     with agents.opensm(tmp_path) as parameters, Journal(tmp_path / "agent.db") as journal:
         for level, state in (("0", "undone"), ("1", "verified")):
             command = [sys.executable, "-c", printing, level, "{source}", "{destination}"]
-            backend = backend_of(parameters, read_back=command)
+            backend = backend_of(parameters, read_back=command, read_back_wait="200 ms")
             number = journal.decided(backend.name, "change", ["12"], agents.SETTINGS, (), "a test")
             assert perform(journal, backend, number) == (state == "verified")
             entry = journal.entry(number)
