@@ -222,13 +222,13 @@ def simulated_subnet(folder: Path) -> Iterator[dict[str, Any]]:
         try:
             time.sleep(0.5)
             command = ["opensm", "-F", str(folder / "opensm.conf"), "-f", str(folder / "osm.log")]
-            opensm = subprocess.Popen(command, env=within | {"SIM_HOST": "host0"}, stdout=out, stderr=out)
+            opensm = subprocess.Popen(command, env=within | {"SIM_HOST": "host0"}, cwd=folder, stdout=out, stderr=out)
             try:
                 deadline = time.monotonic() + 15
                 while not ((log := folder / "osm.log").exists() and "SUBNET UP" in log.read_text()):
                     assert time.monotonic() < deadline, (folder / "out").read_text()
                     time.sleep(0.05)
-                inside = ["env", f"IBSIM_SOCKNAME={environment['IBSIM_SOCKNAME']}", "SIM_HOST=host8"]
+                inside = ["env", "-C", str(folder), f"IBSIM_SOCKNAME={environment['IBSIM_SOCKNAME']}", "SIM_HOST=host8"]
                 inside += [f"LD_PRELOAD={SIMULATED}", f"PATH={PATH}"]
                 yield {
                     "name": "opensm",
