@@ -1,6 +1,6 @@
 """Papers at the size of a test: plans with other changes for ``--quick``, points of their studies, verdicts."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,8 @@ from fairlane.tasks.store import Store
 from small_study import Here
 
 
-def small(name: str, only: str, changes: Mapping[str, Mapping[str, Any]]) -> Plan:
-    """The quick plan of a claim with further changes, by study or for all with the key ``*``."""
+def small(name: str, only: str | Sequence[str], changes: Mapping[str, Mapping[str, Any]]) -> Plan:
+    """The quick plan of a claim, or of several, with further changes, by study or for all with the key ``*``."""
     folder = folder_of(name)
     entries = [
         entry.model_copy(
@@ -29,7 +29,8 @@ def small(name: str, only: str, changes: Mapping[str, Mapping[str, Any]]) -> Pla
         for entry in folder.paper.study
     ]
     folder.__dict__["paper"] = folder.paper.model_copy(update={"study": entries})
-    return plan_of(folder, [claim for claim in folder.claims if claim.id == only], Options(quick=True))
+    wanted = [only] if isinstance(only, str) else only
+    return plan_of(folder, [claim for claim in folder.claims if claim.id in wanted], Options(quick=True))
 
 
 def performed(chosen: Plan, out: Path) -> Reproduction:

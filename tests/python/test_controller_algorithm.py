@@ -151,6 +151,17 @@ def test_the_default_can_be_observed_for_several_periods() -> None:
     assert controller.benefit(work(a=(100,) * 3, b=(50, 50))) == pytest.approx(0)
 
 
+def test_a_trial_can_be_observed_for_several_periods_and_is_judged_by_their_mean() -> None:
+    controller = started(trial_periods=2)
+    trial = controller.observe(DEFAULT)
+    assert controller.observe(WORSE) == trial, "the same trial once more"
+    assert controller.observe(work(a=(140, 140, 200), b=(50, 50))) != trial
+    assert controller.accepted, "a tenth less and four tenths more are more than the default"
+    trial = controller.observe(WORSE)
+    controller.observe(WORSE)
+    assert not controller.accepted
+
+
 def test_the_seed_gives_the_order_of_candidates() -> None:
     orders = set()
     for seed in (1, 1, 2, 3, 4):

@@ -95,3 +95,75 @@ def test_a_job_sees_the_switches_at_its_hosts_only(everywhere: Run, tmp_path: Pa
 def test_what_cannot_be_counted_is_refused(asked: Any, words: str, tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=words):
         simulated(tmp_path / "none", asked)
+
+
+STEP, POLL, SLACK = 20_000_000, 2_000_000, 200_000
+"""Sampling step and polling interval, and how far simulations go beyond an instant at most, ps."""
+
+
+@pytest.fixture(scope="module")
+def sampled(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    asked = {"job": "halo", "all_switches": True, "poll_interval": "2 us"}
+    windows = {"windows": ["20 us", "60 us"], "window_step": "20 us"}
+    jobs = [JOBS[0] | {"stop": 8}, JOBS[1]]
+    observe = {"switch_counters": {**asked, **windows}, "iterations": ["halo"], "interval": "20 us"}
+    scenario = Scenario(fabric=FABRIC, jobs=jobs, duration="3 ms", observe=observe)
+    return fairlane.run(scenario, out=tmp_path_factory.mktemp("run") / "windows", isolated=False)
+
+
+def test_windows_end_before_their_iteration_and_have_their_length(sampled: Run) -> None:
+    windows, counters = sampled.counters_before, sampled.counters
+    assert windows is not None
+    assert counters is not None
+    assert windows.columns == ["iteration", "window_ps", "from_ps", "to_ps", *FEATURES]
+    ends = dict(zip(counters["iteration"], (counters["time_s"] * 1e12).round().cum_sum(), strict=True))
+    for iteration, length, begin, end in windows.select(windows.columns[:4]).iter_rows():
+        started = ends[iteration - 1]
+        assert 0 < started - end < STEP + POLL + SLACK, "the last sample before the iteration"
+        assert abs(end - begin - length) < SLACK
+    # There is room for a window where it fits between the beginning and the last sample before the iteration.
+    room = {it + 1: start - POLL - SLACK for it, start in ends.items() if it + 1 in ends}
+    expected = {(it, size) for it, space in room.items() for size in (STEP, 3 * STEP) if space >= size + STEP}
+    found = windows.select("iteration", "window_ps").rows()
+    assert expected <= set(found)
+    assert len(expected) > 8
+    assert max(windows["iteration"]) == 8
+    assert 1 not in windows["iteration"]
+
+
+def test_a_window_has_what_samples_of_ports_have(sampled: Run) -> None:
+    windows, samples = sampled.counters_before, sampled.samples
+    assert windows is not None
+    assert samples is not None
+    to_switches = sampled.ports.filter(pl.col("to_vertex").str.starts_with("switch"))["link"].unique()
+    into = samples.filter(pl.col("link").is_in(to_switches.implode()))
+    assert {*into["to_ps"]} >= {*windows["to_ps"]}, "sampled at the same instants"
+    for row in windows.iter_rows(named=True):
+        inside = into.filter(pl.col("from_ps") >= row["from_ps"], pl.col("to_ps") <= row["to_ps"])
+        for lane in range(8):
+            sent = int(inside.filter(lane=lane)["bytes"].sum())
+            assert row[f"flits_sum_vc{lane}"] == pytest.approx(sent / 32)
+            by_link = inside.filter(lane=lane).group_by("link").agg(pl.col("bytes").sum())["bytes"]
+            assert row[f"flits_max_vc{lane}"] == pytest.approx((by_link.max() or 0) / 32)  # type: ignore[operator]
+    assert windows["flits_sum_vc0"].to_numpy().max() > 0
+    assert windows["stalls_sum_vc0"].to_numpy().max() > 0
+
+
+def test_windows_change_nothing_else(sampled: Run, tmp_path: Path) -> None:
+    assert sampled.counters is not None
+    asked = {"job": "halo", "all_switches": True, "poll_interval": "2 us"}
+    jobs = [JOBS[0] | {"stop": 8}, JOBS[1]]
+    plain = Scenario(fabric=FABRIC, jobs=jobs, duration="3 ms", observe={"switch_counters": asked})
+    found = fairlane.run(plain, out=tmp_path / "plain", isolated=False)
+    assert found.counters_before is None
+    assert found.counters is not None
+    assert found.counters.drop("at_ps").equals(sampled.counters.drop("at_ps"))
+    read = fairlane.load(tmp_path / "plain")
+    assert isinstance(read, Run)
+    assert read.counters_before is None
+
+
+def test_windows_are_multiples_of_their_step(tmp_path: Path) -> None:
+    asked = {"job": "halo", "windows": ["40 us", "50 us"], "window_step": "20 us"}
+    with pytest.raises(ScenarioError, match=r"windows\[1\] = .50 us.: .* multiples of window_step = 20 us"):
+        simulated(tmp_path / "none", asked)

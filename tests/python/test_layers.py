@@ -16,7 +16,7 @@ LAYERS = """
     fabric power qos
     placement engine
     workload pattern scenario
-    results simulation
+    results simulation opensm counters
     controller runner
     tasks
     models

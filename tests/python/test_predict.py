@@ -13,7 +13,8 @@ from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.models.regressors import REGRESSORS, estimator, freeze, one_thread
 from fairlane.models.validation import grouped_quantile
-from fairlane.predict import CounterTable, Predictor, compare, fit, local
+from fairlane.predict import Comparison, CounterTable, Predictor, compare, fit, local
+from fairlane.predict.hyperparameters import tuned
 from fairlane.predict.validation import folds_of
 from pictures import assert_drawn
 
@@ -81,7 +82,9 @@ def test_what_a_run_is_predicted_knows_neither_its_time_nor_the_counters_of_its_
         local(table_of(it), folds=2, clusters=(1, 2), model="ridge").predictions.filter(others)
         for it in (frame, changed)
     )
-    assert before["predicted"].to_list() == after["predicted"].to_list()
+    for setting in ("inductive", "transductive"):
+        once, again = (it.filter(setting=setting)["predicted"].to_list() for it in (before, after))
+        assert (once == again) == (setting == "inductive")
 
 
 def test_sparse_stalls_under_a_background_are_found_by_the_sparse_part(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,9 +102,62 @@ def test_sparse_stalls_under_a_background_are_found_by_the_sparse_part(monkeypat
 
 
 def test_local_models_are_better_where_kinds_of_runs_pay_different_prices() -> None:
-    found = local(CounterTable.of(two_kinds()), clusters=(1, 2), model="ridge", parts="base", folds=4).table
+    table = CounterTable.of(two_kinds())
+    found = local(table, clusters=(1, 2), model="ridge", parts="base", transductive=False, folds=4).table
     assert found["clusters"].to_list() == [1, 2]
     assert found["mse"][1] < 0.1 * found["mse"][0]
+
+
+def test_known_kinds_are_as_good_as_clusters_that_find_them() -> None:
+    frame = two_kinds()
+    table = CounterTable.of(frame)
+    kinds = [str(int(name) % 2) for name in table.names]
+    made = local(table, clusters=(1, 2), kinds=kinds, model="ridge", parts="base", folds=4)
+    mse = {(clusters, setting): mse for clusters, setting, mse in made.table[:, :3].iter_rows()}
+    assert list(mse) == [*((count, it) for it in ("inductive", "transductive") for count in (1, 2)), (2, "known kinds")]
+    assert mse[2, "known kinds"] == pytest.approx(mse[2, "inductive"])
+    assert mse[2, "known kinds"] < 0.1 * mse[1, "inductive"]
+    found = made.predictions.filter(clusters=2, setting="inductive")
+    by_kind = found.with_columns(kind=pl.col("run") % 2).group_by("fold", "kind").agg(pl.col("cluster").n_unique())
+    assert by_kind["cluster"].to_list() == [1] * 8
+    with pytest.raises(ScenarioError, match="kinds"):
+        local(table, kinds=kinds[1:], folds=4)
+
+
+def test_tuned_hyperparameters_come_from_the_training_runs_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[set[int]] = []
+
+    def watched(name: Any, seed: int, rows: Any, truth: Any, run: Any) -> Any:
+        seen.append(set(run))
+        return tuned(name, seed, rows, truth, run)
+
+    monkeypatch.setattr("fairlane.predict.hyperparameters.tuned", watched)
+    table = table_of(made_up(9, 8))
+    found = compare(table, models=("gbm", "ridge"), parts=("base",), hyperparameters=("2018", "tuned"), folds=3)
+    names = found.table.select("model", "hyperparameters", "setting").rows()
+    assert names == [("gbm", "2018", "inductive"), ("gbm", "tuned", "inductive"), ("ridge", "own", "inductive")]
+    fold = folds_of(table, 3, 1)
+    assert seen == [set(table.run[fold != number]) for number in range(3)]
+    first, again = (tuned("gbm", 1, table.rows, table.truth, table.run).get_params() for _ in range(2))
+    assert first == again
+    assert (first["learning_rate"], first["n_estimators"]) in {(0.1, 12), (0.03, 36)}
+
+
+def test_a_difference_of_two_models_is_paired_by_fold() -> None:
+    # Squared errors of two folds of two rows: 1 and 9 less 1 and 1, so differences of 0 and 8.
+    keys = {"seconds": [0.0] * 4, "fold": [0, 0, 1, 1]}
+    predictions = pl.concat(
+        [
+            pl.DataFrame({**keys, "predicted": [1.0, -1.0, 3.0, 3.0]}).with_columns(model=pl.lit("worse")),
+            pl.DataFrame({**keys, "predicted": [1.0, 1.0, 1.0, -1.0]}).with_columns(model=pl.lit("better")),
+        ]
+    )
+    found = Comparison(pl.DataFrame(), predictions).difference({"model": "worse"}, {"model": "better"})
+    assert found.mse == 4
+    # Standard deviation sqrt(32), variance times 1/2 + 1 for two folds, and Student's 12.706 for one degree of freedom.
+    assert (found.high - found.low) / 2 == pytest.approx(12.7062 * np.sqrt(32 * 1.5), rel=1e-5)
+    same = Comparison(pl.DataFrame(), predictions).difference({"model": "worse"}, {"model": "worse"})
+    assert (same.mse, same.low, same.high) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("name", list(REGRESSORS))
@@ -194,7 +250,8 @@ def test_all_models_are_compared_on_the_command_line(tmp_path: Path, capsys: pyt
     arguments = ["predict", "compare", str(tmp_path / "runs.csv"), "--folds", "2", "--out", str(tmp_path / "out")]
     assert execute(arguments) == 0
     said = capsys.readouterr().out
-    assert said.count("transductive") == 2
+    # Boosting and forest on two parts, and three numbers of clusters.
+    assert said.count("transductive") == 2 * 2 + 3
     assert "clusters" in said
     written = {path.name for path in (tmp_path / "out").iterdir()}
     assert written == {

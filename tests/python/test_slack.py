@@ -364,3 +364,19 @@ def test_another_seed_tries_other_changes() -> None:
         until(controller, "CLIMB", 0.05)
         tried.append([controller.observe(made_up(0.05)) for _ in range(10)])
     assert tried[0] != tried[1]
+
+
+def test_without_times_in_mpi_it_does_the_same_whatever_they_are() -> None:
+    def settings(wait: float, *, known: bool) -> list[Settings]:
+        controller = Slack(default_periods=1, steps=1, mpi_times=known, seed=2)
+        rng, found = random.Random(1), [controller.start({"a": 4, "b": 4})]
+        for _ in range(60):
+            jobs = {
+                job: JobWork(tuple(rng.randint(95, 105) for _ in range(4)), (0.5,) * 4, (wait, 0.4, 0.3, own))
+                for job, own in (("a", 0.2), ("b", wait))
+            }
+            found.append(controller.observe(Work(1.0, jobs)))
+        return found
+
+    assert settings(0.01, known=False) == settings(5.0, known=False)
+    assert settings(0.01, known=True) != settings(5.0, known=True)

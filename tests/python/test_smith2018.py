@@ -34,6 +34,9 @@ TINY: Mapping[str, Any] = {
 }
 
 
+STUDIES = ("runs", "traces", "eighth", "long", "long_traces", "kinds", "cabling")
+
+
 @dataclass(frozen=True)
 class Small:
     """A small reproduction and its folder."""
@@ -50,16 +53,45 @@ class Small:
         return next(one for one in self.found.judged if one.claim.id == claim)
 
 
-def reproduced(claim: str, study: str, seeds: list[int], folder: Path) -> Small:
-    """The runs of a study with these seeds, and all claims by what came of them."""
-    change = {study: {**TINY, "set": {**TINY["set"], "seeds": seeds}}}
-    chosen = small("smith2018", claim, change)
+def reproduced(claims: list[str], studies: Mapping[str, Mapping[str, Any]], folder: Path) -> Small:
+    """The runs of studies with these changes and no others, and all claims by what came of them."""
+    change = {name: {"skip": True} for name in STUDIES} | {
+        study: {
+            "scenario": {**TINY["scenario"], **its.get("scenario", {})},
+            "set": {**TINY["set"], **its.get("set", {})},
+            "skip": False,
+        }
+        for study, its in studies.items()
+    }
+    chosen = small("smith2018", claims, change)
     return Small(folder, performed(replace(chosen, claims=chosen.folder.claims), folder))
 
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Small:
-    found = reproduced("smith.groups", "runs", list(GROUPS), tmp_path_factory.mktemp("smith"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fairlane.models.regressors.TREES", 10)
+        asked = {"runs": {"set": {"seeds": list(GROUPS)}}}
+        found = reproduced(["smith.groups"], asked, tmp_path_factory.mktemp("smith"))
+    assert not found.found.failed
+    return found
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> Small:
+    """The studies in addition to the paper's, with few trees."""
+    long = {"jobs[0].stop": 4, "observe.switch_counters.windows": ["1 ms", "5 ms"]}
+    studies: dict[str, dict[str, Any]] = {
+        "runs": {"set": {"seeds": [1, 2, 3, 4, 5]}},
+        "cabling": {"set": {"seeds": [1, 2]}},
+        "eighth": {"set": {"seeds": [1, 2, 3, 4, 5]}},
+        "kinds": {"set": {"seeds": [1, 2]}},
+        "long": {"set": {"seeds": [1, 2, 3]}, "scenario": long},
+    }
+    claims = ["smith.variability", "smith.prediction", "smith.local-models"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fairlane.models.regressors.TREES", 10)
+        found = reproduced(claims, studies, tmp_path_factory.mktemp("others"))
     assert not found.found.failed
     return found
 
@@ -142,7 +174,7 @@ def test_the_data_set_is_stored_with_its_sheet(runs: Small) -> None:
     assert pl.read_parquet(runs.folder / "dataset.parquet").equals(runs.table("timesteps"))
     assert pl.read_parquet(runs.folder / "runs.parquet").equals(runs.table("each_run"))
     datasets = {"dataset.parquet", "dataset-all-switches.parquet", "runs.parquet"}
-    comparisons = {"table-2.csv", "table-3.csv"}
+    comparisons = {"table-2.csv", "table-2-differences.csv", "table-3.csv"}
     stored = {"cells.csv", "claims.csv", "runs.csv", *datasets, *comparisons}
     assert stored_tables("smith2018", runs.folder) == stored
     sheet = (runs.folder / "dataset.md").read_text(encoding="utf-8")
@@ -176,7 +208,7 @@ def test_a_run_that_failed_is_missed(runs: Small) -> None:
 
 
 def test_a_traced_run_is_the_run_and_says_who_waited(runs: Small, tmp_path: Path) -> None:
-    found = reproduced("smith.wait-delays", "traces", [1], tmp_path)
+    found = reproduced(["smith.wait-delays"], {"traces": {"set": {"seeds": [1]}}}, tmp_path)
     assert not found.found.failed
     spans = found.table("traces.spans")
     assert spans["seed"].to_list() == [1, 1]
@@ -201,6 +233,102 @@ def test_a_traced_run_is_the_run_and_says_who_waited(runs: Small, tmp_path: Path
     assert pl.read_csv(tmp_path / "table-1-truth.csv")["pairs"].sum() == exact["pairs"].sum()
     stored = {"cells.csv", "claims.csv", "inference.csv", "table-1-inference.csv", "table-1-truth.csv"}
     assert stored_tables("smith2018", tmp_path) == stored
+
+
+def test_windows_before_timesteps_are_compared_with_the_timesteps(others: Small) -> None:
+    table = others.table("windows_table").filter(study="eighth", model="gbm")
+    lengths = ["0.5 ms before", "1 ms before", "2 ms before"]
+    last = "2 ms before, time of the timestep before"
+    expected = [("none", "time of the timestep before")]
+    expected += [(which, it) for which in ("own", "everywhere") for it in ("the timestep", *lengths, last)]
+    assert table.select("switches", "counters").rows() == expected
+    differences = others.table("windows_differences").filter(study="eighth")
+    mse = {(which, counters): mse for which, counters, mse in table.select("switches", "counters", "mse").iter_rows()}
+    found = {row["difference"]: row for row in differences.iter_rows(named=True)}
+    one = found["own: 1 ms before - the timestep"]
+    assert one["mse"] == pytest.approx(mse["own", "1 ms before"] - mse["own", "the timestep"])
+    assert one["low"] < one["mse"] < one["high"]
+    assert found["the timestep: everywhere - own"]["mse"] == pytest.approx(
+        mse["everywhere", "the timestep"] - mse["own", "the timestep"]
+    )
+    # All inputs have the same timesteps: those before which there is room for 2 ms, but for those that compute more.
+    counted = others.table("eighth.own_before").filter(pl.col("window_s") > 1.9e-3, pl.col("timestep") != 7)
+    assert 5 * 2 <= counted.height < 5 * 6
+    assert others.table("windows_table").filter(study="long")["counters"].unique().len() == 5
+
+
+def test_counters_of_windows_are_of_the_time_before(others: Small) -> None:
+    steps = others.table("eighth.own").with_columns(end=pl.col("seconds").cum_sum().over("point"))
+    windows = others.table("eighth.own_before")
+    joined = windows.join(steps.with_columns(pl.col("timestep") + 1), on=["point", "timestep"], suffix="_at")
+    assert joined.height == windows.height
+    assert (joined["end"] > joined["window_s"]).all()
+    # A longer window has no less of anything than a shorter one with the same end.
+    wide = windows.pivot("window_s", index=["point", "timestep"], values="flits_sum_vc0").drop_nulls()
+    assert wide.height > 10
+    assert (wide["0.002"] >= wide["0.001"]).all()
+    assert (wide["0.001"] >= wide["0.0005"]).all()
+
+
+def test_runs_of_one_kind_are_compared_with_mixed_ones(others: Small) -> None:
+    table = others.table("kinds_table")
+    both = [(count, setting) for setting in ("inductive", "transductive") for count in (1, 2, 3)]
+    kinds = table.filter(background="of one kind").select("clusters", "setting").rows()
+    assert kinds == [*both, (3, "known kinds")]
+    assert table.filter(background="mixed").select("clusters", "setting").rows() == both
+    assert table.filter(setting="known kinds")["adjusted_rand"].item() == 1
+    assert table.filter(background="mixed")["adjusted_rand"].null_count() == 6
+    of_kind = {"halos": "Halo3D", "random": "UniformRandom", "incast": "Incast"}
+    for kind, workload in of_kind.items():
+        drawn = decide(scenarios(others.found.plan, "kinds", kind=kind, seed=1)[0]).jobs[1:]
+        assert {type(job.table.workload).__name__ for job in drawn} == {workload}
+
+
+def test_longer_timesteps_are_measured_like_the_others(others: Small) -> None:
+    found = others.table("lateness")
+    assert found["study"].unique(maintain_order=True).to_list() == ["runs", "eighth", "long"]
+    value = {(study, measure): value for study, measure, value in found.select("study", "measure", "value").iter_rows()}
+    assert found.filter(study="long")["iterations"].unique().to_list() == [20]
+    each = others.table("each_run")
+    assert value["runs", "slowest over fastest run"] == pytest.approx(
+        float(each["seconds"].to_numpy().max() / each["seconds"].to_numpy().min())
+    )
+    steps = others.table("long.own").filter(~pl.col("warmup"), ~pl.col("extra"))["seconds"].to_numpy()
+    assert value["long", "slowest over fastest timestep"] == pytest.approx(steps.max() / steps.min())
+    late = others.table("long.run")["late_share"].to_numpy()
+    assert (late > 0).all()
+    assert (late < 1).all()
+    assert value["long", "share of late partners in blocked time"] == pytest.approx(late.mean())
+    # 20 iterations of 0.55 ms in each of three timesteps, and one to warm up.
+    assert others.table("long.run")["compute_mean_s"].to_numpy() == pytest.approx(61 * 0.55e-3, rel=0.02)
+
+
+def test_both_cablings_have_the_same_runs(others: Small) -> None:
+    each = others.table("cablings")
+    assert each["run"].to_list() == [1, 2]
+    assert each["ratio"].to_list() == pytest.approx((each["seconds_edison"] / each["seconds"]).to_list())
+    summary = others.table("cabling_ratio").row(0, named=True)
+    assert summary["low"] < summary["mean_ratio"] < summary["high"]
+    ours = {"windows.csv", "windows-differences.csv", "table-3-kinds.csv", "table-3-kinds-differences.csv"}
+    ours |= {"lateness.csv", "cablings.csv", "cabling-ratio.csv", "table-2-differences.csv"}
+    assert stored_tables("smith2018", others.folder) >= ours
+
+
+def test_edisons_cabling_remains_where_the_machine_is_smaller() -> None:
+    for quick in (True, False):
+        usual, cabled = (scenarios(plan("smith2018", quick=quick), it, seed=1)[0].fabric for it in ("runs", "cabling"))
+        assert cabled.spec["params"] == {**usual.spec["params"], "arrangement": "absolute", "bundles_by": "row"}
+
+
+def test_a_trace_of_longer_timesteps_has_an_exchange_of_each_pair(tmp_path: Path) -> None:
+    long = {"jobs[0].stop": 3, "jobs[0].workload.every": 12, "jobs[0].workload.iterations": 4}
+    traced = {"long_traces": {"set": {"seeds": [3]}, "scenario": {**long, "jobs[0].workload.compute": "2.2 ms"}}}
+    found = reproduced(["smith.wait-delays"], traced, tmp_path)
+    assert not found.found.failed
+    exact = found.table("table_1_long").filter(judged_by="truth")
+    assert exact["pairs"].sum() == 2 * 64 * (1 + 1 + 2 + 2)
+    assert (tmp_path / "table-1-long-truth.csv").is_file()
+    assert found.judged("smith.wait-delays").holds is None, "the claim is judged by the paper's runs"
 
 
 def values(claim: str, tables: Mapping[str, pl.DataFrame], schema: str = "main") -> list[tuple[float, bool]]:

@@ -136,14 +136,16 @@ def message_delays(record: Record, types: pl.DataFrame) -> pl.DataFrame:
     return found.join(pairs, on=["from_rank", "to_rank"], how="left", maintain_order="left")
 
 
-def first_exchange(delays: pl.DataFrame) -> pl.DataFrame:
+def first_exchange(delays: pl.DataFrame, number: int = 1) -> pl.DataFrame:
     """For ``message_delays``: the first message with each tag between each ordered pair of ranks, one row per pair.
 
-    That is the first exchange of every dimension and direction where ranks exchange with each of their neighbours. Of a
+    That is the first exchange of every dimension and direction where ranks exchange with each of their neighbours. With
+    ``number`` it is a later message with the tag, counted from 1; pairs with fewer are left out. Of a
     pair's messages each side's columns are those that it blocked on longest; ``eager`` is whether all are eager.
     """
     pair = ["from_rank", "to_rank"]
-    firsts = delays.sort("sent_at_ps", "message").unique([*pair, "tag"], keep="first", maintain_order=True)
+    ordered = delays.sort("sent_at_ps", "message").with_columns(_number=pl.int_range(pl.len()).over(*pair, "tag") + 1)
+    firsts = ordered.filter(pl.col("_number") == number).drop("_number")
     sides = [
         pl.col(f"{side}_ps", f"{side}_late_ps", f"{side}_network_ps").sort_by(f"{side}_ps").last()
         for side in ("receiver", "sender")

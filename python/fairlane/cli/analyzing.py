@@ -5,14 +5,17 @@ from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
-from typer import Option
+from typer import Argument, Option
 
 from fairlane.cli.command import Answer, Quiet, out_option
-from fairlane.cli.options import AllowCode, RunFolder, duration_of, folder_of, refused
+from fairlane.cli.counting import analyze_counters
+from fairlane.cli.options import AllowCode, duration_of, folder_of, refused
 
 
 def analyze(
-    run: RunFolder,
+    run: Annotated[
+        Path | None, Argument(metavar="RUN", help="The folder of a run; or give --counters of a real cluster.")
+    ] = None,
     job: Annotated[str | None, Option(help="The job; by default the one with iterations, or the most delayed.")] = None,
     iterations: Annotated[
         str | None, Option(metavar="FIRST..LAST", help="Only these iterations, e.g. 20.. from 20 on.")
@@ -30,6 +33,21 @@ def analyze(
         Path | None,
         Option(metavar="DIR", help="Folder that relative paths in the scenario refer to, e.g. those of traces."),
     ] = None,
+    counters: Annotated[
+        Path | None,
+        Option(metavar="FILE", help="Counters of a real cluster, as counters import reads them, instead of a run."),
+    ] = None,
+    before: Annotated[
+        Path | None, Option(metavar="FILE", help="With --counters: counters read before; use what was added since.")
+    ] = None,
+    over: Annotated[str | None, Option(metavar="TIME", help="With --before: the time in between, e.g. '60 s'.")] = None,
+    fabric: Annotated[
+        Path | None, Option(metavar="FILE", help="With --counters: the fabric, as fabric import reads it.")
+    ] = None,
+    allocation: Annotated[
+        Path | None,
+        Option(metavar="FILE", help='With --counters: jobs and their nodes, from squeue -h -o "%i %N".'),
+    ] = None,
     out: Annotated[Path | None, out_option("Folder of the pictures; by default RUN/analysis.", "DIR")] = None,
     allow_code: AllowCode = False,
     quiet: Quiet = False,
@@ -39,7 +57,19 @@ def analyze(
     The iteration to which the other jobs added most time is looked at message by message, next to the same iteration of
     the isolated run. Unless the run kept that, it is simulated again with the same result, and what is recorded is kept
     in the run's folder.
+
+    With --counters, the links of a real cluster in order of their PortXmitWait, and with --allocation the jobs that
+    share them.
     """
+    if (run is None) == (counters is None):
+        raise refused("analyze", "needs either the folder of a run or --counters")
+    if run is None:
+        assert counters is not None, "one of the two is given"
+        return analyze_counters(counters, fabric, before, allocation, over)
+    of_counters = {"--before": before, "--over": over, "--fabric": fabric, "--allocation": allocation}
+    for option, given in of_counters.items():
+        if given is not None:
+            raise refused(option, "goes with --counters", str(given))
     from fairlane.analysis import analyze as found_by
     from fairlane.cli.analysis_text import analysis_facts, analysis_parts
     from fairlane.plot.analysis import draw_all

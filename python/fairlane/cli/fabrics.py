@@ -1,4 +1,4 @@
-"""Looking at fabrics: fabric describe, draw, import, compare, topology-conf."""
+"""Looking at fabrics: fabric describe, draw, import, export, compare, topology-conf."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -10,7 +10,7 @@ from fairlane.cli.command import Answer, out_option, write_text
 from fairlane.cli.options import Assignments, TopologyName, refused, report
 
 if TYPE_CHECKING:
-    from fairlane.fabric import Fabric
+    from fairlane.fabric import Fabric, Wiring
 
 _SOURCE = "A scenario (.toml), a fabric's file as fabric import reads, or TOPOLOGY[:KEY=VALUE]..."
 
@@ -58,7 +58,8 @@ def import_fabric(
         Path,
         Argument(
             metavar="FILE",
-            help="Output of ibnetdiscover, a CSV list of links, or the cabling of a Cray Cascade; also packed by xz.",
+            help="Output of ibnetdiscover, a CSV list of links, GraphML, a network file of ibsim, or the cabling of a "
+            "Cray Cascade; also packed by xz.",
         ),
     ],
     out: Annotated[Path | None, out_option("Where to write it; by default NAME.fabric.json here.")] = None,
@@ -126,6 +127,44 @@ def write_topology_conf(
     )
 
 
+def export_fabric(
+    source: Annotated[
+        Path | None,
+        Argument(
+            metavar="SOURCE", help="A scenario (.toml), or a fabric's file as fabric import reads; or give --topology."
+        ),
+    ] = None,
+    topology: TopologyName = None,
+    assignments: Assignments = None,
+    ibnetdiscover: Annotated[bool, Option("--ibnetdiscover", help="As ibnetdiscover prints it.")] = False,
+    ibsim: Annotated[bool, Option("--ibsim", help="A network file of ibsim.")] = False,
+    topology_conf: Annotated[bool, Option("--topology-conf", help="topology.conf of Slurm's tree plugin.")] = False,
+    topology_yaml: Annotated[bool, Option("--topology-yaml", help="topology.yaml of Slurm 25.05 and later.")] = False,
+    graphml: Annotated[bool, Option("--graphml", help="GraphML.")] = False,
+    csv: Annotated[bool, Option("--csv", help="A CSV file with a line for each cable.")] = False,
+    out: Annotated[Path | None, out_option("Where to write it; by default it is printed.")] = None,
+) -> Answer:
+    """Write a fabric in the format of another tool. Give exactly one format.
+
+    What the format has no place for is reported on standard error. ibnetdiscover, ibsim, GraphML and CSV can be
+    imported again. For example: fairlane fabric export --topology fat_tree --set hosts=64 --ibsim -o net
+    """
+    from fairlane.fabric.export import FORMATS
+
+    given = (ibnetdiscover, ibsim, topology_conf, topology_yaml, graphml, csv)
+    chosen = [name for name, on in zip(FORMATS, given, strict=True) if on]
+    if len(chosen) != 1:
+        formats = ", ".join(f"--{name}" for name in FORMATS)
+        raise refused("fabric export", "needs one format", allowed=formats)
+    written = FORMATS[chosen[0]].write(_wiring("fabric export", source, topology, assignments))
+    for note in written.notes:
+        report(note)
+    if out is not None:
+        write_text(out, written.text)
+    shown = written.text.removesuffix("\n") if out is None else str(out)
+    return Answer({"format": chosen[0], "file": out, "lines": written.text.splitlines()}, [shown], out)
+
+
 def compare_fabrics(
     first: Annotated[str, Argument(metavar="FIRST", help=_SOURCE)],
     second: Annotated[str, Argument(metavar="SECOND", help="The other fabric, likewise.")],
@@ -145,6 +184,19 @@ def _built(spec: dict[str, Any]) -> "Fabric":
     from fairlane.fabric import Fabric
 
     return Fabric.build(spec)
+
+
+def _wiring(command: str, source: Path | None, topology: str | None, assignments: list[str] | None) -> "Wiring":
+    """The wiring of a fabric's file, or of a fabric that is built from a scenario or from options."""
+    from fairlane.fabric import read_wiring
+    from fairlane.fabric.export import wiring_of
+
+    if source is not None and source.suffix != ".toml" and topology is None:
+        if assignments:
+            words = f"{source} is taken for a fabric's file, which has no parameters"
+            raise refused("--set", words, ", ".join(assignments), "with a scenario or --topology")
+        return read_wiring(source)
+    return wiring_of(_built(_chosen(command, source, topology, None, assignments)))
 
 
 def _of_source(source: str) -> "Fabric":

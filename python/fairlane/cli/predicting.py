@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from fairlane.cli.tables import Part, Row, Table
     from fairlane.models.regressors import RegressorName
     from fairlane.predict import Comparison, CounterTable, Predictor
+    from fairlane.predict.hyperparameters import Hyperparameters
     from fairlane.predict.parts import PartsName
 
 _SHOWN = 10  # how many features are printed with their importance
@@ -104,6 +105,7 @@ def compare(
     table: _Table,
     out: Annotated[Path | None, out_option("Folder for the tables and pictures of some runs.", "DIR")] = None,
     local: Annotated[bool, Option(help="Also compare one, two and three local models.")] = True,
+    hyperparameters: Annotated[str, Option(help="own, 2018 or tuned; several with commas.")] = "own",
     folds: _Folds = 10,
     seed: RandomSeed = 1,
     features: _Features = None,
@@ -116,15 +118,20 @@ def compare(
     from rich.console import Console
     from rich.progress import Progress
 
+    from fairlane.predict import HYPERPARAMETERS
     from fairlane.predict import compare as compared
     from fairlane.predict import local as localised
 
+    chosen = tuple(
+        cast("Hyperparameters", one_of("--hyperparameters", name.strip(), HYPERPARAMETERS))
+        for name in hyperparameters.split(",")
+    )
     rows = _read(table, features, run, timestep, target)
     with Progress(console=Console(stderr=True), transient=True, disable=quiet) as shown:
         task = shown.add_task("folds", total=folds * (1 + local))
         advance = lambda: shown.update(task, advance=1)  # noqa: E731 - it is as short as that
         clusters = localised(rows, folds=folds, seed=seed, progress=advance) if local else None
-        models = compared(rows, folds=folds, seed=seed, progress=advance)
+        models = compared(rows, hyperparameters=chosen, folds=folds, seed=seed, progress=advance)
     if out is not None:
         _written(out, models, clusters)
     counts = (plural(rows.runs, "run"), plural(len(rows.rows), "timestep"), plural(len(rows.features), "counter"))
@@ -148,10 +155,12 @@ def _compared(models: "Comparison", clusters: "Comparison | None") -> Iterator["
     ]
     parts, setting = Column("parts", "parts", left=True), Column("setting", "setting", left=True)
     note = "Mean (standard deviation) over folds; the maximum absolute error is that of a fold."
-    yield Table([Column("model", "model"), parts, setting, *errors], models.table.to_dicts(), note=note)
+    chosen = Column("hyperparameters", "hyperparameters", left=True)
+    several = [chosen] if models.table["hyperparameters"].n_unique() > 1 else []
+    yield Table([Column("model", "model"), *several, parts, setting, *errors], models.table.to_dicts(), note=note)
     if clusters:
         title = "Local models, gbm on the sparse part"
-        yield Table([*columns(clusters="clusters"), *errors], clusters.table.to_dicts(), title)
+        yield Table([*columns(clusters="clusters"), setting, *errors], clusters.table.to_dicts(), title)
 
 
 def pairs(
@@ -264,10 +273,13 @@ def _written(folder: Path, models: "Comparison", clusters: "Comparison | None") 
     folder_of(folder)
     write_table(models.table, folder / "models.csv")
     write_table(models.predictions, folder / "predictions.parquet")
-    shown = {"gbm on the sparse part": {"model": "gbm", "parts": "sparse", "setting": "inductive"}}
+    first = models.table["hyperparameters"][0]
+    gbm = {"model": "gbm", "hyperparameters": first, "parts": "sparse", "setting": "inductive"}
+    shown = {"gbm on the sparse part": gbm}
     write(lambda: draw_predictions(models.predictions, shown), folder / "predictions.png")
     if clusters is not None:
         write_table(clusters.table, folder / "local.csv")
         write_table(clusters.predictions, folder / "local-predictions.parquet")
-        lines = {"one model": {"clusters": 1}, "two local models": {"clusters": 2}}
+        apart = {"setting": "inductive"}
+        lines = {"one model": {"clusters": 1, **apart}, "two local models": {"clusters": 2, **apart}}
         write(lambda: draw_predictions(clusters.predictions, lines), folder / "local.png")

@@ -10,6 +10,7 @@ import typer
 from typer import Argument, Option
 
 from fairlane.cli.command import Answer, AsJson, ExitCode, Quiet, completing, out_option
+from fairlane.cli.mapping import draw_up
 from fairlane.cli.options import AllowCode, Dask, Workers, folder_for, refused, report, report_damaged, stored
 from fairlane.wording import plural
 
@@ -48,8 +49,15 @@ def reproduce(
     ] = None,
     cpu_hours: Annotated[
         float | None,
-        Option("--cpu-hours", help="Maximum processor time, h, of all replicates but the first; nearest claims first."),
+        Option(
+            "--cpu-hours",
+            help="Maximum processor time, h: of all replicates but the first, nearest claims first; or of all points.",
+        ),
     ] = None,
+    robustness: Annotated[
+        bool, Option("--robustness", help="Claims over what the paper leaves open, at points of a small system.")
+    ] = False,
+    points: Annotated[int | None, Option(help="Number of points of --robustness; 128 by default.")] = None,
     workers: Workers = None,
     dask: Dask = None,
     allow_code: AllowCode = False,
@@ -58,6 +66,26 @@ def reproduce(
 ) -> Answer:
     """Run a paper's experiments and print its claims: paper, measured, holds."""
     from fairlane.inputs.code import allow_code as allowing
+
+    if points is not None and not robustness:
+        raise refused("--points", "is the number of points of a robustness map", points, "with --robustness")
+    if robustness:
+        others = {
+            "--only": only,
+            "--quick": quick,
+            "--placements": placements,
+            "--periods": periods,
+            "--also": also,
+            "--cabling": cabling,
+            "--replicates": replicates != 1,
+        }
+        given = [name for name, value in others.items() if value]
+        if given:
+            raise refused(given[0], "does not go with --robustness", allowed="--points, --cpu-hours, --resume, --out")
+        with allowing(allow_code):
+            return draw_up(
+                paper, out, points=points, cpu_hours=cpu_hours, resume=resume, workers=workers, dask=dask, quiet=quiet
+            )
     from fairlane.reproduce import check_replicates, plan
     from fairlane.reproduce import reproduce as perform
     from fairlane.tasks.progress import TaskProgress

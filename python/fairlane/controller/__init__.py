@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from fairlane.controller.base import Controller, JobWork, Settings, Work
 from fairlane.controller.constant import Fixed, Isolate, NoControl
+from fairlane.controller.digital_twin import DigitalTwin
 from fairlane.controller.loop import Mode, Outcome, Phases, control, controller_of, row_of
 from fairlane.controller.process_prioritization import ProcessPrioritization
 from fairlane.controller.slack import Slack
@@ -18,6 +19,7 @@ from fairlane.inputs.registry import Registry
 __all__ = [
     "CONTROLLERS",
     "Controller",
+    "DigitalTwin",
     "Fixed",
     "Isolate",
     "JobWork",
@@ -54,6 +56,7 @@ CONTROLLERS: Registry[type[Controller]] = Registry(
         "fixed": Fixed,
         "process_prioritization": ProcessPrioritization,
         "slack": Slack,
+        "digital_twin": DigitalTwin,
     },
     base=Controller,
     unread=_Unread,

@@ -1,18 +1,22 @@
 """The base of controllers, their input and their output.
 
 A controller gets ``Work``, measurements that are available on a real system, and returns ``Settings``: service levels
-of ranks and weights of service levels. It sees neither the network nor the baseline run.
+of ranks and weights of service levels. It sees neither the network nor the baseline run. A controller with a model of
+the system makes it of the scenario that ``prepare`` gets before the first period.
 """
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from pydantic import ConfigDict, Field, PrivateAttr
 
 from fairlane.errors import Problem
 from fairlane.inputs.registry import Named
+
+if TYPE_CHECKING:
+    from fairlane.scenario import Scenario
 
 WHOLE = 0.99
 """Share of a period for which a job must run to count as running throughout: simulations end slightly late."""
@@ -151,6 +155,10 @@ class Controller(Named):
         """Problems of its parameters with these jobs, each with its ranks if known."""
         del jobs
         yield from ()
+
+    def prepare(self, scenario: "Scenario") -> None:
+        """Called before ``start``, and when the scenario changes: what a controller with a model makes it of."""
+        del scenario
 
     def start(self, jobs: Mapping[str, int]) -> Settings:
         """The settings of the first period, before any work is known; ``jobs`` has the number of ranks of each."""

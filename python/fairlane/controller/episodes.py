@@ -50,6 +50,7 @@ class Episodes:
         draws: Number of different combinations of variants; None for a new one each period. With few, the
             simulations of periods that have the same combination and settings are the same, and are run once.
         threads: Maximum number of concurrent simulations.
+        program_seed: Seed of the programs of all variants but 0; None for the scenario's.
     """
 
     def __init__(
@@ -61,6 +62,7 @@ class Episodes:
         variants: int = VARIANTS,
         draws: int | None = None,
         threads: int = 1,
+        program_seed: int | None = None,
     ) -> None:
         self.resolved = scenario.resolve()
         """The scenario with its hosts, and the compute times that all variants share."""
@@ -69,7 +71,7 @@ class Episodes:
         self.packet_hops = 0
         """Packets times links crossed in them."""
         self._period, self._seed, self._count, self._draws = period, seed, variants, draws
-        self._program_seed = scenario.seed
+        self._program_seed = scenario.seed if program_seed is None else program_seed
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self._together: dict[tuple[object, ...], Future[Work]] = {}
         self._alone: dict[tuple[int, int], Future[Work]] = {}
@@ -102,7 +104,7 @@ class Episodes:
         key = (settings.key, combination)
         if key not in self._together:
             jobs = (
-                replace(job, program=self._program(at, variant))
+                replace(job, program=self.program(at, variant))
                 for at, (job, variant) in enumerate(zip(self.resolved.jobs, combination, strict=True))
             )
             self._together[key] = self._submit(with_settings(replace(self.resolved, jobs=tuple(jobs)), settings))
@@ -112,7 +114,7 @@ class Episodes:
         """One variant of one job, isolated on its hosts."""
         if (job, variant) not in self._alone:
             alone = self.resolved.alone(job)
-            jobs = (replace(alone.jobs[0], program=self._program(job, variant)),)
+            jobs = (replace(alone.jobs[0], program=self.program(job, variant)),)
             self._alone[job, variant] = self._submit(replace(alone, jobs=jobs))
         return self._alone[job, variant]
 
@@ -130,7 +132,8 @@ class Episodes:
         self.packet_hops += simulation.packet_hops
         return Counts(simulation).since(None)
 
-    def _program(self, job: int, variant: int) -> _core.Program:
+    def program(self, job: int, variant: int) -> _core.Program:
+        """The program of a variant of a job."""
         if (job, variant) not in self._programs:
             self._programs[job, variant] = self._write(job, variant)
         return self._programs[job, variant]

@@ -188,6 +188,7 @@ def _phase_by_phase(
         ever |= {name: _more(ever.get(name, 0), job.ranks) for job in phase.jobs for name in job.names()}
     for start, end in pairwise([*fitted, periods]):
         episodes = episodes_of(fitted[start])
+        controller.prepare(fitted[start])
         try:
             steps = range(start, min(end, periods))
             ranks = {name: known or episodes.jobs.get(name) for name, known in ever.items()}
@@ -274,6 +275,7 @@ def _online(
     ever = {job.name: job.ranks for job in resolved.jobs}
     treated = Continuous(resolved, span, threads)
     untouched = treated if default else None  # one simulation until the controller sets something
+    controller.prepare(scenario)
     alone = [Continuous(resolved.alone(job), span, threads) for job in range(len(resolved.jobs))] if isolated else []
     settings = controller.start(treated.jobs)
     known: Collection[str] = treated.jobs.keys()

@@ -36,6 +36,9 @@ class ProcessPrioritization(Controller):
         default=0.9, gt=0, le=1, strict=True, description="T: a candidate has at most 1/T times the slowest's work"
     )
     default_periods: int = Field(default=1, ge=1, description="periods over which the default run is observed")
+    trial_periods: int = Field(
+        default=1, ge=1, description="periods over which a trial is observed; the algorithm as printed has one"
+    )
     default_weight: int = Field(default=1, ge=1, le=MOST_WEIGHT, description="packets per round of the default level")
     first_weight: int = Field(default=1, ge=1, le=MOST_WEIGHT, description="packets per round of a new level")
     step: int = Field(default=1, ge=1, le=MOST_WEIGHT, description="packets per round that a higher priority adds")
@@ -67,6 +70,9 @@ class ProcessPrioritization(Controller):
         self._accepted = False
         if frozenset(jobs.items()) != self._jobs:  # 35
             return self.start(jobs)
+        if self._state is State.RUNNING and len(self._observed) + 1 < self.trial_periods:
+            self._observed.append(work)
+            return self._settings()
         self._judge(work)
         self._assign()
         return self._settings()  # 5
@@ -81,7 +87,8 @@ class ProcessPrioritization(Controller):
             self._candidates = self._select(work)  # 12
             self._state, self._observed = State.RUNNING, []  # 13
         elif self._state is State.RUNNING:  # 14
-            benefit = self.benefit(work)
+            seen, self._observed = [*self._observed, work], []
+            benefit = sum(map(self.benefit, seen)) / len(seen)
             if benefit > self._best_benefit:  # 15
                 self._best_benefit, self._best = benefit, self._assignments  # 16, 17
                 self._candidates = self._select(work)  # 18

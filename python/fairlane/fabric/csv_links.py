@@ -3,6 +3,9 @@
 The first line names the columns. ``from`` and ``to`` are required; ``from_port`` and ``to_port``, ``bandwidth`` and
 ``latency`` (with units), ``cables`` (how many in parallel) and ``from_kind`` and ``to_kind`` ("host" or "switch") are
 optional. Where no kind is given, names with a single cable are hosts. Lines that begin with ``#`` are skipped.
+
+Hosts and switches are numbered in order of first appearance. A line without ``to`` and with ``cables`` = 0 has no
+cable: it gives the host in ``from`` its number.
 """
 
 import csv
@@ -32,8 +35,13 @@ def read_csv(text: str, file: Path) -> Wiring:
     problems: list[Problem] = []
     cables: list[Cable] = []
     kinds: dict[str, str] = {}
+    named: dict[str, int] = {}
     for line, row in _rows(text, file):
         try:
+            if _names_one(row):
+                named.setdefault(row["from"], line)
+                _kind(row, "from", row["from"], kinds)
+                continue
             cables += _cables(row, line)
             for side, end in zip(_REQUIRED, (row["from"], row["to"]), strict=True):
                 _kind(row, side, end, kinds)
@@ -42,10 +50,12 @@ def read_csv(text: str, file: Path) -> Wiring:
         if len(cables) > _MOST_CABLES:
             raise ScenarioError(Problem.of_file(file, f"more than {_MOST_CABLES:,} cables up to here", line))
     problems += _twice(cables, file)
+    joined = dict.fromkeys(end for cable in cables for end in cable.ends)
+    problems += [Problem.of_file(file, f"{it} has no cable", at) for it, at in named.items() if it not in joined]
     if problems:
         raise ScenarioError(problems)
     single = with_one_cable(cables)
-    names = dict.fromkeys(end for cable in cables for end in cable.ends)
+    names = dict.fromkeys((*named, *joined))
     hosts = tuple(name for name in names if (kinds[name] == "host" if kinds else name in single))
     guess = f"{len(hosts)} names with a single cable are assumed to be hosts; set from_kind and to_kind"
     return Wiring(hosts, tuple(cables), remarks=() if kinds else (guess,), source=file)
@@ -65,6 +75,11 @@ def _rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, str]]]:
             words = f"has {len(cells)} cells, and the header {len(header)}: is the file cut off?"
             raise ScenarioError(Problem.of_file(file, words, number))
         yield number, dict(zip(header, cells, strict=True))
+
+
+def _names_one(row: dict[str, str]) -> bool:
+    """Whether a line has a name and no cable."""
+    return bool(row["from"]) and not row["to"] and row.get("cables") == "0"
 
 
 def _cables(row: dict[str, str], line: int) -> list[Cable]:

@@ -8,7 +8,9 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.cray_links import is_cray_links, read_cray_links
 from fairlane.fabric.csv_links import is_csv, read_csv
 from fairlane.fabric.forwarding import with_tables
+from fairlane.fabric.graphml import is_graphml, read_graphml
 from fairlane.fabric.ibnetdiscover import is_ibnetdiscover, read_ibnetdiscover
+from fairlane.fabric.ibsim_net import is_ibsim, read_ibsim
 from fairlane.fabric.wiring import Cable, Wiring
 from fairlane.inputs.files import parse_json, read_bytes, reading
 from fairlane.units import BANDWIDTH, DURATION
@@ -25,9 +27,10 @@ def read_wiring(
     *,
     switches_only: bool = False,
 ) -> Wiring:
-    """The wiring in a file: ``ibnetdiscover``'s output, a CSV list of links, a Cray's cabling, or a ``Wiring.save``.
+    """The wiring in a file, of whatever of the known kinds it is; it may be packed by ``xz``.
 
-    It may be packed by ``xz``.
+    They are ``ibnetdiscover``'s output, a network file of ibsim, a CSV list of links, GraphML, a Cray's cabling, and
+    what ``Wiring.save`` writes.
 
     ``tables`` is a file of forwarding tables (``dump_lfts``, ``ibroute``) and ``node_name_map`` one of names by GUID,
     as infiniband-diags takes it; both go with ``ibnetdiscover``'s output. With ``switches_only`` that has no sections
@@ -44,6 +47,10 @@ def read_wiring(
         wiring = _read_saved(text, path)
     elif is_csv(text):
         wiring = read_csv(text, path)
+    elif is_graphml(text):
+        wiring = read_graphml(text, path)
+    elif is_ibsim(text):
+        wiring = read_ibsim(text, path)
     elif dump:
         wiring = read_ibnetdiscover(
             text, path, Path(node_name_map) if node_name_map else None, switches_only=switches_only
@@ -52,8 +59,8 @@ def read_wiring(
         wiring = read_cray_links(text, path)
     else:
         kinds = (
-            "the output of ibnetdiscover, a CSV file with the columns from and to, the cabling of a Cray Cascade, "
-            "or a file of fabric import"
+            "the output of ibnetdiscover, a network file of ibsim, a CSV file with the columns from and to, GraphML, "
+            "the cabling of a Cray Cascade, or a file of fabric import"
         )
         raise ScenarioError(Problem.of_file(path, "no fabric that is known", allowed=kinds))
     return with_tables(wiring, Path(tables)) if tables else wiring

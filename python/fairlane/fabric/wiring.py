@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fairlane.errors import BuildError, Problem, ScenarioError
+from fairlane.fabric.nodes import Node
 from fairlane.fabric.view import Fabric
 from fairlane.inputs.files import write_text
 from fairlane.units import BANDWIDTH, DURATION, Kind
@@ -65,6 +66,8 @@ class Wiring:
     """Switches by GUID, where there are some."""
     lids: Mapping[int, str] = field(default_factory=dict)
     """Hosts by the local identifier of their first port, where there are some."""
+    nodes: tuple[Node, ...] = ()
+    """Switches and adapters with their GUIDs, where the source has them: those of switches and hosts with a cable."""
     groups: tuple[int, int] | None = None
     """Switches of a group and of a row of it, if it is a fabric of groups: switches are numbered group by group."""
     remarks: tuple[str, ...] = ()

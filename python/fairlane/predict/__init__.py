@@ -5,18 +5,22 @@
 
 from fairlane.models.regressors import REGRESSORS
 from fairlane.predict.clusters import Clusters, Shape, distances, shapes
+from fairlane.predict.hyperparameters import HYPERPARAMETERS
+from fairlane.predict.local_models import local
 from fairlane.predict.model import Predictor, fit
 from fairlane.predict.parts import PARTS, Decomposition, Parts, pursue, split
 from fairlane.predict.table import CounterTable
-from fairlane.predict.validation import Comparison, compare, local
+from fairlane.predict.validation import Comparison, Difference, compare
 
 __all__ = [
+    "HYPERPARAMETERS",
     "PARTS",
     "REGRESSORS",
     "Clusters",
     "Comparison",
     "CounterTable",
     "Decomposition",
+    "Difference",
     "Parts",
     "Predictor",
     "Shape",

@@ -11,6 +11,7 @@ W, so with the W of the first rows the problem separates into one for each row x
 of the pursuit. Left out: missing entries, and noise as a third part; it goes into both.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, Self
 
@@ -189,17 +190,21 @@ class Parts(Part):
         return self
 
     @classmethod
-    def fit(cls, rows: Floats) -> "dict[PartsName, tuple[Parts, Floats]]":
-        """All three, each with its result for these rows."""
+    def fit(cls, rows: Floats, names: Sequence[PartsName] = PARTS) -> "dict[PartsName, tuple[Parts, Floats]]":
+        """Those of these names, by default all three, each with its result for these rows."""
         scale = Scale.fit(rows)
         scaled = scale.of(rows)
+        base: tuple[Parts, Floats] = (cls(name="base", scale=scale), scaled)
+        if set(names) <= {"base"}:
+            return {"base": base}
         found = pursue(scaled)
         subspace = Subspace(axes=found.axes, strengths=found.strengths, weight=found.weight, penalty=found.penalty)
-        return {
-            "base": (cls(name="base", scale=scale), scaled),
+        every: dict[PartsName, tuple[Parts, Floats]] = {
+            "base": base,
             "low-rank": (cls(name="low-rank", scale=scale, subspace=subspace), found.low_rank),
             "sparse": (cls(name="sparse", scale=scale, subspace=subspace), found.sparse),
         }
+        return {name: every[name] for name in names}
 
     def of(self, rows: Floats) -> Floats:
         """The input of a regressor for these rows, each by itself."""

@@ -2,7 +2,7 @@
 
 Runs are assigned to folds at random. Scaling, robust PCA, clusters and models are fitted to the other folds only
 (*inductive*). For comparison there is the *transductive* setting, which decomposes the counters of training and test
-runs together: its errors are not attainable for a later run.
+runs together: its errors are not attainable for a later run. ``local`` has models for clusters of runs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,9 +15,9 @@ from pydantic import Field
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.models.base import Floats, Integers, Part
-from fairlane.models.regressors import REGRESSORS, RegressorName, estimator, one_thread
-from fairlane.models.validation import Bools, assign_folds, cross_validate
-from fairlane.predict.clusters import Clusters, distances, shapes
+from fairlane.models.regressors import REGRESSORS, RegressorName, one_thread
+from fairlane.models.validation import Bools, assign_folds, corrected_interval, cross_validate
+from fairlane.predict.hyperparameters import TUNED, Hyperparameters, fitted
 from fairlane.predict.parts import PARTS, Parts, PartsName
 from fairlane.predict.table import CounterTable
 from fairlane.seeds import Purpose, stream
@@ -25,8 +25,6 @@ from fairlane.wording import plural
 
 FOLDS = 10
 """The paper's."""
-LOCAL = (1, 2, 3)
-"""Numbers of local models that the paper compares."""
 
 
 class FoldErrors(Part):
@@ -61,6 +59,15 @@ class FoldErrors(Part):
 
 
 @dataclass(frozen=True)
+class Difference:
+    """How much greater the mean square error of one model is than that of another, with an interval over folds."""
+
+    mse: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
 class Comparison:
     """The result of cross-validation."""
 
@@ -85,11 +92,30 @@ class Comparison:
             predictions.append(table.keys.with_columns(*truth, *names, pl.Series("predicted", predicted[:, at])))
         return cls(pl.DataFrame(rows), pl.concat(predictions))
 
+    def difference(
+        self, one: Mapping[str, str | int], other: Mapping[str, str | int], coverage: float = 0.95
+    ) -> Difference:
+        """The mean square error of one model less that of another, paired by fold; each is named by its columns.
+
+        The interval allows for folds that share most of their training runs: see ``corrected_interval``.
+        """
+        squares = [
+            self.predictions.filter(**model)
+            .group_by("fold")
+            .agg(mse=((pl.col("predicted") - pl.col("seconds")) ** 2).mean())
+            .sort("fold")["mse"]
+            .to_numpy()
+            for model in (one, other)
+        ]
+        return Difference(*corrected_interval(squares[0] - squares[1], coverage))
+
 
 def compare(
     table: CounterTable,
     *,
     models: tuple[RegressorName, ...] = tuple(REGRESSORS),
+    parts: tuple[PartsName, ...] = PARTS,
+    hyperparameters: tuple[Hyperparameters, ...] = ("own",),
     transductive: bool = True,
     folds: int = FOLDS,
     seed: int = 1,
@@ -97,79 +123,52 @@ def compare(
 ) -> Comparison:
     """The paper's Table II: every model on the counters themselves, their low-rank part and their sparse part.
 
-    Columns that identify a model are ``model``, ``parts`` and ``setting``: ``inductive`` or ``transductive``; the
-    latter is there for boosting only, as it is only a warning. ``progress`` is called after every fold.
+    Columns that identify a model are ``model``, ``hyperparameters``, ``parts`` and ``setting``: ``inductive`` or
+    ``transductive``; the latter is there for boosting and the forest without tuning, and not for the counters
+    themselves, of which it would be the same. ``progress`` is called after every fold.
 
     Raises ``ScenarioError`` if there are fewer runs than folds.
     """
     truth, fold = table.truth, folds_of(table, folds, seed)
     # Training and test rows together are the same rows in every fold.
     both: dict[PartsName, Floats] = {}
-    kinds: list[tuple[RegressorName, PartsName, str]] = [(m, part, "inductive") for part in PARTS for m in models]
-    if transductive and "gbm" in models:
-        kinds += [("gbm", part, "transductive") for part in PARTS if part != "base"]
+    kinds = _kinds(models, parts, hyperparameters, transductive=transductive)
 
     def held_out(out: Bools) -> Floats:
-        made = Parts.fit(table.rows[~out])
-        if len(kinds) > len(PARTS) * len(models) and not both:
-            both.update({name: seen for name, (_, seen) in Parts.fit(table.rows).items()})
+        made = Parts.fit(table.rows[~out], parts)
+        if any(setting == "transductive" for *_, setting in kinds) and not both:
+            both.update({name: seen for name, (_, seen) in Parts.fit(table.rows, parts).items()})
         found = []
         seen = {(name, "inductive"): (own, made[name][0].of(table.rows[out])) for name, (_, own) in made.items()}
         seen |= {(name, "transductive"): (rows[~out], rows[out]) for name, rows in both.items()}
-        for model, part, setting in kinds:
+        for model, chosen, part, setting in kinds:
             inside, outside = seen[part, setting]
-            found.append(estimator(model, seed).fit(inside, truth[~out]).predict(outside))
+            found.append(fitted(model, chosen, seed, inside, truth[~out], table.run[~out]).predict(outside))
         progress()
         return numpy.column_stack(found)
 
     with one_thread():
         predicted = cross_validate(fold, held_out)
-    names = [{"model": model, "parts": part, "setting": setting} for model, part, setting in kinds]
+    names = [dict(zip(("model", "hyperparameters", "parts", "setting"), kind, strict=True)) for kind in kinds]
     return Comparison.of(table, fold, names, predicted)
 
 
-def local(
-    table: CounterTable,
+def _kinds(
+    models: Sequence[RegressorName],
+    parts: Sequence[PartsName],
+    hyperparameters: Sequence[Hyperparameters],
     *,
-    clusters: tuple[int, ...] = LOCAL,
-    model: RegressorName = "gbm",
-    parts: PartsName = "sparse",
-    folds: int = FOLDS,
-    seed: int = 1,
-    progress: Callable[[], None] = lambda: None,
-) -> Comparison:
-    """The paper's Table III: one model for each cluster of runs, for several numbers of clusters.
-
-    The column that identifies a model is ``clusters``. Raises ``ScenarioError`` if there are fewer runs than folds, or
-    a run has too few timesteps for a subspace.
-    """
-    truth, fold = table.truth, folds_of(table, folds, seed)
-
-    def held_out(out: Bools) -> Floats:
-        prepared, inside = Parts.fit(table.rows[~out])[parts]
-        outside = prepared.of(table.rows[out])
-        every = shapes(prepared.scale.of(table.rows), table.run, table.names)
-        known = numpy.unique(table.run[~out])
-        between = distances(every, [every[number] for number in known])
-        predicted = numpy.zeros((int(out.sum()), len(clusters)))
-        for column, count in enumerate(clusters):
-            made, labels = Clusters.fit(
-                prepared.scale, [every[number] for number in known], between[known], count, seed
-            )
-            # Held-out runs are placed by their counters; their times are not used.
-            of_run = made.nearest(between)
-            of_run[known] = labels
-            at = of_run[table.run]
-            for one in numpy.unique(at[out]):
-                theirs, own = at[out] == one, at[~out] == one
-                fitted = estimator(model, seed).fit(inside[own], truth[~out][own])
-                predicted[theirs, column] = fitted.predict(outside[theirs])
-        progress()
-        return predicted
-
-    with one_thread():
-        predicted = cross_validate(fold, held_out)
-    return Comparison.of(table, fold, [{"clusters": count} for count in clusters], predicted)
+    transductive: bool,
+) -> list[tuple[RegressorName, Hyperparameters, PartsName, str]]:
+    """Models to compare: regressor, hyperparameters, part, setting."""
+    each = [(model, kind) for kind in hyperparameters for model in models if kind == "own" or model in TUNED]
+    # What has one set of hyperparameters only is compared with any other of the rest.
+    each += [(model, "own") for model in models if model not in TUNED and "own" not in hyperparameters]
+    found = [(model, kind, part, "inductive") for part in parts for model, kind in each]
+    if transductive:
+        plain = [(model, kind) for model, kind in each if model in TUNED and kind != "tuned"]
+        found += [(model, kind, part, "transductive") for part in parts if part != "base" for model, kind in plain]
+    return found
 
 
 def folds_of(table: CounterTable, folds: int, seed: int) -> Integers:

@@ -42,6 +42,8 @@ class Change(_Different):
 
     skip: bool = False
     """Whether the study is omitted."""
+    rules: list[dict[str, Any]] = Field(default_factory=list)
+    """Rules in addition to those of the study file."""
 
     def updated(self, other: Change) -> Change:
         """Both, where ``other`` says it in place of this."""
@@ -49,6 +51,7 @@ class Change(_Different):
             set={**self.set, **other.set},
             scenario={**self.scenario, **other.scenario},
             only={**self.only, **other.only},
+            rules=[*self.rules, *other.rules],
             skip=self.skip or other.skip,
             note=other.note or self.note,
         )
@@ -299,7 +302,7 @@ class Folder:
     @cached_property
     def paper(self) -> PaperTable:
         """The content of ``paper.toml``."""
-        found = self._read("paper.toml", PaperTable)
+        found = self.read("paper.toml", PaperTable)
         names = [entry.name for entry in found.study]
         again = [name for name in names if names.count(name) > 1]
         if again:
@@ -312,7 +315,7 @@ class Folder:
     @cached_property
     def claims(self) -> Sequence[Claim]:
         """Its claims."""
-        found = self._read("claims.toml", ClaimsTable).claim
+        found = self.read("claims.toml", ClaimsTable).claim
         needed = (("claim", one.id, [*one.studies, *one.shown]) for one in found)
         self._unknown("claims.toml", [entry.name for entry in self.paper.study], needed)
         for at, claim in enumerate(found):
@@ -326,12 +329,13 @@ class Folder:
         """Its figures; none without the file."""
         if not (self.path / "figures.toml").is_file():
             return []
-        found = self._read("figures.toml", FiguresTable).figure
+        found = self.read("figures.toml", FiguresTable).figure
         needed = (("figure", one.file, one.studies) for one in found)
         self._unknown("figures.toml", [entry.name for entry in self.paper.study], needed)
         return found
 
-    def _read(self, name: str, model: type[_Model]) -> _Model:
+    def read(self, name: str, model: type[_Model]) -> _Model:
+        """One of its files as a model. Raises ``ScenarioError``."""
         document = Document.read(self.path / name)
         try:
             return model.model_validate(document.data)

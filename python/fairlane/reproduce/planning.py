@@ -75,6 +75,10 @@ class Options:
     """Which replicate: replicate 1 has the seeds of the paper's folder."""
     deciding: bool = False
     """Whether studies that are only shown beside a claim are left out."""
+    changes: Mapping[str, Change] = field(default_factory=dict)
+    """Changes by study, after all others: those of a point of the robustness map."""
+    without_tables: Sequence[str] = ()
+    """Tables that the paper derives and that are not made."""
 
     @property
     def given(self) -> set[str]:
@@ -129,6 +133,7 @@ def plan_of(folder: Folder, claims: Sequence[Claim], options: Options) -> Plan:
     left_out: dict[str, str] = {}
     for entry in (one for one in paper.study if one.name in needed):
         quick = paper.quick.get(entry.file or "", Change()).updated(entry.quick) if options.quick else Change()
+        quick = quick.updated(options.changes.get(entry.name, Change()))
         notes = [entry.note, quick.note]
         if not quick.skip:
             try:
@@ -153,8 +158,9 @@ def _prepared(folder: Folder, entry: StudyEntry, quick: Change, options: Options
     document = _document(folder, entry, quick, options)
     data = document.data
     notes += _fewer(data, folder.paper.also, options)
+    data["rules"] = [*data.get("rules", []), *quick.rules]
     reseed(document, replicate)
-    data["rules"] = [*data.get("rules", []), *_skipped(data.get("factors", {}), {**entry.only, **quick.only}, notes)]
+    data["rules"] = [*data["rules"], *_skipped(data.get("factors", {}), {**entry.only, **quick.only}, notes)]
     for key in ("scenario", "rules", "set", "cases", "parameters"):
         if key in data:
             data[key] = _recordings(data[key])
@@ -187,8 +193,18 @@ def _document(folder: Folder, entry: StudyEntry, quick: Change, options: Options
             document.take(steps_of(key), deepcopy(value), (file, None, ("study", entry.name, "set", key)))
         except LookupError as error:
             raise ScenarioError(Problem(f"study {entry.name}: set.{key}", str(error.args[0]), file=file)) from None
-    document.data["set"] = {**document.data.get("set", {}), **entry.scenario, **quick.scenario, **cabling}
+    document.data["set"] = _in_order(document.data.get("set", {}), entry.scenario, quick.scenario, cabling)
     return document
+
+
+def _in_order(*changes: Mapping[str, Any]) -> dict[str, Any]:
+    """All changes, each key where it is changed last: a table must not replace what is changed inside it later."""
+    found: dict[str, Any] = {}
+    for change in changes:
+        for key, value in change.items():
+            found.pop(key, None)
+            found[key] = value
+    return found
 
 
 def _skipped(

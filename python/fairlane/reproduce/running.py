@@ -204,7 +204,7 @@ def _derived(plan: Plan, outcome: Outcome) -> Outcome:
     """With the tables that the paper makes."""
     found: dict[str, pl.DataFrame] = {}
     for one in plan.folder.paper.table:
-        if not made(plan, outcome, one):
+        if one.name in plan.options.without_tables or not made(plan, outcome, one):
             continue
         try:
             new = derive(plan.folder, one, outcome.tables)

@@ -121,6 +121,8 @@ class Run(Results):
     """One row per socket of every host that has ranks: what it drew, and how fast it ran; with a table ``power``."""
     counters: pl.DataFrame | None = None
     """One row per iteration of the job in ``observe.switch_counters``: its time, and flits and stalls of switches."""
+    counters_before: pl.DataFrame | None = None
+    """The same counters in windows that end before each iteration begins; with ``observe.switch_counters.windows``."""
     port_interference: pl.DataFrame | None = None
     """The rows of ``interference`` by port; with ``observe.interference_by_port``."""
     messages: pl.DataFrame | None = None

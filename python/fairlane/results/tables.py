@@ -76,6 +76,8 @@ class Tables:
     """What ports did from time to time, in the engine's own columns."""
     counters: pl.DataFrame | None = None
     """The table of flits and stalls."""
+    counters_before: pl.DataFrame | None = None
+    """The same before each iteration."""
     latency_intervals: pl.DataFrame | None = None
     """The ends of the intervals of latencies."""
 
@@ -102,6 +104,7 @@ class Tables:
             "interference": lambda: derive.interference(labels, seen.measured),
             "power": self._power,
             "counters": lambda: self.counters,
+            "counters_before": lambda: self.counters_before,
         }
         if (latency := seen.latency) is not None:
             makers["latency"] = lambda: derive.latency(labels, latency, self.latency_intervals)

@@ -88,7 +88,7 @@ def run(
         threads=outcome.shards,  # each shard has a thread of its own
         shards=outcome.shards,
     )
-    tables = (outcome.alone, outcome.samples, outcome.counted, outcome.latency_intervals)
+    tables = (outcome.alone, outcome.samples, outcome.counted, outcome.before, outcome.latency_intervals)
     made = Tables(resolved, outcome.together, Links(resolved), *tables)
     found = Run.of(meta, dict(made.items()), source=Source(scenario.text, json.dumps(resolved.spec)))
     if folder is not None:

@@ -38,6 +38,7 @@ class Outcome:
     partial: bool  # whether some simulation was stopped before its end
     samples: pl.DataFrame | None = None  # samples of ports in the co-run, if requested
     counted: pl.DataFrame | None = None  # counters of each iteration of a job, if requested
+    before: pl.DataFrame | None = None  # the same of windows before each iteration, if requested
     latency_intervals: pl.DataFrame | None = None  # the ends of the intervals of latencies
     shards: int = 1  # parts into which the fabric was divided in the co-run, each simulated by a thread of its own
     engine_s: float = 0.0  # wall time in which the engine simulated the co-run, s
@@ -192,6 +193,7 @@ class Experiment:
             not complete or any(job not in self._measured for job in self._alone),
             self._sampler.table() if self._sampler else None,
             self._counted,
+            self._counters.windows() if self._counters else None,
             self._batches.table() if self._batches else None,
             shards=self._shards,
             engine_s=self._gauge.seconds,

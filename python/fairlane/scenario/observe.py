@@ -40,6 +40,20 @@ class SwitchCounters(Table):
     """A cycle of the switches' clock, in which stalls are counted; 800 MHz by default."""
     poll_interval: Duration = Field(default=10_000_000, gt=0)
     """Interval at which the end of an iteration is detected: counters are read at most this much later."""
+    windows: list[Annotated[Duration, Field(gt=0)]] = Field(default_factory=list)
+    """Lengths of windows before each iteration begins, for the table ``counters_before``; multiples of
+    ``window_step``."""
+    window_step: Duration = Field(default=100_000_000, gt=0)
+    """Counters are sampled at its multiples for ``windows``, which end at most this much before the iteration."""
+
+    @model_validator(mode="after")
+    def _whole_steps(self) -> Self:
+        wrong = [(at, length) for at, length in enumerate(self.windows) if length % self.window_step]
+        if wrong:
+            allowed = f"multiples of window_step = {DURATION.format(self.window_step)}"
+            words = "not a multiple of the step"
+            raise Problems(*(Problem(f"windows[{at}]", words, DURATION.format(it), allowed) for at, it in wrong))
+        return self
 
 
 class Observe(Table):

@@ -126,6 +126,7 @@ def measure(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) 
             Links(resolved),
             samples=sampler.table() if sampler else None,
             counters=counted,
+            counters_before=counters.windows() if counters else None,
         )
         name = None if until is None else resolved.jobs[until].name
         database = Database(_observed(made, engine, name, " ".join(arguments["tables"].values())))

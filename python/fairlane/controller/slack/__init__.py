@@ -47,6 +47,9 @@ class Slack(Controller):
     guard: float = Field(default=0.01, ge=0, le=1, description="loss of a job above which its weight is tripled")
     confirm: int = Field(default=2, ge=1, description="further periods in which a change is evaluated")
     patience: int = Field(default=40, ge=1, description="consecutive trials without success before IDLE")
+    mpi_times: bool = Field(
+        default=True, description="whether it uses times in MPI calls, or iterations only, as Algorithm 1 does"
+    )
     seed: int = Field(default=1, ge=0, description="seed of random changes")
 
     _state: State = PrivateAttr(State.DEFAULT)
@@ -110,7 +113,7 @@ class Slack(Controller):
         self._grain = {name: 1 / max(1.0, work) for name, work in self._default.items()}
         self._best.gains = [self._gains(seen) for seen in self._observed]
         self._feedback = Feedback(self._default, self.service_levels)
-        self._changes = Changes(self._feedback, self.guard, self._rng)
+        self._changes = Changes(self._feedback, self.guard, self._rng, mpi_times=self.mpi_times)
         self._state, self._current = State.YIELD, self._feedback.step(self._best)
 
     def _yield(self) -> None:

@@ -196,10 +196,11 @@ class Changes:
         feedback: For one more step of it.
         guard: What a job may lose, as a share; those that lose more go first.
         rng: Where changes are drawn from.
+        mpi_times: Whether times in MPI calls are known; without them jobs and ranks that wait are chosen like others.
     """
 
-    def __init__(self, feedback: Feedback, guard: float, rng: random.Random) -> None:
-        self._feedback, self._guard, self._rng = feedback, guard, rng
+    def __init__(self, feedback: Feedback, guard: float, rng: random.Random, *, mpi_times: bool = True) -> None:
+        self._feedback, self._guard, self._rng, self._mpi_times = feedback, guard, rng, mpi_times
         self._tried: Counter[str] = Counter()
         self._helped: Counter[str] = Counter()
 
@@ -247,7 +248,7 @@ class Changes:
         assert best.work is not None, "the best was tried"
         gains = best.mean_gains()
         losses = [max(0.0, -gain - self._guard) for gain in gains.values()]
-        waiting = [_waiting(best.work.jobs[job]) for job in gains]
+        waiting = [_waiting(best.work.jobs[job]) if self._mpi_times else 1.0 for job in gains]
         return self._one(gains, losses if any(losses) else waiting)
 
     def _gaining(self, best: Candidate) -> str:
@@ -263,8 +264,11 @@ class Changes:
         """One, two, four, ... of the ranks that hold a job up, rather those that wait little: others wait for them."""
         assert best.work is not None, "the best was tried"
         seen = best.work.jobs[job]
-        slow = sorted(_slow(seen), key=lambda rank: _waits(seen, rank) * self._rng.random())
+        slow = sorted(_slow(seen), key=lambda rank: self._waits(seen, rank) * self._rng.random())
         return set(slow[: 2 ** self._rng.randrange(len(slow).bit_length())])
+
+    def _waits(self, seen: JobWork, rank: int) -> float:
+        return _waits(seen, rank) if self._mpi_times else 1.0
 
 
 def _slow(seen: JobWork) -> list[int]:

@@ -15,6 +15,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.ibnetdiscover.cabling import checked_cabling
 from fairlane.fabric.ibnetdiscover.machines import name_vertices, read_name_map
 from fairlane.fabric.ibnetdiscover.sections import LANE_RATES, Vertex, bandwidth, is_section, read_sections
+from fairlane.fabric.nodes import Node, Port
 from fairlane.fabric.wiring import Cable, Wiring
 from fairlane.wording import plural, some
 
@@ -52,6 +53,7 @@ def read_ibnetdiscover(text: str, file: Path, name_map: Path | None = None, *, s
         labels={names[switch.name]: switch.description for switch in switches},
         guids={switch.guid: names[switch.name] for switch in switches if switch.guid is not None},
         lids=_lids(vertices, names),
+        nodes=_nodes(vertices, names, cabled),
         remarks=(*remarks, *more, *dropped),
         source=file,
     )
@@ -107,6 +109,28 @@ def _without_spares(
     shown = some((f"{names[it.name]} (line {it.line})" for it in spare), 3)
     words = f"{plural(len(spare), 'switch', 'switches')} without a path to any host left out: {shown}"
     return [cable for cable in cables if cable.ends[0] in reached], [words]
+
+
+def _nodes(vertices: dict[str, Vertex], names: dict[str, str], cabled: set[str]) -> tuple[Node, ...]:
+    """The switches and adapters, in the order of the dump, without those that are left out."""
+    return tuple(
+        Node(
+            identifier=it.name,
+            owner=names[it.name],
+            is_switch=it.is_switch,
+            description=it.description,
+            ports=tuple(
+                Port(number) if it.is_switch else Port(number, it.links[number].guid, it.links[number].lid)
+                for number in sorted(it.links)
+            ),
+            size=it.ports,
+            guid=it.guid,
+            card=it.card,
+            lid=it.lid,
+        )
+        for it in vertices.values()
+        if names[it.name] in cabled and it.links
+    )
 
 
 def _lids(vertices: dict[str, Vertex], names: dict[str, str]) -> dict[int, str]:

@@ -86,7 +86,13 @@ def _adapters_of(vertices: list[Vertex]) -> list[Vertex]:
             name, key = link.to, (link.to, link.far_lid)
             adapter = found.setdefault(key, Vertex(name, False, link.port, link.description, link.line, None, None))
             adapter.links[link.port] = replace(
-                link, to=vertex.name, port=port, lid=link.far_lid, far_lid=vertex.lid, description=vertex.description
+                link,
+                to=vertex.name,
+                port=port,
+                lid=link.far_lid,
+                far_lid=vertex.lid,
+                description=vertex.description,
+                guid=None,
             )
     return list(found.values())
 

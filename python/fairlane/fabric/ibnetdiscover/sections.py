@@ -26,7 +26,9 @@ LANE_RATES = {
 
 _VERTEX = re.compile(r'(Switch|Ca|Rt)\s+(\d{1,9})\s+"([^"]+)"\s*#\s*"(.*)"([^"]*)')
 _GUID_OF_PORT = r"(?:\[ext \d+\])?(?:\([^()]*\))?"
-_PORT = re.compile(rf'\[(\d{{1,9}})\]{_GUID_OF_PORT}\s+"([^"]+)"\[(\d{{1,9}})\]{_GUID_OF_PORT}\s*(#.*)')
+_OWN_GUID = r"(?:\[ext \d+\])?(?:\(([^()]*)\))?"
+_PORT = re.compile(rf'\[(\d{{1,9}})\]{_OWN_GUID}\s+"([^"]+)"\[(\d{{1,9}})\]{_GUID_OF_PORT}\s*(#.*)')
+_PORT_GUID = re.compile(r"[0-9a-fA-F]{1,16}")
 _PORT_BEGINS = re.compile(r"\[\d*\]?(?=$|[\s(\[])|\[\d+$")
 # With --full the codes of speed and width follow: " s=32 w=2".
 _SPEED = re.compile(r"\b(\d{1,9}x([A-Z]+\d*))(?:\s+[a-z]=\S+)*\s*$")
@@ -85,6 +87,7 @@ class Link:
     far_lid: int | None  # the local identifier at the other end
     description: str  # what the line calls the other end
     line: int
+    guid: int | None = None  # the port's own GUID, if it is an adapter's
 
 
 @dataclass
@@ -193,9 +196,12 @@ def _add_port(vertex: Vertex | None, line: str, number: int) -> str | None:
         return f"{vertex.name} has no port {port}: it has {vertex.ports}"
     if port in vertex.links:
         return f"port {port} of {vertex.name} is used twice: also on line {vertex.links[port].line}"
-    own, lids = _OWN_LID.match(parts[4]), _LID.findall(parts[4])
+    own, lids = _OWN_LID.match(parts[5]), _LID.findall(parts[5])
     lid, far = (whole_number(own[1]) if own else None), (whole_number(lids[-1]) if lids else None)
-    called = _QUOTED.search(parts[4])
+    called = _QUOTED.search(parts[5])
     kind = speed[1] if speed else ""
-    vertex.links[port] = Link(parts[2], whole_number(parts[3]), kind, lid, far, called[1] if called else "", number)
+    guid = int(parts[2], 16) if parts[2] and _PORT_GUID.fullmatch(parts[2]) else None
+    vertex.links[port] = Link(
+        parts[3], whole_number(parts[4]), kind, lid, far, called[1] if called else "", number, guid
+    )
     return None

@@ -1,4 +1,4 @@
-"""The methods of Smith et al. 2018: counters of each timestep, a record of two of them, and the prediction of times."""
+"""The measurements of Smith et al. 2018: counters of each timestep of a run, and a record of two of them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
@@ -14,15 +14,11 @@ from fairlane.study.measured import columns_of
 
 if TYPE_CHECKING:
     from fairlane.analysis import Record, Span, View
-    from fairlane.predict import Comparison
     from fairlane.scenario import Resolved, Scenario
-    from fairlane.study.sql import Database
     from fairlane.tasks.task import Stopwatch
 
 JOB = 0
 """The job that is measured."""
-ITERATIONS = 2500
-"""Iterations of a timestep of the paper."""
 
 Tables = dict[str, Any]
 
@@ -30,8 +26,10 @@ Tables = dict[str, Any]
 def counted(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatch") -> Tables:
     """Until MILC is done: what its ``own`` switches and those ``everywhere`` counted in each timestep, and its ``run``.
 
-    Of the run: over the ranks the least, the mean and the greatest time of computation and in MPI, s, and shares of the
-    calls in the latter; how many groups the job spans; how many other jobs there are, and on how many hosts.
+    With windows also what they counted before each timestep, in ``own_before`` and ``everywhere_before``. Of the run:
+    over the ranks the least, the mean and the greatest time of computation and in MPI, s, and shares of the calls in
+    the latter; the share of late partners in the time that ranks are blocked; how many groups the job spans; how many
+    other jobs there are, and on how many hosts.
     """
     with watch.lap("set-up"):
         resolved = scenario.resolve()
@@ -54,6 +52,7 @@ def counted(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwat
         **_spread("mpi", (ranks["communication"] * PS).to_list()),
         "wait_share": spent.get("wait", 0.0),
         "allreduce_share": spent.get("allreduce", 0.0),
+        "late_share": int(ranks["late_partner"].sum()) / max(1, int((ranks["late_partner"] + ranks["network"]).sum())),
         "jobs": len(resolved.jobs) - 1,
         "hosts_filled": sum(len(set(job.hosts)) for job in resolved.jobs[1:]),
     }
@@ -62,6 +61,8 @@ def counted(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwat
         "everywhere": _timesteps(scenario, everywhere.table(engine)),
         "run": pl.DataFrame([run]),
     }
+    windows = {"own_before": own.windows(), "everywhere_before": everywhere.windows()}
+    tables |= {name: _before(table) for name, table in windows.items() if table is not None}
     found = {name: columns_of(table) for name, table in tables.items()}
     return {"tables": found, "packet_hops": engine.packet_hops, "digest": engine.digest()}
 
@@ -107,12 +108,19 @@ def _timesteps(scenario: "Scenario", table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _before(windows: pl.DataFrame) -> pl.DataFrame:
+    """What was counted in windows before timesteps, by the length of the window, s."""
+    length = (pl.col("window_ps") * PS).alias("window_s")
+    return windows.select(pl.col("iteration").cast(pl.Int64).alias("timestep"), length, *FEATURES)
+
+
 def traced(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatch") -> Tables:
     """What was recorded, message by message, of the fastest and of the slowest timestep: their names are a column.
 
     The run is simulated once to find the two, and again with a record of each: the same seed gives the same run. Those
     to warm up, and those that compute more, do not count. Delays are waits that are longer than nearly all of the
-    fastest timestep.
+    fastest timestep. Pairs of ranks are compared by one exchange of a timestep: of several iterations by that of
+    the last but one, as ranks that are ahead are in the next timestep with the last.
     """
     from fairlane.analysis import View, quiet_wait
 
@@ -123,7 +131,9 @@ def traced(scenario: "Scenario", _arguments: Mapping[str, Any], watch: "Stopwatc
         chosen = _extremes(scenario, resolved, watch)
         records = [_record(resolved, period, watch) for period in chosen]
     threshold = quiet_wait(records[0])
-    parts = [_recorded(one, record, view, threshold) for one, record in zip(chosen, records, strict=True)]
+    milc: Any = scenario.jobs[JOB].workload
+    exchange = max(1, milc.iterations - 1)
+    parts = [_recorded(one, it, view, threshold, exchange) for one, it in zip(chosen, records, strict=True)]
     tables = {}
     for name in parts[0]:
         named = [
@@ -158,14 +168,14 @@ def _record(resolved: "Resolved", period: "Span", watch: "Stopwatch") -> "Record
     return Record.of(resolved.jobs[JOB].name, JOB, (period.from_ps, period.to_ps), **recorded(engine))
 
 
-def _recorded(period: "Span", record: "Record", view: "View", threshold: int) -> dict[str, pl.DataFrame]:
+def _recorded(period: "Span", record: "Record", view: "View", threshold: int, exchange: int) -> dict[str, pl.DataFrame]:
     from fairlane import analysis
 
     types = analysis.types_of(record, view)
     delays = analysis.wait_delays(record, types, threshold)
     messages, flits = analysis.message_delays(record, types), analysis.link_flits(record, view.links)
     begun = (pl.col("sent_at_ps") >= record.from_ps) & ~pl.col("collective")
-    pairs = analysis.first_exchange(messages.filter(begun))
+    pairs = analysis.first_exchange(messages.filter(begun), exchange)
     against = analysis.flits_against_waits(pairs, flits, view.fabric, view.hosts[record.number])
     longest = delays.filter(~pl.col("collective")).group_by("rank").agg(pl.col("wait_ps").max()).sort("rank")
     span = {key: value for key, value in asdict(period).items() if key != "name"}
@@ -178,36 +188,3 @@ def _recorded(period: "Span", record: "Record", view: "View", threshold: int) ->
         "points": against.points.select("flits", "wait_ps", "under_way_ps", "neighbour"),
         "flits": flits.select("class", "flits"),
     }
-
-
-def by_parts(tables: "Database") -> dict[str, pl.DataFrame]:
-    """Table II: models on the counters, and on their low-rank and sparse parts, with what they predict."""
-    from fairlane.predict import compare
-
-    return _compared("table_2", "predictions_2", tables, compare)
-
-
-def by_clusters(tables: "Database") -> dict[str, pl.DataFrame]:
-    """Table III: one, two and three models for clusters of runs, on sparse parts, with what they predict."""
-    from fairlane.predict import local
-
-    return _compared("table_3", "predictions_3", tables, local)
-
-
-def _compared(
-    errors: str, predictions: str, tables: "Database", compare: "Callable[..., Comparison]"
-) -> dict[str, pl.DataFrame]:
-    """Cross-validation by run. Times are seconds of a timestep of as many iterations as the paper's."""
-    from fairlane.predict import CounterTable
-    from fairlane.predict.validation import FOLDS
-
-    regular = tables.ask(
-        f"""SELECT t.* EXCLUDE (warmup, extra) REPLACE (seconds * ({ITERATIONS} / iterations) AS seconds)
-        FROM timesteps t JOIN run ON run.seed = t.run WHERE NOT warmup ORDER BY t.rowid"""
-    )
-    # Virtual channels that no packet takes say nothing.
-    used = [name for name in FEATURES if regular[name].n_unique() > 1]
-    table: CounterTable = CounterTable.of(regular.select("run", "timestep", "seconds", *used))
-    seed = int(tables.ask("SELECT seed FROM replicate").item())
-    found = compare(table, folds=min(FOLDS, table.runs), seed=seed)
-    return {errors: found.table, predictions: found.predictions}

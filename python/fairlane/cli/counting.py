@@ -1,0 +1,147 @@
+"""Port counters: counters export, counters import, and what analyze --counters shows."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from typer import Argument, Option
+
+from fairlane.cli.command import Answer, out_option, write_table
+from fairlane.cli.exchanging import write_folder
+from fairlane.cli.options import RunFolder, duration_of, fresh, refused, report
+from fairlane.wording import percent, plural
+
+if TYPE_CHECKING:
+    from fairlane.cli.tables import Part
+    from fairlane.counters import HotLink, Located, PortCounters
+
+Before = Annotated[
+    Path | None, Option(metavar="FILE", help="Counters read before, of the same format: use what was added since.")
+]
+Dump = Annotated[
+    Path | None,
+    Option("--fabric", metavar="FILE", help="The fabric, as fabric import reads it, e.g. of ibnetdiscover."),
+]
+_SHOWN = 20  # links that are listed
+
+
+def export_counters(
+    run: RunFolder,
+    out: Annotated[Path, out_option("A new or empty folder for the files.", "DIR")],
+    guids: Annotated[
+        Path | None,
+        Option(metavar="DUMP", help="Output of ibnetdiscover: use its GUIDs and LIDs instead of generated ones."),
+    ] = None,
+    tick: Annotated[
+        str | None,
+        Option(help="A tick of PortXmitWait, e.g. '22 ns'; by default the time that the link takes for 4 bytes."),
+    ] = None,
+) -> Answer:
+    """Write the port counters of a run as perfquery -x prints them and as Prometheus text.
+
+    perfquery.txt and counters.prom are the counters at the end of the run. With observe.interval, intervals.om
+    (OpenMetrics, times in simulated seconds) and intervals/ have them at the end of each interval.
+    """
+    from fairlane.counters import export, snapshots
+    from fairlane.fabric import read_wiring
+    from fairlane.results.store import load_run
+
+    fresh(out)
+    length = None if tick is None else duration_of("--tick", tick)
+    if length == 0:
+        raise refused("--tick", "is no time", tick, "above 0")
+    found = snapshots(load_run(run), read_wiring(guids) if guids else None, length)
+    if any(port.guid is None for port in found[-1].ports):
+        words = "has no node for some ports of the run"
+        raise refused("--guids", words, str(guids), "a dump of the same fabric")
+    files = export(found)
+    write_folder(out, files, "--out")
+    paths = [out / name for name in files]
+    words = f"{plural(len(found[-1].ports), 'port')}, {plural(len(found), 'time')}"
+    return Answer(
+        {"ports": len(found[-1].ports), "times_ps": [one.at_ps for one in found], "files": paths},
+        [words, *map(str, paths)],
+        out,
+    )
+
+
+def import_counters(
+    file: Annotated[Path, Argument(metavar="FILE", help="Output of perfquery or ibqueryerrors, or Prometheus text.")],
+    before: Before = None,
+    fabric: Dump = None,
+    out: Annotated[Path | None, out_option("Where to write the table: .parquet, or else CSV.")] = None,
+) -> Answer:
+    """Read port counters of a real cluster as a table with a row for each port.
+
+    Takes the output of perfquery and of ibqueryerrors --counters, and Prometheus text of node_exporter and of
+    infiniband_exporter. With --fabric, ports have the names and numbers of the fabric. Data is in words of 4 bytes.
+    """
+    from fairlane.counters import table_of
+
+    ports, places = _read(file, before, fabric)
+    table = table_of(ports if places is None else places)
+    if out is not None:
+        write_table(table, out)
+    text = table.write_csv().removesuffix("\n") if out is None else f"{plural(table.height, 'port')} in {out}"
+    return Answer(table, [text], out)
+
+
+def _read(file: Path, before: Path | None, fabric: Path | None) -> "tuple[list[PortCounters], list[Located] | None]":
+    from fairlane.counters import located, read_counters, since
+    from fairlane.fabric import read_wiring
+
+    ports = read_counters(file)
+    if before is not None:
+        ports = since(ports, read_counters(before), file)
+    full = [port for port in ports if 2**32 - 1 in (port.values.get("PortXmitData"), port.values.get("PortRcvData"))]
+    if full and before is None:
+        report(
+            f"{plural(len(full), 'port')}: data counters are at the end of 32 bits; perfquery -x has those of 64 bits"
+        )
+    return ports, None if fabric is None else located(ports, read_wiring(fabric), file)
+
+
+def analyze_counters(
+    file: Path, fabric: Path | None, before: Path | None, allocation: Path | None, seconds: str | None
+) -> Answer:
+    """The hot links of a real cluster, for ``analyze --counters``."""
+    from fairlane.counters import hot_links, read_allocation
+    from fairlane.fabric import read_wiring
+
+    if fabric is None:
+        raise refused("--counters", "needs the fabric, for the links that ports send over", allowed="--fabric FILE")
+    span = None if seconds is None else duration_of("--over", seconds) / 10**12
+    if span == 0 or (span is not None and before is None):
+        raise refused("--over", "is the time between two readings", seconds, "above 0, with --before")
+    _, places = _read(file, before, fabric)
+    built = read_wiring(fabric).fabric()
+    jobs = {} if allocation is None else read_allocation(allocation, built)
+    found = hot_links(places or (), built, jobs, span)
+    shared = [link for link in found if len(link.jobs) > 1]
+    data = {"links": [asdict(link) for link in found], "shared": len(shared)}
+    return Answer(data, _text(found, jobs))
+
+
+def _text(found: "list[HotLink]", jobs: Mapping[str, Any]) -> "Iterator[Part]":
+    from fairlane.cli.tables import Column, Table, fixed
+    from fairlane.wording import data_size
+
+    columns = [
+        Column("link", "link"),
+        Column("role", "role", left=True),
+        Column("sent", "sent_bytes", data_size),
+        Column("PortXmitWait,\nticks", "wait_ticks"),
+        Column("ticks\nper word", "wait_per_word", fixed(3)),
+        Column("utilisation", "utilisation", percent),
+        Column("jobs", "jobs", left=True, width=40),
+    ]
+    rows = [{**asdict(link), "jobs": ", ".join(link.jobs)} for link in found[:_SHOWN]]
+    shown = [column for column in columns if any(row[str(column.value)] not in (None, "") for row in rows)]
+    yield Table(shown or columns[:1], rows)
+    if len(found) > _SHOWN:
+        yield f"{len(found) - _SHOWN} more links; --json has all."
+    if jobs:
+        shared = [link for link in found if len(link.jobs) > 1 and link.role != "host"]
+        words = f"{plural(len(shared), 'link')} between switches with counters are on routes of several jobs"
+        yield f"{words}; routes are those of the fabric's tables, or up/down."

@@ -1,0 +1,54 @@
+"""Who delays whom, by rank: which ranks of the jobs send over the same links between switches, and how much.
+
+The traffic of each job is its communication matrix, and the links are those of the routing. With routing that chooses
+among several paths the links are those of one of them, so the result is a guess there.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from itertools import combinations
+
+import numpy
+from numpy.typing import NDArray
+
+from fairlane.errors import FairlaneError
+from fairlane.fabric import Fabric
+from fairlane.pattern.traffic import observe, program_of
+from fairlane.scenario import Resolved, ResolvedJob
+
+Rank = tuple[str, int]
+"""A job's name and a rank."""
+Contention = Mapping[Rank, Mapping[Rank, float]]
+"""By rank the ranks with which it shares links, and for how much traffic; the mean rank of a job sends 1."""
+
+
+def contention(model: Resolved, seed: int) -> Contention:
+    """The ranks that share links; jobs whose traffic or routes cannot be determined have none."""
+    fabric = Fabric.build(model.tables["fabric"])
+    loads: dict[int, dict[Rank, float]] = defaultdict(lambda: defaultdict(float))
+    for job in model.jobs:
+        try:
+            _add(loads, fabric, job, _traffic(job, seed))
+        except FairlaneError:
+            continue
+    found: dict[Rank, dict[Rank, float]] = defaultdict(lambda: defaultdict(float))
+    for ranks in loads.values():
+        for (one, own), (other, others) in combinations(ranks.items(), 2):
+            found[one][other] += min(own, others)
+            found[other][one] += min(own, others)
+    return found
+
+
+def _traffic(job: ResolvedJob, seed: int) -> NDArray[numpy.float64]:
+    total = observe(program_of(job.table.source, job.ranks, seed, job.number)).total.astype(float)
+    return total * job.ranks / total.sum() if total.any() else total
+
+
+def _add(
+    loads: Mapping[int, dict[Rank, float]], fabric: Fabric, job: ResolvedJob, traffic: NDArray[numpy.float64]
+) -> None:
+    for source, target in zip(*numpy.nonzero(traffic), strict=True):
+        begin, end = job.hosts[source], job.hosts[target]
+        if begin != end:
+            for link in fabric.route(begin, end)[1:-1]:
+                loads[link][job.name, int(source)] += traffic[source, target]

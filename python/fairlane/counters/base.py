@@ -1,0 +1,100 @@
+"""Counters of a port, as InfiniBand's performance management names and counts them (IBA specification 1.4, 16.1).
+
+Data is counted in words of 4 bytes, packets by number. ``PortXmitWait`` counts ticks in which the port had data to
+transmit and sent none, for lack of credits or of arbitration. How long a tick is, is the device's choice; simulated
+ports have a tick of the time that their link takes for one word, so that wait and data have the same unit.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from fairlane.errors import Problem, ScenarioError
+
+WORD = 4
+"""Bytes of a word, in which data is counted."""
+TICK_WORDS = 1
+"""Words that a simulated port could send in a tick of ``PortXmitWait``."""
+
+COUNTERS: tuple[str, ...] = (
+    "PortXmitData",
+    "PortRcvData",
+    "PortXmitPkts",
+    "PortRcvPkts",
+    "PortUnicastXmitPkts",
+    "PortUnicastRcvPkts",
+    "PortMulticastXmitPkts",
+    "PortMulticastRcvPkts",
+    "SymbolErrorCounter",
+    "LinkErrorRecoveryCounter",
+    "LinkDownedCounter",
+    "PortRcvErrors",
+    "PortRcvRemotePhysicalErrors",
+    "PortRcvSwitchRelayErrors",
+    "PortXmitDiscards",
+    "PortXmitConstraintErrors",
+    "PortRcvConstraintErrors",
+    "LocalLinkIntegrityErrors",
+    "ExcessiveBufferOverrunErrors",
+    "VL15Dropped",
+    "PortXmitWait",
+    "QP1Dropped",
+)
+"""The counters by name, in the order of ``perfquery -x``."""
+DATA = ("PortXmitData", "PortRcvData")
+"""Those that count words."""
+
+
+@dataclass(frozen=True)
+class PortCounters:
+    """The counters of a port; what identifies it depends on the source."""
+
+    number: int
+    """The port's number on its node."""
+    values: Mapping[str, int] = field(default_factory=dict)
+    """Counters by name: words, packets, ticks."""
+    name: str = ""
+    """The host's or the switch's name, as far as it is known."""
+    guid: int | None = None
+    """The GUID of the node."""
+    lid: int | None = None
+    """The local identifier of the port, of a switch that of the switch."""
+    adapter: int | None = None
+    """The number of the adapter in its host, from 0."""
+    is_switch: bool | None = None
+    line: int | None = None
+    """Its line in the source."""
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What distinguishes it from the other ports of its source."""
+        return (self.guid if self.guid is not None else self.lid, self.name, self.adapter, self.number)
+
+    def __str__(self) -> str:
+        name = self.name or (f"0x{self.guid:016x}" if self.guid is not None else f"lid {self.lid}")
+        return f"{name} port {self.number}"
+
+
+def since(now: Iterable[PortCounters], before: Iterable[PortCounters], file: Path) -> list[PortCounters]:
+    """The counters' increments from ``before`` to ``now``, which was read from ``file``.
+
+    Raises ``ScenarioError`` for a counter that has fallen, as it does when it is cleared, and ports without a value
+    before.
+    """
+    first = {port.key: port for port in before}
+    found, problems = [], []
+    for port in now:
+        old = first.get(port.key)
+        if old is None:
+            words = f"{port} is not among the counters before"
+            problems.append(Problem.of_file(file, words, port.line))
+            continue
+        fallen = [name for name, value in port.values.items() if value < old.values.get(name, 0)]
+        if fallen:
+            words = f"{fallen[0]} of {port} was {old.values[fallen[0]]} and is {port.values[fallen[0]]}: it was cleared"
+            problems.append(Problem.of_file(file, words, port.line))
+        increments = {name: value - old.values.get(name, 0) for name, value in port.values.items()}
+        found.append(replace(port, values=increments))
+    if problems:
+        raise ScenarioError(problems)
+    return found

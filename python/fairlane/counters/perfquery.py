@@ -1,0 +1,68 @@
+"""What ``perfquery -x`` prints: a heading for each port, then a line for each counter, padded by dots.
+
+``perfquery`` without ``-x`` prints the counters of 32 bits, which stop at their largest value.
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from fairlane.counters.base import COUNTERS, PortCounters
+from fairlane.errors import Problem, ScenarioError
+from fairlane.units import whole_number
+
+_HEADING = re.compile(r"# Port (?:extended )?counters: (?:Lid (\d+)|DR path \S+|.*?) port (\d+)\b.*", re.IGNORECASE)
+_VALUE = re.compile(r"([A-Za-z]\w*):\.*\s*(0x[0-9a-fA-F]+|\d+)(?:\s.*)?")
+_NAME = re.compile(r"# node (.+)")
+_WIDTH = 33
+_ALIASES = {"XmtData": "PortXmitData", "RcvData": "PortRcvData", "XmtPkts": "PortXmitPkts", "RcvPkts": "PortRcvPkts"}
+_ALIASES |= {"XmtDiscards": "PortXmitDiscards", "RcvErrors": "PortRcvErrors", "XmtWait": "PortXmitWait"}
+
+
+def write_perfquery(ports: Iterable[PortCounters]) -> str:
+    """The text for all ports; a comment before each names its host or switch."""
+    return "".join(map(_block, ports))
+
+
+def _block(port: PortCounters) -> str:
+    head = f"# node {port.name}\n# Port extended counters: Lid {port.lid or 0} port {port.number} (CapMask: 0x1200)\n"
+    rows = {"PortSelect": port.number, "CounterSelect": "0x0000", **port.values}
+    return head + "".join(f"{f'{name}:':.<{_WIDTH}}{value}\n" for name, value in rows.items())
+
+
+def is_perfquery(text: str) -> bool:
+    """Whether a text is of this kind."""
+    return any(_HEADING.fullmatch(line.strip()) for line in text.splitlines()[:200])
+
+
+def read_perfquery(text: str, file: Path) -> list[PortCounters]:
+    """The counters; other lines with a name and a number are skipped.
+
+    Raises ``ScenarioError`` with the line of what is none of these.
+    """
+    found: list[PortCounters] = []
+    problems: list[Problem] = []
+    name, values = "", dict[str, int]()
+    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+        if begins := _HEADING.fullmatch(line):
+            values = {}
+            lid = whole_number(begins[1]) if begins[1] else None
+            found.append(PortCounters(whole_number(begins[2]), values, name, lid=lid, line=number))
+            name = ""
+        elif named := _NAME.fullmatch(line):
+            name = named[1]
+        elif line and not line.startswith("#"):
+            value = _VALUE.fullmatch(line)
+            if value is None or not found:
+                problems.append(Problem.of_file(file, f"not a line of perfquery: {line[:60]!r}", number))
+                continue
+            key = _ALIASES.get(value[1], value[1])
+            if key in COUNTERS:
+                values[key] = int(value[2], 0)
+            elif key == "PortSelect":
+                found[-1] = replace(found[-1], number=int(value[2], 0), values=values)
+    problems += [Problem.of_file(file, f"no counters of {one}", one.line) for one in found if not one.values]
+    if problems:
+        raise ScenarioError(problems)
+    return found

@@ -1,0 +1,211 @@
+"""Prometheus text with the metric names of two exporters.
+
+Adapters of hosts have the names of node_exporter (``node_infiniband_port_...``, labels ``device`` and ``port``, and
+``instance`` for the host, which Prometheus adds when it scrapes); ports of switches those of infiniband_exporter
+(``infiniband_switch_port_...``, labels ``guid`` and ``port``), which also has ``infiniband_hca_port_...`` for adapters.
+Data is in bytes here. OpenMetrics has the same with a time for every sample, in seconds of simulated time.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from fairlane.counters.base import DATA, WORD, PortCounters
+from fairlane.counters.simulated import Snapshot
+from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.files import content_lines
+
+OF_HOSTS: Mapping[str, str] = {
+    "PortXmitData": "node_infiniband_port_data_transmitted_bytes_total",
+    "PortRcvData": "node_infiniband_port_data_received_bytes_total",
+    "PortXmitPkts": "node_infiniband_port_packets_transmitted_total",
+    "PortRcvPkts": "node_infiniband_port_packets_received_total",
+    "PortUnicastXmitPkts": "node_infiniband_unicast_packets_transmitted_total",
+    "PortUnicastRcvPkts": "node_infiniband_unicast_packets_received_total",
+    "PortMulticastXmitPkts": "node_infiniband_multicast_packets_transmitted_total",
+    "PortMulticastRcvPkts": "node_infiniband_multicast_packets_received_total",
+    "LinkErrorRecoveryCounter": "node_infiniband_link_error_recovery_total",
+    "LinkDownedCounter": "node_infiniband_link_downed_total",
+    "PortRcvErrors": "node_infiniband_port_errors_received_total",
+    "PortXmitDiscards": "node_infiniband_port_discards_transmitted_total",
+    "PortXmitConstraintErrors": "node_infiniband_port_constraint_errors_transmitted_total",
+    "PortRcvConstraintErrors": "node_infiniband_port_constraint_errors_received_total",
+    "PortXmitWait": "node_infiniband_port_transmit_wait_total",
+}
+"""node_exporter's metric of each counter."""
+_OF_PORTS = {
+    "PortXmitData": "transmit_data_bytes_total",
+    "PortRcvData": "receive_data_bytes_total",
+    "PortXmitPkts": "transmit_packets_total",
+    "PortRcvPkts": "receive_packets_total",
+    "PortUnicastXmitPkts": "unicast_transmit_packets_total",
+    "PortUnicastRcvPkts": "unicast_receive_packets_total",
+    "PortMulticastXmitPkts": "multicast_transmit_packets_total",
+    "PortMulticastRcvPkts": "multicast_receive_packets_total",
+    "SymbolErrorCounter": "symbol_error_total",
+    "LinkErrorRecoveryCounter": "link_error_recovery_total",
+    "LinkDownedCounter": "link_downed_total",
+    "PortRcvErrors": "receive_errors_total",
+    "PortRcvRemotePhysicalErrors": "receive_remote_physical_errors_total",
+    "PortRcvSwitchRelayErrors": "receive_switch_relay_errors_total",
+    "PortXmitDiscards": "transmit_discards_total",
+    "PortXmitConstraintErrors": "transmit_constraint_errors_total",
+    "PortRcvConstraintErrors": "receive_constraint_errors_total",
+    "LocalLinkIntegrityErrors": "local_link_integrity_errors_total",
+    "ExcessiveBufferOverrunErrors": "excessive_buffer_overrun_errors_total",
+    "VL15Dropped": "vl15_dropped_total",
+    "PortXmitWait": "transmit_wait_total",
+    "QP1Dropped": "qp1_dropped_total",
+}
+OF_SWITCHES: Mapping[str, str] = {name: f"infiniband_switch_port_{metric}" for name, metric in _OF_PORTS.items()}
+"""infiniband_exporter's metric of each counter of a port of a switch."""
+OF_ADAPTERS: Mapping[str, str] = {name: f"infiniband_hca_port_{metric}" for name, metric in _OF_PORTS.items()}
+"""infiniband_exporter's metric of each counter of an adapter's port."""
+_INFO = "infiniband_switch_info"
+
+_SAMPLE = re.compile(r"([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+(-?\S+))?")
+_LABEL = re.compile(r'\s*([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
+_DEVICE = re.compile(r".*?(\d+)")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _labels(port: PortCounters) -> str:
+    if port.is_switch:
+        return f'{{guid="0x{port.guid or 0:016x}",port="{port.number}"}}'
+    return f'{{device="mlx5_{port.adapter or 0}",instance="{_escaped(port.name)}",port="1"}}'
+
+
+def _metrics(ports: Sequence[PortCounters]) -> Iterator[tuple[str, str, list[PortCounters]]]:
+    """Each metric with its counter and its ports."""
+    for is_switch, names in ((False, OF_HOSTS), (True, OF_SWITCHES)):
+        own = [port for port in ports if port.is_switch is is_switch]
+        for counter, metric in names.items():
+            if own:
+                yield metric, counter, own
+
+
+def _value(port: PortCounters, counter: str) -> int:
+    return port.values[counter] * (WORD if counter in DATA else 1)
+
+
+def _infos(ports: Iterable[PortCounters]) -> list[str]:
+    found = {
+        f'{_INFO}{{guid="0x{port.guid or 0:016x}",lid="{port.lid or 0}",switch="{_escaped(port.name)}"}} 1'
+        for port in ports
+        if port.is_switch
+    }
+    return sorted(found)
+
+
+def write_prometheus(ports: Sequence[PortCounters]) -> str:
+    """The text of one scrape."""
+    lines = []
+    for metric, counter, own in _metrics(ports):
+        lines += [f"# HELP {metric} {counter}", f"# TYPE {metric} counter"]
+        lines += [f"{metric}{_labels(port)} {_value(port, counter)}" for port in own]
+    if infos := _infos(ports):
+        lines += [f"# HELP {_INFO} Name and LID of a switch", f"# TYPE {_INFO} gauge", *infos]
+    return "\n".join(lines) + "\n"
+
+
+def write_openmetrics(snapshots: Sequence[Snapshot]) -> str:
+    """OpenMetrics text: every counter at the end of each interval, with simulated time as its timestamp, s."""
+    lines = []
+    for metric, counter, own in _metrics(snapshots[0].ports):
+        lines += [f"# TYPE {metric.removesuffix('_total')} counter"]
+        at = {port.key: _labels(port) for port in own}
+        series: dict[tuple[object, ...], list[str]] = {key: [] for key in at}
+        for one in snapshots:
+            for port in one.ports:
+                if port.key in at:
+                    time = f"{one.at_ps / 10**12:.12f}"
+                    series[port.key].append(f"{metric}{at[port.key]} {_value(port, counter)} {time}")
+        lines += [line for rows in series.values() for line in rows]
+    if infos := _infos(snapshots[0].ports):
+        lines += [f"# TYPE {_INFO} gauge", *infos]
+    return "\n".join([*lines, "# EOF"]) + "\n"
+
+
+def is_prometheus(text: str) -> bool:
+    """Whether a text has a metric of one of the exporters."""
+    return re.search(r"^(node_infiniband_|infiniband_(switch|hca)_)", text, re.MULTILINE) is not None
+
+
+def read_prometheus(text: str, file: Path) -> list[PortCounters]:
+    """The counters; other metrics are skipped. Of several times the last one counts.
+
+    Raises ``ScenarioError`` with the line of a sample that is wrong.
+    """
+    kinds = {
+        **{metric: (name, "host") for name, metric in OF_HOSTS.items()},
+        **{metric: (name, "switch") for name, metric in OF_SWITCHES.items()},
+        **{metric: (name, "hca") for name, metric in OF_ADAPTERS.items()},
+    }
+    values: dict[tuple[str, str, str, str], tuple[int, dict[str, int]]] = {}
+    names: dict[str, str] = {}
+    problems: list[Problem] = []
+    for number, line in content_lines(text):
+        sample = _SAMPLE.fullmatch(line)
+        labels = None if sample is None else _read_labels(sample[2] or "")
+        if sample is None or labels is None:
+            problems.append(Problem.of_file(file, f"not a sample of Prometheus text: {line[:60]!r}", number))
+        elif sample[1] == _INFO:
+            names[labels.get("guid", "")] = labels.get("switch", "")
+        elif sample[1] in kinds:
+            counter, kind = kinds[sample[1]]
+            key = (
+                kind,
+                labels.get("guid") or labels.get("instance", ""),
+                labels.get("device", ""),
+                labels.get("port", ""),
+            )
+            amount = _count(sample[3])
+            if amount is None or not key[3].isdecimal() or (kind != "host" and _guid(key[1]) is None):
+                words = "not a whole number, a port or a GUID"
+                problems.append(Problem.of_file(file, f"{words}: {line[:80]!r}", number))
+                continue
+            own = values.setdefault(key, (number, {}))[1]
+            own[counter] = amount // WORD if counter in DATA else amount
+    if problems:
+        raise ScenarioError(problems)
+    return [_port(key, line, own, names) for key, (line, own) in values.items()]
+
+
+def _port(key: tuple[str, str, str, str], line: int, values: dict[str, int], names: Mapping[str, str]) -> PortCounters:
+    kind, where, device, port = key
+    if kind != "host":
+        name, is_switch = names.get(where, ""), kind == "switch"
+        return PortCounters(int(port), values, name, _guid(where), is_switch=is_switch, line=line)
+    number = _DEVICE.fullmatch(device)
+    host = where.rpartition(":")[0] if re.fullmatch(r".+:\d+", where) else where
+    return PortCounters(int(port), values, host, adapter=int(number[1]) if number else 0, is_switch=False, line=line)
+
+
+def _read_labels(text: str) -> dict[str, str] | None:
+    """The labels of a sample; None if they are wrong."""
+    found, at = dict[str, str](), 0
+    while at < len(text):
+        label = _LABEL.match(text, at)
+        if label is None:
+            return None
+        found[label[1]] = re.sub(r"\\(.)", lambda one: "\n" if one[1] == "n" else one[1], label[2])
+        at = label.end()
+    return found
+
+
+def _count(text: str) -> int | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return (
+        int(text) if text.isdecimal() else int(value) if value >= 0 and value < 2**64 and value == int(value) else None
+    )
+
+
+def _guid(text: str) -> int | None:
+    found = re.fullmatch(r"0x([0-9a-fA-F]{1,16})", text)
+    return int(found[1], 16) if found else None

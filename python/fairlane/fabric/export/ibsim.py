@@ -1,0 +1,37 @@
+"""A network file of ibsim, the simulator of InfiniBand's management: a record for each switch and adapter.
+
+A host is one adapter with as many ports as it has cables. The first port of the file is the one that OpenSM uses, so
+hosts come first. ibsim assigns GUIDs of its own.
+"""
+
+from collections.abc import Iterator
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.fabric.export.identities import numbered
+from fairlane.fabric.export.notes import Written, left_out
+from fairlane.fabric.wiring import Wiring
+
+LONGEST_NAME = 63
+"""Characters of a name that ibsim keeps: NODEIDLEN - 2 of its sim.h."""
+
+
+def write_ibsim(wiring: Wiring) -> Written:
+    """The file. Raises ``ScenarioError`` for a name that it cannot hold."""
+    for name in (*wiring.hosts, *wiring.switches):
+        if '"' in name or "@" in name or not 0 < len(name.encode()) <= LONGEST_NAME or len(name.splitlines()) != 1:
+            words = "cannot be in a network file of ibsim"
+            raise ScenarioError(Problem("name", words, name, f'1 to {LONGEST_NAME} bytes without " and @'))
+    far: dict[str, dict[int, tuple[str, int]]] = {name: {} for name in (*wiring.hosts, *wiring.switches)}
+    for one, other in numbered(wiring):
+        far[one[0]][one[1]], far[other[0]][other[1]] = other, one
+    hosts = set(wiring.hosts)
+    records = ("\n".join(_record(name, ports, name in hosts)) for name, ports in far.items() if ports)
+    text = "# network file of ibsim, written by fairlane fabric export\n\n" + "\n\n".join(records) + "\n"
+    return Written(text, tuple(left_out(wiring)))
+
+
+def _record(name: str, ports: dict[int, tuple[str, int]], is_host: bool) -> Iterator[str]:
+    size = max(ports)
+    yield f'{"Hca" if is_host else "Switch"}\t{size} "{name}"'
+    for port, (end, there) in sorted(ports.items()):
+        yield f'[{port}]\t"{end}"[{there}]'

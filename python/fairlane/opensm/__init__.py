@@ -1,0 +1,9 @@
+"""QoS settings in the form of OpenSM, InfiniBand's subnet manager: written from scenarios and read into them."""
+
+from fairlane.opensm.export import Exported, export
+from fairlane.opensm.options import read_options
+from fairlane.opensm.policy import Policy, read_policy
+from fairlane.opensm.scenario_qos import qos_table
+from fairlane.opensm.settings import Settings
+
+__all__ = ["Exported", "Policy", "Settings", "export", "qos_table", "read_options", "read_policy"]

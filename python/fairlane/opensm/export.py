@@ -1,0 +1,134 @@
+"""The QoS of a scenario as files for OpenSM, MPI libraries and Slurm."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.fabric import Fabric, Wiring
+from fairlane.opensm.arbiters import Ports, tables_of
+from fairlane.opensm.jobs import check_names, environment, levels_of, write_tsv
+from fairlane.opensm.options import write_options
+from fairlane.opensm.policy import DEFAULT, Policy, Rule, write_policy
+from fairlane.opensm.ports import group_of, guids_of, names_of
+from fairlane.opensm.scripts import SCRIPTS
+from fairlane.opensm.settings import DATA_LANES, LEVELS, Settings
+from fairlane.scenario import Resolved
+from fairlane.slurm import slurm_names
+
+POLICY_FILE = "/etc/opensm/qos-policy.conf"
+"""Where OpenSM looks for the policy unless it is told otherwise."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was exported."""
+
+    files: Mapping[str, str]
+    """Text by file name, relative to the folder."""
+    levels: Mapping[str, int]
+    """Service level of each job."""
+    settings: Settings
+    policy: Policy
+    notes: tuple[str, ...]
+    """What is not exactly the same on a cluster, one sentence each."""
+
+
+def export(
+    resolved: Resolved,
+    *,
+    approximate: bool = False,
+    data_lanes: int = DATA_LANES,
+    dump: Wiring | None = None,
+    policy_file: str = POLICY_FILE,
+) -> Exported:
+    """The files for a scenario whose jobs have hosts.
+
+    ``data_lanes`` is the number of data VLs that the switches have; ``dump`` the fabric as ``ibnetdiscover`` prints it,
+    for port GUIDs. Raises ``ScenarioError`` with the key of what a cluster cannot do.
+    """
+    levels, notes = levels_of(resolved, approximate=approximate)
+    settings, more = _settings(resolved, approximate=approximate, data_lanes=data_lanes)
+    check_names(list(levels))
+    fabric = Fabric.build(resolved.tables["fabric"])
+    notes += [*more, *_channels(fabric, settings)]
+    ports = _ports(resolved, fabric, dump)
+    if dump is None:
+        notes.append(
+            "ports are named HOST/P1 and so on: with other NodeDescriptions give --guids a dump of ibnetdiscover"
+        )
+    policy = _policy(resolved, levels, ports)
+    words = tuple(f"note: {note}" for note in notes)
+    files = {
+        "opensm.conf": write_options(settings, policy_file, (f"QoS options for {resolved.name}", *words)),
+        "qos-policy.conf": write_policy(policy, (f"QoS policy for {resolved.name}",)),
+        "levels.tsv": write_tsv(levels),
+        "ports.tsv": "".join(f"{host}\t{line}\n" for host, line in _port_lines(ports)),
+        "default-level": f"{policy.default}\n",
+        **{f"env/{name}.sh": environment(level) for name, level in levels.items()},
+        **SCRIPTS,
+    }
+    return Exported(files, levels, settings, policy, tuple(notes))
+
+
+def _settings(resolved: Resolved, *, approximate: bool, data_lanes: int) -> tuple[Settings, list[str]]:
+    qos, network = resolved.tables["qos"], resolved.tables["network"]
+    sl2vl = tuple(qos["sl2vl"])
+    lanes = max(sl2vl) + 1
+    if lanes > min(data_lanes, DATA_LANES):
+        words = f"needs {lanes} virtual lanes"
+        most = "InfiniBand has VL0 to VL14 for data" if data_lanes >= DATA_LANES else f"--data-vls is {data_lanes}"
+        raise ScenarioError(Problem("qos.sl2vl", words, list(sl2vl), f"at most {min(data_lanes, DATA_LANES)}: {most}"))
+    ports = Ports(sorted(set(sl2vl)), network["mtu"] + network["header"], approximate)
+    found = tables_of(qos["arbiter"]["name"], qos["arbiter"]["params"], ports)
+    full = (*sl2vl, *[0] * (LEVELS - len(sl2vl)))
+    return Settings(lanes, found.high_limit, found.high, found.low, full), list(found.notes)
+
+
+def _channels(fabric: Fabric, settings: Settings) -> list[str]:
+    """A note if the routing needs lanes of its own against deadlocks."""
+    pairs = fabric.required_virtual_lanes(settings.max_vls)
+    if len(pairs) <= settings.max_vls:
+        return []
+    words = f"the simulated routing uses {len(pairs)} pairs of virtual lane and virtual channel"
+    return [
+        f"{words}; exported are the {settings.max_vls} lanes: OpenSM's routing engine must be free of deadlocks itself"
+    ]
+
+
+def _ports(resolved: Resolved, fabric: Fabric, dump: Wiring | None) -> dict[str, dict[str, tuple[str | int, ...]]]:
+    """The ports of the hosts of each job: names, or GUIDs."""
+    found: dict[str, dict[str, tuple[str | int, ...]]] = {}
+    for job in resolved.jobs:
+        hosts: dict[str, tuple[str | int, ...]] = {}
+        for host in dict.fromkeys(job.hosts):
+            name = fabric.host_names[host]
+            if dump is None:
+                hosts[name] = names_of(fabric, host)
+            else:
+                hosts[name] = guids_of(dump, name, str(dump.source or "the dump"))
+        found[job.name] = hosts
+    return found
+
+
+def _port_lines(ports: Mapping[str, Mapping[str, tuple[str | int, ...]]]) -> list[tuple[str, str]]:
+    """The lines of a port group for each host, under the name that Slurm has for it."""
+    hosts = {host: own for job in ports.values() for host, own in job.items()}
+    nodes = zip(hosts.values(), slurm_names(list(hosts)), strict=True)
+    return [(node, _port_line(port)) for own, node in nodes for port in own]
+
+
+def _port_line(port: str | int) -> str:
+    return f"port-guid: 0x{port:016x}" if isinstance(port, int) else f"port-name: {port}"
+
+
+def _policy(
+    resolved: Resolved, levels: Mapping[str, int], ports: Mapping[str, Mapping[str, tuple[str | int, ...]]]
+) -> Policy:
+    """A group of ports and a rule for each job, and a level for each service level."""
+    names = dict(zip(levels, slurm_names(list(levels), word="job"), strict=True))
+    named = {f"sl{level}": level for level in sorted(set(levels.values()))}
+    groups, rules = [], []
+    for job, level in levels.items():
+        groups.append(group_of(names[job], [port for own in ports[job].values() for port in own]))  # type: ignore[arg-type]
+        rules.append(Rule(names[job], names[job], f"sl{level}", use=f"job {names[job]}"))
+    return Policy(tuple(groups), {DEFAULT: resolved.tables["qos"]["default"], **named}, tuple(rules))

@@ -1,0 +1,182 @@
+"""The QoS options of ``opensm.conf``: a name and a value on each line.
+
+``qos_ca_``, ``qos_swe_``, ``qos_sw0_`` and ``qos_rtr_`` are the same options for adapters, external ports of switches,
+ports 0 of switches and routers; where they are not set, those without a type apply (see ``man opensm``). A scenario has
+one setting for all ports, so those of adapters and of switches must agree.
+"""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fairlane.errors import Problem, ScenarioError, nearest
+from fairlane.inputs.files import content_lines, read_text, reading
+from fairlane.opensm.settings import DATA_LANES, LEVELS, MOST_ENTRIES, MOST_WEIGHT, Settings, Table
+from fairlane.units import whole_number
+
+KEYS = ("max_vls", "high_limit", "vlarb_high", "vlarb_low", "sl2vl")
+"""The options, without the prefix ``qos_`` and the type of port."""
+TYPES = ("", "ca_", "sw0_", "swe_", "rtr_")
+"""The types of ports; the empty one stands for all."""
+DEFAULTS = {
+    "max_vls": "15",
+    "high_limit": "0",
+    "vlarb_high": "0:4," + ",".join(f"{lane}:0" for lane in range(1, DATA_LANES)),
+    "vlarb_low": "0:0," + ",".join(f"{lane}:4" for lane in range(1, DATA_LANES)),
+    "sl2vl": ",".join(map(str, (*range(DATA_LANES), 7))),
+}
+"""What OpenSM uses where an option is not set (``man opensm``, QOS CONFIGURATION)."""
+_UNSET = ("(null)", "null", "")
+_ENTRY = re.compile(r"\s*(\d{1,4})\s*:\s*(\d{1,6})\s*")
+_OTHER = ("qos", "qos_policy_file")
+
+
+@dataclass
+class Options:
+    """The options of a file."""
+
+    file: Path
+    values: dict[str, str] = field(default_factory=dict)
+    """By name, without ``qos_``; those that are set."""
+    lines: dict[str, int] = field(default_factory=dict)
+    """Their lines."""
+    on: bool = False
+    """Whether the file turns QoS on."""
+    policy_file: str | None = None
+    """The file of the QoS policy that it names."""
+
+
+def write_options(settings: Settings, policy_file: str, comments: tuple[str, ...] = ()) -> str:
+    """The lines of ``opensm.conf``, after comments."""
+    tables = {"high": settings.vlarb_high, "low": settings.vlarb_low}
+    rows = {
+        "qos": "TRUE",
+        "qos_policy_file": policy_file,
+        "qos_max_vls": str(settings.max_vls),
+        "qos_high_limit": str(settings.high_limit),
+        **{
+            f"qos_vlarb_{name}": ",".join(f"{lane}:{weight}" for lane, weight in table) or "0:0"
+            for name, table in tables.items()
+        },
+        "qos_sl2vl": ",".join(map(str, settings.sl2vl)),
+    }
+    return "".join(f"# {words}\n" for words in comments) + "".join(f"{key} {value}\n" for key, value in rows.items())
+
+
+def read_options(file: Path) -> tuple[Settings, list[str], Options]:
+    """The settings of a file, notes on what a scenario has no place for, and the file's options.
+
+    Raises ``ScenarioError`` with the line of every value that is wrong.
+    """
+    found = _options(file)
+    notes = [] if found.on else ["the file does not turn QoS on (qos TRUE): OpenSM does not use these options"]
+    problems: list[Problem] = []
+    settings: dict[str, Settings] = {}
+    for kind in ("ca_", "swe_"):
+        settings[kind] = _settings(found, kind, problems)
+    if problems:
+        raise ScenarioError(dict.fromkeys(problems))
+    for key in KEYS:
+        of = {kind: getattr(settings[kind], key) for kind in settings}
+        if of["ca_"] != of["swe_"]:
+            name = next(f"qos_{kind}{key}" for kind in ("swe_", "ca_") if f"{kind}{key}" in found.values)
+            words = "adapters and switches have different settings, and a scenario has one for all ports"
+            value = found.values[name.removeprefix("qos_")]
+            line = found.lines[name.removeprefix("qos_")]
+            raise ScenarioError(Problem(name, words, value, file=str(file), line=line))
+    special = [f"qos_{kind}{key}" for kind in ("sw0_", "rtr_") for key in KEYS if f"{kind}{key}" in found.values]
+    if special:
+        notes.append(f"{', '.join(special)}: not read; there are no such ports in a scenario")
+    return settings["swe_"], notes, found
+
+
+def _options(file: Path) -> Options:
+    with reading(file):
+        text = read_text(file)
+    found = Options(file)
+    known = [f"{kind}{key}" for kind in TYPES for key in KEYS]
+    problems = []
+    for number, line in content_lines(text):
+        key, _, value = (
+            line.replace("=", " ", 1).partition(" ") if " " not in line.split("=")[0] else line.partition(" ")
+        )
+        key, value = key.strip(), value.partition("#")[0].strip()
+        if key == "qos":
+            found.on = value.upper() == "TRUE"
+        elif key == "qos_policy_file":
+            found.policy_file = None if value in _UNSET else value
+        elif key.removeprefix("qos_") in known and key.startswith("qos_"):
+            if value not in _UNSET:
+                found.values[key[4:]], found.lines[key[4:]] = value, number
+        elif key.startswith("qos_"):
+            names = [*_OTHER, *(f"qos_{name}" for name in known)]
+            words = "unknown option of OpenSM's QoS"
+            near = nearest(key, names)
+            problems.append(Problem(key, words, value, nearest=near, file=str(file), line=number))
+    if problems:
+        raise ScenarioError(problems)
+    return found
+
+
+def _settings(found: Options, kind: str, problems: list[Problem]) -> Settings:
+    """The settings for one type of ports: its own options, else those for all ports, else OpenSM's defaults."""
+    values = _Values(found, kind, problems)
+    return Settings(
+        values.number("max_vls", 1, DATA_LANES),
+        values.number("high_limit", 0, 255),
+        values.table("vlarb_high"),
+        values.table("vlarb_low"),
+        values.mapping(),
+    )
+
+
+@dataclass
+class _Values:
+    """The values of the options for one type of ports; what is wrong is added to ``problems``."""
+
+    options: Options
+    kind: str
+    problems: list[Problem]
+
+    def _value(self, key: str) -> tuple[str, str]:
+        """Name and value of an option that applies."""
+        unset = {"max_vls": "0", "high_limit": "-1"}.get(key)
+        for prefix in (self.kind, ""):
+            given = self.options.values.get(prefix + key)
+            if given is not None and given != unset:
+                return prefix + key, given
+        return key, DEFAULTS[key]
+
+    def _refuse(self, name: str, given: str, words: str, allowed: str) -> None:
+        place = {"file": str(self.options.file), "line": self.options.lines.get(name)}
+        self.problems.append(Problem(f"qos_{name}", words, given, allowed, **place))  # type: ignore[arg-type]
+
+    def number(self, key: str, low: int, high: int) -> int:
+        """A number within bounds."""
+        name, given = self._value(key)
+        if given.isdecimal() and low <= whole_number(given) <= high:
+            return whole_number(given)
+        self._refuse(name, given, "not a number in range", f"{low} to {high}")
+        return low
+
+    def table(self, key: str) -> Table:
+        """A table of VL arbitration."""
+        name, given = self._value(key)
+        entries = [_ENTRY.fullmatch(entry) for entry in given.split(",") if entry.strip()]
+        pairs = [(whole_number(one[1]), whole_number(one[2])) for one in entries if one]
+        if len(pairs) < len(entries) or any(lane >= DATA_LANES or weight > MOST_WEIGHT for lane, weight in pairs):
+            allowed = f"VL:WEIGHT,... with VL 0 to {DATA_LANES - 1} (VL15 is for management), WEIGHT 0 to {MOST_WEIGHT}"
+            self._refuse(name, given, "not a table of VL arbitration", allowed)
+        elif len(pairs) > MOST_ENTRIES:
+            self._refuse(name, given, f"{len(pairs)} entries", f"at most {MOST_ENTRIES}")
+        return tuple(pairs)
+
+    def mapping(self) -> tuple[int, ...]:
+        """The lane of each service level; levels that are not listed have lane 0."""
+        name, given = self._value("sl2vl")
+        parts = [part.strip() for part in given.rstrip(",").split(",")]
+        lanes = [whole_number(part) for part in parts if part.isdecimal()]
+        if len(lanes) < len(parts) or len(lanes) > LEVELS or any(lane > DATA_LANES for lane in lanes):
+            self._refuse(name, given, "not a lane for each service level", f"at most {LEVELS} of 0 to {DATA_LANES}")
+            return (0,) * LEVELS
+        return (*lanes, *[0] * (LEVELS - len(lanes)))

@@ -1,0 +1,51 @@
+"""OpenSM's settings as the table ``qos`` of a scenario."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from fairlane.opensm.settings import DATA_LANES, Settings, Table
+
+
+def qos_table(settings: Settings, default: int = 0) -> tuple[dict[str, Any], list[str]]:
+    """The table, and notes on what is not the same.
+
+    A switch drops packets of a level that is mapped to VL15, which the simulator does not do: such levels are at the
+    end left out of ``sl2vl``, so that a scenario that uses one is refused, and in the middle mapped to lane 0. Lanes
+    from ``max_vls`` on do not exist: OpenSM writes them as they are, and ports use the low bits of the number.
+    """
+    lanes, notes = list(settings.sl2vl), []
+    while len(lanes) > 1 and lanes[-1] == DATA_LANES:
+        lanes.pop()
+        notes.append(f"service level {len(lanes)} is mapped to VL15, which drops its packets: left out of sl2vl")
+    for level, lane in enumerate(lanes):
+        if lane == DATA_LANES:
+            lanes[level] = 0
+            notes.append(
+                f"service level {level} is mapped to VL15, which drops its packets; here to lane 0: do not use it"
+            )
+        elif lane >= settings.max_vls:
+            lanes[level] = lane & ((1 << (settings.max_vls.bit_length() - 1)) - 1)
+            words = f"service level {level} is mapped to VL{lane}, and there are {settings.max_vls}"
+            notes.append(f"{words}; here to lane {lanes[level]}, its low bits: do not use it")
+    used = set(lanes)
+    table = {
+        "lanes": max(used) + 1,
+        "sl2vl": lanes,
+        "default": default,
+        "arbiter": {
+            "name": "vlarb",
+            "high_limit": settings.high_limit,
+            "vlarb_high": _used(settings.vlarb_high, used),
+            "vlarb_low": _used(settings.vlarb_low, used),
+        },
+    }
+    served = {lane for key in ("vlarb_high", "vlarb_low") for lane, _ in table["arbiter"][key]}  # type: ignore[index]
+    if starved := sorted(used - served):
+        words = f"virtual lanes {starved} have no weight in either table: their packets would never be sent"
+        notes.append(words)
+    return table, notes
+
+
+def _used(table: Table, lanes: Sequence[int] | set[int]) -> list[list[int]]:
+    """The entries that count: of lanes in use, with a weight."""
+    return [[lane, weight] for lane, weight in table if lane in lanes and weight]

@@ -1,0 +1,168 @@
+"""The comparison of cures: a bound by link capacity, and intervals over placements, paired by cell."""
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy
+
+from fairlane.fabric import Fabric
+from fairlane.pattern.traffic import observe, program_of
+from fairlane.scenario import Resolved, Scenario
+from fairlane.statistics import over_replicates
+
+if TYPE_CHECKING:
+    import polars as pl
+    from numpy.typing import NDArray
+
+    from fairlane.study.sql import Database
+    from fairlane.workload.base import Workload
+
+SYSTEMS = Path(__file__).parent.with_name("savoie2020")
+"""The folder of the scenarios."""
+FIRST_PLACEMENT = 200
+"""Placement n of the studies has this seed plus n."""
+AFFORDED = 0.05
+"""Loss of a job that the bound allows."""
+
+BASELINE = "algorithm1"
+"""The controller that others are compared with."""
+ROBUST_LOSS = 0.02
+"""A job that loses more than this share of its throughput counts as one that loses."""
+
+
+def bounds(tables: "Database") -> "pl.DataFrame":
+    """For each system, placement and seed the largest mean improvement that any service levels could give.
+
+    Routes are fixed, so each link carries the traffic of the same ranks whatever their service levels. The bound is the
+    solution of a linear programme: the largest mean improvement such that no link carries more than its bandwidth, no
+    job is faster than isolated, and none loses more than ``AFFORDED``. Queueing is ignored, so it is not attained.
+    """
+    import polars as pl
+
+    jobs = tables.ask("SELECT * FROM jobs WHERE treatment = 'algorithm1' ORDER BY system, placement, seed, position")
+    shift = int(tables.ask("SELECT seed - 1 FROM replicate").item())  # replicates have other placements
+    rows = []
+    for (system, placement, seed), group in jobs.group_by("system", "placement", "seed", maintain_order=True):
+        hosts = FIRST_PLACEMENT + int(str(placement)) + shift
+        taken = loads(str(system), hosts, int(str(seed)))
+        improvement = largest(taken * group["rate"].to_numpy(), group["headroom"].to_numpy())
+        rows.append({"system": system, "placement": placement, "seed": seed, "bound": improvement})
+    return pl.DataFrame(rows)
+
+
+@cache
+def loads(system: str, placement: int, seed: int) -> "NDArray[numpy.float64]":
+    """The share of each link's bandwidth that an iteration per second of each job takes: links by jobs."""
+    data = Scenario.load(SYSTEMS / f"{system}.toml").model_dump(mode="json", exclude_none=True)
+    for job in data["jobs"]:  # the division of time does not matter here
+        job["workload"] = {key: it for key, it in job["workload"].items() if key != "compute_share"} | {
+            "compute": "1 us"
+        }
+    scenario = Scenario(**{**data, "seed": seed, "placement": {"name": "random", "seed": placement}})
+    resolved = scenario.resolve()
+    fabric = Fabric.build(resolved.tables["fabric"])
+    network = resolved.tables["network"]
+    overhead = 1 + network["header"] / network["mtu"]
+    columns = [fabric.loads(job.hosts, traffic) for job, traffic in _traffic(resolved)]
+    found: NDArray[numpy.float64] = numpy.stack(columns, axis=1) * overhead * 8 / fabric.links["bandwidth"][:, None]
+    return found
+
+
+def _traffic(resolved: Resolved) -> Iterable[tuple[Any, "NDArray[numpy.float64]"]]:
+    for job in resolved.jobs:
+        source: Workload = job.table.workload  # type: ignore[assignment]
+        total = observe(program_of(source, job.ranks, resolved.seed, job.number)).total
+        yield job, total.astype(float) / source.distinct_iterations
+
+
+def largest(taken: "NDArray[numpy.float64]", headroom: "NDArray[numpy.float64]") -> float:
+    """The largest mean improvement, by the shares of each link that each job takes by default."""
+    from scipy.optimize import linprog
+
+    isolated = 1 + numpy.maximum(0.0, headroom)
+    near = taken @ isolated > 1 - AFFORDED  # other links cannot be full
+    constraints: Mapping[str, Any] = {"A_ub": taken[near], "b_ub": numpy.ones(int(near.sum()))} if near.any() else {}
+    spans = [(1 - AFFORDED, most) for most in isolated]
+    found = linprog(-numpy.ones(len(isolated)) / len(isolated), bounds=spans, **constraints)
+    return float(-found.fun - 1) if found.status == 0 else float("nan")
+
+
+def ranking(tables: "Database") -> "pl.DataFrame":
+    """A row for each system and treatment: improvement with interval, share of the headroom, jobs that lose.
+
+    ``difference`` is that of the mean improvements less twice Algorithm 1's, ``gain`` less once, of the same cells.
+    """
+    import polars as pl
+
+    cells = tables.ask("""
+        SELECT * FROM cells LEFT JOIN bounds USING (system, placement, seed) ORDER BY system, treatment, placement, seed
+    """)
+    rows = [
+        _row(group, _baseline(cells, group)) for _, group in cells.group_by("system", "treatment", maintain_order=True)
+    ]
+    found = pl.DataFrame(rows, infer_schema_length=None)
+    return found.sort("system", "improvement", descending=[True, True])
+
+
+def _baseline(cells: "pl.DataFrame", group: "pl.DataFrame") -> "pl.DataFrame":
+    """Algorithm 1's improvement in the cells of a group, where it was run in them."""
+    import polars as pl
+
+    other = cells.filter(pl.col("treatment") == BASELINE).select(
+        "system", "placement", "seed", pl.col("improvement").alias("baseline")
+    )
+    return group.join(other, on=["system", "placement", "seed"], how="left")
+
+
+def _row(group: "pl.DataFrame", joined: "pl.DataFrame") -> dict[str, Any]:
+    import polars as pl
+
+    known = joined.filter(pl.col("baseline").is_not_null())
+    found: dict[str, Any] = {"system": group["system"][0], "treatment": group["treatment"][0]}
+    found |= {"placements": group["placement"].n_unique(), "cells": group.height, "jobs": int(group["jobs"].sum())}
+    found |= _estimate("improvement", group, pl.col("improvement"))
+    found |= _estimate("gain", known, pl.col("improvement") - pl.col("baseline"))
+    found |= _estimate("difference", known, pl.col("improvement") - 2 * pl.col("baseline"))
+    values = {
+        name: group[name].drop_nulls().to_numpy() for name in ("headroom", "bound", "worst", "best", "losing", "w")
+    }
+    means = {name: float(of.mean()) if len(of) else float("nan") for name, of in values.items()}
+    found |= {"headroom": means["headroom"], "share": found["improvement"] / means["headroom"]}
+    found |= {"bound": means["bound"], "share_of_bound": found["improvement"] / means["bound"]}
+    found |= {"worst": float(values["worst"].min()), "best": float(values["best"].max()), "w": means["w"]}
+    return found | {"losing": float(values["losing"].sum() / found["jobs"])}
+
+
+def _estimate(name: str, cells: "pl.DataFrame", value: "pl.Expr") -> dict[str, float | None]:
+    """The mean over placements with its interval."""
+    units: Iterable[pl.DataFrame] = (group for _, group in cells.group_by("placement", maintain_order=True))
+    estimate = over_replicates([group.select(value).to_series().to_list() for group in units])
+    if estimate is None:
+        return dict.fromkeys((name, f"{name}_low", f"{name}_high"))
+    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+
+
+def variances(tables: "Database") -> "pl.DataFrame":
+    """How much of the variance of a treatment's improvement is between placements, and within them between seeds.
+
+    By the analysis of variance of a nested design with the same number of seeds in each placement. A seed within a
+    placement is a scenario seed together with a controller seed.
+    """
+    import polars as pl
+
+    cells = tables.ask("SELECT * FROM cells ORDER BY system, treatment, placement, seed")
+    rows = []
+    for (system, treatment), group in cells.group_by("system", "treatment", maintain_order=True):
+        means = group.group_by("placement").agg(pl.col("improvement").mean(), pl.len(), var=pl.col("improvement").var())
+        seeds, of_means = int(means["len"].to_numpy().min()), means["improvement"].to_numpy()
+        if seeds < 2 or means.height < 2:
+            continue
+        within = float(means["var"].to_numpy().mean())
+        between = max(0.0, float(of_means.var(ddof=1)) - within / seeds)
+        row = {"system": system, "treatment": treatment, "seeds": seeds}
+        rows.append(row | {"sd_placements": between**0.5, "sd_seeds": within**0.5})
+    names = ("system", "treatment", "seeds", "sd_placements", "sd_seeds")
+    kinds = (pl.String, pl.String, pl.Int64, pl.Float64, pl.Float64)
+    return pl.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)))

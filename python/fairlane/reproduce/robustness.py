@@ -1,0 +1,196 @@
+"""The robustness map of a paper: its claims at points that are spread over what the paper leaves open.
+
+The points are the beginning of a scrambled Sobol' sequence over the parameters of ``robustness.toml`` (I. M. Sobol',
+USSR Comput. Math. Math. Phys. 7, 1967; A. B. Owen, J. Complexity 14, 1998), so any first part of them is spread evenly,
+too. Every point has seeds of its own, as a replicate has: what is found over points includes chance. How much of it is
+chance is seen at the defaults, which are run several times with other seeds. A point is a plan as any other, on a
+smaller system; its answers are stored as those of other plans are. A point that cannot be run is reported and left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from fairlane.errors import FairlaneError, Problem, ScenarioError
+from fairlane.reproduce.folder import Change, Claim, Folder
+from fairlane.reproduce.judging import Judged
+from fairlane.reproduce.planning import Options, Plan, plan_of
+from fairlane.reproduce.replicating import judge
+from fairlane.reproduce.running import Done, perform
+from fairlane.reproduce.space import FILE, Space, Value
+from fairlane.tasks.executor import Executor
+
+POINTS = 128
+"""How many points there are by default."""
+MOST_POINTS = 512
+SEED = 1
+"""Seed of the sequence of points."""
+FIRST_REPEAT = 600
+"""The replicate of the first repeat of the defaults: later than those of all points."""
+SCHEMA: Mapping[str, Any] = {
+    "point": pl.Int64,
+    "claim": pl.String,
+    "clause": pl.Int64,
+    "measured": pl.String,
+    "value": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "margin": pl.Float64,
+    "holds": pl.Boolean,
+}
+"""Columns of what was found: a row for each number of each clause at each point. Points below 1 are the defaults."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One combination of values, with seeds of its own."""
+
+    number: int
+    """From 1; repeats of the defaults are 0 and below."""
+    values: Mapping[str, Value]
+
+    @property
+    def replicate(self) -> int:
+        """The replicate whose seeds it has: never the first, whose seeds are the folder's."""
+        return self.number + 1 if self.number > 0 else FIRST_REPEAT - self.number
+
+    def __str__(self) -> str:
+        return f"point {self.number}" if self.number > 0 else f"defaults, repeat {1 - self.number}"
+
+
+@dataclass(frozen=True)
+class PointRun:
+    """What came of a point: rows of ``SCHEMA``; the processor time of its simulations, s; or why there is nothing."""
+
+    point: Point
+    rows: Sequence[tuple[object, ...]] = ()
+    done: Mapping[str, Done] = field(default_factory=dict)
+    error: str = ""
+    missing: Mapping[str, str] = field(default_factory=dict)
+    """Claims that could not be judged at this point, and what was missing."""
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor time of its simulations, whenever they were computed."""
+        return sum(one.cpu for one in self.done.values())
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """All points that were run."""
+
+    folder: Folder
+    space: Space
+    runs: Sequence[PointRun]
+    wanted: int
+    """How many points were asked for."""
+
+    @property
+    def claims(self) -> Sequence[Claim]:
+        """The claims that are asked."""
+        return claims_of(self.folder, self.space)
+
+    @property
+    def cpu_s(self) -> float:
+        """Processor time of all simulations, s; those that several points share once."""
+        return sum(one.cpu for one in {key: it for run in self.runs for key, it in run.done.items()}.values())
+
+    @property
+    def found(self) -> pl.DataFrame:
+        """Every number of every clause at every point, with the columns of ``SCHEMA``."""
+        return pl.DataFrame([row for run in self.runs for row in run.rows], SCHEMA, orient="row")
+
+    @property
+    def points(self) -> pl.DataFrame:
+        """A row for each point that was run: its number, the values of the parameters, processor time, error."""
+        rows = [
+            {"point": run.point.number, **run.point.values, "cpu_s": run.cpu_s, "error": run.error or None}
+            for run in self.runs
+        ]
+        kinds = {one.name: pl.String if one.levels else pl.Float64 for one in self.space.parameter}
+        return pl.DataFrame(rows, {"point": pl.Int64, **kinds, "cpu_s": pl.Float64, "error": pl.String})
+
+
+def points_of(space: Space, count: int, seed: int = SEED) -> list[Point]:
+    """The repeats of the defaults, then so many points: the same first ones for any ``count``."""
+    from scipy.stats import qmc
+
+    usual = {one.name: one.usual for one in space.parameter}
+    repeats = [Point(-number, usual) for number in range(space.repeats)]
+    places = qmc.Sobol(len(space.parameter), rng=seed).random_base2(max(0, count - 1).bit_length())[:count]
+    return repeats + [
+        Point(number, {one.name: one.at(float(place)) for one, place in zip(space.parameter, row, strict=True)})
+        for number, row in enumerate(places, 1)
+    ]
+
+
+def claims_of(folder: Folder, space: Space) -> list[Claim]:
+    """The claims that the small system is asked."""
+    return [claim for claim in folder.claims if claim.id not in space.left_out]
+
+
+def planned(folder: Folder, space: Space, point: Point) -> Plan:
+    """What is run at a point. Raises ``ScenarioError`` if its values suit no study."""
+    changes = {}
+    for entry in folder.paper.study:
+        names = tuple(name for name in (entry.file, entry.name) if name)
+        change = Change()
+        for name in names:
+            change = change.updated(space.studies.get(name, Change()))
+        for one in space.parameter:
+            change = change.updated(one.change(point.values[one.name], names))
+        changes[entry.name] = change
+    options = Options(True, replicate=point.replicate, changes=changes, without_tables=space.without_tables)
+    return plan_of(folder, claims_of(folder, space), options)
+
+
+def run_points(
+    folder: Folder, space: Space, executor: Executor, count: int = POINTS, *, limit_s: float | None = None
+) -> Mapped:
+    """Runs the points one after the other, and judges the claims at each.
+
+    Args:
+        folder: The paper's.
+        space: What it leaves open.
+        executor: Performs tasks; what its store has is not computed again.
+        count: How many points.
+        limit_s: Processor time, s, after which no point is begun, whenever it was spent; None for no limit.
+
+    Raises:
+        ScenarioError: Not even the defaults, or the first point where these are not run, can be prepared.
+    """
+    runs: list[PointRun] = []
+    mapped = Mapped(folder, space, runs, count)
+    every = points_of(space, count)
+    for point in every:
+        if limit_s is not None and mapped.cpu_s >= limit_s:
+            break
+        executor.forget()
+        executor.stage(f"{point} of {count}" if point.number > 0 else str(point))
+        runs.append(_run(folder, space, point, executor))
+        if runs[-1].error and len(runs) == 1:
+            raise ScenarioError(Problem(str(point), runs[-1].error, file=str(folder.path / FILE)))
+    return mapped
+
+
+def _run(folder: Folder, space: Space, point: Point, executor: Executor) -> PointRun:
+    try:
+        plan = planned(folder, space, point)
+        outcome = perform(plan, executor)
+        found = judge(plan, outcome)
+    except FairlaneError as error:
+        return PointRun(point, error=str(error))
+    missing = {one.claim.id: "; ".join(one.missing) for one in found if one.missing}
+    rows = [row for one in found if not one.missing for row in _rows(point, one)]
+    outcome.tables.close()
+    return PointRun(point, rows, outcome.done, missing=missing)
+
+
+def _rows(point: Point, one: Judged) -> Iterator[tuple[object, ...]]:
+    for it in one.findings:
+        numbers = (it.value, it.low, it.high, it.margin)
+        yield (point.number, one.claim.id, it.clause + 1, it.label, *numbers, it.holds)

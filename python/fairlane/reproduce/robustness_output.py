@@ -1,0 +1,222 @@
+"""What a robustness map leaves: tables, a figure and a page of one paper, and those of several papers together."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from pathlib import Path
+
+import polars as pl
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.reproduce.folder import Folder
+from fairlane.reproduce.maps import FILE, draw_map, draw_papers
+from fairlane.reproduce.output import RESULTS
+from fairlane.reproduce.robustness import MOST_POINTS, Mapped, run_points
+from fairlane.reproduce.robustness import POINTS as DEFAULT_POINTS
+from fairlane.reproduce.running import stored_as
+from fairlane.reproduce.shares import DEPENDS, summarised
+from fairlane.reproduce.space import space_of
+from fairlane.results.manifest import seal, unseal
+from fairlane.tasks.executor import Executor
+from fairlane.tasks.pools import open_pool
+from fairlane.tasks.progress import TaskProgress
+from fairlane.tasks.store import Store
+from fairlane.wording import percent, plural, seconds
+
+PAGE = "robustness.md"
+POINTS, CLAUSES, INDICES, LEVELS = (f"robustness{name}.csv" for name in ("", "-clauses", "-indices", "-levels"))
+"""Every number at every point; clauses; indices by clause and parameter; shares by level."""
+DIGITS = 6
+"""Significant digits in CSV files."""
+
+
+@dataclass(frozen=True)
+class Map:
+    """A map and its tables."""
+
+    mapped: Mapped
+    clauses: pl.DataFrame
+    indices: pl.DataFrame
+    levels: pl.DataFrame
+
+    @classmethod
+    def of(cls, mapped: Mapped) -> "Map":
+        """With the tables that follow from the points."""
+        return cls(mapped, **summarised(mapped))
+
+    @property
+    def failed(self) -> list[str]:
+        """Points that could not be run, and claims that could not be judged at a point, with the reason."""
+        runs = self.mapped.runs
+        found = [f"{run.point}: {run.error}" for run in runs if run.error]
+        return found + [f"{run.point}, {claim}: {words}" for run in runs for claim, words in run.missing.items()]
+
+
+def check_points(points: int, cpu_hours: float | None) -> None:
+    """Raises ``ScenarioError`` for a number of points or a limit of processor time that is out of range."""
+    if not 1 <= points <= MOST_POINTS:
+        raise ScenarioError(Problem("--points", "out of range", points, f"1 to {MOST_POINTS}"))
+    if cpu_hours is not None and not (cpu_hours > 0 and isfinite(cpu_hours)):
+        raise ScenarioError(Problem("--cpu-hours", "out of range", cpu_hours, "a number above 0"))
+
+
+def map_robustness(
+    paper: Folder,
+    out: Path,
+    watcher: TaskProgress,
+    *,
+    points: int = DEFAULT_POINTS,
+    cpu_hours: float | None = None,
+    workers: int | None = None,
+    dask: str | None = None,
+) -> tuple[Map, Sequence[str]]:
+    """Runs what is missing in ``out``, and stores tables, figure and page there.
+
+    Args:
+        paper: The paper's folder, which has a ``robustness.toml``.
+        out: Of answers, which are found again, and of tables.
+        watcher: Shows the progress of tasks.
+        points: How many points.
+        cpu_hours: Processor time after which no point is begun, h; None for no limit.
+        workers: How many processes of this machine; None for all cores.
+        dask: Address of a Dask scheduler whose workers to use instead.
+
+    Returns:
+        The map, and the names of stored answers that had changed and were computed again.
+
+    Raises:
+        ScenarioError: A file or a number is wrong, or no point can be prepared.
+    """
+    check_points(points, cpu_hours)
+    space, kept = space_of(paper), Store(out, stored_as)
+    limit_s = None if cpu_hours is None else cpu_hours * 3600
+    with Executor(open_pool(workers, dask), kept, watcher, attempts=1) as executor:
+        found = Map.of(run_points(paper, space, executor, points, limit_s=limit_s))
+    store(found, out)
+    return found, kept.damaged
+
+
+def store(found: Map, folder: Path) -> None:
+    """Writes everything into the folder."""
+    mapped = found.mapped
+    folder.mkdir(parents=True, exist_ok=True)
+    unseal(folder)
+    paper = mapped.folder.paper
+    every = mapped.points.join(mapped.found, on="point", how="left", maintain_order="left_right")
+    clauses = found.clauses.select(
+        pl.lit(mapped.folder.name).alias("paper"), pl.lit(paper.title).alias("title"), pl.all()
+    )
+    for name, table in zip(
+        (POINTS, CLAUSES, INDICES, LEVELS), (every, clauses, found.indices, found.levels), strict=True
+    ):
+        _write(table, folder / name)
+    note = f"{_ran(found)[0].upper()}{_ran(found)[1:]}, of {mapped.space.system}."
+    draw_map(found.clauses, found.indices, f"{paper.title}: what its clauses depend on", note, folder)
+    (folder / PAGE).write_text("\n".join(_page(found)), encoding="utf-8")
+    seal(folder, "reproduction", 1, (POINTS, CLAUSES, INDICES, LEVELS))
+
+
+def _write(table: pl.DataFrame, path: Path) -> None:
+    table.with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(path)
+
+
+def _ran(found: Map) -> str:
+    """How many points were run."""
+    numbers = [run.point.number for run in found.mapped.runs if not run.error]
+    points, repeats = sum(number > 0 for number in numbers), sum(number < 1 for number in numbers)
+    wanted = found.mapped.wanted
+    of = f" of {wanted:,}" if points < wanted else ""
+    return f"{plural(points, 'point')}{of} and {plural(repeats, 'repeat')} of the defaults"
+
+
+def headlines(found: Map) -> Iterator[str]:
+    """How much was run, on what, and what it took."""
+    mapped = found.mapped
+    yield f"{_ran(found)}, {seconds(mapped.cpu_s)} of processor time."
+    yield f"System: {mapped.space.system}."
+
+
+def _page(found: Map) -> Iterator[str]:
+    mapped = found.mapped
+    yield f"# {mapped.folder.paper.title}: robustness\n"
+    yield f"{RESULTS}\n"
+    yield from (f"{line}\n" for line in headlines(found))
+    yield from _clause_table(found.clauses)
+    yield f"\n![share and indices of each clause]({FILE})\n"
+    yield from _levels_table(found)
+    yield from _parameter_table(found)
+    yield from (f"- `{claim}` is not asked: {why}" for claim, why in mapped.space.left_out.items())
+    yield from (f"- Left out: {words}" for words in found.failed)
+    yield ""
+
+
+def _clause_table(clauses: pl.DataFrame) -> Iterator[str]:
+    yield "| claim | clause | holds at | 95% interval | at the defaults | verdict | margin depends on |"
+    yield "|---|---|---|---|---|---|---|"
+    for row in clauses.iter_rows(named=True):
+        usual = f"{row['default_held']} of {row['default_points']}"
+        held = f"{row['held']} of {row['points']} ({percent(row['share'])})"
+        interval = f"{percent(row['share_low'])} to {percent(row['share_high'])}"
+        verdict = f"{row['verdict']}, near certain" if row["near_certain"] else row["verdict"]
+        cells = (f"`{row['claim']}`", row["says"], held, interval, usual, verdict, row["decided_by"] or "–")
+        yield f"| {' | '.join(cells)} |"
+
+
+def _levels_table(found: Map) -> Iterator[str]:
+    """What decides clauses that depend: the share at the levels of the first two parameters."""
+    depends = found.clauses.filter(pl.col("verdict") == DEPENDS, pl.col("decided_by") != "")
+    if not depends.height:
+        return
+    yield "What clauses that depend are decided by, at most two parameters each:\n"
+    yield "| clause | parameter | index (95% interval) | holds at |\n|---|---|---|---|"
+    for claim, clause, text, decided in depends.select("claim", "clause", "says", "decided_by").iter_rows():
+        for name in decided.split(", ")[:2]:
+            own = {"claim": claim, "clause": clause, "parameter": name}
+            (index,) = found.indices.filter(**own).iter_rows(named=True)
+            parts = [
+                f"{row['level']}: {percent(row['share'])}" for row in found.levels.filter(**own).iter_rows(named=True)
+            ]
+            number = f"{index['index']:.2f} ({index['index_low']:.2f} to {index['index_high']:.2f})"
+            yield f"| {text} | {name} | {number} | {'; '.join(parts)} |"
+
+
+def _parameter_table(found: Map) -> Iterator[str]:
+    yield "\nThe plausible space:\n"
+    yield "| parameter | meaning | range | default | source |\n|---|---|---|---|---|"
+    for one in found.mapped.space.parameter:
+        over = "; ".join(one.levels) if one.levels else " to ".join(one.shown(end) for end in one.ends)
+        scale = ", logarithmic" if one.scale == "log" and not one.levels else ""
+        yield f"| `{one.name}` | {one.title} | {over}{scale} | {one.shown(one.usual)} | {one.source} |"
+    yield ""
+
+
+def read_clauses(folder: Path) -> tuple[str, pl.DataFrame]:
+    """The title of a paper and the clauses of its map, from a folder. Raises ``ScenarioError`` if there is none."""
+    path = folder / CLAUSES
+    try:
+        found = pl.read_csv(path)
+        title = str(found["title"][0])
+        return title, found.with_columns(pl.col("decided_by").fill_null(""))
+    except FileNotFoundError:
+        words = "no robustness map"
+        raise ScenarioError(
+            Problem("", words, allowed="a folder of fairlane reproduce --robustness", file=str(path))
+        ) from None
+    except (pl.exceptions.PolarsError, IndexError) as error:
+        raise ScenarioError(Problem("", f"cannot be read: {error}", file=str(path))) from None
+
+
+def combine(folders: Sequence[Path], out: Path) -> pl.DataFrame:
+    """Draws the maps of several papers as one figure, and returns their clauses, which are stored next to it."""
+    found = dict(map(read_clauses, folders))
+    out.mkdir(parents=True, exist_ok=True)
+    together = pl.concat(found.values(), how="diagonal_relaxed")
+    _write(together, out / CLAUSES)
+    draw_papers(_short(found), out / FILE)
+    return together
+
+
+def _short(found: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
+    """By what titles begin with, authors and year, where that is enough to tell them apart."""
+    names: Iterable[str] = [title.split(",")[0] for title in found]
+    return dict(zip(names if len({*names}) == len(found) else found, found.values(), strict=True))

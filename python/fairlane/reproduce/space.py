@@ -1,0 +1,308 @@
+"""What a paper leaves open: the file ``robustness.toml`` with parameters, their plausible ranges and the sources.
+
+A parameter is a range of a number or a quantity, or a choice among named levels. What a value of it changes is written
+like the changes for ``--quick``, and comes after them: keys of the study file, keys of the scenario, rules. In the text
+of a key ``{value}`` stands for the value, and ``{value} * 16 KiB`` for a multiple of something.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from math import exp, log
+from typing import Any, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.problems import Problems
+from fairlane.inputs.table import Table
+from fairlane.reproduce.folder import Change, Folder
+from fairlane.units import BANDWIDTH, DURATION, POWER, SIZE, Kind
+
+FILE = "robustness.toml"
+"""Its name in the folder of a paper."""
+Value = float | str
+"""The value of a parameter: a number, in base units of a quantity; or the name of a level."""
+_KINDS: Mapping[str, Kind] = {"B": SIZE, "ps": DURATION, "b/s": BANDWIDTH, "mW": POWER}
+"""Kinds of quantities, by the unit in which values are written."""
+_TEXT = re.compile(r"\{value\}(?:\s*\*\s*(?P<factor>\S.*))?")
+
+
+class Keys(Table):
+    """Keys that a value sets, in some studies."""
+
+    set: dict[str, Any] = Field(default_factory=dict)
+    """Keys of the study file by dotted path; of a function its arguments."""
+    scenario: dict[str, Any] = Field(default_factory=dict)
+    """Keys of the scenario by dotted path."""
+    rules: list[dict[str, Any]] = Field(default_factory=list)
+    """Rules in addition to those of the study file: scenario keys for some levels of its factors."""
+
+    @field_validator("set", "scenario", "rules")
+    @classmethod
+    def _readable(cls, given: Any) -> Any:
+        for text in _texts(given):
+            found = _TEXT.fullmatch(text)
+            factor = found["factor"] if found else None
+            if found is None or (factor is not None and _number(factor) is None and _quantity(factor) is None):
+                raise Problems(
+                    Problem("", "is no text with a value", text, '"{value}", "{value} * 8", "{value} * 16 KiB"')
+                )
+        return given
+
+    def with_value(self, value: Value, unit: str | None) -> Change:
+        """The change for a value; ``unit`` is that of a quantity, in which values are counted."""
+        filled = {name: _filled(getattr(self, name), value, unit) for name in ("set", "scenario", "rules")}
+        return Change(**filled)
+
+
+class Effect(Keys):
+    """Keys that a value sets in all studies, and what is different in single ones."""
+
+    of: dict[str, Keys] = Field(default_factory=dict)
+    """Keys in a study, or in all studies with a study file, in addition to or in place of those of all."""
+
+    def applied(self, value: Value, unit: str | None, names: tuple[str, ...]) -> Change:
+        """The change in a study, whose file and name are ``names``."""
+        found = self.with_value(value, unit)
+        for name in names:
+            if name in self.of:
+                found = found.updated(self.of[name].with_value(value, unit))
+        return found
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is set."""
+        return not any((self.set, self.scenario, self.rules, self.of))
+
+
+class Parameter(Effect):
+    """A parameter that the paper does not state: a range or some levels, with the source of these."""
+
+    name: str = Field(pattern=r"^[A-Za-z][\w-]*$")
+    """Its name, the column of tables."""
+    title: str = Field(min_length=1)
+    """Its meaning, in a few words."""
+    range: tuple[float | str, float | str] | None = None
+    """Least and greatest value: numbers, or quantities with their unit."""
+    scale: Literal["linear", "log"] = "linear"
+    """Whether values or their logarithms are spread evenly over the range."""
+    whole: bool = False
+    """Whether values of a range of numbers are whole numbers."""
+    levels: dict[str, Effect] = Field(default_factory=dict)
+    """In place of ``range``: what each level sets, by its name."""
+    default: float | str
+    """The value of the paper's folder, or that which is nearest to it."""
+    source: str = Field(min_length=1)
+    """Why this range is plausible: a data sheet, the default of an implementation, another paper."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        problems = [*(self._range_problems() if self.range else self._level_problems())]
+        if (self.range is None) == (not self.levels):
+            problems = [Problem("range", "needs one of both", allowed="range or levels")]
+        if problems:
+            raise Problems(*problems)
+        return self
+
+    def _range_problems(self) -> Iterator[Problem]:
+        assert self.range is not None, "asked of ranges"
+        units = {_unit(end) for end in (*self.range, self.default)}
+        if len(units) > 1 or "" in units:
+            words = "two numbers, or two quantities of one kind, and such a default"
+            yield Problem("range", "cannot be read", list(self.range), words)
+            return
+        low, high, default = (_amount(end) for end in (*self.range, self.default))
+        if not low < high:
+            yield Problem("range", "is empty", list(self.range), "a least and a greater value")
+        elif self.scale == "log" and low <= 0:
+            yield Problem("range", "has no logarithm", list(self.range), 'values above 0, or scale = "linear"')
+        elif not low <= default <= high:
+            yield Problem("default", "is not in the range", self.default, f"{self.range[0]} to {self.range[1]}")
+        every = [self.set, self.scenario, self.rules, *([one.set, one.scenario, one.rules] for one in self.of.values())]
+        if not any(True for _ in _texts(every)):
+            yield Problem(
+                "scenario", "sets nothing to the value", allowed='a key with "{value}" in scenario, set or rules'
+            )
+
+    def _level_problems(self) -> Iterator[Problem]:
+        if len(self.levels) == 1:
+            yield Problem("levels", "is no choice", [*self.levels], "two or more levels")
+        if self.default not in self.levels:
+            yield Problem.unknown("default", "level", str(self.default), [*self.levels], self.default)
+        if not self.empty:
+            yield Problem("levels", "set keys, and so does the parameter", allowed="keys within levels")
+
+    @property
+    def unit(self) -> str | None:
+        """The base unit of a range of quantities."""
+        return _unit(self.range[0]) if self.range else None
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Least and greatest value of a range, in base units."""
+        assert self.range is not None, "levels have no ends"
+        return _amount(self.range[0]), _amount(self.range[1])
+
+    @property
+    def usual(self) -> Value:
+        """The default, in base units."""
+        return str(self.default) if self.levels else _amount(self.default)
+
+    def at(self, place: float) -> Value:
+        """The value at a place from 0 to below 1 in the range, or among the levels."""
+        if self.levels:
+            return [*self.levels][int(place * len(self.levels))]
+        low, high = self.ends
+        if self.whole:
+            high += 1
+        found = exp(log(low) + place * (log(high) - log(low))) if self.scale == "log" else low + place * (high - low)
+        return float(int(found)) if self.whole else float(round(found)) if self.unit else found
+
+    def change(self, value: Value, names: tuple[str, ...]) -> Change:
+        """What a value changes in a study, whose file and name are ``names``."""
+        if self.levels:
+            return self.levels[str(value)].applied(value, None, names)
+        return self.applied(value, self.unit, names)
+
+    def shown(self, value: Value) -> str:
+        """A value as text, three digits of a number."""
+        if isinstance(value, str) or self.unit is None:
+            return value if isinstance(value, str) else f"{value:.3g}"
+        steps = _KINDS[self.unit].steps
+        size, unit = next((step for step in steps if value >= step[0]), steps[-1])
+        return f"{value / size:.3g} {unit}"
+
+
+class Space(Table):
+    """The file ``robustness.toml``."""
+
+    system: str = Field(min_length=1)
+    """The system on which points are run, and how it differs from the paper's, as a sentence."""
+    studies: dict[str, Change] = Field(default_factory=dict)
+    """Changes for this system in addition to those for ``--quick``, by study or study file."""
+    left_out: dict[str, str] = Field(default_factory=dict)
+    """Claims that are not asked on this system, and why."""
+    titles: dict[str, list[str]] = Field(default_factory=dict)
+    """What each clause of a claim says, in a few words; by default its measurement without the numbers."""
+    without_tables: list[str] = Field(default_factory=list)
+    """Tables of ``paper.toml`` that no claim needs here, and that are not made."""
+    repeats: int = Field(default=8, ge=0, le=100)
+    """How often the defaults are run with other seeds, for what chance alone changes."""
+    parameter: list[Parameter] = Field(min_length=1)
+    """The parameters that the paper leaves open."""
+
+    @field_validator("parameter")
+    @classmethod
+    def _distinct(cls, given: list[Parameter]) -> list[Parameter]:
+        names = [one.name for one in given]
+        again = [at for at, name in enumerate(names) if name in names[:at]]
+        if again:
+            raise Problems(*(Problem(f"[{at}].name", "duplicate parameter name", names[at]) for at in again))
+        return given
+
+    @property
+    def named(self) -> Iterator[tuple[str, str]]:
+        """Every name of a study or a study file that is given, with its key."""
+        yield from ((f"studies.{name}", name) for name in self.studies)
+        for at, one in enumerate(self.parameter):
+            for key, of in (("", one.of), *((f".levels.{level}", it.of) for level, it in one.levels.items())):
+                yield from ((f"parameter[{at}]{key}.of.{name}", name) for name in of)
+
+
+def space_of(folder: Folder) -> Space:
+    """What a paper leaves open, as its folder says. Raises ``ScenarioError``."""
+    if not (folder.path / FILE).is_file():
+        raise ScenarioError(Problem("--robustness", f"{folder.name} has no {FILE}", allowed="a paper with that file"))
+    found, entries, claims = folder.read(FILE, Space), folder.paper.study, [one.id for one in folder.claims]
+    names = list(dict.fromkeys([*(one.name for one in entries), *(one.file for one in entries if one.file)]))
+    wrong = [Problem.unknown(key, "study or study file", of, names, of) for key, of in found.named if of not in names]
+    wrong += [Problem.unknown(f"left_out.{of}", "claim", of, claims, of) for of in found.left_out if of not in claims]
+    clauses = {claim.id: len(claim.clause) for claim in folder.claims}
+    for of, titles in found.titles.items():
+        if of not in clauses:
+            wrong.append(Problem.unknown(f"titles.{of}", "claim", of, claims, of))
+        elif len(titles) != clauses[of]:
+            wrong.append(Problem(f"titles.{of}", "does not fit", len(titles), f"{clauses[of]}, one for each clause"))
+    tables = [one.name for one in folder.paper.table]
+    wrong += [
+        Problem.unknown("without_tables", "table", of, tables, of) for of in found.without_tables if of not in tables
+    ]
+    if wrong:
+        raise ScenarioError(problem.at(str(folder.path / FILE), None) for problem in wrong)
+    return found
+
+
+def _texts(given: Any) -> Iterator[str]:
+    """Texts in which a value has to be filled in."""
+    if isinstance(given, Mapping):
+        for inner in given.values():
+            yield from _texts(inner)
+    elif isinstance(given, list):
+        for inner in given:
+            yield from _texts(inner)
+    elif isinstance(given, str) and "{value" in given:
+        yield given
+
+
+def _filled(given: Any, value: Value, unit: str | None) -> Any:
+    if isinstance(given, Mapping):
+        return {key: _filled(inner, value, unit) for key, inner in given.items()}
+    if isinstance(given, list):
+        return [_filled(inner, value, unit) for inner in given]
+    found = _TEXT.fullmatch(given) if isinstance(given, str) else None
+    if found is None or isinstance(value, str):
+        return given
+    return _plain(value, unit) if found["factor"] is None else _multiple(value, found["factor"])
+
+
+def _plain(value: float, unit: str | None) -> int | float | str:
+    """The value as scenario files write it."""
+    if unit:
+        return f"{value:.0f} {unit}"
+    return int(value) if value.is_integer() else value
+
+
+def _multiple(value: float, factor: str) -> int | float | str:
+    """So many times a factor: whole, and at least one, if the factor is whole or a quantity."""
+    times = _number(factor)
+    if times is None:
+        amount, unit = _quantity(factor) or (0, "")
+        return f"{max(1, round(value * amount))} {unit}"
+    return max(1, round(value * times)) if isinstance(times, int) else value * times
+
+
+def _number(text: str) -> int | float | None:
+    """A number in a text: a whole one without a point."""
+    try:
+        return int(text) if text.strip().lstrip("+-").isdigit() else float(text)
+    except ValueError:
+        return None
+
+
+def _quantity(text: str) -> tuple[int, str] | None:
+    """A quantity in base units, and the base unit."""
+    for unit, kind in _KINDS.items():
+        try:
+            return kind.parse(text), unit
+        except ValueError:
+            continue
+    return None
+
+
+def _unit(end: float | str) -> str | None:
+    """The base unit of an end of a range; None of a number, nothing of what cannot be read."""
+    if not isinstance(end, str):
+        return None
+    found = _quantity(end)
+    return found[1] if found else ""
+
+
+def _amount(end: float | str) -> float:
+    """An end of a range in base units."""
+    if not isinstance(end, str):
+        return float(end)
+    found = _quantity(end)
+    assert found is not None, "ranges are checked when they are read"
+    return float(found[0])

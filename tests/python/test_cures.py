@@ -1,0 +1,113 @@
+"""The comparison of cures: its bound, its intervals, its verdicts on made-up tables, and a small run."""
+
+from pathlib import Path
+
+import numpy
+import polars as pl
+import pytest
+
+from fairlane.reproduce import plan
+from fairlane.reproduce.papers.cures.method import largest, loads, ranking, variances
+from fairlane.study.sql import Database
+from papers import held, performed, small, study_of
+from pictures import assert_drawn
+
+
+def database(gains: dict[str, list[float]], worst: float = -0.01, system: str = "small") -> Database:
+    """Cells of one placement each, by treatment."""
+    rows = [
+        {"system": system, "treatment": name, "placement": at, "seed": 31, "improvement": gain, "worst": worst}
+        | {"best": 0.2, "headroom": 0.08, "w": -0.05, "jobs": 8, "losing": 1}
+        for name, of in gains.items()
+        for at, gain in enumerate(of)
+    ]
+    found = Database({"cells": pl.DataFrame(rows)})
+    of_cells = "SELECT DISTINCT system, placement, seed, 0.06 AS bound FROM cells"
+    found.put("bounds", found.ask(of_cells))
+    found.put("ranking", ranking(found))
+    return found
+
+
+def test_the_bound_is_what_a_full_link_leaves() -> None:
+    """Two jobs share one link, of which each takes half by default: what one gains the other loses."""
+    shared = numpy.array([[0.5, 0.5]])
+    assert largest(shared, numpy.array([0.4, 0.4])) == pytest.approx(0.0)
+    # By default a fifth of the link is free: two fifths of one of the jobs, half of that in the mean.
+    assert largest(shared * 0.8, numpy.array([0.5, 0.1])) == pytest.approx(0.25)
+    assert largest(shared * 0.1, numpy.array([0.5, 0.1])) == pytest.approx(0.3), "isolation, where nothing is full"
+    # A job may lose five percent if another gains more by it.
+    assert largest(numpy.array([[0.8, 0.2]]), numpy.array([0.0, 1.0])) == pytest.approx((-0.05 + 0.2) / 2)
+
+
+def test_links_carry_what_the_jobs_send() -> None:
+    found = loads("small", 201, 31)
+    assert found.shape[1] == 8
+    # Flood-Pairs: 16 messages of 16 KiB from each of 8 ranks, over its link of 3.2 GB/s to the first switch.
+    first = found[:, 0][found[:, 0] > 0].min()
+    assert first == pytest.approx(16 * 16384 / 3.2e9, rel=0.05)
+
+
+def test_intervals_are_of_differences_in_the_same_cells() -> None:
+    base = [0.01, 0.03, 0.02, 0.05, 0.0, 0.04]
+    tables = database({"algorithm1": base, "digital_twin": [2 * gain + 0.01 for gain in base]})
+    row = tables.ask("SELECT * FROM ranking WHERE treatment = 'digital_twin'").row(0, named=True)
+    assert row["difference"] == pytest.approx(0.01)
+    assert row["difference_low"] == pytest.approx(0.01), "placements differ, the difference does not"
+    assert row["improvement_low"] < row["improvement"] < row["improvement_high"]
+    assert row["share"] == pytest.approx(row["improvement"] / 0.08)
+    assert row["share_of_bound"] == pytest.approx(row["improvement"] / 0.06)
+    assert row["losing"] == pytest.approx(1 / 8)
+
+
+def test_the_bars_are_twice_algorithm_1_and_no_loss_beyond_five_percent() -> None:
+    base = [0.01, 0.02, 0.015, 0.02, 0.01]
+    better, little = [0.04, 0.05, 0.04, 0.055, 0.04], [0.03, 0.05, 0.02, 0.055, 0.01]
+    for system in ("small", "medium", "large"):
+        claim = f"cures.{system}"
+        assert held("cures", claim, database({"algorithm1": base, "digital_twin": better}, system=system)) == [True] * 2
+        losing = database({"algorithm1": base, "digital_twin": better}, -0.06, system)
+        assert held("cures", claim, losing) == [True, False]
+        noise = database({"algorithm1": base, "digital_twin": little}, system=system)
+        assert held("cures", claim, noise) == [False, True]
+    assert held("cures", "cures.slack", database({"algorithm1": base, "slack": better})) == [True]
+    assert held("cures", "cures.slack", database({"algorithm1": base, "slack": base})) == [False]
+
+
+def test_variance_is_divided_between_placements_and_seeds() -> None:
+    rng = numpy.random.default_rng(1)
+    rows = [
+        {"system": "small", "treatment": "slack", "placement": at, "seed": seed}
+        | {"improvement": mean + rng.normal(0, 0.01)}
+        for at, mean in enumerate(rng.normal(0.03, 0.03, 200))
+        for seed in range(4)
+    ]
+    (found,) = variances(Database({"cells": pl.DataFrame(rows)})).iter_rows(named=True)
+    assert found["sd_placements"] == pytest.approx(0.03, rel=0.2)
+    assert found["sd_seeds"] == pytest.approx(0.01, rel=0.2)
+    assert found["seeds"] == 4
+
+
+def test_what_is_tested_was_not_used_for_tuning() -> None:
+    """Development used placements up to 200 and seeds up to 30."""
+    chosen = plan("cures")
+    for name in chosen.studies:
+        for point in study_of(chosen, name).points():
+            scenario = study_of(chosen, name).scenario(point)
+            assert scenario.seed > 30
+            assert scenario.placement.model_dump()["seed"] > 200
+
+
+def test_a_small_run_ranks_the_controllers(tmp_path: Path) -> None:
+    short = {
+        f"treatments.{name}.{key}": value
+        for name in ("algorithm1", "slack", "digital_twin")
+        for key, value in (("periods", 5), ("period", "2 ms"), ("draws", 1))
+    }
+    change = {"set": {**short, "placements": [{"seed": 201}], "treatments.digital_twin.controller.trials": 2}}
+    found = performed(small("cures", "cures.slack", {"small.1": change}), tmp_path)
+    assert not found.failed
+    rows = pl.read_csv(tmp_path / "ranking.csv")
+    assert set(rows["treatment"]) == {"algorithm1", "slack", "digital_twin"}
+    assert 0 < rows["bound"][0] <= rows["headroom"][0] + 0.05
+    for picture in ("ranking", "jobs"):
+        assert_drawn(tmp_path / f"{picture}.png")

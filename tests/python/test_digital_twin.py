@@ -1,0 +1,204 @@
+"""The controller with a model of the system: what it sets, what it knows, and what it undoes."""
+
+import random
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from fairlane import Scenario, ScenarioError
+from fairlane.controller import DigitalTwin, JobWork, Settings, Work, control
+from fairlane.controller.base import problems_of
+from fairlane.controller.digital_twin.contention import contention
+from fairlane.controller.digital_twin.plan import GROWTH, Plan, clipped, levels_of, objective
+from fairlane.controller.digital_twin.search import Search
+from fairlane.controller.digital_twin.twin import FIRST_VARIANT, Twin
+from fairlane.controller.episodes import VARIANTS, Episodes
+from fairlane.controller.fitting import fit
+from samples import TREE
+
+PERIOD = 10**9
+JOBS = {"one": 8, "two": 8}
+
+
+def scenario(**tables: Any) -> Scenario:
+    """Two jobs of pairs, with hosts at random, so that they share links."""
+    workload = {"name": "random_pairs", "compute": "60 us", "messages_per_iteration": 4}
+    jobs = [{"name": name, "ranks": 8, "workload": workload} for name in JOBS]
+    return Scenario(**{"fabric": TREE, "placement": {"name": "random", "seed": 5}, "jobs": jobs, "seed": 3, **tables})
+
+
+def prepared(**parameters: Any) -> DigitalTwin:
+    controller = DigitalTwin(**{"trials": 12, "horizon": "1 ms", "default_periods": 1, "confirm": 1, **parameters})
+    controller.prepare(fit(scenario(), controller))
+    return controller
+
+
+def twin(**options: Any) -> Twin:
+    return Twin(fit(scenario(), DigitalTwin()), JOBS, **{"horizon": PERIOD, "seed": 1, **options})
+
+
+def work(gain: float, other: float | None = None) -> Work:
+    """Both jobs with this improvement over 1000 iterations, or the second with another."""
+    gains = {"one": gain, "two": gain if other is None else other}
+    ranks = {job: (round(1000 * (1 + own)),) * 8 for job, own in gains.items()}
+    return Work(1e-3, {job: JobWork(own, (1e-4,) * 8, (1e-4,) * 8) for job, own in ranks.items()})
+
+
+@pytest.mark.parametrize("service_levels", range(2, 17))
+def test_a_plan_uses_no_more_levels_than_there_are(service_levels: int) -> None:
+    lowest, highest = (clipped(at, service_levels) for at in (-99, 99))
+    rng = random.Random(service_levels)
+    plan = Plan({job: [rng.randint(lowest, highest) for _ in range(ranks)] for job, ranks in JOBS.items()})
+    settings = plan.settings(service_levels)
+    assert list(problems_of(settings, service_levels, JOBS)) == []
+    assert len(settings.weights) == service_levels
+    weights = {
+        priority: {settings.weights[level] for level in levels}
+        for priority, levels in levels_of(service_levels).items()
+    }
+    assert all(len(of) == 1 for of in weights.values()), "levels of one priority have one weight"
+    assert [min(of) for _, of in sorted(weights.items())] == [2**at for at in range(len(weights))]
+    assert sorted(level for levels in levels_of(service_levels).values() for level in levels) == [
+        *range(service_levels)
+    ]
+
+
+def test_priorities_have_no_gap_with_any_number_of_levels() -> None:
+    for count in range(1, len(GROWTH) + 1):
+        assert sorted(set(GROWTH[:count])) == list(range(min(GROWTH[:count]), max(GROWTH[:count]) + 1))
+
+
+def test_a_loss_costs_more_than_the_same_gain_and_beyond_the_limit_much_more() -> None:
+    assert objective({"a": 0.1, "b": 0.0}, 0.03) == pytest.approx(0.05)
+    small, large = (objective({"a": 0.1, "b": -loss}, 0.03) for loss in (0.03, 0.06))
+    assert small == pytest.approx(0.035 - 3 * 0.02 / 2)
+    assert large == pytest.approx(0.02 - (3 * 0.05 + 10 * 0.03) / 2)
+    assert objective({"a": 0.1, "b": 0.0}, 0.03, {"b": -0.06}) == pytest.approx(large)
+
+
+def test_the_twin_has_the_hosts_and_partners_of_the_system_but_no_variant_of_it() -> None:
+    controlled = Episodes(fit(scenario(), DigitalTwin()), period=PERIOD)
+    model = twin().model
+    assert [job.hosts for job in model.jobs] == [job.hosts for job in controlled.resolved.jobs]
+    assert [job.compute for job in model.jobs] == [job.compute for job in controlled.resolved.jobs]
+    assert FIRST_VARIANT > 1000 * VARIANTS
+    drawn = {id(controlled.program(at, variant)) for at in range(2) for variant in range(VARIANTS)}
+    assert not drawn & {id(job.program) for job in model.jobs}
+
+
+def test_a_trial_on_the_twin_leaves_the_controlled_run_as_it_is() -> None:
+    """The default run is the same whether or not a twin is simulated between its periods."""
+    plain = [outcome.treated for outcome in control(scenario(), "none", mode="online", period=PERIOD, periods=4)]
+    other = twin()
+    seen = []
+    for outcome in control(scenario(), "none", mode="online", period=PERIOD, periods=4):
+        other.simulate(Plan({"one": [1] * 8, "two": [-1] * 8}).settings(16))
+        seen.append(outcome.treated)
+    assert seen == plain
+    assert other.trials == 4
+
+
+def test_a_twin_with_the_profile_of_another_input_has_other_programs_on_the_same_hosts() -> None:
+    same, other = twin(), twin(profile_seed=99)
+    assert [job.hosts for job in same.model.jobs] == [job.hosts for job in other.model.jobs]
+    assert same.default.iterations != other.default.iterations
+
+
+def test_who_shares_a_link_shares_it_mutually_and_nobody_with_itself() -> None:
+    model = twin().model
+    found = contention(model, 3)
+    assert found, "random hosts share links"
+    for one, others in found.items():
+        assert one not in others
+        assert all(much > 0 and found[other][one] == pytest.approx(much) for other, much in others.items())
+    together = replace(model, jobs=tuple(replace(job, hosts=(0, 1, 2, 3, 0, 1, 2, 3)) for job in model.jobs))
+    assert contention(together, 3) == {}, "under one switch no link between switches is used"
+
+
+def test_the_search_is_deterministic_and_no_worse_than_what_it_has_tried() -> None:
+    def searched(seed: int) -> tuple[Plan, float]:
+        model = twin()
+        found = Search(model, contention(model.model, 3), 16, 0.03, random.Random(seed)).best(16)
+        assert found.score == objective(model.simulate(found.plan.settings(16)).gains(model.default), 0.03)
+        return found.plan, found.score
+
+    assert searched(1) == searched(1)
+    assert searched(1)[0] != searched(2)[0]
+
+
+def test_the_default_is_observed_before_anything_is_set() -> None:
+    controller = prepared(default_periods=2)
+    assert controller.start(JOBS) == Settings()
+    assert controller.observe(work(0.0)) == Settings()
+    assert controller.state == "DEFAULT"
+    controller.observe(work(0.0))
+    assert controller.state in ("VERIFY", "IDLE")
+
+
+def verifying(**parameters: Any) -> tuple[DigitalTwin, Settings]:
+    """A controller that has just applied its first plan."""
+    controller = prepared(**parameters)
+    controller.start(JOBS)
+    settings = controller.observe(work(0.0))
+    assert controller.state == "VERIFY", "the twin finds a plan"
+    assert settings.levels
+    return controller, settings
+
+
+def test_a_plan_that_helps_is_kept() -> None:
+    controller, settings = verifying()
+    for _ in range(3):
+        assert controller.observe(work(0.05)) == settings
+        assert controller.state == "HOLD"
+
+
+@pytest.mark.parametrize("observed", [work(-0.05), work(0.2, -0.1)], ids=["all lose", "one loses much"])
+def test_a_plan_that_costs_a_job_much_is_undone(observed: Work) -> None:
+    controller, _ = verifying(replans=0)
+    assert controller.observe(observed) == Settings()
+    assert controller.state == "IDLE"
+    assert controller.observe(work(0.0)) == Settings(), "and stays undone"
+
+
+def test_a_plan_that_has_helped_is_undone_when_it_no_longer_does() -> None:
+    controller, settings = verifying(replans=0)
+    assert controller.observe(work(0.02)) == settings
+    while controller.state == "HOLD":
+        settings = controller.observe(work(-0.2))
+    assert settings == Settings()
+
+
+def test_searches_again_where_a_job_loses_and_gives_up_after_some() -> None:
+    controller, settings = verifying(replans=2)
+    seen = [settings, *(controller.observe(work(0.05, -0.2)) for _ in range(4))]
+    assert seen[-1] == Settings()
+    assert all(one.levels for one in seen[:2]), "another plan comes first"
+    assert controller.state == "IDLE"
+
+
+def test_other_jobs_start_it_again() -> None:
+    controller, _ = verifying()
+    alone = Work(1e-3, {"one": work(0.0).jobs["one"]})
+    assert controller.observe(alone) == Settings()
+    assert controller.state == "DEFAULT"
+
+
+def test_without_a_scenario_there_is_no_twin() -> None:
+    with pytest.raises(ScenarioError, match="call prepare first"):
+        DigitalTwin().start(JOBS)
+
+
+def total(controller: str | Mapping[str, Any]) -> dict[str, float]:
+    """Iterations by job over 12 periods, with different variants in each."""
+    done: dict[str, float] = dict.fromkeys(JOBS, 0.0)
+    for outcome in control(scenario(), controller, period=PERIOD, periods=12, threads=1):
+        for job, own in outcome.treated.jobs.items():
+            done[job] += own.work
+    return done
+
+
+def test_small_jobs_on_shared_links_lose_little_with_it() -> None:
+    default, treated = total("none"), total({"name": "digital_twin", "trials": 12, "horizon": "1 ms"})
+    assert all(treated[job] > 0.95 * default[job] for job in JOBS)

@@ -1,0 +1,380 @@
+"""QoS settings to OpenSM and back, for jobs and for Slurm; and what a cluster cannot do."""
+
+import os
+import re
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairlane import Scenario
+from fairlane.cli.main import execute
+from fairlane.errors import ScenarioError
+from fairlane.fabric import read_wiring
+from fairlane.opensm import Exported, Settings, export, qos_table, read_options, read_policy
+from fairlane.opensm.options import write_options
+from fairlane.opensm.policy import write_policy
+from fairlane.opensm.ports import hosts_of_groups
+
+DATA = Path(__file__).parents[1] / "data" / "fabrics"
+VLARB = {"name": "vlarb", "high_limit": 10, "vlarb_high": [[3, 64]], "vlarb_low": [[0, 8], [1, 16], [2, 32]]}
+FOUR: dict[str, Any] = {"sl2vl": [0, 1, 2, 3], "arbiter": VLARB}
+
+
+def scenario(qos: dict[str, Any], levels: tuple[Any, Any] = (3, 2), **job: Any) -> Scenario:
+    """Two jobs of 4 and 8 ranks on a fat-tree of 16 hosts."""
+    jobs = [
+        {"name": "latency", "ranks": 4, "workload": "ping_pong", "service_level": levels[0]},
+        {"name": "bulk job", "ranks": 8, "workload": "all_to_all", "service_level": levels[1], **job},
+    ]
+    jobs = [{key: value for key, value in one.items() if value is not None} for one in jobs]
+    return Scenario.read(
+        {"name": "two", "duration": "1 ms", "fabric": {"topology": "fat_tree", "hosts": 16}, "qos": qos, "jobs": jobs}
+    )
+
+
+def exported(qos: dict[str, Any], levels: tuple[Any, Any] = (3, 2), job: Any = None, **options: Any) -> Exported:
+    return export(scenario(qos, levels, **(job or {})).decide(), **options)
+
+
+def rows(text: str) -> dict[str, str]:
+    return dict(line.split(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+
+
+def test_vl_arbitration_is_exported_as_it_is() -> None:
+    found = rows(exported(FOUR).files["opensm.conf"])
+    assert found == {
+        "qos": "TRUE",
+        "qos_policy_file": "/etc/opensm/qos-policy.conf",
+        "qos_max_vls": "4",
+        "qos_high_limit": "10",
+        "qos_vlarb_high": "3:64",
+        "qos_vlarb_low": "0:8,1:16,2:32",
+        "qos_sl2vl": "0,1,2,3" + ",0" * 12,
+    }
+
+
+def test_the_default_low_table_is_every_other_lane_with_weight_64() -> None:
+    found = exported({"sl2vl": [0, 1, 2, 3], "arbiter": {"name": "vlarb", "vlarb_high": [[3, 5]]}}).settings
+    assert (found.vlarb_high, found.vlarb_low, found.high_limit) == (((3, 5),), ((0, 64), (1, 64), (2, 64)), 0)
+
+
+@pytest.mark.parametrize("weight", [1, 3, 4, 7])
+def test_weights_in_packets_send_as_many_full_packets(weight: int) -> None:
+    made = scenario(
+        {"sl2vl": [0, 1], "arbiter": {"name": "weighted_round_robin", "weights": [1, weight]}}, (0, 1)
+    ).decide()
+    packet = made.tables["network"]["mtu"] + made.tables["network"]["header"]
+    found = export(made)
+    assert found.settings.vlarb_high == ()
+    sent = {0: 0, 1: 0}
+    for lane, units in found.settings.vlarb_low:
+        sent[lane] += -(-units * 64 // packet)  # packets start while weight is left; the last one may exceed it
+        assert units <= 255
+    exact = [
+        sum((units * 64 - 1) // (packet + 63) + 1 for one, units in found.settings.vlarb_low if one == lane)
+        for lane in (0, 1)
+    ]
+    assert exact == [1, weight]
+    assert "full packets" in found.notes[0]
+
+
+def test_two_levels_of_priority_are_two_tables_without_a_limit() -> None:
+    found = exported({"sl2vl": [0, 1], "arbiter": {"name": "strict_priority", "order": [0, 1]}}, (0, 1)).settings
+    assert (found.vlarb_high, found.vlarb_low, found.high_limit) == (((0, 255),), ((1, 255),), 255)
+
+
+@pytest.mark.parametrize(
+    ("qos", "levels", "job", "words"),
+    [
+        ({"sl2vl": [0, 1], "arbiter": "oldest_first"}, (0, 1), {}, 'qos.arbiter.name = "oldest_first": .* no ages'),
+        (
+            {"sl2vl": [0, 1, 2, 3], "arbiter": "strict_priority"},
+            (3, 2),
+            {},
+            "qos.arbiter.order = .*4 levels of priority",
+        ),
+        (
+            {"sl2vl": [0, 1], "arbiter": {"name": "strict_priority", "shares": [[1, 25]]}},
+            (0, 1),
+            {},
+            r"qos.arbiter.shares = \[\[1, 25\]\]: .*bandwidth shares",
+        ),
+        (
+            {"sl2vl": list(range(16))},
+            (0, 1),
+            {},
+            r"qos.sl2vl = .*needs 16 virtual lanes; allowed: at most 15: InfiniBand",
+        ),
+        ({"sl2vl": [0, 1], "kinds": {"control": 1}}, (0, 0), {}, 'qos.kinds = {"control": 1}: service levels by kind'),
+        (
+            {"sl2vl": [0, 1]},
+            (0, None),
+            {"service_levels": {"default": 0, "ranks": {"3": 1}}},
+            r"jobs\[1\].service_levels = \[0, 1\]: service levels by rank of job 'bulk job'",
+        ),
+        (
+            {"sl2vl": [0, 1], "arbiter": {"name": "weighted_round_robin", "weights": [200, 1]}},
+            (0, 1),
+            {},
+            "qos.arbiter.weights = .*68 entries",
+        ),
+    ],
+)
+def test_what_a_cluster_cannot_do_is_an_error_of_its_key(
+    qos: dict[str, Any], levels: tuple[Any, Any], job: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ScenarioError, match=words):
+        exported(qos, levels, job)
+
+
+def test_more_lanes_than_the_switches_have_are_refused() -> None:
+    with pytest.raises(ScenarioError, match="needs 4 virtual lanes; allowed: at most 2: --data-vls is 2"):
+        exported(FOUR, data_lanes=2)
+    assert exported(FOUR, data_lanes=4).settings.max_vls == 4
+
+
+@pytest.mark.parametrize("strategy", ["split_priority", "bandwidth_weight"])
+def test_approximations_are_notes_in_the_file(strategy: str) -> None:
+    with pytest.raises(ScenarioError, match="--approximate"):
+        exported({"strategy": strategy}, (None, None))
+    found = exported({"strategy": strategy}, (None, None), approximate=True)
+    assert any("service levels by kind of traffic" in note for note in found.notes)
+    for note in found.notes:
+        assert f"# note: {note}\n" in found.files["opensm.conf"]
+    assert found.settings.vlarb_high
+
+
+def test_many_weights_are_approximated_within_the_table() -> None:
+    qos = {"sl2vl": [0, 1], "arbiter": {"name": "weighted_round_robin", "weights": [200, 100]}}
+    found = exported(qos, (0, 1), approximate=True).settings.vlarb_low
+    sums = [sum(weight for lane, weight in found if lane == which) for which in (0, 1)]
+    assert len(found) <= 64
+    assert sums[0] / sums[1] == pytest.approx(2, rel=0.03)
+
+
+def test_the_policy_gives_each_job_its_level_between_its_own_ports(tmp_path: Path) -> None:
+    made = scenario(FOUR).decide()
+    found = export(made)
+    (tmp_path / "policy").write_text(found.files["qos-policy.conf"])
+    policy = read_policy(tmp_path / "policy")
+    assert dict(policy.levels) == {"DEFAULT": 0, "sl2": 2, "sl3": 3}
+    assert [(rule.source, rule.destination, rule.level) for rule in policy.rules] == [
+        ("latency", "latency", "sl3"),
+        ("bulk_job", "bulk_job", "sl2"),
+    ]
+    for group, job in zip(policy.groups, made.jobs, strict=True):
+        assert set(group.names) == {f"host{host}/P1" for host in job.hosts}
+
+
+def test_levels_are_set_by_the_variables_of_each_library() -> None:
+    found = exported(FOUR).files["env/bulk job.sh"]
+    assert found.splitlines() == [
+        "export UCX_IB_SL=2",
+        "export NCCL_IB_SL=2",
+        "export OMPI_MCA_btl_openib_ib_service_level=2",
+    ]
+
+
+def test_a_dump_gives_ports_by_guid_and_a_missing_host_is_named(tmp_path: Path) -> None:
+    tree = ["fabric", "export", "--topology", "fat_tree", "--set", "hosts=16", "--ibnetdiscover"]
+    assert execute([*tree, "-o", str(tmp_path / "dump")]) == 0
+    dump = read_wiring(tmp_path / "dump")
+    made = scenario(FOUR).decide()
+    found = export(made, dump=dump)
+    (tmp_path / "policy").write_text(found.files["qos-policy.conf"])
+    hosts = hosts_of_groups(read_policy(tmp_path / "policy"), dump, tmp_path / "policy")
+    assert [set(names) for names in hosts.values()] == [{f"host{host}" for host in job.hosts} for job in made.jobs]
+    with pytest.raises(ScenarioError, match=r'host = "host\d+": no port GUIDs for this host'):
+        export(made, dump=read_wiring(DATA / "x5.ibnetdiscover"))
+
+
+@st.composite
+def settings(draw: st.DrawFn) -> Settings:
+    lanes = draw(st.sampled_from([1, 2, 4, 8]))
+    entry = st.tuples(st.integers(0, lanes - 1), st.integers(1, 255))
+    sl2vl = draw(st.lists(st.integers(0, lanes - 1), min_size=16, max_size=16))
+    sl2vl[draw(st.integers(0, 15))] = lanes - 1
+    tables = [tuple(draw(st.lists(entry, max_size=5))) for _ in range(2)]
+    return Settings(lanes, draw(st.integers(0, 255)), tables[0], tables[1], tuple(sl2vl))
+
+
+@given(made=settings())
+def test_options_come_back(made: Settings, tmp_path_factory: pytest.TempPathFactory) -> None:
+    file = tmp_path_factory.mktemp("opensm") / "opensm.conf"
+    file.write_text(write_options(made, "policy", ("a comment",)))
+    found, notes, options = read_options(file)
+    nothing = ((0, 0),)
+    high, low = made.vlarb_high or nothing, made.vlarb_low or nothing
+    assert found == Settings(made.max_vls, made.high_limit, high, low, made.sl2vl)
+    assert (notes, options.policy_file) == ([], "policy")
+    table, _ = qos_table(found)
+    assert (table["lanes"], tuple(table["sl2vl"])) == (made.max_vls, made.sl2vl)
+
+
+def test_an_import_of_an_export_is_the_same_table(tmp_path: Path) -> None:
+    (tmp_path / "opensm.conf").write_text(exported(FOUR).files["opensm.conf"])
+    table, notes = qos_table(read_options(tmp_path / "opensm.conf")[0])
+    assert (table["arbiter"], table["sl2vl"][:4], notes) == (VLARB, [0, 1, 2, 3], [])
+    again = exported(table)
+    assert rows(again.files["opensm.conf"]) == rows(exported(FOUR).files["opensm.conf"])
+
+
+def test_options_that_are_not_set_are_opensms_defaults(tmp_path: Path) -> None:
+    lines = ["qos TRUE", "qos_max_vls 0", "qos_high_limit -1", "qos_vlarb_high (null)", "qos_sl2vl (null)"]
+    (tmp_path / "opensm.conf").write_text("\n".join([*lines, "max_op_vls 5", "qos_ca_max_vls 0"]))
+    found, _, _ = read_options(tmp_path / "opensm.conf")
+    assert (found.max_vls, found.high_limit, found.sl2vl) == (15, 0, (*range(15), 7))
+    assert found.vlarb_high[:2] == ((0, 4), (1, 0))
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("qos_max_vls 16", 'qos_max_vls = "16": not a number in range; allowed: 1 to 15'),
+        ("qos_high_limit 256", "allowed: 0 to 255"),
+        ("qos_vlarb_low 0:8,15:1", "VL15 is for management"),
+        ("qos_vlarb_low 0:8,1", "not a table of VL arbitration"),
+        ("qos_vlarb_high " + ",".join(["0:1"] * 65), "65 entries; allowed: at most 64"),
+        ("qos_sl2vl 0,1,16", "not a lane for each service level"),
+        ("qos_sl2v 0,1", 'unknown option of OpenSM\'s QoS; did you mean "qos_sl2vl"'),
+        ("qos_swe_high_limit 3", "adapters and switches have different settings"),
+    ],
+)
+def test_wrong_options_are_named_with_their_line(line: str, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "opensm.conf"
+    file.write_text(f"qos TRUE\n{line}\n")
+    with pytest.raises(ScenarioError, match=re.escape(words)) as caught:
+        read_options(file)
+    assert str(caught.value).startswith(f"{file}:2: ")
+
+
+def test_levels_without_a_lane_are_noted() -> None:
+    made = Settings(4, 0, (), ((0, 1), (1, 1), (3, 1)), (0, 1, 15, 7, *[15] * 12))
+    table, notes = qos_table(made)
+    assert table["sl2vl"] == [0, 1, 0, 3]
+    assert sum("VL15, which drops its packets" in note for note in notes) == 13
+    assert any("service level 3 is mapped to VL7, and there are 4; here to lane 3" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "words"),
+    [
+        (3, "        nme: a", '3: nme: unknown keyword in port-group; allowed: name, use'),
+        (4, "        port-guid: 0x12g", 'port-guid = "0x12g": not a port GUID'),
+        (5, "    end-port-groups", "end-port-groups: closes what is not open; allowed: end-port-group"),
+        (10, "        sl: 16", 'sl = "16": not a service level; allowed: 0 to 15'),
+        (15, "        source: b", 'source = "b": unknown port group; allowed: a'),
+        (16, "        qos-level-name: DEFAUL", 'did you mean "DEFAULT"'),
+    ],
+)
+def test_wrong_lines_of_a_policy_are_named(line: int, text: str, words: str, tmp_path: Path) -> None:
+    lines = """port-groups
+    port-group
+        name: a
+        port-guid: 0x12-0x14, 0x20
+    end-port-group
+end-port-groups
+qos-levels
+    qos-level
+        name: DEFAULT
+        sl: 1
+    end-qos-level
+end-qos-levels
+qos-match-rules
+    qos-match-rule
+        source: a
+        qos-level-name: DEFAULT
+    end-qos-match-rule
+end-qos-match-rules""".splitlines()
+    file = tmp_path / "policy"
+    file.write_text("\n".join(lines))
+    good = read_policy(file)
+    assert (good.groups[0].guids, good.default) == (((0x12, 0x14), (0x20, 0x20)), 1)
+    file.write_text(write_policy(good))
+    assert read_policy(file).levels == good.levels
+    lines[line - 1] = text
+    file.write_text("\n".join(lines))
+    with pytest.raises(ScenarioError) as caught:
+        read_policy(file)
+    assert words in str(caught.value)
+    assert str(caught.value).startswith(f"{file}:")
+
+
+def test_a_policy_for_guids_that_the_fabric_lacks_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "opensm.conf").write_text("qos TRUE\n")
+    policy = tmp_path / "policy"
+    known, level = "0x003048c749cd0001", "qos-levels\nqos-level\nname: DEFAULT\nsl: 0\nend-qos-level\nend-qos-levels\n"
+    text = "port-groups\nport-group\nname: a\nport-guid: {}\nend-port-group\nend-port-groups\n" + level
+    command = ["qos", "import", str(tmp_path / "opensm.conf"), "--policy", str(policy)]
+    command += ["--fabric", str(DATA / "x5.ibnetdiscover"), "-o", str(tmp_path / "qos.toml")]
+    policy.write_text(text.format(known))
+    assert execute(command) == 0
+    kept = (tmp_path / "qos.toml").read_text()
+    capsys.readouterr()
+    policy.write_text(text.format(known.replace("0001", "0002")))
+    assert execute(command) == 2
+    printed = capsys.readouterr().err
+    assert f'{policy}:2: port-guid = "0x003048c749cd0002": the fabric has no port with this GUID' in printed
+    assert f'did you mean "{known}"?' in printed
+    assert (tmp_path / "qos.toml").read_text() == kept
+
+
+def test_the_commands_write_all_files_or_none(small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "qos"
+    assert execute(["qos", "export", small, "--opensm", str(out), "--set", 'qos.arbiter="oldest_first"']) == 2
+    assert not out.exists()
+    assert execute(["qos", "export", small, "--opensm", str(out)]) == 0
+    files = {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert {"opensm.conf", "qos-policy.conf", "prolog.sh", "epilog.sh", "task-prolog.sh", "apply.sh"} <= set(files)
+    assert (out / "prolog.sh").stat().st_mode & stat.S_IXUSR
+    assert execute(["qos", "export", small, "--opensm", str(tmp_path / "again")]) == 0
+    assert files == {name: (tmp_path / "again" / name).read_bytes() for name in files}
+    capsys.readouterr()
+    assert execute(["qos", "export", small, "--opensm", str(out)]) == 2
+    assert "exists and is not an empty directory" in capsys.readouterr().err
+
+
+@pytest.fixture
+def slurm(tmp_path: Path) -> dict[str, str]:
+    """The exported scripts with a scontrol that knows two lists, and no opensm."""
+    for name, text in exported(FOUR).files.items():
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+        path.chmod(0o755 if text.startswith("#!") else 0o644)
+    tools = tmp_path / "bin"
+    tools.mkdir()
+    (tools / "scontrol").write_text('#!/bin/sh\n[ "$3" = "host[1-2]" ] && printf "host1\\nhost2\\n" || echo "$3"\n')
+    (tools / "pidof").write_text("#!/bin/sh\nexit 1\n")
+    for tool in tools.iterdir():
+        tool.chmod(0o755)
+    return {"PATH": f"{tools}:{os.environ['PATH']}", "QOS_POLICY": str(tmp_path / "policy")}
+
+
+def test_prolog_and_epilog_keep_the_policy_of_running_jobs(slurm: dict[str, str], tmp_path: Path) -> None:
+    def run(script: str, number: int, name: str, nodes: str) -> str:
+        job = {"SLURM_JOB_ID": str(number), "SLURM_JOB_NAME": name, "SLURM_JOB_NODELIST": nodes}
+        done = subprocess.run([tmp_path / script], env={**slurm, **job}, check=True, capture_output=True, text=True)
+        return done.stdout
+
+    assert run("task-prolog.sh", 7, "bulk job", "host[1-2]").splitlines()[0] == "export UCX_IB_SL=2"
+    assert run("task-prolog.sh", 7, "unknown", "host[1-2]") == ""
+    run("prolog.sh", 7, "bulk job", "host[1-2]")
+    run("prolog.sh", 8, "latency", "login")
+    policy = read_policy(tmp_path / "policy")
+    assert {group.name: group.names for group in policy.groups} == {
+        "job-7": ("host1/P1", "host2/P1"),
+        "job-8": ("login/P1",),
+    }
+    assert [(rule.source, policy.levels[rule.level]) for rule in policy.rules] == [("job-7", 2), ("job-8", 3)]
+    run("epilog.sh", 7, "bulk job", "host[1-2]")
+    assert [group.name for group in read_policy(tmp_path / "policy").groups] == ["job-8"]
+    run("epilog.sh", 8, "latency", "login")
+    assert read_policy(tmp_path / "policy").groups == ()
