@@ -30,6 +30,7 @@ from fairlane.agent import (
 from fairlane.agent.squeue import running
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
+from fairlane.fabric import Cable, Wiring
 
 SOLVER = Setting("12", 1, ("host0", "host4", "host8", "host12"))
 
@@ -359,3 +360,19 @@ def test_a_trace_is_what_a_job_does(tmp_path: Path) -> None:
     modelled, _ = twin.model({"13": few})
     with pytest.raises(ScenarioError, match="has 4 ranks, and its nodes hold 2"):
         twin.update(modelled, ())
+
+
+def test_an_imported_fabric_is_found_beside_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = tuple(f"host{number}" for number in range(16))
+    ends = [(host, f"leaf{number // 4}") for number, host in enumerate(hosts)]
+    ends += [(f"leaf{number}", "spine") for number in range(4)]
+    Wiring(hosts, tuple(map(Cable, ends))).save(tmp_path / "fabric.json")
+    begin, _, end = agents.CONFIG.partition("[fabric]")
+    text = f'{begin}[fabric]\ntopology = "imported"\nfile = "fabric.json"\n\n[qos]{end.partition("[qos]")[2]}'
+    config = agents.config(tmp_path, text)
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    twin = Twin(config)
+    modelled, _ = twin.model(running(config.slurm.squeue, 10))
+    twin.update(modelled, ())
+    assert twin.predict([Candidate("12", 1)])

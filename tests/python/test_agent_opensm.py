@@ -115,7 +115,7 @@ def test_a_path_with_another_level_undoes_the_change(tmp_path: Path) -> None:
     with agents.opensm(tmp_path) as parameters, Journal(tmp_path / "agent.db") as journal:
         for level, state in (("0", "undone"), ("1", "verified")):
             command = [sys.executable, "-c", printing, level, "{source}", "{destination}"]
-            backend = backend_of(parameters, read_back=command)
+            backend = backend_of(parameters, read_back=command, read_back_wait="200 ms")
             number = journal.decided(backend.name, "change", ["12"], agents.SETTINGS, (), "a test")
             assert perform(journal, backend, number) == (state == "verified")
             entry = journal.entry(number)
@@ -222,13 +222,13 @@ def simulated_subnet(folder: Path) -> Iterator[dict[str, Any]]:
         try:
             time.sleep(0.5)
             command = ["opensm", "-F", str(folder / "opensm.conf"), "-f", str(folder / "osm.log")]
-            opensm = subprocess.Popen(command, env=within | {"SIM_HOST": "host0"}, stdout=out, stderr=out)
+            opensm = subprocess.Popen(command, env=within | {"SIM_HOST": "host0"}, cwd=folder, stdout=out, stderr=out)
             try:
                 deadline = time.monotonic() + 15
                 while not ((log := folder / "osm.log").exists() and "SUBNET UP" in log.read_text()):
                     assert time.monotonic() < deadline, (folder / "out").read_text()
                     time.sleep(0.05)
-                inside = ["env", f"IBSIM_SOCKNAME={environment['IBSIM_SOCKNAME']}", "SIM_HOST=host8"]
+                inside = ["env", "-C", str(folder), f"IBSIM_SOCKNAME={environment['IBSIM_SOCKNAME']}", "SIM_HOST=host8"]
                 inside += [f"LD_PRELOAD={SIMULATED}", f"PATH={PATH}"]
                 yield {
                     "name": "opensm",

@@ -133,6 +133,7 @@ def test_events_arrive_in_order_and_wrong_ones_are_refused(tmp_path: Path) -> No
     path = tmp_path / "agent.socket"
     with Listener(path) as listener:
         environment = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_JOB_NAME": "lammps"}
+        assert from_environment("begin", environment | {"SLURM_JOB_ACCOUNT": "(null)"})["account"] == ""
         environment |= {"SLURM_JOB_ACCOUNT": "phys", "SLURM_JOB_PARTITION": "all", "SLURM_JOB_USER": "ada"}
         notify(path, from_environment("begin", environment))
         for wrong, words in (
@@ -214,7 +215,7 @@ def test_a_real_slurm_reports_jobs_by_prolog_epilog_and_squeue(tmp_path: Path) -
         assert (begun.job.name, begun.job.partition) == ("solver", "all")
         found = running(squeue, 10)[number]
         assert (found.nodes, found.name, found.partition) == (begun.job.nodes, begun.job.name, begun.job.partition)
-        assert found.user == begun.job.user != ""
+        assert found == begun.job, "the same job is no news"
         subprocess.run(["scancel", number], env=environment, check=True)
         ended = listener.events.get(timeout=30)
         assert (ended.what, ended.job.id) == ("end", number)

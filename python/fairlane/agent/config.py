@@ -1,11 +1,12 @@
 """The configuration of an agent, ``agent.toml``: Slurm, the twin, what the agent may do, and how it is carried out."""
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
 
 from fairlane.agent.backends import BackendField, DryRun
 from fairlane.agent.jobs import SlurmJob
@@ -160,6 +161,8 @@ class AgentConfig(Table):
     backend: BackendField = Field(default_factory=DryRun)
     """What carries settings to the network with ``--apply`` (see ``fairlane list backends``)."""
 
+    _document: Document = PrivateAttr(default_factory=lambda: current_document.get())  # noqa: PLW0108 - it has overloads
+
     @model_validator(mode="after")
     def _has_lanes(self) -> Self:
         qos = self.qos
@@ -192,6 +195,10 @@ class AgentConfig(Table):
         if self.qos.sl2vl is not None:
             return self.qos.sl2vl[level] if level < len(self.qos.sl2vl) else None
         return level if self.qos.service_levels is None or level < self.qos.service_levels else None
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Within, paths are relative to the folder of the configuration, and code runs if it may run in it."""
+        return override(current_document, self._document)
 
     @classmethod
     def load(cls, file: Path, *, allow_code: bool = False) -> Self:

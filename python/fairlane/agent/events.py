@@ -63,6 +63,7 @@ def from_environment(what: What, environment: Mapping[str, str]) -> dict[str, An
         raise ScenarioError(Problem("SLURM_JOB_ID", words, job or None))
     keys = {"nodes": "NODELIST", "name": "NAME", "account": "ACCOUNT", "partition": "PARTITION", "user": "USER"}
     found = {key: environment.get(f"SLURM_JOB_{name}", "") for key, name in keys.items()}
+    found = {key: "" if value == "(null)" else value for key, value in found.items()}  # as of a job without account
     return {"event": what, "job": job, **found}
 
 

@@ -146,16 +146,17 @@ class Twin:
         qos = config.qos
         if qos.sl2vl is None and qos.service_levels is None:
             qos = qos.model_copy(update={"service_levels": 1 + max(qos.default, *config.policy.levels)})
-        return Scenario(
-            name="twin",
-            seed=seed,
-            duration=f"{config.twin.warm_up * 2 + config.twin.horizon} ps",
-            fabric=config.fabric,
-            network=config.network,
-            mpi=config.mpi,
-            qos=qos,
-            jobs=tables,
-        )
+        with config.reading():
+            return Scenario(
+                name="twin",
+                seed=seed,
+                duration=f"{config.twin.warm_up * 2 + config.twin.horizon} ps",
+                fabric=config.fabric,
+                network=config.network,
+                mpi=config.mpi,
+                qos=qos,
+                jobs=tables,
+            )
 
     def _table(self, one: TwinJob) -> dict[str, Any]:
         """The job's table in the twin's scenario."""

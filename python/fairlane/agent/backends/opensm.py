@@ -12,6 +12,7 @@ import signal
 import time
 from collections.abc import Collection, Sequence
 from ipaddress import IPv6Address
+from itertools import pairwise
 from pathlib import Path
 
 from pydantic import Field, PrivateAttr, model_validator
@@ -60,6 +61,11 @@ class OpenSm(Backend):
     )
     read_back_level: str = Field(
         r"(?m)^\s*sl\.*(0x[0-9a-fA-F]+|\d+)", description="regular expression whose group is the level that it prints"
+    )
+    read_back_wait: Duration = Field(
+        3 * 10**12,
+        ge=0,
+        description="how long a path may have its old level: a sweep that had begun before ends with `done`, too",
     )
     read_back_pairs: int = Field(4, ge=1, description="pairs of hosts of each job that are read back")
     _guids: dict[str, str] = PrivateAttr(default_factory=dict)
@@ -112,14 +118,14 @@ class OpenSm(Backend):
     @override
     def verify(self, settings: Sequence[Setting]) -> None:
         super().verify(settings)
-        if not self.read_back:
-            return
-        for one in settings:
-            for pair in list(zip(one.hosts, one.hosts[1:], strict=False))[: self.read_back_pairs]:
-                level = self._level_of(*pair)
-                if level != one.level:
-                    words = f"the path from {pair[0]} to {pair[1]} of job {one.job} has level {level}"
-                    raise BackendError(f"{words}; written was {one.level}")
+        deadline = time.monotonic() + self.read_back_wait * 1e-12
+        for one in settings if self.read_back else ():
+            for pair in list(pairwise(one.hosts))[: self.read_back_pairs]:
+                while (level := self._level_of(*pair)) != one.level:
+                    if time.monotonic() > deadline:
+                        words = f"the path from {pair[0]} to {pair[1]} of job {one.job} has level {level}"
+                        raise BackendError(f"{words}; written was {one.level}")
+                    time.sleep(_POLL_S)
 
     def _level_of(self, source: str, destination: str) -> int:
         names: dict[str, str] = {"source": source, "destination": destination}
