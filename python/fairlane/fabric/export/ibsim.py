@@ -1,7 +1,7 @@
 """A network file of ibsim, the simulator of InfiniBand's management: a record for each switch and adapter.
 
 A host is one adapter with as many ports as it has cables. The first port of the file is the one that OpenSM uses, so
-hosts come first. ibsim assigns GUIDs of its own.
+hosts come first. ibsim assigns GUIDs of its own, and reserves # and @: names that have one are changed.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ LONGEST_NAME = 63
 def write_ibsim(wiring: Wiring) -> Written:
     """The file. Raises ``ScenarioError`` for a name that it cannot hold."""
     for name in (*wiring.hosts, *wiring.switches):
-        if '"' in name or "@" in name or not 0 < len(name.encode()) <= LONGEST_NAME or len(name.splitlines()) != 1:
+        if '"' in name or not 0 < len(name.encode()) <= LONGEST_NAME or len(name.splitlines()) != 1:
             words = "cannot be in a network file of ibsim"
             raise ScenarioError(Problem("name", words, name, f'1 to {LONGEST_NAME} bytes without " and @'))
     far: dict[str, dict[int, tuple[str, int]]] = {name: {} for name in (*wiring.hosts, *wiring.switches)}
