@@ -202,12 +202,47 @@ def _studies(folder: Path) -> list[Path]:
 
 def _fabrics(folder: Path) -> list[Path]:
     from fairlane.fabric import read_wiring
+    from fairlane.fabric.export import FORMATS
 
     dump = DATA / "fabrics" / "x5.ibnetdiscover"
     wiring = read_wiring(dump)
     rows = [f"{cable.ends[0]},{cable.ends[1]},40 Gbps" for cable in wiring.cables]
     csv = _written(folder, links__csv="\n".join(["from,to,bandwidth", *rows]) + "\n")
-    return [*csv, Path(shutil.copy(dump, folder))]
+    for name in ("graphml", "ibsim"):
+        (folder / f"links.{name}").write_text(FORMATS[name].write(wiring).text, encoding="utf-8")
+    return [*csv, folder / "links.graphml", folder / "links.ibsim", Path(shutil.copy(dump, folder))]
+
+
+def _options(folder: Path) -> list[Path]:
+    text = "qos TRUE\nqos_max_vls 4\nqos_high_limit 255\nqos_vlarb_high 1:64,2:32\nqos_vlarb_low 0:8,3:64\n"
+    return _written(folder, opensm__conf=f"{text}qos_sl2vl 0,1,1,3,0,0,15,0,7\nqos_swe_max_vls 0\n")
+
+
+def _import_qos(path: Path, _out: Path, _rng: Random) -> Command:
+    return ["qos", "import", str(path)]
+
+
+def _policies(folder: Path) -> list[Path]:
+    _options(folder)
+    group = "port-group\nname: a\nport-guid: 0x12-0x14, 0x20\nport-name: b/P1\nend-port-group\n"
+    level = "qos-level\nname: DEFAULT\nsl: 1\nend-qos-level\n"
+    rule = "qos-match-rule\nsource: a\nqos-level-name: DEFAULT\nend-qos-match-rule\n"
+    parts = {"port-groups": group, "qos-levels": level, "qos-match-rules": rule}
+    return _written(folder, policy__conf="".join(f"{name}\n{text}end-{name}\n" for name, text in parts.items()))
+
+
+def _import_policy(path: Path, _out: Path, _rng: Random) -> Command:
+    return ["qos", "import", str(path.parent / "opensm.conf"), "--policy", str(path)]
+
+
+def _port_counters(folder: Path) -> list[Path]:
+    from test_counters_exchange import BASIC, IBQUERYERRORS, PERFQUERY, PROMETHEUS
+
+    return _written(folder, perfquery__txt=PERFQUERY, basic__txt=BASIC, errors__txt=IBQUERYERRORS, a__prom=PROMETHEUS)
+
+
+def _import_counters(path: Path, _out: Path, _rng: Random) -> Command:
+    return ["counters", "import", str(path)]
 
 
 def _tables(folder: Path) -> list[Path]:
@@ -430,6 +465,9 @@ READERS: Sequence[Reader] = (
     Reader("scenario", _scenarios, _look, weight=8),
     Reader("study", _studies, _plan, files=["small.toml"]),
     Reader("fabric", _fabrics, _import),
+    Reader("opensm options", _options, _import_qos, weight=2),
+    Reader("qos policy", _policies, _import_policy, files=["opensm.conf"], weight=2),
+    Reader("port counters", _port_counters, _import_counters, weight=2),
     Reader("forwarding tables", _tables, _import_tables, files=["x5.ibnetdiscover"], weight=2),
     Reader("imported", _imported, _check_imported, files=["imported.toml"]),
     Reader("log", _logs, _schedule),

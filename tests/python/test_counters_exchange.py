@@ -237,6 +237,9 @@ def test_prometheus_is_read_in_words_with_labels(tmp_path: Path) -> None:
         (IBQUERYERRORS + "what is this\n", "8: not a line of ibqueryerrors"),
         (PROMETHEUS.replace("} 2000", "} lots"), "4: not a whole number"),
         (PROMETHEUS.replace('port="4"} 2000', 'port="4} 2000'), "4: not a sample"),
+        (PERFQUERY.replace(".7000", ".99999999999999999999"), "12: PortXmitWait of lid 9 port 4 is no counter of 64"),
+        (PERFQUERY.replace(".7000", "." + "9" * 5000), "16: not a line of perfquery"),
+        (PROMETHEUS.replace("} 2000", "} " + "9" * 5000), "4: not a whole number"),
         ("nothing\n", " no counters that are known; allowed: the output of perfquery"),
     ],
 )

@@ -264,7 +264,7 @@ def test_levels_without_a_lane_are_noted() -> None:
 @pytest.mark.parametrize(
     ("line", "text", "words"),
     [
-        (3, "        nme: a", '3: nme: unknown keyword in port-group; allowed: name, use'),
+        (3, "        nme: a", "3: nme: unknown keyword in port-group; allowed: name, use"),
         (4, "        port-guid: 0x12g", 'port-guid = "0x12g": not a port GUID'),
         (5, "    end-port-groups", "end-port-groups: closes what is not open; allowed: end-port-group"),
         (10, "        sl: 16", 'sl = "16": not a service level; allowed: 0 to 15'),

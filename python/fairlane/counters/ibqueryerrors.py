@@ -8,8 +8,8 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.units import whole_number
 
 _NODE = re.compile(r'(?:Data Counters|Errors) for (?:0x([0-9a-fA-F]{1,16}) )?"(.*)"')
-_PORT = re.compile(r"GUID 0x([0-9a-fA-F]{1,16}) port (\d{1,9}|ALL):((?:\s*\[[^\]]*\])+)\s*")
-_VALUE = re.compile(r"\[(\w+) == (\d+)[^\]]*\]")
+_PORT = re.compile(r"GUID 0x([0-9a-fA-F]{1,16}) port (\d{1,9}|ALL):((?:\s*\[[^\]]*\])+)\s*", re.ASCII)
+_VALUE = re.compile(r"\[(\w+) == (\d+)[^\]]*\]", re.ASCII)
 _SKIPPED = re.compile(r"##.*|(?:ibwarn|ibqueryerrors|src/)\S*.*:.*|Link info:.*|\d+\s.*==\(.*\)==>.*", re.IGNORECASE)
 
 

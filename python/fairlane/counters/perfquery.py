@@ -12,8 +12,10 @@ from fairlane.counters.base import COUNTERS, PortCounters
 from fairlane.errors import Problem, ScenarioError
 from fairlane.units import whole_number
 
-_HEADING = re.compile(r"# Port (?:extended )?counters: (?:Lid (\d+)|DR path \S+|.*?) port (\d+)\b.*", re.IGNORECASE)
-_VALUE = re.compile(r"([A-Za-z]\w*):\.*\s*(0x[0-9a-fA-F]+|\d+)(?:\s.*)?")
+_HEADING = re.compile(
+    r"# Port (?:extended )?counters: (?:Lid (\d{1,9})|DR path \S+|.*?) port (\d{1,9})\b.*", re.IGNORECASE | re.ASCII
+)
+_VALUE = re.compile(r"([A-Za-z]\w*):\.*\s*(0x[0-9a-fA-F]{1,16}|\d{1,20})(?:\s.*)?", re.ASCII)
 _NAME = re.compile(r"# node (.+)")
 _WIDTH = 33
 _ALIASES = {"XmtData": "PortXmitData", "RcvData": "PortRcvData", "XmtPkts": "PortXmitPkts", "RcvPkts": "PortRcvPkts"}
@@ -59,10 +61,14 @@ def read_perfquery(text: str, file: Path) -> list[PortCounters]:
                 continue
             key = _ALIASES.get(value[1], value[1])
             if key in COUNTERS:
-                values[key] = int(value[2], 0)
+                values[key] = _integer(value[2])
             elif key == "PortSelect":
-                found[-1] = replace(found[-1], number=int(value[2], 0), values=values)
+                found[-1] = replace(found[-1], number=_integer(value[2]), values=values)
     problems += [Problem.of_file(file, f"no counters of {one}", one.line) for one in found if not one.values]
     if problems:
         raise ScenarioError(problems)
     return found
+
+
+def _integer(text: str) -> int:
+    return int(text, 16) if text.startswith("0x") else int(text)

@@ -65,7 +65,8 @@ _INFO = "infiniband_switch_info"
 
 _SAMPLE = re.compile(r"([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+(-?\S+))?")
 _LABEL = re.compile(r'\s*([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
-_DEVICE = re.compile(r".*?(\d+)")
+_DEVICE = re.compile(r".*?([0-9]{1,4})")
+_PORT = re.compile(r"[0-9]{1,9}")
 
 
 def _escaped(text: str) -> str:
@@ -163,7 +164,7 @@ def read_prometheus(text: str, file: Path) -> list[PortCounters]:
                 labels.get("port", ""),
             )
             amount = _count(sample[3])
-            if amount is None or not key[3].isdecimal() or (kind != "host" and _guid(key[1]) is None):
+            if amount is None or not _PORT.fullmatch(key[3]) or (kind != "host" and _guid(key[1]) is None):
                 words = "not a whole number, a port or a GUID"
                 problems.append(Problem.of_file(file, f"{words}: {line[:80]!r}", number))
                 continue
@@ -197,13 +198,14 @@ def _read_labels(text: str) -> dict[str, str] | None:
 
 
 def _count(text: str) -> int | None:
+    """A whole number of at least 0 and below 2**64; None for anything else."""
+    if re.fullmatch(r"[0-9]{1,20}", text):
+        return int(text)
     try:
         value = float(text)
     except ValueError:
         return None
-    return (
-        int(text) if text.isdecimal() else int(value) if value >= 0 and value < 2**64 and value == int(value) else None
-    )
+    return int(value) if 0 <= value < 2**64 and value == int(value) else None
 
 
 def _guid(text: str) -> int | None:

@@ -16,6 +16,7 @@ FORMATS: Mapping[str, tuple[Callable[[str], bool], Callable[[str, Path], list[Po
     "prometheus": (is_prometheus, read_prometheus),
 }
 """For each format whether a text is of it, and its reader."""
+_LARGEST = 2**64 - 1
 
 
 def read_counters(file: Path) -> list[PortCounters]:
@@ -33,6 +34,9 @@ def read_counters(file: Path) -> list[PortCounters]:
     first: dict[tuple[object, ...], PortCounters] = {}
     problems = []
     for port in found:
+        if large := [name for name, value in port.values.items() if value > _LARGEST]:
+            words = f"{large[0]} of {port} is no counter of 64 bits"
+            problems.append(Problem.of_file(file, words, port.line))
         if first.setdefault(port.key, port) is not port:
             words = f"{port} has counters already, on line {first[port.key].line}; give one reading in a file"
             problems.append(Problem.of_file(file, words, port.line))

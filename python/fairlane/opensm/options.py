@@ -27,6 +27,7 @@ DEFAULTS = {
 }
 """What OpenSM uses where an option is not set (``man opensm``, QOS CONFIGURATION)."""
 _UNSET = ("(null)", "null", "")
+_DEFAULT = {"max_vls": "0", "high_limit": "-1"}  # values that stand for OpenSM's default
 _ENTRY = re.compile(r"\s*(\d{1,4})\s*:\s*(\d{1,6})\s*")
 _OTHER = ("qos", "qos_policy_file")
 
@@ -106,7 +107,7 @@ def _options(file: Path) -> Options:
         elif key == "qos_policy_file":
             found.policy_file = None if value in _UNSET else value
         elif key.removeprefix("qos_") in known and key.startswith("qos_"):
-            if value not in _UNSET:
+            if value not in (*_UNSET, next((mark for name, mark in _DEFAULT.items() if key.endswith(name)), "")):
                 found.values[key[4:]], found.lines[key[4:]] = value, number
         elif key.startswith("qos_"):
             names = [*_OTHER, *(f"qos_{name}" for name in known)]
@@ -140,10 +141,9 @@ class _Values:
 
     def _value(self, key: str) -> tuple[str, str]:
         """Name and value of an option that applies."""
-        unset = {"max_vls": "0", "high_limit": "-1"}.get(key)
         for prefix in (self.kind, ""):
             given = self.options.values.get(prefix + key)
-            if given is not None and given != unset:
+            if given is not None:
                 return prefix + key, given
         return key, DEFAULTS[key]
 

@@ -1,33 +1,44 @@
 """A network file of ibsim, the simulator of InfiniBand's management: a record for each switch and adapter.
 
 A host is one adapter with as many ports as it has cables. The first port of the file is the one that OpenSM uses, so
-hosts come first. ibsim assigns GUIDs of its own.
+hosts come first. ibsim assigns GUIDs of its own, and reserves # and @: names that have one are changed.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.export.identities import numbered
 from fairlane.fabric.export.notes import Written, left_out
 from fairlane.fabric.wiring import Wiring
+from fairlane.slurm.hostlist import unused
 
 LONGEST_NAME = 63
-"""Characters of a name that ibsim keeps: NODEIDLEN - 2 of its sim.h."""
+"""Bytes of a name: a NodeDescription has 64, with the one that ends it."""
 
 
 def write_ibsim(wiring: Wiring) -> Written:
     """The file. Raises ``ScenarioError`` for a name that it cannot hold."""
     for name in (*wiring.hosts, *wiring.switches):
-        if '"' in name or "@" in name or not 0 < len(name.encode()) <= LONGEST_NAME or len(name.splitlines()) != 1:
+        if '"' in name or not 0 < len(name.encode()) <= LONGEST_NAME or len(name.splitlines()) != 1:
             words = "cannot be in a network file of ibsim"
-            raise ScenarioError(Problem("name", words, name, f'1 to {LONGEST_NAME} bytes without " and @'))
-    far: dict[str, dict[int, tuple[str, int]]] = {name: {} for name in (*wiring.hosts, *wiring.switches)}
+            raise ScenarioError(Problem("name", words, name, f'1 to {LONGEST_NAME} bytes without "'))
+    names = _renamed((*wiring.hosts, *wiring.switches))
+    far: dict[str, dict[int, tuple[str, int]]] = {name: {} for name in names}
     for one, other in numbered(wiring):
-        far[one[0]][one[1]], far[other[0]][other[1]] = other, one
+        far[one[0]][one[1]] = (names[other[0]], other[1])
+        far[other[0]][other[1]] = (names[one[0]], one[1])
     hosts = set(wiring.hosts)
-    records = ("\n".join(_record(name, ports, name in hosts)) for name, ports in far.items() if ports)
+    records = ("\n".join(_record(names[name], ports, name in hosts)) for name, ports in far.items() if ports)
     text = "# network file of ibsim, written by fairlane fabric export\n\n" + "\n\n".join(records) + "\n"
-    return Written(text, tuple(left_out(wiring)))
+    changed = (f"{old!r} is written as {new!r}: ibsim reserves # and @" for old, new in names.items() if old != new)
+    return Written(text, (*left_out(wiring), *changed))
+
+
+def _renamed(names: Sequence[str]) -> dict[str, str]:
+    """The name that each has in the file."""
+    used = set(names)
+    return {name: unused(re.sub("[#@]", "_", name), used) if re.search("[#@]", name) else name for name in names}
 
 
 def _record(name: str, ports: dict[int, tuple[str, int]], is_host: bool) -> Iterator[str]:
