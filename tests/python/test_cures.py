@@ -9,7 +9,7 @@ import pytest
 from fairlane.reproduce import plan
 from fairlane.reproduce.papers.cures.method import largest, loads, ranking, variances
 from fairlane.study.sql import Database
-from papers import held, performed, small, study_of
+from papers import held, performed, small, stored_tables, study_of
 from pictures import assert_drawn
 
 
@@ -109,5 +109,7 @@ def test_a_small_run_ranks_the_controllers(tmp_path: Path) -> None:
     rows = pl.read_csv(tmp_path / "ranking.csv")
     assert set(rows["treatment"]) == {"algorithm1", "slack", "digital_twin"}
     assert 0 < rows["bound"][0] <= rows["headroom"][0] + 0.05
+    kept = {"bounds.csv", "cells.csv", "cells_by_treatment.csv", "claims.csv", "jobs.csv", "ranking.csv", "variances.csv"}
+    assert stored_tables("cures", tmp_path) == kept, "the page has the same tables"
     for picture in ("ranking", "jobs"):
         assert_drawn(tmp_path / f"{picture}.png")

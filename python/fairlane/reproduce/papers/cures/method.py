@@ -147,8 +147,8 @@ def _estimate(name: str, cells: "pl.DataFrame", value: "pl.Expr") -> dict[str, f
 def variances(tables: "Database") -> "pl.DataFrame":
     """How much of the variance of a treatment's improvement is between placements, and within them between seeds.
 
-    By the analysis of variance of a nested design with the same number of seeds in each placement. A seed within a
-    placement is a scenario seed together with a controller seed.
+    By the analysis of variance of a nested design, over the placements with several seeds. A seed within a placement
+    is a scenario seed together with a controller seed.
     """
     import polars as pl
 
@@ -156,9 +156,10 @@ def variances(tables: "Database") -> "pl.DataFrame":
     rows = []
     for (system, treatment), group in cells.group_by("system", "treatment", maintain_order=True):
         means = group.group_by("placement").agg(pl.col("improvement").mean(), pl.len(), var=pl.col("improvement").var())
-        seeds, of_means = int(means["len"].to_numpy().min()), means["improvement"].to_numpy()
-        if seeds < 2 or means.height < 2:
+        means = means.filter(pl.col("len") > 1)
+        if means.height < 2:
             continue
+        seeds, of_means = int(means["len"].to_numpy().min()), means["improvement"].to_numpy()
         within = float(means["var"].to_numpy().mean())
         between = max(0.0, float(of_means.var(ddof=1)) - within / seeds)
         row = {"system": system, "treatment": treatment, "seeds": seeds}
