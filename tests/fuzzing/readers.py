@@ -236,7 +236,7 @@ def _import_policy(path: Path, _out: Path, _rng: Random) -> Command:
 
 
 def _port_counters(folder: Path) -> list[Path]:
-    from test_counters_exchange import BASIC, IBQUERYERRORS, PERFQUERY, PROMETHEUS
+    from port_counters import BASIC, IBQUERYERRORS, PERFQUERY, PROMETHEUS
 
     return _written(folder, perfquery__txt=PERFQUERY, basic__txt=BASIC, errors__txt=IBQUERYERRORS, a__prom=PROMETHEUS)
 

@@ -109,7 +109,16 @@ def test_a_small_run_ranks_the_controllers(tmp_path: Path) -> None:
     rows = pl.read_csv(tmp_path / "ranking.csv")
     assert set(rows["treatment"]) == {"algorithm1", "slack", "digital_twin"}
     assert 0 < rows["bound"][0] <= rows["headroom"][0] + 0.05
-    kept = {"bounds.csv", "cells.csv", "cells_by_treatment.csv", "claims.csv", "jobs.csv", "ranking.csv", "variances.csv"}
+    kept = {
+        "bounds.csv",
+        "cells.csv",
+        "cells_by_treatment.csv",
+        "claims.csv",
+        "clauses.csv",
+        "jobs.csv",
+        "ranking.csv",
+        "variances.csv",
+    }
     assert stored_tables("cures", tmp_path) == kept, "the page has the same tables"
     for picture in ("ranking", "jobs"):
         assert_drawn(tmp_path / f"{picture}.png")

@@ -35,7 +35,7 @@ def test_small_loads_are_accepted_whatever_the_routing(tmp_path: Path) -> None:
     mean = dict(points.select("routing", "mean_us").iter_rows())
     assert mean["minimal"] < mean["valiant"], "a detour takes longer"
     assert_drawn(tmp_path / "loads.png")
-    assert stored_tables("kim2008", tmp_path) == {"cells.csv", "claims.csv", "points.csv"}
+    assert stored_tables("kim2008", tmp_path) == {"cells.csv", "claims.csv", "clauses.csv", "points.csv"}
 
 
 def verdicts(claim: str, accepted: dict[tuple[str, str], float], ratio: float = 2.0) -> list[bool]:

@@ -107,7 +107,7 @@ def test_control_online_takes_a_number_of_threads(
         fixed = ["control", str(scenario), "--controller", "process_prioritization", "--json"]
         assert execute([*fixed, "--mode", "online", "--period", "40 us", "--periods", "2", *threads]) == 0
         answers.append(json.loads(capsys.readouterr().out)["periods"])
-    assert given == [None, None, 1, 1, 2, 2], "the treated simulation and the default one"
+    assert given == [None, 1, 2], "one simulation, of which the default one is a fork"
     assert answers[0] == answers[1] == answers[2]
 
 

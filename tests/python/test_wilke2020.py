@@ -105,7 +105,7 @@ def test_a_reproduction_leaves_tables_figures_and_claims(tmp_path: Path) -> None
     )
     hops = dict(runs.iter_rows())
     assert hops["nobody"] * 3 < hops["halo3d"]
-    assert stored_tables("wilke2020", tmp_path) == {"cells.csv", "claims.csv", "times.csv"}
+    assert stored_tables("wilke2020", tmp_path) == {"cells.csv", "claims.csv", "clauses.csv", "times.csv"}
 
 
 def made_up(study: str, cells: dict[tuple[str, str, str], list[float]]) -> Database:

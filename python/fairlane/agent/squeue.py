@@ -35,8 +35,9 @@ def read_jobs(text: str, shown: str = "squeue") -> dict[str, SlurmJob]:
         raise AgentError(f"{shown}: printed no JSON: {error}") from None
     if not isinstance(data, dict) or not isinstance(data.get("jobs"), list):
         raise AgentError(f"{shown}: printed JSON without a list `jobs`; allowed: the output of squeue --json")
-    if data.get("errors"):
-        raise AgentError(f"{shown}: Slurm reports {'; '.join(map(_message, data['errors']))}")
+    if errors := data.get("errors"):
+        reported = errors if isinstance(errors, list) else [errors]
+        raise AgentError(f"{shown}: Slurm reports {'; '.join(map(_message, reported))}")
     try:
         return {job.id: job for job in _present(data["jobs"])}
     except ScenarioError as error:
