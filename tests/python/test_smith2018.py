@@ -175,7 +175,7 @@ def test_the_data_set_is_stored_with_its_sheet(runs: Small) -> None:
     assert pl.read_parquet(runs.folder / "runs.parquet").equals(runs.table("each_run"))
     datasets = {"dataset.parquet", "dataset-all-switches.parquet", "runs.parquet"}
     comparisons = {"table-2.csv", "table-2-differences.csv", "table-3.csv"}
-    stored = {"cells.csv", "claims.csv", "runs.csv", *datasets, *comparisons}
+    stored = {"cells.csv", "claims.csv", "clauses.csv", "runs.csv", *datasets, *comparisons}
     assert stored_tables("smith2018", runs.folder) == stored
     sheet = (runs.folder / "dataset.md").read_text(encoding="utf-8")
     assert "42 timesteps of 6 runs of MILC on 64 ranks" in sheet
@@ -231,7 +231,7 @@ def test_a_traced_run_is_the_run_and_says_who_waited(runs: Small, tmp_path: Path
     for name in ("figure-5.png", "figure-9.png"):
         assert_drawn(tmp_path / name)
     assert pl.read_csv(tmp_path / "table-1-truth.csv")["pairs"].sum() == exact["pairs"].sum()
-    stored = {"cells.csv", "claims.csv", "inference.csv", "table-1-inference.csv", "table-1-truth.csv"}
+    stored = {"cells.csv", "claims.csv", "clauses.csv", "inference.csv", "table-1-inference.csv", "table-1-truth.csv"}
     assert stored_tables("smith2018", tmp_path) == stored
 
 
