@@ -10,7 +10,7 @@ import polars as pl
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.reproduce.bands import band_of, draw_claims, numbers, spread_of
-from fairlane.reproduce.earlier import CLAUSES
+from fairlane.reproduce.earlier import CLAUSES, COLUMNS
 from fairlane.reproduce.figures import Picture, draw_all
 from fairlane.reproduce.folder import Derived, Text
 from fairlane.reproduce.judging import Finding, Judged
@@ -142,16 +142,7 @@ def _measured(number: Measured, replicates: int) -> str:
 def _clauses(verdicts: Sequence[ClaimVerdict]) -> pl.DataFrame:
     """A row for each number of each clause and replicate."""
     schema = {
-        "claim": pl.String,
-        "clause": pl.Int64,
-        "measured": pl.String,
-        "replicate": pl.Int64,
-        "value": pl.Float64,
-        "low": pl.Float64,
-        "high": pl.Float64,
-        "in_band": pl.Boolean,
-        "scaled": pl.Boolean,
-        "simulator": pl.String,
+        **COLUMNS,
         "median": pl.Float64,
         "min": pl.Float64,
         "max": pl.Float64,
