@@ -5,55 +5,46 @@ from pathlib import Path
 
 from fairlane.agent.backends.base import Surroundings
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.files import read_text, reading
+from fairlane.inputs.files import content_lines, read_text, reading
+from fairlane.opensm.options import Options, read_options
+from fairlane.opensm.settings import Settings
 
-_SL2VL = "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,7"
-"""OpenSM's default of ``qos_sl2vl``."""
 _OPERATIONAL = {"1": 1, "2": 2, "3": 4, "4": 8, "5": 15}
 """Data lanes by the value of ``max_op_vls``, as in the InfiniBand specification's OperationalVLs."""
-
-
-def read_conf(file: Path) -> dict[str, tuple[str, int]]:
-    """The options of opensm.conf, each with its line. Raises ``ScenarioError`` if it cannot be read."""
-    with reading(file):
-        text = read_text(file)
-    found: dict[str, tuple[str, int]] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        key, _, value = line.partition("#")[0].strip().partition(" ")
-        if key:
-            found[key] = (value.strip(), number)
-    return found
+_POLICY = "/etc/opensm/qos-policy.conf"
+"""OpenSM's default of ``qos_policy_file``."""
 
 
 def check_conf(file: Path, surroundings: Surroundings, policy: Path) -> None:
     """Raises ``ScenarioError`` with everything in opensm.conf that does not suit the agent."""
-    options = read_conf(file)
-    problems = list(_problems(options, surroundings, policy))
+    settings, _, options = read_options(file)
+    with reading(file):
+        rows = [(number, line.split()) for number, line in content_lines(read_text(file))]
+    lines = {words[0]: number for number, words in rows}
+    values = {words[0]: words[1] for _, words in rows if len(words) > 1}
+    lanes = min(settings.max_vls, _OPERATIONAL.get(values.get("max_op_vls", ""), settings.max_vls))
+    problems = [*_files(options, policy), *_levels(settings, lanes, surroundings)]
     if problems:
-        raise ScenarioError(
-            problem.at(str(file), options[problem.key][1] if problem.key in options else None) for problem in problems
-        )
+        raise ScenarioError(problem.at(str(file), lines.get(problem.key)) for problem in problems)
 
 
-def _problems(options: dict[str, tuple[str, int]], of: Surroundings, policy: Path) -> Iterator[Problem]:
-    def value(key: str, default: str) -> str:
-        return options.get(key, (default, 0))[0]
-
-    if value("qos", "FALSE").upper() != "TRUE":
-        yield Problem("qos", "OpenSM does not set up service levels", value("qos", "FALSE"), "TRUE")
-    named = value("qos_policy_file", "/etc/opensm/qos-policy.conf")
+def _files(options: Options, policy: Path) -> Iterator[Problem]:
+    """Whether OpenSM reads the policy at all."""
+    if not options.on:
+        yield Problem("qos", "OpenSM does not set up service levels", allowed="TRUE")
+    named = options.policy_file or _POLICY
     if Path(named).resolve() != policy.resolve():
         yield Problem("qos_policy_file", "is not the policy of the agent's backend", named, str(policy))
-    lanes = _OPERATIONAL.get(value("max_op_vls", "5"), 15)
-    key = "max_op_vls"
-    if value("qos_max_vls", "").isdigit() and 0 < int(value("qos_max_vls", "")) < lanes:
-        lanes, key = int(value("qos_max_vls", "")), "qos_max_vls"
-    mapped = [int(word) if word.strip().isdigit() else -1 for word in value("qos_sl2vl", _SL2VL).split(",")]
+
+
+def _levels(settings: Settings, lanes: int, of: Surroundings) -> Iterator[Problem]:
+    """Whether the switches map the levels as the twin does, to lanes that they have."""
+    key = "qos_max_vls" if lanes == settings.max_vls else "max_op_vls"
     for level, lane in of.lanes.items():
-        found = mapped[level] if level < len(mapped) else None
-        if found != lane:
-            words = f"maps service level {level} to lane {found}, the twin to lane {lane}"
-            yield Problem("qos_sl2vl", words, value("qos_sl2vl", _SL2VL), "the same as qos.sl2vl of the agent")
+        if settings.sl2vl[level] != lane:
+            words = f"maps service level {level} to lane {settings.sl2vl[level]}, the twin to lane {lane}"
+            shown = ",".join(map(str, settings.sl2vl))
+            yield Problem("qos_sl2vl", words, shown, "the same as qos.sl2vl of the agent")
         elif lane >= lanes:
             words = f"the switches have {lanes} lanes, and service level {level} needs lane {lane}"
-            yield Problem(key, words, value(key, "5"), f"at least {lane + 1} lanes, or fewer levels in policy.levels")
+            yield Problem(key, words, allowed=f"at least {lane + 1} lanes, or fewer levels in policy.levels")
