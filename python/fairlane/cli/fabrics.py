@@ -83,7 +83,8 @@ def import_fabric(
     found = survey(wiring)
     if tables:
         wiring.fabric("tables")
-    target = out or Path(f"{file.name.removesuffix(file.suffix)}.fabric.json")
+    plain = file.with_suffix("") if file.suffix == ".xz" else file
+    target = out or Path(f"{plain.stem}.fabric.json")
     wiring.save(target)
     return Answer({**asdict(found), "file": target}, [*survey_lines(found), f"written    {target}"], target)
 
