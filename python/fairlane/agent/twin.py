@@ -130,7 +130,7 @@ class Twin:
         if not candidates or not self._jobs:
             return []
         baselines = [self._ahead(simulation, None) for simulation in self._replicates]
-        found = []
+        found: list[Prediction] = []
         for candidate in candidates:
             changes: list[dict[str, float]] = []
             for simulation, baseline in zip(self._replicates, baselines, strict=True):
