@@ -1,10 +1,7 @@
 """Starts ibsim with a fabric and OpenSM with exported settings, reads back what OpenSM has set, and compares it."""
 
 import shutil
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,16 +9,16 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import read_wiring
 from fairlane.fabric.forwarding import with_tables
 from fairlane.inputs.files import read_text, reading
-from fairlane.opensm.check.difference import Compared, Difference
+from fairlane.opensm.check.difference import Difference
 from fairlane.opensm.check.layout import Layout, layout_of
-from fairlane.opensm.check.paths import compare_paths, members
+from fairlane.opensm.check.paths import compare_paths, for_subnet, members
 from fairlane.opensm.check.ports import compare_ports
 from fairlane.opensm.check.programs import find_programs
 from fairlane.opensm.check.routes import compare_routes, read_routes
 from fairlane.opensm.check.simulated import Subnet, simulated_subnet
 from fairlane.opensm.fabric_files import FABRIC_FILE, ROUTES_FILE
 from fairlane.opensm.options import read_options
-from fairlane.opensm.policy import Policy, read_policy
+from fairlane.opensm.policy import read_policy, write_policy
 from fairlane.opensm.settings import Settings
 
 OPTIONS_FILE, POLICY_FILE = "opensm.conf", "qos-policy.conf"
@@ -54,47 +51,50 @@ class Checked:
 
 
 def check(
-    exported: Path, *, engine: str | None = None, pairs: int = PAIRS, timeout_s: float = 120.0, keep: Path | None = None
+    exported: Path, folder: Path, *, engine: str | None = None, pairs: int = PAIRS, timeout_s: float = 120.0
 ) -> Checked:
-    """Checks a folder that ``fairlane qos export`` has written.
+    """Checks what ``fairlane qos export`` has written into the folder ``exported``.
 
-    ``engine`` is a routing engine of OpenSM; without one it loads the simulator's forwarding tables, where there are
-    some. ``keep`` is a folder for the files of ibsim and OpenSM. Raises ``ScenarioError`` for wrong input, and for
-    what OpenSM refuses.
+    ``folder`` takes the files and logs of ibsim and OpenSM. ``engine`` is a routing engine of OpenSM; without one it
+    loads the simulator's forwarding tables, where there are some. ``pairs`` is the number of path records that are read
+    at most. Raises ``ScenarioError`` for wrong input, and for what OpenSM refuses.
     """
     programs = find_programs()
     settings, notes, _ = read_options(_file(exported, OPTIONS_FILE))
-    _check_lanes(settings, exported / OPTIONS_FILE)
+    check_lanes(settings, "qos_sl2vl", exported / OPTIONS_FILE)
     policy = read_policy(_file(exported, POLICY_FILE))
     layout = layout_of(read_wiring(_file(exported, FABRIC_FILE)))
     groups = members(policy, layout.ends, exported / POLICY_FILE)
+    inside, more = for_subnet(policy, groups)
+    notes += more
     routes = exported / ROUTES_FILE if (exported / ROUTES_FILE).exists() else None
     if routes is not None and layout.notes:
         routes, notes = None, [*notes, f"{ROUTES_FILE} is not used: it has other GUIDs and LIDs"]
     if routes is None and engine is None:
         notes.append("the simulated routing has no forwarding tables: OpenSM routes by minhop, which is not compared")
     expected = with_tables(layout.wiring, routes).tables if routes else None
-    with _folder(keep) as folder:
-        _write(folder, exported, layout, engine or (_LOADED if routes else "minhop"), routes if engine is None else None)
-        with simulated_subnet(folder, layout.hosts, layout.sizes, timeout_s, programs) as subnet:
-            _check_engine(subnet, engine or (_LOADED if routes else "minhop"))
-            began = time.monotonic()
-            read = read_routes(subnet, layout.wiring)
-            parts = [
-                compare_ports(subnet, layout.ends, settings),
-                compare_paths(subnet, policy, groups, layout.manager, pairs),
-                compare_routes(read, expected, loaded=engine is None),
-            ]
-            read_s = time.monotonic() - began
-            used = subnet.engine
+    wanted = engine or (_LOADED if routes else "minhop")
+    _write(folder, exported, layout, wanted, routes if wanted == _LOADED else None)
+    if inside is not policy:
+        (folder / POLICY_FILE).write_text(write_policy(inside), encoding="utf-8")
+    with simulated_subnet(folder, layout.hosts, layout.sizes, timeout_s, programs) as subnet:
+        _check_engine(subnet, wanted)
+        began = time.monotonic()
+        read = read_routes(subnet, layout.wiring)
+        parts = [
+            compare_ports(subnet, layout.ends, settings),
+            compare_paths(subnet, policy, groups, layout.manager, pairs),
+            compare_routes(read, expected, loaded=wanted == _LOADED),
+        ]
+        read_s = time.monotonic() - began
     notes = [*notes, *policy.notes, *layout.notes, *(note for part in parts for note in part.notes)]
-    if used in _OVERRIDES and parts[1].differences:
-        notes.append(f"the routing engine {used} chooses service levels itself, whatever the policy says")
+    if wanted in _OVERRIDES and parts[1].differences:
+        notes.append(f"the routing engine {wanted} chooses service levels itself, whatever the policy says")
     return Checked(
         {what: count for part in parts for what, count in part.counts.items()},
         tuple(one for part in parts for one in part.differences),
         tuple(notes),
-        used,
+        wanted,
         read.text,
         subnet.seconds,
         read_s,
@@ -108,25 +108,16 @@ def _file(folder: Path, name: str) -> Path:
     return folder / name
 
 
-def _check_lanes(settings: Settings, file: Path) -> None:
-    """Levels that need more lanes than ports have share one in silence: OpenSM takes the low bits of the lane."""
+def check_lanes(settings: Settings, key: str, file: Path | None = None) -> None:
+    """Raises ``ScenarioError`` if levels need more lanes than simulated ports have.
+
+    OpenSM would map such levels to the low bits of their lane, without a word.
+    """
     if (lanes := max(settings.sl2vl) + 1) > DATA_VLS:
         words = f"needs {lanes} data lanes"
         allowed = f"at most {DATA_VLS}: the ports that ibsim simulates have VL0 to VL{DATA_VLS - 1}"
-        raise ScenarioError(Problem("qos_sl2vl", words, list(settings.sl2vl), allowed, file=str(file)))
-
-
-@contextmanager
-def _folder(keep: Path | None) -> Iterator[Path]:
-    if keep is not None:
-        keep.mkdir(parents=True, exist_ok=True)
-        yield keep.absolute()
-        return
-    folder = Path(tempfile.mkdtemp(prefix="fairlane-sm-"))
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        place = None if file is None else str(file)
+        raise ScenarioError(Problem(key, words, list(settings.sl2vl), allowed, file=place))
 
 
 def _write(folder: Path, exported: Path, layout: Layout, engine: str, routes: Path | None) -> None:

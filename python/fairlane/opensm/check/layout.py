@@ -1,19 +1,22 @@
 """A fabric as ibsim simulates it: which port of it is which of the fabric, by GUID and LID.
 
-ibsim gives port n of an adapter the GUID of the adapter + n, so a host is one adapter there, and the GUIDs of the
-ports of a host after its first are others than in the fabric. LIDs are those of the fabric: OpenSM takes them from its
-file ``guid2lid``.
+A host is one adapter there, and ibsim gives port n of an adapter the GUID of the adapter + n. The ports of a host with
+several therefore have other GUIDs than in the fabric. LIDs are those of the fabric: OpenSM takes them from its file
+``guid2lid``.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.export.ibsim import write_ibsim
 from fairlane.fabric.export.identities import nodes_of, numbered, places
 from fairlane.fabric.wiring import Wiring
 from fairlane.opensm.check.simulated import Sizes
 
 _LARGEST_LID = 0xBFFF
+_GENERATED, _STEP = 0x7000_0000_0000_0000, 0x1000  # node GUIDs of hosts with several ports
 GENERATED = "GUIDs and LIDs of the fabric are missing or not unique: generated ones are used"
 
 
@@ -27,6 +30,8 @@ class End:
     is_switch: bool
     guid: int
     """The port's GUID; a switch's own for all of its ports."""
+    fabric_guid: int
+    """The GUID that it has in the fabric."""
 
     @property
     def name(self) -> str:
@@ -68,13 +73,32 @@ class Layout:
 
 
 def layout_of(wiring: Wiring) -> Layout:
-    """The simulated subnet of a fabric. Raises ``ScenarioError`` for names that ibsim cannot hold."""
+    """The simulated subnet of a fabric.
+
+    Raises ``ScenarioError`` for names that ibsim cannot hold, and for a fabric that is more than one subnet.
+    """
+    if (parts := _subnets(wiring)) > 1:
+        words = f"consists of {parts} subnets that no cable between switches joins, as the planes of rails"
+        allowed = "one subnet, which an OpenSM can manage: as without rails"
+        raise ScenarioError(Problem("fabric", words, allowed=allowed))
     found = _with_identities(wiring)
     if found is not None:
         return found
     generated = _with_identities(replace(wiring, nodes=(), guids={}, lids={}))
     assert generated is not None, "invariant: generated identities are unique"
     return replace(generated, notes=(GENERATED,))
+
+
+def _subnets(wiring: Wiring) -> int:
+    """Number of parts that are joined by cables between switches."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    number = {name: number for number, name in enumerate(wiring.switches)}
+    ends = [[number[end] for end in cable.ends] for cable in wiring.cables if not set(cable.ends) - set(number)]
+    places = tuple(zip(*ends, strict=True)) or ((), ())
+    parts, _ = connected_components(csr_array(([1] * len(ends), places), shape=(len(number), len(number))))
+    return int(parts)
 
 
 def _with_identities(wiring: Wiring) -> Layout | None:
@@ -91,12 +115,13 @@ def _with_identities(wiring: Wiring) -> Layout | None:
         if lid is None or guid is None or not 0 < lid <= _LARGEST_LID:
             return None
         own = base.setdefault(owner, guid if node.is_switch else guid - number)
-        ends.append(End(owner, number, lid, node.is_switch, own if node.is_switch else own + number))
+        ends.append(End(owner, number, lid, node.is_switch, own if node.is_switch else own + number, guid))
+    ends = _apart(ends, base)
     lids = {(end.node, 0 if end.is_switch else end.port): end for end in ends}
-    guids = [*base.values(), *(end.guid for end in ends if not end.is_switch)]
-    for values in (guids, [end.lid for end in lids.values()]):
-        if max(Counter(values).values()) > 1:
-            return None
+    if max(Counter(end.lid for end in lids.values()).values()) > 1:
+        return None
+    if max(Counter([*base.values(), *(end.guid for end in ends if not end.is_switch)]).values()) > 1:
+        return None
     lines = (f"0x{end.guid:016x} 0x{end.lid:04x} 0x{end.lid:04x}\n\n" for end in lids.values())
     first = {name: next(end for end in ends if end.node == name) for name in hosts}
     known = replace(
@@ -106,3 +131,11 @@ def _with_identities(wiring: Wiring) -> Layout | None:
         nodes=nodes,
     )
     return Layout(known, tuple(ends), write_ibsim(wiring, base).text, "".join(lines))
+
+
+def _apart(ends: Sequence[End], base: dict[str, int]) -> list[End]:
+    """The ends, with generated GUIDs for hosts with several ports: consecutive ones may be those of another host."""
+    count = Counter(end.node for end in ends if not end.is_switch)
+    several = [host for host, ports in count.items() if ports > 1]
+    base |= {host: _GENERATED + _STEP * number for number, host in enumerate(several)}
+    return [replace(end, guid=base[end.node] + end.port) if count[end.node] > 1 else end for end in ends]

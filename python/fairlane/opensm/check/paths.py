@@ -1,6 +1,7 @@
 """Compares the service levels of path records with those of the policy's rules."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -10,42 +11,56 @@ from fairlane.opensm.check.layout import End
 from fairlane.opensm.check.query import ask_paths, decode_level
 from fairlane.opensm.check.simulated import Subnet
 from fairlane.opensm.policy import Group, Policy
+from fairlane.opensm.ports import as_ranges
 
 NO_PATH = "no path"
 
 
 def members(policy: Policy, ends: Sequence[End], file: Path) -> dict[str, list[End]]:
-    """The ports of each group of a policy. Raises ``ScenarioError`` for those that the subnet does not have."""
+    """The ports of each group of a policy. Raises ``ScenarioError`` for those that the fabric does not have."""
     hosts = [end for end in ends if not end.is_switch]
     by_name = {end.name: end for end in hosts}
-    by_guid = {end.guid: end for end in hosts}
+    by_guid = {end.fabric_guid: end for end in hosts}
     problems: list[Problem] = []
     found: dict[str, list[End]] = {}
     for group in policy.groups:
-        problems += _unknown(group, by_name, by_guid, file)
-        ports = [by_name[name] for name in group.names if name in by_name]
-        for low, high in group.guids:
-            ports += [end for guid, end in by_guid.items() if low <= guid <= high]
-        found[group.name] = list(dict.fromkeys(ports))
+        place = {"file": str(file), "line": group.line}
+        if lacking := [name for name in group.names if name not in by_name]:
+            words = _lacking(group, lacking, len(group.names), "such port")
+            near = nearest(lacking[0], by_name)
+            allowed = "NodeDescription/Pnumber of a host"
+            problems.append(Problem("port-name", words, lacking[0], allowed, near, **place))  # type: ignore[arg-type]
+        ranges = {_range(low, high): [by_guid[one] for one in by_guid if low <= one <= high] for low, high in group.guids}
+        if lacking := [words for words, within in ranges.items() if not within]:
+            words = _lacking(group, lacking, len(ranges), "port with this GUID")
+            near = nearest(lacking[0], [_range(guid, guid) for guid in by_guid])
+            allowed = f"one of its {len(by_guid)} port GUIDs"
+            problems.append(Problem("port-guid", words, lacking[0], allowed, near, **place))  # type: ignore[arg-type]
+        named = [by_name[name] for name in group.names if name in by_name]
+        found[group.name] = list(dict.fromkeys([*named, *(end for within in ranges.values() for end in within)]))
     if problems:
         raise ScenarioError(problems)
     return found
 
 
-def _unknown(group: Group, by_name: Mapping[str, End], by_guid: Mapping[int, End], file: Path) -> Iterator[Problem]:
-    place = {"file": str(file), "line": group.line}
-    for name in group.names:
-        if name not in by_name:
-            words = f"the fabric has no such port (group {group.name})"
-            near = nearest(name, by_name)
-            yield Problem("port-name", words, name, "NodeDescription/Pnumber of a host", near, **place)  # type: ignore[arg-type]
-    for low, high in group.guids:
-        if not any(low <= guid <= high for guid in by_guid):
-            value = f"0x{low:016x}" + ("" if low == high else f"-0x{high:016x}")
-            near = nearest(value, [f"0x{guid:016x}" for guid in by_guid])
-            words = f"the simulated subnet has no port with this GUID (group {group.name})"
-            allowed = f"one of its {len(by_guid)} port GUIDs"
-            yield Problem("port-guid", words, value, allowed, near, **place)  # type: ignore[arg-type]
+def _range(low: int, high: int) -> str:
+    return f"0x{low:016x}" + ("" if low == high else f"-0x{high:016x}")
+
+
+def _lacking(group: Group, lacking: Sequence[str], total: int, what: str) -> str:
+    return f"the fabric has no {what} (group {group.name}: {len(lacking)} of {total})"
+
+
+def for_subnet(policy: Policy, groups: Mapping[str, Sequence[End]]) -> tuple[Policy, tuple[str, ...]]:
+    """The policy with the GUIDs of the simulated subnet, and a note if some are others than in the fabric."""
+    other = {end for ends in groups.values() for end in ends if end.guid != end.fabric_guid}
+    if not other or not any(group.guids for group in policy.groups):
+        return policy, ()
+    renamed = [
+        replace(group, guids=as_ranges([end.guid for end in groups[group.name]]), names=()) for group in policy.groups
+    ]
+    words = f"{len(other)} port GUIDs of hosts with several adapters are others in the simulated subnet"
+    return replace(policy, groups=tuple(renamed)), (f"{words}: its policy has those",)
 
 
 def compare_paths(

@@ -66,6 +66,8 @@ def _unusable(wiring: Wiring) -> str:
     """Why the simulator cannot use the tables; empty if a packet of every host arrives at every other."""
     try:
         replace(wiring, source=None).fabric("tables")
-    except (BuildError, ScenarioError) as error:
+    except BuildError as error:
+        return (error.allowed or str(error)).partition(";")[0]
+    except ScenarioError as error:
         return str(error)
     return ""

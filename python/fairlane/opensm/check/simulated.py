@@ -149,10 +149,10 @@ def _await_opensm(process: "subprocess.Popen[bytes]", folder: Path, timeout_s: f
         ended, log = process.poll() is not None, _read(folder / "osm.log")
         if refused := [line for line in log.splitlines() if _REFUSED.search(line)]:
             words = f"OpenSM refuses what was exported: {' / '.join(map(_without_time, refused[:_SHOWN]))}"
-            raise ScenarioError(Problem.of_file(folder / "osm.log", words))
+            raise ScenarioError(Problem("sm check", words))
         if ended:
             words = f"OpenSM ended: {_last(_read(folder / 'opensm.out') + log)}"
-            raise ScenarioError(Problem.of_file(folder / "opensm.conf", words))
+            raise ScenarioError(Problem("sm check", words))
         if UP in log:
             break
         if time.monotonic() > deadline:
@@ -161,7 +161,7 @@ def _await_opensm(process: "subprocess.Popen[bytes]", folder: Path, timeout_s: f
     printed = [line.strip() for line in _read(folder / "opensm.out").splitlines() if _OPTION.search(line)]
     if printed:
         words = f"OpenSM refuses an option: {' / '.join([*dict.fromkeys(printed)][:_SHOWN])}"
-        raise ScenarioError(Problem.of_file(folder / "opensm.conf", words))
+        raise ScenarioError(Problem("sm check", words))
 
 
 def _without_time(line: str) -> str:
