@@ -193,7 +193,10 @@ def test_characters_that_ibsim_reserves_are_replaced_with_a_note() -> None:
     ends = [("a@b", "s"), ("a_b", "s")]
     found = FORMATS["ibsim"].write(Wiring(("a@b", "a_b"), tuple(map(Cable, ends))))
     assert found.notes == ("'a@b' is written as 'a_b_2': ibsim reserves # and @",)
-    assert [line for line in found.text.splitlines() if line.startswith("Hca")] == ['Hca\t1 "a_b_2"', 'Hca\t1 "a_b"']
+    assert [line for line in found.text.splitlines() if line.startswith("Hca")] == [
+        'Hca\t1 "a_b_2"\t# "a@b"',  # the NodeDescription, which a QoS policy names
+        'Hca\t1 "a_b"',
+    ]
 
 
 def test_what_a_format_leaves_out_is_noted() -> None:

@@ -105,7 +105,6 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "fabric import": fabrics.import_fabric,
     "fabric export": fabrics.export_fabric,
     "fabric compare": fabrics.compare_fabrics,
-    "fabric topology-conf": fabrics.write_topology_conf,
     "agent run": agents.run,
     "agent undo": agents.undo,
     "agent status": agents.status,

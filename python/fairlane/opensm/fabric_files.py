@@ -35,7 +35,9 @@ def fabric_files(fabric: Fabric, spec: Mapping[str, Any], dump: Wiring | None) -
         return {FABRIC_FILE: text}, [f"{ROUTES_FILE} is left out: the dump has other hosts or switches than the fabric"]
     entries = len(tables) * (len(tables) + int(fabric.adapters_of_hosts.sum()))
     if entries > _MOST_ENTRIES:
-        words = f"{ROUTES_FILE} is left out: the forwarding tables have {entries:,} entries, more than {_MOST_ENTRIES:,}"
+        words = (
+            f"{ROUTES_FILE} is left out: the forwarding tables have {entries:,} entries, more than {_MOST_ENTRIES:,}"
+        )
         return {FABRIC_FILE: text}, [words]
     order = [columns[host] for host in wiring.hosts]
     rows = {switch: [ports[column] for column in order] for switch, ports in tables.items()}

@@ -50,9 +50,7 @@ def _renamed(names: Sequence[str]) -> dict[str, str]:
     return {name: unused(re.sub("[#@]", "_", name), used) if re.search("[#@]", name) else name for name in names}
 
 
-def _record(
-    kind: str, name: str, written: str, ports: dict[int, tuple[str, int]], guid: int | None
-) -> Iterator[str]:
+def _record(kind: str, name: str, written: str, ports: dict[int, tuple[str, int]], guid: int | None) -> Iterator[str]:
     if guid is not None:
         yield f"{'caguid' if kind == 'Hca' else 'switchguid'}=0x{guid:016x}"
     yield f'{kind}\t{max(ports)} "{written}"' + (f'\t# "{name}"' if name != written else "")

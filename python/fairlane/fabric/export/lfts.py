@@ -5,6 +5,7 @@ lead along a shortest path.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy
 from numpy.typing import NDArray
@@ -14,44 +15,63 @@ from fairlane.fabric.nodes import Node
 from fairlane.fabric.wiring import Wiring
 
 _MANAGEMENT = 0  # the port of a switch at which its own LID ends
+_HEADING = "  Lid  Out   Destination\n       Port     Info "
 
 
 def write_lfts(wiring: Wiring, tables: Mapping[str, Sequence[int]]) -> str:
     """The tables of all switches; ``tables`` has by switch the port for each host of the wiring, 0 for none."""
     nodes, cables = nodes_of(wiring), _Cables(wiring)
-    own = [node for node in nodes if node.is_switch]
-    ends = sorted(_destinations(nodes, wiring, cables))
+    ends = sorted(_destinations(nodes, wiring, cables), key=lambda end: end.lid)
     columns = {host: number for number, host in enumerate(wiring.hosts)}
     parts = []
-    for node in own:
+    for node in nodes:
+        if not node.is_switch:
+            continue
+        table = tables.get(node.owner, (0,) * len(columns))
         rows = []
-        for lid, guid, name, kind, is_first, leaf, last in ends:
-            port = tables.get(node.owner, ())[columns[name]] if is_first and node.owner in tables else 0
-            if not port:
-                port = last if leaf == node.owner else cables.towards(node.owner, leaf)
-            if port is not None:
-                rows.append(f"0x{lid:04x} {port:03d} : ({kind} portguid 0x{guid:016x}: '{name}')")
-        head = f"Unicast lids [0x1-0x{ends[-1][0]:x}] of switch Lid {node.lid} guid 0x{node.guid or 0:016x}"
-        words = "  Lid  Out   Destination\n       Port     Info "
-        parts.append("\n".join([f"{head} ({node.owner}):", words, *rows, f"{len(rows)} valid lids dumped", ""]))
+        for end in ends:
+            port: int | None = table[columns[end.name]] if end.is_first else None
+            if port := port or cables.port_towards(node.owner, end):
+                rows.append(end.row(port))
+            elif end.switch == node.owner:
+                rows.append(end.row(_MANAGEMENT))
+        head = f"Unicast lids [0x1-0x{ends[-1].lid:x}] of switch Lid {node.lid} guid 0x{node.guid or 0:016x}"
+        parts.append("\n".join([f"{head} ({node.owner}):", _HEADING, *rows, f"{len(rows)} valid lids dumped", ""]))
     return "\n".join(parts)
 
 
-def _destinations(
-    nodes: Sequence[Node], wiring: Wiring, cables: "_Cables"
-) -> Iterator[tuple[int, int, str, str, bool, str, int]]:
-    """LID, GUID, name, kind, whether it is a host's first port, its switch, and the port there."""
+@dataclass(frozen=True)
+class _Destination:
+    """A LID: of a port of a host, or of a switch."""
+
+    lid: int
+    guid: int
+    name: str
+    kind: str
+    is_first: bool
+    """Whether it is the first port of a host, which tables are for."""
+    switch: str
+    """The switch that it is at."""
+    port: int
+    """The switch's port to it."""
+
+    def row(self, port: int) -> str:
+        """Its entry in a table."""
+        return f"0x{self.lid:04x} {port:03d} : ({self.kind} portguid 0x{self.guid:016x}: '{self.name}')"
+
+
+def _destinations(nodes: tuple[Node, ...], wiring: Wiring, cables: "_Cables") -> Iterator[_Destination]:
     seen: set[str] = set()
     for (owner, number), (node, port) in sorted(places(nodes, wiring).items(), key=lambda one: one[0]):
         if node.is_switch or (owner, number) not in cables.far:
             continue
         end, there = cables.far[owner, number]
         if port.lid is not None and end in cables.number:
-            yield port.lid, port.guid or 0, owner, "Channel Adapter", owner not in seen, end, there
+            yield _Destination(port.lid, port.guid or 0, owner, "Channel Adapter", owner not in seen, end, there)
             seen.add(owner)
     for node in nodes:
         if node.is_switch and node.lid is not None:
-            yield node.lid, node.guid or 0, node.owner, "Switch", False, node.owner, _MANAGEMENT
+            yield _Destination(node.lid, node.guid or 0, node.owner, "Switch", False, node.owner, _MANAGEMENT)
 
 
 class _Cables:
@@ -65,21 +85,22 @@ class _Cables:
         for one, other in numbered(wiring):
             self.far[one], self.far[other] = other, one
         self.number = {name: number for number, name in enumerate(wiring.switches)}
-        between = {
+        self._ports = {
             (self.number[begin], self.number[end]): port
             for (begin, port), (end, _) in reversed(self.far.items())
             if begin in self.number and end in self.number
         }
-        self._ports = between
-        ends = tuple(zip(*between, strict=True)) or ((), ())
+        ends = numpy.array(list(self._ports), dtype=numpy.int64).reshape(-1, 2)
         size = len(self.number)
-        graph = csr_array((numpy.ones(len(between)), ends), shape=(size, size))
+        graph = csr_array((numpy.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(size, size))
         self._before: NDArray[numpy.int32]
         _, self._before = shortest_path(graph, unweighted=True, return_predecessors=True)
 
-    def towards(self, switch: str, end: str) -> int | None:
-        """The port of ``switch`` on a shortest path to the switch ``end``; None if there is none."""
-        begin, last = self.number[switch], self.number[end]
+    def port_towards(self, switch: str, end: _Destination) -> int | None:
+        """The port of a switch on a shortest path to a destination; None if there is none."""
+        if switch == end.switch:
+            return end.port
+        begin, last = self.number[switch], self.number[end.switch]
         # Cables go both ways: the predecessor of a switch on the path from the end is the next one on the path to it.
         following = int(self._before[last, begin])
         return None if following < 0 else self._ports[begin, following]

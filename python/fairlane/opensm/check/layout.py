@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import numpy
+
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.export.ibsim import write_ibsim
 from fairlane.fabric.export.identities import nodes_of, numbered, places
@@ -95,9 +97,10 @@ def _subnets(wiring: Wiring) -> int:
     from scipy.sparse.csgraph import connected_components
 
     number = {name: number for number, name in enumerate(wiring.switches)}
-    ends = [[number[end] for end in cable.ends] for cable in wiring.cables if not set(cable.ends) - set(number)]
-    places = tuple(zip(*ends, strict=True)) or ((), ())
-    parts, _ = connected_components(csr_array(([1] * len(ends), places), shape=(len(number), len(number))))
+    between = [[number[end] for end in cable.ends] for cable in wiring.cables if not set(cable.ends) - set(number)]
+    cables = numpy.array(between, dtype=numpy.int64).reshape(-1, 2)
+    graph = csr_array((numpy.ones(len(cables)), (cables[:, 0], cables[:, 1])), shape=(len(number), len(number)))
+    parts, _ = connected_components(graph, directed=False)
     return int(parts)
 
 

@@ -1,11 +1,12 @@
-"""Sends management datagrams one after the other, in a process of its own, by libibmad: the library of infiniband-diags.
+"""Sends management datagrams one after the other, in a process of its own, by libibmad, as infiniband-diags do.
 
 A process of ``smpquery`` for each table would take 10 to 15 ms, most of it for attaching to the simulated subnet; a
 query of a process that is attached takes 60 to 90 us. ``libumad2sim`` has to be loaded before the process starts, so
 this is a program: run with ``smp``, or with ``path`` and the LID of the subnet manager.
 
-Standard input has the queries. For ``smp``: LID and attribute of 16 bits each, and a modifier of 32 bits, little-endian.
-For ``path``: two GIDs. Standard output has for each query a byte, 1 if it was answered, and the answer's 64 bytes.
+Standard input has the queries. For ``smp``: LID and attribute of 16 bits each and a modifier of 32 bits, all
+little-endian. For ``path``: two GIDs. Standard output has a byte for each query, 1 if it was answered, and the 64 bytes
+of the answer.
 """
 
 import ctypes

@@ -30,7 +30,9 @@ def members(policy: Policy, ends: Sequence[End], file: Path) -> dict[str, list[E
             near = nearest(lacking[0], by_name)
             allowed = "NodeDescription/Pnumber of a host"
             problems.append(Problem("port-name", words, lacking[0], allowed, near, **place))  # type: ignore[arg-type]
-        ranges = {_range(low, high): [by_guid[one] for one in by_guid if low <= one <= high] for low, high in group.guids}
+        ranges = {
+            _range(low, high): [by_guid[one] for one in by_guid if low <= one <= high] for low, high in group.guids
+        }
         if lacking := [words for words, within in ranges.items() if not within]:
             words = _lacking(group, lacking, len(ranges), "port with this GUID")
             near = nearest(lacking[0], [_range(guid, guid) for guid in by_guid])
@@ -78,7 +80,10 @@ def compare_paths(
     between = [(one[0], two[0]) for (one, _), (two, _) in pairwise(sides) if one and two and one[0] != two[0]]
     asked = list(dict.fromkeys([*pairs, *between]))
     answers = ask_paths(subnet, [(begin.guid, end.guid) for begin, end in asked], manager)
-    matching = [(set(begin), set(end), policy.levels[rule.level]) for (begin, end), rule in zip(sides, policy.rules, strict=True)]
+    matching = [
+        (set(begin), set(end), policy.levels[rule.level])
+        for (begin, end), rule in zip(sides, policy.rules, strict=True)
+    ]
     differences = []
     for (begin, end), answer in zip(asked, answers, strict=True):
         expected = next((level for one, two, level in matching if begin in one and end in two), policy.default)
