@@ -289,6 +289,6 @@ def test_routes_that_lead_nowhere_are_a_difference() -> None:
 
 
 def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(programs.shutil, "which", lambda name, path: None if name in ("opensm", "dump_fts") else path)
+    monkeypatch.setattr("shutil.which", lambda name, path: None if name in ("opensm", "dump_fts") else path)
     with pytest.raises(ScenarioError, match=r"not installed: opensm, dump_fts.*apt install opensm infiniband-diags"):
         programs.find_programs()

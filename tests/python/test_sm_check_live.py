@@ -183,7 +183,7 @@ def test_wrong_options(small: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         ([str(small), "--approximate"], "the folder has exported settings already"),
         (
             [str(tmp_path / "nine.toml")],
-            "qos.sl2vl = [0, 1, 2, 3, 4, 5, 6, 7, 8]: needs 9 data lanes; allowed: at most 8",
+            "needs 9 data lanes; allowed: at most 8: the ports that ibsim simulates have VL0",
         ),
         ([str(tmp_path / "none.toml")], "none.toml"),
     ):
