@@ -48,8 +48,9 @@ def check_subnet(
         Option(metavar="DUMP", help="Output of ibnetdiscover: GUIDs and LIDs of the scenario's fabric."),
     ] = None,
     pairs: Annotated[
-        int, Option(min=1, metavar="NUMBER", help="Path records to read at most, evenly spaced over all pairs of jobs.")
-    ] = 20_000,
+        int | None,
+        Option(min=1, metavar="NUMBER", help="Path records to read at most, evenly spaced; by default 20,000."),
+    ] = None,
     timeout: Annotated[str, Option(help="How long OpenSM may take to set up the subnet.")] = "120 s",
     keep: Annotated[
         Path | None, Option(metavar="DIR", help="A new or empty folder for the files and logs of ibsim and OpenSM.")
@@ -64,7 +65,7 @@ def check_subnet(
     The subnet is simulated by ibsim. Compared are the tables of VL arbitration, SL2VL, service levels of path records
     and forwarding tables; the exit code is 1 if one differs. For example: fairlane sm check two-jobs.toml
     """
-    from fairlane.opensm.check import ENGINES, check, find_programs
+    from fairlane.opensm.check import ENGINES, PAIRS, check, find_programs
 
     if engine is not None:
         one_of("--engine", engine, ENGINES)
@@ -81,7 +82,7 @@ def check_subnet(
         else:
             exported = folder / _EXPORTED
             _export(source, exported, assignments, guids, approximate=approximate, allow_code=allow_code)
-        found = check(exported, folder, engine=engine, pairs=pairs, timeout_s=limit)
+        found = check(exported, folder, engine=engine, pairs=pairs or PAIRS, timeout_s=limit)
     for note in found.notes:
         report(note)
     if routes_out is not None:

@@ -29,7 +29,8 @@ DATA_VLS = 8
 PAIRS = 20_000
 """Path records that are read unless another number is given."""
 _LOADED = "file"
-_OVERRIDES = ("dfsssp", "sssp", "lash", "nue", "torus-2QoS")  # engines that may choose service levels themselves
+_SHOWN = 3  # errors of OpenSM's log in a message
+_OVERRIDES = ("dfsssp", "lash", "torus-2QoS")  # engines that choose service levels themselves
 
 
 @dataclass(frozen=True)
@@ -87,6 +88,7 @@ def check(
             compare_routes(read, expected, loaded=wanted == _LOADED),
         ]
         read_s = time.monotonic() - began
+        notes += [f"OpenSM reports: {words}" for words in subnet.errors[:_SHOWN]]
     notes = [*notes, *policy.notes, *layout.notes, *(note for part in parts for note in part.notes)]
     if wanted in _OVERRIDES and parts[1].differences:
         notes.append(f"the routing engine {wanted} chooses service levels itself, whatever the policy says")
@@ -150,6 +152,6 @@ def _write(folder: Path, exported: Path, layout: Layout, engine: str, routes: Pa
 def _check_engine(subnet: Subnet, wanted: str) -> None:
     """OpenSM takes minhop where an engine cannot route a fabric: refused, because routes of another were asked for."""
     if subnet.engine != wanted:
-        reasons = [line.partition("-> ")[2] for line in subnet.log().splitlines() if " 0x01 -> " in line]
-        words = f"OpenSM cannot route this fabric with it, and has used {subnet.engine}: {' / '.join(reasons[:3])}"
+        reasons = " / ".join(subnet.errors[:_SHOWN])
+        words = f"OpenSM cannot route this fabric with it, and has used {subnet.engine}: {reasons}"
         raise ScenarioError(Problem("--engine", words, wanted, ", ".join(ENGINES)))

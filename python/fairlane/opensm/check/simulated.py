@@ -24,6 +24,7 @@ _READY = "simulator ready"
 _REFUSED = re.compile(r"ERR AC\w\w|PARSE ERROR|setup routing engine|No routing engine able")  # in its log
 _OPTION = re.compile(r"Unrecognized token|Invalid Cached Option|Warning: Cached Option")  # in what it prints
 _USED = re.compile(r"(\S+) tables configured on all switches")
+_ERROR = " 0x01 -> "  # in its log
 _POLL_S = 0.02
 _START_S = 20.0  # how long ibsim may take to read its file
 _SHOWN = 5  # lines of a log in a message
@@ -78,6 +79,11 @@ class Subnet:
     def log(self) -> str:
         """OpenSM's log."""
         return _read(self.folder / "osm.log")
+
+    @property
+    def errors(self) -> list[str]:
+        """What OpenSM has logged as errors, each once."""
+        return list(dict.fromkeys(_without_time(line) for line in self.log().splitlines() if _ERROR in line))
 
     @property
     def engine(self) -> str:
