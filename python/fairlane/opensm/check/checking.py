@@ -60,7 +60,7 @@ def check(
     loads the simulator's forwarding tables, where there are some. ``pairs`` is the number of path records that are read
     at most. Raises ``ScenarioError`` for wrong input, and for what OpenSM refuses.
     """
-    programs = find_programs()
+    programs, folder = find_programs(), folder.absolute()  # OpenSM runs in the folder
     settings, notes, _ = read_options(_file(exported, OPTIONS_FILE))
     check_lanes(settings, "qos_sl2vl", exported / OPTIONS_FILE)
     policy = read_policy(_file(exported, POLICY_FILE))

@@ -107,7 +107,7 @@ def simulated_subnet(
     OpenSM runs on the first of ``hosts``, programs on the last. Raises ``ScenarioError`` with the line of OpenSM's log
     if it refuses what it is given, and ``RunError`` if the subnet does not come up in time.
     """
-    programs = programs or find_programs()
+    programs, folder = programs or find_programs(), folder.absolute()
     base = os.environ | {"PATH": programs.path, "IBSIM_SOCKNAME": f"fairlane-{os.getpid()}-{secrets.token_hex(4)}"}
     base |= {"OSM_TMP_DIR": str(folder), "OSM_CACHE_DIR": str(folder)}
     library = str(programs.library)
