@@ -191,7 +191,7 @@ def test_names_that_a_format_cannot_hold_are_refused(name: str, host: str, words
 
 
 def test_a_network_file_of_ibsim_with_guids_is_the_same_fabric(tmp_path: Path) -> None:
-    wiring = wiring_of(built("fat-tree"))
+    wiring = built("fat-tree")
     guids = {name: 0x1000 * number for number, name in enumerate((*wiring.hosts, *wiring.switches), 1)}
     (tmp_path / "net").write_text(write_ibsim(wiring, guids).text)
     (tmp_path / "without").write_text(write_ibsim(wiring).text)

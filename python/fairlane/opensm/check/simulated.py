@@ -116,7 +116,7 @@ def simulated_subnet(
         _await_ibsim(ibsim, folder)
         command = ["opensm", "-F", "opensm.conf", "-f", str(folder / "osm.log")]
         began = time.monotonic()
-        opensm = _start(_bound(command, library)[3:], folder, base | {"SIM_HOST": hosts[0]}, "opensm.out")
+        opensm = _start(command, folder, base | {"SIM_HOST": hosts[0]}, "opensm.out", library)
         try:
             _await_opensm(opensm, folder, timeout_s)
             within = base | {"SIM_HOST": hosts[-1], "LD_PRELOAD": library}
@@ -128,11 +128,11 @@ def simulated_subnet(
 
 
 def _start(
-    command: Sequence[str], folder: Path, environment: Mapping[str, str], output: str
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], output: str, library: str | None = None
 ) -> "subprocess.Popen[bytes]":
     with (folder / output).open("wb") as out:
         return subprocess.Popen(
-            _bound(command), cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+            _bound(command, library), cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out
         )
 
 
