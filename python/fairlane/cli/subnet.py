@@ -13,10 +13,10 @@ from typer import Argument, Option
 from fairlane.cli.command import Answer, ExitCode, completing, write_text
 from fairlane.cli.exchanging import resolved_of, write_folder
 from fairlane.cli.options import AllowCode, Assignments, duration_of, fresh, one_of, refused, report
-from fairlane.cli.tables import Column, Part, Table, columns
 from fairlane.wording import plural, seconds
 
 if TYPE_CHECKING:
+    from fairlane.cli.tables import Part
     from fairlane.opensm.check import Checked
 
 _SHOWN = 40  # differences that are printed; --json has all
@@ -101,7 +101,9 @@ def check_subnet(
     return Answer(data, _lines(found), files=[routes_out] if routes_out else [], code=code)
 
 
-def _lines(found: "Checked") -> Iterator[Part]:
+def _lines(found: "Checked") -> Iterator["Part"]:
+    from fairlane.cli.tables import Column, Table, columns
+
     words = plural(len(found.differences), "difference") if found.differences else "all equal"
     yield words
     rows = [{"what": what, "count": count} for what, count in found.counts.items()]
