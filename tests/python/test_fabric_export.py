@@ -16,6 +16,7 @@ from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Cable, Fabric, Wiring, read_wiring
 from fairlane.fabric.export import FORMATS, wiring_of
+from fairlane.fabric.export.ibsim import write_ibsim
 from fairlane.fabric.export.identities import numbered
 from fairlane.fabric.table import FabricTable
 from fairlane.slurm import expand
@@ -189,11 +190,27 @@ def test_names_that_a_format_cannot_hold_are_refused(name: str, host: str, words
     assert words in found[0]
 
 
+def test_a_network_file_of_ibsim_with_guids_is_the_same_fabric(tmp_path: Path) -> None:
+    wiring = built("fat-tree")
+    guids = {name: 0x1000 * number for number, name in enumerate((*wiring.hosts, *wiring.switches), 1)}
+    (tmp_path / "net").write_text(write_ibsim(wiring, guids).text)
+    (tmp_path / "without").write_text(write_ibsim(wiring).text)
+    found, without = read_wiring(tmp_path / "net"), read_wiring(tmp_path / "without")
+    assert (found.hosts, [cable.ends for cable in found.cables]) == (
+        without.hosts,
+        [cable.ends for cable in without.cables],
+    )
+    assert f'caguid=0x{0x1000:016x}\nHca\t1 "{wiring.hosts[0]}"' in (tmp_path / "net").read_text()
+
+
 def test_characters_that_ibsim_reserves_are_replaced_with_a_note() -> None:
     ends = [("a@b", "s"), ("a_b", "s")]
     found = FORMATS["ibsim"].write(Wiring(("a@b", "a_b"), tuple(map(Cable, ends))))
     assert found.notes == ("'a@b' is written as 'a_b_2': ibsim reserves # and @",)
-    assert [line for line in found.text.splitlines() if line.startswith("Hca")] == ['Hca\t1 "a_b_2"', 'Hca\t1 "a_b"']
+    assert [line for line in found.text.splitlines() if line.startswith("Hca")] == [
+        'Hca\t1 "a_b_2"\t# "a@b"',  # the NodeDescription, which a QoS policy names
+        'Hca\t1 "a_b"',
+    ]
 
 
 def test_what_a_format_leaves_out_is_noted() -> None:
@@ -255,6 +272,16 @@ def test_the_command_writes_or_prints_one_format(tmp_path: Path, capsys: pytest.
 def test_the_command_needs_exactly_one_format(formats: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["fabric", "export", "--topology", "fat_tree", "--set", "hosts=8", *formats]) == 2
     assert "allowed: --ibnetdiscover, --ibsim, --topology-conf" in capsys.readouterr().err
+
+
+def test_only_slurms_files_have_merged_switches(capsys: pytest.CaptureFixture[str]) -> None:
+    tree = ["fabric", "export", "--topology", "fat_tree", "--set", "hosts=32", "--merged"]
+    assert execute([*tree, "--csv"]) == 2
+    assert '--merged = "--csv": goes with a format that has no cables' in capsys.readouterr().err
+    assert execute([*tree, "--topology-yaml"]) == 0
+    merged = capsys.readouterr().out
+    assert execute([*tree[:-1], "--topology-yaml"]) == 0
+    assert merged.count("- switch:") < capsys.readouterr().out.count("- switch:")
 
 
 def test_nothing_is_written_where_a_fabric_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

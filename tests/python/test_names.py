@@ -123,7 +123,7 @@ def test_commands_print_names(cluster: Path, capsys: pytest.CaptureFixture[str])
     row = json.loads(printed("place", str(cluster), "--json").out)["all_to_all"]
     assert row["host_names_of_ranks"] == ["cn01", "cn02", "cn03", "login node"]
     assert (row["switch_names"], row["node_list"]) == (["leaf04", "leaf05"], "cn[01-03],login_node")
-    conf = printed("fabric", "topology-conf", str(cluster))
+    conf = printed("fabric", "export", str(cluster), "--topology-conf")
     assert conf.out.splitlines()[0] == "# host 'login node' is written as login_node"
     assert "SwitchName=leaf05 Nodes=cn03,login_node" in conf.out.splitlines()
     assert "is written as login_node" in conf.err
