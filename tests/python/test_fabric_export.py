@@ -66,6 +66,29 @@ def test_a_real_dump_comes_back_with_every_identifier(dump: str, tmp_path: Path)
     assert [cable.kind for cable in found.cables] == [cable.kind for cable in wiring.cables]
 
 
+@pytest.mark.parametrize("dump", DUMPS)
+def test_the_file_of_an_import_keeps_identifiers_and_the_names_of_a_map(dump: str, tmp_path: Path) -> None:
+    plain = read_wiring(DATA / dump)
+    lines = [
+        f'0x{node.guid:016x} "node{at}"' for at, node in enumerate(plain.nodes) if not node.is_switch and node.guid
+    ]
+    (tmp_path / "map").write_text("\n".join(lines[:60]), encoding="utf-8")
+    for wiring in (plain, read_wiring(DATA / dump, node_name_map=tmp_path / "map")):
+        wiring.save(tmp_path / "x.fabric.json")
+        found = read_wiring(tmp_path / "x.fabric.json")
+        assert found.parameters() == wiring.parameters()
+        assert (found.nodes, found.guids, found.lids) == (wiring.nodes, wiring.guids, wiring.lids)
+        # A scenario takes the file, and a dump that is made of it has the same names.
+        assert FabricTable.read({"topology": "imported", "file": str(tmp_path / "x.fabric.json")}).spec
+        assert again(found, "ibnetdiscover", tmp_path).hosts == wiring.hosts
+    assert plain.nodes != found.nodes
+    text = (tmp_path / "x.fabric.json").read_text(encoding="utf-8")
+    for right, wrong in (('"guid": "0x', '"guid": "0y'), ('"is_switch": true', '"is_switch": true, "unknown": 7')):
+        (tmp_path / "x.fabric.json").write_text(text.replace(right, wrong, 1), encoding="utf-8")
+        with pytest.raises(ScenarioError, match=r"x\.fabric\.json: not a file that fairlane fabric import wrote"):
+            read_wiring(tmp_path / "x.fabric.json")
+
+
 def test_the_nodes_of_a_dump_have_the_guids_that_its_lines_state() -> None:
     wiring = read_wiring(DATA / "x5.ibnetdiscover")
     node = next(node for node in wiring.nodes if node.identifier == "H-003048c749cd0000")

@@ -23,7 +23,10 @@ def export_qos(
     assignments: Assignments = None,
     guids: Annotated[
         Path | None,
-        Option(metavar="DUMP", help="Output of ibnetdiscover: name ports by GUID instead of NodeDescription."),
+        Option(
+            metavar="DUMP",
+            help="Name ports by GUID, not NodeDescription: output of ibnetdiscover, or fabric import's file.",
+        ),
     ] = None,
     data_vls: Annotated[int, Option("--data-vls", min=1, max=15, help="Data lanes that the switches have.")] = 15,
     policy_file: Annotated[

@@ -45,7 +45,7 @@ def check_subnet(
     ] = None,
     guids: Annotated[
         Path | None,
-        Option(metavar="DUMP", help="Output of ibnetdiscover: GUIDs and LIDs of the scenario's fabric."),
+        Option(metavar="DUMP", help="GUIDs and LIDs of the fabric: output of ibnetdiscover, or fabric import's file."),
     ] = None,
     pairs: Annotated[
         int | None,

@@ -55,7 +55,8 @@ def export(
     ports = _ports(resolved, fabric, dump)
     if dump is None:
         notes.append(
-            "ports are named HOST/P1 and so on: with other NodeDescriptions give --guids a dump of ibnetdiscover"
+            "ports are named HOST/P1 and so on: with other NodeDescriptions give --guids a dump of ibnetdiscover, or "
+            "the file that fabric import has made of it"
         )
     policy = _policy(resolved, levels, ports)
     fabric_texts, more = fabric_files(fabric, resolved.tables["fabric"], dump)
