@@ -44,7 +44,7 @@ pub(super) fn spans(graph: &Graph) -> Result<Vec<Option<Span>>, BuildError> {
 }
 
 /// Where a switch sends a packet.
-enum Ways {
+enum Ports {
     Arithmetic(Span),
     /// The switch's row of the table, and its first link.
     Listed {
@@ -54,7 +54,7 @@ enum Ways {
 }
 
 struct DModK {
-    switches: Vec<Ways>,
+    switches: Vec<Ports>,
     table: PortTable,
 }
 
@@ -67,15 +67,15 @@ impl DModK {
     /// Lists the paths of every switch that has no span.
     fn with_spans(tree: &LevelledFabric, spans: Vec<Option<Span>>) -> Result<Self, BuildError> {
         let mut listed = Vec::new();
-        let ways = |(switch, span)| match span {
-            Some(span) => Ways::Arithmetic(span),
+        let ports = |(switch, span)| match span {
+            Some(span) => Ports::Arithmetic(span),
             None => {
                 let row = u32::try_from(listed.len()).expect("invariant: fewer than 2^32 switches");
                 listed.push(switch);
-                Ways::Listed { row, first: tree.first_link(switch) }
+                Ports::Listed { row, first: tree.first_link(switch) }
             }
         };
-        let switches = (0..).map(SwitchId).zip(spans).map(ways).collect();
+        let switches = (0..).map(SwitchId).zip(spans).map(ports).collect();
         Ok(Self { switches, table: PortTable::new(tree, &listed)? })
     }
 }
@@ -84,8 +84,8 @@ impl Routing for DModK {
     #[inline]
     fn next_hop(&self, at: SwitchId, _previous: Hop, to: HostId) -> Hop {
         let link = match &self.switches[at.index()] {
-            Ways::Arithmetic(span) => span.link(to),
-            Ways::Listed { row, first } => LinkId(first.0 + self.table.port(*row, to)),
+            Ports::Arithmetic(span) => span.link(to),
+            Ports::Listed { row, first } => LinkId(first.0 + self.table.port(*row, to)),
         };
         Hop { link, channel: 0 }
     }
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_span_is_small() {
-        assert_eq!(size_of::<Ways>(), 32);
+        assert_eq!(size_of::<Ports>(), 32);
     }
 
     #[test]
@@ -142,7 +142,7 @@ mod tests {
             let graph = fat_tree(&params);
             let tree = LevelledFabric::new(&graph).unwrap();
             let fast = DModK::new(&graph).unwrap();
-            assert!(fast.switches.iter().all(|ways| matches!(ways, Ways::Arithmetic(_))), "{params}");
+            assert!(fast.switches.iter().all(|ports| matches!(ports, Ports::Arithmetic(_))), "{params}");
             let slow = DModK::with_spans(&tree, vec![None; graph.switches()]).unwrap();
             for at in (0..).take(graph.switches()).map(SwitchId) {
                 for to in (0..).take(graph.hosts()).map(HostId) {

@@ -7,7 +7,7 @@
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
-use super::detours::{self, BIAS, Channels, Detours, EqualCosts, Rule, SAMPLES, UgalParams, Way};
+use super::non_minimal::{self, BIAS, Channels, EqualCosts, Path, Paths, Rule, SAMPLES, UgalParams};
 use super::{Entry, Hop, Loads, Routing, Visit};
 use crate::error::BuildError;
 use crate::ids::{HostId, SwitchId};
@@ -47,7 +47,7 @@ impl Default for Params {
 }
 
 struct Progressive {
-    ways: Box<dyn Detours>,
+    paths: Box<dyn Paths>,
     rule: Rule,
 }
 
@@ -55,17 +55,17 @@ impl Progressive {
     fn new(graph: &Graph, params: &Params) -> Result<Self, BuildError> {
         let &Params { samples, bias, ties, channels } = params;
         let rule = Rule::new(UgalParams { samples, bias, ties })?;
-        Ok(Self { ways: detours::build_revised(graph, NAME, channels)?, rule })
+        Ok(Self { paths: non_minimal::build_revised(graph, NAME, channels)?, rule })
     }
 }
 
 impl Routing for Progressive {
     fn virtual_channels(&self) -> u8 {
-        self.ways.channels()
+        self.paths.channels()
     }
 
     fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
-        self.ways.step(at, previous, Way::DIRECT, to).0
+        self.paths.step(at, previous, Path::MINIMAL, to).0
     }
 
     fn adaptive(&self) -> bool {
@@ -77,17 +77,17 @@ impl Routing for Progressive {
     }
 
     fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
-        let way = Way::noted(visit.note);
-        let (hop, left) = self.ways.step(at, visit.previous, way, visit.to);
-        if way == Way::OPEN {
+        let path = Path::noted(visit.note);
+        let (hop, left) = self.paths.step(at, visit.previous, path, visit.to);
+        if path == Path::UNDECIDED {
             let seen = (at, &*visit, loads);
-            let minimal = |bias| detours::seen_here(&*self.ways, seen, (hop, way), bias);
-            let cost = |way| {
-                let (hop, _) = self.ways.step(at, visit.previous, way, visit.to);
-                detours::seen_here(&*self.ways, seen, (hop, way), 0)
+            let minimal = |bias| non_minimal::seen_here(&*self.paths, seen, (hop, path), bias);
+            let cost = |path| {
+                let (hop, _) = self.paths.step(at, visit.previous, path, visit.to);
+                non_minimal::seen_here(&*self.paths, seen, (hop, path), 0)
             };
-            if let Some(way) = self.rule.decide(&*self.ways, at, visit, minimal, cost) {
-                return self.ways.go(at, visit, way);
+            if let Some(path) = self.rule.decide(&*self.paths, at, visit, minimal, cost) {
+                return self.paths.go(at, visit, path);
             }
         }
         visit.note = left.note();
@@ -95,8 +95,8 @@ impl Routing for Progressive {
     }
 
     fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
-        let way = Way::noted(visit.note);
-        let detours = if way == Way::OPEN { self.ways.all(at, visit.to) } else { Vec::new() };
-        self.ways.hops(at, visit, std::iter::once(way).chain(detours))
+        let path = Path::noted(visit.note);
+        let others = if path == Path::UNDECIDED { self.paths.all(at, visit.to) } else { Vec::new() };
+        self.paths.hops(at, visit, std::iter::once(path).chain(others))
     }
 }

@@ -5,7 +5,7 @@
 use schemars::schema_for;
 
 use super::Entry;
-use super::detours::{Ugal, UgalParams};
+use super::non_minimal::{Ugal, UgalParams};
 
 const NAME: &str = "ugal_g";
 

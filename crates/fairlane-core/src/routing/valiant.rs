@@ -3,7 +3,7 @@
 
 use schemars::schema_for;
 
-use super::detours::{self, Detours, Way};
+use super::non_minimal::{self, Path, Paths};
 use super::{Entry, Hop, Loads, NoParams, Routing, Visit};
 use crate::ids::{HostId, SwitchId};
 
@@ -16,11 +16,11 @@ pub const ENTRY: Entry = Entry {
     schema: || schema_for!(NoParams),
     build: |graph, params, _| {
         NoParams::check("fabric.routing", params)?;
-        Ok(Box::new(Valiant(detours::build(graph, NAME)?)))
+        Ok(Box::new(Valiant(non_minimal::build(graph, NAME)?)))
     },
 };
 
-struct Valiant(Box<dyn Detours>);
+struct Valiant(Box<dyn Paths>);
 
 impl Routing for Valiant {
     fn virtual_channels(&self) -> u8 {
@@ -28,7 +28,7 @@ impl Routing for Valiant {
     }
 
     fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
-        self.0.step(at, previous, Way::DIRECT, to).0
+        self.0.step(at, previous, Path::MINIMAL, to).0
     }
 
     fn reaches(&self, at: SwitchId, to: HostId) -> bool {
@@ -44,19 +44,19 @@ impl Routing for Valiant {
     }
 
     fn choose(&self, at: SwitchId, visit: &mut Visit, _loads: &Loads) -> Hop {
-        let mut way = Way::noted(visit.note);
-        if way == Way::OPEN {
-            way = self.0.draw(at, visit.to, visit.random).unwrap_or(Way::DIRECT);
+        let mut path = Path::noted(visit.note);
+        if path == Path::UNDECIDED {
+            path = self.0.draw(at, visit.to, visit.random).unwrap_or(Path::MINIMAL);
         }
-        self.0.go(at, visit, way)
+        self.0.go(at, visit, path)
     }
 
     fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
-        let way = Way::noted(visit.note);
-        let mut ways = if way == Way::OPEN { self.0.all(at, visit.to) } else { vec![way] };
-        if ways.is_empty() {
-            ways.push(Way::DIRECT);
+        let path = Path::noted(visit.note);
+        let mut paths = if path == Path::UNDECIDED { self.0.all(at, visit.to) } else { vec![path] };
+        if paths.is_empty() {
+            paths.push(Path::MINIMAL);
         }
-        self.0.hops(at, visit, ways)
+        self.0.hops(at, visit, paths)
     }
 }

@@ -185,7 +185,7 @@ fn uniform_traffic_gets_through_unless_it_takes_detours() {
     assert!(valiant > 0.36 && valiant < 0.6, "{valiant}");
 }
 
-/// Tornado: dimension order loads the links of one direction with three hosts' traffic. Detours are four links long in each
+/// Tornado: dimension order loads the links of one direction with three hosts' traffic. Non-minimal paths are four links long in each
 /// dimension on average, over both directions: two hosts' traffic for each link. What is congested is mostly the second dimension,
 /// which the first switch does not see; so of UGAL it is the one that sees everything which is tried.
 #[test]

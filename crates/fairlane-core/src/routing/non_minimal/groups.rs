@@ -1,4 +1,4 @@
-//! Ways through fabrics of groups: to another group over a random global link of the own one, and minimally from there.
+//! Paths through fabrics of groups: to another group over a random global link of the own one, and minimally from there.
 //! Within a group: through a random switch of it.
 //!
 //! **Virtual channels**: with the fewest, a packet rises as in minimal routing, by one wherever the next link's rank is not
@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::super::minimal::Minimal;
 use super::grid::{draw_but, far_switches};
-use super::{Detours, Next, Way};
+use super::{Next, Path, Paths};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::routing::Hop;
@@ -82,40 +82,40 @@ impl Groups {
     }
 }
 
-impl Detours for Groups {
+impl Paths for Groups {
     fn channels(&self) -> u8 {
         self.channels
     }
 
     #[inline]
-    fn step(&self, at: SwitchId, previous: Hop, way: Way, to: HostId) -> (Hop, Way) {
+    fn step(&self, at: SwitchId, previous: Hop, path: Path, to: HostId) -> (Hop, Path) {
         let (target, down) = self.minimal.ends.of(to);
-        match way.next() {
+        match path.next() {
             Next::Link(link) => {
                 let near = self.near(link);
                 return if near == at {
-                    (self.hop(previous, link), Way::DIRECT)
+                    (self.hop(previous, link), Path::MINIMAL)
                 } else {
-                    (self.hop(previous, self.minimal.link(at, near, to)), way)
+                    (self.hop(previous, self.minimal.link(at, near, to)), path)
                 };
             }
-            Next::Switch(via) if via != at => return (self.hop(previous, self.minimal.link(at, via, to)), way),
+            Next::Switch(via) if via != at => return (self.hop(previous, self.minimal.link(at, via, to)), path),
             Next::Switch(_) | Next::Destination => {}
         }
         if at == target {
-            return (Hop { link: down, channel: 0 }, Way::DIRECT);
+            return (Hop { link: down, channel: 0 }, Path::MINIMAL);
         }
         let link = self.minimal.link(at, target, to);
         // What is open may be revised in the first group, at whatever switch that is not the first.
         let stays_open =
-            way == Way::OPEN && self.far[link.index()].is_some_and(|far| self.group(far) == self.group(at));
-        (self.hop(previous, link), if stays_open { Way::OPEN } else { Way::DIRECT })
+            path == Path::UNDECIDED && self.far[link.index()].is_some_and(|far| self.group(far) == self.group(at));
+        (self.hop(previous, link), if stays_open { Path::UNDECIDED } else { Path::MINIMAL })
     }
 
-    fn length(&self, at: SwitchId, way: Way, to: HostId) -> u32 {
+    fn length(&self, at: SwitchId, path: Path, to: HostId) -> u32 {
         let (target, _) = self.minimal.ends.of(to);
         let minimal = &self.minimal;
-        match way.next() {
+        match path.next() {
             Next::Destination => minimal.length(at, target, to),
             Next::Switch(via) => minimal.length(at, via, to) + minimal.length(via, target, to),
             Next::Link(link) => {
@@ -125,25 +125,25 @@ impl Detours for Groups {
     }
 
     #[inline]
-    fn draw(&self, at: SwitchId, to: HostId, random: u32) -> Option<Way> {
+    fn draw(&self, at: SwitchId, to: HostId, random: u32) -> Option<Path> {
         let (target, _) = self.minimal.ends.of(to);
         let (here, there) = (self.group(at), self.group(target));
         if here != there {
-            return self.minimal.gateways.draw_elsewhere(here, there, random).map(|gateway| Way::over(gateway.link));
+            return self.minimal.gateways.draw_elsewhere(here, there, random).map(|gateway| Path::over(gateway.link));
         }
         let size = self.minimal.size;
         let via = draw_but(size, at.0 % size, target.0 % size, random).filter(|_| at != target);
-        via.map(|place| Way::through(SwitchId(here * size + place)))
+        via.map(|place| Path::through(SwitchId(here * size + place)))
     }
 
-    fn all(&self, at: SwitchId, to: HostId) -> Vec<Way> {
+    fn all(&self, at: SwitchId, to: HostId) -> Vec<Path> {
         let (target, _) = self.minimal.ends.of(to);
         let (here, there) = (self.group(at), self.group(target));
         if here != there {
-            return self.minimal.gateways.elsewhere(here, there).map(|gateway| Way::over(gateway.link)).collect();
+            return self.minimal.gateways.elsewhere(here, there).map(|gateway| Path::over(gateway.link)).collect();
         }
         let mates = (here * self.minimal.size..(here + 1) * self.minimal.size).map(SwitchId);
-        mates.filter(|via| at != target && *via != at && *via != target).map(Way::through).collect()
+        mates.filter(|via| at != target && *via != at && *via != target).map(Path::through).collect()
     }
 
     #[inline]
@@ -199,8 +199,8 @@ impl Extent {
     /// Links between switches on the longest path, if it may be left at each switch of the first group.
     fn longest(&self) -> usize {
         let within = self.leaf_to_leaf.saturating_sub(1) + self.any_to_any + self.any_to_leaf;
-        let detour = if self.groups > 2 { self.any_to_gateway + 1 + self.gateway_to_gateway } else { 0 };
-        let between = if self.groups > 1 { self.leaf_to_gateway + detour + 1 + self.gateway_to_leaf } else { 0 };
+        let intermediate = if self.groups > 2 { self.any_to_gateway + 1 + self.gateway_to_gateway } else { 0 };
+        let between = if self.groups > 1 { self.leaf_to_gateway + intermediate + 1 + self.gateway_to_leaf } else { 0 };
         within.max(between).max(1)
     }
 

@@ -2,14 +2,14 @@
 
 use super::super::{Hop, Loads, Routing, Visit};
 use super::rule::{Rule, UgalParams, seen_everywhere, seen_here};
-use super::{Detours, Way};
+use super::{Path, Paths};
 use crate::error::BuildError;
 use crate::ids::{HostId, SwitchId};
 use crate::topology::Graph;
 
 /// UGAL: each packet decides at its first switch, with the loads that are seen from there or from above.
 pub(in crate::routing) struct Ugal {
-    ways: Box<dyn Detours>,
+    paths: Box<dyn Paths>,
     rule: Rule,
     /// The loads of other switches count.
     global: bool,
@@ -24,21 +24,21 @@ impl Ugal {
         global: bool,
     ) -> Result<Box<dyn Routing>, BuildError> {
         let params: UgalParams = crate::table::params("fabric.routing", json)?;
-        Ok(Box::new(Self { ways: super::build(graph, routing)?, rule: Rule::new(params)?, global }))
+        Ok(Box::new(Self { paths: super::build(graph, routing)?, rule: Rule::new(params)?, global }))
     }
 }
 
 impl Routing for Ugal {
     fn virtual_channels(&self) -> u8 {
-        self.ways.channels()
+        self.paths.channels()
     }
 
     fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
-        self.ways.step(at, previous, Way::DIRECT, to).0
+        self.paths.step(at, previous, Path::MINIMAL, to).0
     }
 
     fn reaches(&self, at: SwitchId, to: HostId) -> bool {
-        self.ways.reaches(at, to)
+        self.paths.reaches(at, to)
     }
 
     fn adaptive(&self) -> bool {
@@ -50,21 +50,21 @@ impl Routing for Ugal {
     }
 
     fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
-        let (ways, way) = (&*self.ways, Way::noted(visit.note));
-        if way != Way::OPEN {
-            return ways.go(at, visit, way);
+        let (paths, path) = (&*self.paths, Path::noted(visit.note));
+        if path != Path::UNDECIDED {
+            return paths.go(at, visit, path);
         }
         let seen = (at, &*visit, loads);
-        let (hop, left) = ways.step(at, visit.previous, Way::DIRECT, visit.to);
-        let detour = if self.global {
-            let cost = |way, bias| seen_everywhere(ways, seen, way, bias);
-            self.rule.decide(ways, at, visit, |bias| cost(Way::DIRECT, bias), |way| cost(way, 0))
+        let (hop, left) = paths.step(at, visit.previous, Path::MINIMAL, visit.to);
+        let chosen = if self.global {
+            let cost = |path, bias| seen_everywhere(paths, seen, path, bias);
+            self.rule.decide(paths, at, visit, |bias| cost(Path::MINIMAL, bias), |path| cost(path, 0))
         } else {
-            let cost = |way| seen_here(ways, seen, (ways.step(at, visit.previous, way, visit.to).0, way), 0);
-            self.rule.decide(ways, at, visit, |bias| seen_here(ways, seen, (hop, Way::DIRECT), bias), cost)
+            let cost = |path| seen_here(paths, seen, (paths.step(at, visit.previous, path, visit.to).0, path), 0);
+            self.rule.decide(paths, at, visit, |bias| seen_here(paths, seen, (hop, Path::MINIMAL), bias), cost)
         };
-        match detour {
-            Some(way) => ways.go(at, visit, way),
+        match chosen {
+            Some(path) => paths.go(at, visit, path),
             None => {
                 visit.note = left.note();
                 hop
@@ -73,12 +73,12 @@ impl Routing for Ugal {
     }
 
     fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
-        let way = Way::noted(visit.note);
-        if way != Way::OPEN {
-            return self.ways.hops(at, visit, [way]);
+        let path = Path::noted(visit.note);
+        if path != Path::UNDECIDED {
+            return self.paths.hops(at, visit, [path]);
         }
-        let detours = self.ways.all(at, visit.to);
-        self.ways.hops(at, visit, std::iter::once(Way::DIRECT).chain(detours))
+        let others = self.paths.all(at, visit.to);
+        self.paths.hops(at, visit, std::iter::once(Path::MINIMAL).chain(others))
     }
 }
 
@@ -90,8 +90,8 @@ mod tests {
     use crate::ids::LinkId;
     use crate::topology::{self, Vertex};
 
-    /// The switches on the way from host 0 to host 39 of a dragonfly of nine groups of four switches, under loads.
-    fn way(routing: &str, params: &Value, load: impl Fn(&Graph, LinkId) -> u32) -> Vec<u32> {
+    /// The switches on the path from host 0 to host 39 of a dragonfly of nine groups of four switches, under loads.
+    fn path(routing: &str, params: &Value, load: impl Fn(&Graph, LinkId) -> u32) -> Vec<u32> {
         let shape = json!({ "groups": 9, "switches_per_group": 4, "hosts_per_switch": 2, "global_links": 2 });
         let graph = topology::build("dragonfly", &shape).unwrap();
         let routing = crate::routing::build(routing, params, &graph).unwrap();
@@ -108,45 +108,45 @@ mod tests {
         switches
     }
 
-    fn groups(way: &[u32]) -> usize {
-        let mut groups: Vec<u32> = way.iter().map(|switch| switch / 4).collect();
+    fn groups(path: &[u32]) -> usize {
+        let mut groups: Vec<u32> = path.iter().map(|switch| switch / 4).collect();
         groups.dedup();
         groups.len()
     }
 
     /// Puts `bytes` on the links of a minimal path that are, or are not, of its first switch.
-    fn on_direct(here: bool, bytes: u32) -> impl Fn(&Graph, LinkId) -> u32 {
-        let direct = way("minimal", &json!({}), |_, _| 0);
+    fn on_minimal(here: bool, bytes: u32) -> impl Fn(&Graph, LinkId) -> u32 {
+        let minimal = path("minimal", &json!({}), |_, _| 0);
         move |graph, link| {
             let ends = (graph.link(link).from, graph.link(link).to);
             let pair = |pair: &[u32]| ends == (Vertex::Switch(SwitchId(pair[0])), Vertex::Switch(SwitchId(pair[1])));
-            let loaded = direct.windows(2).enumerate().any(|(hop, ends)| pair(ends) && (hop == 0) == here);
+            let loaded = minimal.windows(2).enumerate().any(|(hop, ends)| pair(ends) && (hop == 0) == here);
             if loaded { bytes } else { 0 }
         }
     }
 
     #[test]
-    fn without_loads_ways_are_direct_and_valiants_are_not() {
-        let direct = way("minimal", &json!({}), |_, _| 0);
+    fn without_loads_paths_are_minimal_and_valiants_are_not() {
+        let minimal = path("minimal", &json!({}), |_, _| 0);
         for routing in ["ugal_l", "ugal_g", "progressive"] {
-            assert_eq!(way(routing, &json!({}), |_, _| 0), direct, "{routing}");
+            assert_eq!(path(routing, &json!({}), |_, _| 0), minimal, "{routing}");
         }
-        assert_eq!((groups(&direct), groups(&way("valiant", &json!({}), |_, _| 0))), (2, 3));
+        assert_eq!((groups(&minimal), groups(&path("valiant", &json!({}), |_, _| 0))), (2, 3));
     }
 
     #[test]
     fn a_load_above_the_bias_on_the_first_link_makes_a_detour() {
         for routing in ["ugal_l", "ugal_g", "progressive"] {
-            let groups = |bias, bytes| groups(&way(routing, &json!({ "bias": bias }), on_direct(true, bytes)));
+            let groups = |bias, bytes| groups(&path(routing, &json!({ "bias": bias }), on_minimal(true, bytes)));
             assert_eq!((groups(5000, 5000), groups(5000, 5001)), (2, 3), "{routing}");
         }
     }
 
     #[test]
     fn a_load_further_on_is_seen_from_above_or_when_it_is_near() {
-        let groups = |routing| groups(&way(routing, &json!({ "bias": 0 }), on_direct(false, 50_000)));
-        let direct = way("minimal", &json!({}), |_, _| 0);
-        assert_eq!(direct[1] / 4, 0, "the second link is the global one");
+        let groups = |routing| groups(&path(routing, &json!({ "bias": 0 }), on_minimal(false, 50_000)));
+        let minimal = path("minimal", &json!({}), |_, _| 0);
+        assert_eq!(minimal[1] / 4, 0, "the second link is the global one");
         assert_eq!((groups("ugal_l"), groups("ugal_g"), groups("progressive")), (2, 3, 3));
     }
 

@@ -4,7 +4,7 @@
 //! its `h`-th link between switches, so there are up to twice as many channels as on minimal paths. Minimal paths begin at channel 0, too.
 
 use super::grid::{draw_but, far_switches};
-use super::{Detours, Next, Way};
+use super::{Next, Path, Paths};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::routing::shortest::{Shortest, Targets};
@@ -42,7 +42,7 @@ impl Unstructured {
     }
 }
 
-impl Detours for Unstructured {
+impl Paths for Unstructured {
     fn channels(&self) -> u8 {
         self.paths.virtual_channels()
     }
@@ -52,37 +52,37 @@ impl Detours for Unstructured {
     }
 
     #[inline]
-    fn step(&self, at: SwitchId, previous: Hop, way: Way, to: HostId) -> (Hop, Way) {
-        if let Next::Switch(via) = way.next()
+    fn step(&self, at: SwitchId, previous: Hop, path: Path, to: HostId) -> (Hop, Path) {
+        if let Next::Switch(via) = path.next()
             && via != at
         {
-            return (self.paths.hop(previous, self.paths.link(at, via, to)), way);
+            return (self.paths.hop(previous, self.paths.link(at, via, to)), path);
         }
-        (self.paths.next_hop(at, previous, to), Way::DIRECT)
+        (self.paths.next_hop(at, previous, to), Path::MINIMAL)
     }
 
-    fn length(&self, at: SwitchId, way: Way, to: HostId) -> u32 {
+    fn length(&self, at: SwitchId, path: Path, to: HostId) -> u32 {
         let (target, _) = self.paths.ends.of(at, to);
-        match way.next() {
+        match path.next() {
             Next::Switch(via) => self.paths.length(at, via) + self.paths.length(via, target),
             _ => self.paths.length(at, target),
         }
     }
 
     #[inline]
-    fn draw(&self, at: SwitchId, to: HostId, random: u32) -> Option<Way> {
+    fn draw(&self, at: SwitchId, to: HostId, random: u32) -> Option<Path> {
         let (target, _) = self.paths.ends.of(at, to);
         let around = self.around(at);
         let count = u32::try_from(around.len()).expect("invariant: fewer than 2^32 switches");
         let [here, there] = [at, target].map(|switch| self.places[switch.index()]);
         let via = draw_but(count, here, there, random).filter(|_| at != target);
-        via.map(|via| Way::through(around[via as usize]))
+        via.map(|via| Path::through(around[via as usize]))
     }
 
-    fn all(&self, at: SwitchId, to: HostId) -> Vec<Way> {
+    fn all(&self, at: SwitchId, to: HostId) -> Vec<Path> {
         let (target, _) = self.paths.ends.of(at, to);
         let others = self.around(at).iter().copied();
-        others.filter(|via| at != target && *via != at && *via != target).map(Way::through).collect()
+        others.filter(|via| at != target && *via != at && *via != target).map(Path::through).collect()
     }
 
     #[inline]

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use super::super::choices::scatter;
 use super::super::{Hop, Loads, Visit};
-use super::{Detours, Way};
+use super::{Path, Paths};
 use crate::error::BuildError;
 use crate::ids::SwitchId;
 use crate::units::Bytes;
@@ -73,22 +73,22 @@ impl Rule {
     #[inline]
     pub fn decide(
         &self,
-        ways: &dyn Detours,
+        paths: &dyn Paths,
         at: SwitchId,
         visit: &Visit,
         minimal: impl Fn(u64) -> u64,
-        cost: impl Fn(Way) -> u64,
-    ) -> Option<Way> {
-        let direct = minimal(self.bias);
+        cost: impl Fn(Path) -> u64,
+    ) -> Option<Path> {
+        let minimal_cost = minimal(self.bias);
         // Nothing is cheaper.
-        if direct == 0 && self.ties == EqualCosts::Direct {
+        if minimal_cost == 0 && self.ties == EqualCosts::Direct {
             return None;
         }
         let number = |sample: u32| scatter(visit.random.wrapping_add(sample.wrapping_mul(0x9E37_79B9)));
-        let drawn = (1..=self.samples).filter_map(|sample| ways.draw(at, visit.to, number(sample)));
-        let (least, way) = drawn.map(|way| (cost(way), way)).min_by_key(|(cost, _)| *cost)?;
+        let drawn = (1..=self.samples).filter_map(|sample| paths.draw(at, visit.to, number(sample)));
+        let (least, path) = drawn.map(|path| (cost(path), path)).min_by_key(|(cost, _)| *cost)?;
         let toss = self.ties == EqualCosts::Random && number(0) & 1 == 1;
-        (least < direct || least == direct && toss).then_some(way)
+        (least < minimal_cost || least == minimal_cost && toss).then_some(path)
     }
 }
 
@@ -96,23 +96,23 @@ impl Rule {
 /// bytes are not counted.
 #[inline]
 pub(in crate::routing) fn seen_here(
-    ways: &dyn Detours,
+    paths: &dyn Paths,
     (at, visit, loads): (SwitchId, &Visit, &Loads),
-    (hop, way): (Hop, Way),
+    (hop, path): (Hop, Path),
     uncounted: u64,
 ) -> u64 {
     let load = u64::from(loads.here(hop.link)).saturating_sub(uncounted);
-    if load == 0 { 0 } else { load * u64::from(ways.length(at, way, visit.to)) }
+    if load == 0 { 0 } else { load * u64::from(paths.length(at, path, visit.to)) }
 }
 
 /// What a path costs with the loads of the whole fabric known: the loads of all its links.
 pub(in crate::routing) fn seen_everywhere(
-    ways: &dyn Detours,
+    paths: &dyn Paths,
     (at, visit, loads): (SwitchId, &Visit, &Loads),
-    way: Way,
+    path: Path,
     uncounted: u64,
 ) -> u64 {
-    let mut links = ways.links(at, visit.previous, way, visit.to);
+    let mut links = paths.links(at, visit.previous, path, visit.to);
     let first = links.next().map_or(0, |link| u64::from(loads.here(link)));
     let beyond: u64 = links.map(|link| u64::from(loads.afar(link))).sum();
     (first + beyond).saturating_sub(uncounted)

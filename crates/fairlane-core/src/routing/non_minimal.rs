@@ -1,4 +1,4 @@
-//! Ways that are not the shortest: through an intermediate place, drawn at random (L. G. Valiant, "A scheme for fast parallel
+//! Paths that are not the shortest: through an intermediate place, drawn at random (L. G. Valiant, "A scheme for fast parallel
 //! communication", SIAM J. Computing 11, 1982).
 //!
 //! A packet that is about to leave its first switch takes the **minimal** path, that of minimal or dimension-order routing, or
@@ -19,21 +19,21 @@ use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::{Graph, Layout};
 
 /// The paths of a fabric.
-pub(super) trait Detours: Send + Sync {
+pub(super) trait Paths: Send + Sync {
     /// Virtual channels of all paths.
     fn channels(&self) -> u8;
 
     /// The next hop on a path, and what is left of the path.
-    fn step(&self, at: SwitchId, previous: Hop, way: Way, to: HostId) -> (Hop, Way);
+    fn step(&self, at: SwitchId, previous: Hop, path: Path, to: HostId) -> (Hop, Path);
 
     /// Links between switches on a path.
-    fn length(&self, at: SwitchId, way: Way, to: HostId) -> u32;
+    fn length(&self, at: SwitchId, path: Path, to: HostId) -> u32;
 
     /// A non-minimal path, by a random number; none if there is none.
-    fn draw(&self, at: SwitchId, to: HostId, random: u32) -> Option<Way>;
+    fn draw(&self, at: SwitchId, to: HostId, random: u32) -> Option<Path>;
 
     /// Every non-minimal path that can be drawn.
-    fn all(&self, at: SwitchId, to: HostId) -> Vec<Way>;
+    fn all(&self, at: SwitchId, to: HostId) -> Vec<Path>;
 
     /// Whether a packet at `at` can be routed to a host; see [`super::Routing::reaches`].
     fn reaches(&self, _at: SwitchId, _to: HostId) -> bool {
@@ -45,7 +45,7 @@ pub(super) trait Detours: Send + Sync {
 }
 
 /// The paths of a fabric, for packets that decide at their first switch; `routing` is for the error.
-pub(super) fn build(graph: &Graph, routing: &'static str) -> Result<Box<dyn Detours>, BuildError> {
+pub(super) fn build(graph: &Graph, routing: &'static str) -> Result<Box<dyn Paths>, BuildError> {
     match graph.layout() {
         Layout::Groups { .. } => Ok(Box::new(groups::Groups::new(graph, routing, None)?)),
         Layout::Grid(_) => Ok(Box::new(grid::Grid::new(graph, routing)?)),
@@ -58,13 +58,13 @@ pub(super) fn build_revised(
     graph: &Graph,
     routing: &'static str,
     channels: Channels,
-) -> Result<Box<dyn Detours>, BuildError> {
+) -> Result<Box<dyn Paths>, BuildError> {
     Ok(Box::new(groups::Groups::new(graph, routing, Some(channels))?))
 }
 
 /// Where a packet goes: a word that is noted in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Way(u32);
+pub(super) struct Path(u32);
 
 /// The next place on a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,11 +77,11 @@ pub(super) enum Next {
     Switch(SwitchId),
 }
 
-impl Way {
+impl Path {
     /// The minimal path, which may still be left: that of a packet that comes to its first switch.
-    pub const OPEN: Self = Self(0);
+    pub const UNDECIDED: Self = Self(0);
     /// The minimal path.
-    pub const DIRECT: Self = Self(1);
+    pub const MINIMAL: Self = Self(1);
 
     /// What is noted in a packet.
     #[inline]
@@ -118,30 +118,30 @@ impl Way {
     }
 }
 
-impl dyn Detours + '_ {
-    /// The next hop of a packet that takes `way`, which is noted in it.
+impl dyn Paths + '_ {
+    /// The next hop of a packet that takes `path`, which is noted in it.
     #[inline]
-    pub fn go(&self, at: SwitchId, visit: &mut Visit, way: Way) -> Hop {
-        let (hop, left) = self.step(at, visit.previous, way, visit.to);
+    pub fn go(&self, at: SwitchId, visit: &mut Visit, path: Path) -> Hop {
+        let (hop, left) = self.step(at, visit.previous, path, visit.to);
         visit.note = left.note();
         hop
     }
 
     /// The hops of a packet that takes one of these paths, with what would be noted.
-    pub fn hops(&self, at: SwitchId, visit: &Visit, ways: impl IntoIterator<Item = Way>) -> Vec<(Hop, u32)> {
-        let hop = |way| {
-            let (hop, left) = self.step(at, visit.previous, way, visit.to);
+    pub fn hops(&self, at: SwitchId, visit: &Visit, paths: impl IntoIterator<Item = Path>) -> Vec<(Hop, u32)> {
+        let hop = |path| {
+            let (hop, left) = self.step(at, visit.previous, path, visit.to);
             (hop, left.note())
         };
-        ways.into_iter().map(hop).collect()
+        paths.into_iter().map(hop).collect()
     }
 
     /// Links on a path, that to the host included.
-    pub fn links(&self, at: SwitchId, previous: Hop, way: Way, to: HostId) -> impl Iterator<Item = LinkId> {
-        let mut standing = Some((at, previous, way));
+    pub fn links(&self, at: SwitchId, previous: Hop, path: Path, to: HostId) -> impl Iterator<Item = LinkId> {
+        let mut standing = Some((at, previous, path));
         std::iter::from_fn(move || {
-            let (at, previous, way) = standing?;
-            let (hop, left) = self.step(at, previous, way, to);
+            let (at, previous, path) = standing?;
+            let (hop, left) = self.step(at, previous, path, to);
             standing = self.far(hop.link).map(|next| (next, hop, left));
             Some(hop.link)
         })

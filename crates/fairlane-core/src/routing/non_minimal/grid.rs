@@ -1,12 +1,12 @@
-//! Ways through a grid: dimension order to a random switch, and dimension order from there.
+//! Paths through a grid: dimension order to a random switch, and dimension order from there.
 //!
-//! **Virtual channels**: those of dimension order twice, first on the way to the intermediate switch, then on the way from it.
+//! **Virtual channels**: those of dimension order twice, first on the path to the intermediate switch, then on the path from it.
 //! Minimal paths use the second half. So no packet goes back to the first half, and each is free of cycles.
 
 use super::super::Routing;
 use super::super::choices::share;
 use super::super::dimension_order::DimensionOrder;
-use super::{Detours, Next, Way};
+use super::{Next, Path, Paths};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::routing::Hop;
@@ -45,45 +45,45 @@ pub(super) fn draw_but(count: u32, a: u32, b: u32, random: u32) -> Option<u32> {
     (left > 0).then_some(number)
 }
 
-impl Detours for Grid {
+impl Paths for Grid {
     fn channels(&self) -> u8 {
         2 * self.half
     }
 
     #[inline]
-    fn step(&self, at: SwitchId, _previous: Hop, way: Way, to: HostId) -> (Hop, Way) {
+    fn step(&self, at: SwitchId, _previous: Hop, path: Path, to: HostId) -> (Hop, Path) {
         let (target, down) = self.order.ends.of(to);
-        if let Next::Switch(via) = way.next()
+        if let Next::Switch(via) = path.next()
             && let Some(hop) = self.order.towards(at, via, to)
         {
-            return (hop, way);
+            return (hop, path);
         }
         let hop = match self.order.towards(at, target, to) {
             Some(hop) => Hop { channel: self.half + hop.channel, ..hop },
             None => Hop { link: down, channel: 0 },
         };
-        (hop, Way::DIRECT)
+        (hop, Path::MINIMAL)
     }
 
-    fn length(&self, at: SwitchId, way: Way, to: HostId) -> u32 {
+    fn length(&self, at: SwitchId, path: Path, to: HostId) -> u32 {
         let (target, _) = self.order.ends.of(to);
-        match way.next() {
+        match path.next() {
             Next::Switch(via) => self.order.distance(at, via) + self.order.distance(via, target),
             _ => self.order.distance(at, target),
         }
     }
 
     #[inline]
-    fn draw(&self, at: SwitchId, to: HostId, random: u32) -> Option<Way> {
+    fn draw(&self, at: SwitchId, to: HostId, random: u32) -> Option<Path> {
         let (target, _) = self.order.ends.of(to);
         let via = draw_but(self.switches, at.0, target.0, random).filter(|_| at != target);
-        via.map(|via| Way::through(SwitchId(via)))
+        via.map(|via| Path::through(SwitchId(via)))
     }
 
-    fn all(&self, at: SwitchId, to: HostId) -> Vec<Way> {
+    fn all(&self, at: SwitchId, to: HostId) -> Vec<Path> {
         let (target, _) = self.order.ends.of(to);
         let all = (0..self.switches).map(SwitchId).filter(|via| at != target && *via != at && *via != target);
-        all.map(Way::through).collect()
+        all.map(Path::through).collect()
     }
 
     #[inline]
