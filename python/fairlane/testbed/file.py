@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, field_validator, model_validator
 
@@ -77,6 +77,8 @@ class FabricTable(Table):
     """The cable of every host."""
     trunks: list[Trunk] = Field(default_factory=list)
     """The cables between switches."""
+    window: Annotated[Size, Field(ge=SMALLEST_QUEUE)] | Literal["auto"] = "auto"
+    """Congestion window of TCP connections: fixed, or ``auto``, as the kernel's congestion control chooses it."""
 
     @property
     def hosts(self) -> tuple[str, ...]:

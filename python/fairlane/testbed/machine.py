@@ -128,5 +128,5 @@ def _batch(command: Sequence[str], lines: Iterable[str]) -> None:
 
 def _sysctl(name: str, settings: Iterable[str]) -> None:
     """Sets what the kernel has; a kernel without IPv6 has no key for it."""
-    words = " ".join(settings)
-    subprocess.run(inside(name, ["sysctl", "-q", "-e", "-w", *words.split()]), capture_output=True, check=False)
+    lines = "".join(f"{line.replace(',', ' ')}\n" for line in settings)
+    subprocess.run(inside(name, ["sysctl", "-q", "-e", "-p", "-"]), input=lines, text=True, capture_output=True, check=False)

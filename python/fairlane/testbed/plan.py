@@ -23,12 +23,15 @@ DATA_NETWORK, CONTROL_NETWORK = "10.77.0.0/16", "10.78.0.0/16"
 """Addresses of the hosts on the measured network, and on that over which Open MPI starts processes."""
 FRAME = 1514
 """Bytes of an Ethernet frame with 1500 bytes of payload, as queueing disciplines count them."""
-_BURST = 2 * FRAME
+SEGMENT = 1448
+"""Bytes of payload of a full TCP segment with timestamps."""
+_BURST = FRAME + 86
 _SYSCTLS = (
     "net.ipv6.conf.all.disable_ipv6=1",
     "net.ipv6.conf.default.disable_ipv6=1",
     "net.ipv4.tcp_slow_start_after_idle=0",
     "net.ipv4.tcp_no_metrics_save=1",
+    "net.ipv4.tcp_rmem=4096,2097152,6291456",
 )
 
 
@@ -99,6 +102,14 @@ class Plan:
         """Settings of each namespace."""
         return _SYSCTLS
 
+    def _window(self, host: str) -> list[str]:
+        """Fixes the congestion window of a host's connections, from their beginning on."""
+        if self.fabric.window == "auto":
+            return []
+        segments = max(2, self.fabric.window // SEGMENT)
+        route = f"{DATA_NETWORK} dev eth0 proto kernel scope link src {self.addresses[host]}"
+        return [f"route change {route} initcwnd {segments} initrwnd {segments} cwnd lock {segments}"]
+
     def _numbers(self, names: tuple[str, ...]) -> list[int]:
         return [self.fabric.hosts.index(name) for name in names]
 
@@ -124,6 +135,7 @@ class Plan:
                     f"addr add {self.addresses[name]}/16 dev eth0",
                     f"addr add {control + at}/16 dev ctl0",
                     *(f"link set {device} up" for device in ("lo", "eth0", "ctl0")),
+                    *self._window(name),
                 ]
                 yield self.switch(switch.name), _up(f"port{at}", "br0")
                 yield CONTROL, _up(f"host{at}", "ctl0")

@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define POLL 50000        /* ns between two tests for messages */
+#define POLL 100000       /* ns between two tests for messages */
 #define GATE 500000       /* ns between two looks at the limit */
 #define MOST_REQUESTS 4096
 #define DATA_NETWORK 0x0a4d0000u /* 10.77.0.0/16, where the jobs' messages go */
