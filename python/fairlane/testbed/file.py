@@ -77,6 +77,8 @@ class FabricTable(Table):
     """The cable of every host."""
     trunks: list[Trunk] = Field(default_factory=list)
     """The cables between switches."""
+    mtu: Size = Field(default=1500, ge=576, le=9000)
+    """Largest IP packet; TCP and IP have 52 bytes of it for their headers."""
     window: Annotated[Size, Field(ge=SMALLEST_QUEUE)] | Literal["auto"] = "auto"
     """Congestion window of TCP connections: fixed, or ``auto``, as the kernel's congestion control chooses it."""
 

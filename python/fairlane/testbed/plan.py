@@ -21,11 +21,13 @@ CONTROL = f"{PREFIX}control"
 """The namespace of the control network, in which ``mpirun`` runs."""
 DATA_NETWORK, CONTROL_NETWORK = "10.77.0.0/16", "10.78.0.0/16"
 """Addresses of the hosts on the measured network, and on that over which Open MPI starts processes."""
-FRAME = 1514
-"""Bytes of an Ethernet frame with 1500 bytes of payload, as queueing disciplines count them."""
-SEGMENT = 1448
-"""Bytes of payload of a full TCP segment with timestamps."""
-_BURST = FRAME + 86
+ETHERNET = 14
+"""Bytes of an Ethernet frame besides its payload, as queueing disciplines count them."""
+TCP_IP = 52
+"""Bytes of the headers of IP, and of TCP with timestamps."""
+_BURST_S = 1e-3
+"""For how long a shaped device may be late without losing throughput: timers of a busy machine are that late. It can
+send as much at once when it was idle."""
 _SYSCTLS = (
     "net.ipv6.conf.all.disable_ipv6=1",
     "net.ipv6.conf.default.disable_ipv6=1",
@@ -89,12 +91,12 @@ class Plan:
         """For each namespace commands of ``tc``."""
         found = []
         for switch in self.fabric.switches:
-            ports = [f"{_shape(f'port{at}', self.fabric.host_link)}" for at in self._numbers(switch.hosts)]
+            ports = [self._shape(f"port{at}", self.fabric.host_link) for at in self._numbers(switch.hosts)]
             found.append((self.switch(switch.name), ports))
         for at, trunk in enumerate(self.fabric.trunks):
-            found.append((_trunk(at), [_shape("left", trunk), _shape("right", trunk)]))
+            found.append((_trunk(at), [self._shape("left", trunk), self._shape("right", trunk)]))
         for name in self.fabric.hosts:
-            found.append((self.host(name), [_shape("eth0", self.fabric.host_link)]))
+            found.append((self.host(name), [self._shape("eth0", self.fabric.host_link)]))
         return [(namespace, commands) for namespace, commands in found if commands]
 
     @property
@@ -106,9 +108,18 @@ class Plan:
         """Fixes the congestion window of a host's connections, from their beginning on."""
         if self.fabric.window == "auto":
             return []
-        segments = max(2, self.fabric.window // SEGMENT)
+        segments = max(2, self.fabric.window // (self.fabric.mtu - TCP_IP))
         route = f"{DATA_NETWORK} dev eth0 proto kernel scope link src {self.addresses[host]}"
         return [f"route change {route} initcwnd {segments} initrwnd {segments} cwnd lock {segments}"]
+
+    def _cable(self, device: str, other: str, namespace: str) -> list[str]:
+        """A pair of devices between two namespaces. Without segmentation offload packets are those of a cable."""
+        end = f"gso_max_segs 1 mtu {self.fabric.mtu}"
+        return [f"link add {device} {end} type veth peer name {other} {end} netns {namespace}"]
+
+    def _shape(self, device: str, link: "Link") -> str:
+        burst = self.fabric.mtu + ETHERNET + round(link.rate * _BURST_S / 8)
+        return f"qdisc add dev {device} root handle 1: tbf rate {link.rate}bit burst {burst} limit {link.queue}"
 
     def _numbers(self, names: tuple[str, ...]) -> list[int]:
         return [self.fabric.hosts.index(name) for name in names]
@@ -121,7 +132,7 @@ class Plan:
         for at, trunk in enumerate(self.fabric.trunks):
             yield _trunk(at), _bridge("br0")
             for end, name in zip(("left", "right"), trunk.between, strict=True):
-                yield self.switch(name), [*_cable(f"trunk{at}", end, _trunk(at)), *_up(f"trunk{at}", "br0")]
+                yield self.switch(name), [*self._cable(f"trunk{at}", end, _trunk(at)), *_up(f"trunk{at}", "br0")]
                 yield _trunk(at), _up(end, "br0")
 
     def _hosts(self) -> Iterator[tuple[str, list[str]]]:
@@ -130,8 +141,8 @@ class Plan:
         for switch in self.fabric.switches:
             for at, name in zip(self._numbers(switch.hosts), switch.hosts, strict=True):
                 yield self.host(name), [
-                    *_cable("eth0", f"port{at}", self.switch(switch.name)),
-                    *_cable("ctl0", f"host{at}", CONTROL),
+                    *self._cable("eth0", f"port{at}", self.switch(switch.name)),
+                    *self._cable("ctl0", f"host{at}", CONTROL),
                     f"addr add {self.addresses[name]}/16 dev eth0",
                     f"addr add {control + at}/16 dev ctl0",
                     *(f"link set {device} up" for device in ("lo", "eth0", "ctl0")),
@@ -149,17 +160,5 @@ def _bridge(name: str) -> list[str]:
     return [f"link add {name} type bridge", f"link set {name} up", "link set lo up"]
 
 
-def _cable(device: str, other: str, namespace: str) -> list[str]:
-    """A pair of devices between two namespaces. Without segmentation offload packets are as large as on a cable."""
-    return [
-        f"link add {device} gso_max_segs 1 type veth peer name {other} gso_max_segs 1 netns {namespace}",
-    ]
-
-
 def _up(device: str, bridge: str) -> list[str]:
     return [f"link set {device} master {bridge}", f"link set {device} up"]
-
-
-def _shape(device: str, link: "Link") -> str:
-
-    return f"qdisc add dev {device} root handle 1: tbf rate {link.rate}bit burst {_BURST} limit {link.queue}"

@@ -15,10 +15,9 @@ from fairlane.seeds import Purpose, stream
 from fairlane.simulation import Simulation
 from fairlane.testbed.file import TestbedFile
 from fairlane.testbed.host_model import HostModel
+from fairlane.testbed.plan import ETHERNET, TCP_IP
 from fairlane.units import DURATION, SIZE
 
-PAYLOAD, HEADERS = 1448, 66
-"""Bytes of payload of a full TCP segment, and of Ethernet's, IP's and TCP's headers with timestamps."""
 LATENCY_PS = 10_000_000
 """Latency of a cable: what a virtual cable and its bridge take, 10 us."""
 _FIT_ITERATIONS = 40
@@ -47,8 +46,8 @@ def tables(file: TestbedFile, model: HostModel) -> dict[str, Any]:
     return {
         "fabric": {"topology": "imported", **wiring(file, model).parameters()},
         "network": {
-            "mtu": SIZE.format(PAYLOAD),
-            "header": SIZE.format(HEADERS),
+            "mtu": SIZE.format(file.fabric.mtu - TCP_IP),
+            "header": SIZE.format(ETHERNET + TCP_IP),
             "buffer": SIZE.format(min(limits)),
             "switch_latency": 0,
         },
