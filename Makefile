@@ -85,7 +85,7 @@ bench-instructions: $(VENV)/.libraries ## count instructions per packet-hop and 
 	@export PATH="$(CURDIR)/target/tools/bin:$$PATH"; \
 	version="$$(sed -n '/^name = "gungraun"$$/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)"; \
 	gungraun-runner --version 2>/dev/null | grep -qF "$$version" || \
-	    cargo install --locked --quiet --root target/tools gungraun-runner --version "$$version"; \
+	    cargo install --locked --quiet --debug --root target/tools gungraun-runner --version "$$version"; \
 	$(BIN)/python benches/instructions.py
 
 readme: $(EXTENSION) ## run what README.md and the examples show and store what they print

@@ -19,8 +19,8 @@ from pathlib import Path
 
 DAEMONS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "sinfo")
 SBIN = "/usr/sbin"
-STARTED_S = 15.0
-"""The longest that the nodes may take to be ready."""
+STARTED_S = 30.0
+"""The longest that anything may take: the nodes to be ready, a job to start or end."""
 
 _CONF = """
 ClusterName=fairlane
@@ -46,6 +46,7 @@ SchedulerParameters=batch_sched_delay=0,sched_interval=1
 SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 ReturnToService=2
+KillWait=2
 SlurmdParameters=config_overrides
 {nodes}
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
@@ -89,6 +90,11 @@ def slurm(folder: Path, nodes: int = 4, more: str = "") -> Iterator[Mapping[str,
         _ended(others)
         munged.terminate()
         _ended([munged])
+
+
+def wait_for(path: Path) -> None:
+    """Returns when a job has written the file: one that is cancelled before its processes run may take long to end."""
+    _until(path.exists, str(path))
 
 
 def _ended(daemons: list[subprocess.Popen[bytes]]) -> None:
@@ -139,5 +145,5 @@ def _until(condition: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + STARTED_S
     while not condition():
         if time.monotonic() > deadline:
-            raise TimeoutError(f"{what} did not come up")
+            raise TimeoutError(f"{what}: not within {STARTED_S:.0f} s")
         time.sleep(0.1)

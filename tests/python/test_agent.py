@@ -7,6 +7,7 @@ import stat
 import subprocess
 import sys
 import time
+from itertools import count
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -99,6 +100,29 @@ def test_the_twin_sees_who_gains_and_who_pays(tmp_path: Path) -> None:
     assert Candidate("12", None) in twin.candidates()
     (back,) = twin.predict([Candidate("12", None)])
     assert (back.effects["12"].high or 0) < -0.1
+
+
+def test_after_the_time_limit_no_candidate_is_tried(tmp_path: Path) -> None:
+    config = agents.config(tmp_path)
+    seconds = count()  # each look at the clock is a second later
+    twin = Twin(config, lambda: float(next(seconds)))
+    modelled, _ = twin.model(running(config.slurm.squeue, 10))
+    with pytest.raises(AgentError, match=r"2 of 3 simulations warmed up within twin\.time_limit"):
+        twin.update(modelled, (), 0.5)
+    twin.update(modelled, (), 100)
+    now, candidates = next(seconds), twin.candidates()
+    found = twin.predict(candidates, now + 7)
+    assert [one.candidate for one in found] == candidates[:2]
+    assert [one.gain for one in found] == [one.gain for one in twin.predict(candidates[:2])]
+
+
+def test_an_agent_that_has_no_time_says_so_and_changes_nothing(tmp_path: Path) -> None:
+    one = Running(tmp_path, text=agents.CONFIG.replace("threads = 1", 'threads = 1\ntime_limit = "1 us"'))
+    with one.journal as journal:
+        one.agent.start()
+        one.settle()
+        assert journal.in_force("dry_run") == ()
+        assert "no prediction: 1 of 3 simulations warmed up within twin.time_limit" in one.lines[-1]
 
 
 def test_jobs_far_from_each_other_get_no_level(tmp_path: Path) -> None:

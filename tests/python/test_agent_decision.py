@@ -41,6 +41,12 @@ def test_nothing_is_chosen_without_candidates() -> None:
     assert decide([], POLICY).chosen is None
 
 
+def test_candidates_without_time_are_counted() -> None:
+    assert decide([], POLICY, 3).reason == "no candidate was predicted; 3 not tried within twin.time_limit"
+    assert decide([GOOD], POLICY, 3).reason.endswith("; 3 not tried within twin.time_limit")
+    assert decide([prediction("1", {"1": [0.5]})], POLICY, 1).reason.endswith("; 1 not tried within twin.time_limit")
+
+
 def test_every_limit_refuses_and_is_named() -> None:
     cases = {
         "its interval is not above zero": prediction("1", {"1": [0.5, -0.4, 0.3]}),

@@ -1,11 +1,8 @@
 """The OpenSM backend: the policy file, a process that reads it again, and errors after which the old state is there."""
 
-import os
 import re
-import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +18,7 @@ from fairlane.agent.backends.policy_file import settings_in, with_settings, with
 from fairlane.agent.change import perform, recover
 from fairlane.agent.jobs import levels_of
 from fairlane.errors import ScenarioError
+from fairlane.opensm.check import Sizes, missing_programs, simulated_subnet
 
 HOSTS = [f"host{number}" for number in range(16)]
 AROUND = Surroundings(HOSTS, {0: 0, 1: 1, 2: 2})
@@ -201,59 +199,37 @@ Hca 1 "host4"
 Hca 1 "host8"
 [1] "leaf"[3]
 """
-_LIBRARIES = [Path(folder) for folder in ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64")]
-_LIBRARIES += [Path(one) for one in os.environ.get("LD_LIBRARY_PATH", "").split(":") if one]
-SIMULATED = next((found for one in _LIBRARIES if (found := one / "umad2sim" / "libumad2sim.so").exists()), None)
-PATH = f"{os.environ['PATH']}:/usr/sbin"
-MISSING = [name for name in ("opensm", "ibsim", "saquery", "ibnetdiscover") if shutil.which(name, path=PATH) is None]
+MISSING = missing_programs()
 
 
 @contextmanager
-def simulated_subnet(folder: Path) -> Iterator[dict[str, Any]]:
+def managed_subnet(folder: Path) -> Iterator[dict[str, Any]]:
     """A real OpenSM that manages a subnet which ibsim simulates."""
-    (folder / "net").write_text(NET.replace(" ", "\t", 3))
+    (folder / "fabric.net").write_text(NET.replace(" ", "\t", 3))
     (folder / "qos-policy.conf").write_text(OPERATOR)
     (folder / "opensm.conf").write_text(
         f"qos TRUE\nqos_policy_file {folder}/qos-policy.conf\nqos_max_vls 4\nforce_log_flush TRUE\n"
         f"dump_files_dir {folder}\nqos_sl2vl 0,1,2,3,0,0,0,0,0,0,0,0,0,0,0,7\nno_partition_enforcement TRUE\n"
     )
-    environment = os.environ | {"PATH": PATH, "IBSIM_SOCKNAME": f"fairlane{os.getpid()}"}
-    within = environment | {"LD_PRELOAD": str(SIMULATED), "OSM_TMP_DIR": str(folder), "OSM_CACHE_DIR": str(folder)}
-    with (folder / "out").open("w") as out:
-        ibsim = subprocess.Popen(["ibsim", "-s", "-n", str(folder / "net")], env=environment, stdout=out, stderr=out)
-        try:
-            time.sleep(0.5)
-            command = ["opensm", "-F", str(folder / "opensm.conf"), "-f", str(folder / "osm.log")]
-            opensm = subprocess.Popen(command, env=within | {"SIM_HOST": "host0"}, cwd=folder, stdout=out, stderr=out)
-            try:
-                deadline = time.monotonic() + 15
-                while not ((log := folder / "osm.log").exists() and "SUBNET UP" in log.read_text()):
-                    assert time.monotonic() < deadline, (folder / "out").read_text()
-                    time.sleep(0.05)
-                inside = ["env", "-C", str(folder), f"IBSIM_SOCKNAME={environment['IBSIM_SOCKNAME']}", "SIM_HOST=host8"]
-                inside += [f"LD_PRELOAD={SIMULATED}", f"PATH={PATH}"]
-                yield {
-                    "name": "opensm",
-                    "policy": str(folder / "qos-policy.conf"),
-                    "conf": str(folder / "opensm.conf"),
-                    "log": str(folder / "osm.log"),
-                    "pid": opensm.pid,
-                    "guids": str(folder / "guids.txt"),
-                    "discover": [*inside, "ibnetdiscover"],
-                    "read_back": [*inside, "saquery", "--sgid-to-dgid", "{source_gid}-{destination_gid}"],
-                }
-            finally:
-                opensm.kill()
-                opensm.wait()
-        finally:
-            ibsim.kill()
-            ibsim.wait()
+    with simulated_subnet(folder, ["host0", "host8"], Sizes(4, 1, 8), timeout_s=15) as subnet:
+        names = ("IBSIM_SOCKNAME", "SIM_HOST", "LD_PRELOAD", "PATH")
+        inside = ["env", "-C", str(folder), *(f"{name}={subnet.within[name]}" for name in names)]
+        yield {
+            "name": "opensm",
+            "policy": str(folder / "qos-policy.conf"),
+            "conf": str(folder / "opensm.conf"),
+            "log": str(folder / "osm.log"),
+            "pid": subnet.opensm,
+            "guids": str(folder / "guids.txt"),
+            "discover": [*inside, "ibnetdiscover"],
+            "read_back": [*inside, "saquery", "--sgid-to-dgid", "{source_gid}-{destination_gid}"],
+        }
 
 
 @pytest.mark.timeout(60)
-@pytest.mark.skipif(bool(MISSING) or SIMULATED is None, reason=f"not installed: {', '.join(MISSING or ['umad2sim'])}")
+@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 def test_a_real_opensm_gives_paths_the_level_and_takes_it_back(tmp_path: Path) -> None:
-    with simulated_subnet(tmp_path) as parameters, Journal(tmp_path / "agent.db") as journal:
+    with managed_subnet(tmp_path) as parameters, Journal(tmp_path / "agent.db") as journal:
         command = [*parameters["discover"], "-p"]
         printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         ports = re.findall(r"^CA +\d+ +1 (0x[0-9a-f]+) .*'(host\d)' -", printed, re.MULTILINE)

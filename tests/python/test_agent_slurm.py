@@ -193,10 +193,10 @@ def test_a_prolog_is_not_held_up_by_a_missing_agent(
         from_environment("end", {"SLURM_JOB_ID": "7; rm"})
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(180)
 @pytest.mark.skipif(bool(slurm.missing()), reason=f"not installed: {', '.join(slurm.missing())}")
 def test_a_real_slurm_reports_jobs_by_prolog_epilog_and_squeue(tmp_path: Path) -> None:
-    folder, path = tmp_path / "slurm", tmp_path / "agent.socket"
+    folder, path, started = tmp_path / "slurm", tmp_path / "agent.socket", tmp_path / "started"
     folder.mkdir()
     for what in ("begin", "end"):
         script = tmp_path / what
@@ -208,16 +208,27 @@ def test_a_real_slurm_reports_jobs_by_prolog_epilog_and_squeue(tmp_path: Path) -
     with Listener(path) as listener, slurm.slurm(folder, 2, more) as environment:
         squeue = ["env", f"SLURM_CONF={environment['SLURM_CONF']}", "squeue", "--json"]
         assert running(squeue, 10) == {}
-        submit = ["sbatch", "--parsable", "-N2", "-J", "solver", "-o", "/dev/null", "--wrap", "sleep 60"]
+        submit = [
+            "sbatch",
+            "--parsable",
+            "-N2",
+            "-J",
+            "solver",
+            "-o",
+            "/dev/null",
+            "--wrap",
+            f"touch {started}; sleep 60",
+        ]
         number = subprocess.run(submit, env=environment, check=True, capture_output=True, text=True).stdout.strip()
-        begun = listener.events.get(timeout=30)
+        begun = listener.events.get(timeout=60)
         assert (begun.what, begun.job.id, begun.job.nodes) == ("begin", number, ("n1", "n2"))
         assert (begun.job.name, begun.job.partition) == ("solver", "all")
         found = running(squeue, 10)[number]
         assert (found.nodes, found.name, found.partition) == (begun.job.nodes, begun.job.name, begun.job.partition)
         assert found == begun.job, "the same job is no news"
+        slurm.wait_for(started)
         subprocess.run(["scancel", number], env=environment, check=True)
-        ended = listener.events.get(timeout=30)
+        ended = listener.events.get(timeout=60)
         assert (ended.what, ended.job.id) == ("end", number)
         assert number not in running(squeue, 10)
     with pytest.raises(AgentError, match="squeue --json: "):

@@ -50,7 +50,7 @@ def test_every_command_has_the_standard_options(name: str, command: Any) -> None
         ["schema"],
         ["fabric", "describe", "{small}"],
         ["fabric", "draw", "{small}", "--out", "{tmp}/fabric.svg"],
-        ["fabric", "topology-conf", "{small}"],
+        ["fabric", "export", "{small}", "--topology-conf"],
         ["workload", "pattern", "ring", "--ranks", "8"],
         ["control", "{small}", "--controller", "none", "--period", "100 us", "--periods", "2", "-o", "{tmp}/control"],
     ],

@@ -16,6 +16,7 @@ from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Cable, Fabric, Wiring, read_wiring
 from fairlane.fabric.export import FORMATS, wiring_of
+from fairlane.fabric.export.ibsim import write_ibsim
 from fairlane.fabric.export.identities import numbered
 from fairlane.fabric.table import FabricTable
 from fairlane.slurm import expand
@@ -63,6 +64,29 @@ def test_a_real_dump_comes_back_with_every_identifier(dump: str, tmp_path: Path)
         wiring.labels,
     )
     assert [cable.kind for cable in found.cables] == [cable.kind for cable in wiring.cables]
+
+
+@pytest.mark.parametrize("dump", DUMPS)
+def test_the_file_of_an_import_keeps_identifiers_and_the_names_of_a_map(dump: str, tmp_path: Path) -> None:
+    plain = read_wiring(DATA / dump)
+    lines = [
+        f'0x{node.guid:016x} "node{at}"' for at, node in enumerate(plain.nodes) if not node.is_switch and node.guid
+    ]
+    (tmp_path / "map").write_text("\n".join(lines[:60]), encoding="utf-8")
+    for wiring in (plain, read_wiring(DATA / dump, node_name_map=tmp_path / "map")):
+        wiring.save(tmp_path / "x.fabric.json")
+        found = read_wiring(tmp_path / "x.fabric.json")
+        assert found.parameters() == wiring.parameters()
+        assert (found.nodes, found.guids, found.lids) == (wiring.nodes, wiring.guids, wiring.lids)
+        # A scenario takes the file, and a dump that is made of it has the same names.
+        assert FabricTable.read({"topology": "imported", "file": str(tmp_path / "x.fabric.json")}).spec
+        assert again(found, "ibnetdiscover", tmp_path).hosts == wiring.hosts
+    assert plain.nodes != found.nodes
+    text = (tmp_path / "x.fabric.json").read_text(encoding="utf-8")
+    for right, wrong in (('"guid": "0x', '"guid": "0y'), ('"is_switch": true', '"is_switch": true, "unknown": 7')):
+        (tmp_path / "x.fabric.json").write_text(text.replace(right, wrong, 1), encoding="utf-8")
+        with pytest.raises(ScenarioError, match=r"x\.fabric\.json: not a file that fairlane fabric import wrote"):
+            read_wiring(tmp_path / "x.fabric.json")
 
 
 def test_the_nodes_of_a_dump_have_the_guids_that_its_lines_state() -> None:
@@ -189,11 +213,27 @@ def test_names_that_a_format_cannot_hold_are_refused(name: str, host: str, words
     assert words in found[0]
 
 
+def test_a_network_file_of_ibsim_with_guids_is_the_same_fabric(tmp_path: Path) -> None:
+    wiring = built("fat-tree")
+    guids = {name: 0x1000 * number for number, name in enumerate((*wiring.hosts, *wiring.switches), 1)}
+    (tmp_path / "net").write_text(write_ibsim(wiring, guids).text)
+    (tmp_path / "without").write_text(write_ibsim(wiring).text)
+    found, without = read_wiring(tmp_path / "net"), read_wiring(tmp_path / "without")
+    assert (found.hosts, [cable.ends for cable in found.cables]) == (
+        without.hosts,
+        [cable.ends for cable in without.cables],
+    )
+    assert f'caguid=0x{0x1000:016x}\nHca\t1 "{wiring.hosts[0]}"' in (tmp_path / "net").read_text()
+
+
 def test_characters_that_ibsim_reserves_are_replaced_with_a_note() -> None:
     ends = [("a@b", "s"), ("a_b", "s")]
     found = FORMATS["ibsim"].write(Wiring(("a@b", "a_b"), tuple(map(Cable, ends))))
     assert found.notes == ("'a@b' is written as 'a_b_2': ibsim reserves # and @",)
-    assert [line for line in found.text.splitlines() if line.startswith("Hca")] == ['Hca\t1 "a_b_2"', 'Hca\t1 "a_b"']
+    assert [line for line in found.text.splitlines() if line.startswith("Hca")] == [
+        'Hca\t1 "a_b_2"\t# "a@b"',  # the NodeDescription, which a QoS policy names
+        'Hca\t1 "a_b"',
+    ]
 
 
 def test_what_a_format_leaves_out_is_noted() -> None:
@@ -255,6 +295,16 @@ def test_the_command_writes_or_prints_one_format(tmp_path: Path, capsys: pytest.
 def test_the_command_needs_exactly_one_format(formats: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["fabric", "export", "--topology", "fat_tree", "--set", "hosts=8", *formats]) == 2
     assert "allowed: --ibnetdiscover, --ibsim, --topology-conf" in capsys.readouterr().err
+
+
+def test_only_slurms_files_have_merged_switches(capsys: pytest.CaptureFixture[str]) -> None:
+    tree = ["fabric", "export", "--topology", "fat_tree", "--set", "hosts=32", "--merged"]
+    assert execute([*tree, "--csv"]) == 2
+    assert '--merged = "--csv": goes with a format that has no cables' in capsys.readouterr().err
+    assert execute([*tree, "--topology-yaml"]) == 0
+    merged = capsys.readouterr().out
+    assert execute([*tree[:-1], "--topology-yaml"]) == 0
+    assert merged.count("- switch:") < capsys.readouterr().out.count("- switch:")
 
 
 def test_nothing_is_written_where_a_fabric_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

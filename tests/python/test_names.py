@@ -123,7 +123,7 @@ def test_commands_print_names(cluster: Path, capsys: pytest.CaptureFixture[str])
     row = json.loads(printed("place", str(cluster), "--json").out)["all_to_all"]
     assert row["host_names_of_ranks"] == ["cn01", "cn02", "cn03", "login node"]
     assert (row["switch_names"], row["node_list"]) == (["leaf04", "leaf05"], "cn[01-03],login_node")
-    conf = printed("fabric", "topology-conf", str(cluster))
+    conf = printed("fabric", "export", str(cluster), "--topology-conf")
     assert conf.out.splitlines()[0] == "# host 'login node' is written as login_node"
     assert "SwitchName=leaf05 Nodes=cn03,login_node" in conf.out.splitlines()
     assert "is written as login_node" in conf.err
@@ -198,6 +198,24 @@ def test_hosts_that_are_none_are_refused(
     error = capsys.readouterr().err
     assert f"cluster.toml:10: jobs[0].placement.{key}" in error
     assert words in error
+
+
+def test_a_job_has_as_many_ranks_as_fit_on_the_hosts_that_are_listed_for_it(
+    cluster: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = cluster.read_text(encoding="utf-8")
+    for listed, ranks in (("", 3), ("\nranks_per_host = 2", 6), ("\nranks = 2\nranks_per_host = 2", 2)):
+        hosts = "cn01" if "ranks = 2" in listed else "cn[01-03]"
+        given = text.replace("ranks = 4", f'placement = {{ hosts = "{hosts}" }}{listed}')
+        cluster.write_text(given, encoding="utf-8")
+        assert Scenario.load(cluster).decide().jobs[0].ranks == ranks
+    cluster.write_text(text.replace("ranks = 4", 'placement = { hosts = "cn[04-07]" }'), encoding="utf-8")
+    assert execute(["check", str(cluster)]) == 2
+    words = '"cn[04-07]": the fabric has no hosts with these 4 names; allowed: the 4 hosts'
+    assert words in capsys.readouterr().err
+    cluster.write_text(text.replace("ranks = 4", 'hosts = "cn[01-03]"'), encoding="utf-8")
+    assert execute(["check", str(cluster)]) == 2
+    assert "is a key of placement: placement = { hosts = ... }" in capsys.readouterr().err
 
 
 def test_options_and_studies_name_hosts_too(cluster: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

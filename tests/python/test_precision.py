@@ -109,7 +109,7 @@ def test_the_interval_at_which_a_run_ends_covers_the_true_change() -> None:
     [job, *_] = scenario().decide().jobs
     assert isinstance(job, ResolvedJob)
     until = Until(precision=0.02, at_most="1 s")
-    covered, runs, enough = 0, 300, 0
+    covered, runs, enough = 0, 150, 0
     rng = numpy.random.default_rng(7)
     for _ in range(runs):
         noise = lfilter([1], [1, -0.5], rng.normal(0, 0.15, 4000))

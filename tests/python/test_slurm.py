@@ -113,16 +113,16 @@ def test_merged_switches_make_a_strict_tree(capsys: pytest.CaptureFixture[str], 
             40,
         ),
     ):
-        status = execute(["fabric", "topology-conf", "--topology", *options, "--merged"])
+        status = execute(["fabric", "export", "--topology", *options, "--topology-conf", "--merged"])
         text = capsys.readouterr()
         assert status == 0, text.err
         is_strict_tree(text.out, [f"host{at}" for at in range(hosts)])
     target = tmp_path / "topology.conf"
     dump = str(DATA / "x5.ibnetdiscover")
-    assert execute(["fabric", "topology-conf", dump, "-o", str(target)]) == 0
+    assert execute(["fabric", "export", dump, "--topology-conf", "-o", str(target)]) == 0
     assert target.read_text(encoding="utf-8") == of_wiring(wiring, merged=False)
-    assert execute(["fabric", "topology-conf", dump, "-o", str(tmp_path / "no" / "file")]) == 2
-    assert execute(["fabric", "topology-conf"]) == 2
+    assert execute(["fabric", "export", dump, "--topology-conf", "-o", str(tmp_path / "no" / "file")]) == 2
+    assert execute(["fabric", "export", "--topology-conf"]) == 2
 
 
 def test_place_prints_node_lists(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

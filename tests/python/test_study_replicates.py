@@ -93,7 +93,7 @@ def test_what_the_others_would_need_is_said_when_the_replicates_are_used_up() ->
 
 def test_ending_at_a_precision_costs_little_of_the_coverage() -> None:
     rng = numpy.random.default_rng(3)
-    covered, runs = 0, 300
+    covered, runs = 0, 150
     for _ in range(runs):
         values = {"only": rng.normal(0.1, 0.03, 200).tolist()}
         _, counts = allocated(values, precision="1%", at_most=200)
@@ -106,7 +106,7 @@ def test_ending_at_a_precision_costs_little_of_the_coverage() -> None:
 
 
 def test_a_study_adds_replicates_with_seeds_of_their_own_until_it_is_precise(tmp_path: Path) -> None:
-    asked = "precision = '3%', at_most = 40, at_least = 3"
+    asked = "precision = '5%', at_most = 20, at_least = 3"
     found = run(study(tmp_path, asked), out=tmp_path / "out", workers=1)
     points = found.work.select("point", "network.buffer", "placement", "seed").unique("point").sort("point")
     for _, of_condition in points.group_by("network.buffer"):
@@ -124,9 +124,9 @@ def test_a_study_adds_replicates_with_seeds_of_their_own_until_it_is_precise(tmp
 
 
 def test_an_interrupted_study_goes_on_to_the_same_end(tmp_path: Path) -> None:
-    asked = study(tmp_path, "precision = '0.1%', at_most = 12, at_least = 3")
+    asked = study(tmp_path, "precision = '0.1%', at_most = 8, at_least = 3")
     whole = run(asked, out=tmp_path / "whole", workers=1)
-    assert whole.meta.points == 12
+    assert whole.meta.points == 8
     assert "not precise to ±0.1%" in whole.meta.notes[0]
     folder = tmp_path / "part"
     with pytest.raises(RunError):
@@ -157,7 +157,7 @@ def test_wrong_tables_are_refused(
 
 
 def test_the_command_shows_the_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    study(tmp_path, "precision = '30%', at_most = 12, at_least = 3")
+    study(tmp_path, "precision = '30%', at_most = 8, at_least = 3")
     assert execute(["study", str(tmp_path / "study.toml"), "--out", str(tmp_path / "out"), "--workers", "1"]) == 0
     assert "Note: Effects are precise to ±30.0% under every condition, with 6 replicates" in capsys.readouterr().out
     assert json.loads((tmp_path / "out" / "study.json").read_text())["notes"]

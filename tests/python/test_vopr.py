@@ -24,7 +24,7 @@ from vopr.fabrics import pairs
 from vopr.shrink import shrink
 
 REPRODUCERS = Path(__file__).parents[1] / "data" / "reproducers"
-FIRST, _, END = os.environ.get("FAIRLANE_VOPR", "0:120").partition(":")
+FIRST, _, END = os.environ.get("FAIRLANE_VOPR", "0:60").partition(":")
 PARTS = 4
 PER_PART = -(-(int(END or int(FIRST) + 1) - int(FIRST)) // PARTS)
 

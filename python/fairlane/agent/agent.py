@@ -174,7 +174,8 @@ class Agent:
             held = self._held(jobs)
             if isinstance(held, str):
                 return _Plan("keep", before, held)
-            decision = decide(self._predict(held, before), self._config.policy)
+            predictions, left_out = self._predict(held, before)
+            decision = decide(predictions, self._config.policy, left_out)
         except FairlaneError as error:
             return _Plan("keep", before, f"no prediction: {error}")
         if decision.chosen is None:
@@ -206,10 +207,14 @@ class Agent:
                     return f"jobs {other} and {one.job.id} share host {host}: a level of one would be one of both"
         return modelled
 
-    def _predict(self, jobs: list[TwinJob], settings: Settings) -> list[Prediction]:
+    def _predict(self, jobs: list[TwinJob], settings: Settings) -> tuple[list[Prediction], int]:
+        """The predictions within the time limit, and how many candidates it left out."""
         self._doing(f"simulates {plural(len(jobs), 'job')}")
-        self._twin.update(jobs, settings)
-        return self._twin.predict(self._twin.candidates())
+        deadline = time.monotonic() + self._config.twin.time_limit * PS
+        self._twin.update(jobs, settings, deadline)
+        candidates = self._twin.candidates()
+        found = self._twin.predict(candidates, deadline)
+        return found, len(candidates) - len(found) if time.monotonic() > deadline else 0
 
     def _with(self, kept: Settings, candidate: Candidate, jobs: Mapping[str, SlurmJob]) -> Settings:
         others = [one for one in kept if one.job != candidate.job]

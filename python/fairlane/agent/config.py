@@ -135,6 +135,9 @@ class TwinTable(Table):
     """Seed of the first replicate."""
     threads: int | None = Field(default=None, ge=1, le=32)
     """Threads of each simulation. Default: the free cores, on large fabrics."""
+    time_limit: Duration = Field(default=300 * SECOND, gt=0)
+    """How long simulating for one decision may take. Candidates that it does not reach are not tried; if not even the
+    jobs without a change can be simulated, nothing is changed."""
 
 
 class AgentConfig(Table):

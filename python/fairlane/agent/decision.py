@@ -47,15 +47,21 @@ class Decision:
     reason: str
 
 
-def decide(predictions: Sequence[Prediction], policy: "PolicyTable") -> Decision:
+def decide(predictions: Sequence[Prediction], policy: "PolicyTable", untried: int = 0) -> Decision:
     """The candidate with the greatest gain among those that the policy allows.
 
     A gain has to be at least ``min_gain`` with an interval above zero, and beyond noise among all that were tried: of
     many candidates without an effect some would have such an interval by chance. The interval of every job's change
-    has to be above a loss of ``max_loss``.
+    has to be above a loss of ``max_loss``. ``untried`` is how many candidates there was no time for.
     """
+    late = f"; {untried} not tried within twin.time_limit" if untried else ""
     if not predictions:
-        return Decision(None, "there is nothing to try: no job with a profile, or no other level")
+        words = (
+            "no candidate was predicted"
+            if late
+            else "there is nothing to try: no job with a profile, or no other level"
+        )
+        return Decision(None, f"{words}{late}")
     clear = beyond_noise([one.gain for one in predictions])
     refusals = {}
     for one, is_clear in zip(predictions, clear, strict=True):
@@ -64,9 +70,9 @@ def decide(predictions: Sequence[Prediction], policy: "PolicyTable") -> Decision
     if allowed:
         best = max(allowed, key=lambda one: (one.gain.value, one.candidate.job))
         tried = plural(len(predictions), "candidate")
-        return Decision(best, f"{_named(best)}: best of {tried}, {len(allowed)} allowed")
+        return Decision(best, f"{_named(best)}: best of {tried}, {len(allowed)} allowed{late}")
     best = max(predictions, key=lambda one: one.gain.value)
-    return Decision(None, f"{_named(best)}: best of {len(predictions)}, refused: {refusals[best.candidate]}")
+    return Decision(None, f"{_named(best)}: best of {len(predictions)}, refused: {refusals[best.candidate]}{late}")
 
 
 def _named(one: Prediction) -> str:

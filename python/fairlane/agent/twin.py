@@ -10,8 +10,10 @@ time from the fork to its end. Of an open-loop load, which has no iterations, it
 messages delivered since the fork, ``l_0 / l_c - 1``. The estimate is the mean over replicates with Student's interval.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 import polars as pl
@@ -19,6 +21,7 @@ import polars as pl
 from fairlane.agent.config import AgentConfig, Profile
 from fairlane.agent.counters import load_of, read_rates
 from fairlane.agent.decision import Candidate, Prediction
+from fairlane.agent.errors import AgentError
 from fairlane.agent.jobs import Settings, SlurmJob
 from fairlane.engine.tables import Work
 from fairlane.errors import Problem, ScenarioError
@@ -28,6 +31,7 @@ from fairlane.scenario import Scenario
 from fairlane.seeds import LARGEST_SEED, Purpose, stream
 from fairlane.simulation import Simulation
 from fairlane.statistics import Estimate, independent
+from fairlane.wording import plural
 
 _SEEDS = 2**32  # between the seeds of two replicates: workloads derive seeds from theirs
 
@@ -54,8 +58,9 @@ class _Seen:
 class Twin:
     """Forks of one warmed-up simulation for each replicate. ``update`` comes first, then ``predict``."""
 
-    def __init__(self, config: AgentConfig) -> None:
+    def __init__(self, config: AgentConfig, clock: Callable[[], float] = time.monotonic) -> None:
         self._config = config
+        self._clock = clock
         self.fabric = Fabric.build(config.fabric.spec)
         self._nodes: dict[str, str] = dict(config.slurm.pairs())
         self._known = frozenset(self.fabric.host_names)
@@ -83,16 +88,22 @@ class Twin:
                 found.append(TwinJob(job, tuple(self.host(node) for node in job.nodes), profile))
         return found, unknown
 
-    def update(self, jobs: Sequence[TwinJob], settings: Settings) -> None:
+    def update(self, jobs: Sequence[TwinJob], settings: Settings, deadline: float = inf) -> None:
         """Makes it simulate these jobs with these settings. The same jobs go on from where they are.
 
-        Raises ``ScenarioError``, ``BuildError`` or ``RunError`` if they cannot be simulated.
+        Raises ``ScenarioError``, ``BuildError`` or ``RunError`` if they cannot be simulated, and ``AgentError`` if that
+        takes until after the deadline, of ``time.monotonic``.
         """
         levels = {one.job: one.level for one in settings}
         twin = self._config.twin
         if tuple(jobs) != self._jobs or not self._replicates:
             self._jobs, self._replicates = (), []
-            made = [self._warmed_up(jobs, levels, number) for number in range(twin.replicates)]
+            made = []
+            for number in range(twin.replicates):
+                made.append(self._warmed_up(jobs, levels, number))
+                if self._clock() > deadline:
+                    words = f"{number + 1} of {plural(twin.replicates, 'simulation')} warmed up within twin.time_limit"
+                    raise AgentError(words)
             self._jobs, self._levels, self._replicates = tuple(jobs), levels, made
             return
         changed = [job for job in self._names() if levels.get(job) != self._levels.get(job)]
@@ -111,19 +122,26 @@ class Twin:
             found += [Candidate(one.job.id, level) for level in (None, *self._config.policy.levels) if level != now]
         return found[: self._config.policy.max_candidates]
 
-    def predict(self, candidates: Sequence[Candidate]) -> list[Prediction]:
-        """What each candidate is predicted to change. Raises ``RunError`` if a simulation cannot go on."""
+    def predict(self, candidates: Sequence[Candidate], deadline: float = inf) -> list[Prediction]:
+        """What each candidate is predicted to change. Raises ``RunError`` if a simulation cannot go on.
+
+        After the deadline, of ``time.monotonic``, none is tried any more: there are predictions of the first ones only.
+        """
         if not candidates or not self._jobs:
             return []
-        changes: list[list[dict[str, float]]] = [[] for _ in candidates]
-        for simulation in self._replicates:
-            baseline = self._ahead(simulation, None)
-            for found, candidate in zip(changes, candidates, strict=True):
+        baselines = [self._ahead(simulation, None) for simulation in self._replicates]
+        found: list[Prediction] = []
+        for candidate in candidates:
+            changes: list[dict[str, float]] = []
+            for simulation, baseline in zip(self._replicates, baselines, strict=True):
+                if self._clock() > deadline:
+                    return found
                 ahead = self._ahead(simulation, candidate)
                 pairs = {job: _change(baseline[job], ahead[job]) for job in baseline}
-                found.append({job: change for job, change in pairs.items() if change is not None})
-        made = [_prediction(of, found, self._names()) for of, found in zip(candidates, changes, strict=True)]
-        return [one for one in made if one is not None]
+                changes.append({job: change for job, change in pairs.items() if change is not None})
+            made = _prediction(candidate, changes, self._names())
+            found += [] if made is None else [made]
+        return found
 
     def _names(self) -> list[str]:
         return [one.job.id for one in self._jobs]

@@ -31,7 +31,10 @@ def export_counters(
     out: Annotated[Path, out_option("A new or empty folder for the files.", "DIR")],
     guids: Annotated[
         Path | None,
-        Option(metavar="DUMP", help="Output of ibnetdiscover: use its GUIDs and LIDs instead of generated ones."),
+        Option(
+            metavar="DUMP",
+            help="Use its GUIDs and LIDs, not generated ones: output of ibnetdiscover, or fabric import's file.",
+        ),
     ] = None,
     tick: Annotated[
         str | None,

@@ -23,7 +23,10 @@ def export_qos(
     assignments: Assignments = None,
     guids: Annotated[
         Path | None,
-        Option(metavar="DUMP", help="Output of ibnetdiscover: name ports by GUID instead of NodeDescription."),
+        Option(
+            metavar="DUMP",
+            help="Name ports by GUID, not NodeDescription: output of ibnetdiscover, or fabric import's file.",
+        ),
     ] = None,
     data_vls: Annotated[int, Option("--data-vls", min=1, max=15, help="Data lanes that the switches have.")] = 15,
     policy_file: Annotated[
@@ -42,9 +45,9 @@ def export_qos(
     from fairlane.fabric import read_wiring
     from fairlane.opensm import export
 
-    fresh(opensm)
+    fresh(opensm, "--opensm")
     found = export(
-        _resolved(source, assignments, allow_code=allow_code),
+        resolved_of(source, assignments, allow_code=allow_code),
         approximate=approximate,
         data_lanes=data_vls,
         dump=read_wiring(guids) if guids else None,
@@ -121,7 +124,7 @@ def _groups(policy: Path | None, fabric: Path | None) -> tuple[list[str], int, l
     return lines, found.default, list(found.notes)
 
 
-def _resolved(source: Path, assignments: list[str] | None, *, allow_code: bool) -> "Resolved":
+def resolved_of(source: Path, assignments: list[str] | None, *, allow_code: bool) -> "Resolved":
     """The scenario, or that of a run, with the hosts of its jobs; nothing is simulated."""
     from fairlane import Scenario
     from fairlane.results.store import SCENARIO, file_of_run

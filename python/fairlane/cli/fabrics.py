@@ -1,4 +1,4 @@
-"""Looking at fabrics: fabric describe, draw, import, export, compare, topology-conf."""
+"""Looking at fabrics: fabric describe, draw, import, export, compare."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -83,48 +83,10 @@ def import_fabric(
     found = survey(wiring)
     if tables:
         wiring.fabric("tables")
-    target = out or Path(f"{file.name.removesuffix(file.suffix)}.fabric.json")
+    plain = file.with_suffix("") if file.suffix == ".xz" else file
+    target = out or Path(f"{plain.stem}.fabric.json")
     wiring.save(target)
     return Answer({**asdict(found), "file": target}, [*survey_lines(found), f"written    {target}"], target)
-
-
-def write_topology_conf(
-    source: Annotated[
-        Path | None,
-        Argument(
-            metavar="SOURCE", help="A scenario (.toml), or a fabric's file as fabric import reads; or give --topology."
-        ),
-    ] = None,
-    topology: TopologyName = None,
-    assignments: Assignments = None,
-    merged: Annotated[
-        bool, Option("--merged", help="One switch for all that join the same ones below, and a root: a strict tree.")
-    ] = False,
-    out: Annotated[Path | None, out_option("Where to write it; by default it is printed.")] = None,
-) -> Answer:
-    """Write topology.conf for Slurm's tree plugin: switches, the hosts at each, and what is above them.
-
-    For example: fairlane fabric topology-conf cluster.ibnetdiscover --merged -o topology.conf
-    """
-    from fairlane.fabric import read_wiring
-    from fairlane.fabric.slurm_topology import of_wiring, topology_conf
-
-    if source is not None and source.suffix != ".toml" and topology is None:
-        if assignments:
-            words = f"{source} is taken for a fabric's file, which has no parameters"
-            raise refused("--set", words, ", ".join(assignments), "with a scenario or --topology")
-        text = of_wiring(read_wiring(source), merged=merged)
-    else:
-        fabric = _built(_chosen("fabric topology-conf", source, topology, None, assignments))
-        text = topology_conf(fabric, fabric.host_names, fabric.switch_names, merged=merged)
-    for line in text.splitlines():
-        if line.startswith("# "):
-            report(line.removeprefix("# "))
-    if out is not None:
-        write_text(out, text)
-    return Answer(
-        {"file": out, "lines": text.splitlines()}, [text.removesuffix("\n") if out is None else str(out)], out
-    )
 
 
 def export_fabric(
@@ -142,6 +104,13 @@ def export_fabric(
     topology_yaml: Annotated[bool, Option("--topology-yaml", help="topology.yaml of Slurm 25.05 and later.")] = False,
     graphml: Annotated[bool, Option("--graphml", help="GraphML.")] = False,
     csv: Annotated[bool, Option("--csv", help="A CSV file with a line for each cable.")] = False,
+    merged: Annotated[
+        bool,
+        Option(
+            "--merged",
+            help="In Slurm's files: one switch for all that join the same ones below, and a root: a strict tree.",
+        ),
+    ] = False,
     out: Annotated[Path | None, out_option("Where to write it; by default it is printed.")] = None,
 ) -> Answer:
     """Write a fabric in the format of another tool. Give exactly one format.
@@ -156,7 +125,11 @@ def export_fabric(
     if len(chosen) != 1:
         formats = ", ".join(f"--{name}" for name in FORMATS)
         raise refused("fabric export", "needs one format", allowed=formats)
-    written = FORMATS[chosen[0]].write(_wiring("fabric export", source, topology, assignments))
+    form = FORMATS[chosen[0]]
+    if merged and not form.merges:
+        raise refused("--merged", "goes with a format that has no cables", f"--{chosen[0]}", "with Slurm's files")
+    wiring = _wiring("fabric export", source, topology, assignments)
+    written = form.write(wiring, merged=True) if merged else form.write(wiring)
     for note in written.notes:
         report(note)
     if out is not None:

@@ -29,6 +29,7 @@ from fairlane.cli import (
     scheduling,
     slowdown,
     studies,
+    subnet,
     traces,
 )
 from fairlane.cli.command import ExitCode, add
@@ -104,7 +105,6 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "fabric import": fabrics.import_fabric,
     "fabric export": fabrics.export_fabric,
     "fabric compare": fabrics.compare_fabrics,
-    "fabric topology-conf": fabrics.write_topology_conf,
     "agent run": agents.run,
     "agent undo": agents.undo,
     "agent status": agents.status,
@@ -113,6 +113,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "counters import": counting.import_counters,
     "qos export": exchanging.export_qos,
     "qos import": exchanging.import_qos,
+    "sm check": subnet.check_subnet,
     "trace describe": traces.trace_describe,
     "trace pattern": traces.trace_pattern,
     "workload pattern": traces.workload_pattern,
@@ -124,6 +125,7 @@ GROUPS = {  # of commands of two words: what they are about, by the first word
     "fabric": "Import, export, describe, draw and compare fabrics.",
     "counters": "Port counters with the names and units of InfiniBand.",
     "qos": "QoS settings for OpenSM and from it.",
+    "sm": "A real subnet manager reads what is exported.",
     "trace": "Describe recorded traces and their communication patterns.",
     "workload": "Communication patterns of workloads.",
 }

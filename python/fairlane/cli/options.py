@@ -120,16 +120,16 @@ def report_damaged(names: Sequence[str], folder: Path | None) -> None:
         report(f"{folder}/{name}: has changed since it was stored; it was computed again")
 
 
-def fresh(folder: Path | None) -> None:
-    """Refuses the folder of ``--out`` if there is something in it. Raises ``ScenarioError``."""
+def fresh(folder: Path | None, option: str = "--out") -> None:
+    """Refuses the folder of an option if there is something in it. Raises ``ScenarioError``."""
     if folder is None:
         return
     try:
         taken = not folder.is_dir() or any(folder.iterdir()) if folder.exists() else False
     except OSError as error:
-        raise refused("--out", f"cannot be read: {error.strerror}", str(folder)) from error
+        raise refused(option, f"cannot be read: {error.strerror}", str(folder)) from error
     if taken:
-        raise refused("--out", "exists and is not an empty directory", str(folder), "a new or an empty directory")
+        raise refused(option, "exists and is not an empty directory", str(folder), "a new or an empty directory")
 
 
 def _there(path: Path) -> bool:

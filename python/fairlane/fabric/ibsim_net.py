@@ -13,12 +13,13 @@ from fairlane.units import whole_number
 
 _RECORD = re.compile(r'(Switch|Hca|Ca)\s+(\d{1,9})\s+"([^"]+)"\s*(?:#.*)?')
 _PORT = re.compile(r'\[(\d{1,9})\]\s*"([^"]+)"\s*\[(\d{1,9})\]\s*(?:[sw]=\d+\s*)*(?:#.*)?')
+_GUID = re.compile(r"(?:switchguid|caguid|hcaguids?)\s*[=+].*")  # of the next record
 _End = tuple[str, int]
 
 
 def is_ibsim(text: str) -> bool:
     """Whether a file begins like one of these, and not like a dump of ibnetdiscover."""
-    _, first = next(content_lines(text), (0, ""))
+    first = next((line for _, line in content_lines(text) if not _GUID.fullmatch(line)), "")
     return _RECORD.fullmatch(first) is not None and re.search(r"^\s*Hca\s+\d", text, re.MULTILINE) is not None
 
 
@@ -30,6 +31,8 @@ def read_ibsim(text: str, file: Path) -> Wiring:
     name, size = "", 0
     names: set[str] = set()
     for number, line in content_lines(text):
+        if _GUID.fullmatch(line):
+            continue
         if begins := _RECORD.fullmatch(line):
             name, size = begins[3], whole_number(begins[2])
             if name in names:

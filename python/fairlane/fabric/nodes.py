@@ -1,6 +1,8 @@
 """Nodes of an InfiniBand fabric: switches and adapters with their identifiers, GUIDs and LIDs."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,3 +36,27 @@ class Node:
     """The system image GUID, 1 to 16 hexadecimal digits: adapters of one card have it in common."""
     lid: int | None = None
     """A switch's local identifier."""
+
+    def saved(self) -> dict[str, Any]:
+        """What a file of ``fabric import`` has of it: GUIDs as text, and nothing that it does not have."""
+        found = {**asdict(self), "guid": _text(self.guid)}
+        found["ports"] = [_given({**asdict(port), "guid": _text(port.guid)}) for port in self.ports]
+        return _given(found)
+
+    @classmethod
+    def read(cls, saved: Mapping[str, Any]) -> Self:
+        """The node that was saved; raises ``KeyError``, ``TypeError`` or ``ValueError`` for what is none."""
+        ports = tuple(Port(**{**port, "guid": _number(port.get("guid"))}) for port in saved.get("ports", ()))
+        return cls(**{**saved, "guid": _number(saved.get("guid")), "ports": ports})
+
+
+def _given(fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if value is not None}
+
+
+def _text(guid: int | None) -> str | None:
+    return None if guid is None else f"0x{guid:016x}"
+
+
+def _number(guid: str | None) -> int | None:
+    return None if guid is None else int(guid, 16)

@@ -1,6 +1,7 @@
 """Reads a fabric from a file, whatever of the known kinds it is."""
 
 import codecs
+from collections.abc import Sequence
 from lzma import FORMAT_XZ, LZMADecompressor, LZMAError
 from pathlib import Path
 
@@ -11,8 +12,10 @@ from fairlane.fabric.forwarding import with_tables
 from fairlane.fabric.graphml import is_graphml, read_graphml
 from fairlane.fabric.ibnetdiscover import is_ibnetdiscover, read_ibnetdiscover
 from fairlane.fabric.ibsim_net import is_ibsim, read_ibsim
+from fairlane.fabric.nodes import Node
 from fairlane.fabric.wiring import Cable, Wiring
 from fairlane.inputs.files import parse_json, read_bytes, reading
+from fairlane.inputs.parameters import NODES
 from fairlane.units import BANDWIDTH, DURATION
 
 _XZ = b"\xfd7zXZ\x00"
@@ -109,8 +112,27 @@ def _read_saved(text: str, path: Path) -> Wiring:
         ]
         tables = {switch: tuple(ports) for switch, ports in data.get("tables", {}).items()}
         groups = (data["groups"]["switches"], data["groups"]["row"]) if "groups" in data else None
-        return Wiring(tuple(data["hosts"]), tuple(cables), tables, groups=groups, source=path)
+        nodes = tuple(Node.read(node) for node in data.get(NODES, ()))
+        return Wiring(
+            tuple(data["hosts"]),
+            tuple(cables),
+            tables,
+            guids={node.guid: node.owner for node in nodes if node.is_switch and node.guid is not None},
+            lids=_lids(nodes),
+            nodes=nodes,
+            groups=groups,
+            source=path,
+        )
     except (KeyError, IndexError, TypeError, ValueError) as error:
         found = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         words = "a table, list or text is something else" if isinstance(error, IndexError | TypeError) else found
         raise ScenarioError(Problem.of_file(path, f"not a file that fairlane fabric import wrote: {words}")) from None
+
+
+def _lids(nodes: Sequence[Node]) -> dict[int, str]:
+    """Hosts by the LID of their first port."""
+    found: dict[str, int] = {}
+    for node in nodes:
+        if not node.is_switch and node.ports and node.ports[0].lid is not None:
+            found.setdefault(node.owner, node.ports[0].lid)
+    return {lid: host for host, lid in found.items()}

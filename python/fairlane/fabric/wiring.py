@@ -11,6 +11,7 @@ from fairlane.errors import BuildError, Problem, ScenarioError
 from fairlane.fabric.nodes import Node
 from fairlane.fabric.view import Fabric
 from fairlane.inputs.files import write_text
+from fairlane.inputs.parameters import NODES
 from fairlane.units import BANDWIDTH, DURATION, Kind
 
 if TYPE_CHECKING:
@@ -94,13 +95,16 @@ class Wiring:
         return found
 
     def save(self, path: Path) -> None:
-        """Writes a file for ``topology = "imported"``, a line for each cable and table."""
+        """Writes a file for ``topology = "imported"``, a line for each cable, table and node."""
         parameters = self.parameters()
         parts = [f'"{key}": {json.dumps(parameters[key])}' for key in ("hosts", "groups") if key in parameters]
         parts.append('"links": [\n' + ",\n".join(f"  {json.dumps(link)}" for link in parameters["links"]) + "\n]")
         if self.tables:
             rows = (f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in parameters["tables"].items())
             parts.append('"tables": {\n' + ",\n".join(rows) + "\n}")
+        if self.nodes:
+            lines = (f"  {json.dumps(node.saved())}" for node in self.nodes)
+            parts.append(f'"{NODES}": [\n' + ",\n".join(lines) + "\n]")
         write_text(path, "{\n" + ",\n".join(parts) + "\n}\n")
 
     def fabric(self, routing: str | None = None) -> Fabric:

@@ -14,7 +14,7 @@ from fairlane.units import Written
 Host = int | str  # a host by its number, from 0, or by its name
 Hosts = tuple[Host, ...]
 _ALLOWED = 'numbers from 0, names, or lists as "cn[001-016,020],login1"'
-_MOST_SHOWN = 20  # unknown names that are reported one by one
+_ONE_BY_ONE = 3  # more unknown names are one problem
 
 
 def read_hosts(given: Any) -> Any:
@@ -48,24 +48,28 @@ def host_numbers(hosts: Sequence[Host], names: Sequence[str]) -> list[int]:
     A name is one of the fabric's, or what it is called for Slurm. Digits that are no name are a number.
     """
     numbers: dict[str, int] | None = None
-    found, problems = [], []
+    found, problems, unknown = [], [], []
     for one in hosts:
         if isinstance(one, str):
             numbers = numbers or _numbers(names)
             number = numbers.get(one, int(one) if re.fullmatch(r"0|[1-9][0-9]{0,9}", one) else None)
         else:
             number = one
-        if number is not None and number < len(names):
+        if number is None:
+            unknown.append(str(one))
+        elif number < len(names):
             found.append(number)
-        elif number is not None:
-            problems.append(Problem("", f"there is no host {number}", allowed=f"0 to {len(names) - 1}"))
         else:
-            there = f"the {len(names)} hosts of the fabric: {shortened(names, 60)}"
-            problems.append(Problem("", "the fabric has no host with this name", one, there, nearest(str(one), names)))
+            problems.append(Problem("", f"there is no host {number}", allowed=f"0 to {len(names) - 1}"))
+    there = f"the {len(names)} hosts of the fabric: {shortened(names, 60)}"
+    if len(unknown) > _ONE_BY_ONE:
+        words = f"the fabric has no hosts with these {len(unknown)} names"
+        problems.append(Problem("", words, shortened(unknown, 60), there, nearest(unknown[0], names)))
+    else:
+        words = "the fabric has no host with this name"
+        problems += [Problem("", words, one, there, nearest(one, names)) for one in unknown]
     if problems:
-        more = len(problems) - _MOST_SHOWN
-        rest = [Problem("", f"and {more} more hosts that the fabric does not have")] if more > 0 else []
-        raise Problems(*problems[:_MOST_SHOWN], *rest)
+        raise Problems(*problems)
     return found
 
 

@@ -20,6 +20,8 @@ from fairlane.inputs.problems import Problems
 from fairlane.inputs.renamed import unknown
 from fairlane.units import BANDWIDTH, DURATION, SIZE, Kind
 
+NODES = "nodes"
+"""A key of files with parameters that is none: identifiers, GUIDs and LIDs of a fabric, which no simulation needs."""
 _KINDS: dict[str, Kind] = {
     "bits_per_second": BANDWIDTH,
     "picoseconds": DURATION,
@@ -97,7 +99,8 @@ def _with_files(schema: Schema, given: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(given)
     for key, inner in schema.get("properties", {}).items():
         if inner.get("x-parameters-of-file") and isinstance(found.get(key), str):
-            found = {**_file(key, found[key]), **{name: value for name, value in found.items() if name != key}}
+            of_file = {name: value for name, value in _file(key, found[key]).items() if name != NODES}
+            found = {**of_file, **{name: value for name, value in found.items() if name != key}}
     return found
 
 

@@ -1,4 +1,4 @@
-"""Keys and names of scenario files that have been renamed, so that the old one is refused with the new one."""
+"""Keys and names of scenario files that have another name or place now, or that users expect elsewhere."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,10 +20,16 @@ RENAMED = {
 """By old name, the new one and another name that is allowed in the same place. The second identifies the place, because
 most old names have a meaning elsewhere: ``strategy`` in ``[qos]``, for example, and ``period`` of a controller."""
 
+INSIDE = {"hosts": ("placement", "ranks_per_host")}
+"""By key, the key in whose table it stands, and another name that is allowed in the same place."""
+
 
 def unknown(key: str, kind: str, given: str, allowed: Sequence[str], value: Any = None) -> Problem:
-    """The problem of an unknown key or name; if it has been renamed, the message states the new name."""
+    """The problem of an unknown key or name; the message has its new name or its place, if it has one."""
     new, neighbour = RENAMED.get(given, ("", ""))
     if new in allowed and neighbour in allowed:
         return Problem(key, f'renamed: this {kind} is now "{new}"', value)
+    table, neighbour = INSIDE.get(given, ("", ""))
+    if table in allowed and neighbour in allowed:
+        return Problem(key, f"is a key of {table}: {table} = {{ {given} = ... }}", value)
     return Problem.unknown(key, kind, given, allowed, value)

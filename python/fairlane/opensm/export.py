@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import Fabric, Wiring
 from fairlane.opensm.arbiters import Ports, tables_of
+from fairlane.opensm.fabric_files import fabric_files
 from fairlane.opensm.jobs import check_names, environment, levels_of, write_tsv
 from fairlane.opensm.options import write_options
 from fairlane.opensm.policy import DEFAULT, Policy, Rule, write_policy
@@ -54,9 +55,12 @@ def export(
     ports = _ports(resolved, fabric, dump)
     if dump is None:
         notes.append(
-            "ports are named HOST/P1 and so on: with other NodeDescriptions give --guids a dump of ibnetdiscover"
+            "ports are named HOST/P1 and so on: with other NodeDescriptions give --guids a dump of ibnetdiscover, or "
+            "the file that fabric import has made of it"
         )
     policy = _policy(resolved, levels, ports)
+    fabric_texts, more = fabric_files(fabric, resolved.tables["fabric"], dump)
+    notes += more
     words = tuple(f"note: {note}" for note in notes)
     files = {
         "opensm.conf": write_options(settings, policy_file, (f"QoS options for {resolved.name}", *words)),
@@ -66,6 +70,7 @@ def export(
         "default-level": f"{policy.default}\n",
         **{f"env/{name}.sh": environment(level) for name, level in levels.items()},
         **SCRIPTS,
+        **fabric_texts,
     }
     return Exported(files, levels, settings, policy, tuple(notes))
 

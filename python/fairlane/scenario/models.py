@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from fairlane.errors import Problem
-from fairlane.inputs.hosts import HostsField
+from fairlane.inputs.hosts import HostsField, read_hosts
 from fairlane.inputs.parameters import collectives
 from fairlane.inputs.problems import Problems, under, validated
 from fairlane.inputs.renamed import unknown
@@ -291,7 +291,7 @@ class Job(Table):
     count: int = Field(default=1, ge=1, le=MOST_JOBS)
     """Number of copies."""
     ranks: int | None = Field(default=None, ge=1, le=MOST_RANKS)
-    """Number of ranks; a trace has its own."""
+    """Number of ranks; a trace has its own. Default with ``placement.hosts``: as many as fit there."""
     workload: WorkloadField | None = None
     """What its ranks do: a name, or a table with the name and its parameters."""
     trace: Annotated[
@@ -344,6 +344,22 @@ class Job(Table):
         """
         departure = None if self._background else self.departure
         return Stay(self.start, inf if departure is None else departure)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fills_its_hosts(cls, given: Any) -> Any:
+        """Without ``ranks``, a job has as many as fit on the hosts that are listed for it."""
+        if not isinstance(given, dict) or "ranks" in given or "trace" in given or given.get("count", 1) != 1:
+            return given
+        placement = given.get("placement")
+        hosts = placement.get("hosts") if isinstance(placement, dict) else None
+        per_host = given.get("ranks_per_host", placement.get("ranks_per_host", 1) if isinstance(placement, dict) else 1)
+        if hosts is None or not isinstance(per_host, int):
+            return given
+        try:
+            return {**given, "ranks": len(read_hosts(hosts)) * per_host}
+        except Problems:
+            return given  # the field says what is wrong with them
 
     @field_validator("stop", mode="before")
     @classmethod

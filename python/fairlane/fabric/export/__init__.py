@@ -10,7 +10,6 @@ from fairlane.fabric.export.ibnetdiscover import write_ibnetdiscover
 from fairlane.fabric.export.ibsim import write_ibsim
 from fairlane.fabric.export.notes import Written
 from fairlane.fabric.export.slurm import write_topology_conf, write_topology_yaml
-from fairlane.fabric.wiring import Wiring
 
 __all__ = ["FORMATS", "Format", "Written", "wiring_of"]
 
@@ -19,16 +18,18 @@ __all__ = ["FORMATS", "Format", "Written", "wiring_of"]
 class Format:
     """A format that fabrics are written in."""
 
-    write: Callable[[Wiring], Written]
-    """The file's text; raises ``ScenarioError`` for what the format cannot hold."""
+    write: Callable[..., Written]
+    """The file's text for a wiring; raises ``ScenarioError`` for what the format cannot hold."""
     summary: str
+    merges: bool = False
+    """Whether ``write`` takes ``merged``: one switch for all that join the same ones below."""
 
 
 FORMATS: Mapping[str, Format] = {
     "ibnetdiscover": Format(write_ibnetdiscover, "as ibnetdiscover prints it"),
     "ibsim": Format(write_ibsim, "a network file of ibsim"),
-    "topology-conf": Format(write_topology_conf, "topology.conf of Slurm's tree plugin"),
-    "topology-yaml": Format(write_topology_yaml, "topology.yaml of Slurm 25.05 and later"),
+    "topology-conf": Format(write_topology_conf, "topology.conf of Slurm's tree plugin", merges=True),
+    "topology-yaml": Format(write_topology_yaml, "topology.yaml of Slurm 25.05 and later", merges=True),
     "graphml": Format(write_graphml, "GraphML"),
     "csv": Format(write_csv, "a CSV file with a line for each cable"),
 }

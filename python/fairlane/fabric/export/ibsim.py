@@ -1,11 +1,12 @@
 """A network file of ibsim, the simulator of InfiniBand's management: a record for each switch and adapter.
 
 A host is one adapter with as many ports as it has cables. The first port of the file is the one that OpenSM uses, so
-hosts come first. ibsim assigns GUIDs of its own, and reserves # and @: names that have one are changed.
+hosts come first. ibsim assigns GUIDs of its own unless some are given, and reserves # and @: nodes whose names have one
+get another name, and keep theirs as NodeDescription.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.export.identities import numbered
@@ -17,8 +18,11 @@ LONGEST_NAME = 63
 """Bytes of a name: a NodeDescription has 64, with the one that ends it."""
 
 
-def write_ibsim(wiring: Wiring) -> Written:
-    """The file. Raises ``ScenarioError`` for a name that it cannot hold."""
+def write_ibsim(wiring: Wiring, guids: Mapping[str, int] | None = None) -> Written:
+    """The file. Raises ``ScenarioError`` for a name that it cannot hold.
+
+    ``guids`` are the GUIDs of nodes by name; port n of an adapter has the GUID of its node + n.
+    """
     for name in (*wiring.hosts, *wiring.switches):
         if '"' in name or not 0 < len(name.encode()) <= LONGEST_NAME or len(name.splitlines()) != 1:
             words = "cannot be in a network file of ibsim"
@@ -29,7 +33,12 @@ def write_ibsim(wiring: Wiring) -> Written:
         far[one[0]][one[1]] = (names[other[0]], other[1])
         far[other[0]][other[1]] = (names[one[0]], one[1])
     hosts = set(wiring.hosts)
-    records = ("\n".join(_record(names[name], ports, name in hosts)) for name, ports in far.items() if ports)
+    kinds = {name: "Hca" if name in hosts else "Switch" for name in far}
+    records = (
+        "\n".join(_record(kinds[name], name, names[name], ports, (guids or {}).get(name)))
+        for name, ports in far.items()
+        if ports
+    )
     text = "# network file of ibsim, written by fairlane fabric export\n\n" + "\n\n".join(records) + "\n"
     changed = (f"{old!r} is written as {new!r}: ibsim reserves # and @" for old, new in names.items() if old != new)
     return Written(text, (*left_out(wiring), *changed))
@@ -41,8 +50,9 @@ def _renamed(names: Sequence[str]) -> dict[str, str]:
     return {name: unused(re.sub("[#@]", "_", name), used) if re.search("[#@]", name) else name for name in names}
 
 
-def _record(name: str, ports: dict[int, tuple[str, int]], is_host: bool) -> Iterator[str]:
-    size = max(ports)
-    yield f'{"Hca" if is_host else "Switch"}\t{size} "{name}"'
+def _record(kind: str, name: str, written: str, ports: dict[int, tuple[str, int]], guid: int | None) -> Iterator[str]:
+    if guid is not None:
+        yield f"{'caguid' if kind == 'Hca' else 'switchguid'}=0x{guid:016x}"
+    yield f'{kind}\t{max(ports)} "{written}"' + (f'\t# "{name}"' if name != written else "")
     for port, (end, there) in sorted(ports.items()):
         yield f'[{port}]\t"{end}"[{there}]'

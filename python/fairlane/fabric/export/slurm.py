@@ -14,15 +14,18 @@ _LINE = re.compile(r"SwitchName=(\S+) (Nodes|Switches)=(\S+)")
 _KEYS = {"Nodes": "nodes", "Switches": "children"}
 
 
-def write_topology_conf(wiring: Wiring) -> Written:
-    """The file; names that Slurm does not take are changed, with a note on each."""
-    text = of_wiring(wiring, merged=False)
+def write_topology_conf(wiring: Wiring, *, merged: bool = False) -> Written:
+    """The file; names that Slurm does not take are changed, with a note on each.
+
+    With ``merged`` one switch stands for all that join the same ones below, so that each is below one other.
+    """
+    text = of_wiring(wiring, merged=merged)
     return Written(text, _notes(text))
 
 
-def write_topology_yaml(wiring: Wiring) -> Written:
+def write_topology_yaml(wiring: Wiring, *, merged: bool = False) -> Written:
     """The same as YAML: one topology, ``default``, with a tree. Strings are quoted as in JSON, which YAML includes."""
-    text = of_wiring(wiring, merged=False)
+    text = of_wiring(wiring, merged=merged)
     lines = ["---", "- topology: default", "  cluster_default: true", "  tree:", "    switches:"]
     for row in filter(None, map(_LINE.fullmatch, text.splitlines())):
         lines += [f"      - switch: {json.dumps(row[1])}", f"        {_KEYS[row[2]]}: {json.dumps(row[3])}"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.ibnetdiscover.cabling import checked_cabling
-from fairlane.fabric.ibnetdiscover.machines import name_vertices, read_name_map
+from fairlane.fabric.ibnetdiscover.machines import mapped, name_vertices, read_name_map
 from fairlane.fabric.ibnetdiscover.sections import LANE_RATES, Vertex, bandwidth, is_section, read_sections
 from fairlane.fabric.nodes import Node, Port
 from fairlane.fabric.wiring import Cable, Wiring
@@ -53,7 +53,7 @@ def read_ibnetdiscover(text: str, file: Path, name_map: Path | None = None, *, s
         labels={names[switch.name]: switch.description for switch in switches},
         guids={switch.guid: names[switch.name] for switch in switches if switch.guid is not None},
         lids=_lids(vertices, names),
-        nodes=_nodes(vertices, names, cabled),
+        nodes=_nodes(vertices, names, overrides, cabled),
         remarks=(*remarks, *more, *dropped),
         source=file,
     )
@@ -111,14 +111,19 @@ def _without_spares(
     return [cable for cable in cables if cable.ends[0] in reached], [words]
 
 
-def _nodes(vertices: dict[str, Vertex], names: dict[str, str], cabled: set[str]) -> tuple[Node, ...]:
-    """The switches and adapters, in the order of the dump, without those that are left out."""
+def _nodes(
+    vertices: dict[str, Vertex], names: dict[str, str], overrides: dict[str, str], cabled: set[str]
+) -> tuple[Node, ...]:
+    """The switches and adapters, in the order of the dump, without those that are left out.
+
+    Descriptions are those of the node name map, as a dump has them that is made with it.
+    """
     return tuple(
         Node(
             identifier=it.name,
             owner=names[it.name],
             is_switch=it.is_switch,
-            description=it.description,
+            description=mapped(it, overrides) or it.description,
             ports=tuple(
                 Port(number) if it.is_switch else Port(number, it.links[number].guid, it.links[number].lid)
                 for number in sorted(it.links)

@@ -94,11 +94,16 @@ def _described(adapter: Vertex) -> str | None:
     return name
 
 
-def _override(vertex: Vertex, overrides: Mapping[str, str]) -> str | None:
-    """The name that a node name map gives to a switch or to an adapter's machine."""
+def mapped(vertex: Vertex, overrides: Mapping[str, str]) -> str | None:
+    """What a node name map has in place of a node's description."""
     guids = [vertex.guid, int(vertex.card, 16) if vertex.card else None]
     keys = [vertex.name, *(f"{guid:016x}" for guid in guids if guid is not None)]
-    name = next((overrides[key] for key in keys if key in overrides), None)
+    return next((overrides[key] for key in keys if key in overrides), None)
+
+
+def _override(vertex: Vertex, overrides: Mapping[str, str]) -> str | None:
+    """The name that a node name map gives to a switch or to an adapter's machine."""
+    name = mapped(vertex, overrides)
     machine = _MACHINE.fullmatch(name) if name and not vertex.is_switch else None
     return machine[1] if machine else name
 

@@ -1,0 +1,144 @@
+"""A fabric as ibsim simulates it: which port of it is which of the fabric, by GUID and LID.
+
+A host is one adapter there, and ibsim gives port n of an adapter the GUID of the adapter + n. The ports of a host with
+several therefore have other GUIDs than in the fabric. LIDs are those of the fabric: OpenSM takes them from its file
+``guid2lid``.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy
+
+from fairlane.errors import Problem, ScenarioError
+from fairlane.fabric.export.ibsim import write_ibsim
+from fairlane.fabric.export.identities import nodes_of, numbered, places
+from fairlane.fabric.wiring import Wiring
+from fairlane.opensm.check.simulated import Sizes
+
+_LARGEST_LID = 0xBFFF
+_GENERATED, _STEP = 0x7000_0000_0000_0000, 0x1000  # node GUIDs of hosts with several ports
+GENERATED = "GUIDs and LIDs of the fabric are missing or not unique: generated ones are used"
+
+
+@dataclass(frozen=True)
+class End:
+    """A port of the simulated subnet that has a cable."""
+
+    node: str
+    port: int
+    lid: int
+    is_switch: bool
+    guid: int
+    """The port's GUID; a switch's own for all of its ports."""
+    fabric_guid: int
+    """The GUID that it has in the fabric."""
+
+    @property
+    def name(self) -> str:
+        """The port's name in a policy."""
+        return f"{self.node}/P{self.port}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The simulated subnet of a fabric."""
+
+    wiring: Wiring
+    """The fabric, with switches by GUID and hosts by LID as they are in the subnet."""
+    ends: tuple[End, ...]
+    network: str
+    """Text of ibsim's network file."""
+    guid2lid: str
+    """Text of OpenSM's file of LIDs by GUID."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """Hosts by the names that ibsim has for them, in the order of its file."""
+        return tuple(line.split('"')[1] for line in self.network.splitlines() if line.startswith("Hca"))
+
+    @property
+    def sizes(self) -> Sizes:
+        """How large ibsim's tables have to be: a node has ports up to its last one, and a switch port 0."""
+        last: dict[str, int] = {}
+        for end in self.ends:
+            last[end.node] = max(last.get(end.node, 0), end.port)
+        switches = {end.node for end in self.ends if end.is_switch}
+        return Sizes(len(last), len(switches), sum(last.values()) + len(last))
+
+    @property
+    def manager(self) -> int:
+        """The LID at which OpenSM runs: that of the first host's first port."""
+        return next(end.lid for end in self.ends if not end.is_switch)
+
+
+def layout_of(wiring: Wiring) -> Layout:
+    """The simulated subnet of a fabric.
+
+    Raises ``ScenarioError`` for names that ibsim cannot hold, and for a fabric that is more than one subnet.
+    """
+    if (parts := _subnets(wiring)) > 1:
+        words = f"consists of {parts} subnets that no cable between switches joins, as the planes of rails"
+        allowed = "one subnet, which an OpenSM can manage: as without rails"
+        raise ScenarioError(Problem("fabric", words, allowed=allowed))
+    found = _with_identities(wiring)
+    if found is not None:
+        return found
+    generated = _with_identities(replace(wiring, nodes=(), guids={}, lids={}))
+    assert generated is not None, "invariant: generated identities are unique"
+    return replace(generated, notes=(GENERATED,))
+
+
+def _subnets(wiring: Wiring) -> int:
+    """Number of parts that are joined by cables between switches."""
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import connected_components
+
+    number = {name: number for number, name in enumerate(wiring.switches)}
+    between = [[number[end] for end in cable.ends] for cable in wiring.cables if not set(cable.ends) - set(number)]
+    cables = numpy.array(between, dtype=numpy.int64).reshape(-1, 2)
+    graph = csr_array((numpy.ones(len(cables)), (cables[:, 0], cables[:, 1])), shape=(len(number), len(number)))
+    parts, _ = connected_components(graph, directed=False)
+    return int(parts)
+
+
+def _with_identities(wiring: Wiring) -> Layout | None:
+    """The subnet with the identities that the wiring has; None if they are not complete and unique."""
+    nodes = nodes_of(wiring)
+    at = places(nodes, wiring)
+    cabled = [end for ends in numbered(wiring) for end in ends]
+    hosts = {name: number for number, name in enumerate(wiring.hosts)}
+    base: dict[str, int] = {}
+    ends: list[End] = []
+    for owner, number in sorted(cabled, key=lambda end: (hosts.get(end[0], len(hosts)), end)):
+        node, port = at[owner, number]
+        lid, guid = (node.lid, node.guid) if node.is_switch else (port.lid, port.guid)
+        if lid is None or guid is None or not 0 < lid <= _LARGEST_LID:
+            return None
+        own = base.setdefault(owner, guid if node.is_switch else guid - number)
+        ends.append(End(owner, number, lid, node.is_switch, own if node.is_switch else own + number, guid))
+    ends = _apart(ends, base)
+    lids = {(end.node, 0 if end.is_switch else end.port): end for end in ends}
+    if max(Counter(end.lid for end in lids.values()).values()) > 1:
+        return None
+    if max(Counter([*base.values(), *(end.guid for end in ends if not end.is_switch)]).values()) > 1:
+        return None
+    lines = (f"0x{end.guid:016x} 0x{end.lid:04x} 0x{end.lid:04x}\n\n" for end in lids.values())
+    first = {name: next(end for end in ends if end.node == name) for name in hosts}
+    known = replace(
+        wiring,
+        guids={end.guid: end.node for end in ends if end.is_switch},
+        lids={end.lid: name for name, end in first.items()},
+        nodes=nodes,
+    )
+    return Layout(known, tuple(ends), write_ibsim(wiring, base).text, "".join(lines))
+
+
+def _apart(ends: Sequence[End], base: dict[str, int]) -> list[End]:
+    """The ends, with generated GUIDs for hosts with several ports: consecutive ones may be those of another host."""
+    count = Counter(end.node for end in ends if not end.is_switch)
+    several = [host for host, ports in count.items() if ports > 1]
+    base |= {host: _GENERATED + _STEP * number for number, host in enumerate(several)}
+    return [replace(end, guid=base[end.node] + end.port) if count[end.node] > 1 else end for end in ends]

@@ -1,0 +1,112 @@
+"""Compares the service levels of path records with those of the policy's rules."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+from fairlane.errors import Problem, ScenarioError, nearest
+from fairlane.opensm.check.difference import Compared, Difference
+from fairlane.opensm.check.layout import End
+from fairlane.opensm.check.query import ask_paths, decode_level
+from fairlane.opensm.check.simulated import Subnet
+from fairlane.opensm.policy import Group, Policy
+from fairlane.opensm.ports import as_ranges
+
+NO_PATH = "no path"
+
+
+def members(policy: Policy, ends: Sequence[End], file: Path) -> dict[str, list[End]]:
+    """The ports of each group of a policy. Raises ``ScenarioError`` for those that the fabric does not have."""
+    hosts = [end for end in ends if not end.is_switch]
+    by_name = {end.name: end for end in hosts}
+    by_guid = {end.fabric_guid: end for end in hosts}
+    problems: list[Problem] = []
+    found: dict[str, list[End]] = {}
+    for group in policy.groups:
+        place = {"file": str(file), "line": group.line}
+        if lacking := [name for name in group.names if name not in by_name]:
+            words = _lacking(group, lacking, len(group.names), "such port")
+            near = nearest(lacking[0], by_name)
+            allowed = "NodeDescription/Pnumber of a host"
+            problems.append(Problem("port-name", words, lacking[0], allowed, near, **place))  # type: ignore[arg-type]
+        ranges = {
+            _range(low, high): [by_guid[one] for one in by_guid if low <= one <= high] for low, high in group.guids
+        }
+        if lacking := [words for words, within in ranges.items() if not within]:
+            words = _lacking(group, lacking, len(ranges), "port with this GUID")
+            near = nearest(lacking[0], [_range(guid, guid) for guid in by_guid])
+            allowed = f"one of its {len(by_guid)} port GUIDs"
+            problems.append(Problem("port-guid", words, lacking[0], allowed, near, **place))  # type: ignore[arg-type]
+        named = [by_name[name] for name in group.names if name in by_name]
+        found[group.name] = list(dict.fromkeys([*named, *(end for within in ranges.values() for end in within)]))
+    if problems:
+        raise ScenarioError(problems)
+    return found
+
+
+def _range(low: int, high: int) -> str:
+    return f"0x{low:016x}" + ("" if low == high else f"-0x{high:016x}")
+
+
+def _lacking(group: Group, lacking: Sequence[str], total: int, what: str) -> str:
+    return f"the fabric has no {what} (group {group.name}: {len(lacking)} of {total})"
+
+
+def for_subnet(policy: Policy, groups: Mapping[str, Sequence[End]]) -> tuple[Policy, tuple[str, ...]]:
+    """The policy with the GUIDs of the simulated subnet, and a note if some are others than in the fabric."""
+    other = {end for ends in groups.values() for end in ends if end.guid != end.fabric_guid}
+    if not other or not any(group.guids for group in policy.groups):
+        return policy, ()
+    renamed = [
+        replace(group, guids=as_ranges([end.guid for end in groups[group.name]]), names=()) for group in policy.groups
+    ]
+    words = f"{len(other)} port GUIDs of hosts with several adapters are others in the simulated subnet"
+    return replace(policy, groups=tuple(renamed)), (f"{words}: its policy has those",)
+
+
+def compare_paths(
+    subnet: Subnet, policy: Policy, groups: Mapping[str, Sequence[End]], manager: int, most: int
+) -> Compared:
+    """Reads the path records of all pairs of ports that a rule is for, or of ``most`` evenly spaced ones.
+
+    Pairs of ports of different rules, one for every two that follow each other, are read as well: they have the level
+    of the first rule that matches, or DEFAULT.
+    """
+    sides = [(_side(groups, rule.source), _side(groups, rule.destination)) for rule in policy.rules]
+    total = sum(len(begin) * len(end) for begin, end in sides)
+    step = max(1, -(-total // max(1, most)))
+    pairs = [pair for begin, end in sides for pair in _every(begin, end, step) if pair[0] != pair[1]]
+    between = [(one[0], two[0]) for (one, _), (two, _) in pairwise(sides) if one and two and one[0] != two[0]]
+    asked = list(dict.fromkeys([*pairs, *between]))
+    answers = ask_paths(subnet, [(begin.guid, end.guid) for begin, end in asked], manager)
+    matching = [
+        (set(begin), set(end), policy.levels[rule.level])
+        for (begin, end), rule in zip(sides, policy.rules, strict=True)
+    ]
+    differences = []
+    for (begin, end), answer in zip(asked, answers, strict=True):
+        expected = next((level for one, two, level in matching if begin in one and end in two), policy.default)
+        found = NO_PATH if answer is None else str(decode_level(answer))
+        if found != str(expected):
+            differences.append(Difference(begin.node, f"to {end.name}", "service level of path", str(expected), found))
+    notes = []
+    if step > 1:
+        words = f"path records: a sample of every {step}th of {total:,} pairs of ports that a rule is for"
+        notes.append(f"{words}; --pairs {total} reads all")
+    return Compared({"path records": len(asked)}, tuple(differences), tuple(notes))
+
+
+def _side(groups: Mapping[str, Sequence[End]], name: str | None) -> Sequence[End]:
+    """The ports of a group; a rule without one is for all ports of groups."""
+    if name is not None:
+        return groups[name]
+    return list(dict.fromkeys(end for ports in groups.values() for end in ports))
+
+
+def _every(begin: Sequence[End], end: Sequence[End], step: int) -> Iterator[tuple[End, End]]:
+    """Every ``step``-th pair, from the first on; at least one."""
+    for number in range(0, len(begin) * len(end), step):
+        # Shifted with the source, so that a step that divides the number of destinations visits all of them.
+        one, two = divmod(number, len(end))
+        yield begin[one], end[(two + one) % len(end)]

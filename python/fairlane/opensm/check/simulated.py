@@ -1,0 +1,186 @@
+"""A subnet without hardware: ibsim answers the management datagrams of all ports, and a real OpenSM manages them.
+
+All processes end with the one that has started them, whatever ends it: the kernel kills them when their parent dies
+(``setpriv --pdeathsig``). Several subnets can run at a time; each has a socket name of its own (IBSIM_SOCKNAME).
+"""
+
+import os
+import re
+import secrets
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairlane.errors import Problem, RunError, ScenarioError
+from fairlane.opensm.check.programs import Programs, find_programs
+
+UP = "SUBNET UP"
+"""What OpenSM writes into its log when all ports have their settings."""
+_READY = "simulator ready"
+_REFUSED = re.compile(r"ERR AC\w\w|PARSE ERROR|setup routing engine|No routing engine able")  # in its log
+_OPTION = re.compile(r"Unrecognized token|Invalid Cached Option|Warning: Cached Option")  # in what it prints
+_USED = re.compile(r"(\S+) tables configured on all switches")
+_ERROR = " 0x01 -> "  # in its log
+_POLL_S = 0.02
+_START_S = 20.0  # how long ibsim may take to read its file
+_SHOWN = 5  # lines of a log in a message
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a simulated fabric is."""
+
+    nodes: int
+    switches: int
+    ports: int
+
+    def options(self) -> list[str]:
+        """Options of ibsim for so many, with room."""
+        return ["-N", str(self.nodes + 16), "-S", str(self.switches + 16), "-P", str(self.ports + 64)]
+
+
+@dataclass(frozen=True)
+class Subnet:
+    """A subnet that is up."""
+
+    folder: Path
+    """Where its files are: ``fabric.net``, ``opensm.conf``, ``osm.log`` and what else the processes write."""
+    opensm: int
+    """The process number of OpenSM."""
+    within: Mapping[str, str]
+    """The environment in which a program sees the simulated subnet."""
+    seconds: float
+    """How long OpenSM took."""
+
+    def run(self, command: Sequence[str], given: bytes = b"", timeout_s: float = 600.0) -> bytes:
+        """What a program prints that sees the subnet. Raises ``RunError`` if it fails."""
+        words = " ".join(command[:3])
+        try:
+            done = subprocess.run(
+                _bound(command, self.within["LD_PRELOAD"]),
+                input=given,
+                capture_output=True,
+                env={key: value for key, value in self.within.items() if key != "LD_PRELOAD"},
+                cwd=self.folder,
+                timeout=timeout_s,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise RunError(f"{words}: no answer within {timeout_s:g} s") from None
+        if done.returncode:
+            message = done.stderr.decode(errors="replace").strip() or "no message"
+            raise RunError(f"{words}: ended with code {done.returncode}: {message[-300:]}")
+        return done.stdout
+
+    def log(self) -> str:
+        """OpenSM's log."""
+        return _read(self.folder / "osm.log")
+
+    @property
+    def errors(self) -> list[str]:
+        """What OpenSM has logged as errors, each once."""
+        return list(dict.fromkeys(_without_time(line) for line in self.log().splitlines() if _ERROR in line))
+
+    @property
+    def engine(self) -> str:
+        """The routing engine whose tables OpenSM has set last."""
+        found = _USED.findall(self.log())
+        return found[-1] if found else "unknown"
+
+
+def _bound(command: Sequence[str], library: str | None = None) -> list[str]:
+    """A command whose process dies with this one; the library is loaded into it alone."""
+    preload = ["env", f"LD_PRELOAD={library}"] if library else []
+    return ["setpriv", "--pdeathsig", "KILL", *preload, *command]
+
+
+@contextmanager
+def simulated_subnet(
+    folder: Path, hosts: Sequence[str], sizes: Sizes, timeout_s: float = 60.0, programs: Programs | None = None
+) -> Iterator[Subnet]:
+    """The subnet of ``fabric.net`` under OpenSM with ``opensm.conf``, both in ``folder``.
+
+    OpenSM runs on the first of ``hosts``, programs on the last. Raises ``ScenarioError`` with the line of OpenSM's log
+    if it refuses what it is given, and ``RunError`` if the subnet does not come up in time.
+    """
+    programs, folder = programs or find_programs(), folder.absolute()
+    base = os.environ | {"PATH": programs.path, "IBSIM_SOCKNAME": f"fairlane-{os.getpid()}-{secrets.token_hex(4)}"}
+    base |= {"OSM_TMP_DIR": str(folder), "OSM_CACHE_DIR": str(folder)}
+    library = str(programs.library)
+    ibsim = _start(["ibsim", *sizes.options(), "-s", "-n", "fabric.net"], folder, base, "ibsim.out")
+    try:
+        _await_ibsim(ibsim, folder)
+        command = ["opensm", "-F", "opensm.conf", "-f", str(folder / "osm.log")]
+        began = time.monotonic()
+        opensm = _start(command, folder, base | {"SIM_HOST": hosts[0]}, "opensm.out", library)
+        try:
+            _await_opensm(opensm, folder, timeout_s)
+            within = base | {"SIM_HOST": hosts[-1], "LD_PRELOAD": library}
+            yield Subnet(folder, opensm.pid, within, time.monotonic() - began)
+        finally:
+            _end(opensm)
+    finally:
+        _end(ibsim)
+
+
+def _start(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], output: str, library: str | None = None
+) -> "subprocess.Popen[bytes]":
+    with (folder / output).open("wb") as out:
+        return subprocess.Popen(
+            _bound(command, library), cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+        )
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def _await_ibsim(process: "subprocess.Popen[bytes]", folder: Path) -> None:
+    deadline = time.monotonic() + _START_S
+    while _READY not in (text := _read(folder / "ibsim.out")):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise RunError(f"ibsim did not start: {_last(text)}")
+        time.sleep(_POLL_S)
+
+
+def _await_opensm(process: "subprocess.Popen[bytes]", folder: Path, timeout_s: float) -> None:
+    deadline = time.monotonic() + timeout_s
+    while True:
+        ended, log = process.poll() is not None, _read(folder / "osm.log")
+        if refused := [line for line in log.splitlines() if _REFUSED.search(line)]:
+            words = f"OpenSM refuses what was exported: {' / '.join(map(_without_time, refused[:_SHOWN]))}"
+            raise ScenarioError(Problem("sm check", words))
+        if ended:
+            words = f"OpenSM ended: {_last(_read(folder / 'opensm.out') + log)}"
+            raise ScenarioError(Problem("sm check", words))
+        if UP in log:
+            break
+        if time.monotonic() > deadline:
+            raise RunError(f"OpenSM: the subnet is not up after {timeout_s:g} s: {_last(log)}")
+        time.sleep(_POLL_S)
+    printed = [line.strip() for line in _read(folder / "opensm.out").splitlines() if _OPTION.search(line)]
+    if printed:
+        words = f"OpenSM refuses an option: {' / '.join([*dict.fromkeys(printed)][:_SHOWN])}"
+        raise ScenarioError(Problem("sm check", words))
+
+
+def _without_time(line: str) -> str:
+    return line.partition("-> ")[2].strip() or line.strip()
+
+
+def _last(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return " / ".join(map(_without_time, lines[-3:])) or "no output"
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

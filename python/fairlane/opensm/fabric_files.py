@@ -1,0 +1,53 @@
+"""The fabric beside exported settings: cables with GUIDs and LIDs, and forwarding tables, for ``fairlane sm check``."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from fairlane.errors import ScenarioError
+from fairlane.fabric import Fabric, Wiring
+from fairlane.fabric.export import FORMATS, wiring_of
+from fairlane.fabric.export.lfts import write_lfts
+from fairlane.fabric.routes import tables_of
+
+FABRIC_FILE = "fabric.ibnetdiscover"
+"""The fabric as ``ibnetdiscover`` prints it."""
+ROUTES_FILE = "fabric.lfts"
+"""Forwarding tables as ``dump_lfts`` prints them, of routings that have some."""
+_MOST_ENTRIES = 1_000_000  # entries of forwarding tables that are written: 75 MB
+
+
+def fabric_files(fabric: Fabric, spec: Mapping[str, Any], dump: Wiring | None) -> tuple[dict[str, str], list[str]]:
+    """The text of each file, and notes on what could not be written.
+
+    ``spec`` is the specification of the fabric; GUIDs and LIDs are those of ``dump``, or generated.
+    """
+    wiring = dump or wiring_of(fabric)
+    try:
+        text = _dump(wiring)
+    except ScenarioError as error:
+        return {}, [f"{FABRIC_FILE}, which fairlane sm check reads, is left out: {error.problems[0]}"]
+    tables = tables_of(fabric, spec)
+    if tables is None:
+        return {FABRIC_FILE: text}, []
+    columns = {host: number for number, host in enumerate(fabric.host_names)}
+    if set(columns) != set(wiring.hosts) or set(tables) != set(wiring.switches):
+        return {FABRIC_FILE: text}, [f"{ROUTES_FILE} is left out: the dump has other hosts or switches than the fabric"]
+    entries = len(tables) * (len(tables) + int(fabric.adapters_of_hosts.sum()))
+    if entries > _MOST_ENTRIES:
+        words = (
+            f"{ROUTES_FILE} is left out: the forwarding tables have {entries:,} entries, more than {_MOST_ENTRIES:,}"
+        )
+        return {FABRIC_FILE: text}, [words]
+    order = [columns[host] for host in wiring.hosts]
+    rows = {switch: [ports[column] for column in order] for switch, ports in tables.items()}
+    return {FABRIC_FILE: text, ROUTES_FILE: write_lfts(wiring, rows)}, []
+
+
+def _dump(wiring: Wiring) -> str:
+    """The fabric as a dump; bandwidths that InfiniBand does not have are left out, which no check needs."""
+    write = FORMATS["ibnetdiscover"].write
+    try:
+        return write(wiring).text
+    except ScenarioError:
+        return write(replace(wiring, cables=tuple(replace(one, bandwidth=None, kind="") for one in wiring.cables))).text

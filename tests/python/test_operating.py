@@ -1,0 +1,60 @@
+"""The ten commands of ``docs/operating.md``, from a cluster's dump to a policy that OpenSM has read."""
+
+import re
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from fairlane.cli.main import execute
+from fairlane.errors import ScenarioError
+from fairlane.opensm.check import find_programs
+
+ROOT = Path(__file__).parents[2]
+DUMP = ROOT / "tests" / "data" / "fabrics" / "x5.ibnetdiscover"
+
+
+def commands() -> list[list[str]]:
+    """The commands of fairlane in the section, without its name."""
+    page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+    section = page[page.index("## From a dump to a policy") :]
+    block = section[section.index("```console") : section.index("```\n\n1.")]
+    assert len(re.findall(r"^\$ ", block, re.MULTILINE)) == 10
+    return [shlex.split(line) for line in re.findall(r"^\$ fairlane (.*)$", block, re.MULTILINE)]
+
+
+@pytest.mark.timeout(240)
+def test_the_ten_commands_lead_from_a_dump_to_a_policy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "operating"
+    shutil.copytree(ROOT / "examples" / "operating", folder)
+    monkeypatch.chdir(folder)
+    # What the first three commands of the page do on a cluster: a dump with the map's names, and counters of a minute.
+    assert execute(["fabric", "import", str(DUMP), "--node-name-map", "names.map", "-o", "named.fabric.json"]) == 0
+    assert execute(["fabric", "export", "named.fabric.json", "--ibnetdiscover", "-o", "cluster.ibnetdiscover"]) == 0
+    shutil.copy("named.fabric.json", "cluster.fabric.json")
+    for name, span in (("before", "1 ms"), ("now", "4 ms")):
+        assert execute(["run", "cluster.toml", "--duration", span, "--no-isolated", "-q", "-o", name]) == 0
+        assert execute(["counters", "export", name, "--guids", "named.fabric.json", "-o", f"{name}.counters"]) == 0
+        shutil.copy(f"{name}.counters/perfquery.txt", f"{name}.txt")
+    Path("cluster.fabric.json").unlink()
+    capsys.readouterr()
+    printed = {}
+    for arguments in commands():
+        if arguments[:2] == ["sm", "check"]:
+            try:
+                find_programs()
+            except ScenarioError as error:
+                pytest.skip(str(error))
+        assert execute(arguments) == 0, (arguments, capsys.readouterr().err)
+        printed[arguments[0]] = capsys.readouterr().out
+    assert "hosts      89" in printed["fabric"]
+    assert "4711, 4712" in printed["analyze"]
+    assert "solver: service level 1" in printed["qos"]
+    assert printed["sm"].startswith("all equal")
+    assert "318" in printed["sm"]
+    # The figures of the page.
+    assert "−28.3% ± 2.4%" in printed["run"]
+    assert "+22.3% ± 2.4%" in printed["study"]

@@ -1,0 +1,294 @@
+"""What a check compares: answers of ports, service levels of paths and forwarding tables; every one can differ."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairlane import Scenario
+from fairlane.errors import ScenarioError
+from fairlane.fabric import Fabric, Wiring, read_wiring
+from fairlane.fabric.export import FORMATS, wiring_of
+from fairlane.fabric.export.lfts import write_lfts
+from fairlane.fabric.forwarding import with_tables
+from fairlane.fabric.routes import tables_of
+from fairlane.opensm import Settings
+from fairlane.opensm.check import programs
+from fairlane.opensm.check.layout import GENERATED, layout_of
+from fairlane.opensm.check.paths import compare_paths, for_subnet, members
+from fairlane.opensm.check.ports import compare_ports
+from fairlane.opensm.check.query import PortSettings, decode_level, decode_sl2vl, decode_vlarb
+from fairlane.opensm.check.routes import Read, compare_routes
+from fairlane.opensm.policy import Group, Policy, Rule
+from fairlane.opensm.ports import as_ranges
+from simulated_subnets import RECORDED, TREES, RecordedSubnet, answers, scenario
+
+DATA = Path(__file__).parents[1] / "data" / "fabrics"
+SETTINGS = Settings(4, 0, ((3, 64),), ((0, 8), (1, 16), (2, 32)), (0, 1, 2, 3, *[0] * 12))
+"""What was in force when the answers were recorded."""
+
+
+def built(**fabric: Any) -> tuple[Fabric, dict[str, Any]]:
+    """A fabric and its specification."""
+    spec = Scenario.read(scenario(fabric, hosts=16)).fabric.spec
+    return Fabric.build(spec), spec
+
+
+def tree() -> Wiring:
+    return wiring_of(built(**TREES[16])[0])
+
+
+def test_answers_are_decoded_as_smpquery_and_saquery_print_them() -> None:
+    printed, found = (RECORDED / "answers.txt").read_text(), answers()
+
+    def row(table: str, name: str) -> list[int]:
+        """A row of a table of ``smpquery vlarb``."""
+        cells = re.search(rf"{table} priority VL.*?{name} *: *\|([^\n]*)\|\n", printed, re.DOTALL | re.IGNORECASE)
+        assert cells
+        return [int(cell, 16) for cell in cells[1].split("|")]
+
+    for table in ("low", "high"):
+        entries = list(zip(row(table, "VL"), row(table, "WEIGHT"), strict=True))
+        assert list(decode_vlarb(found[f"vlarb_{table}"])[: len(entries)]) == entries
+    lanes = re.search(r"in  1, out  3: \|(.*)\|", printed)
+    assert lanes
+    assert decode_sl2vl(found["sl2vl"]) == tuple(map(int, lanes[1].split("|")))
+    level = re.search(r"\bsl\.+(0x\w+)", printed)
+    assert level
+    assert decode_level(found["path_record"]) == int(level[1], 16) == 3
+    for line in ("VLCap:...........................VL0-7", "OperVLs:.........................VL0-7"):
+        assert line in printed
+    caps = [int(re.findall(rf"{key}:\.+(\d+)", printed)[0]) for key in ("VLHighLimit", "VLArbLowCap", "VLArbHighCap")]
+    assert PortSettings.decode(found["port_info"]) == PortSettings(8, 8, *caps)
+
+
+def test_ports_that_have_what_was_exported_are_equal() -> None:
+    layout = layout_of(tree())
+    found = compare_ports(RecordedSubnet(), layout.ends, SETTINGS)
+    # 16 hosts with a port each; 4 leaf switches with 8 cables, 2 spine switches with 8. Input port 0 and those with
+    # a cable, for each output port of a switch.
+    assert found.counts == {"ports": 16 + 48, "VL arbitration tables": 128, "SL2VL tables": 16 + 6 * 8 * 9}
+    assert found.differences == ()
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "answer", "what", "expected", "read"),
+    [
+        ("sl2vl", b"\x01\x32", "SL2VL, input port 2", "0,1,2,3" + ",0" * 12, "0,1,3,2" + ",0" * 12),
+        ("vlarb_low", bytes([0, 8, 1, 16, 2, 33]), "VL arbitration, low priority", "0:8,1:16,2:32", "0:8,1:16,2:33"),
+        ("vlarb_high", bytes(6), "VL arbitration, high priority", "3:64", "empty"),
+        ("port_info", b"", "PortInfo", "an answer", "no answer"),
+        ("sl2vl", b"", "SL2VL, input port 2", "0,1,2,3" + ",0" * 12, "no answer"),
+    ],
+)
+def test_a_port_that_has_something_else_is_a_difference(
+    kind: str, answer: bytes, what: str, expected: str, read: str
+) -> None:
+    layout = layout_of(tree())
+    leaf = next(end for end in layout.ends if end.node == "leaf1" and end.port == 3)
+
+    def change(asked: str, lid: int, modifier: int) -> bytes | None:
+        wrong = asked == kind and lid == leaf.lid and modifier & 255 == leaf.port
+        if asked == "sl2vl":
+            wrong &= modifier >> 8 == 2
+        return answer.ljust(64 if answer else 0, b"\x00") if wrong else None
+
+    found = compare_ports(RecordedSubnet(change), layout.ends, SETTINGS)
+    (one,) = found.differences
+    assert (one.node, one.port, one.what, one.expected, one.found) == ("leaf1", "3", what, expected, read)
+
+
+def test_what_ports_cannot_hold_is_a_note() -> None:
+    low = tuple((number % 4, 10 + number) for number in range(10))
+    longer = replace(SETTINGS, high_limit=10, vlarb_low=low)
+
+    def change(asked: str, lid: int, modifier: int) -> bytes | None:
+        del lid, modifier
+        return bytes(value for entry in low[:8] for value in entry).ljust(64, b"\x00") if asked == "vlarb_low" else None
+
+    found = compare_ports(RecordedSubnet(change), layout_of(tree()).ends, longer)
+    assert found.differences == ()
+    assert found.notes == (
+        "VLHighLimit is not compared: 64 ports read back 0, as all of ibsim do; exported is 10",
+        "the low-priority table of VL arbitration has 10 entries, and 64 ports have room for 8: the first 8 are "
+        "compared",
+    )
+    wider = replace(SETTINGS, sl2vl=(*range(9), *[0] * 7))
+    limits = compare_ports(RecordedSubnet(), layout_of(tree()).ends, wider).differences
+    assert {(one.expected, one.found) for one in limits if one.what == "operational VLs"} == {("at least 9", "8")}
+
+
+def test_a_limit_of_high_priority_that_is_another_is_a_difference() -> None:
+    info = bytearray(answers()["port_info"])
+    info[38] = 7
+
+    def change(asked: str, lid: int, modifier: int) -> bytes | None:
+        return bytes(info) if (asked, lid, modifier) == ("port_info", 1, 1) else None
+
+    found = compare_ports(RecordedSubnet(change), layout_of(tree()).ends, SETTINGS)
+    (one,) = found.differences
+    assert (one.node, one.what, one.expected, one.found) == ("host0", "VLHighLimit", "0", "7")
+
+
+def policy_of(level: int = 3) -> Policy:
+    """Two groups with a rule each; the second rule is for all pairs of its group."""
+    groups = (Group("a", names=("host0/P1", "host1/P1")), Group("b", names=tuple(f"host{at}/P1" for at in range(2, 8))))
+    levels = {"DEFAULT": 0, "sl3": level}
+    return Policy(groups, levels, (Rule("a", "a", "sl3"), Rule("b", "b", "sl3")))
+
+
+def test_paths_between_ports_of_a_rule_have_its_level() -> None:
+    ends = layout_of(tree()).ends
+    policy = policy_of()
+    groups = members(policy, ends, Path("policy"))
+    # Recorded is level 3 for every path: right within the groups, and wrong for the pair between them.
+    found = compare_paths(RecordedSubnet(), policy, groups, 1, 1000)
+    assert found.counts == {"path records": 2 * 1 + 6 * 5 + 1}
+    (between,) = found.differences
+    assert (between.node, between.port, between.expected, between.found) == ("host0", "to host2/P1", "0", "3")
+    other = compare_paths(RecordedSubnet(), policy_of(2), groups, 1, 1000)
+    assert len(other.differences) == 33
+    lost = compare_paths(RecordedSubnet(lambda kind, *_: b"" if kind == "path_record" else None), policy, groups, 1, 9)
+    assert {one.found for one in lost.differences} == {"no path"}
+
+
+def test_a_sample_of_paths_is_stated() -> None:
+    ends = layout_of(tree()).ends
+    policy = policy_of()
+    found = compare_paths(RecordedSubnet(), policy, members(policy, ends, Path("policy")), 1, 10)
+    assert found.notes == (
+        "path records: a sample of every 4th of 40 pairs of ports that a rule is for; --pairs 40 reads all",
+    )
+    assert 5 <= found.counts["path records"] <= 11
+
+
+def test_ports_that_the_fabric_lacks_are_named() -> None:
+    ends = layout_of(tree()).ends
+    groups = (Group("a", names=("host0/P1", "host99/P1"), line=3), Group("b", as_ranges([0x10000001, 7]), line=9))
+    with pytest.raises(ScenarioError) as error:
+        members(Policy(groups, {}, ()), ends, Path("policy"))
+    first, second = str(error.value).splitlines()
+    assert 'policy:3: port-name = "host99/P1": the fabric has no such port (group a: 1 of 2)' in first
+    assert 'policy:9: port-guid = "0x0000000000000007": the fabric has no port with this GUID (group b: 1 of' in second
+
+
+def test_lids_and_guids_are_those_of_the_dump() -> None:
+    wiring = read_wiring(DATA / "x5.ibnetdiscover")
+    layout = layout_of(wiring)
+    assert layout.notes == ()
+    assert {end.lid: end.node for end in layout.ends if not end.is_switch} == wiring.lids
+    assert {end.guid: end.node for end in layout.ends if end.is_switch} == wiring.guids
+    assert all(end.guid == end.fabric_guid for end in layout.ends)
+    assert layout.sizes.nodes == 89 + 11
+    assert len(layout.guid2lid.splitlines()) == 2 * (89 + 11)
+
+
+def test_hosts_with_several_adapters_have_consecutive_guids() -> None:
+    layout = layout_of(read_wiring(DATA / "ndr-dgx.ibnetdiscover.xz"))
+    ports = {end for end in layout.ends if not end.is_switch}
+    assert len({end.guid for end in ports}) == len({end.lid for end in ports}) == len(ports) == 542
+    host = next(end.node for end in ports if end.guid != end.fabric_guid)
+    own = [end for end in ports if end.node == host]
+    policy = Policy((Group("a", as_ranges([end.fabric_guid for end in own])),), {}, ())
+    groups = members(policy, layout.ends, Path("policy"))
+    assert set(groups["a"]) == set(own)
+    inside, notes = for_subnet(policy, groups)
+    assert {guid for guid, _ in inside.groups[0].guids} == {end.guid for end in own}
+    assert notes == (
+        f"{len(own)} port GUIDs of hosts with several adapters are others in the simulated subnet: its policy has "
+        "those",
+    )
+
+
+def test_identities_that_are_not_unique_are_replaced_with_a_note() -> None:
+    wiring = read_wiring(DATA / "x5.ibnetdiscover")
+    adapters = [node for node in wiring.nodes if not node.is_switch]
+    lid = adapters[0].ports[0].lid
+    same = replace(adapters[1], ports=(replace(adapters[1].ports[0], lid=lid),))
+    nodes = tuple(same if node == adapters[1] else node for node in wiring.nodes)
+    assert layout_of(replace(wiring, nodes=nodes)).notes == (GENERATED,)
+
+
+def test_planes_are_several_subnets() -> None:
+    fabric, _ = built(**TREES[16], rails=2)
+    with pytest.raises(ScenarioError, match="consists of 2 subnets that no cable between switches joins"):
+        layout_of(wiring_of(fabric))
+
+
+@pytest.mark.parametrize("name", ["fat_tree", "torus", "x5"])
+def test_forwarding_tables_come_back_and_lead_to_every_lid(name: str, tmp_path: Path) -> None:
+    if name == "x5":
+        fabric = read_wiring(DATA / "x5.ibnetdiscover").fabric()
+        wiring, spec = read_wiring(DATA / "x5.ibnetdiscover"), {"routing": "up_down"}
+    else:
+        own: dict[str, Any] = TREES[16] if name == "fat_tree" else {"topology": "torus", "sides": [4, 4]}
+        fabric, spec = built(**own)
+        (tmp_path / "dump").write_text(FORMATS["ibnetdiscover"].write(wiring_of(fabric)).text)
+        wiring = read_wiring(tmp_path / "dump")
+    tables = tables_of(fabric, spec)
+    assert tables is not None
+    columns = [fabric.host_names.index(host) for host in wiring.hosts]
+    ordered = {switch: [ports[column] for column in columns] for switch, ports in tables.items()}
+    (tmp_path / "lfts").write_text(write_lfts(wiring, ordered))
+    again = with_tables(wiring, tmp_path / "lfts").tables
+    assert all(port in (0, again[switch][at]) for switch, ports in ordered.items() for at, port in enumerate(ports))
+    text = (tmp_path / "lfts").read_text()
+    lids = 100 if name == "x5" else len(wiring.hosts) + len(wiring.switches)
+    assert re.findall(r"^(\d+) valid lids dumped", text, re.MULTILINE) == [str(lids)] * len(wiring.switches)
+    if name != "torus":  # with one virtual lane its routes can deadlock
+        replace(wiring, tables=again).fabric("tables")
+
+
+def test_tables_are_the_ports_of_routes() -> None:
+    fabric, spec = built(**TREES[16])
+    tables = tables_of(fabric, spec)
+    assert tables is not None
+    for source in range(16):
+        for host in range(16):
+            for link in fabric.route(source, host)[1:] if source != host else ():
+                assert tables[fabric.links["from_name"][link]][host] == fabric.links["from_port"][link]
+    for routing in ("adaptive", "ecmp"):
+        assert tables_of(*built(**TREES[16], routing=routing)) is None
+    imported = replace(tree(), tables={name: tuple(ports) for name, ports in tables.items()})
+    spec = {"routing": "tables", "params": imported.parameters()}
+    assert tables_of(imported.fabric("tables"), spec) == imported.tables
+
+
+def test_other_ports_in_forwarding_tables_are_differences_only_of_loaded_ones() -> None:
+    wiring = tree()
+    tables = tables_of(*built(**TREES[16]))
+    assert tables is not None
+    assert compare_routes(Read("", replace(wiring, tables=tables)), tables, loaded=True).differences == ()
+    fabric, _ = built(**TREES[16])
+    far = {
+        int(port): str(end)
+        for begin, port, end in zip(*(fabric.links[key] for key in ("from_name", "from_port", "to_name")), strict=True)
+        if begin == "leaf0"
+    }
+    usual = tables["leaf0"][15]
+    up = next(port for port, end in far.items() if end == far[usual] and port != usual)  # the parallel cable
+    other = {**tables, "leaf0": (*tables["leaf0"][:15], up)}
+    found = compare_routes(Read("", replace(wiring, tables=other)), tables, loaded=True)
+    (one,) = found.differences
+    assert (one.node, one.port, one.expected) == ("leaf0", "to host15", f"port {tables['leaf0'][15]}")
+    engine = compare_routes(Read("", replace(wiring, tables=other)), tables, loaded=False)
+    assert engine.differences == ()
+    assert "entries of forwarding tables are those of the simulated routing" in engine.notes[0]
+
+
+def test_routes_that_lead_nowhere_are_a_difference() -> None:
+    tables = tables_of(*built(**TREES[16]))
+    assert tables is not None
+    lost = {**tables, "leaf0": (*tables["leaf0"][:15], 0)}
+    (one,) = compare_routes(Read("", replace(tree(), tables=lost)), None, loaded=False).differences
+    assert (one.what, one.expected) == ("routes", "every host is reached")
+    assert 'to "host15" finds no entry at "leaf0"' in one.found
+
+
+def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name, path: None if name in ("opensm", "dump_fts") else path)
+    with pytest.raises(ScenarioError, match=r"not installed: opensm, dump_fts.*apt install opensm infiniband-diags"):
+        programs.find_programs()
