@@ -33,7 +33,9 @@ class Control:
     def __init__(self, path: Path, ranks: int, alive: Callable[[], bool] = lambda: True) -> None:
         self.path = path
         self._alive = alive
-        self._words: NDArray[numpy.int64] = numpy.memmap(path, numpy.int64, "w+", shape=_HEADER + ranks * (_BLOCK + CAPACITY))
+        self._words: NDArray[numpy.int64] = numpy.memmap(
+            path, numpy.int64, "w+", shape=_HEADER + ranks * (_BLOCK + CAPACITY)
+        )
         self._words[_RANKS], self._words[_CAPACITY] = ranks, CAPACITY
         self._blocks = self._words[_HEADER:].reshape(ranks, _BLOCK + CAPACITY)
         self.marking = 0

@@ -1,15 +1,17 @@
 """The whole experiment: measure, fit the host model on isolated runs, predict, compare, and let the agent control."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 
 from fairlane.testbed.compare import comparison, effects, judge, measured_effect, measured_w, predicted_effect
+from fairlane.testbed.controlled import Controlled, control
 from fairlane.testbed.file import TestbedFile
 from fairlane.testbed.host_model import Fit, HostModel, fit
-from fairlane.testbed.measure import ISOLATED, TREATED, measure, times_per_iteration
-from fairlane.testbed.results import MEASURED, Results, prepare
+from fairlane.testbed.measure import AGENT, ISOLATED, TREATED, bench, measure, times_per_iteration
+from fairlane.testbed.results import MEASURED, Results, fresh, prepare
 from fairlane.testbed.simulate import isolated_s, predicted_w
 
 
@@ -36,13 +38,30 @@ def experiment(
         MeasurementError: A job ended, or was too slow.
     """
     prepare(folder, file, resume=resume)
-    iterations = measure(file, folder / MEASURED, repetitions or file.measure.repetitions, report)
+    count = repetitions or file.measure.repetitions
+    iterations = measure(file, folder / MEASURED, count, report)
     times = times_per_iteration(iterations)
     report("fitting the host model, and predicting")
     model = fitted(file, times)
     results = compared(file, times, model)
+    if file.agent is not None:
+        report("the agent decides, and is measured")
+        with bench(file) as found:
+            controlled = control(found, model.model, fresh(folder / AGENT), count, report)
+        results = with_agent(results, controlled)
     results.save(folder)
     return results
+
+
+def with_agent(results: Results, controlled: Controlled) -> Results:
+    """The results with what the agent's levels changed, measured and predicted."""
+    file, model = results.file, results.fit.model
+    measured = measured_effect(times_per_iteration(controlled.iterations), AGENT)
+    untreated = predicted_w(file, model)
+    predicted = predicted_effect(untreated, predicted_w(file, model, controlled.levels or None))
+    table = effects(AGENT, measured, predicted)
+    levels = pl.Series("level", [controlled.levels.get(job, 0) for job in table["job"]], pl.Int64)
+    return replace(results, control=table.insert_column(2, levels), decisions=controlled.decisions)
 
 
 def fitted(file: TestbedFile, times: pl.DataFrame) -> Fit:

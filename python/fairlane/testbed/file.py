@@ -267,7 +267,8 @@ class TestbedFile(Table):
         return self
 
     def _host_problems(self) -> Iterator[Problem]:
-        hosts, taken = self.fabric.hosts, {}
+        hosts = self.fabric.hosts
+        taken: dict[str, str] = {}
         for at, job in enumerate(self.jobs):
             for host in job.hosts:
                 key = f"jobs[{at}].hosts"

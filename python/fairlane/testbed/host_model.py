@@ -71,7 +71,14 @@ def fit(measured_s: Mapping[str, float], simulate: Callable[[HostModel], Mapping
     bounds = ([LOWEST_EFFICIENCY, log(_SHORTEST_OVERHEAD_S)], [1.0, log(LONGEST_OVERHEAD_S)])
     start = [_START[0], log(_START[1])]
     found = least_squares(
-        residuals, start, bounds=bounds, x_scale=[0.05, 1.0], diff_step=_STEP, xtol=1e-3, ftol=1e-4, max_nfev=20
+        residuals,
+        start,
+        bounds=bounds,
+        x_scale=[0.05, 1.0],
+        diff_step=[_STEP, _STEP],
+        xtol=1e-3,
+        ftol=1e-4,
+        max_nfev=20,
     )
     model = model_of(found.x)
     return Fit(model, dict(measured_s), dict(simulate(model)))

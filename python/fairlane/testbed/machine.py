@@ -1,11 +1,11 @@
 """Commands of the machine: what has to be there, namespaces that are made and removed, and processes in them."""
 
-import ctypes
 import os
 import shutil
 import signal
 import subprocess
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -26,7 +26,6 @@ NAMESPACES = Path("/run/netns")
 """Where the machine has names of network namespaces."""
 _TIMEOUT_S = 30.0
 _END_S = 5.0  # how long processes may take to end
-_PR_SET_PDEATHSIG = 1
 
 
 def missing() -> str:
@@ -101,9 +100,9 @@ def processes(name: str) -> list[int]:
     return [int(word) for word in text.split() if int(word) != os.getpid()]
 
 
-def dies_with_parent() -> None:
-    """Called in a new process: it is killed when the thread that started it ends."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+def dying_with_parent(command: Sequence[str]) -> list[str]:
+    """A command that is killed when the thread that started it ends."""
+    return ["setpriv", "--pdeathsig", "KILL", *command]
 
 
 def inside(name: str, command: Sequence[str]) -> list[str]:
@@ -115,10 +114,8 @@ def _end(name: str) -> None:
     end = monotonic() + _END_S
     while (found := processes(name)) and monotonic() < end:
         for process in found:
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         sleep(0.02)
 
 
@@ -129,4 +126,6 @@ def _batch(command: Sequence[str], lines: Iterable[str]) -> None:
 def _sysctl(name: str, settings: Iterable[str]) -> None:
     """Sets what the kernel has; a kernel without IPv6 has no key for it."""
     lines = "".join(f"{line.replace(',', ' ')}\n" for line in settings)
-    subprocess.run(inside(name, ["sysctl", "-q", "-e", "-p", "-"]), input=lines, text=True, capture_output=True, check=False)
+    subprocess.run(
+        inside(name, ["sysctl", "-q", "-e", "-p", "-"]), input=lines, text=True, capture_output=True, check=False
+    )

@@ -133,22 +133,20 @@ def bench(file: TestbedFile) -> Iterator[Bench]:
     parent = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None
     machine.up(Plan(file.fabric))
     try:
-        with TemporaryDirectory(prefix="fairlane-testbed-", dir=parent) as folder:
-            with running(file, Path(folder)) as jobs:
-                found = Bench(file, jobs)
-                found.run(Phase(TOGETHER, tuple(job.name for job in file.jobs)))
-                yield found
+        with TemporaryDirectory(prefix="fairlane-testbed-", dir=parent) as folder, running(file, Path(folder)) as jobs:
+            found = Bench(file, jobs)
+            found.run(Phase(TOGETHER, tuple(job.name for job in file.jobs)))
+            yield found
     finally:
         machine.down()
 
 
-def measure(
-    file: TestbedFile, folder: Path, repetitions: int, report: Callable[[str], object] = str
-) -> pl.DataFrame:
-    """Measures the repetitions that ``folder`` does not have, and returns all: the rows of ``Bench.run`` with a column
-    ``repetition``.
+def measure(file: TestbedFile, folder: Path, repetitions: int, report: Callable[[str], object] = str) -> pl.DataFrame:
+    """Measures the repetitions that ``folder`` does not have, and returns all.
 
-    Each repetition is a file of its own, written when it is complete. Raises as ``bench``.
+    They are the rows of ``Bench.run`` with a column ``repetition``. Each repetition is a file of its own, written when
+    it is complete. Raises as ``bench``.
+    it is complete. Raises as ``bench``.
     """
     folder.mkdir(exist_ok=True)
     files = [folder / f"repetition-{number:04}.parquet" for number in range(repetitions)]
@@ -174,8 +172,10 @@ def _store(rows: pl.DataFrame, path: Path) -> None:
 
 
 def times_per_iteration(iterations: pl.DataFrame) -> pl.DataFrame:
-    """Of rows of ``measure`` the mean time per iteration in each phase: ``repetition``, ``kind``, ``job``,
-    ``iterations`` and ``seconds_per_iteration``."""
+    """The mean time per iteration in each phase, of rows of ``measure``.
+
+    Columns are ``repetition``, ``kind``, ``job``, ``iterations`` and ``seconds_per_iteration``.
+    """
     span = pl.col("at_s").max() - pl.col("at_s").min()
     found = iterations.group_by("repetition", "kind", "job", maintain_order=True)
     return found.agg(iterations=pl.len() - 1, seconds_per_iteration=span / (pl.len() - 1))

@@ -1,7 +1,6 @@
 """Open MPI jobs in the namespaces of a testbed's hosts."""
 
 import os
-import shlex
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -13,7 +12,7 @@ from fairlane.agent.commands import call
 from fairlane.testbed.control import Control
 from fairlane.testbed.errors import MeasurementError, TestbedError
 from fairlane.testbed.file import Job, TestbedFile
-from fairlane.testbed.machine import dies_with_parent, inside
+from fairlane.testbed.machine import dying_with_parent, inside
 from fairlane.testbed.plan import CONTROL, CONTROL_NETWORK, DATA_NETWORK, PREFIX
 from fairlane.testbed.script import script_of
 
@@ -86,8 +85,8 @@ def running(file: TestbedFile, folder: Path) -> Iterator[list[RunningJob]]:
     agent.chmod(0o755)
     started: list[RunningJob] = []
     try:
-        for number, job in enumerate(file.jobs):
-            started.append(_start(file, number, folder, [str(replay)], agent))
+        for number in range(len(file.jobs)):
+            started.append(_start(file, number, folder, [str(replay)], agent))  # noqa: PERF401 - one may fail
         for one in started:
             one.wait_ready()
         yield started
@@ -117,19 +116,13 @@ def _start(file: TestbedFile, number: int, folder: Path, program: Sequence[str],
     log = folder / f"{job.name}.log"
     with log.open("wb") as printed:
         process = subprocess.Popen(
-            inside(CONTROL, command),
+            dying_with_parent(inside(CONTROL, command)),
             stdin=subprocess.DEVNULL,
             stdout=printed,
             stderr=subprocess.STDOUT,
-            preexec_fn=dies_with_parent,
             env={**os.environ, "OMPI_MCA_btl_base_warn_component_unused": "0"},
         )
     return RunningJob(job, control, process, log)
 
 
 _OB1_HEADER = 64  # bytes that Open MPI's protocol adds to an eager message, at most
-
-
-def shown(command: Sequence[str]) -> str:
-    """A command as one would type it."""
-    return shlex.join(command)

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address
 from typing import TYPE_CHECKING
 
-
 if TYPE_CHECKING:
     from fairlane.testbed.file import FabricTable, Link
 
@@ -95,8 +94,7 @@ class Plan:
             found.append((self.switch(switch.name), ports))
         for at, trunk in enumerate(self.fabric.trunks):
             found.append((_trunk(at), [self._shape("left", trunk), self._shape("right", trunk)]))
-        for name in self.fabric.hosts:
-            found.append((self.host(name), [self._shape("eth0", self.fabric.host_link)]))
+        found += [(self.host(name), [self._shape("eth0", self.fabric.host_link)]) for name in self.fabric.hosts]
         return [(namespace, commands) for namespace, commands in found if commands]
 
     @property
@@ -140,14 +138,17 @@ class Plan:
         yield CONTROL, [f"addr add {control - 256}/16 dev ctl0"]
         for switch in self.fabric.switches:
             for at, name in zip(self._numbers(switch.hosts), switch.hosts, strict=True):
-                yield self.host(name), [
-                    *self._cable("eth0", f"port{at}", self.switch(switch.name)),
-                    *self._cable("ctl0", f"host{at}", CONTROL),
-                    f"addr add {self.addresses[name]}/16 dev eth0",
-                    f"addr add {control + at}/16 dev ctl0",
-                    *(f"link set {device} up" for device in ("lo", "eth0", "ctl0")),
-                    *self._window(name),
-                ]
+                yield (
+                    self.host(name),
+                    [
+                        *self._cable("eth0", f"port{at}", self.switch(switch.name)),
+                        *self._cable("ctl0", f"host{at}", CONTROL),
+                        f"addr add {self.addresses[name]}/16 dev eth0",
+                        f"addr add {control + at}/16 dev ctl0",
+                        *(f"link set {device} up" for device in ("lo", "eth0", "ctl0")),
+                        *self._window(name),
+                    ],
+                )
                 yield self.switch(switch.name), _up(f"port{at}", "br0")
                 yield CONTROL, _up(f"host{at}", "ctl0")
 

@@ -1,6 +1,7 @@
 """The folder of a testbed's results: measurements by repetition, tables as CSV, the host model, and a figure."""
 
 import json
+import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -87,3 +88,10 @@ def prepare(folder: Path, file: TestbedFile, *, resume: bool) -> None:
         return
     meta.parent.mkdir(parents=True, exist_ok=True)
     write_text(meta, json.dumps(measured_keys(file), indent=1) + "\n")
+
+
+def fresh(folder: Path) -> Path:
+    """A folder without what an earlier run of the agent has left in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    return folder

@@ -28,9 +28,9 @@ def wiring(file: TestbedFile, model: HostModel) -> Wiring:
     """The fabric with the rates that payload has."""
     fabric = file.fabric
     link, cables = fabric.host_link, []
+    rate = int(link.rate * model.efficiency)
     for switch in fabric.switches:
-        for host in switch.hosts:
-            cables.append(Cable((host, switch.name), bandwidth=int(link.rate * model.efficiency), latency=LATENCY_PS))
+        cables += [Cable((host, switch.name), bandwidth=rate, latency=LATENCY_PS) for host in switch.hosts]
     for trunk in fabric.trunks:
         ends = (trunk.between[0], trunk.between[1])
         cables.append(Cable(ends, bandwidth=int(trunk.rate * model.efficiency), latency=LATENCY_PS))
@@ -77,7 +77,10 @@ def qos_table(levels: Sequence[LevelClass] | None) -> dict[str, Any]:
     else:
         order = sorted(by_level, key=lambda level: (by_level[level].priority, -level))
         # The last has what is left in any case. The others hold their priority up to what is guaranteed to no other.
-        shares = [[level, max(1, round(100 * (1 - sum(by_level[one].share for one in order[at + 1 :]))))] for at, level in enumerate(order[:-1])]
+        shares = [
+            [level, max(1, round(100 * (1 - sum(by_level[one].share for one in order[at + 1 :]))))]
+            for at, level in enumerate(order[:-1])
+        ]
         arbiter = {"name": "strict_priority", "order": order, "shares": shares, "interval": "10 ms"}
     return {"service_levels": count, "arbiter": arbiter}
 
@@ -128,8 +131,8 @@ def isolated_s(file: TestbedFile, model: HostModel, measured_s: Mapping[str, flo
             length *= 2
             simulation.run_until(length)
             iterations = simulation.work()[job.name]
-        last = simulation.table("completions")["at_ps"].max()
-        found[job.name] = last * 1e-12 / iterations
+        times = simulation.table("completions")["at_ps"]
+        found[job.name] = int(times.to_numpy().max()) * 1e-12 / iterations
     return found
 
 
