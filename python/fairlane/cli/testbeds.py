@@ -60,7 +60,8 @@ def down() -> Answer:
     """End all processes of a testbed that was left, as after a crash of the machine's shell, and remove it."""
     from fairlane.testbed import machine
 
-    found = machine.down()
+    with machine.only_one():
+        found = machine.down()
     return Answer({"removed": found}, [f"removed {name}" for name in found] or ["there is no testbed"])
 
 

@@ -1,11 +1,12 @@
 """Commands of the machine: what has to be there, namespaces that are made and removed, and processes in them."""
 
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 
@@ -22,6 +23,8 @@ PACKAGES = {
     "mpicc": "libopenmpi-dev",
 }
 """The Debian package of each program that is needed."""
+LOCK = Path("/run/fairlane/testbed.lock")
+"""The file that a process has locked while it has a testbed."""
 NAMESPACES = Path("/run/netns")
 """Where the machine has names of network namespaces."""
 _TIMEOUT_S = 30.0
@@ -58,10 +61,29 @@ def present() -> list[str]:
         return []
 
 
+@contextmanager
+def only_one() -> Iterator[None]:
+    """A machine has one testbed at a time, as names and addresses are fixed: the lock ends with the process.
+
+    Raises ``TestbedError`` if another process has one.
+    """
+    try:
+        LOCK.parent.mkdir(parents=True, exist_ok=True)
+        lock = LOCK.open("w")
+    except OSError as error:
+        raise TestbedError(f"{LOCK}: cannot be written: {error.strerror}") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise TestbedError(f"{LOCK}: another process of this machine has a testbed; end it first") from None
+        yield
+
+
 def up(plan: Plan) -> None:
     """Makes the namespaces, devices and queueing disciplines, after removing what an earlier testbed has left.
 
-    Raises ``TestbedError`` if the machine does not allow it; nothing is left then.
+    Call it within ``only_one``. Raises ``TestbedError`` if the machine does not allow it; nothing is left then.
     """
     check()
     down()
@@ -81,7 +103,7 @@ def up(plan: Plan) -> None:
 def down() -> list[str]:
     """Ends the processes in namespaces of testbeds and removes these; returns which there were.
 
-    Raises ``TestbedError`` if one cannot be removed.
+    Call it within ``only_one``. Raises ``TestbedError`` if one cannot be removed.
     """
     names = present()
     for name in names:

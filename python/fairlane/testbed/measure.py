@@ -128,24 +128,27 @@ class Bench:
 def bench(file: TestbedFile) -> Iterator[Bench]:
     """A testbed that is up, with its jobs ready and their connections made; it is removed with the block.
 
-    Raises ``TestbedError`` if the machine cannot have it, ``MeasurementError`` if a job does not start.
+    Raises ``TestbedError`` if the machine cannot have it or has another, ``MeasurementError`` if a job does not start.
     """
     parent = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None
-    machine.up(Plan(file.fabric))
-    try:
-        with TemporaryDirectory(prefix="fairlane-testbed-", dir=parent) as folder, running(file, Path(folder)) as jobs:
-            found = Bench(file, jobs)
-            found.run(Phase(TOGETHER, tuple(job.name for job in file.jobs)))
-            yield found
-    finally:
-        machine.down()
+    with machine.only_one():
+        machine.up(Plan(file.fabric))
+        try:
+            with (
+                TemporaryDirectory(prefix="fairlane-testbed-", dir=parent) as folder,
+                running(file, Path(folder)) as jobs,
+            ):
+                found = Bench(file, jobs)
+                found.run(Phase(TOGETHER, tuple(job.name for job in file.jobs)))
+                yield found
+        finally:
+            machine.down()
 
 
 def measure(file: TestbedFile, folder: Path, repetitions: int, report: Callable[[str], object] = str) -> pl.DataFrame:
     """Measures the repetitions that ``folder`` does not have, and returns all.
 
     They are the rows of ``Bench.run`` with a column ``repetition``. Each repetition is a file of its own, written when
-    it is complete. Raises as ``bench``.
     it is complete. Raises as ``bench``.
     """
     folder.mkdir(exist_ok=True)
