@@ -33,6 +33,7 @@ class Control:
     def __init__(self, path: Path, ranks: int, alive: Callable[[], bool] = lambda: True) -> None:
         self.path = path
         self._alive = alive
+        self._printed: Callable[[], str] = str
         self._words: NDArray[numpy.int64] = numpy.memmap(
             path, numpy.int64, "w+", shape=_HEADER + ranks * (_BLOCK + CAPACITY)
         )
@@ -41,9 +42,9 @@ class Control:
         self.marking = 0
         """Number of the last change of the DSCP."""
 
-    def watch(self, alive: Callable[[], bool]) -> None:
-        """Sets what says whether the job still runs."""
-        self._alive = alive
+    def watch(self, alive: Callable[[], bool], printed: Callable[[], str] = str) -> None:
+        """Sets what says whether the job still runs, and what it printed."""
+        self._alive, self._printed = alive, printed
 
     def wait_ready(self, timeout_s: float) -> None:
         """Waits until all ranks are ready. Raises ``MeasurementError`` if the job ends before, or takes longer."""
@@ -91,7 +92,9 @@ class Control:
         end = monotonic() + timeout_s
         while not done():
             if not self._alive():
-                raise MeasurementError(f"{self.path.stem}: its processes ended")
+                raise MeasurementError(f"{self.path.stem}: its processes ended{self._printed()}")
             if monotonic() > end:
-                raise MeasurementError(f"{self.path.stem}: its ranks did not {what} within {timeout_s:g} s")
+                raise MeasurementError(
+                    f"{self.path.stem}: its ranks did not {what} within {timeout_s:g} s{self._printed()}"
+                )
             sleep(_POLL_S)

@@ -10,7 +10,7 @@ from time import monotonic, sleep
 
 from fairlane.agent.commands import call
 from fairlane.testbed.control import Control
-from fairlane.testbed.errors import MeasurementError, TestbedError
+from fairlane.testbed.errors import TestbedError
 from fairlane.testbed.file import Job, TestbedFile
 from fairlane.testbed.machine import dying_with_parent, inside
 from fairlane.testbed.plan import CONTROL, CONTROL_NETWORK, DATA_NETWORK, PREFIX
@@ -22,6 +22,7 @@ host=$1
 shift
 exec setpriv --pdeathsig KILL ip netns exec {PREFIX}host-$host unshare -u sh -c "hostname $host; exec $*"
 """
+_OB1_HEADER = 64  # bytes that Open MPI's protocol adds to an eager message, at most
 _START_S = 60.0  # how long the ranks of a job may take to start
 _END_S = 10.0  # how long they may take to end
 _OPTIONS = (
@@ -46,14 +47,11 @@ class RunningJob:
     def __init__(self, job: Job, control: Control, process: "subprocess.Popen[bytes]", log: Path) -> None:
         self.job, self.control = job, control
         self._process, self._log = process, log
-        control.watch(lambda: process.poll() is None)
+        control.watch(lambda: process.poll() is None, self._printed)
 
     def wait_ready(self) -> None:
         """Waits until all ranks are ready. Raises ``MeasurementError`` with what they printed if they are not."""
-        try:
-            self.control.wait_ready(_START_S)
-        except MeasurementError as error:
-            raise MeasurementError(f"{error}{self._printed()}") from None
+        self.control.wait_ready(_START_S)
 
     def end(self) -> None:
         """Has the ranks end, and kills what does not."""
@@ -123,6 +121,3 @@ def _start(file: TestbedFile, number: int, folder: Path, program: Sequence[str],
             env={**os.environ, "OMPI_MCA_btl_base_warn_component_unused": "0"},
         )
     return RunningJob(job, control, process, log)
-
-
-_OB1_HEADER = 64  # bytes that Open MPI's protocol adds to an eager message, at most
