@@ -9,8 +9,9 @@ import polars as pl
 from fairlane.testbed.compare import comparison, effects, judge, measured_effect, measured_w, predicted_effect
 from fairlane.testbed.controlled import Controlled, control
 from fairlane.testbed.file import TestbedFile
-from fairlane.testbed.host_model import Fit, HostModel, fit
+from fairlane.testbed.host_model import Fit, HostModel, ack_share, fit
 from fairlane.testbed.measure import AGENT, ISOLATED, TREATED, bench, measure, times_per_iteration
+from fairlane.testbed.plan import ETHERNET, TCP_IP
 from fairlane.testbed.results import MEASURED, Results, fresh, prepare
 from fairlane.testbed.simulate import isolated_s, predicted_w
 
@@ -73,7 +74,7 @@ def fitted(file: TestbedFile, times: pl.DataFrame) -> Fit:
     def simulate(model: HostModel) -> dict[str, float]:
         return isolated_s(file, model, ordered)
 
-    return fit(ordered, simulate)
+    return fit(ordered, simulate, 1 - ack_share(file.fabric.mtu + ETHERNET, ETHERNET + TCP_IP))
 
 
 def compared(file: TestbedFile, times: pl.DataFrame, model: Fit) -> Results:

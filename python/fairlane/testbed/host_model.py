@@ -2,8 +2,8 @@
 
 Two numbers stand for TCP, IP, Ethernet, the kernel and the MPI library:
 
-- **efficiency**: the share of a link's rate that frames with payload have. Acknowledgements, which have the rate of the
-  other direction, take the rest.
+- **efficiency**: the share of a link's rate that frames with payload have. Acknowledgements of the other direction, one
+  for two full frames, take at least ``ack_share``.
 - **overhead**: the time that a send, and a receive, occupies a rank.
 
 They minimise the squared differences of the logarithms of measured and simulated times per iteration of the isolated
@@ -17,7 +17,7 @@ from math import exp, log, sqrt
 import numpy
 
 LOWEST_EFFICIENCY = 0.5
-"""The fit looks for efficiencies from here up to one."""
+"""The fit looks for efficiencies from here on."""
 LONGEST_OVERHEAD_S = 0.01
 """The fit looks for overheads up to this, s."""
 _SHORTEST_OVERHEAD_S = 1e-6
@@ -52,12 +52,20 @@ class Fit:
         return sqrt(sum(squares) / len(squares))
 
 
-def fit(measured_s: Mapping[str, float], simulate: Callable[[HostModel], Mapping[str, float]]) -> Fit:
+def ack_share(frame: int, ack: int) -> float:
+    """The share of a link that acknowledgements take while both directions send full frames; sizes in bytes."""
+    return ack / (2 * frame + ack)
+
+
+def fit(
+    measured_s: Mapping[str, float], simulate: Callable[[HostModel], Mapping[str, float]], highest: float = 1.0
+) -> Fit:
     """The model with which simulated times per iteration are nearest to the measured ones.
 
     Args:
         measured_s: Time per iteration of each isolated job, s.
         simulate: The same of the simulated jobs, for a model.
+        highest: The highest efficiency.
     """
     from scipy.optimize import least_squares
 
@@ -68,8 +76,8 @@ def fit(measured_s: Mapping[str, float], simulate: Callable[[HostModel], Mapping
         simulated = simulate(model_of(values))
         return [log(simulated[job] / time) for job, time in measured_s.items()]
 
-    bounds = ([LOWEST_EFFICIENCY, log(_SHORTEST_OVERHEAD_S)], [1.0, log(LONGEST_OVERHEAD_S)])
-    start = [_START[0], log(_START[1])]
+    bounds = ([LOWEST_EFFICIENCY, log(_SHORTEST_OVERHEAD_S)], [highest, log(LONGEST_OVERHEAD_S)])
+    start = [min(_START[0], highest - _STEP), log(_START[1])]
     found = least_squares(
         residuals,
         start,
