@@ -22,6 +22,7 @@ LAYERS = """
     models
     study saturation folders
     scheduler predict advice analysis comparison agent
+    testbed
     plot
     reproduce
     cli

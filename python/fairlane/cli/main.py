@@ -30,6 +30,7 @@ from fairlane.cli import (
     slowdown,
     studies,
     subnet,
+    testbeds,
     traces,
 )
 from fairlane.cli.command import ExitCode, add
@@ -114,6 +115,9 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "qos export": exchanging.export_qos,
     "qos import": exchanging.import_qos,
     "sm check": subnet.check_subnet,
+    "testbed run": testbeds.run,
+    "testbed status": testbeds.status,
+    "testbed down": testbeds.down,
     "trace describe": traces.trace_describe,
     "trace pattern": traces.trace_pattern,
     "workload pattern": traces.workload_pattern,
@@ -126,6 +130,7 @@ GROUPS = {  # of commands of two words: what they are about, by the first word
     "counters": "Port counters with the names and units of InfiniBand.",
     "qos": "QoS settings for OpenSM and from it.",
     "sm": "A real subnet manager reads what is exported.",
+    "testbed": "A small real network on this machine, measured and predicted.",
     "trace": "Describe recorded traces and their communication patterns.",
     "workload": "Communication patterns of workloads.",
 }

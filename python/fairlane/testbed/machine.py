@@ -1,0 +1,153 @@
+"""Commands of the machine: what has to be there, namespaces that are made and removed, and processes in them."""
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from time import monotonic, sleep
+
+from fairlane.agent.commands import call
+from fairlane.testbed.errors import TestbedError
+from fairlane.testbed.plan import PREFIX, Plan
+
+PACKAGES = {
+    "ip": "iproute2",
+    "tc": "iproute2",
+    "setpriv": "util-linux",
+    "unshare": "util-linux",
+    "mpirun": "openmpi-bin",
+    "mpicc": "libopenmpi-dev",
+}
+"""The Debian package of each program that is needed."""
+LOCK = Path("/run/fairlane/testbed.lock")
+"""The file that a process has locked while it has a testbed."""
+NAMESPACES = Path("/run/netns")
+"""Where the machine has names of network namespaces."""
+_TIMEOUT_S = 30.0
+_END_S = 5.0  # how long processes may take to end
+
+
+def missing() -> str:
+    """Why this machine cannot have a testbed; empty if it can, as far as one can see without trying."""
+    absent = [name for name in PACKAGES if program(name) is None]
+    if absent:
+        packages = sorted({PACKAGES[name] for name in absent})
+        return f"{', '.join(absent)}: not installed; on Debian: apt install {' '.join(packages)}"
+    if os.geteuid() != 0:
+        return "network namespaces need root (CAP_NET_ADMIN and CAP_SYS_ADMIN); run the command as root"
+    return ""
+
+
+def program(name: str) -> str | None:
+    """The path of a program; those of administrators too."""
+    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/sbin")
+
+
+def check() -> None:
+    """Raises ``TestbedError`` in words if this machine cannot have a testbed."""
+    if words := missing():
+        raise TestbedError(f"testbed: {words}")
+
+
+def present() -> list[str]:
+    """Names of all namespaces of testbeds that there are on this machine."""
+    try:
+        return sorted(path.name for path in NAMESPACES.iterdir() if path.name.startswith(PREFIX))
+    except OSError:
+        return []
+
+
+@contextmanager
+def only_one() -> Iterator[None]:
+    """A machine has one testbed at a time, as names and addresses are fixed: the lock ends with the process.
+
+    Raises ``TestbedError`` if another process has one.
+    """
+    try:
+        LOCK.parent.mkdir(parents=True, exist_ok=True)
+        lock = LOCK.open("w")
+    except OSError as error:
+        raise TestbedError(f"{LOCK}: cannot be written: {error.strerror}") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise TestbedError(f"{LOCK}: another process of this machine has a testbed; end it first") from None
+        yield
+
+
+def up(plan: Plan) -> None:
+    """Makes the namespaces, devices and queueing disciplines, after removing what an earlier testbed has left.
+
+    Call it within ``only_one``. Raises ``TestbedError`` if the machine does not allow it; nothing is left then.
+    """
+    check()
+    down()
+    try:
+        _batch(["ip", "-batch", "-"], [f"netns add {name}" for name in plan.namespaces])
+        for name in plan.namespaces:
+            _sysctl(name, plan.sysctls)
+        for name, commands in plan.links():
+            _batch(["ip", "-n", name, "-batch", "-"], commands)
+        for name, commands in plan.shaping():
+            _batch(["ip", "netns", "exec", name, "tc", "-batch", "-"], commands)
+    except BaseException:
+        down()
+        raise
+
+
+def down() -> list[str]:
+    """Ends the processes in namespaces of testbeds and removes these; returns which there were.
+
+    Call it within ``only_one``. Raises ``TestbedError`` if one cannot be removed.
+    """
+    names = present()
+    for name in names:
+        _end(name)
+    for name in names:
+        call(["ip", "netns", "del", name], _TIMEOUT_S, TestbedError)
+    return names
+
+
+def processes(name: str) -> list[int]:
+    """The processes in a namespace."""
+    try:
+        text = call(["ip", "netns", "pids", name], _TIMEOUT_S, TestbedError)
+    except TestbedError:  # what is there is no namespace: it was left half made
+        return []
+    return [int(word) for word in text.split() if int(word) != os.getpid()]
+
+
+def dying_with_parent(command: Sequence[str]) -> list[str]:
+    """A command that is killed when the thread that started it ends."""
+    return ["setpriv", "--pdeathsig", "KILL", *command]
+
+
+def inside(name: str, command: Sequence[str]) -> list[str]:
+    """A command that runs another one in a namespace."""
+    return ["ip", "netns", "exec", name, *command]
+
+
+def _end(name: str) -> None:
+    end = monotonic() + _END_S
+    while (found := processes(name)) and monotonic() < end:
+        for process in found:
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
+        sleep(0.02)
+
+
+def _batch(command: Sequence[str], lines: Iterable[str]) -> None:
+    call(command, _TIMEOUT_S, TestbedError, "".join(f"{line}\n" for line in lines))
+
+
+def _sysctl(name: str, settings: Iterable[str]) -> None:
+    """Sets what the kernel has; a kernel without IPv6 has no key for it."""
+    lines = "".join(f"{line.replace(',', ' ')}\n" for line in settings)
+    subprocess.run(
+        inside(name, ["sysctl", "-q", "-e", "-p", "-"]), input=lines, text=True, capture_output=True, check=False
+    )

@@ -1,0 +1,184 @@
+"""Measuring: each job isolated, all jobs together, and all with each treatment, again and again.
+
+The processes run all the time, and phases follow each other within a repetition; every second repetition has them in
+reverse order, so that a drift of the machine affects isolated and common phases alike. All jobs of a phase begin and
+end at the same time.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic, sleep
+
+import polars as pl
+
+from fairlane.agent.backends.linux import Device, Linux
+from fairlane.agent.jobs import Setting
+from fairlane.inputs.files import replacing
+from fairlane.results.errors import writing
+from fairlane.testbed import machine
+from fairlane.testbed.errors import MeasurementError
+from fairlane.testbed.file import TestbedFile
+from fairlane.testbed.mpi import RunningJob, running
+from fairlane.testbed.plan import Plan
+
+ISOLATED, TOGETHER = "isolated", "together"
+"""Kinds of phases; that of a treatment has its name after ``treated:``."""
+TREATED = "treated:"
+AGENT = "agent"
+"""The kind of the phases in which what the agent has set is in force."""
+_STOP_S = 60.0  # how long the last iterations of a phase may take
+_PS = 1e-12
+_SHARED_MEMORY = Path("/dev/shm")
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Some jobs running for a while."""
+
+    kind: str
+    jobs: tuple[str, ...]
+    levels: Mapping[str, int] | None = None
+    """Service level by job; None for none, and without queueing disciplines of levels."""
+
+
+def phases_of(file: TestbedFile, repetition: int) -> list[Phase]:
+    """The phases of a repetition, numbered from 0, in order."""
+    names = tuple(job.name for job in file.jobs)
+    isolated = [Phase(ISOLATED, (name,)) for name in names]
+    treatments = file.qos.treatments if file.qos else ()
+    treated = [Phase(f"{TREATED}{one.name}", names, one.levels) for one in treatments]
+    found = [*isolated, Phase(TOGETHER, names), *treated]
+    return found[:: -1 if repetition % 2 else 1]
+
+
+def backend_of(file: TestbedFile) -> Linux | None:
+    """What sets service levels on the trunks; None without a table ``qos``."""
+    if file.qos is None:
+        return None
+    plan = Plan(file.fabric)
+    devices = [Device(namespace=one.namespace, device=one.device, rate=f"{one.rate} b/s") for one in plan.trunk_devices]
+    return Linux(devices=devices, levels=file.qos.levels, addresses=plan.addresses)
+
+
+class Bench:
+    """The running jobs of a testbed that is up.
+
+    Args:
+        file: The testbed.
+        jobs: Its jobs, ready.
+    """
+
+    def __init__(self, file: TestbedFile, jobs: Sequence[RunningJob]) -> None:
+        self.file = file
+        self._jobs = {one.job.name: one for one in jobs}
+        self._backend = backend_of(file)
+
+    def phase(self, phase: Phase) -> pl.DataFrame:
+        """Runs a phase with its service levels; returns a row for each iteration, as ``run``."""
+        backend = self._backend
+        if phase.levels is None or backend is None:
+            return self.run(phase)
+        settings = [Setting(name, level, self._jobs[name].job.hosts) for name, level in phase.levels.items()]
+        self.mark(phase.levels)
+        backend.write(settings)
+        try:
+            return self.run(phase)
+        finally:
+            backend.write([])
+            self.mark({})
+
+    def mark(self, levels: Mapping[str, int]) -> None:
+        """Has the jobs mark their packets with the DSCP of their levels, from their next iterations on."""
+        marks = {one.level: one.dscp or 0 for one in self.file.qos.levels} if self.file.qos else {}
+        for name, job in self._jobs.items():
+            job.control.set_dscp(marks.get(levels.get(name, 0), 0))
+
+    def run(self, phase: Phase) -> pl.DataFrame:
+        """Runs jobs for warm-up and duration.
+
+        Returns a row for each iteration that began and ended in the duration: ``kind``, ``job``, ``iteration`` from 0,
+        and ``at_s``, the time of its end since the beginning of the phase. Raises ``MeasurementError`` if a job ends,
+        or completes too few iterations.
+        """
+        measure = self.file.measure
+        active = [self._jobs[name] for name in phase.jobs]
+        firsts = [one.control.go() for one in active]
+        start = monotonic()
+        sleep((measure.warm_up + measure.duration) * _PS)
+        for one in active:
+            one.control.freeze()
+        end = monotonic()
+        rows = []
+        for one, first in zip(active, firsts, strict=True):
+            last = one.control.wait_stopped(_STOP_S)
+            times = one.control.completions(first, last)
+            kept = times[(times >= start + measure.warm_up * _PS) & (times <= end)] - start
+            if len(kept) <= measure.min_iterations:
+                words = f"{max(0, len(kept) - 1)} iterations in a phase of {measure.duration * _PS:g} s"
+                raise MeasurementError(f"{one.job.name}: {words}, fewer than measure.min_iterations; measure longer")
+            columns = {"kind": phase.kind, "job": one.job.name, "iteration": range(len(kept)), "at_s": kept}
+            rows.append(pl.DataFrame(columns))
+        return pl.concat(rows)
+
+
+@contextmanager
+def bench(file: TestbedFile) -> Iterator[Bench]:
+    """A testbed that is up, with its jobs ready and their connections made; it is removed with the block.
+
+    Raises ``TestbedError`` if the machine cannot have it or has another, ``MeasurementError`` if a job does not start.
+    """
+    parent = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None
+    with machine.only_one():
+        machine.up(Plan(file.fabric))
+        try:
+            with (
+                TemporaryDirectory(prefix="fairlane-testbed-", dir=parent) as folder,
+                running(file, Path(folder)) as jobs,
+            ):
+                found = Bench(file, jobs)
+                found.run(Phase(TOGETHER, tuple(job.name for job in file.jobs)))
+                yield found
+        finally:
+            machine.down()
+
+
+def measure(file: TestbedFile, folder: Path, repetitions: int, report: Callable[[str], object] = str) -> pl.DataFrame:
+    """Measures the repetitions that ``folder`` does not have, and returns all.
+
+    They are the rows of ``Bench.run`` with a column ``repetition``. Each repetition is a file of its own, written when
+    it is complete. Raises as ``bench``.
+    """
+    folder.mkdir(exist_ok=True)
+    files = [folder / f"repetition-{number:04}.parquet" for number in range(repetitions)]
+    if absent := [number for number, path in enumerate(files) if not path.is_file()]:
+        report(f"measuring {len(absent)} repetitions, about {_seconds(file, len(absent)):.0f} s")
+        with bench(file) as found:
+            for number in absent:
+                rows = pl.concat([found.phase(phase) for phase in phases_of(file, number)])
+                _store(rows.with_columns(repetition=pl.lit(number, pl.Int64)), files[number])
+                report(f"repetition {number + 1} of {repetitions} measured")
+    return pl.concat([pl.read_parquet(path) for path in files])
+
+
+def _seconds(file: TestbedFile, repetitions: int) -> float:
+    """How long it takes, about, s."""
+    phases = repetitions * len(phases_of(file, 0)) + 1
+    return phases * (file.measure.warm_up + file.measure.duration) * _PS
+
+
+def _store(rows: pl.DataFrame, path: Path) -> None:
+    with writing(path), replacing(path) as scratch:
+        rows.write_parquet(scratch)
+
+
+def times_per_iteration(iterations: pl.DataFrame) -> pl.DataFrame:
+    """The mean time per iteration in each phase, of rows of ``measure``.
+
+    Columns are ``repetition``, ``kind``, ``job``, ``iterations`` and ``seconds_per_iteration``.
+    """
+    span = pl.col("at_s").max() - pl.col("at_s").min()
+    found = iterations.group_by("repetition", "kind", "job", maintain_order=True)
+    return found.agg(iterations=pl.len() - 1, seconds_per_iteration=span / (pl.len() - 1))

@@ -1,0 +1,123 @@
+"""Open MPI jobs in the namespaces of a testbed's hosts."""
+
+import os
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.resources import as_file, files
+from pathlib import Path
+from time import monotonic, sleep
+
+from fairlane.agent.commands import call
+from fairlane.testbed.control import Control
+from fairlane.testbed.errors import TestbedError
+from fairlane.testbed.file import Job, TestbedFile
+from fairlane.testbed.machine import dying_with_parent, inside
+from fairlane.testbed.plan import CONTROL, CONTROL_NETWORK, DATA_NETWORK, PREFIX
+from fairlane.testbed.script import script_of
+
+_AGENT = f"""#!/bin/sh
+# Starts a command in the namespace of a host, with the host's name, for mpirun; it is killed with its parent.
+host=$1
+shift
+exec setpriv --pdeathsig KILL ip netns exec {PREFIX}host-$host unshare -u sh -c "hostname $host; exec $*"
+"""
+_OB1_HEADER = 64  # bytes that Open MPI's protocol adds to an eager message, at most
+_START_S = 60.0  # how long the ranks of a job may take to start
+_END_S = 10.0  # how long they may take to end
+_OPTIONS = (
+    "--allow-run-as-root --leave-session-attached --bind-to none --map-by node --oversubscribe "
+    "--mca routed direct --mca plm_rsh_no_tree_spawn 1 --mca pml ob1 --mca btl tcp,self "
+    f"--mca btl_tcp_if_include {DATA_NETWORK} --mca oob_tcp_if_include {CONTROL_NETWORK} "
+    "--mca coll_libnbc_ialltoall_algorithm 1 --mca mpi_yield_when_idle 1"
+).split()
+
+
+def compile_replay(folder: Path) -> Path:
+    """Compiles the program of the ranks. Raises ``TestbedError`` with the compiler's message if it cannot."""
+    target = folder / "replay"
+    with as_file(files("fairlane.testbed") / "replay.c") as source:
+        call(["mpicc", "-O2", "-o", str(target), str(source)], _START_S, TestbedError)
+    return target
+
+
+class RunningJob:
+    """A job whose ranks have started, and wait before their first iteration."""
+
+    def __init__(self, job: Job, control: Control, process: "subprocess.Popen[bytes]", log: Path) -> None:
+        self.job, self.control = job, control
+        self._process, self._log = process, log
+        control.watch(lambda: process.poll() is None, self._printed)
+
+    def wait_ready(self) -> None:
+        """Waits until all ranks are ready. Raises ``MeasurementError`` with what they printed if they are not."""
+        self.control.wait_ready(_START_S)
+
+    def end(self) -> None:
+        """Has the ranks end, and kills what does not."""
+        self.control.quit()
+        end = monotonic() + _END_S
+        while self._process.poll() is None and monotonic() < end:
+            sleep(0.02)
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+
+    def _printed(self) -> str:
+        with suppress(OSError):
+            lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip(" -")]
+            if lines:
+                return "; it printed: " + " ".join(lines[:6])[:600]
+        return ""
+
+
+@contextmanager
+def running(file: TestbedFile, folder: Path) -> Iterator[list[RunningJob]]:
+    """All jobs of a testbed, started in ``folder`` and ready; they end with the block.
+
+    Raises ``TestbedError`` if the program cannot be compiled, ``MeasurementError`` if a job does not start.
+    """
+    replay = compile_replay(folder)
+    agent = folder / "start-on-host"
+    agent.write_text(_AGENT)
+    agent.chmod(0o755)
+    started: list[RunningJob] = []
+    try:
+        for number in range(len(file.jobs)):
+            started.append(_start(file, number, folder, [str(replay)], agent))  # noqa: PERF401 - one may fail
+        for one in started:
+            one.wait_ready()
+        yield started
+    finally:
+        for one in started:
+            one.control.quit()
+        for one in started:
+            one.end()
+
+
+def _start(file: TestbedFile, number: int, folder: Path, program: Sequence[str], agent: Path) -> RunningJob:
+    job = file.jobs[number]
+    own = folder / job.name
+    own.mkdir()
+    script = script_of(job.workload, len(job.hosts), seed=file.seed, job=number)
+    for rank in range(len(job.hosts)):
+        (own / f"{rank}.txt").write_text(script.text(rank))
+    control = Control(folder / f"{job.name}.control", len(job.hosts))
+    limits = ["--mca", "btl_tcp_eager_limit", str(file.measure.eager_threshold + _OB1_HEADER)]
+    limits += ["--mca", "btl_tcp_rndv_eager_limit", str(file.measure.eager_threshold + _OB1_HEADER)]
+    command = [
+        *("mpirun", *_OPTIONS, *limits),
+        *("--mca", "plm_rsh_agent", str(agent), "--mca", "orte_tmpdir_base", str(own)),
+        *("-np", str(len(job.hosts)), "--host", ",".join(f"{host}:1" for host in job.hosts)),
+        *(*program, str(own), str(control.path)),
+    ]
+    log = folder / f"{job.name}.log"
+    with log.open("wb") as printed:
+        process = subprocess.Popen(
+            dying_with_parent(inside(CONTROL, command)),
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "OMPI_MCA_btl_base_warn_component_unused": "0"},
+        )
+    return RunningJob(job, control, process, log)

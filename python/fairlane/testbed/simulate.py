@@ -1,0 +1,149 @@
+"""The same testbed simulated: its scenario with a host model, isolated times, and W with and without service levels.
+
+What stands for what: a queueing discipline's FIFO is a port's queue, its limit the buffer of the link that leads to it;
+an HTB class is a virtual lane. TCP has no counterpart: messages wait at the sender for credits in place of a window.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fairlane.agent.backends.linux import LevelClass
+from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.runner import run
+from fairlane.scenario import Scenario
+from fairlane.seeds import Purpose, stream
+from fairlane.simulation import Simulation
+from fairlane.testbed.file import TestbedFile
+from fairlane.testbed.host_model import HostModel
+from fairlane.testbed.plan import ETHERNET, TCP_IP
+from fairlane.units import DURATION, SIZE
+
+LATENCY_PS = 10_000_000
+"""Latency of a cable: what a virtual cable and its bridge take, 10 us."""
+_FIT_ITERATIONS = 40
+_STARTS_PS = 10**11  # jobs start at random within the first 100 ms
+
+
+def wiring(file: TestbedFile, model: HostModel) -> Wiring:
+    """The fabric with the rates that payload has."""
+    fabric = file.fabric
+    link, cables = fabric.host_link, []
+    rate = int(link.rate * model.efficiency)
+    for switch in fabric.switches:
+        cables += [Cable((host, switch.name), bandwidth=rate, latency=LATENCY_PS) for host in switch.hosts]
+    for trunk in fabric.trunks:
+        ends = (trunk.between[0], trunk.between[1])
+        cables.append(Cable(ends, bandwidth=int(trunk.rate * model.efficiency), latency=LATENCY_PS))
+    return Wiring(fabric.hosts, tuple(cables))
+
+
+def tables(file: TestbedFile, model: HostModel) -> dict[str, Any]:
+    """The tables ``fabric``, ``network`` and ``mpi`` of a scenario."""
+    limits = [file.fabric.host_link.queue, *(trunk.queue for trunk in file.fabric.trunks)]
+    if file.fabric.window != "auto":
+        limits.append(file.fabric.window)
+    overhead = DURATION.format(round(model.overhead_s * 1e12))
+    return {
+        "fabric": {"topology": "imported", **wiring(file, model).parameters()},
+        "network": {
+            "mtu": SIZE.format(file.fabric.mtu - TCP_IP),
+            "header": SIZE.format(ETHERNET + TCP_IP),
+            "buffer": SIZE.format(min(limits)),
+            "switch_latency": 0,
+        },
+        "mpi": {
+            "eager_threshold": SIZE.format(file.measure.eager_threshold),
+            "send_overhead": overhead,
+            "receive_overhead": overhead,
+            "collectives": {"alltoall": "scattered"},
+        },
+    }
+
+
+def qos_table(levels: Sequence[LevelClass] | None) -> dict[str, Any]:
+    """The table ``qos`` of a scenario that serves levels as HTB classes on the trunks do.
+
+    Classes of one priority share a link in proportion to their shares: weighted round-robin. With different priorities
+    a class comes first up to its share, then those of higher priority get what is left: strict priority with shares.
+    """
+    if not levels:
+        return {}
+    count = max(one.level for one in levels) + 1
+    by_level = {one.level: one for one in levels}
+    least = min(one.share for one in levels)
+    if len({one.priority for one in levels}) == 1:
+        weights = [round(by_level[at].share / least) if at in by_level else 1 for at in range(count)]
+        arbiter: dict[str, Any] = {"name": "weighted_round_robin", "weights": weights}
+    else:
+        order = sorted(by_level, key=lambda level: (by_level[level].priority, -level))
+        # The last has what is left in any case. The others hold their priority up to what is guaranteed to no other.
+        shares = [
+            [level, max(1, round(100 * (1 - sum(by_level[one].share for one in order[at + 1 :]))))]
+            for at, level in enumerate(order[:-1])
+        ]
+        arbiter = {"name": "strict_priority", "order": order, "shares": shares, "interval": "10 ms"}
+    return {"service_levels": count, "arbiter": arbiter}
+
+
+def scenario(
+    file: TestbedFile,
+    model: HostModel,
+    jobs: Sequence[str],
+    *,
+    seed: int,
+    levels: Mapping[str, int] | None = None,
+    starts: Mapping[str, int] | None = None,
+    duration: int | None = None,
+) -> Scenario:
+    """The scenario of some of the jobs; ``levels`` are service levels by job, ``starts`` times in ps."""
+    listed = []
+    for number, job in enumerate(file.jobs):
+        if job.name not in jobs:
+            continue
+        own: dict[str, Any] = {
+            "name": job.name,
+            "ranks": len(job.hosts),
+            "workload": {"name": type(job.workload).name, **job.workload.parameters()},
+            "placement": {"hosts": list(job.hosts)},
+            "stream": number,
+        }
+        if levels and job.name in levels:
+            own["service_level"] = levels[job.name]
+        if starts and job.name in starts:
+            own["start"] = DURATION.format(starts[job.name])
+        listed.append(own)
+    with_qos = {"qos": qos_table(file.qos.levels)} if levels and file.qos else {}
+    length = file.simulate.duration if duration is None else duration
+    return Scenario(
+        name=file.name, seed=seed, duration=DURATION.format(length), jobs=listed, **tables(file, model), **with_qos
+    )
+
+
+def isolated_s(file: TestbedFile, model: HostModel, measured_s: Mapping[str, float]) -> dict[str, float]:
+    """The simulated time per iteration of each job by itself, s, over as long as some measured iterations take."""
+    found = {}
+    for job in file.jobs:
+        length = round(_FIT_ITERATIONS * measured_s[job.name] * 1e12)
+        simulation = Simulation(scenario(file, model, [job.name], seed=file.seed, duration=length), threads=1)
+        simulation.run_until(length)
+        iterations = simulation.work()[job.name]
+        while not iterations:
+            length *= 2
+            simulation.run_until(length)
+            iterations = simulation.work()[job.name]
+        times = simulation.table("completions")["at_ps"]
+        found[job.name] = int(times.to_numpy().max()) * 1e-12 / iterations
+    return found
+
+
+def predicted_w(file: TestbedFile, model: HostModel, levels: Mapping[str, int] | None = None) -> dict[str, list[float]]:
+    """W of each job when all run together, by replicate: each has a seed and random starts of its own."""
+    names = [job.name for job in file.jobs]
+    found: dict[str, list[float]] = {name: [] for name in names}
+    for replicate in range(file.simulate.replicates):
+        draw = stream(file.seed, Purpose.SNAPSHOT, replicate)
+        starts = {name: int(draw.integers(1, _STARTS_PS)) for name in names}
+        one = scenario(file, model, names, seed=file.seed + replicate, levels=levels, starts=starts)
+        for name, w in run(one, threads=1).tables()["jobs"].select("name", "w").iter_rows():
+            found[name].append(float("nan") if w is None else w)
+    return found

@@ -1,0 +1,132 @@
+"""A small testbed of network namespaces with Open MPI jobs, where this machine allows one."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fairlane.cli.main import execute
+from fairlane.testbed import machine
+from fairlane.testbed.errors import TestbedError as NotPossible
+from fairlane.testbed.plan import PREFIX
+
+SMALL = """
+[fabric]
+switches = [{ name = "left", hosts = "a[0-1]" }, { name = "right", hosts = "b[0-1]" }]
+host_link = { rate = "10 Mb/s" }
+trunks = [{ between = ["left", "right"], rate = "10 Mb/s" }]
+window = "64 KiB"
+
+[[jobs]]
+name = "latency"
+hosts = ["a0", "b0"]
+workload = { name = "ping_pong", message_size = "64 B", compute = "10 ms" }
+
+[[jobs]]
+name = "bulk"
+hosts = ["a1", "b1"]
+workload = { name = "flood_pairs", message_size = "32 KiB", messages_per_iteration = 4, compute = "5 ms" }
+
+[qos]
+levels = [{ level = 0, share = 0.25 }, { level = 1, share = 0.75, dscp = 46 }]
+
+[[qos.treatments]]
+name = "latency-first"
+levels = { latency = 1 }
+
+[agent]
+levels = [1]
+max_loss = 0.5
+
+[measure]
+repetitions = 3
+warm_up = "200 ms"
+duration = "1500 ms"
+min_iterations = 3
+
+[simulate]
+replicates = 3
+duration = "2 s"
+"""
+
+
+def impossible() -> str:
+    """Why there can be no testbed here; empty if there can."""
+    if words := machine.missing():
+        return words
+    name = f"{PREFIX}probe"
+    found = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True, check=False)
+    subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+    return f"namespaces are not allowed: {found.stderr.strip()}" if found.returncode else ""
+
+
+pytestmark = [pytest.mark.timeout(240), pytest.mark.skipif(bool(impossible()), reason=impossible())]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "small.toml"
+    path.write_text(SMALL, encoding="utf-8")
+    return path
+
+
+def links() -> list[str]:
+    """The devices of the machine itself."""
+    text = subprocess.run(["ip", "-json", "link"], capture_output=True, text=True, check=True).stdout
+    return sorted(one["ifname"] for one in json.loads(text))
+
+
+def test_a_testbed_is_measured_predicted_controlled_and_gone(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = links()
+    assert execute(["testbed", "run", str(file), "--out", str(tmp_path / "out"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert links() == before
+    assert machine.present() == []
+    w = {row["job"]: row for row in found["w"]}
+    # The trunk has the rate of one host, so each of two jobs that wait for it loses.
+    assert w["latency"]["measured"] < -0.2
+    assert w["latency"]["predicted"] < -0.2
+    effect = next(row for row in found["effects"] if row["job"] == "latency")
+    assert effect["measured"] > 0
+    assert effect["predicted"] > 0
+    assert {row["job"]: row["level"] for row in found["agent"]} == {"latency": 1, "bulk": 0}
+    assert any("would" not in line and "job 1 level 1" in line for line in found["decisions"])
+    files = {path.name for path in (tmp_path / "out").iterdir()}
+    assert files >= {"w.csv", "effects.csv", "agent.csv", "testbed.json", "testbed.png"}
+    for job, measured in found["isolated_measured_s"].items():
+        assert found["isolated_simulated_s"][job] == pytest.approx(measured, rel=0.5)
+
+
+def test_a_killed_testbed_leaves_no_process_and_is_removed_by_the_next_command(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = [sys.executable, "-m", "fairlane", "testbed", "run", str(file), "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    hosts = [f"{PREFIX}host-{name}" for name in ("a0", "a1", "b0", "b1")]
+    deadline = time.monotonic() + 60
+    while not all(machine.processes(name) for name in hosts if name in machine.present()) or not machine.present():
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    with pytest.raises(NotPossible, match="another process of this machine has a testbed"), machine.only_one():
+        pass
+    assert execute(["testbed", "down"]) == 2
+    assert "another process of this machine has a testbed" in capsys.readouterr().err
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    while any(machine.processes(name) for name in machine.present()):
+        assert time.monotonic() < deadline + 30
+        time.sleep(0.1)
+    assert machine.present(), "a killed command cannot remove them"
+    assert execute(["testbed", "status"]) == 0
+    assert f"{PREFIX}host-a0: 0 processes" in capsys.readouterr().out
+    assert execute(["testbed", "down"]) == 0
+    assert machine.present() == []
+    assert not [path for path in Path("/sys/class/net").iterdir() if path.name.startswith(("trunk", "port", "ctl"))]
+    assert machine.LOCK.exists()
