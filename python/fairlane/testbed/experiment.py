@@ -45,12 +45,13 @@ def experiment(
     report("fitting the host model, and predicting")
     model = fitted(file, times)
     results = compared(file, times, model)
+    results.save(folder)
     if file.agent is not None:
         report("the agent decides, and is measured")
         with bench(file) as found:
             controlled = control(found, model.model, fresh(folder / AGENT), count, report)
         results = with_agent(results, controlled)
-    results.save(folder)
+        results.save(folder)
     return results
 
 

@@ -29,6 +29,7 @@ ISOLATED, TOGETHER = "isolated", "together"
 TREATED = "treated:"
 AGENT = "agent"
 """The kind of the phases in which what the agent has set is in force."""
+_TC_TIMEOUT = "60 s"  # a call of tc on a machine that is busy with the jobs
 _STOP_S = 60.0  # how long the last iterations of a phase may take
 _PS = 1e-12
 _SHARED_MEMORY = Path("/dev/shm")
@@ -60,7 +61,7 @@ def backend_of(file: TestbedFile) -> Linux | None:
         return None
     plan = Plan(file.fabric)
     devices = [Device(namespace=one.namespace, device=one.device, rate=f"{one.rate} b/s") for one in plan.trunk_devices]
-    return Linux(devices=devices, levels=file.qos.levels, addresses=plan.addresses)
+    return Linux(devices=devices, levels=file.qos.levels, addresses=plan.addresses, timeout=_TC_TIMEOUT)
 
 
 class Bench:

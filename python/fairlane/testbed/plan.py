@@ -27,6 +27,8 @@ TCP_IP = 52
 _BURST_S = 1e-3
 """For how long a shaped device may be late without losing throughput: timers of a busy machine are that late. It can
 send as much at once when it was idle."""
+_RTO_MIN = "2s"
+"""The shortest time after which TCP sends again: with the kernel's 200 ms it would send what waits in a queue twice."""
 _SYSCTLS = (
     "net.ipv6.conf.all.disable_ipv6=1",
     "net.ipv6.conf.default.disable_ipv6=1",
@@ -102,13 +104,14 @@ class Plan:
         """Settings of each namespace."""
         return _SYSCTLS
 
-    def _window(self, host: str) -> list[str]:
-        """Fixes the congestion window of a host's connections, from their beginning on."""
-        if self.fabric.window == "auto":
-            return []
-        segments = max(2, self.fabric.window // (self.fabric.mtu - TCP_IP))
-        route = f"{DATA_NETWORK} dev eth0 proto kernel scope link src {self.addresses[host]}"
-        return [f"route change {route} initcwnd {segments} initrwnd {segments} cwnd lock {segments}"]
+    def _route(self, host: str) -> str:
+        """Sets what a host's connections begin with: no retransmission of what only queues, and a fixed window."""
+        route = f"route change {DATA_NETWORK} dev eth0 proto kernel scope link src {self.addresses[host]}"
+        options = f"rto_min {_RTO_MIN}"
+        if self.fabric.window != "auto":
+            segments = max(2, self.fabric.window // (self.fabric.mtu - TCP_IP))
+            options += f" initcwnd {segments} initrwnd {segments} cwnd lock {segments}"
+        return f"{route} {options}"
 
     def _cable(self, device: str, other: str, namespace: str) -> list[str]:
         """A pair of devices between two namespaces. Without segmentation offload packets are those of a cable."""
@@ -146,7 +149,7 @@ class Plan:
                         f"addr add {self.addresses[name]}/16 dev eth0",
                         f"addr add {control + at}/16 dev ctl0",
                         *(f"link set {device} up" for device in ("lo", "eth0", "ctl0")),
-                        *self._window(name),
+                        self._route(name),
                     ],
                 )
                 yield self.switch(switch.name), _up(f"port{at}", "br0")
