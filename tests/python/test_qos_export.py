@@ -205,7 +205,7 @@ def test_names_that_opensm_does_not_find_in_a_policy_are_refused(name: str, allo
     if allowed:
         assert f"port-name: {name}/P1\n" in export(resolved).files["qos-policy.conf"]
         return
-    with pytest.raises(ScenarioError, match="cannot name a port in a policy of OpenSM.*or --guids"):
+    with pytest.raises(ScenarioError, match=r"cannot name a port in a policy of OpenSM.*or --guids"):
         export(resolved)
 
 
