@@ -205,6 +205,25 @@ def test_changes_wait_for_their_minute(tmp_path: Path, monkeypatch: pytest.Monke
         assert journal.in_force("dry_run") == ()
 
 
+def test_a_clock_that_is_set_back_holds_changes_up_for_a_minute_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = agents.CONFIG.replace("max_loss = 0.5", "max_loss = 0.5\nchanges_per_minute = 1")
+    one = Running(tmp_path, text)
+    with one.journal as journal:
+        one.agent.start()
+        one.settle()
+        one.events.put(Event("end", SlurmJob("12", ())))
+        one.agent._hear()
+        now, elapsed = time.time() - 3600, time.monotonic()
+        monkeypatch.setattr(time, "time", lambda: now)
+        assert one.agent.consider() == 60
+        monkeypatch.setattr(time, "time", lambda: now + 61)
+        monkeypatch.setattr(time, "monotonic", lambda: elapsed + 61)
+        assert one.agent.consider() == 0
+        assert journal.in_force("dry_run") == ()
+
+
 def test_what_somebody_else_has_changed_is_set_again(tmp_path: Path) -> None:
     one = Running(tmp_path)
     with one.journal as journal:

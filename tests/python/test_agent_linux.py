@@ -210,6 +210,16 @@ def test_levels_without_a_class_and_unknown_hosts_are_refused() -> None:
         backend_of(addresses={"hots4": "10.77.0.1"})
 
 
+def test_a_saved_level_that_the_configuration_has_no_more_is_an_error() -> None:
+    backend: Backend = BACKENDS.read(parameters())
+    for saved, words in (
+        ('{"a/b": {"host0": 5}}', "no class for level 5"),
+        ('{"a/b": {"x": 1}}', "no address of host x"),
+    ):
+        with pytest.raises(BackendError, match=words):
+            backend.restore(saved)
+
+
 def test_a_namespace_that_is_missing_is_an_error() -> None:
     if sys.platform != "linux" or shutil.which("ip") is None:
         pytest.skip("ip is not installed")

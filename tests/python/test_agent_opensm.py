@@ -18,6 +18,7 @@ from fairlane.agent.backends.policy_file import settings_in, with_settings, with
 from fairlane.agent.change import perform, recover
 from fairlane.agent.jobs import levels_of
 from fairlane.errors import ScenarioError
+from fairlane.inputs.problems import Problems
 from fairlane.opensm.check import Sizes, missing_programs, simulated_subnet
 
 HOSTS = [f"host{number}" for number in range(16)]
@@ -123,6 +124,112 @@ def test_a_path_with_another_level_undoes_the_change(tmp_path: Path) -> None:
             assert ((tmp_path / "loaded.conf").read_text() == agents.POLICY) == (state == "undone")
 
 
+ULPS = "qos-ulps\n    default : 3\nend-qos-ulps\n"
+
+
+@pytest.mark.parametrize("own", [ULPS, agents.POLICY.replace("DEFAULT", "default"), agents.POLICY])
+def test_the_operators_default_level_stays(own: str) -> None:
+    text = with_settings(own, agents.SETTINGS, "{}/P1".format)
+    assert len(re.findall(r"default\s*:|name: default", text, re.IGNORECASE)) == 1
+
+
+def test_a_policy_that_opensm_refuses_without_the_agent_is_refused(tmp_path: Path) -> None:
+    with agents.opensm(tmp_path, "") as parameters:
+        with pytest.raises(ScenarioError, match="has no level DEFAULT"):
+            backend_of(parameters)
+        (tmp_path / "qos-policy.conf").write_text(with_settings("", agents.SETTINGS, "{}/P1".format))
+        with pytest.raises(ScenarioError, match="has no level DEFAULT"):
+            backend_of(parameters)
+
+
+def test_undoing_keeps_what_the_operator_has_changed_since(tmp_path: Path) -> None:
+    policy = tmp_path / "qos-policy.conf"
+    with agents.opensm(tmp_path, OPERATOR) as parameters:
+        backend = backend_of(parameters)
+        backend.write(agents.SETTINGS)
+        saved = backend.save()
+        backend.write(())
+        changed = OPERATOR.replace("sl: 3", "sl: 4")
+        policy.write_text(changed)
+        backend.restore(saved)
+        assert without_agent(policy.read_text()) == changed
+        assert backend.in_force() == levels_of(agents.SETTINGS)
+        backend.restore(OPERATOR)
+        assert policy.read_text() == changed
+
+
+def test_an_agent_that_may_not_reach_opensm_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    with agents.opensm(tmp_path) as parameters, Journal(tmp_path / "agent.db") as journal:
+        backend = backend_of(parameters)
+        log = parameters["log"]
+        with pytest.raises(BackendError, match="cannot be read"):
+            backend_of(parameters, log=f"{log}/within")
+        with monkeypatch.context() as patch:
+            patch.setattr("os.access", lambda *_: False)
+            with pytest.raises(BackendError, match="may not replace it"):
+                backend_of(parameters)
+        with monkeypatch.context() as patch:
+            patch.setattr("os.kill", refuse)
+            with pytest.raises(
+                BackendError, match="Operation not permitted; the agent has to run as the user of OpenSM"
+            ):
+                backend_of(parameters)
+            number = journal.decided(backend.name, "change", ["12"], agents.SETTINGS, (), "a test")
+            with pytest.raises(BackendError, match="cannot be undone yet"):
+                perform(journal, backend, number)
+        assert journal.entry(number).state == "undoing"
+        assert (tmp_path / "qos-policy.conf").read_text() == agents.POLICY
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"port": "mlx5_0/P1"}, "names no port of each host"),
+        ({"port": "{hostname}/P1"}, "names no port of each host"),
+        ({"port": "{host} mlx5_0/P1"}, "names no port of each host"),
+        ({"port": "{host}"}, "names no port of each host"),
+        ({"read_back_level": "("}, "no regular expression"),
+        ({"read_back_level": "sl"}, "has no group"),
+    ],
+)
+def test_parameters_that_would_fail_within_a_change_are_refused(
+    wrong: dict[str, str], words: str, tmp_path: Path
+) -> None:
+    paths = {"name": "opensm", "policy": str(tmp_path), "log": str(tmp_path), "pid": 2}
+    with agents.config(tmp_path).reading(), pytest.raises(Problems, match=words):
+        BACKENDS.read({**paths, **wrong})
+
+
+@pytest.mark.parametrize(
+    ("script", "state", "words"),
+    [
+        ("echo sl..01 | awk '{print $1}'", "verified", ""),
+        ("echo sl..", "undone", "printed no service level"),
+        ("echo sl..one", "undone", "printed 'one', no service level"),
+        ("\0", "undone", "cannot be started"),
+    ],
+)
+def test_whatever_is_printed_for_a_path_is_no_crash(script: str, state: str, words: str, tmp_path: Path) -> None:
+    with agents.opensm(tmp_path) as parameters, Journal(tmp_path / "agent.db") as journal:
+        more = {"read_back": ["sh", "-c", script], "read_back_level": r"sl\.+(\w+)", "read_back_wait": "0 s"}
+        backend = backend_of(parameters, **more)
+        number = journal.decided(backend.name, "change", ["12"], agents.SETTINGS, (), "a test")
+        perform(journal, backend, number)
+        assert journal.entry(number).state == state
+        assert words in journal.entry(number).error
+
+
+def test_a_host_that_cannot_be_named_in_a_policy_is_not_written(tmp_path: Path) -> None:
+    with agents.opensm(tmp_path) as parameters:
+        backend = backend_of(parameters)
+        with pytest.raises(BackendError, match="cannot name a port"):
+            backend.write([Setting("12", 1, ("host0", "a#b"))])
+        assert (tmp_path / "qos-policy.conf").read_text() == agents.POLICY
+
+
 def test_no_other_process_gets_a_signal(tmp_path: Path) -> None:
     with agents.opensm(tmp_path) as parameters:
         with pytest.raises(BackendError, match="not 'opensm': it gets no SIGHUP"):
@@ -151,6 +258,8 @@ def test_guids_have_to_be_those_of_the_fabric(tmp_path: Path) -> None:
             ("host0 0x100000\nhost4 0x100009\n", 'host4 = "0x0000000000100009": the fabric has no port with this GUID'),
             ("host0 0x100000\nhots4 0x100002\n", f'{guids}:2: host = "hots4": unknown host of the fabric'),
             ("host0 100000\n", f"{guids}:1: not a host and its GUID"),
+            ("host0 0x100000\nhost0 0x100002\n", f"{guids}:2: the host has a GUID already"),
+            ("host0 0x100000\nhost4 0x100000\n", f"{guids}:2: another host has this GUID"),
         ):
             guids.write_text(text)
             with pytest.raises(ScenarioError, match=re.escape(words)):

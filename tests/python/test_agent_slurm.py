@@ -233,3 +233,36 @@ def test_a_real_slurm_reports_jobs_by_prolog_epilog_and_squeue(tmp_path: Path) -
         assert number not in running(squeue, 10)
     with pytest.raises(AgentError, match="squeue --json: "):
         running(squeue, 30)
+
+
+def test_the_socket_of_an_agent_that_runs_is_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "agent.socket"
+    with Listener(path) as listener:
+        with pytest.raises(AgentError, match="another agent has this socket"), Listener(path):
+            pass
+        notify(path, {"event": "end", "job": "7"})
+        assert listener.events.get(timeout=5).job.id == "7"
+    assert not path.exists()
+
+
+def test_names_that_users_give_their_jobs_reach_no_terminal(tmp_path: Path) -> None:
+    job = {"job_id": 7, "name": "a\x1b[31m\ud800\n", "job_state": "RUNNING", "nodes": "n1"}
+    assert read_jobs(json.dumps({"jobs": [job]}))["7"].name == "a\ufffd[31m\ufffd\ufffd"
+    event = {"event": "begin", "job": "7", "nodes": "n1", "name": "a\x1b\udcff"}
+    assert read_event(json.dumps(event).encode()).job.name == "a\ufffd\ufffd"
+    environment = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n1", "SLURM_JOB_NAME": "a\udcff"}
+    assert from_environment("begin", environment)["name"] == "a\ufffd"
+    more = os.environ | environment
+    command = [
+        sys.executable,
+        "-m",
+        "fairlane",
+        "agent",
+        "notify",
+        "begin",
+        "--socket",
+        str(tmp_path / "none"),
+        "--json",
+    ]
+    done = subprocess.run(command, env=more, capture_output=True, text=True, check=False)
+    assert (done.returncode, json.loads(done.stdout)["name"]) == (0, "a\ufffd")

@@ -219,6 +219,21 @@ def test_increments_need_the_same_ports_and_no_clearing(tmp_path: Path) -> None:
         since(now[:1], before[1:], tmp_path / "now")
 
 
+def test_counters_that_have_stopped_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, full = tmp_path / "now", str(2**32 - 1)
+    for text, before, words in (
+        (PERFQUERY, False, ""),
+        (BASIC, False, "1 port: counters of data, packets or waiting are at the end of 32 bits; perfquery -x"),
+        (BASIC, True, "so increments are too small"),
+        (PERFQUERY.replace(".7000", f".{full}"), True, "so increments are too small"),
+    ):
+        file.write_text(text)
+        assert execute(["counters", "import", str(file), *(["--before", str(file)] if before else [])]) == 0
+        printed = capsys.readouterr().err
+        assert words in printed
+        assert bool(printed) == bool(words)
+
+
 def test_ports_that_the_fabric_lacks_are_named(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="counters:1: the fabric has no lid 7200 port 1"):
         read(tmp_path, PERFQUERY.replace("Lid 72 ", "Lid 7200 "))
@@ -242,6 +257,7 @@ def test_hot_links_come_with_the_jobs_that_share_them(tmp_path: Path, capsys: py
     now.write_text(PERFQUERY.replace(".1000", f".{1000 + 500_000_000}").replace(".7000", ".9000"))
     (tmp_path / "jobs").write_text(
         f"17 {HOST},H-003048c749bb0000\n18 {HOST},H-003048c74abf0000\n19 H-003048c749bb0000\n"
+        "20 \n21_[1-9] \n"  # as squeue prints jobs that wait
     )
     command = ["analyze", "--counters", str(now), "--before", str(before), "--over", "1 s", "--allocation"]
     command += [str(tmp_path / "jobs"), "--fabric", str(DATA / "x5.ibnetdiscover")]

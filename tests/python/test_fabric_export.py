@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Cable, Fabric, Wiring, read_wiring
-from fairlane.fabric.export import FORMATS, wiring_of
+from fairlane.fabric.export import FORMATS, ibnetdiscover, wiring_of
 from fairlane.fabric.export.ibsim import write_ibsim
 from fairlane.fabric.export.identities import numbered
 from fairlane.fabric.table import FabricTable
@@ -206,11 +206,20 @@ def test_a_bandwidth_that_infiniband_does_not_have_is_refused() -> None:
         ("ibnetdiscover", "localhost", "hosts are others when the dump is read again: localhost becomes H-"),
         ("ibsim", "a" * 64, "1 to 63 bytes"),
         ("csv", "# a", "cannot be in a CSV file"),
+        ("graphml", "a\x01b", "cannot be in a GraphML file"),
     ],
 )
 def test_names_that_a_format_cannot_hold_are_refused(name: str, host: str, words: str) -> None:
     found = list(refused(Wiring((host,), (Cable((host, "switch")),)), name))
     assert words in found[0]
+
+
+def test_lids_that_a_subnet_does_not_have_are_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ibnetdiscover, "LARGEST_LID", 5)
+    for hosts, notes in ((4, []), (5, ["LIDs go up to 6, and a subnet of InfiniBand has 5: more than one is needed"])):
+        names = [f"h{number}" for number in range(hosts)]
+        wiring = Wiring(tuple(names), tuple(Cable((name, "s")) for name in names))
+        assert [one for one in FORMATS["ibnetdiscover"].write(wiring).notes if "LID" in one] == notes
 
 
 def test_a_network_file_of_ibsim_with_guids_is_the_same_fabric(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import os
 import re
 import stat
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,46 @@ def test_levels_are_set_by_the_variables_of_each_library() -> None:
         "export NCCL_IB_SL=2",
         "export OMPI_MCA_btl_openib_ib_service_level=2",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"),
+    [
+        ("n01", True),
+        ("rack-1.n*(2)[3]:4'x", True),
+        ("x" * 64, True),
+        ("x" * 65, False),
+        ("n#1", False),  # a comment from here on
+        ("n,1", False),  # two names
+        ("n 1", False),  # OpenSM looks for n1
+        ("nü1", False),
+        ("my-port-group", False),
+        ("name:1", False),
+    ],
+)
+def test_names_that_opensm_does_not_find_in_a_policy_are_refused(name: str, allowed: bool, tmp_path: Path) -> None:
+    (tmp_path / "net.csv").write_text(f'from,to,from_kind,to_kind\n"{name}",s,host,switch\nb,s,host,switch\n')
+    read_wiring(tmp_path / "net.csv").save(tmp_path / "net.json")
+    fabric = {"topology": "imported", "file": str(tmp_path / "net.json")}
+    jobs = [{"name": "j", "ranks": 2, "workload": "ring"}]
+    resolved = Scenario.read({"name": "one", "duration": "1 ms", "fabric": fabric, "jobs": jobs}).decide()
+    if allowed:
+        assert f"port-name: {name}/P1\n" in export(resolved).files["qos-policy.conf"]
+        return
+    with pytest.raises(ScenarioError, match=r"cannot name a port in a policy of OpenSM.*or --guids"):
+        export(resolved)
+
+
+def test_nothing_of_a_scenario_becomes_an_option_of_opensm() -> None:
+    for text in ("a\nqos FALSE", "a\r\nqos FALSE", "a\u2028qos FALSE"):
+        files = export(replace(scenario(FOUR).decide(), name=text)).files
+        assert rows(files["opensm.conf"])["qos"] == "TRUE"
+        assert files["qos-policy.conf"].splitlines()[0] == "# QoS policy for a qos FALSE"
+        with pytest.raises(ScenarioError, match="--policy-file"):
+            exported(FOUR, policy_file=text)
+    for path in ("/etc/a b", "/etc/a#b", "/etc/\udcff", "/etc/ä"):
+        with pytest.raises(ScenarioError, match="--policy-file"):
+            exported(FOUR, policy_file=path)
 
 
 def test_a_dump_gives_ports_by_guid_and_a_missing_host_is_named(tmp_path: Path) -> None:
@@ -378,3 +419,28 @@ def test_prolog_and_epilog_keep_the_policy_of_running_jobs(slurm: dict[str, str]
     assert [group.name for group in read_policy(tmp_path / "policy").groups] == ["job-8"]
     run("epilog.sh", 8, "latency", "login")
     assert read_policy(tmp_path / "policy").groups == ()
+    for section in ("port-groups", "qos-match-rules"):  # OpenSM refuses a section that is empty
+        assert section not in (tmp_path / "policy").read_text()
+
+
+def test_scripts_compare_names_of_jobs_as_text(slurm: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "levels.tsv").write_text("01\t1\n1\t0\n")
+    for name, level in (("01", "1"), ("1", "0"), ("1.0", ""), ("+1", "")):
+        job = {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": name, "SLURM_JOB_NODELIST": "login"}
+        done = subprocess.run(
+            [tmp_path / "task-prolog.sh"], env=slurm | job, check=True, capture_output=True, text=True
+        )
+        assert done.stdout.partition("\n")[0] == (f"export UCX_IB_SL={level}" if level else "")
+        subprocess.run([tmp_path / "prolog.sh"], env=slurm | job, check=True)
+        running = tmp_path / "running" / "7"
+        assert running.exists() == bool(level)
+        running.unlink(missing_ok=True)
+
+
+def test_a_prolog_whose_nodes_are_not_known_leaves_the_policy(slurm: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "policy").write_text("as it was\n")
+    (tmp_path / "bin" / "scontrol").write_text("#!/bin/sh\nexit 1\n")
+    job = {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "latency", "SLURM_JOB_NODELIST": "login"}
+    assert subprocess.run([tmp_path / "prolog.sh"], env=slurm | job, check=False).returncode != 0
+    assert (tmp_path / "policy").read_text() == "as it was\n"
+    assert [one.name for one in (tmp_path / "running").iterdir() if one.name[0] != "."] == []

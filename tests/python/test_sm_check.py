@@ -101,6 +101,12 @@ def test_a_port_that_has_something_else_is_a_difference(
     assert (one.node, one.port, one.what, one.expected, one.found) == ("leaf1", "3", what, expected, read)
 
 
+def test_a_fabric_that_needs_more_lids_than_there_are_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlane.opensm.check.layout.LARGEST_LID", 21)
+    with pytest.raises(ScenarioError, match=r"more ports of hosts and switches than there are LIDs.*at most 21"):
+        layout_of(tree())  # 16 hosts and 6 switches
+
+
 def test_what_ports_cannot_hold_is_a_note() -> None:
     low = tuple((number % 4, 10 + number) for number in range(10))
     longer = replace(SETTINGS, high_limit=10, vlarb_low=low)

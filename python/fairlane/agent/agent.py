@@ -70,6 +70,7 @@ class Agent:
         self._considered: object = None
         self._waiting: tuple[object, _Plan] | None = None
         self._failed: set[object] = set()
+        self._ahead: dict[float, float] = {}  # times of changes that seem to be in the future: when they were seen
         self._polled: float | None = None
         self._answers = False
         self._stopped = False
@@ -155,8 +156,13 @@ class Agent:
 
     def _wait(self) -> float:
         """How long a change has to wait, s."""
-        limit, now = self._config.policy.changes_per_minute, time.time()
+        limit, now, elapsed = self._config.policy.changes_per_minute, time.time(), time.monotonic()
         written = self._journal.changes_since(self._backend.name, now - WINDOW_S)
+        # What seems to be in the future, after a clock was set back, was made when it was first seen.
+        for at in written:
+            if at > now:
+                self._ahead.setdefault(at, elapsed)
+        written = sorted(now - (elapsed - self._ahead[at]) if at in self._ahead else at for at in written)
         wait = wait_s(written, now, limit)
         if wait:
             self._doing(f"waits with a change: {len(written)} within the last minute, {limit} allowed")

@@ -21,8 +21,8 @@ def call(command: Sequence[str], timeout_s: float, error: type[FairlaneError], g
         )
     except subprocess.TimeoutExpired:
         raise error(f"{shown}: no answer within {timeout_s:g} s") from None
-    except OSError as reason:
-        raise error(f"{shown}: cannot be started: {reason.strerror}") from None
+    except (OSError, ValueError) as reason:  # a ValueError is a NUL in a word
+        raise error(f"{shown}: cannot be started: {getattr(reason, 'strerror', None) or reason}") from None
     if done.returncode:
         words = (done.stderr.strip() or done.stdout.strip() or "no message")[:_MOST_SHOWN]
         raise error(f"{shown}: ended with code {done.returncode}: {words}")

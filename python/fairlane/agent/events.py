@@ -17,7 +17,7 @@ from queue import SimpleQueue
 from typing import Any, Literal
 
 from fairlane.agent.errors import AgentError
-from fairlane.agent.jobs import SlurmJob
+from fairlane.agent.jobs import SlurmJob, printable
 from fairlane.errors import ScenarioError
 from fairlane.slurm import expand
 
@@ -46,7 +46,7 @@ def read_event(line: bytes) -> Event:
         raise ValueError('expected a JSON object with "event": "begin" or "end"')
     if not str(data.get("job") or "").isdigit():
         raise ValueError('expected "job" to be the number of a job')
-    texts = {key: str(data.get(key) or "") for key in ("name", "account", "partition", "user")}
+    texts = {key: printable(str(data.get(key) or "")) for key in ("name", "account", "partition", "user")}
     nodes = tuple(expand(str(data.get("nodes") or "")))
     if data["event"] == "begin" and not nodes:
         raise ValueError('expected "nodes" with a list of nodes, as "n[1-4]"')
@@ -63,7 +63,9 @@ def from_environment(what: What, environment: Mapping[str, str]) -> dict[str, An
         raise ScenarioError(Problem("SLURM_JOB_ID", words, job or None))
     keys = {"nodes": "NODELIST", "name": "NAME", "account": "ACCOUNT", "partition": "PARTITION", "user": "USER"}
     found = {key: environment.get(f"SLURM_JOB_{name}", "") for key, name in keys.items()}
-    found = {key: "" if value == "(null)" else value for key, value in found.items()}  # as of a job without account
+    found = {
+        key: "" if value == "(null)" else printable(value) for key, value in found.items()
+    }  # as of a job without account
     return {"event": what, "job": job, **found}
 
 
@@ -113,6 +115,17 @@ class _Server(socketserver.ThreadingUnixStreamServer):
         """A client that hangs up is no error of the agent."""
 
 
+def _is_served(path: Path) -> bool:
+    """Whether a process takes connections at a socket."""
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(ANSWER_S)
+        try:
+            client.connect(str(path))
+        except (ConnectionRefusedError, FileNotFoundError):
+            return False
+    return True
+
+
 class Listener:
     """The socket of an agent: what arrives is in ``events``. Use it in a ``with`` statement.
 
@@ -128,6 +141,10 @@ class Listener:
             if self.path.exists() or self.path.is_symlink():
                 if not stat.S_ISSOCK(self.path.lstat().st_mode):
                     raise AgentError(f"{self.path}: is not a socket; choose another path for slurm.socket")
+                if _is_served(self.path):
+                    raise AgentError(
+                        f"{self.path}: another agent has this socket; choose another path for slurm.socket"
+                    )
                 self.path.unlink()
             before = os.umask(0o777 & ~_MODE)
             try:

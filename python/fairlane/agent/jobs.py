@@ -5,6 +5,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 
+def printable(text: str) -> str:
+    """A text that users chose, as the name of a job: control characters and lone surrogates become U+FFFD."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
+
+
 @dataclass(frozen=True)
 class SlurmJob:
     """A job that runs now."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from fairlane.agent.commands import call
 from fairlane.agent.errors import AgentError
-from fairlane.agent.jobs import SlurmJob
+from fairlane.agent.jobs import SlurmJob, printable
 from fairlane.errors import ScenarioError
 from fairlane.inputs.files import NestingError, parse_json
 from fairlane.slurm import expand
@@ -57,7 +57,7 @@ def _present(jobs: Sequence[Any]) -> Iterator[SlurmJob]:
         states = _states(job.get("job_state"))
         nodes = _nodes(job)
         if nodes and states & _PRESENT and _LEAVING not in states:
-            text = {key: str(job.get(given) or "") for key, given in _TEXTS.items()}
+            text = {key: printable(str(job.get(given) or "")) for key, given in _TEXTS.items()}
             yield SlurmJob(str(_number(job["job_id"])), tuple(expand(nodes)), **text)
 
 

@@ -23,6 +23,8 @@ Dump = Annotated[
     Path | None,
     Option("--fabric", metavar="FILE", help="The fabric, as fabric import reads it, e.g. of ibnetdiscover."),
 ]
+_END = 2**32 - 1  # at which counters of 32 bits stop
+_STOPPING = ("PortXmitData", "PortRcvData", "PortXmitPkts", "PortRcvPkts", "PortXmitWait")
 _SHOWN = 20  # links that are listed
 
 
@@ -95,13 +97,12 @@ def _read(file: Path, before: Path | None, fabric: Path | None) -> "tuple[list[P
     from fairlane.fabric import read_wiring
 
     ports = read_counters(file)
+    if full := sum(any(port.values.get(name) == _END for name in _STOPPING) for port in ports):
+        effect = "" if before is None else ", so increments are too small"
+        words = f"counters of data, packets or waiting are at the end of 32 bits{effect}"
+        report(f"{plural(full, 'port')}: {words}; perfquery -x has counters of 64 bits")
     if before is not None:
         ports = since(ports, read_counters(before), file)
-    full = [port for port in ports if 2**32 - 1 in (port.values.get("PortXmitData"), port.values.get("PortRcvData"))]
-    if full and before is None:
-        report(
-            f"{plural(len(full), 'port')}: data counters are at the end of 32 bits; perfquery -x has those of 64 bits"
-        )
     return ports, None if fabric is None else located(ports, read_wiring(fabric), file)
 
 

@@ -37,7 +37,8 @@ class HotLink:
 def read_allocation(file: Path, fabric: Fabric) -> dict[str, list[int]]:
     """The hosts of each job, from lines ``JOB NODELIST`` as ``squeue -h -o "%i %N"`` prints them.
 
-    Raises ``ScenarioError`` with the line of a list or a node that is wrong.
+    A line without a list is that of a job that waits. Raises ``ScenarioError`` with the line of a list or a node that
+    is wrong.
     """
     with reading(file):
         text = read_text(file)
@@ -48,7 +49,7 @@ def read_allocation(file: Path, fabric: Fabric) -> dict[str, list[int]]:
         try:
             names = members(nodes.strip())
             if not names:
-                raise ValueError("a job without nodes")
+                continue
             found.setdefault(job, []).extend(fabric.host_numbers(names))
         except ScenarioError as error:
             problems += [one.at(str(file), number) for one in error.problems]

@@ -9,7 +9,7 @@ from fairlane.opensm.arbiters import Ports, tables_of
 from fairlane.opensm.fabric_files import fabric_files
 from fairlane.opensm.jobs import check_names, environment, levels_of, write_tsv
 from fairlane.opensm.options import write_options
-from fairlane.opensm.policy import DEFAULT, Policy, Rule, write_policy
+from fairlane.opensm.policy import DEFAULT, PORT_NAMES, Policy, Rule, can_name_port, write_policy
 from fairlane.opensm.ports import group_of, guids_of, names_of
 from fairlane.opensm.scripts import SCRIPTS
 from fairlane.opensm.settings import DATA_LANES, LEVELS, Settings
@@ -47,6 +47,9 @@ def export(
     ``data_lanes`` is the number of data VLs that the switches have; ``dump`` the fabric as ``ibnetdiscover`` prints it,
     for port GUIDs. Raises ``ScenarioError`` with the key of what a cluster cannot do.
     """
+    if not policy_file.isascii() or not policy_file.isprintable() or set(" #") & set(policy_file):
+        allowed = "printable ASCII characters without blanks and #"
+        raise ScenarioError(Problem("--policy-file", "cannot be in opensm.conf", policy_file, allowed))
     levels, notes = levels_of(resolved, approximate=approximate)
     settings, more = _settings(resolved, approximate=approximate, data_lanes=data_lanes)
     check_names(list(levels))
@@ -62,13 +65,14 @@ def export(
     fabric_texts, more = fabric_files(fabric, resolved.tables["fabric"], dump)
     notes += more
     words = tuple(f"note: {note}" for note in notes)
+    name = " ".join(resolved.name.split())  # a comment is one line
     files = {
-        "opensm.conf": write_options(settings, policy_file, (f"QoS options for {resolved.name}", *words)),
-        "qos-policy.conf": write_policy(policy, (f"QoS policy for {resolved.name}",)),
+        "opensm.conf": write_options(settings, policy_file, (f"QoS options for {name}", *words)),
+        "qos-policy.conf": write_policy(policy, (f"QoS policy for {name}",)),
         "levels.tsv": write_tsv(levels),
         "ports.tsv": "".join(f"{host}\t{line}\n" for host, line in _port_lines(ports)),
         "default-level": f"{policy.default}\n",
-        **{f"env/{name}.sh": environment(level) for name, level in levels.items()},
+        **{f"env/{job}.sh": environment(level) for job, level in levels.items()},
         **SCRIPTS,
         **fabric_texts,
     }
@@ -108,6 +112,9 @@ def _ports(resolved: Resolved, fabric: Fabric, dump: Wiring | None) -> dict[str,
         for host in dict.fromkeys(job.hosts):
             name = fabric.host_names[host]
             if dump is None:
+                if not can_name_port(name):
+                    words = "cannot name a port in a policy of OpenSM"
+                    raise ScenarioError(Problem("host", words, name, f"{PORT_NAMES}; or --guids, which needs no names"))
                 hosts[name] = names_of(fabric, host)
             else:
                 hosts[name] = guids_of(dump, name, str(dump.source or "the dump"))

@@ -22,6 +22,11 @@ _KEYS = {
     "qos-match-rule": ("use", "source", "destination", "qos-level-name", "qos-class", "service-id", "pkey"),
 }
 _UNREAD = ("qos-setup", "qos-ulps")
+_OF_SETUP = ("group:", "across:", "across-to:", "across-from:", "to:", "from:", "vlarb-", "sl2vl-")
+_WORDS = (*SECTIONS, *SECTIONS.values(), *_UNREAD, *(f"{key}:" for keys in _KEYS.values() for key in keys), *_OF_SETUP)
+_PORT = re.compile(r"[!-~]{1,64}")  # of a NodeDescription
+PORT_NAMES = "1 to 64 ASCII characters without blanks, # and commas, and no keyword of a policy"
+"""What a NodeDescription may be for a policy that names ports by it."""
 _GUIDS = re.compile(r"0x([0-9a-fA-F]{1,16})(?:\s*-\s*0x([0-9a-fA-F]{1,16}))?")
 DEFAULT = "DEFAULT"
 """The level of requests that no rule matches."""
@@ -65,6 +70,19 @@ class Policy:
     def default(self) -> int:
         """The service level of requests that no rule matches."""
         return self.levels.get(DEFAULT, 0)
+
+
+def can_name_port(description: str) -> bool:
+    """Whether OpenSM finds the port of a node by its NodeDescription in a policy.
+
+    OpenSM takes ``#`` for a comment and a comma for the end of a name, leaves blanks out, knows ASCII only, and reads a
+    keyword of the policy within a name as that keyword.
+    """
+    return (
+        _PORT.fullmatch(description) is not None
+        and not set("#,") & set(description)
+        and not any(word in description for word in _WORDS)
+    )
 
 
 def write_policy(policy: Policy, comments: Sequence[str] = ()) -> str:

@@ -7,7 +7,7 @@ TASK_PROLOG = f"""#!/bin/sh
 # The level of a job is that of its name in levels.tsv; jobs that are not in it keep their environment.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-level=$(awk -F '\\t' '$1 == ENVIRON["SLURM_JOB_NAME"] {{ print $2; exit }}' "$here/levels.tsv")
+level=$(awk -F '\\t' '$1 "" == ENVIRON["SLURM_JOB_NAME"] "" {{ print $2; exit }}' "$here/levels.tsv")
 [ -n "$level" ] || exit 0
 for name in {" ".join(VARIABLES)}; do
     echo "export $name=$level"
@@ -18,13 +18,16 @@ PROLOG = """#!/bin/sh
 # PrologSlurmctld of slurm.conf: the ports of the job's nodes get the level of the job's name in levels.tsv.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-level=$(awk -F '\\t' '$1 == ENVIRON["SLURM_JOB_NAME"] { print $2; exit }' "$here/levels.tsv")
+level=$(awk -F '\\t' '$1 "" == ENVIRON["SLURM_JOB_NAME"] "" { print $2; exit }' "$here/levels.tsv")
 [ -n "$level" ] || exit 0
 running=${QOS_RUNNING:-$here/running}
 mkdir -p "$running"
 printf '%s\\t%s\\n' "$level" "$SLURM_JOB_NODELIST" > "$running/.$SLURM_JOB_ID"
 mv "$running/.$SLURM_JOB_ID" "$running/$SLURM_JOB_ID"
-exec "$here/apply.sh"
+if ! "$here/apply.sh"; then  # Slurm requeues the job
+    rm -f "$running/$SLURM_JOB_ID"
+    exit 1
+fi
 """
 
 EPILOG = """#!/bin/sh
@@ -47,18 +50,24 @@ policy=${QOS_POLICY:-/etc/opensm/qos-policy.conf}
 exec 9> "$running/.lock"
 flock 9
 new=$policy.new
+set --
+for file in "$running"/*; do
+    [ ! -e "$file" ] || set -- "$@" "$file"
+done
 {
-    echo port-groups
-    for file in "$running"/*; do
-        [ -e "$file" ] || continue
-        echo "    port-group"
-        echo "        name: job-${file##*/}"
-        scontrol show hostnames "$(cut -f 2 "$file")" | awk -F '\\t' '
-            NR == FNR { if ($1 in line) line[$1] = line[$1] "\\n        " $2; else line[$1] = $2; next }
-            { print "        " ($1 in line ? line[$1] : "port-name: " $1 "/P1") }' "$here/ports.tsv" -
-        echo "    end-port-group"
-    done
-    echo end-port-groups
+    if [ $# -gt 0 ]; then  # OpenSM refuses a section that is empty
+        echo port-groups
+        for file in "$@"; do
+            nodes=$(scontrol show hostnames "$(cut -f 2 "$file")")
+            echo "    port-group"
+            echo "        name: job-${file##*/}"
+            echo "$nodes" | awk -F '\\t' '
+                NR == FNR { if ($1 in line) line[$1] = line[$1] "\\n        " $2; else line[$1] = $2; next }
+                { print "        " ($1 in line ? line[$1] : "port-name: " $1 "/P1") }' "$here/ports.tsv" -
+            echo "    end-port-group"
+        done
+        echo end-port-groups
+    fi
     echo qos-levels
     default=$(cat "$here/default-level")
     printf '    qos-level\\n        name: DEFAULT\\n        sl: %s\\n    end-qos-level\\n' "$default"
@@ -66,16 +75,17 @@ new=$policy.new
         printf '    qos-level\\n        name: sl%s\\n        sl: %s\\n    end-qos-level\\n' "$level" "$level"
     done
     echo end-qos-levels
-    echo qos-match-rules
-    for file in "$running"/*; do
-        [ -e "$file" ] || continue
-        job=job-${file##*/}
-        echo "    qos-match-rule"
-        printf '        source: %s\\n        destination: %s\\n' "$job" "$job"
-        echo "        qos-level-name: sl$(cut -f 1 "$file")"
-        echo "    end-qos-match-rule"
-    done
-    echo end-qos-match-rules
+    if [ $# -gt 0 ]; then
+        echo qos-match-rules
+        for file in "$@"; do
+            job=job-${file##*/}
+            echo "    qos-match-rule"
+            printf '        source: %s\\n        destination: %s\\n' "$job" "$job"
+            echo "        qos-level-name: sl$(cut -f 1 "$file")"
+            echo "    end-qos-match-rule"
+        done
+        echo end-qos-match-rules
+    fi
 } > "$new"
 mv "$new" "$policy"
 for process in $(pidof opensm || true); do

@@ -94,9 +94,7 @@ class Linux(Backend):
     @override
     def write(self, settings: Sequence[Setting]) -> None:
         levels = levels_of(settings)
-        for host in levels:
-            if host not in self.addresses:
-                raise BackendError(f"backend.addresses: has no address of host {host}")
+        self._check_levels(levels)
         for device in self.devices:
             self._set(device, levels)
 
@@ -110,8 +108,19 @@ class Linux(Backend):
     @override
     def restore(self, saved: str) -> None:
         before = json.loads(saved)
+        for levels in before.values():
+            self._check_levels(levels)
         for device in self.devices:
             self._set(device, before.get(f"{device.namespace}/{device.device}", {}))
+
+    def _check_levels(self, levels: dict[str, int]) -> None:
+        """Raises ``BackendError`` for a host or a level that the configuration does not have, or has no more."""
+        known = [one.level for one in self.levels]
+        for host, level in levels.items():
+            if host not in self.addresses:
+                raise BackendError(f"backend.addresses: has no address of host {host}")
+            if level not in known:
+                raise BackendError(f"backend.levels: has no class for level {level} of host {host}")
 
     def _tc(self, device: Device, *arguments: str, given: str | None = None) -> str:
         command = ["ip", "netns", "exec", device.namespace, "tc", *arguments]

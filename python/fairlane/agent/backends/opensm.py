@@ -11,6 +11,7 @@ import re
 import signal
 import time
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from ipaddress import IPv6Address
 from itertools import pairwise
 from pathlib import Path
@@ -28,6 +29,7 @@ from fairlane.agent.paths import FilePath
 from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.inputs.files import content_lines, read_text, reading, replacing
 from fairlane.inputs.problems import Problems
+from fairlane.opensm.policy import PORT_NAMES, can_name_port
 from fairlane.units import Duration
 
 BESIDE = ".before-fairlane"
@@ -79,6 +81,24 @@ class OpenSm(Backend):
             raise Problems(Problem("read_back", "uses GIDs, which need `guids`", " ".join(self.read_back)))
         return self
 
+    @model_validator(mode="after")
+    def _one_port_for_each_host(self) -> "OpenSm":
+        if self.guids is None and ("{host}" not in self.port or not _names_port(self.port.replace("{host}", "host"))):
+            allowed = f"{{host}} within, and /P1 or so at the end; {PORT_NAMES}; or `guids`"
+            raise Problems(Problem("port", "names no port of each host in a policy of OpenSM", self.port, allowed))
+        return self
+
+    @model_validator(mode="after")
+    def _one_level(self) -> "OpenSm":
+        try:
+            groups = re.compile(self.read_back_level).groups
+        except re.error as error:
+            words = f"no regular expression: {error}"
+            raise Problems(Problem("read_back_level", words, self.read_back_level)) from None
+        if groups == 0:
+            raise Problems(Problem("read_back_level", "has no group", self.read_back_level, "(...) around the level"))
+        return self
+
     @override
     def check(self, surroundings: Surroundings) -> None:
         self._default = surroundings.default
@@ -87,7 +107,13 @@ class OpenSm(Backend):
         if self.guids is not None:
             self._guids = _read_guids(self.guids, surroundings.hosts)
             self._check_fabric(self.guids)
-        self._process()
+        if not policy_file.has_default(policy_file.without_agent(self._text())):
+            words = "has no level DEFAULT, without which OpenSM refuses the policy"
+            raise ScenarioError(Problem("qos-levels", words, file=str(self.policy)))
+        if not os.access(self.policy.resolve().parent, os.W_OK):
+            raise BackendError(f"{self.policy}: this user may not replace it; the agent needs to write to its folder")
+        self._log_size()
+        self._signal(0)
 
     @override
     def save(self) -> str:
@@ -112,6 +138,10 @@ class OpenSm(Backend):
 
     @override
     def restore(self, saved: str) -> None:
+        own = policy_file.without_agent(self._text())
+        if own != policy_file.without_agent(saved):  # the operator has changed the file since then
+            before = [Setting(job, level, tuple(ports)) for job, level, ports in policy_file.settings_in(saved)]
+            saved = policy_file.with_settings(own, before, str, self._default)
         self._replace(self.policy, saved)
         self._read_again()
 
@@ -131,12 +161,18 @@ class OpenSm(Backend):
         names: dict[str, str] = {"source": source, "destination": destination}
         if self._guids:
             names |= {f"{key}_gid": _gid(self._guids[host]) for key, host in list(names.items())}
-        command = [word.format_map(names) for word in self.read_back]
+        command = list(self.read_back)
+        for key, value in names.items():
+            command = [word.replace(f"{{{key}}}", value) for word in command]
         printed = call(command, self.timeout * 1e-12, BackendError)
         found = re.search(self.read_back_level, printed)
         if found is None:
             raise BackendError(f"{' '.join(command)}: printed no service level: {printed.strip()[:80]!r}")
-        return int(found[1], 0)
+        try:
+            return int(found[1], 16 if found[1].lower().startswith("0x") else 10)
+        except (TypeError, ValueError):
+            words = f"{' '.join(command)}: printed {found[1]!r}, no service level"
+            raise BackendError(words) from None
 
     def _check_fabric(self, file: Path) -> None:
         """Every GUID is one of the fabric that OpenSM manages."""
@@ -153,7 +189,10 @@ class OpenSm(Backend):
 
     def _port(self, host: str) -> str:
         if self.guids is None:
-            return self.port.format(host=host)
+            name = self.port.replace("{host}", host)
+            if not _names_port(name):
+                raise BackendError(f"{name}: cannot name a port in a policy of OpenSM; give the backend `guids`")
+            return name
         if host not in self._guids:
             raise BackendError(f"{self.guids}: has no GUID of host {host}; the policy cannot name its port")
         return self._guids[host]
@@ -172,15 +211,17 @@ class OpenSm(Backend):
             raise BackendError(f"{self.policy}: cannot be read: {error}; OpenSM's policy is as it was") from None
 
     def _replace(self, file: Path, text: str) -> None:
-        """Replaces a file atomically; it keeps its permissions, and is on the disk afterwards."""
+        """Replaces a file atomically; it keeps its owner and permissions, and is on the disk afterwards."""
         try:
-            mode = file.stat().st_mode if file.exists() else self.policy.stat().st_mode
+            before = file.stat() if file.exists() else self.policy.stat()
             with replacing(file) as scratch:
                 with scratch.open("w", encoding="utf-8") as out:
                     out.write(text)
                     out.flush()
                     os.fsync(out.fileno())
-                scratch.chmod(mode & 0o777)
+                with suppress(PermissionError):  # of a user who is not root
+                    os.chown(scratch, before.st_uid, before.st_gid)
+                scratch.chmod(before.st_mode & 0o777)
         except OSError as error:
             raise BackendError(f"{file}: cannot be written: {error.strerror}") from None
 
@@ -198,8 +239,8 @@ class OpenSm(Backend):
 
     def _read_again(self) -> None:
         """Has OpenSM read the policy again; returns when it is in force. Raises ``BackendError``."""
-        number, begin = self._process(), self._log_size()
-        os.kill(number, signal.SIGHUP)
+        begin = self._log_size()
+        self._signal(signal.SIGHUP)
         deadline = time.monotonic() + self.timeout * 1e-12
         while True:
             new = self._log_after(begin)
@@ -213,8 +254,24 @@ class OpenSm(Backend):
                 raise BackendError(f"{words}: OpenSM does not answer")
             time.sleep(_POLL_S)
 
+    def _signal(self, number: int) -> None:
+        """Sends OpenSM a signal; with 0 it is only checked whether this user may."""
+        process = self._process()
+        try:
+            os.kill(process, number)
+        except OSError as error:
+            words = f"process {process}, {self.process!r}, cannot be sent SIGHUP: {error.strerror}"
+            raise BackendError(f"{words}; the agent has to run as the user of OpenSM or as root") from None
+
     def _log_size(self) -> int:
-        return self.log.stat().st_size if self.log.exists() else 0
+        """The size of the log, 0 if there is none. Raises ``BackendError`` if it cannot be read."""
+        try:
+            with self.log.open("rb") as file:
+                return file.seek(0, os.SEEK_END)
+        except FileNotFoundError:
+            return 0
+        except OSError as error:
+            raise BackendError(f"{self.log}: cannot be read: {error.strerror}") from None
 
     def _log_after(self, begin: int) -> str:
         """What was appended to the log; all of it if it was begun anew."""
@@ -240,8 +297,19 @@ def _read_guids(file: Path, hosts: Collection[str]) -> dict[str, str]:
         if words[0] not in known:
             wrong = Problem.unknown("host", "host of the fabric", words[0], known[:20], words[0])
             raise ScenarioError(wrong.at(str(file), number))
-        found[words[0]] = f"0x{int(words[1], 16):016x}"
+        guid = f"0x{int(words[1], 16):016x}"
+        if words[0] in found or guid in found.values():
+            reason = "the host has a GUID already" if words[0] in found else "another host has this GUID"
+            wrong = Problem("", reason, line, "one port of each host", None, str(file), number)
+            raise ScenarioError(wrong)
+        found[words[0]] = guid
     return found
+
+
+def _names_port(name: str) -> bool:
+    """Whether OpenSM finds a port by this name, ``NodeDescription/P1``, in a policy."""
+    description, _, port = name.rpartition("/")
+    return can_name_port(description) and re.fullmatch(r"P\d{1,3}", port, re.ASCII) is not None
 
 
 def _gid(guid: str) -> str:

@@ -15,7 +15,8 @@ BEGIN, END = "# fairlane agent: begin", "# fairlane agent: end"
 _BLOCK = re.compile(rf"^[ \t]*{BEGIN}\n.*?^[ \t]*{END}\n", re.MULTILINE | re.DOTALL)
 _GROUP = re.compile(r"name: fairlane-job-(\S+)\n.*?(?:port-guid|port-name): ([^\n]*)", re.DOTALL)
 _RULE = re.compile(r"source: fairlane-job-(\S+)\n.*?qos-level-name: fairlane-sl-(\d+)", re.DOTALL)
-_DEFAULT = re.compile(r"^\s*name:\s*DEFAULT[ \t]*(?:#.*)?$", re.MULTILINE)
+# The level for all others: one of this name, or the line of it in the section qos-ulps. OpenSM ignores case.
+_DEFAULT = re.compile(r"^\s*(?:name\s*:\s*DEFAULT[ \t]*(?:#.*)?$|default\s*:)", re.MULTILINE | re.IGNORECASE)
 
 Ports = Callable[[str], str]
 """The port of a host, as a policy names it: ``0x0002c90300000001`` or ``host0/P1``."""
@@ -24,6 +25,11 @@ Ports = Callable[[str], str]
 def without_agent(text: str) -> str:
     """The operator's own file: everything but the agent's lines."""
     return _BLOCK.sub("", text)
+
+
+def has_default(text: str) -> bool:
+    """Whether a policy has a level for what no rule matches, without which OpenSM refuses it."""
+    return _DEFAULT.search(text) is not None
 
 
 def with_settings(own: str, settings: Sequence[Setting], ports: Ports, default: int = 0) -> str:
@@ -35,7 +41,7 @@ def with_settings(own: str, settings: Sequence[Setting], ports: Ports, default: 
     if not settings:
         return own
     levels = [_level(f"fairlane-sl-{level}", level) for level in sorted({one.level for one in settings})]
-    if not _DEFAULT.search(own):
+    if not has_default(own):
         levels.insert(0, _level("DEFAULT", default))
     text = _insert(own, "qos-match-rules", [line for one in settings for line in _rule(one)], first=True)
     text = _insert(text, "qos-levels", [line for one in levels for line in one])

@@ -3,19 +3,27 @@
 Edges carry their number, because GraphML orders them by node; cables and switches keep their numbers when it is read.
 """
 
+import re
 from typing import Any
 
+from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.export.notes import Written, left_out
 from fairlane.fabric.wiring import Wiring
 from fairlane.inputs.extras import require
 from fairlane.units import BANDWIDTH, DURATION
 
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # XML 1.0, production 2
+
 
 def write_graphml(wiring: Wiring) -> Written:
-    """The file. Raises ``MissingExtraError`` without networkx."""
+    """The file. Raises ``ScenarioError`` for names that XML cannot hold, ``MissingExtraError`` without networkx."""
     require("schedule")
     import networkx
 
+    for name in (*wiring.hosts, *wiring.switches):
+        if _NO_XML.search(name):
+            words = "cannot be in a GraphML file"
+            raise ScenarioError(Problem("name", words, name, "no control characters, which XML cannot hold"))
     graph: networkx.MultiGraph[str] = networkx.MultiGraph()
     for name in wiring.hosts:
         graph.add_node(name, kind="host")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.export.identities import nodes_of, numbered, places
+from fairlane.fabric.export.identities import LARGEST_LID, nodes_of, numbered, places
 from fairlane.fabric.export.notes import Written, left_out
 from fairlane.fabric.export.speeds import speeds_of
 from fairlane.fabric.ibnetdiscover import read_ibnetdiscover
@@ -31,7 +31,10 @@ def write_ibnetdiscover(wiring: Wiring) -> Written:
     order = nodes if wiring.nodes else sorted(nodes, key=lambda node: node.is_switch)
     sections = ("\n".join(_section(node, own, at, far)) for node in order)
     text = "#\n# Topology file: written by fairlane fabric export\n#\n\n" + "\n\n".join(sections) + "\n"
-    return Written(text, (*left_out(wiring, bandwidths=False), *_changes(wiring, text)))
+    notes = [*left_out(wiring, bandwidths=False), *_changes(wiring, text)]
+    if (last := max((one.lid or 0 for node in nodes for one in (node, *node.ports)), default=0)) > LARGEST_LID:
+        notes.append(f"LIDs go up to {last:,}, and a subnet of InfiniBand has {LARGEST_LID:,}: more than one is needed")
+    return Written(text, tuple(notes))
 
 
 def _check(wiring: Wiring) -> None:

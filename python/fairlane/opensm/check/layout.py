@@ -13,11 +13,10 @@ import numpy
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.export.ibsim import write_ibsim
-from fairlane.fabric.export.identities import nodes_of, numbered, places
+from fairlane.fabric.export.identities import LARGEST_LID, nodes_of, numbered, places
 from fairlane.fabric.wiring import Wiring
 from fairlane.opensm.check.simulated import Sizes
 
-_LARGEST_LID = 0xBFFF
 _GENERATED, _STEP = 0x7000_0000_0000_0000, 0x1000  # node GUIDs of hosts with several ports
 GENERATED = "GUIDs and LIDs of the fabric are missing or not unique: generated ones are used"
 
@@ -87,7 +86,9 @@ def layout_of(wiring: Wiring) -> Layout:
     if found is not None:
         return found
     generated = _with_identities(replace(wiring, nodes=(), guids={}, lids={}))
-    assert generated is not None, "invariant: generated identities are unique"
+    if generated is None:  # they are unique, but there are only so many
+        words = "has more ports of hosts and switches than there are LIDs in a subnet"
+        raise ScenarioError(Problem("fabric", words, allowed=f"at most {LARGEST_LID:,}"))
     return replace(generated, notes=(GENERATED,))
 
 
@@ -115,7 +116,7 @@ def _with_identities(wiring: Wiring) -> Layout | None:
     for owner, number in sorted(cabled, key=lambda end: (hosts.get(end[0], len(hosts)), end)):
         node, port = at[owner, number]
         lid, guid = (node.lid, node.guid) if node.is_switch else (port.lid, port.guid)
-        if lid is None or guid is None or not 0 < lid <= _LARGEST_LID:
+        if lid is None or guid is None or not 0 < lid <= LARGEST_LID:
             return None
         own = base.setdefault(owner, guid if node.is_switch else guid - number)
         ends.append(End(owner, number, lid, node.is_switch, own if node.is_switch else own + number, guid))
