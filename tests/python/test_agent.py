@@ -239,6 +239,16 @@ def test_what_somebody_else_has_changed_is_set_again(tmp_path: Path) -> None:
         assert json.loads((tmp_path / "agent.db.dry-run.json").read_text()) == [SOLVER.written()]
 
 
+def test_a_journal_that_cannot_be_written_ends_the_agent_with_a_message(tmp_path: Path) -> None:
+    file = tmp_path / "agent.db"
+    journal = Journal(file)
+    journal._data.execute("PRAGMA query_only = 1")
+    with pytest.raises(AgentError, match=r"cannot be written: .*readonly"), journal:
+        journal.decided("dry_run", "change", ["12"], (), (), "a test")
+    with Journal(file) as journal:
+        assert journal.unfinished("dry_run") == []
+
+
 def test_one_agent_at_a_time(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = agents.config_file(tmp_path)
     with Journal(tmp_path / "agent.db") as journal:

@@ -88,7 +88,8 @@ class Entry:
 class Journal:
     """A journal that is open for writing by this process alone. Use it in a ``with`` statement.
 
-    Raises ``AgentError`` if another agent has it open, or it is no journal of this version.
+    Raises ``AgentError`` if another agent has it open, or it is no journal of this version, and at the end of the
+    statement if it could not be written.
     """
 
     def __init__(self, file: Path, clock: Callable[[], float] = time.time) -> None:
@@ -123,9 +124,11 @@ class Journal:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: object, _traceback: object) -> None:
         self._data.close()
         os.close(self._lock)
+        if isinstance(error, sqlite3.Error):  # as of a disk that is full
+            raise AgentError(f"{self.file}: the journal cannot be written: {error}; its last state holds") from None
 
     def decided(
         self,

@@ -32,7 +32,8 @@ def write_ibnetdiscover(wiring: Wiring) -> Written:
     sections = ("\n".join(_section(node, own, at, far)) for node in order)
     text = "#\n# Topology file: written by fairlane fabric export\n#\n\n" + "\n\n".join(sections) + "\n"
     notes = [*left_out(wiring, bandwidths=False), *_changes(wiring, text)]
-    if (last := max((one.lid or 0 for node in nodes for one in (node, *node.ports)), default=0)) > LARGEST_LID:
+    lids = [lid or 0 for node in nodes for lid in (node.lid, *(port.lid for port in node.ports))]
+    if (last := max(lids, default=0)) > LARGEST_LID:
         notes.append(f"LIDs go up to {last:,}, and a subnet of InfiniBand has {LARGEST_LID:,}: more than one is needed")
     return Written(text, tuple(notes))
 
