@@ -142,7 +142,7 @@ def test_a_reproduction_leaves_tables_figures_and_claims(tmp_path: Path) -> None
     assert times["busiest_link_active"].is_between(0, 1).all()
     for name in ("dimensions", "pattern-crystal"):
         assert_drawn(tmp_path / f"{name}.png")
-    assert stored_tables("yang2016", tmp_path) == {"cells.csv", "claims.csv", "times.csv"}
+    assert stored_tables("yang2016", tmp_path) == {"cells.csv", "claims.csv", "clauses.csv", "times.csv"}
 
 
 def test_allocators_are_compared_on_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,7 +166,7 @@ def test_allocators_are_compared_on_the_log(tmp_path: Path, monkeypatch: pytest.
     assert set(rows["jobs"]) == {len(jobs)}
     assert rows["mean_slowdown"][1] == pytest.approx(alone.metrics["linear"].mean_slowdown, rel=1e-5)
     assert_drawn(tmp_path / "out" / "schedules.png")
-    assert stored_tables("yang2016", tmp_path / "out") == {"cells.csv", "claims.csv", "schedules.csv"}
+    assert stored_tables("yang2016", tmp_path / "out") == {"cells.csv", "claims.csv", "clauses.csv", "schedules.csv"}
     # Known again by what is in the log, not by its place; another one if that changes.
     prepared = chosen.studies["schedules"]
     assert prepared.method is not None
