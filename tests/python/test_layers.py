@@ -23,6 +23,7 @@ LAYERS = """
     study saturation folders
     scheduler predict advice analysis comparison agent
     plot
+    report
     reproduce
     cli
     __main__

@@ -71,7 +71,7 @@ def order_of(seconds: Floats) -> list[int]:
 
 
 def latency_of(run: Run) -> dict[str, Any] | None:
-    """Quantiles of messages by job and traffic kind with intervals, s, and histograms by job; None without latencies."""
+    """Quantiles of messages by job and kind with intervals, s, and histograms by job; None without latencies."""
     if run.latency is None or run.latency_histogram is None:
         return None
     number = {name: index for index, name in enumerate(run.jobs["name"])}

@@ -39,7 +39,9 @@ def _matrix(run: Run) -> str | None:
     total = float(matrix.others.sum() + matrix.own.sum())
     if not total:
         return "No packet was queued."
-    return f"{interference.title(matrix)}. Other jobs cause {percent(matrix.others.sum() / total)} of all queueing delay."
+    return (
+        f"{interference.title(matrix)}. Other jobs cause {percent(matrix.others.sum() / total)} of all queueing delay."
+    )
 
 
 def _slowdown(run: Run) -> str | None:

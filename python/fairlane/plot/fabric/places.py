@@ -12,7 +12,7 @@ from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import grid, groups, levels, parts, ring
 from fairlane.plot.fabric.parts import Floats
 
-TREE_SHAPE = 2.2  # width over height of a tree
+TREE_SHAPE = 1.8  # width over height of a tree
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,6 @@ def _hosts(fabric: Fabric, switches: Floats, outward: Floats, room: Floats) -> F
         offsets = (np.arange(len(here)) - (len(here) - 1) / 2) * step
         found[here] = switches[switch] + out + offsets[:, None] * along
     lonely = np.flatnonzero(np.isnan(found[:, 0]))
-    low = np.nanmin(np.concatenate([switches, found]), axis=0, initial=0.0) if len(lonely) < fabric.hosts else np.zeros(2)
+    low = np.fmin.reduce(np.concatenate([switches, found]), axis=0, initial=0.0)
     found[lonely] = np.column_stack([low[0] + np.arange(len(lonely)) * room[1], np.full(len(lonely), low[1] - 0.5)])
     return found

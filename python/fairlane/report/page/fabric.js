@@ -68,13 +68,14 @@ function seriesOfLinks() {
   }
   // Of a difference, the largest changes of either sign are drawn last.
   const rank = (bin) => (bin === 0 ? -1 : chosen.difference ? Math.abs(bin - 0.5 - BINS / 2) : bin);
-  const width = Math.min(2.6, Math.max(0.7, 1800 / linkCount));
+  const width = Math.min(1.7, Math.max(0.7, 1800 / linkCount));
   drawLegend(legend, scale, `${metric.label}, ${chosen.difference ? "difference of " : ""}${metric.unit}`, metric.form);
-  return bins.map((group, bin) => ({
+  // ECharts cannot draw a large series without lines.
+  return bins.map((group, bin) => group.length && ({
     id: `links-${bin}`, type: "lines", coordinateSystem: "cartesian2d", silent: true, large: true, largeThreshold: 0, progressive: 0,
     data: linesOf(group), z: 2 + rank(bin) / BINS,
     lineStyle: { color: bin === 0 ? faint : scale.colours[bin - 1], width: bin === 0 ? 0.6 * width : width * (1 + (0.9 * rank(bin)) / BINS), opacity: bin === 0 ? 0.55 : 0.95 },
-  }));
+  })).filter(Boolean);
 }
 
 function seriesOfVertices() {
@@ -239,7 +240,7 @@ export function startFabric() {
   }).observe(plot);
   onTheme(redraw);
   subscribe(["metric", "victim", "aggressor", "interval", "difference"], () => {
-    chart.setOption({ series: [...seriesOfLinks(), ...seriesOfVertices()] });
+    chart.setOption({ series: [...seriesOfLinks(), ...seriesOfVertices()] }, { replaceMerge: ["series"] });
     drawOverlay();
   });
   subscribe(["link", "vertex"], () => drawOverlay());

@@ -9,7 +9,6 @@ import { PALETTE, colours } from "report/theme";
 
 const MOST_LINES = 12; // jobs whose iterations are drawn if none is chosen
 const workloads = [...new Set(jobs.workload)];
-const colourOf = (job) => PALETTE[workloads.indexOf(jobs.workload[job]) % PALETTE.length];
 const percentAxis = { type: "value", axisLabel: { formatter: (value) => percent(value).replace(".0%", "%") } };
 const LEFT = { left: 140, right: 34, top: 34, bottom: 46 };
 
@@ -18,6 +17,16 @@ const chooseRow = (rows) => ({ dataIndex, seriesType }) => {
   const row = rows()[dataIndex];
   if (row && seriesType !== "custom") choose({ victim: [row.job], aggressor: null, ...(data.by_jobs ? { metric: "jobs" } : {}) });
 };
+
+/** Bars of rows in the colours of their workloads, with a legend and whiskers; `look` is a row's style. */
+function byWorkload(rows, look) {
+  const shown = workloads.filter((name) => rows.some(({ job }) => jobs.workload[job] === name));
+  const bars = shown.map((name) => ({
+    type: "bar", name, stack: "one", barMaxWidth: 14, color: PALETTE[workloads.indexOf(name) % PALETTE.length],
+    data: rows.map((row) => (jobs.workload[row.job] === name ? { value: row.value, itemStyle: look(row) } : null)),
+  }));
+  return { legend: { top: 0, type: "scroll", data: shown }, series: [...bars, whiskers(rows)] };
+}
 
 /** A figure that is drawn anew when jobs are chosen. */
 function jobFigure(given) {
@@ -41,10 +50,7 @@ function slowdown() {
       return {
         grid: LEFT, ...parts, xAxis: { ...percentAxis, name: "W" },
         tooltip: { formatter: ({ dataIndex }) => tip(rows()[dataIndex]) },
-        series: [{ type: "bar", barMaxWidth: 14, data: rows().map(({ job, value }) => ({
-          value,
-          itemStyle: { color: colourOf(job), opacity: opacity(job) * (jobs.few[job] ? 0.55 : 1), ...(jobs.few[job] && { borderType: "dashed", borderColor: colours().ink, borderWidth: 1 }) },
-        })) }, whiskers(rows())],
+        ...byWorkload(rows(), ({ job }) => ({ opacity: opacity(job) * (jobs.few[job] ? 0.55 : 1), ...(jobs.few[job] && { borderType: "dashed", borderColor: colours().ink, borderWidth: 1 }) })),
       };
     },
     csv: () => [["job", "workload", "w", "w_low", "w_high", "few_iterations"], ...rows().map(({ job, name, value, low, high }) => [name, jobs.workload[job], value, low, high, jobs.few[job]])],
@@ -53,6 +59,12 @@ function slowdown() {
     const interval = low === null ? "no interval" : `95% interval ${percent(low, true)} to ${percent(high, true)}`;
     return `<b>${escaped(name)}</b> (${escaped(jobs.workload[job])})<br>W ${percent(value, true)}<br>${interval}${jobs.few[job] ? "<br>fewer than ten iterations" : ""}`;
   }
+}
+
+/** Ends of a logarithmic axis near the extremes of what it shows. */
+function logarithmicEnds(values) {
+  const round = (value, to) => to(value / 10 ** Math.floor(Math.log10(value))) * 10 ** Math.floor(Math.log10(value));
+  return { min: round(Math.min(...values), Math.floor), max: round(Math.max(...values), Math.ceil) };
 }
 
 const QUANTILES = { p50: "median", p90: "90%", p99: "99%", p999: "99.9%" };
@@ -64,13 +76,14 @@ function latency() {
   const several = new Set(table.kind).size > 1;
   const rows = () => table.job.map((job, at) => ({ job, at, name: several ? `${jobs.name[job]} ${table.kind[at]}` : jobs.name[job], value: table.p99[at] })).sort((a, b) => b.value - a.value);
   const axis = () => nameAxis(rows().map(({ name }) => name));
+  const ends = () => logarithmicEnds([...table.p50, ...table.p999]);
   jobFigure({
     id: "latency", title: "Message latency", sentence: data.sentences.latency, height: () => axis().height, click: chooseRow(rows),
     note: "Quantiles of the latency of messages; logarithmic. Whiskers: 95% interval of the 99% quantile.",
     option: () => {
       const { height, ...parts } = axis();
       return {
-        grid: LEFT, ...parts, legend: { top: 0 }, xAxis: { type: "log", name: "latency", axisLabel: { formatter: seconds, hideOverlap: true } },
+        grid: LEFT, ...parts, legend: { top: 0, data: Object.values(QUANTILES) }, xAxis: { type: "log", name: "latency", ...ends(), axisLabel: { formatter: seconds, hideOverlap: true } },
         tooltip: { formatter: ({ dataIndex, seriesName }) => tip(rows()[dataIndex], seriesName) },
         series: [
           ...Object.entries(QUANTILES).map(([quantile, name], number_) => ({
@@ -99,6 +112,7 @@ function histogram() {
   const found = data.latency?.histogram;
   if (!found?.job.length) return;
   const bounds = found.bounds_s;
+  const ends = logarithmicEnds([bounds[0], bounds.at(-1)]);
   /** Counts by bucket of some jobs, or of all. */
   const counts = (wanted) => {
     const sums = new Float64Array(bounds.length - 1);
@@ -122,7 +136,7 @@ function histogram() {
     note: "Share of messages whose latency is above the value; both axes are logarithmic. Choose jobs to compare them with all.",
     option: () => ({
       grid: { left: 64, right: 24, top: 34, bottom: 46 }, legend: { top: 0, type: "scroll" }, tooltip: { trigger: "axis", valueFormatter: (value) => percent(value) , axisPointer: { label: { formatter: ({ value }) => seconds(value) } } },
-      xAxis: { type: "log", name: "latency", axisLabel: { formatter: seconds, hideOverlap: true } },
+      xAxis: { type: "log", name: "latency", ...ends, axisLabel: { formatter: seconds, hideOverlap: true } },
       yAxis: { type: "log", name: "share of messages above", nameGap: 48, axisLabel: { formatter: (value) => `${number(100 * value)}%` } },
       series: lines().map(({ name, wanted }, at) => ({ type: "line", name, step: "start", showSymbol: false, color: at ? PALETTE[(at - 1) % PALETTE.length] : colours().muted, data: exceeding(counts(wanted)) })),
     }),
@@ -193,21 +207,19 @@ function calls() {
 function power() {
   const table = data.power;
   if (!table) return;
-  const rows = () => table.job.map((job, at) => ({ job, at, name: jobs.name[job], low: table.min_w[at], high: table.max_w[at] })).sort((a, b) => table.mean_w[b.at] - table.mean_w[a.at]);
+  const rows = () => table.job.map((job, at) => ({ job, at, value: table.mean_w[at], name: jobs.name[job], low: table.min_w[at], high: table.max_w[at] })).sort((a, b) => table.mean_w[b.at] - table.mean_w[a.at]);
   const axis = () => nameAxis(rows().map(({ name }) => name));
   jobFigure({
     id: "power", title: "Power of sockets", sentence: data.sentences.power, height: () => axis().height, click: chooseRow(rows),
     note: "Bars: mean power of a job's sockets. Whiskers: the sockets with the least and the most. Diamonds: the cap.",
     option: () => {
       const { height, ...parts } = axis();
+      const bars = byWorkload(rows(), ({ job }) => ({ opacity: opacity(job) }));
       return {
         grid: LEFT, ...parts, xAxis: { type: "value", min: 0, name: "mean power of a socket, W" },
         tooltip: { formatter: ({ dataIndex }) => tip(rows()[dataIndex]) },
-        series: [
-          { type: "bar", barMaxWidth: 14, data: rows().map(({ job, at }) => ({ value: table.mean_w[at], itemStyle: { color: colourOf(job), opacity: opacity(job) } })) },
-          { type: "scatter", symbol: "diamond", symbolSize: 9, z: 6, color: colours().ink, data: rows().map(({ at }, y) => [table.cap_w[at], y]) },
-          whiskers(rows()),
-        ],
+        legend: bars.legend,
+        series: [...bars.series, { type: "scatter", symbol: "diamond", symbolSize: 9, z: 6, color: colours().ink, data: rows().map(({ at }, y) => [table.cap_w[at], y]) }],
       };
     },
     csv: () => {
