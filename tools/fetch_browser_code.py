@@ -55,7 +55,8 @@ def main() -> int:
 
 def url_of(name: str, version: str) -> str:
     """Address of a package's archive at the registry."""
-    registry = os.environ.get("npm_config_registry") or "https://registry.npmjs.org"
+    given = os.environ.get("npm_config_registry")  # noqa: SIM112 -- npm's own spelling
+    registry = given or "https://registry.npmjs.org"
     return f"{registry.rstrip('/')}/{name}/-/{name.rpartition('/')[2]}-{version}.tgz"
 
 

@@ -99,7 +99,7 @@ def by_jobs(run: Run, links: int) -> dict[str, Any] | None:
         return None
     number = {name: index for index, name in enumerate(run.jobs["name"])}
     rows = table.filter(pl.col("queueing_ps") > 0)
-    total = rows["queueing_s"].sum()
+    total = float(rows["queueing_s"].sum())
     rows = rows.sort("queueing_ps", descending=True).head(MOST_CELLS).sort("link")
     jobs = smallest(len(number))
     return {
@@ -109,7 +109,7 @@ def by_jobs(run: Run, links: int) -> dict[str, Any] | None:
             for side in ("victim", "aggressor")
         },
         "queueing_s": pack(rows["queueing_s"], "f32"),
-        "kept": rows["queueing_s"].sum() / total if total else 1.0,
+        "kept": float(rows["queueing_s"].sum()) / total if total else 1.0,
     }
 
 

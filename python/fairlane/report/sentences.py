@@ -28,7 +28,7 @@ def _links(run: Run) -> str | None:
     if run.ports.is_empty():
         return None
     links = by_link(run.ports)
-    stalled = (links["port_stalled_share"] > 0.1).sum()
+    stalled = int((links["port_stalled_share"] > 0.1).sum())
     return f"{utilisation.title(links)}. {plural(stalled, 'port')} stalled for more than 10% of the time."
 
 
@@ -39,9 +39,8 @@ def _matrix(run: Run) -> str | None:
     total = float(matrix.others.sum() + matrix.own.sum())
     if not total:
         return "No packet was queued."
-    return (
-        f"{interference.title(matrix)}. Other jobs cause {percent(matrix.others.sum() / total)} of all queueing delay."
-    )
+    share = percent(matrix.others.sum() / total)
+    return f"{interference.title(matrix)}. Other jobs cause {share} of all queueing delay."
 
 
 def _slowdown(run: Run) -> str | None:
@@ -71,7 +70,7 @@ def _histogram(run: Run) -> str | None:
     counts = run.latency_histogram.filter(of="message").group_by("high_ps").agg(pl.col("count").sum()).sort("high_ps")
     if counts.is_empty():
         return None
-    total = counts["count"].sum()
+    total = int(counts["count"].sum())
     shares = counts.with_columns(share=pl.col("count").cum_sum() / total)
     half, most = (shares.filter(pl.col("share") >= at)["high_ps"][0] * PS for at in (0.5, 0.99))
     return f"Of {plural(total, 'message')}, half take at most {seconds(half)} and 99% at most {seconds(most)}."

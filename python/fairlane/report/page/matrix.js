@@ -85,7 +85,7 @@ function option() {
     ...(itself && { visualMap: false, itemStyle: { color: faint } }),
     ...(few && { label: { show: true, formatter: percent(share, chosen.difference), color: labelColour(itself ? faint : scale.colours[Math.floor((scale.of(share) ?? 0) * (BINS - 1))]) } }),
   }));
-  const axis = { type: "category", data: names, splitLine: { show: true, lineStyle: { opacity: 0.5 } }, axisLabel: { interval: 0, fontSize: size, width: 110, overflow: "truncate" } };
+  const axis = { type: "category", data: names, splitLine: { show: false }, axisLabel: { interval: 0, fontSize: size, width: 110, overflow: "truncate" } };
   const ends = [scale.high, scale.low].map((value) => percent(value, chosen.difference));
   return {
     grid: { left: 130, right: 90, top: 12, bottom: 132 },
