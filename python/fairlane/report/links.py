@@ -18,9 +18,9 @@ from fairlane.results.views import by_link
 
 Floats = npt.NDArray[np.float64]
 
-MOST_CELLS = 150_000
+MOST_CELLS = 120_000
 """Rows of ``port_interference`` in a page; of more, those with the greatest delay."""
-MOST_SAMPLES = 600_000
+MOST_SAMPLES = 450_000
 """Intervals times links in a page; of more, successive intervals are merged."""
 MOST_INTERVALS = 400
 METRICS = {"active": "port_active_share", "stalled": "port_stalled_share", "queue": "mean_queue"}
@@ -99,7 +99,7 @@ def by_jobs(run: Run, links: int) -> dict[str, Any] | None:
         return None
     number = {name: index for index, name in enumerate(run.jobs["name"])}
     rows = table.filter(pl.col("queueing_ps") > 0)
-    total = float(rows["queueing_s"].sum())
+    total = int(rows["queueing_ps"].sum())
     rows = rows.sort("queueing_ps", descending=True).head(MOST_CELLS).sort("link")
     jobs = smallest(len(number))
     return {
@@ -109,7 +109,7 @@ def by_jobs(run: Run, links: int) -> dict[str, Any] | None:
             for side in ("victim", "aggressor")
         },
         "queueing_s": pack(rows["queueing_s"], "f32"),
-        "kept": float(rows["queueing_s"].sum()) / total if total else 1.0,
+        "kept": int(rows["queueing_ps"].sum()) / total if total else 1.0,
     }
 
 

@@ -24,7 +24,7 @@ def html(title: str, data: dict[str, Any]) -> str:
     Raises:
         ResultsError: fairlane was built without the JavaScript library.
     """
-    if not _ECHARTS.is_file():
+    if not library_is_there():
         words = "is missing, and pages need it: make build downloads it, and packages of fairlane contain it"
         raise ResultsError(f"{_ECHARTS}: {words}")
     modules = sorted((one for one in _PAGE.iterdir() if one.name.endswith(".js")), key=lambda one: one.name)
@@ -36,6 +36,11 @@ def html(title: str, data: dict[str, Any]) -> str:
         library=_ECHARTS.read_text("utf-8").replace("</script", "<\\/script"),
         data=json_in_html(data),
     )
+
+
+def library_is_there() -> bool:
+    """Whether fairlane was built with the JavaScript library that pages need."""
+    return _ECHARTS.is_file()
 
 
 def json_in_html(data: Any) -> str:

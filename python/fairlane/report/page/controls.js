@@ -117,7 +117,7 @@ function zoomButtons() {
     made.setAttribute("aria-label", name);
     return made;
   };
-  return element("span", { className: "zoom" }, button("+", "Zoom in", () => zoomBy(0.7)), button("−", "Zoom out", () => zoomBy(1.4)), button("Reset", "Show the whole fabric", reset));
+  return element("span", { className: "zoom" }, button("+", "Zoom in", () => zoomBy(0.7)), button("−", "Zoom out", () => zoomBy(1.4)), button("Reset", "Reset: show the whole fabric", reset));
 }
 
 export function startControls() {
