@@ -106,7 +106,7 @@ def test_choosing_victim_and_aggressor_colours_the_links_where_that_happens(page
     assert sum(page.module("fabric", "Array.from(m.currentValues())")) == pytest.approx(others, rel=1e-5)
 
 
-def test_a_click_on_a_cell_of_the_matrix_chooses_its_jobs(page: Browser, run: Run) -> None:
+def test_a_click_on_a_cell_of_the_matrix_chooses_its_jobs(page: Browser) -> None:
     page.choose("#matrix-order", "scenario")
     script = "return echarts.getInstanceByDom(document.getElementById('matrix-plot')).convertToPixel('grid', [1, 2])"
     x, y = page.run(script)  # column 1, row 2
@@ -179,7 +179,7 @@ def test_figures_are_stored_as_csv_svg_and_png(page: Browser, run: Run, tmp_path
     while not all(file.is_file() for file in files.values()):
         assert time.monotonic() < end
         time.sleep(0.05)
-    rows = list(csv.DictReader(files["csv"].open(encoding="utf-8")))
+    rows = list(csv.DictReader(files["csv"].read_text("utf-8").splitlines()))
     w = dict(run.jobs.drop_nulls("w").select("name", "w").iter_rows())
     assert {row["job"]: float(row["w"]) for row in rows} == pytest.approx(w)
     assert files["svg"].read_text("utf-8").startswith("<svg")

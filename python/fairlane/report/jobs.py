@@ -94,7 +94,7 @@ def _histogram(table: pl.DataFrame, number: dict[str, int]) -> dict[str, Any]:
     exponent = np.floor(np.log2(low))
     part = np.floor((low / 2**exponent - 1) * PER_OCTAVE)
     bucket = (exponent * PER_OCTAVE + part).astype(np.int64)
-    first = int(bucket.min(initial=0)) if len(bucket) else 0
+    first = int(bucket.min()) if len(bucket) else 0
     counted = (
         table.with_columns(bucket=pl.Series(bucket - first, dtype=pl.UInt32))
         .group_by("name", "bucket")

@@ -79,7 +79,7 @@ function vertexDetails(vertex) {
     const here = jobsOfHost.get(vertex) ?? [];
     found.push(element("p", {}, here.length ? "Host of " : "Host without a job", ...here.map(jobButton)));
   } else found.push(element("p", { textContent: `Switch with ${every.length} links` }));
-  found.push(table(["link", METRICS[chosen.metric].label], every.slice(0, 2 * MOST_LINKS).map((link) => [linkButton(link), form(values[link])])));
+  found.push(table(["link", METRICS[chosen.metric].short], every.slice(0, 2 * MOST_LINKS).map((link) => [linkButton(link), form(values[link])])));
   if (every.length > 2 * MOST_LINKS) found.push(element("p", { className: "note", textContent: `and ${every.length - 2 * MOST_LINKS} more links` }));
   return found;
 }
@@ -93,12 +93,12 @@ function drawDetails() {
 
 function drawTop() {
   const values = currentValues();
-  const { form, label } = METRICS[chosen.metric];
+  const { form, short } = METRICS[chosen.metric];
   const order = Array.from({ length: linkCount }, (_, link) => link).filter((link) => values[link] !== 0);
   order.sort((a, b) => Math.abs(values[b]) - Math.abs(values[a]));
   top.replaceChildren(
     element("h3", { textContent: chosen.difference ? "Links with the largest difference" : "Links with the highest values" }),
-    order.length ? table(["link", label], order.slice(0, MOST_LINKS).map((link) => [linkButton(link), form(values[link])])) : element("p", { className: "note", textContent: "No link has any." }),
+    order.length ? table(["link", short], order.slice(0, MOST_LINKS).map((link) => [linkButton(link), form(values[link])])) : element("p", { className: "note", textContent: "No link has any." }),
   );
 }
 

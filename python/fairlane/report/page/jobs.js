@@ -152,8 +152,8 @@ function iterations() {
   const longest = (job) => data.iterations[job].time_s.length;
   const shown = () => {
     const all = jobs.name.map((_, job) => job).filter((job) => longest(job) > 0);
-    const wanted = all.filter((job) => chosen.victim || chosen.aggressor ? standsOut(job) : true);
-    return wanted.slice(0, MOST_LINES);
+    const wanted = all.filter(standsOut);
+    return (wanted.length ? wanted : all).slice(0, MOST_LINES);
   };
   const total = jobs.name.filter((_, job) => longest(job) > 0).length;
   if (!total) return;

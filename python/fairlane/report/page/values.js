@@ -6,10 +6,10 @@ import { chosen } from "report/state";
 
 const share = (value) => percent(value);
 export const METRICS = {
-  active: { label: "Utilisation", unit: "share of time that the link transmits", form: share },
-  stalled: { label: "Stalled", unit: "share of time that packets wait and no credits are there", form: share },
-  queue: { label: "Queue length", unit: "mean number of queued packets", form: number },
-  jobs: { label: "Queueing delay between jobs", unit: "queueing delay of the victim's packets that the aggressor caused", form: seconds },
+  active: { label: "Utilisation", short: "Utilisation", unit: "share of time that the link transmits", form: share },
+  stalled: { label: "Stalled", short: "Stalled", unit: "share of time that packets wait and no credits are there", form: share },
+  queue: { label: "Queue length", short: "Packets", unit: "mean number of queued packets", form: number },
+  jobs: { label: "Queueing delay between jobs", short: "Delay", unit: "queueing delay of the victim's packets that the aggressor caused", form: seconds },
 };
 
 /** Whether a pair of jobs is what is chosen. Without a choice of both, delay by a job's own packets does not count. */
