@@ -23,6 +23,9 @@ PIXEL = """((link) => {{
   return chart.convertToPixel({{ xAxisIndex: 0, yAxisIndex: 0 }}, [x1 + (x2 - x1) * 0.4, y1 + (y2 - y1) * 0.4]);
 }})({link})"""
 """Where a link is drawn, 0.4 of the way from its begin, in pixels of the plot."""
+DRAWN = """echarts.getInstanceByDom(document.getElementById("fabric-plot")).getModel().getSeries()
+    .filter((one) => one.id.startsWith("links-")).reduce((sum, one) => sum + one.getData().count(), 0)"""
+"""How many links are drawn."""
 ZOOM = (
     "echarts.getInstanceByDom(document.getElementById('fabric-plot')).getOption().dataZoom.map((z) => z.end - z.start)"
 )
@@ -98,6 +101,7 @@ def test_choosing_victim_and_aggressor_colours_the_links_where_that_happens(page
     assert {link for link, value in enumerate(values) if value > 0} == set(expected)
     assert sum(values) == pytest.approx(sum(expected.values()), rel=1e-5)
     assert page.find("#metric").get_attribute("value") == "jobs"
+    assert page.run(f"return {DRAWN}") == len(values)
     top = page.find("#top-links tbody button").text
     assert top == cells.sort("queueing_ps")["link_name"][-1]
     # The victim alone: delays by all others, not by itself.
@@ -132,6 +136,7 @@ def test_the_slider_shows_an_interval_and_plays(page: Browser, run: Run) -> None
     assert isinstance(largest, float)
     for row in rows.iter_rows(named=True):
         assert values[row["link"]] == pytest.approx(row["port_active_share"], abs=largest / 255)
+    assert page.run(f"return {DRAWN}") == len(values)
     page.choose("#time", "0")
     assert page.find("#time-label").text == "whole run"
     page.find("#play").click()

@@ -20,7 +20,7 @@ export function startComparison() {
     option: () => {
       const { height, ...parts } = axis;
       return {
-        grid: { left: 140, right: 34, top: 34, bottom: 46 }, ...parts, xAxis: { type: "value", name: "change of throughput", axisLabel: { formatter: (value) => percent(value, true) } },
+        grid: { left: 140, right: 34, top: 34, bottom: 46 }, ...parts, xAxis: { type: "value", name: "change of throughput", axisLabel: { hideOverlap: true, formatter: (value) => percent(value, true) } },
         tooltip: { formatter: ({ dataIndex }) => tip(rows[dataIndex]) },
         series: [{ type: "bar", barMaxWidth: 14, data: rows.map((row) => ({ value: row.change, itemStyle: { color: colour(row), opacity: opacity(row.job) } })) }, whiskers(rows)],
       };

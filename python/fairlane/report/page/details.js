@@ -51,7 +51,7 @@ function linkDetails(link) {
   }
   const found = [element("h3", { textContent: linkName(link) }), facts(rows)];
   const lanes = measured ? lanesOf(link) : [];
-  if (lanes.length) found.push(element("h4", { textContent: "Virtual lanes" }), table(["lane", "bytes", "packets", "queue", "stalled", "longest"], lanes));
+  if (lanes.length) found.push(element("h4", { textContent: "Virtual lanes" }), table(["lane", "bytes", "packets", "queue", "stalled", "max"], lanes));
   const pairs = pairsOf(link);
   if (pairs.length) {
     found.push(element("h4", { textContent: "Queueing delay by victim and aggressor" }));

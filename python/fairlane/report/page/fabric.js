@@ -206,6 +206,7 @@ export const zoomBy = (factor) => move(factor);
 export const reset = () => setZoom([[0, 100], [0, 100]]);
 export const currentValues = () => values;
 
+/** Draws all anew: ECharts merges typed arrays element by element, so data of another length cannot be merged. */
 function redraw() {
   chart.setOption(option(), { notMerge: true });
   drawOverlay();
@@ -239,10 +240,7 @@ export function startFabric() {
     redraw();
   }).observe(plot);
   onTheme(redraw);
-  subscribe(["metric", "victim", "aggressor", "interval", "difference"], () => {
-    chart.setOption({ series: [...seriesOfLinks(), ...seriesOfVertices()] }, { replaceMerge: ["series"] });
-    drawOverlay();
-  });
+  subscribe(["metric", "victim", "aggressor", "interval", "difference"], redraw);
   subscribe(["link", "vertex"], () => drawOverlay());
   addExports(document.getElementById("fabric-export"), { id: "fabric", title: "Fabric", csv: rows }, () => option(), chart);
 }

@@ -9,7 +9,7 @@ import { PALETTE, colours } from "report/theme";
 
 const MOST_LINES = 12; // jobs whose iterations are drawn if none is chosen
 const workloads = [...new Set(jobs.workload)];
-const percentAxis = { type: "value", axisLabel: { formatter: (value) => percent(value).replace(".0%", "%") } };
+const percentAxis = { type: "value", axisLabel: { hideOverlap: true, formatter: (value) => percent(value).replace(".0%", "%") } };
 const LEFT = { left: 140, right: 34, top: 34, bottom: 46 };
 
 /** Chooses the job of a row as the victim. */
