@@ -61,13 +61,33 @@ class Browser:
         """Moves the pointer to a place of an element, in pixels from its top left."""
         from selenium.webdriver import ActionChains
 
-        self.run("arguments[0].scrollIntoView({ block: 'center' })", self.find(selector))
-        box = self.run(
-            "const r = arguments[0].getBoundingClientRect(); return [r.width, r.height]", self.find(selector)
-        )
         moves = ActionChains(self.driver, duration=20)
-        moves.move_to_element_with_offset(self.find(selector), round(x - box[0] / 2), round(y - box[1] / 2))
+        moves.move_to_element_with_offset(self.find(selector), *self._from_middle(selector, x, y))
         (moves.click() if click else moves).perform()
+
+    def wheel(self, selector: str, x: float, y: float, delta: int) -> None:
+        """Turns the wheel at a place of an element; a negative ``delta`` is away from the user."""
+        from selenium.webdriver import ActionChains
+        from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
+
+        left, top = self._from_middle(selector, x, y)
+        origin = ScrollOrigin.from_element(self.find(selector), left, top)
+        ActionChains(self.driver, duration=20).scroll_from_origin(origin, 0, delta).perform()
+
+    def drag(self, selector: str, begin: tuple[float, float], end: tuple[float, float]) -> None:
+        """Drags from one place of an element to another."""
+        from selenium.webdriver import ActionChains
+
+        moves = ActionChains(self.driver, duration=20)
+        moves.move_to_element_with_offset(self.find(selector), *self._from_middle(selector, *begin)).click_and_hold()
+        moves.move_to_element_with_offset(self.find(selector), *self._from_middle(selector, *end)).release().perform()
+
+    def _from_middle(self, selector: str, x: float, y: float) -> tuple[int, int]:
+        """A place of an element from its middle, as Selenium counts; the element is moved into view."""
+        self.run("arguments[0].scrollIntoView({ block: 'center' })", self.find(selector))
+        size = "const box = arguments[0].getBoundingClientRect(); return [box.width, box.height]"
+        box = self.run(size, self.find(selector))
+        return round(x - box[0] / 2), round(y - box[1] / 2)
 
     def press(self, selector: str, keys: str) -> None:
         """Presses keys in an element."""

@@ -154,10 +154,21 @@ def test_the_difference_of_a_run_to_itself_is_nothing(page: Browser) -> None:
 
 def test_keys_zoom_and_move_the_fabric(page: Browser) -> None:
     page.press("#fabric-plot", "+")
-    assert max(page.run(f"return {ZOOM}")) < 90
+    assert max(page.run(f"return {ZOOM}")) < 45
     page.press("#fabric-plot", "\ue012")  # arrow to the left
     page.press("#fabric-plot", "0")
-    assert page.run(f"return {ZOOM}") == [100, 100]
+    assert page.run(f"return {ZOOM}") == [50, 50]
+
+
+def test_the_wheel_zooms_about_the_pointer_and_dragging_moves(page: Browser, run: Run) -> None:
+    up = run.ports.filter(role="up")["link"][0]
+    x, y = page.module("geometry", PIXEL.format(link=up))
+    page.wheel("#fabric-plot", x, y, -300)
+    page.wait(f"{ZOOM}[0] < 45")
+    assert page.module("geometry", PIXEL.format(link=up)) == pytest.approx([x, y], abs=2)
+    page.drag("#fabric-plot", (x, y), (x + 60, y - 40))
+    page.wait("document.querySelector('#fabric-plot canvas').style.transform === ''")
+    assert page.module("geometry", PIXEL.format(link=up)) == pytest.approx([x + 60, y - 40], abs=2)
 
 
 def test_themes_change_the_colours(page: Browser) -> None:

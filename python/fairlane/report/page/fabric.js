@@ -2,6 +2,7 @@
 
 import { addExports, styled } from "report/chart";
 import { data, fabric, hostCount, jobs, jobsOfHost, linkCount, linkName, links, vertexName } from "report/data";
+import { startGestures } from "report/gestures";
 import { extent, isHost, nearest, placeOf, segments, vertexCount } from "report/geometry";
 import { drawLegend, scaleOf } from "report/scale";
 import { choose, chosen, subscribe } from "report/state";
@@ -11,6 +12,8 @@ import { METRICS, highestSample, linkValues, overTime } from "report/values";
 const BINS = 24; // colours of links; all links of one are drawn at once
 const REACH = 8; // pixels from which a link is found
 const MARGIN = 0.04;
+const LEAST = 0.25; // percent of the axes that are seen at the highest zoom
+const HOME = [[25, 75], [25, 75]]; // the whole fabric: around it is as much room again
 const SVG = "http://www.w3.org/2000/svg";
 
 const plot = document.getElementById("fabric-plot");
@@ -25,13 +28,13 @@ overlay.setAttribute("aria-hidden", "true");
 overlay.classList.add("overlay");
 plot.append(overlay);
 
-/** Bounds of both axes at which a unit is as long in x as in y. */
+/** Bounds of both axes at which a unit is as long in x as in y, twice the size of what is seen at first. */
 function bounds() {
   const [left, right, bottom, top] = extent;
   const [width, height] = [Math.max(right - left, 1e-6), Math.max(top - bottom, 1e-6)].map((one) => one * (1 + 2 * MARGIN));
   const unit = Math.max(width / chart.getWidth(), height / chart.getHeight());
   const [x, y] = [(left + right) / 2, (bottom + top) / 2];
-  const [halfWidth, halfHeight] = [(unit * chart.getWidth()) / 2, (unit * chart.getHeight()) / 2];
+  const [halfWidth, halfHeight] = [unit * chart.getWidth(), unit * chart.getHeight()];
   return { x: [x - halfWidth, x + halfWidth], y: [y - halfHeight, y + halfHeight] };
 }
 
@@ -98,7 +101,7 @@ function seriesOfVertices() {
 
 function option(zoom = zoomed()) {
   const { x, y } = bounds();
-  const inside = (axis, [start, end]) => ({ type: "inside", [axis]: 0, filterMode: "none", throttle: 0, start, end, minSpan: 0.5 });
+  const inside = (axis, [start, end]) => ({ type: "inside", [axis]: 0, filterMode: "none", disabled: true, start, end });
   return {
     ...styled({}),
     grid: { left: 0, right: 0, top: 0, bottom: 0 },
@@ -112,7 +115,7 @@ function option(zoom = zoomed()) {
 /** What part of both axes is seen, in percent. */
 function zoomed() {
   const found = chart.getOption()?.dataZoom;
-  return found ? found.map(({ start, end }) => [start, end]) : [[0, 100], [0, 100]];
+  return found ? found.map(({ start, end }) => [start, end]) : HOME;
 }
 
 function setZoom(zoom) {
@@ -122,10 +125,24 @@ function setZoom(zoom) {
 /** Zooms by a factor about the middle, and moves by shares of what is seen. */
 function move(factor, dx = 0, dy = 0) {
   setZoom(zoomed().map(([start, end], at) => {
-    const span = Math.min(100, Math.max(0.5, (end - start) * factor));
     const middle = (start + end) / 2 + [dx, dy][at] * (end - start);
-    const from = Math.min(Math.max(0, middle - span / 2), 100 - span);
-    return [from, from + span];
+    return within(middle, (end - start) * factor);
+  }));
+}
+
+/** What is seen about a middle, in percent, within the axes. */
+function within(middle, wanted) {
+  const span = Math.min(100, Math.max(LEAST, wanted));
+  const from = Math.min(Math.max(0, middle - span / 2), 100 - span);
+  return [from, from + span];
+}
+
+/** Shows what a gesture has moved into view. */
+function commit({ scale: factor, x, y }) {
+  const shares = [[-x, chart.getWidth()], [y - (1 - factor) * chart.getHeight(), chart.getHeight()]].map(([shift, size]) => shift / factor / size);
+  setZoom(zoomed().map(([start, end], at) => {
+    const span = end - start;
+    return within(start + shares[at] * span + span / factor / 2, span / factor);
   }));
 }
 
@@ -182,7 +199,7 @@ function hover(event) {
 const MOVES = { ArrowLeft: [1, -0.1, 0], ArrowRight: [1, 0.1, 0], ArrowUp: [1, 0, 0.1], ArrowDown: [1, 0, -0.1], "+": [0.8], "=": [0.8], "-": [1.25] };
 
 function press(event) {
-  if (event.key === "0") setZoom([[0, 100], [0, 100]]);
+  if (event.key === "0") setZoom(HOME);
   else if (event.key === "Escape") choose({ link: null, vertex: null });
   else if (MOVES[event.key] && !event.ctrlKey && !event.metaKey) move(...MOVES[event.key]);
   else return;
@@ -196,14 +213,12 @@ export function show({ link = null, vertex = null }) {
   setZoom(zoomed().map(([start, end], axis) => {
     const [low, high] = axis ? y : x;
     const span = end - start;
-    const middle = (100 * (at[axis] - low)) / (high - low);
-    const from = Math.min(Math.max(0, middle - span / 2), 100 - span);
-    return [from, from + span];
+    return within((100 * (at[axis] - low)) / (high - low), span);
   }));
 }
 
 export const zoomBy = (factor) => move(factor);
-export const reset = () => setZoom([[0, 100], [0, 100]]);
+export const reset = () => setZoom(HOME);
 export const currentValues = () => values;
 
 /** Draws all anew: ECharts merges typed arrays element by element, so data of another length cannot be merged. */
@@ -224,7 +239,11 @@ function rows() {
 export function startFabric() {
   redraw();
   const zr = chart.getZr();
-  zr.on("mousemove", hover);
+  const moving = startGestures(plot, commit);
+  zr.on("mousemove", (event) => {
+    if (moving()) tip.hidden = true;
+    else hover(event);
+  });
   zr.on("globalout", () => {
     tip.hidden = true;
     drawOverlay();
