@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -63,4 +64,5 @@ def evil(run: Run) -> Run:
         names = [name for name in ("name", "victim", "aggressor") if name in table.columns]
         return table.with_columns(pl.col(name).replace(old, EVIL) for name in names)
 
-    return replace(run, **{name: renamed(table) for name, table in run.tables().items()})
+    tables: dict[str, Any] = {name: renamed(table) for name, table in run.tables().items()}
+    return replace(run, **tables)

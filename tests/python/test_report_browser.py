@@ -202,6 +202,13 @@ def test_figures_are_stored_as_csv_svg_and_png(page: Browser, run: Run, tmp_path
     assert files["png"].read_bytes().startswith(b"\x89PNG")
 
 
+def test_figures_are_printed_as_svg(page: Browser) -> None:
+    page.run("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.run("return document.querySelectorAll('.printed svg').length") == 9
+    page.run("window.dispatchEvent(new Event('afterprint'))")
+    assert page.run("return document.querySelectorAll('.printed').length") == 0
+
+
 def test_it_fits_a_phone(page: Browser) -> None:
     page.resize(390, 844)
     assert page.run("return document.documentElement.scrollWidth") <= 390

@@ -64,6 +64,16 @@ export function nameAxis(names, zoomed = true) {
   };
 }
 
+/** Prints a chart as SVG: large charts are painted on their canvas bit by bit, and printing does not wait for that. */
+export function printAsSvg(plot, option, chart) {
+  let printed = null;
+  window.addEventListener("beforeprint", () => {
+    printed = element("div", { className: "printed", innerHTML: svgOf(option(), chart.getWidth(), chart.getHeight()) });
+    plot.after(printed);
+  });
+  window.addEventListener("afterprint", () => printed?.remove());
+}
+
 /**
  * Adds a figure to the page.
  *
@@ -104,6 +114,7 @@ export function figure(given) {
   plot.addEventListener("resized", () => chart.resize());
   observer.observe(plot);
   onTheme(redraw);
+  printAsSvg(plot, () => styled(given.option()), chart);
   redraw();
   addExports(exporting, given, () => styled(given.option()), chart);
   return { chart, redraw, plot, sentence };

@@ -1,6 +1,6 @@
 /** The fabric: links in colours, hosts and switches; pan, zoom, hover, click and keys. */
 
-import { addExports, styled } from "report/chart";
+import { addExports, printAsSvg, styled } from "report/chart";
 import { data, fabric, hostCount, jobs, jobsOfHost, linkCount, linkName, links, vertexName } from "report/data";
 import { startGestures } from "report/gestures";
 import { extent, isHost, nearest, placeOf, segments, vertexCount } from "report/geometry";
@@ -259,6 +259,7 @@ export function startFabric() {
     redraw();
   }).observe(plot);
   onTheme(redraw);
+  printAsSvg(plot, () => option(), chart);
   subscribe(["metric", "victim", "aggressor", "interval", "difference"], redraw);
   subscribe(["link", "vertex"], () => drawOverlay());
   addExports(document.getElementById("fabric-export"), { id: "fabric", title: "Fabric", csv: rows }, () => option(), chart);

@@ -51,5 +51,5 @@ export function setTheme(name) {
 
 dark.addEventListener("change", () => setTheme(document.getElementById("theme").value));
 // Paper is white: what is printed is drawn with the light colours.
-window.addEventListener("beforeprint", () => setTheme("light"));
+window.addEventListener("beforeprint", () => isDark() && setTheme("light"));
 window.addEventListener("afterprint", () => setTheme(document.getElementById("theme").value));
