@@ -49,8 +49,9 @@ def data(run: Run) -> dict[str, Any]:
 
 
 def test_packed_arrays_are_read_back() -> None:
-    cases: list[tuple[str, list[float]]] = [("f32", [0.5, -2]), ("u8", [0, 255]), ("u16", [65535])]
-    for kind, values in [*cases, ("u32", [2**32 - 1]), ("i32", [-1])]:
+    cases: list[tuple[str, list[float]]]
+    cases = [("f32", [0.5, -2]), ("u8", [0, 255]), ("u16", [65535]), ("u32", [2**32 - 1]), ("i32", [-1])]
+    for kind, values in cases:
         assert unpack(pack(values, kind)).tolist() == values
 
 

@@ -14,7 +14,7 @@ from pydantic_core import to_json
 
 from fairlane.results.errors import ResultsError
 
-_PAGE = files("fairlane.report") / "page"
+_BROWSER = files("fairlane.report") / "browser"
 _ECHARTS = files("fairlane.report") / "vendor" / "echarts.min.js"
 
 
@@ -27,11 +27,11 @@ def html(title: str, data: dict[str, Any]) -> str:
     if not library_is_there():
         words = "is missing, and pages need it: make build downloads it, and packages of fairlane contain it"
         raise ResultsError(f"{_ECHARTS}: {words}")
-    modules = sorted((one for one in _PAGE.iterdir() if one.name.endswith(".js")), key=lambda one: one.name)
+    modules = sorted((one for one in _BROWSER.iterdir() if one.name.endswith(".js")), key=lambda one: one.name)
     imports = {f"report/{module.name.removesuffix('.js')}": _data_url(module) for module in modules}
-    return Template((_PAGE / "page.html").read_text("utf-8")).substitute(
+    return Template((_BROWSER / "page.html").read_text("utf-8")).substitute(
         title=escape(title),
-        style=(_PAGE / "page.css").read_text("utf-8"),
+        style=(_BROWSER / "page.css").read_text("utf-8"),
         imports=json_in_html({"imports": imports}),
         library=_ECHARTS.read_text("utf-8").replace("</script", "<\\/script"),
         data=json_in_html(data),
