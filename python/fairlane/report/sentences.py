@@ -25,7 +25,7 @@ def sentences(run: Run) -> dict[str, str]:
 
 
 def _links(run: Run) -> str | None:
-    if run.ports.is_empty():
+    if not run.ports["packets"].sum():
         return None
     links = by_link(run.ports)
     stalled = int((links["port_stalled_share"] > 0.1).sum())

@@ -3,7 +3,7 @@
 import { addExports, printAsSvg, styled } from "report/chart";
 import { data, fabric, hostCount, jobs, jobsOfHost, linkCount, linkName, links, vertexName } from "report/data";
 import { startGestures } from "report/gestures";
-import { extent, isHost, nearest, placeOf, segments, vertexCount } from "report/geometry";
+import { extent, isHost, nearest, pathOf, placeOf, segments, vertexCount } from "report/geometry";
 import { drawLegend, scaleOf } from "report/scale";
 import { choose, chosen, subscribe } from "report/state";
 import { PALETTE, colours, isDark, onTheme } from "report/theme";
@@ -46,14 +46,11 @@ function transform() {
   return { a: x1 - x0, b: x0, c: y1 - y0, d: y0 };
 }
 
-const linesOf = (group) => {
-  const flat = new Float64Array(5 * group.length);
-  group.forEach((link, at) => {
-    flat[5 * at] = 2;
-    flat.set(segments.subarray(4 * link, 4 * link + 4), 5 * at + 1);
-  });
-  return flat;
-};
+/** Links as ECharts takes polylines: for each the number of its points, and these. */
+const linesOf = (group) => Float64Array.from(group.flatMap((link) => {
+  const path = pathOf(link);
+  return [path.length, ...path.flat()];
+}));
 
 const dots = (vertices) => vertices.map(placeOf);
 const range = (from, to) => Array.from({ length: to - from }, (_, at) => from + at);
@@ -75,7 +72,7 @@ function seriesOfLinks() {
   drawLegend(legend, scale, `${metric.label}, ${chosen.difference ? "difference of " : ""}${metric.unit}`, metric.form);
   // ECharts cannot draw a large series without lines.
   return bins.map((group, bin) => group.length && ({
-    id: `links-${bin}`, type: "lines", coordinateSystem: "cartesian2d", silent: true, large: true, largeThreshold: 0, progressive: 0,
+    id: `links-${bin}`, type: "lines", coordinateSystem: "cartesian2d", silent: true, polyline: true, large: true, largeThreshold: 0, progressive: 0,
     data: linesOf(group), z: 2 + rank(bin) / BINS,
     lineStyle: { color: bin === 0 ? faint : scale.colours[bin - 1], width: bin === 0 ? 0.6 * width : width * (1 + (0.9 * rank(bin)) / BINS), opacity: bin === 0 ? 0.55 : 0.95 },
   })).filter(Boolean);
@@ -157,10 +154,9 @@ function drawOverlay(hovered) {
   };
   for (const { link, vertex, strong } of [{ ...hovered }, { link: chosen.link, vertex: chosen.vertex, strong: true }]) {
     if (link !== null && link !== undefined) {
-      const [x1, y1, x2, y2] = segments.subarray(4 * link, 4 * link + 4);
-      const place = { x1: a * x1 + b, y1: c * y1 + d, x2: a * x2 + b, y2: c * y2 + d };
-      add("line", { ...place, stroke: ink, "stroke-width": strong ? 7 : 5, "stroke-opacity": 0.35, "stroke-linecap": "round" });
-      add("line", { ...place, stroke: strong ? PALETTE[1] : ink, "stroke-width": strong ? 3 : 2 });
+      const points = pathOf(link).map(([x, y]) => `${a * x + b},${c * y + d}`).join(" ");
+      add("polyline", { points, fill: "none", stroke: ink, "stroke-width": strong ? 7 : 5, "stroke-opacity": 0.35, "stroke-linecap": "round" });
+      add("polyline", { points, fill: "none", stroke: strong ? PALETTE[1] : ink, "stroke-width": strong ? 3 : 2 });
     }
     if (vertex !== null && vertex !== undefined) {
       const [x, y] = placeOf(vertex);

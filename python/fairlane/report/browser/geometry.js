@@ -45,6 +45,39 @@ export const segments = (() => {
   return found;
 })();
 
+const BEND = 0.13; // how far a bent link leaves the straight line, as a share of its length
+const STEPS = 8; // straight parts of a bent link
+
+/** Whether a link has to be bent, because it would lead through other switches: along a row or column of a plan. */
+function isBent(link) {
+  const [ax, ay, bx, by] = segments.subarray(4 * link, 4 * link + 4);
+  const [dx, dy] = [Math.abs(bx - ax), Math.abs(by - ay)];
+  if (fabric.kind === "grid") return Math.min(dx, dy) < 0.1 && Math.max(dx, dy) > 1.1; // neighbours are 1 apart
+  return fabric.kind === "tree" && dy < 0.01 * dx;
+}
+
+const bent = Uint8Array.from({ length: linkCount }, (_, link) => Number(isBent(link)));
+
+/** The points of a link: its ends, or those of a curve. Both directions of a cable bend to the same side. */
+export function pathOf(link) {
+  const [ax, ay, bx, by] = segments.subarray(4 * link, 4 * link + 4);
+  if (!bent[link]) return [[ax, ay], [bx, by]];
+  const side = links.from[link] < links.to[link] ? 2 * BEND : -2 * BEND;
+  const [cx, cy] = [(ax + bx) / 2 - side * (by - ay), (ay + by) / 2 + side * (bx - ax)];
+  return Array.from({ length: STEPS + 1 }, (_, at) => {
+    const t = at / STEPS;
+    const [p, q, r] = [(1 - t) ** 2, 2 * t * (1 - t), t * t];
+    return [p * ax + q * cx + r * bx, p * ay + q * cy + r * by];
+  });
+}
+
+/** How far a point is from the line between two others. */
+function distanceTo(x, y, ax, ay, bx, by) {
+  const [dx, dy] = [bx - ax, by - ay];
+  const along = Math.min(1, Math.max(0, ((x - ax) * dx + (y - ay) * dy) / (dx * dx + dy * dy || 1)));
+  return Math.hypot(ax + along * dx - x, ay + along * dy - y);
+}
+
 /** Links that begin or end at a vertex. */
 export function linksOf(vertex) {
   const found = [];
@@ -63,10 +96,14 @@ export function nearest(x, y, reach) {
   }
   if (best.vertex !== undefined) return best;
   for (let link = 0; link < linkCount; link += 1) {
-    const [ax, ay, bx, by] = segments.subarray(4 * link, 4 * link + 4);
-    const [dx, dy] = [bx - ax, by - ay];
-    const along = Math.min(1, Math.max(0, ((x - ax) * dx + (y - ay) * dy) / (dx * dx + dy * dy || 1)));
-    const distance = Math.hypot(ax + along * dx - x, ay + along * dy - y);
+    let distance = Infinity;
+    if (bent[link]) {
+      const path = pathOf(link);
+      for (let at = 1; at < path.length; at += 1) distance = Math.min(distance, distanceTo(x, y, ...path[at - 1], ...path[at]));
+    } else {
+      const at = 4 * link;
+      distance = distanceTo(x, y, segments[at], segments[at + 1], segments[at + 2], segments[at + 3]);
+    }
     if (distance < best.distance) best = { distance, link };
   }
   return best;

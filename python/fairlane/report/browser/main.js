@@ -19,7 +19,7 @@ function heading() {
   if (comparison) parts.push(`compared with ${comparison.meta.name}`);
   document.getElementById("what").textContent = parts.join(" · ");
   document.getElementById("notes").append(...meta.notes.map((note) => element("li", { textContent: note })));
-  document.getElementById("fabric-sentence").textContent = data.sentences.fabric ?? "The run did not count what ports transmit (observe.counters).";
+  document.getElementById("fabric-sentence").textContent = data.sentences.fabric ?? "No port transmitted anything, or the run did not count it (observe.counters = false).";
 }
 
 function provenance({ name, scenario, seed, version, digest, started }) {
