@@ -11,6 +11,7 @@ SHELL := bash
 VENV := .venv
 BIN := $(VENV)/bin
 EXTENSION := python/fairlane/_core.abi3.so
+BROWSER := python/fairlane/report/vendor/echarts.min.js
 # The interpreter that .venv is made from; by default the newest suitable one on PATH.
 PYTHON ?=
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name Cargo.toml -o -name '*.rs')
@@ -29,12 +30,12 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 26
 
-build: $(EXTENSION) ## set everything up: .venv with the libraries and the simulator
+build: $(EXTENSION) $(BROWSER) ## set everything up: .venv with the libraries and the simulator
 
 demo: $(EXTENSION) ## simulate the quick start and show who slows down whom
 	$(BIN)/fairlane run examples/quickstart.toml
 
-test: $(EXTENSION) ## run all tests, Rust and Python
+test: $(EXTENSION) $(BROWSER) ## run all tests, Rust and Python
 	cargo test --locked --quiet $(RUST_ALONE)
 	cargo test --locked --quiet $(PLUGIN_CRATE)
 	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
@@ -102,6 +103,7 @@ lock: $(VENV)/.libraries ## choose library versions anew: Cargo.lock and require
 clean: ## remove everything that was made, runs excepted
 	rm -rf $(VENV) target site man .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/reference/generated
 	find python -name '*.so' -delete
+	rm -rf $(dir $(BROWSER))
 
 # The environment is made afresh, so that it holds what the lock file says and nothing else.
 $(VENV)/.libraries: requirements/lock.txt
@@ -115,3 +117,7 @@ $(EXTENSION): $(VENV)/.libraries $(RUST_SOURCES) pyproject.toml
 	$(BIN)/maturin develop --release --locked --skip-install
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
+
+# What fairlane report puts into its pages. Without a network the rest is built all the same.
+$(BROWSER): requirements/package-lock.json tools/fetch_browser_code.py $(VENV)/.libraries
+	$(BIN)/python tools/fetch_browser_code.py

@@ -24,6 +24,7 @@ LAYERS = """
     scheduler predict advice analysis comparison agent
     testbed
     plot
+    report
     reproduce
     cli
     __main__

@@ -48,7 +48,7 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
     if count <= MOST_NUMBERS:
         _numbers(panel, matrix, shares, off, norm)
     _label(panel, matrix.labels)
-    return panels.headline_of_run(_title(matrix, shares), run, _note(matrix, numbered=count <= MOST_NUMBERS))
+    return panels.headline_of_run(title(matrix), run, _note(matrix, numbered=count <= MOST_NUMBERS))
 
 
 def _norm(shares: Floats) -> Normalize:
@@ -101,7 +101,9 @@ def _label(axes: Axes, labels: list[str]) -> None:
     axes.set_ylabel("victim", fontweight="bold")
 
 
-def _title(matrix: Interference, shares: Floats) -> str:
+def title(matrix: Interference) -> str:
+    """Which pair of jobs, or of workloads, has the largest share of queueing delay."""
+    shares = matrix.share(matrix.others)
     if not shares.any():
         return "No job's packets wait for another's"
     row, column = np.unravel_index(int(shares.argmax()), shares.shape)

@@ -36,7 +36,7 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
     percentages(panel.xaxis, signed=True)
     panel.set_xlabel("Throughput change against the isolated run  (W)")
     bare(panel)
-    return panels.headline_of_run(_title(compared), run, " ".join(_notes(jobs, compared)))
+    return panels.headline_of_run(title(compared), run, " ".join(_notes(jobs, compared)))
 
 
 def _notes(jobs: pl.DataFrame, compared: pl.DataFrame) -> Iterator[str]:
@@ -51,8 +51,8 @@ def _notes(jobs: pl.DataFrame, compared: pl.DataFrame) -> Iterator[str]:
         yield f"Hatched: {fewer}; {FEW_ITERATIONS} take about {sufficient(hardly)}{stops(hardly)}."
 
 
-def _title(compared: pl.DataFrame) -> str:
-    """What the jobs with enough iterations show; the others are drawn and not counted."""
+def title(compared: pl.DataFrame) -> str:
+    """How many of the jobs with enough iterations are slowed down, and which one most."""
     jobs = compared.filter(pl.col("ten_iterations_ps").is_null())
     if jobs.is_empty():
         return "Too few iterations to tell how much jobs are slowed down"

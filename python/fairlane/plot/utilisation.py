@@ -43,10 +43,11 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
     ticks = [f"{name}\n{count} ports" for name, count in classes.select("class", "count").iter_rows()]
     panels.axes[0].set_yticks(range(len(names)), ticks)
     caption = f"A dot is a port; boxes: quartiles and median; whiskers: extremes.{_busiest_port(links)}"
-    return panels.headline_of_run(_title(links), run, caption)
+    return panels.headline_of_run(title(links), run, caption)
 
 
-def _title(links: pl.DataFrame) -> str:
+def title(links: pl.DataFrame) -> str:
+    """Which class of ports is busiest, and the busiest port; ``links`` has a row for each."""
     medians = links.group_by("class").agg(pl.col("port_active_share").median()).sort("port_active_share", "class")
     busiest = medians.row(-1, named=True)
     most = links.sort("port_active_share", "link").row(-1, named=True)

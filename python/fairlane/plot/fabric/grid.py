@@ -60,6 +60,16 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     return parts.headline(panels, title, _note(fabric, sides, shown, line))
 
 
+def places(sides: list[int], line: str) -> tuple[Floats, Floats, Floats]:
+    """All switches, the way from each to its hosts, and the room that these have (see ``places.places_of``)."""
+    if line == "ring" and sum(side > 1 for side in sides) == 1:
+        count = int(np.prod(sides))
+        found = parts.circle(count, count / 2 / np.pi + 0.5)
+        return found, 0.4 * found / np.hypot(*found.T)[:, None], np.array([0.7, 0.2])
+    found = _places(sides, _steps(sides))
+    return found, np.tile([0.25, -0.25], (len(found), 1)), np.array([0.45, 0.2])
+
+
 def _longest(sides: list[int]) -> int:
     return int(np.argmax(sides))
 

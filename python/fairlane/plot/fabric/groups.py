@@ -67,13 +67,49 @@ class _Shape:
         return found
 
 
-def draw(fabric: Fabric, axes: Given = None) -> Drawn:
-    """The picture."""
+def shape_of(fabric: Fabric) -> _Shape:
+    """Sizes, cables and levels of a fabric of groups."""
     plan = fabric.plan
     size = plan["switches"]
-    shape = _Shape(
+    return _Shape(
         size, plan["row"], fabric.switches // size, parts.cables(fabric), parts.hosts_of(fabric), fabric.levels
     )
+
+
+def places(shape: _Shape) -> tuple[Floats, Floats, Floats]:
+    """All switches, the way from each to its hosts, and the room that these have (see ``places.places_of``)."""
+    centres = parts.circle(shape.groups) if shape.groups > 1 else np.zeros((1, 2))
+    radius = _radius(shape)
+    outward = []
+    found = []
+    for centre in centres:
+        if shape.row != shape.size:
+            rows = shape.size // shape.row
+            at = np.arange(shape.size)
+            spots = np.column_stack([at % shape.row, -(at // shape.row)]) - [(shape.row - 1) / 2, -(rows - 1) / 2]
+            spots = centre + spots * 1.7 * radius / max(shape.row, rows)
+            outward.append(np.tile([0.0, -0.5 * radius / max(shape.row, rows)], (shape.size, 1)))
+        else:
+            spots = _places(shape, centre, radius)
+            flat = len(set(shape.levels)) <= 1 and shape.size > 1
+            directions = [_outwards(spot - centre if flat else centre) for spot in spots]
+            outward.append(0.3 * radius * np.array(directions))
+        found.append(spots)
+    step = 0.9 * radius / max(shape.row, shape.size // shape.row) if shape.row != shape.size else 0.14 * radius
+    across = step if shape.row != shape.size else 5.0 * radius / shape.size
+    return np.concatenate(found), np.concatenate(outward), np.array([across, step])
+
+
+def _radius(shape: _Shape) -> float:
+    """Of a group, so that neighbours on the ring have room between them."""
+    radius = 0.62 * np.sin(np.pi / shape.groups) if shape.groups > 2 else 0.42 if shape.groups == 2 else 0.8
+    return float(min(radius, 0.34)) if shape.groups > 1 else float(radius)
+
+
+def draw(fabric: Fabric, axes: Given = None) -> Drawn:
+    """The picture."""
+    shape = shape_of(fabric)
+    size = shape.size
     title = f"{shape.name}: {plural(shape.groups, 'group')} of {size} switches, {plural(fabric.hosts, 'host')}"
     if fabric.switches <= MOST_IN_FULL and max(shape.hosts.values()) <= MOST_HOSTS and shape.row == size:
         panels = parts.blank(axes, 9, 9.6)
@@ -120,8 +156,7 @@ def _overview(axes: Axes, shape: _Shape) -> None:
 def _full(axes: Axes, shape: _Shape) -> None:
     """Every switch and every cable; hosts as grey dots outside of their switch."""
     centres = parts.circle(shape.groups) if shape.groups > 1 else np.zeros((1, 2))
-    radius = 0.62 * np.sin(np.pi / shape.groups) if shape.groups > 2 else 0.42 if shape.groups == 2 else 0.8
-    radius = min(radius, 0.34) if shape.groups > 1 else radius
+    radius = _radius(shape)
     places = np.concatenate([_places(shape, centre, radius) for centre in centres])
     inner = [(a, b) for a, b in shape.cables if shape.group(a) == shape.group(b)]
     outer = [(a, b) for a, b in shape.cables if shape.group(a) != shape.group(b)]

@@ -12,6 +12,7 @@ from matplotlib.patches import FancyBboxPatch
 from fairlane.fabric.subtrees import subtrees
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
+from fairlane.plot.fabric.parts import Floats
 from fairlane.plot.legend import DOT, LINE, SQUARE, WIDE
 from fairlane.plot.panels import Drawn, Given
 from fairlane.plot.style import PALETTE
@@ -36,6 +37,20 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     shape = " + ".join(f"{len(tree.rows[level])} {tree.name(level)}" for level in sorted(tree.rows))
     kind = "One switch" if fabric.switches == 1 else f"Tree of {plural(len(tree.rows), 'level')}: {shape} switches"
     return parts.headline(panels, f"{kind}, {plural(fabric.hosts, 'host')}", _note(tree))
+
+
+def places(fabric: Fabric, shape: float) -> tuple[Floats, Floats, Floats]:
+    """All switches, the way from each to its hosts, and the room that these have (see ``places.places_of``).
+
+    ``shape`` is the width over the height of the whole.
+    """
+    tree = _Tree(fabric)
+    x = _columns(tree)
+    height = tree.top + 0.5
+    found = np.array([[shape * x[switch], level / height] for switch, level in enumerate(tree.levels)], float)
+    widest = max(len(tree.hosts), *(len(row) for row in tree.rows.values()))
+    room = np.array([0.86 * shape / max(widest, 1), 0.3])
+    return found, np.tile([0.0, -0.5 / height], (len(found), 1)), room
 
 
 @dataclass

@@ -25,9 +25,7 @@ UPRIGHT_NAMES = 24
 def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     """The picture."""
     cables, hosts = parts.cables(fabric), parts.hosts_of(fabric)
-    order = _order(fabric.switches, list(cables))
-    places = np.empty((fabric.switches, 2))
-    places[order] = parts.circle(fabric.switches)
+    places = _places(fabric)
     panels = parts.blank(axes, 9, 9.4)
     [panel] = panels.axes
     alpha = float(np.clip(300 / max(len(cables), 1), 0.1, 0.8))
@@ -53,6 +51,20 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     return parts.headline(
         panels, title, f"{sum(cables.values())} cables between {len(cables)} pairs of switches{each}."
     )
+
+
+def places(fabric: Fabric) -> tuple[parts.Floats, parts.Floats, parts.Floats]:
+    """All switches, the way from each to its hosts, and the room that these have (see ``places.places_of``)."""
+    found = _places(fabric)
+    room = 2 * np.pi * 1.15 / max(fabric.switches, 1)
+    return found, 0.15 * found, np.array([0.9 * room, 0.04])
+
+
+def _places(fabric: Fabric) -> parts.Floats:
+    """All switches around a circle."""
+    found = np.empty((fabric.switches, 2))
+    found[_order(fabric.switches, list(parts.cables(fabric)))] = parts.circle(fabric.switches)
+    return found
 
 
 def _by_class(fabric: Fabric) -> dict[str, list[parts.Pair]]:
