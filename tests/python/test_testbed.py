@@ -82,8 +82,8 @@ def test_every_device_is_made_in_a_namespace_of_the_testbed() -> None:
     # Each cable has its rate at both ends, and the devices of the switches on trunks are left to the agent.
     shaped = [command for _, commands in plan.shaping() for command in commands]
     assert len(shaped) == 2 * 16 + 2
-    assert all("rate 20000000bit" in command for command in shaped)
-    assert [(one.device, one.rate) for one in plan.trunk_devices] == [("trunk0", 20_000_000)] * 2
+    assert all("rate 5000000bit" in command for command in shaped)
+    assert [(one.device, one.rate) for one in plan.trunk_devices] == [("trunk0", 5_000_000)] * 2
 
 
 def test_scripts_have_the_messages_of_the_workload() -> None:
