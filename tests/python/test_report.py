@@ -32,8 +32,8 @@ from fairlane.results import ResultsError
 from fairlane.results.views import by_link
 from report_runs import EVIL, SCENARIO, evil, simulated
 
-NO_LIBRARY = not fairlane.report.page.library_is_there()
-needs_library = pytest.mark.skipif(NO_LIBRARY, reason="make build has not fetched ECharts")
+NO_ECHARTS = not fairlane.report.page.has_echarts()
+needs_echarts = pytest.mark.skipif(NO_ECHARTS, reason="make build has not fetched ECharts")
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +205,7 @@ def test_links_and_jobs_of_another_run_are_matched_by_name(run: Run) -> None:
     assert found["jobs_apart"] == [last]
 
 
-@needs_library
+@needs_echarts
 def test_names_cannot_break_out_of_the_page(run: Run, tmp_path: Path) -> None:
     page = write_report(evil(run), tmp_path / "page.html").read_text("utf-8")
     # Three scripts and the data: no name opened or closed an element.
@@ -217,7 +217,7 @@ def test_names_cannot_break_out_of_the_page(run: Run, tmp_path: Path) -> None:
     assert addresses == set(), "the page loads nothing"
 
 
-@needs_library
+@needs_echarts
 def test_the_command_writes_the_page(run: Run, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run.folder is not None
     assert execute(["report", str(run.folder), "--json"]) == 0
@@ -242,7 +242,7 @@ def test_wrong_input_is_refused(run: Run, tmp_path: Path, capsys: pytest.Capture
         (folder, "--out", str(tmp_path / "no" / "x.html")): "x.html: cannot be written: No such file or directory",
     }
     for arguments, words in wrong.items():
-        if NO_LIBRARY and "--out" in arguments:
+        if NO_ECHARTS and "--out" in arguments:
             continue
         assert execute(["report", *arguments]) == 2
         assert words in capsys.readouterr().err
@@ -259,7 +259,7 @@ def test_a_build_without_the_library_says_so(run: Run, tmp_path: Path, monkeypat
         write_report(run, tmp_path / "page.html")
 
 
-@needs_library
+@needs_echarts
 def test_a_thousand_hosts_and_a_hundred_jobs_fit_into_five_megabytes(tmp_path: Path) -> None:
     text = """
     duration = "10 us"

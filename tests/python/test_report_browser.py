@@ -12,10 +12,10 @@ import pytest
 from browsers import Browser, browser
 from fairlane import Run
 from fairlane.report import write_report
-from fairlane.report.page import library_is_there
+from fairlane.report.page import has_echarts
 from report_runs import EVIL, evil, simulated
 
-pytestmark = pytest.mark.skipif(not library_is_there(), reason="make build has not fetched ECharts")
+pytestmark = pytest.mark.skipif(not has_echarts(), reason="make build has not fetched ECharts")
 AXE = Path(__file__).parents[2] / "target" / "browser" / "axe.min.js"
 PIXEL = """((link) => {{
   const chart = echarts.getInstanceByDom(document.getElementById("fabric-plot"));

@@ -24,7 +24,7 @@ def html(title: str, data: dict[str, Any]) -> str:
     Raises:
         ResultsError: fairlane was built without the JavaScript library.
     """
-    if not library_is_there():
+    if not has_echarts():
         words = "is missing, and pages need it: make build downloads it, and packages of fairlane contain it"
         raise ResultsError(f"{_ECHARTS}: {words}")
     modules = sorted((one for one in _BROWSER.iterdir() if one.name.endswith(".js")), key=lambda one: one.name)
@@ -38,7 +38,7 @@ def html(title: str, data: dict[str, Any]) -> str:
     )
 
 
-def library_is_there() -> bool:
+def has_echarts() -> bool:
     """Whether fairlane was built with the JavaScript library that pages need."""
     return _ECHARTS.is_file()
 

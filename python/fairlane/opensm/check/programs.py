@@ -27,7 +27,7 @@ class Programs:
 
     path: str
     """The value of PATH with which they are found."""
-    library: Path
+    umad2sim: Path
     """``libumad2sim``."""
 
 

@@ -110,16 +110,16 @@ def simulated_subnet(
     programs, folder = programs or find_programs(), folder.absolute()
     base = os.environ | {"PATH": programs.path, "IBSIM_SOCKNAME": f"fairlane-{os.getpid()}-{secrets.token_hex(4)}"}
     base |= {"OSM_TMP_DIR": str(folder), "OSM_CACHE_DIR": str(folder)}
-    library = str(programs.library)
+    preloaded = str(programs.umad2sim)
     ibsim = _start(["ibsim", *sizes.options(), "-s", "-n", "fabric.net"], folder, base, "ibsim.out")
     try:
         _await_ibsim(ibsim, folder)
         command = ["opensm", "-F", "opensm.conf", "-f", str(folder / "osm.log")]
         began = time.monotonic()
-        opensm = _start(command, folder, base | {"SIM_HOST": hosts[0]}, "opensm.out", library)
+        opensm = _start(command, folder, base | {"SIM_HOST": hosts[0]}, "opensm.out", preloaded)
         try:
             _await_opensm(opensm, folder, timeout_s)
-            within = base | {"SIM_HOST": hosts[-1], "LD_PRELOAD": library}
+            within = base | {"SIM_HOST": hosts[-1], "LD_PRELOAD": preloaded}
             yield Subnet(folder, opensm.pid, within, time.monotonic() - began)
         finally:
             _end(opensm)
