@@ -11,12 +11,12 @@ from math import isfinite, nan
 import polars as pl
 
 from fairlane.statistics import Estimate, beyond_noise, difference, independent
+from fairlane.testbed.measure import ISOLATED, TOGETHER
 
 MOST_DIFFERENCE = 0.10
 """Up to this difference predicted and measured W count as equal."""
 LEAST_CORRELATION = 0.8
 """From this rank correlation on the order of jobs counts as right."""
-ISOLATED, TOGETHER = "isolated", "together"
 
 
 def measured_w(times: pl.DataFrame) -> dict[str, list[float]]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from fairlane.testbed.errors import MeasurementError
 
 _RANKS, _CAPACITY, _LIMIT, _FROZEN, _QUIT, _MARKING, _DSCP, _HEADER = 0, 1, 2, 3, 4, 5, 6, 64
-_COUNT, _MARKED, _READY, _BLOCK = 0, 1, 2, 8
+_COUNT, _READY, _BLOCK = 0, 1, 8
 CAPACITY = 1 << 20
 """Iterations that a job can complete in all phases together."""
 _NO_LIMIT = 1 << 62

@@ -1,10 +1,11 @@
 """The file of a testbed: switches, hosts, trunks, the jobs that run on them, and how they are measured."""
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from fairlane.agent.backends.linux import LevelClass
 from fairlane.errors import Problem, ScenarioError
@@ -96,8 +97,6 @@ class FabricTable(Table):
 
 def _twice(fabric: FabricTable) -> Iterator[Problem]:
     """Names that are not names, or are given twice."""
-    import re
-
     seen: set[str] = set()
     for at, switch in enumerate(fabric.switches):
         for key, names in (("name", (switch.name,)), ("hosts", switch.hosts)):
@@ -249,8 +248,6 @@ class TestbedFile(Table):
     agent: Written[AgentTable | None] = None
     """With it the agent gets control after the measurement, and its effect is measured."""
 
-    _document: Document = PrivateAttr(default_factory=lambda: current_document.get())  # noqa: PLW0108 - it has overloads
-
     @field_validator("jobs")
     @classmethod
     def _names(cls, given: list[Job]) -> list[Job]:
@@ -292,11 +289,6 @@ class TestbedFile(Table):
                 if level not in known:
                     words = "has no class of its own in qos.levels"
                     yield Problem(f"agent.levels[{at}]", words, level, f"one of {known}" if known else "")
-
-    @property
-    def text(self) -> str:
-        """The file's own words; empty if it was not read from a file."""
-        return self._document.text or ""
 
     @classmethod
     def load(cls, path: Path, *, set: Sequence[str] = ()) -> Self:
