@@ -29,15 +29,16 @@ impl Messaging {
     pub(super) fn complete_detached(&mut self, rank: u32, slot: u32, now: u64) {
         let request = self.rank(rank).requests.end(slot);
         if request.owner == NONE {
+            self.record_given_up(rank, slot);
             return;
         }
         let Some(operation) = self.operation(rank, request.owner) else { return };
         operation.missing -= 1;
         operation.partner_at = request.partner_at;
         let (over, of) = (operation.missing == 0, operation.request);
-        let own = self.rank(rank).rank;
+        let (job, own) = (self.rank(rank).job, self.rank(rank).rank);
         if let Some(record) = self.record_of(rank) {
-            record.passed_on(own, slot, of);
+            record.passed_on(job, own, slot, of);
         }
         if over {
             self.end_phase_in_background(rank, request.owner, now);

@@ -58,6 +58,9 @@ impl Messaging {
             }
         }
         let mut at_once = self.ranks[rank as usize].end_call(now);
+        if self.record.is_some() {
+            self.record_end(rank, now);
+        }
         loop {
             let ops = source.ahead().map_err(|problem| self.unreadable(rank, problem))?;
             if ops.is_empty() {
@@ -84,8 +87,15 @@ impl Messaging {
         now: u64,
     ) -> Result<(usize, u64), Box<RunError>> {
         for (place, op) in ops.iter().enumerate() {
+            if self.record.is_some() {
+                self.record_begin(rank, op, now);
+            }
             let (activity, over) = self.execute(rank, op, now);
-            let (over, state) = (over?, &mut self.ranks[rank as usize]);
+            let over = over?;
+            if self.record.is_some() {
+                self.record_begun(rank, op, over, now);
+            }
+            let state = &mut self.ranks[rank as usize];
             if over != now {
                 let begun = *at_once + u32::try_from(place).unwrap_or(SPINNING);
                 (state.since, state.activity, state.at_once) = (now, activity, begun);
@@ -151,7 +161,9 @@ impl Messaging {
     #[cold]
     fn stop(&mut self, rank: u32, stop: u64) -> u64 {
         let state = self.rank(rank);
-        state.end_call(stop.max(state.since));
+        let end = stop.max(state.since);
+        state.end_call(end);
+        self.record_end(rank, end);
         self.end_program(rank)
     }
 
@@ -387,7 +399,10 @@ impl Messaging {
         let NamedRequest::Open(slot, _) = requests.named(request) else {
             return Err(self.misuse(rank, op, format!("no request {request}")));
         };
-        requests.free(slot);
+        if requests.get(slot).complete_at != PENDING {
+            self.record_given_up(rank, slot);
+        }
+        self.rank(rank).requests.free(slot);
         Ok(now)
     }
 }

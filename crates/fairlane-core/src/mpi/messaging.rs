@@ -68,7 +68,7 @@ pub(super) struct Messaging {
     pub latencies: Latencies,
     /// Iterations that the shard's ranks of a job have completed since the last report.
     pub completed: Vec<(JobId, u64, Instant)>,
-    /// What is kept of the messages and waits of one job, if that is asked for.
+    /// What is kept of single messages, waits and operations, if that is asked for.
     pub record: Option<Box<JobRecord>>,
     /// The phase of a collective that starts now, and its requests; the buffers are used again.
     pub phase: Phase,
@@ -185,11 +185,11 @@ impl Messaging {
         (self.until.0, self.host, self.sequence)
     }
 
-    /// The record, if it is of the job of `rank`.
+    /// The record, if the job of `rank` is in it.
     #[inline(always)]
     pub fn record_of(&mut self, rank: u32) -> Option<&mut JobRecord> {
         let record = self.record.as_deref_mut()?;
-        (record.job() == self.ranks[rank as usize].job).then_some(record)
+        record.includes(self.ranks[rank as usize].job).then_some(record)
     }
 
     /// What `rank` did wrong in `op`, as an error.

@@ -192,7 +192,8 @@ impl Messaging {
         *blocked = Blocked::Not;
         let since = *since;
         let sent_at = self.transfers[record].sent_at;
-        self.account_wait(rank, (since, now), sent_at, |of, _| of.number(record).map(|number| (number, true)));
+        let message = self.record.as_ref().and_then(|of| of.number(record)).map(|number| (number, true));
+        self.account_wait(rank, (since, now), sent_at, message);
         self.resume(rank, now);
     }
 

@@ -1,18 +1,62 @@
-//! What the record of a job keeps of transfers that begin.
+//! What a record keeps of transfers that begin, of operations, and of requests that waits end.
+
+use std::sync::Arc;
 
 use super::messaging::Messaging;
+use super::request::NamedRequest;
 use super::transfer::Transfer;
 use crate::ids::Rank;
-use crate::observe::MessageRecord;
+use crate::observe::{COMPUTE, MARK, MessageRecord, Operation, RequestEnd, call_of};
+use crate::program::{CommHandle, Op, Volume};
 use crate::units::{Bytes, Instant};
+
+/// How an operation is recorded: the index of its call; `None` for what takes no time and is no call.
+fn recorded_call(op: &Op) -> Option<u8> {
+    match op {
+        Op::Compute(_) => Some(COMPUTE),
+        Op::MarkProgress => Some(MARK),
+        op => call_of(op),
+    }
+}
+
+/// The communicator that an operation names, the partner, and the bytes and blocks of [`Operation::bytes`].
+fn particulars(op: &Op) -> (Option<CommHandle>, Option<u32>, u64, u32) {
+    let size = |volume: &Volume| match volume {
+        Volume::Uniform(bytes) => (bytes.0, 0),
+        Volume::PerRank(blocks) => (blocks.iter().sum(), u32::try_from(blocks.len()).unwrap_or(u32::MAX)),
+    };
+    match *op {
+        Op::Send { to, bytes, comm, .. } | Op::Isend { to, bytes, comm, .. } => (Some(comm), Some(to.0), bytes.0, 0),
+        Op::Recv { from, comm, .. } | Op::Irecv { from, comm, .. } | Op::Probe { from, comm, .. } => {
+            (Some(comm), from.map(|rank| rank.0), 0, 0)
+        }
+        Op::Collective { comm, root, ref volume, .. } | Op::Icollective { comm, root, ref volume, .. } => {
+            let (bytes, blocks) = size(volume);
+            (Some(comm), Some(root.0), bytes, blocks)
+        }
+        Op::Neighbor { comm, ref volume, .. } | Op::Ineighbor { comm, ref volume, .. } => {
+            let (bytes, blocks) = size(volume);
+            (Some(comm), None, bytes, blocks)
+        }
+        Op::CommDup { comm, .. }
+        | Op::CommSplit { comm, .. }
+        | Op::CommCreate { comm, .. }
+        | Op::CommTopology { comm, .. }
+        | Op::WinCreate { comm, .. } => (Some(comm), None, 0, 0),
+        Op::Rma { target, bytes, .. } => (None, Some(target.0), bytes.0, 0),
+        _ => (None, None, 0, 0),
+    }
+}
 
 impl Messaging {
     #[cold]
     pub(super) fn record_sent(&mut self, token: u32) {
         let Transfer { from, receiver, bytes, envelope, collective, eager, sent_at, .. } = self.transfers[token];
+        let job = self.ranks[from as usize].job;
         let Some(of) = self.record_of(from) else { return };
         of.sent(MessageRecord {
             number: 0,
+            job,
             token,
             from: Rank(envelope.source),
             to: receiver,
@@ -32,9 +76,11 @@ impl Messaging {
     pub(super) fn record_one_sided(&mut self, token: u32, back: bool, now: Instant) {
         let Transfer { from, receiver: target, envelope, bytes, .. } = self.transfers[token];
         let origin = Rank(envelope.source);
+        let job = self.ranks[from as usize].job;
         let Some(of) = self.record_of(from) else { return };
         of.sent(MessageRecord {
             number: 0,
+            job,
             token,
             from: if back { target } else { origin },
             to: if back { origin } else { target },
@@ -47,5 +93,89 @@ impl Messaging {
             received_at: None,
             acknowledged_at: None,
         });
+    }
+
+    /// `rank` begins an operation.
+    #[cold]
+    pub(super) fn record_begin(&mut self, rank: u32, op: &Op, now: u64) {
+        let Some(call) = recorded_call(op) else { return };
+        if self.record_of(rank).and_then(|record| record.operations_mut()).is_none() {
+            return;
+        }
+        let (comm, peer, bytes, blocks) = particulars(op);
+        let named = comm.and_then(|comm| self.communicator(rank, op, comm).ok());
+        let named = named.map(|communicator| (communicator.context, Arc::clone(&communicator.members)));
+        let (job, own) = (self.ranks[rank as usize].job, self.ranks[rank as usize].rank);
+        let Some(of) = self.record.as_mut().and_then(|record| record.operations_mut()) else { return };
+        let context = named.map(|(context, members)| {
+            of.communicator(job, context, &members);
+            context
+        });
+        let (since, end, slot) = (Instant(now), None, None);
+        of.begin(Operation { job, rank: own, number: 0, call, since, end, bytes, blocks, peer, context, slot });
+    }
+
+    /// `rank` has begun an operation, which is over at `over`.
+    #[cold]
+    pub(super) fn record_begun(&mut self, rank: u32, op: &Op, over: u64, now: u64) {
+        if recorded_call(op).is_none() {
+            return;
+        }
+        let name = match *op {
+            Op::Isend { request, .. }
+            | Op::Irecv { request, .. }
+            | Op::Icollective { request, .. }
+            | Op::Ineighbor { request, .. } => Some(request),
+            Op::Rma { request, .. } => request,
+            _ => None,
+        };
+        let state = self.rank(rank);
+        let slot = name.and_then(|name| match state.requests.named(name) {
+            NamedRequest::Open(slot, _) => Some(slot),
+            NamedRequest::Null | NamedRequest::Nothing => None,
+        });
+        let (job, own) = (state.job, state.rank);
+        let Some(of) = self.record_of(rank).and_then(|record| record.operations_mut()) else { return };
+        if let Some(last) = of.last(job, own) {
+            last.slot = slot;
+            last.end = (over == now).then_some(Instant(now));
+        }
+    }
+
+    /// The operation of `rank` that lasted is over.
+    #[cold]
+    pub(super) fn record_end(&mut self, rank: u32, now: u64) {
+        let (job, own) = (self.ranks[rank as usize].job, self.ranks[rank as usize].rank);
+        if let Some(of) = self.record_of(rank).and_then(|record| record.operations_mut()) {
+            of.end(job, own, Instant(now));
+        }
+    }
+
+    /// A wait of `rank` has ended requests, by slot and whether it was a receive. Returns the message that completed the
+    /// `decisive` one, if that is known.
+    #[cold]
+    pub(super) fn record_ended(&mut self, rank: u32, ended: &[(u32, bool)], decisive: u32, at: u64) -> Option<u64> {
+        let (job, own) = (self.ranks[rank as usize].job, self.ranks[rank as usize].rank);
+        let record = self.record_of(rank)?;
+        let mut found = None;
+        for &(slot, receive) in ended {
+            let message = record.completed_by(job, own, slot);
+            if slot == decisive {
+                found = message;
+            }
+            if let Some(of) = record.operations_mut() {
+                of.end_request(RequestEnd { job, rank: own, operation: 0, slot, at: Instant(at), receive, message });
+            }
+        }
+        found
+    }
+
+    /// Nobody waits for a request that is complete: its slot is free.
+    #[cold]
+    pub(super) fn record_given_up(&mut self, rank: u32, slot: u32) {
+        let (job, own) = (self.ranks[rank as usize].job, self.ranks[rank as usize].rank);
+        if let Some(record) = self.record_of(rank) {
+            record.completed_by(job, own, slot);
+        }
     }
 }

@@ -3,8 +3,7 @@
 use super::messaging::Messaging;
 use super::rank::{Activity, Blocked, RankState};
 use super::request::{PENDING, Quorum, Wait};
-use crate::ids::Rank;
-use crate::observe::{JobRecord, WaitRecord};
+use crate::observe::WaitRecord;
 use crate::units::{Instant, Picoseconds};
 
 impl Messaging {
@@ -44,11 +43,13 @@ impl Messaging {
     }
 
     fn end_wait(&mut self, rank: u32, wait: Wait, now: u64) {
-        let RankState { requests, awaited, blocked, .. } = self.rank(rank);
+        let RankState { requests, awaited, blocked, .. } = &mut self.ranks[rank as usize];
         *blocked = Blocked::Not;
         let mut receives = 0;
         let (mut last, mut partner_at, mut decisive) = (0, 0, (0, false));
         let mut taken = false;
+        let mut ended = Vec::new();
+        let recorded = self.record.is_some();
         for slot in awaited.drain(..) {
             if wait.quorum != Quorum::All {
                 let request = requests.get_mut(slot);
@@ -60,37 +61,40 @@ impl Messaging {
             }
             let request = requests.end(slot);
             receives += u64::from(request.receive);
+            if recorded {
+                ended.push((slot, request.receive));
+            }
             if request.complete_at >= last {
                 (last, partner_at, decisive) = (request.complete_at, request.partner_at, (slot, request.receive));
             }
         }
         let end = now.max(wait.since);
         let (slot, receiver) = decisive;
-        self.account_wait(rank, (wait.since, end), partner_at, |of, rank| {
-            of.completed_by(rank, slot).map(|number| (number, receiver))
-        });
+        let message = if recorded { self.record_ended(rank, &ended, slot, end) } else { None };
+        self.account_wait(rank, (wait.since, end), partner_at, message.map(|number| (number, receiver)));
         self.resume(rank, end + receives * self.parameters.receive_overhead.0);
     }
 
-    /// Splits blocked time into the part before the partner had done its own, and the rest. `message` asks a record for what
-    /// ended it, and whether the rank received that.
+    /// Splits blocked time into the part before the partner had done its own, and the rest. `message` is what ended it, if there
+    /// is a record that knows it, and whether the rank received that.
     #[inline]
     pub(super) fn account_wait(
         &mut self,
         rank: u32,
         (since, end): (u64, u64),
         partner_at: u64,
-        message: impl FnOnce(&mut JobRecord, Rank) -> Option<(u64, bool)>,
+        message: Option<(u64, bool)>,
     ) {
         let late = partner_at.clamp(since, end) - since;
         let state = self.rank(rank);
         state.record.late_partner += Picoseconds(late);
         state.record.network += Picoseconds(end - since - late);
-        let (name, activity) = (state.rank, state.activity);
+        let (job, name, activity) = (state.job, state.rank, state.activity);
         let (Some(record), Activity::Call(call)) = (self.record_of(rank), activity) else { return };
-        let (message, receiver) = message(record, name).unzip();
+        let (message, receiver) = message.unzip();
         let (since, end, partner_at) = (Instant(since), Instant(end), Instant(partner_at));
         record.waited(WaitRecord {
+            job,
             rank: name,
             call,
             since,

@@ -4,6 +4,7 @@ mod departures;
 mod interference;
 mod latency;
 mod marks;
+mod operations;
 mod ranks;
 mod record;
 
@@ -11,6 +12,8 @@ pub use departures::Departure;
 pub use interference::{Interference, Waiters};
 pub use latency::{Bucket, Histogram, Latencies};
 pub use marks::{JobMarks, MOST_MARKS, PendingMarks};
+pub(crate) use operations::{COMPUTE, MARK};
+pub use operations::{Operation, Operations, RequestEnd, operation_name};
 pub use ranks::{CALLS, CallTime, RankRecord, call_name, call_of};
 pub use record::{JobRecord, MessageRecord, WaitRecord};
 
@@ -34,20 +37,24 @@ pub struct Parameters {
     pub onward_waiting: bool,
     /// A record of every packet that starts on a link. Grows with every packet: for small runs.
     pub departures: bool,
-    /// A record of a job's messages and waits, and of all packets, in a stretch of time.
+    /// A record of messages and waits, and of all packets, in a stretch of time.
     pub record: Option<RecordOf>,
 }
 
-/// Which job is recorded, and when.
+/// Which jobs are recorded, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RecordOf {
-    /// The job.
-    pub job: JobId,
+    /// The job; every job without it.
+    #[serde(default)]
+    pub job: Option<JobId>,
     /// The first instant.
     pub from: Picoseconds,
     /// The instant from which on nothing more is recorded.
     pub to: Picoseconds,
+    /// Whether the operations of the ranks are recorded, too.
+    #[serde(default)]
+    pub operations: bool,
 }
 
 impl Parameters {

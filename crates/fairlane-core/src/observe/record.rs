@@ -1,18 +1,20 @@
-//! The record of one job in a stretch of time: its messages, and what its ranks waited for.
+//! The record of one job, or of every job, in a stretch of time: messages, what ranks waited for, and what they did.
 
 use rustc_hash::FxHashMap;
 
-use super::RecordOf;
+use super::{Operations, RecordOf};
 use crate::ids::{JobId, Rank};
 use crate::kernel::NONE;
 use crate::program::Tag;
 use crate::units::{Bytes, Instant};
 
-/// A message between two ranks of the recorded job. It was in flight for a part of the stretch at least.
+/// A message between two ranks of a recorded job. It was in flight for a part of the stretch at least.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageRecord {
-    /// Its number among all messages of the job: by the order in which the simulation came to their send calls.
+    /// Its number among all messages of the recorded jobs: by the order in which the simulation came to their send calls.
     pub number: u64,
+    /// The job.
+    pub job: JobId,
     /// The token that its packets have in the log of departures from `sent_at` on; another message has it later.
     pub token: u32,
     /// The sender.
@@ -37,9 +39,11 @@ pub struct MessageRecord {
     pub acknowledged_at: Option<Instant>,
 }
 
-/// A rank of the recorded job was blocked, until an instant in the stretch.
+/// A rank of a recorded job was blocked, until an instant in the stretch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WaitRecord {
+    /// The job.
+    pub job: JobId,
     /// The rank.
     pub rank: Rank,
     /// The call that it was in, by index; see [`call_name`](super::call_name).
@@ -60,14 +64,15 @@ pub struct WaitRecord {
 #[derive(Clone, Debug)]
 pub struct JobRecord {
     of: RecordOf,
-    /// Messages that the job has sent so far.
+    /// Messages that have been sent so far.
     sent: u64,
     /// Those in flight, by token, from the beginning of the run on: nobody knows yet which will see the stretch.
     under_way: FxHashMap<u32, MessageRecord>,
     over: Vec<MessageRecord>,
-    /// Requests that are complete and not waited for yet: the message, by rank and slot.
-    complete: FxHashMap<(Rank, u32), u64>,
+    /// Requests that are complete and not waited for yet: the message, by job, rank and slot.
+    complete: FxHashMap<(JobId, Rank, u32), u64>,
     waits: Vec<WaitRecord>,
+    operations: Option<Operations>,
 }
 
 impl JobRecord {
@@ -75,13 +80,27 @@ impl JobRecord {
     #[must_use]
     pub fn new(of: RecordOf) -> Self {
         let (sent, under_way, over) = (0, FxHashMap::default(), Vec::new());
-        Self { of, sent, under_way, over, complete: FxHashMap::default(), waits: Vec::new() }
+        let operations = of.operations.then(|| Operations::new(of));
+        Self { of, sent, under_way, over, complete: FxHashMap::default(), waits: Vec::new(), operations }
     }
 
-    /// The job that is recorded.
+    /// Whether a job is recorded.
+    #[inline]
     #[must_use]
-    pub fn job(&self) -> JobId {
-        self.of.job
+    pub fn includes(&self, job: JobId) -> bool {
+        self.of.job.is_none_or(|only| only == job)
+    }
+
+    /// What ranks did, if that is recorded.
+    #[must_use]
+    pub fn operations(&self) -> Option<&Operations> {
+        self.operations.as_ref()
+    }
+
+    /// The same, to record.
+    #[inline]
+    pub(crate) fn operations_mut(&mut self) -> Option<&mut Operations> {
+        self.operations.as_mut()
     }
 
     /// The messages, those that are still in flight included, by number.
@@ -93,11 +112,11 @@ impl JobRecord {
         all
     }
 
-    /// The waits, by rank, then time.
+    /// The waits, by job and rank, then time.
     #[must_use]
     pub fn waits(&self) -> Vec<WaitRecord> {
         let mut all = self.waits.clone();
-        all.sort_unstable_by_key(|wait| (wait.rank, wait.end, wait.since));
+        all.sort_unstable_by_key(|wait| (wait.job, wait.rank, wait.end, wait.since));
         all
     }
 
@@ -119,7 +138,7 @@ impl JobRecord {
     pub(crate) fn received(&mut self, token: u32, slot: u32, at: Instant) {
         let Some(message) = self.under_way.get_mut(&token) else { return };
         message.received_at = Some(at);
-        self.complete.insert((message.to, slot), message.number);
+        self.complete.insert((message.job, message.to, slot), message.number);
         if message.eager {
             self.end(token, at);
         }
@@ -137,7 +156,7 @@ impl JobRecord {
     pub(crate) fn acknowledged(&mut self, token: u32, slot: u32, at: Instant) {
         let Some(message) = self.under_way.get_mut(&token) else { return };
         message.acknowledged_at = Some(at);
-        self.complete.insert((message.from, slot), message.number);
+        self.complete.insert((message.job, message.from, slot), message.number);
         self.end(token, at);
     }
 
@@ -149,8 +168,8 @@ impl JobRecord {
     }
 
     /// The message whose completion completed a request; the request is over.
-    pub(crate) fn completed_by(&mut self, rank: Rank, slot: u32) -> Option<u64> {
-        self.complete.remove(&(rank, slot))
+    pub(crate) fn completed_by(&mut self, job: JobId, rank: Rank, slot: u32) -> Option<u64> {
+        self.complete.remove(&(job, rank, slot))
     }
 
     /// The payload of a one-sided operation is in the target's memory.
@@ -166,16 +185,16 @@ impl JobRecord {
         let origin = if message.eager { message.to } else { message.from };
         let done = if message.eager { &mut message.received_at } else { &mut message.acknowledged_at };
         *done = Some(at);
-        let number = message.number;
+        let (job, number) = (message.job, message.number);
         let slots = slots.iter().filter(|slot| **slot != NONE);
-        self.complete.extend(slots.map(|slot| ((origin, *slot), number)));
+        self.complete.extend(slots.map(|slot| ((job, origin, *slot), number)));
         self.end(token, at);
     }
 
     /// The message that completed one request of a rank was the last but for which another was not complete.
-    pub(crate) fn passed_on(&mut self, rank: Rank, slot: u32, to: u32) {
-        if let Some(number) = self.complete.remove(&(rank, slot)) {
-            self.complete.insert((rank, to), number);
+    pub(crate) fn passed_on(&mut self, job: JobId, rank: Rank, slot: u32, to: u32) {
+        if let Some(number) = self.complete.remove(&(job, rank, slot)) {
+            self.complete.insert((job, rank, to), number);
         }
     }
 

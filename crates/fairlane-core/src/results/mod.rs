@@ -70,8 +70,11 @@ pub const TABLES: &[ResultTable] = &[
     table("latency", latency::latency, "latencies of messages and packets, by job and traffic kind"),
     table("latency_histogram", latency::histogram, "the distribution of these latencies"),
     table("latency_counts", latency::counts, "the same in numbers alone"),
-    table("messages", record::messages, "the messages of the recorded job"),
-    table("waits", record::waits, "the waits of the recorded job"),
+    table("messages", record::messages, "the messages of the recorded jobs"),
+    table("waits", record::waits, "the waits of the recorded jobs"),
+    table("operations", record::operations, "what the ranks of the recorded jobs did, one operation after another"),
+    table("request_ends", record::request_ends, "the requests that these operations ended"),
+    table("communicators", record::communicators, "the communicators that they named"),
     table("departures", record::departures, "the log of packets that started on a link"),
 ];
 

@@ -19,8 +19,10 @@ pub(super) fn observation(spec: &Spec) -> Result<(), BuildError> {
         let allowed = "only with observe.counters, of which it is a part";
         return Err(BuildError::value("observe.interference_by_port", true, allowed));
     }
-    let Some(RecordOf { job, from, to }) = observe.record else { return Ok(()) };
-    if job.index() >= spec.jobs.len() {
+    let Some(RecordOf { job, from, to, .. }) = observe.record else { return Ok(()) };
+    if let Some(job) = job
+        && job.index() >= spec.jobs.len()
+    {
         return Err(BuildError::value(
             "observe.record.job",
             job,

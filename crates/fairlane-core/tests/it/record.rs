@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use fairlane_core::ids::{JobId, LinkId, Rank, VirtualLane};
-use fairlane_core::observe::{self, MessageRecord, RecordOf, WaitRecord};
+use fairlane_core::observe::{self, MessageRecord, RecordOf, WaitRecord, operation_name};
 use fairlane_core::simulation::Simulation;
 use fairlane_core::topology::Vertex;
 use fairlane_core::units::Picoseconds;
@@ -23,7 +23,7 @@ fn run(case: &Case, observe: observe::Parameters) -> Simulation {
 }
 
 fn recorded(from: u64, to: u64) -> observe::Parameters {
-    let record = Some(RecordOf { job: JOB, from: Picoseconds(from), to: Picoseconds(to) });
+    let record = Some(RecordOf { job: Some(JOB), from: Picoseconds(from), to: Picoseconds(to), operations: true });
     observe::Parameters { record, ..Default::default() }
 }
 
@@ -53,6 +53,17 @@ proptest! {
             let sent = messages.iter().filter(|message| message.from == Rank(rank));
             let (count, bytes) = sent.fold((0, 0), |sum, message| (sum.0 + 1, sum.1 + message.bytes.0));
             prop_assert_eq!((count, bytes), (sums.messages_sent, sums.bytes_sent));
+        }
+        let operations = simulation.mpi().record().unwrap().operations().unwrap().all();
+        for (rank, (_, sums)) in (0..).zip(simulation.mpi().records(JOB)) {
+            let own: Vec<_> = operations.iter().filter(|operation| operation.rank == Rank(rank)).collect();
+            prop_assert!(own.iter().zip(0..).all(|(operation, number)| operation.number == number), "none is missing");
+            prop_assert!(own.windows(2).all(|two| two[0].end.is_some_and(|end| end <= two[1].since)), "one at a time");
+            let time = |computes: bool| -> u64 {
+                let chosen = own.iter().filter(|operation| (operation_name(operation.call) == "compute") == computes);
+                chosen.map(|operation| operation.end.unwrap().0 - operation.since.0).sum()
+            };
+            prop_assert_eq!((time(true), time(false)), (sums.compute.0, sums.communication().0), "rank {}", rank);
         }
         for message in &messages {
             let (posted, received) = (message.posted_at.unwrap(), message.received_at.unwrap());
@@ -125,12 +136,39 @@ fn sums(simulation: &Simulation, of: impl Fn(Vertex, Vertex) -> bool) -> (u64, u
 }
 
 #[test]
+fn a_record_of_every_job_has_what_those_of_single_jobs_have() {
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let case = case().new_tree(&mut runner).unwrap().current();
+    let messages = |job: Option<JobId>| {
+        let record = Some(RecordOf { job, from: Picoseconds(0), to: Picoseconds(FAR.0), operations: true });
+        let simulation = run(&case, observe::Parameters { record, ..Default::default() });
+        let record = simulation.mpi().record().unwrap();
+        let mut found: Vec<_> = record.messages().iter().map(|it| (it.job, it.from, it.sent_at, it.token)).collect();
+        found.sort_unstable();
+        (found, record.waits(), record.operations().unwrap().all())
+    };
+    let (mut all, mut waits, mut operations) = (Vec::new(), Vec::new(), Vec::new());
+    for job in 0..u16::try_from(case.spec().jobs.len()).unwrap() {
+        let of_job = messages(Some(JobId(job)));
+        all.extend(of_job.0);
+        waits.extend(of_job.1);
+        operations.extend(of_job.2);
+    }
+    let together = messages(None);
+    assert_eq!(together.0, all);
+    assert_eq!(together.2, operations);
+    let times = |waits: &[WaitRecord]| waits.iter().map(|it| (it.job, it.rank, it.since, it.end)).collect::<Vec<_>>();
+    assert_eq!(times(&together.1), times(&waits));
+}
+
+#[test]
 fn a_record_of_no_job_or_no_time_is_refused() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let case = case().new_tree(&mut runner).unwrap().current();
     let wrong = |job: u16, from: u64, to: u64| {
         let mut spec = case.spec();
-        spec.observe.record = Some(RecordOf { job: JobId(job), from: Picoseconds(from), to: Picoseconds(to) });
+        spec.observe.record =
+            Some(RecordOf { job: Some(JobId(job)), from: Picoseconds(from), to: Picoseconds(to), operations: true });
         Simulation::new(spec, case.programs()).map(|_| ()).unwrap_err().to_string()
     };
     let errors: BTreeSet<_> = [wrong(2, 0, 1), wrong(0, 5, 5)].into();

@@ -45,7 +45,8 @@ fn observed(case: &Case) -> Simulation {
     let mut spec = case.spec();
     spec.observe.interference_by_port = spec.observe.counters;
     spec.observe.onward_waiting = true;
-    spec.observe.record = Some(RecordOf { job: JobId(0), from: Picoseconds(0), to: Picoseconds(FAR.0) });
+    spec.observe.record =
+        Some(RecordOf { job: Some(JobId(0)), from: Picoseconds(0), to: Picoseconds(FAR.0), operations: true });
     spec.jobs.iter_mut().for_each(|job| job.marks = true);
     Simulation::new(spec, case.programs()).unwrap()
 }
