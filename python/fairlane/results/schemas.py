@@ -198,3 +198,32 @@ ANALYSIS: Mapping[str, Schema] = {
     "departures": {name: kind for name, kind in ON_DEMAND["departures"].items() if name not in {"name", *_LINK}},
 }
 """The tables that an analysis keeps in a run's folder."""
+
+_MAYBE_ID = Optional(_ID)
+TIMELINE: Mapping[str, Schema] = {
+    "operations": {
+        **_all(_ID, "job rank"),
+        "number": _COUNT,
+        "call": _TEXT,
+        "since_ps": _PS,
+        "end_ps": _MAYBE_PS,
+        "bytes": _COUNT,
+        "blocks": _ID,
+        **_all(_MAYBE_ID, "peer context slot"),
+    },
+    "request_ends": {
+        **_all(_ID, "job rank"),
+        "operation": _COUNT,
+        "slot": _ID,
+        "at_ps": _PS,
+        "receive": _BOOL,
+        "message": _MAYBE_COUNT,
+    },
+    "communicators": _all(_ID, "job context place rank"),
+    "messages": {"job": _ID, **ON_DEMAND["messages"]},
+    "waits": {"job": _ID, **ON_DEMAND["waits"]},
+    "causes": {"message": _COUNT, "aggressor": _MAYBE_ID, "queueing_ps": pl.Int64},
+}
+"""What ranks did in a time range of a run, as an export of timelines keeps it in the run's folder: their operations one
+after another, the requests that these ended, the members of communicators by context, messages, waits, and the
+queueing delay of each message's packets by the job that caused it."""
