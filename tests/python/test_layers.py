@@ -22,7 +22,7 @@ LAYERS = """
     models
     study saturation folders
     scheduler predict advice analysis comparison agent
-    testbed
+    testbed timeline
     plot
     report
     reproduce
