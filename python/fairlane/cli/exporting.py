@@ -22,7 +22,9 @@ def export(
     ] = None,
     otf2: Annotated[
         Path | None,
-        Option(metavar="DIR", help="Write an OTF2 archive for each job into a new or empty folder: for Vampir, Scalasca."),
+        Option(
+            metavar="DIR", help="Write an OTF2 archive for each job into a new or empty folder: for Vampir, Scalasca."
+        ),
     ] = None,
     job: Annotated[
         list[str] | None, Option("--job", help="Only this job; can be given many times. By default all.")
@@ -33,7 +35,9 @@ def export(
     begin: Annotated[
         str | None, Option("--from", metavar="TIME", help="Beginning of the time range, e.g. '3 ms'.")
     ] = None,
-    end: Annotated[str | None, Option("--to", metavar="TIME", help="End of the time range; by default of the run.")] = None,
+    end: Annotated[
+        str | None, Option("--to", metavar="TIME", help="End of the time range; by default of the run.")
+    ] = None,
     ports: Annotated[
         int, Option(min=0, help="Ports with counters in the trace for Perfetto: those with most queueing delay.")
     ] = 64,
@@ -44,7 +48,7 @@ def export(
     ] = None,
     allow_code: AllowCode = False,
     quiet: Annotated[
-        bool, Option("--quiet", "-q", help="No progress and no tables; print only where the results are.")
+        bool, Option("--quiet", "-q", help="No progress; print nothing and only set the exit code.")
     ] = False,
 ) -> Answer:
     """Export what each rank did as a timeline: compute, MPI calls, waits with the job that caused them, messages.
@@ -77,15 +81,19 @@ def export(
         allow_code=allow_code,
     )
     if found.size > max_events:
-        words = f"the timelines have about {found.size} events: choose jobs (--job), ranks (--ranks) or a time range (--from, --to)"
-        raise refused("--max-events", words, max_events)
+        narrower = "choose jobs (--job), ranks (--ranks) or a time range (--from, --to)"
+        raise refused("--max-events", f"the timelines have about {found.size} events: {narrower}", max_events)
     return _written(found, perfetto, otf2, ports)
 
 
 def _written(found: "Timelines", perfetto: Path | None, otf2: Path | None, ports: int) -> Answer:
     from fairlane.timeline import write_otf2, write_perfetto
 
-    data: dict[str, Any] = {"jobs": [found.names[job] for job in found.jobs], "from_ps": found.from_ps, "to_ps": found.to_ps}
+    data: dict[str, Any] = {
+        "jobs": [found.names[job] for job in found.jobs],
+        "from_ps": found.from_ps,
+        "to_ps": found.to_ps,
+    }
     lines: list[str] = []
     if perfetto is not None:
         if ports and found.run.samples is None:
@@ -99,7 +107,7 @@ def _written(found: "Timelines", perfetto: Path | None, otf2: Path | None, ports
         archives = {name: str(path) for name, path in written.archives.items()}
         data["otf2"] = {"archives": archives, "events": written.events, "notes": written.notes}
         lines += archives.values()
-    return Answer(data, lines, "\n".join(lines))
+    return Answer(data, lines)
 
 
 def _ranks(given: str) -> range:

@@ -65,7 +65,7 @@ class Timelines:
         return 2 * operations.height + round(share * (4 * self.waits.height + 2 * self.messages.height))
 
     def completions(self, job: int) -> list[tuple[int, int, int]]:
-        """The job's iterations that were completed in the range: number, beginning (at earliest that of the range), end."""
+        """The job's iterations that were completed in the range: number, beginning, if that is in it, too, and end."""
         own = self.run.completions.filter(pl.col("job") == job).sort("iteration")
         found, before = [], 0
         for iteration, at in own.select("iteration", pl.col("at_ps").cast(pl.Int64)).iter_rows():
@@ -156,7 +156,9 @@ def _operations(table: pl.DataFrame, from_ps: int, to_ps: int) -> pl.DataFrame:
     return table.with_columns(since_ps=pl.max_horizontal("since_ps", pl.lit(from_ps)), end_ps=end)
 
 
-def _waits(waits: pl.DataFrame, operations: pl.DataFrame, causes: Mapping[int, Sequence[tuple[int | None, int]]]) -> pl.DataFrame:
+def _waits(
+    waits: pl.DataFrame, operations: pl.DataFrame, causes: Mapping[int, Sequence[tuple[int | None, int]]]
+) -> pl.DataFrame:
     """The waits with their operations: the last that had begun, as a rank does one after another."""
     begun = operations.sort("since_ps", "number").select("job", "rank", "number", "since_ps")
     found = waits.sort("since_ps").join_asof(begun, on="since_ps", by=["job", "rank"], check_sortedness=False)
@@ -172,13 +174,22 @@ def _messages(tables: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
     """
     place = pl.int_range(pl.len()).over("job", "rank", "since_ps").alias("place")
     sends = tables["operations"].filter(pl.col("call").is_in(SENDS)).sort("job", "rank", "number")
-    sends = sends.select("job", pl.col("rank").alias("from_rank"), pl.col("since_ps").alias("sent_at_ps"), "number", place)
-    messages = tables["messages"].sort("message").with_columns(
-        place=pl.int_range(pl.len()).over("job", "from_rank", "sent_at_ps", "collective")
+    sends = sends.select(
+        "job", pl.col("rank").alias("from_rank"), pl.col("since_ps").alias("sent_at_ps"), "number", place
+    )
+    messages = (
+        tables["messages"]
+        .sort("message")
+        .with_columns(place=pl.int_range(pl.len()).over("job", "from_rank", "sent_at_ps", "collective"))
     )
     keys = ["job", "from_rank", "sent_at_ps", "place"]
     sent = messages.filter(~pl.col("collective")).join(sends, on=keys).select("message", send_operation="number")
-    ends = tables["request_ends"].filter("receive").drop_nulls("message").unique("message", keep="first", maintain_order=True)
+    ends = (
+        tables["request_ends"]
+        .filter("receive")
+        .drop_nulls("message")
+        .unique("message", keep="first", maintain_order=True)
+    )
     received = ends.select("message", receive_operation="operation", received_by_ps="at_ps")
     return (
         messages.drop("place")

@@ -77,23 +77,25 @@ def _at_link(rows: pl.DataFrame, from_ps: int) -> pl.DataFrame:
         found.append((numbers, job, spent))
     found.append((numbers, None, rest))
     return pl.concat(
-        pl.DataFrame({"row": row, "aggressor": pl.repeat(job, len(row), dtype=pl.UInt32, eager=True), "queueing_ps": spent})
+        pl.DataFrame(
+            {"row": row, "aggressor": pl.repeat(job, len(row), dtype=pl.UInt32, eager=True), "queueing_ps": spent}
+        )
         for row, job, spent in found
-    ).cast(dict(QUEUEING))
+    ).cast(QUEUEING)
 
 
 def _credits(rows: pl.DataFrame, times: _Array, waited: _Array) -> pl.DataFrame:
     """When credits return to lanes in which packets wait: ``credit_ps`` and ``job``, one at an instant."""
-    credits = rows.drop_nulls("credit_ps").select("credit_ps", "lane", "job").sort("credit_ps", "lane", "job")
+    returned = rows.drop_nulls("credit_ps").select("credit_ps", "lane", "job").sort("credit_ps", "lane", "job")
     lanes = rows["lane"].to_numpy()
     kept = []
-    for (lane,), of_lane in credits.group_by("lane", maintain_order=True):
+    for (lane,), of_lane in returned.group_by("lane", maintain_order=True):
         own = (lanes == lane) & (waited > 0)
         at = _numbers(of_lane["credit_ps"])
         begun = np.searchsorted(np.sort((times - waited)[own]), at, side="left")
         over = np.searchsorted(times[own], at, side="left")
         kept.append(of_lane.filter(pl.Series(begun > over)))
-    return pl.concat(kept or [credits]).sort("credit_ps", "lane", "job").unique("credit_ps", maintain_order=True)
+    return pl.concat(kept or [returned]).sort("credit_ps", "lane", "job").unique("credit_ps", maintain_order=True)
 
 
 def _charges(times: _Array, wire: _Array, jobs: _Array, credits: pl.DataFrame) -> tuple[_Array, _Array]:

@@ -63,7 +63,9 @@ def write_otf2(found: Timelines, folder: str | Path) -> Written:
         target.parent.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(prefix=f".{target.name}-", dir=target.parent))
         try:
-            events, notes, archives = 0, [], {}
+            events = 0
+            notes: list[str] = []
+            archives: dict[str, Path] = {}
             for job in found.jobs:
                 name = found.names[job]
                 own = _Job.of(found, job)
@@ -113,7 +115,9 @@ class _Job:
             how="semi",
         )
         members: dict[int, list[int]] = {}
-        for context, rank in found.communicators.filter(own).sort("context", "place").select("context", "rank").iter_rows():
+        for context, rank in (
+            found.communicators.filter(own).sort("context", "place").select("context", "rank").iter_rows()
+        ):
             members.setdefault(context, []).append(rank)
         ends: dict[tuple[int, int], list[tuple[int, int, bool, int | None]]] = {}
         listed = found.request_ends.filter(own).select("rank", "operation", "at_ps", "slot", "receive", "message")
@@ -144,7 +148,8 @@ class _Job:
         if self.cut:
             yield f"{self.name}: without {self.cut} messages that are not sent and received within the time range"
         if self.bare:
-            yield f"{self.name}: of {', '.join(sorted(self.bare))} only the time, so that the archive cannot be replayed"
+            calls = ", ".join(sorted(self.bare))
+            yield f"{self.name}: of {calls} only the time, so that the archive cannot be replayed"
 
 
 def _write(job: _Job, folder: Path) -> int:
@@ -246,14 +251,18 @@ class _Rank:
 
     def write(self) -> int:
         """Writes all, and returns how many."""
-        found = self._job.found
-        self._call("MPI_Init", found.from_ps, found.from_ps)
-        for row in self._job.operations.filter(pl.col("rank") == self._rank).iter_rows(named=True):
+        rows = self._job.operations.filter(pl.col("rank") == self._rank)
+        # A rank computes before its first call and after its last one only as long as it was recorded to.
+        first, last = rows["since_ps"].min(), rows["end_ps"].max()
+        begin = first if isinstance(first, int) else self._job.found.from_ps
+        self._call("MPI_Init", begin, begin)
+        for row in rows.iter_rows(named=True):
             if row["call"] == "mark":
                 self._call("iteration", row["since_ps"], row["since_ps"])
             elif row["call"] != "compute":
                 self._operation(row)
-        self._call("MPI_Finalize", found.to_ps, found.to_ps)
+        end = last if isinstance(last, int) else begin
+        self._call("MPI_Finalize", end, end)
         return self._count
 
     def _put(self, kind: str, *values: Any) -> None:

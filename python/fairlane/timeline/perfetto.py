@@ -60,7 +60,7 @@ def _events(found: Timelines, counters: Iterable[PortCounters]) -> Iterator[_Eve
     for number, port in enumerate(counters):
         for at, values in port.points:
             for place, value in enumerate(values):
-                track = _port_track(number) + 1 + place
+                track = _port_track(number) + place
                 yield (at, track), _COUNTER, track, "", {"value": value}, 0
 
 
@@ -121,7 +121,10 @@ def _waits(found: Timelines) -> Iterator[_Event]:
         if cause is not None:
             network = f"network: {'itself' if cause == job else found.names[cause]}"
         causes = {} if cause is None else {"cause": found.names[cause]}
-        parts = ((late, since, middle, "late_ps", {}), (network, middle, end, "network_ps", causes))
+        parts: tuple[tuple[str, int, int, str, _Values], ...] = (
+            (late, since, middle, "late_ps", {}),
+            (network, middle, end, "network_ps", causes),
+        )
         for part, (name, begin, over, key, more) in enumerate(parts):
             if over > begin:
                 order = (track, number, _WITHIN, place, part)
@@ -186,7 +189,7 @@ def _rank_track(job: int, rank: int) -> int:
 
 
 def _port_track(number: int) -> int:
-    return _FIRST_PORT + number * (len(COUNTERS) + 1)
+    return _FIRST_PORT + number * len(COUNTERS)
 
 
 def _tracks(writer: "_Writer", found: Timelines, counters: Iterable[PortCounters]) -> None:
@@ -211,12 +214,9 @@ def _tracks(writer: "_Writer", found: Timelines, counters: Iterable[PortCounters
         writer.track(_PORTS).name = "ports"
         writer.write()
     for number, port in listed:
-        track = writer.track(_port_track(number))
-        track.name, track.parent_uuid = port.name, _PORTS
-        writer.write()
-        for place, (name, unit) in enumerate(COUNTERS, 1):
+        for place, (name, unit) in enumerate(COUNTERS):
             track = writer.track(_port_track(number) + place)
-            track.name, track.parent_uuid, track.counter.unit_name = name, _port_track(number), unit
+            track.name, track.parent_uuid, track.counter.unit_name = f"{port.name}: {name}", _PORTS, unit
             writer.write()
 
 
