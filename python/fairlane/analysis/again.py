@@ -50,6 +50,8 @@ class Again:
     allow_code: bool = False
     """Whether code that the scenario names may run; never that in a folder of results."""
 
+    NARROWER = "record a shorter stretch with observe.record in the scenario"
+    """How to ask for less, if a stretch is too long."""
     PREFIX = ""
     """What the names of its files in the run's folder begin with."""
 
@@ -159,7 +161,7 @@ class Again:
         if hops > MAX_HOPS:
             raise ResultsError(
                 f"{self.folder}: the {span.name} of {self.job} has about {hops:.0f} packet-hops, more than "
-                f"{MAX_HOPS} to record; record a shorter stretch with observe.record in the scenario"
+                f"{MAX_HOPS} to record; {self.NARROWER}"
             )
 
     def _check_digest(self, engine: Engine) -> None:

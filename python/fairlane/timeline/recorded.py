@@ -25,6 +25,8 @@ _INSTANTS = ("since", "end", "at", "partner_at", "sent_at", "posted_at", "receiv
 class Recorder(Again):
     """A run that can be simulated again with a record of what ranks did; ``job`` is its first job."""
 
+    NARROWER = "choose a shorter time range: --from, --to"
+
     def tables(self, jobs: Sequence[int], from_ps: int, to_ps: int) -> Mapping[str, pl.DataFrame]:
         """The tables of ``schemas.TIMELINE`` for some jobs, by number, in a time range.
 
