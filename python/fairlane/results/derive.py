@@ -294,14 +294,15 @@ def iterations(labels: Sequence[JobLabel], marks: pl.DataFrame) -> pl.DataFrame:
 
 
 def messages(raw: pl.DataFrame) -> pl.DataFrame:
-    """The messages table, with null for what had not happened."""
+    """The messages table, with null for what had not happened; all are of one job."""
     later, flags = ["posted_at", "received_at", "acknowledged_at"], ["collective", "eager"]
-    return _picoseconds(raw.with_columns(_unless_not_yet(later), pl.col(flags) != 0), ["sent_at", *later])
+    table = raw.drop("job").with_columns(_unless_not_yet(later), pl.col(flags) != 0)
+    return _picoseconds(table, ["sent_at", *later])
 
 
 def waits(raw: pl.DataFrame) -> pl.DataFrame:
     """The waits table; ``message`` is null where the message is not in the messages table."""
-    table = raw.with_columns(_unless_not_yet(["message"]), pl.col("receiver") != 0)
+    table = raw.drop("job").with_columns(_unless_not_yet(["message"]), pl.col("receiver") != 0)
     return _picoseconds(table, ["since", "end", "partner_at"])
 
 
