@@ -144,8 +144,8 @@ class _Job:
 
     def notes(self) -> Iterator[str]:
         if self.operations.is_empty():
-            yield f"{self.name}: no operations in the time range"
-        if self.cut:
+            yield f"{self.name}: no MPI calls in the time range, and so no messages; open-loop load has none"
+        elif self.cut:
             yield f"{self.name}: without {self.cut} messages that are not sent and received within the time range"
         if self.bare:
             calls = ", ".join(sorted(self.bare))
