@@ -137,13 +137,17 @@ def isolated_s(file: TestbedFile, model: HostModel, measured_s: Mapping[str, flo
 
 
 def predicted_w(file: TestbedFile, model: HostModel, levels: Mapping[str, int] | None = None) -> dict[str, list[float]]:
-    """W of each job when all run together, by replicate: each has a seed and random starts of its own."""
+    """W of each job when all run together, by replicate: each has random starts of its own.
+
+    Programs are the same in all of them, as the scripts that ranks of the real network execute: with another seed a job
+    would divide its computation among its ranks in another way.
+    """
     names = [job.name for job in file.jobs]
     found: dict[str, list[float]] = {name: [] for name in names}
     for replicate in range(file.simulate.replicates):
         draw = stream(file.seed, Purpose.SNAPSHOT, replicate)
         starts = {name: int(draw.integers(1, _STARTS_PS)) for name in names}
-        one = scenario(file, model, names, seed=file.seed + replicate, levels=levels, starts=starts)
+        one = scenario(file, model, names, seed=file.seed, levels=levels, starts=starts)
         for name, w in run(one, threads=1).tables()["jobs"].select("name", "w").iter_rows():
             found[name].append(float("nan") if w is None else w)
     return found
