@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,8 @@ from fairlane.results.live import Found, LiveFolder, State, live_folder, read_li
 from fairlane.runner import live as recorder
 from fairlane.runner.live import Pace
 from live_runs import LONG, SHORT, running, wait_for
+
+STATE = State(version="1", scenario="x", seed=1, started=datetime(2026, 1, 1, tzinfo=UTC), pid=1, machine="here")
 
 
 @pytest.fixture
@@ -112,16 +115,15 @@ def test_a_state_is_read_while_its_process_is_there_and_after(tmp_path: Path) ->
     held = LiveFolder.create(folder)
     assert held is not None
     assert read_live(folder) is None
-    state = State(version="1", scenario="x", seed=1, started="2026-01-01T00:00:00Z", pid=os.getpid(), machine="here")  # type: ignore[arg-type]
-    held.write(state)
-    assert read_live(folder) == Found(state, alive=True)
-    assert not held.stop_requested
+    held.write(STATE)
+    assert read_live(folder) == Found(STATE, alive=True)
+    before = held.stop_requested
     assert request_stop(folder)
-    assert held.stop_requested
+    assert (before, held.stop_requested) == (False, True)
     with pytest.raises(ResultsError, match="another process simulates a run into it; choose another"):
         LiveFolder.create(folder)
     held.close(keep=True)
-    assert read_live(folder) == Found(state, alive=False)
+    assert read_live(folder) == Found(STATE, alive=False)
     assert not request_stop(folder)
     again = LiveFolder.create(folder)
     assert again is not None
@@ -145,10 +147,9 @@ def test_a_run_without_a_place_for_its_state_goes_on(tmp_path: Path, monkeypatch
     live_folder(tmp_path / "run").write_text("a file is in its place")
     assert not simulated(tmp_path / "run").meta.partial
     monkeypatch.setattr(Path, "replace", _full)
-    state = State(version="1", scenario="x", seed=1, started="2026-01-01T00:00:00Z", pid=1, machine="here")  # type: ignore[arg-type]
     held = LiveFolder.create(tmp_path / "other")
     assert held is not None
-    held.write(state)
+    held.write(STATE)
     held.close()
 
 
