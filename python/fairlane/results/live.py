@@ -73,11 +73,9 @@ class Jobs(Table):
     iterations: tuple[int, ...] = ()
     """Iterations of the slowest rank."""
     seconds_per_iteration: tuple[float | None, ...] = ()
-    """Mean simulated time per iteration after the warm-up, s; None of fewer than two iterations."""
+    """Mean simulated time from one completed iteration to the next, s; None of fewer than two."""
     w: tuple[float | None, ...] = ()
-    """Throughput change against the isolated run, over the iterations that both have completed."""
-    w_low: tuple[float | None, ...] = ()
-    w_high: tuple[float | None, ...] = ()
+    """Throughput change against the isolated run, over all iterations that both have completed, warm-up included."""
     at_s: tuple[tuple[float, ...], ...] = ()
     """Simulated times at which iterations were completed, some of them."""
     time_s: tuple[tuple[float, ...], ...] = ()

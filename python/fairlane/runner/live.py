@@ -7,27 +7,26 @@ state. Looking changes nothing, and takes at most a given share of the time: wha
 import os
 import platform
 import time
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
-from fairlane.engine import Engine, RawTable
-from fairlane.engine.tables import Work, frame
+from fairlane.engine import Engine
+from fairlane.engine.tables import PS
 from fairlane.results.live import History, Jobs, LiveFolder, Progress, State
 from fairlane.results.tables import Links
-from fairlane.runner.live_tables import busiest, jobs_so_far, matrix_so_far
+from fairlane.runner.live_tables import Snapshot, busiest, jobs_so_far, matrix_so_far
 from fairlane.runner.progress import Display, Gauge, seconds_left
 
 if TYPE_CHECKING:
     from fairlane.scenario import Resolved
 
 EVERY_S = 1.0  # wall time between two states, s
-SHARE = 0.0025  # of a thread's time, that each kind of looking may take
+SHARE = 0.0025  # of a thread's time, that looking and writing may take
 MOST_HISTORY = 240  # states whose progress is kept; of more, every second one
 
 
@@ -36,14 +35,10 @@ class StopRequestedError(Exception):
 
 
 class Pace:
-    """When something is done again that costs processor time: every second, or later where it takes long.
-
-    The first time does not count: it loads libraries and names links, which the end of the run needs anyway.
-    """
+    """When something is done again that costs processor time: every second, or later where it takes long."""
 
     def __init__(self) -> None:
         self._next = time.monotonic() + EVERY_S
-        self._first = True
 
     @property
     def due(self) -> bool:
@@ -57,23 +52,7 @@ class Pace:
         try:
             yield
         finally:
-            spent = 0.0 if self._first else time.thread_time() - begun
-            self._next, self._first = time.monotonic() + max(EVERY_S, spent / SHARE), False
-
-
-@dataclass(frozen=True)
-class Snapshot:
-    """What a simulation has measured up to an instant, in the engine's own columns."""
-
-    work: Work
-    interference: RawTable
-    ports: RawTable
-
-    @classmethod
-    def of(cls, engine: Engine, *, network: bool) -> Self:
-        """What it has measured so far; with ``network`` also interference and ports."""
-        work = Work(engine.now, frame(engine.table("ranks")), frame(engine.table("job_marks")))
-        return cls(work, *(engine.table(name) if network else {} for name in ("interference", "ports")))
+            self._next = time.monotonic() + max(EVERY_S, (time.thread_time() - begun) / SHARE)
 
 
 @dataclass
@@ -101,10 +80,7 @@ class Live(Display):
         self._held, self._scenario, self._links = held, scenario, links
         self._together: Probe | None = None
         self._alone: dict[int, Probe] = {}
-        self._writing, self._estimating = Pace(), Pace()
-        # In a thread of its own: loading the libraries of statistics must not delay the state, nor a stop.
-        self._estimator = ThreadPoolExecutor(1, "estimates")
-        self._estimate: Future[Jobs] | None = None
+        self._writing = Pace()
         self._shown: Snapshot | None = None
         self._course: list[tuple[float, float, float]] = []
         self._every, self._count = 1, 0  # of how many states one is kept in the history, and how many there were
@@ -118,7 +94,7 @@ class Live(Display):
             started=started,
             pid=os.getpid(),
             machine=platform.node(),
-            progress=Progress(duration_s=scenario.duration * 1e-12),
+            progress=Progress(duration_s=scenario.duration * PS),
             jobs=Jobs(name=names, workload=workloads, ranks=ranks),
         )
         held.write(self._state)
@@ -137,22 +113,11 @@ class Live(Display):
         """Writes the state if that is due. Raises ``StopRequestedError`` if the run is to end."""
         if self._held.stop_requested:
             raise StopRequestedError
-        if self._estimate is not None and self._estimate.done():
-            self._state = self._state.model_copy(update={"jobs": self._estimate.result()})
-            self._estimate = None
-        if self._estimate is None and self._estimating.due and self._together and (own := self._together.snapshot):
-            alone = {job: one.snapshot.work for job, one in self._alone.items() if one.snapshot}
-            self._estimate = self._estimator.submit(self._jobs, own.work, alone)
         if self._writing.due:
+            if self._together is not None and self._together.snapshot is not None:
+                _ = self._links.table  # not counted: the results need it, too
             with self._writing.measured():
-                self._write(written=time.time(), progress=self._progress(), history=self._history(), **self._network())
-
-    def _jobs(self, together: Work, alone: Mapping[int, Work]) -> Jobs:
-        with self._estimating.measured():
-            return jobs_so_far(self._scenario, self._state.jobs, together, alone)
-
-    def __exit__(self, *_error: object) -> None:
-        self._estimator.shutdown(cancel_futures=True)
+                self._write(written=time.time(), progress=self._progress(), history=self._history(), **self._measured())
 
     def storing(self) -> None:
         """The simulations are over."""
@@ -179,8 +144,8 @@ class Live(Display):
             rate = (hops - self._before[1]) / (now - self._before[0])
         self._before = (now, hops)
         return Progress(
-            simulated_s=together.now * 1e-12,
-            duration_s=together.duration * 1e-12,
+            simulated_s=together.now * PS,
+            duration_s=together.duration * PS,
             share=sum(gauge.share for gauge in gauges) / len(gauges),
             packet_hops=hops,
             hops_per_s=rate,
@@ -203,15 +168,19 @@ class Live(Display):
         elapsed, simulated, rates = (tuple(float(f"{value:.6g}") for value in column) for column in columns)
         return History(elapsed_s=elapsed, simulated_s=simulated, hops_per_s=rates)
 
-    def _network(self) -> dict[str, object]:
-        """Interference and links, if there is a snapshot that has not been shown."""
+    def _measured(self) -> dict[str, object]:
+        """What was measured so far, if there is a snapshot that has not been shown."""
         snapshot = self._together.snapshot if self._together else None
         if snapshot is None or snapshot is self._shown:
             return {}
         self._shown = snapshot
-        now = snapshot.work.now
-        links = busiest(self._links, snapshot.ports, now)
-        return {"measured_s": now * 1e-12, "matrix": matrix_so_far(snapshot.interference), "links": links}
+        alone = {job: one.snapshot for job, one in self._alone.items() if one.snapshot}
+        return {
+            "measured_s": snapshot.now * PS,
+            "jobs": jobs_so_far([job.start for job in self._scenario.jobs], self._state.jobs, snapshot, alone),
+            "matrix": matrix_so_far(snapshot),
+            "links": busiest(self._links, snapshot),
+        }
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 /** Figures of a run in progress: made when there is something to show, drawn anew when that changes. */
 
-import { whiskers } from "report/bars";
 import { element, figure, nameAxis } from "report/chart";
 import { escaped, number, percent, seconds } from "report/format";
 import { onTheme, PALETTE } from "report/theme";
@@ -52,7 +51,7 @@ const speed = () => with_({
 });
 
 /** Rows of jobs that can be compared, those slowed down most first. */
-const compared = () => state.jobs.w.map((value, job) => ({ job, name: state.jobs.name[job], value, low: state.jobs.w_low[job], high: state.jobs.w_high[job] }))
+const compared = () => state.jobs.w.map((value, job) => ({ job, name: state.jobs.name[job], value }))
   .filter(({ value }) => value !== null).sort((a, b) => a.value - b.value).slice(0, MOST_ROWS);
 
 function slowdown() {
@@ -63,7 +62,7 @@ function slowdown() {
       const [worst] = compared();
       return `${worst.name} is slowed down most so far: W ${percent(worst.value, true)}.`;
     },
-    note: "Over the iterations that the co-run and the isolated run have both completed. Whiskers: 95% interval.",
+    note: "Over all iterations that the co-run and the isolated run have both completed. The report leaves out the warm-up, and has intervals.",
     height: () => axis().height,
     option: () => {
       const { height, ...parts } = axis();
@@ -72,10 +71,10 @@ function slowdown() {
         grid: { left: 140, right: 34, top: 16, bottom: 46 }, ...parts,
         xAxis: { type: "value", name: "W", axisLabel: { hideOverlap: true, formatter: (value) => percent(value).replace(".0%", "%") } },
         tooltip: { formatter: ({ dataIndex }) => `<b>${escaped(rows[dataIndex].name)}</b><br>W ${percent(rows[dataIndex].value, true)}` },
-        series: [{ type: "bar", barMaxWidth: 14, color: PALETTE[0], data: rows.map(({ value }) => value) }, whiskers(rows)],
+        series: [{ type: "bar", barMaxWidth: 14, color: PALETTE[0], data: rows.map(({ value }) => value) }],
       };
     },
-    csv: () => [["job", "w", "w_low", "w_high"], ...compared().map(({ name, value, low, high }) => [name, value, low, high])],
+    csv: () => [["job", "w"], ...compared().map(({ name, value }) => [name, value])],
   });
 }
 
