@@ -55,6 +55,11 @@ def page(chromium: Browser, client: Client) -> Iterator[Browser]:
     assert chromium.errors() == []
 
 
+def texts(page: Browser, selector: str) -> list[str]:
+    """The texts of elements that the page may replace at any time."""
+    return list(page.run("return [...document.querySelectorAll(arguments[0])].map((one) => one.innerText)", selector))
+
+
 def check_accessible(page: Browser) -> None:
     """No defect that axe-core finds serious, in either theme; and all fits a phone."""
     for theme in ("light", "dark"):
@@ -108,7 +113,7 @@ def test_two_runs_are_selected_and_compared(page: Browser) -> None:
 def test_a_run_is_watched_without_reloading_and_stopped(page: Browser, root: Path, client: Client) -> None:
     with running(root / "now") as process:
         page.wait("document.querySelector(\"a[href='/live/now']\") !== null")
-        assert any("in progress" in one for one in page.texts("#results td.state"))
+        assert any("in progress" in one for one in texts(page, "#results td.state"))
         page.find("a[href='/live/now']").click()
         page.wait("document.documentElement.dataset.ready === 'yes' && document.getElementById('facts') !== null")
         page.run("window.kept = true")
@@ -116,8 +121,8 @@ def test_a_run_is_watched_without_reloading_and_stopped(page: Browser, root: Pat
         page.wait(f"document.getElementById('progress').value > {first}")
         for figure in FIGURES:
             page.wait(f"document.getElementById('{figure}') !== null")
-        assert "<total>" in page.texts("#live-jobs td:first-child")
-        assert len(page.texts("#live-links tbody tr")) > 3
+        assert "<total>" in texts(page, "#live-jobs td:first-child")
+        assert len(texts(page, "#live-links tbody tr")) > 3
         iterations = "Number(document.querySelector('#live-jobs td:nth-child(4)').textContent.replaceAll(',', ''))"
         page.wait(f"{iterations} > 0")
         now = page.run(f"return {iterations}")

@@ -35,7 +35,7 @@ function progress({ progress: now }) {
   const shown = [
     ["done", percent(now.share)],
     ["simulated", `${seconds(now.simulated_s)} of ${seconds(now.duration_s)}`],
-    ["time left", now.left_s === null ? "–" : `about ${wallTime(now.left_s)}`],
+    ["time left", now.left_s === null ? "–" : `about ${wallTime(now.left_s >= 300 ? 60 * Math.round(now.left_s / 60) : now.left_s).replace(" 0 s", "")}`],
     ["time so far", wallTime(now.elapsed_s)],
     ["packet-hops/s now", millions(now.hops_per_s)],
     ["packet-hops/s, mean", millions(mean)],
