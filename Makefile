@@ -96,7 +96,7 @@ lock: $(VENV)/.libraries ## choose library versions anew: Cargo.lock and require
 	cargo update
 	cp Cargo.lock examples/plugin-crate/ && cargo metadata --quiet --format-version 1 --manifest-path examples/plugin-crate/Cargo.toml >/dev/null
 	$(BIN)/python -m pip install --quiet 'uv>=0.9'
-	$(BIN)/uv --no-config pip compile pyproject.toml --extra dask --extra papers --group dev --group docs --output-file requirements/lock.txt \
+	$(BIN)/uv --no-config pip compile pyproject.toml --extra dask --extra papers --extra serve --group dev --group docs --output-file requirements/lock.txt \
 	    --upgrade --universal --fork-strategy fewest --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --quiet --custom-compile-command "make lock"
 

@@ -22,9 +22,9 @@ class Browser:
     def __init__(self, driver: Any) -> None:
         self.driver = driver
 
-    def open(self, page: Path) -> None:
-        """Opens a page from disk and waits until its scripts have run."""
-        self.driver.get(page.as_uri())
+    def open(self, page: Path | str) -> None:
+        """Opens a page from disk or at an address, and waits until its scripts have run."""
+        self.driver.get(page if isinstance(page, str) else page.as_uri())
         self.wait("document.documentElement.dataset.ready === 'yes'")
 
     def wait(self, condition: str) -> None:

@@ -25,6 +25,7 @@ LAYERS = """
     testbed
     plot
     report
+    serve
     reproduce
     cli
     __main__

@@ -27,6 +27,7 @@ def run(
     allow_code: AllowCode = False,
     threads: Threads = None,
     isolated: Annotated[bool, Option(help="Also simulate each job alone, to compute its throughput change W.")] = True,
+    live: Annotated[bool, Option(help="Let fairlane serve show the run in progress, and stop it.")] = True,
     quiet: Quiet = False,
 ) -> Answer:
     """Simulate a scenario and show which jobs slow each other down."""
@@ -39,7 +40,7 @@ def run(
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration, allow_code=allow_code)
     folder = new_folder(loaded.name, datetime.now().astimezone(), out)
     most = threads_of(threads)
-    found = runner.run(loaded, out=folder, isolated=isolated, threads=most, progress=not quiet, figures=True)
+    found = runner.run(loaded, out=folder, isolated=isolated, threads=most, progress=not quiet, figures=True, live=live)
     tables = {"jobs": found.jobs, "interference": found.interference}
     return Answer(
         {"folder": found.folder, **found.meta.model_dump(), **tables},

@@ -5,7 +5,7 @@ from typing import Literal
 
 from fairlane.errors import FairlaneError
 
-EXTRAS = {"predict": "sklearn", "schedule": "networkx", "dask": "distributed"}
+EXTRAS = {"predict": "sklearn", "schedule": "networkx", "dask": "distributed", "serve": "tornado"}
 """For each extra a module that it brings; ``papers`` brings those of the first two."""
 
 
@@ -13,7 +13,7 @@ class MissingExtraError(FairlaneError, ImportError):
     """A library of an extra is not installed."""
 
 
-def require(extra: Literal["predict", "schedule", "dask"]) -> None:
+def require(extra: Literal["predict", "schedule", "dask", "serve"]) -> None:
     """Raises ``MissingExtraError``, which names the command that installs it, if the library of an extra is missing."""
     try:
         import_module(EXTRAS[extra])

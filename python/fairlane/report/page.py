@@ -24,9 +24,7 @@ def html(title: str, data: dict[str, Any]) -> str:
     Raises:
         ResultsError: fairlane was built without the JavaScript library.
     """
-    if not has_echarts():
-        words = "is missing, and pages need it: make build downloads it, and packages of fairlane contain it"
-        raise ResultsError(f"{_ECHARTS}: {words}")
+    require_echarts()
     modules = sorted((one for one in _BROWSER.iterdir() if one.name.endswith(".js")), key=lambda one: one.name)
     imports = {f"report/{module.name.removesuffix('.js')}": _data_url(module) for module in modules}
     return Template((_BROWSER / "page.html").read_text("utf-8")).substitute(
@@ -41,6 +39,13 @@ def html(title: str, data: dict[str, Any]) -> str:
 def has_echarts() -> bool:
     """Whether fairlane was built with the JavaScript library that pages need."""
     return _ECHARTS.is_file()
+
+
+def require_echarts() -> None:
+    """Raises ``ResultsError`` if fairlane was built without the JavaScript library."""
+    if not has_echarts():
+        words = "is missing, and pages need it: make build downloads it, and packages of fairlane contain it"
+        raise ResultsError(f"{_ECHARTS}: {words}")
 
 
 def json_in_html(data: Any) -> str:
