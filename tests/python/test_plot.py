@@ -14,7 +14,7 @@ from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from fairlane.plot import draw_all, interference, slowdown, utilisation
+from fairlane.plot import draw_all, interference, iterations, slowdown, utilisation
 from fairlane.plot.boxes import draw_boxes
 from fairlane.plot.panels import Drawn, figure_of
 from fairlane.plot.style import styled
@@ -207,10 +207,26 @@ def test_cells_say_milliseconds_where_seconds_are_few() -> None:
     assert not {"0.00", "0.01"} & set(numbers)
 
 
-def test_a_large_matrix_has_no_numbers_and_a_huge_one_is_by_workload() -> None:
-    assert texts(drawn(interference.draw(make_run(13)))) == []
+def test_a_large_matrix_has_percentages_and_a_huge_one_says_where_they_are() -> None:
+    figure = drawn(interference.draw(make_run(13)))
+    assert len(texts(figure)) == 13 * 13, "percentages alone, also of a job's own packets"
+    assert "12.5" in texts(figure), "job 1 waits 1 + 2 x 2 = 5 s for job 2, in 40 s of rank time"
+    assert "Queueing delays in seconds: table interference" in figure.get_supxlabel()
+    larger = drawn(interference.draw(make_run(31)))
+    assert texts(larger) == []
+    assert "Numbers: table interference of the run" in larger.get_supxlabel()
     huge = drawn(interference.draw(make_run(80)))
     assert [label.get_text() for label in huge.axes[0].get_yticklabels()] == ["pairs", "flood"]
+
+
+@pytest.mark.parametrize(("factor", "scale"), [(3, "linear"), (300, "log")])
+def test_iterations_that_differ_much_are_on_a_logarithmic_axis(factor: int, scale: str) -> None:
+    times = pl.DataFrame({"name": "job-0", "time_s": np.geomspace(1e-5, factor * 1e-5, 50)})
+    table = times.with_columns(job=0, rank=0, iteration=pl.int_range(50))
+    figure = drawn(iterations.draw(replace(make_run(2), iterations=table)))
+    assert figure.axes[0].get_xscale() == scale
+    assert ("logarithmic" in figure.axes[0].get_xlabel()) == (scale == "log")
+    assert_texts_fit(figure)
 
 
 def test_a_matrix_that_was_not_observed_is_not_drawn() -> None:
