@@ -32,13 +32,14 @@ DOCS = ROOT / "docs"
 PAGES = [DOCS / "examples.md", *sorted((DOCS / "questions").glob("*.md"))]
 MARKERS = re.compile(r"(<!-- study:start (\S+) -->\n).*?(<!-- study:end -->)", flags=re.DOTALL)
 DEFAULT = "default"
+NO_BREAK = "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}"
 POINT = ("placement", "seed", "point")  # columns that say which replicate a row is of
 
 
 def table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table in Markdown."""
     lines = [headings, ["---"] * len(headings), *rows]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines).replace(" ± ", NO_BREAK)
 
 
 def effects(study: StudyResults) -> str:

@@ -12,12 +12,14 @@ import polars as pl
 import pytest
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
+from matplotlib.image import imread
 from matplotlib.patches import Rectangle
 
-from fairlane.plot import draw_all, interference, iterations, slowdown, utilisation
+from fairlane.plot import Look, draw_all, draw_into, interference, iterations, slowdown, utilisation
 from fairlane.plot.boxes import draw_boxes
 from fairlane.plot.panels import Drawn, figure_of
-from fairlane.plot.style import styled
+from fairlane.plot.style import INK, styled
+from fairlane.plot.theme import THEMES, darken
 from fairlane.results import ResultsError, Run, RunMeta
 from fairlane.results.run import Source
 from pictures import assert_drawn, assert_texts_fit
@@ -242,3 +244,22 @@ def test_a_dot_for_every_port_in_order_of_level() -> None:
     np.testing.assert_allclose(np.concatenate(busy), np.linspace(0, 0.9, 64))
     stalled = [np.asarray(dots.get_offsets())[:, 0] for dots in figure.axes[1].collections]
     np.testing.assert_allclose(np.concatenate(stalled), np.linspace(0, 0.09, 64))
+
+
+def test_a_dark_figure_has_light_ink_and_keeps_numbers_on_cells(tmp_path: Path) -> None:
+    run = make_run(3)
+    for theme in THEMES:
+        for transparent in (False, True):
+            folder = tmp_path / f"{theme}-{transparent}"
+            folder.mkdir()
+            path = draw_into(folder, run, "interference", interference.draw, Look(theme, transparent))
+            assert path is not None
+            corner = imread(path)[0, 0]
+            assert (corner[3] == 0) == transparent
+            if not transparent:
+                assert (corner[:3].mean() < 0.2) == (theme == "dark")
+    figure = drawn(interference.draw(run))
+    before = [text.get_color() for text in figure.axes[0].texts]
+    darken(figure)
+    assert [text.get_color() for text in figure.axes[0].texts] == before
+    assert figure.axes[0].get_xticklabels()[0].get_color() != INK

@@ -1,5 +1,7 @@
 """The interference matrix as a heat map: rows are victims, columns aggressors, a grey column is a job's own packets."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
@@ -9,6 +11,7 @@ from matplotlib.ticker import FuncFormatter
 from fairlane.plot.heat import draw_heat
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import INK, MUTED
+from fairlane.plot.theme import ON_COLOUR
 from fairlane.results.run import Run
 from fairlane.results.views import Interference
 from fairlane.wording import number, percent, seconds, significant
@@ -86,13 +89,15 @@ def _numbers(axes: Axes, matrix: Interference, shares: Floats, off: npt.NDArray[
 
 def _write(axes: Axes, x: float, y: float, share: float, value: float | None, colour: str) -> None:
     if share == 0:
-        axes.text(x, y, "0", ha="center", va="center", color=MUTED, fontsize=10 if value is not None else 8)
+        size = 10 if value is not None else 8
+        axes.text(x, y, "0", ha="center", va="center", color=MUTED, fontsize=size, gid=ON_COLOUR)
         return
+    look: dict[str, Any] = {"ha": "center", "color": colour, "gid": ON_COLOUR}
     if value is None:
-        axes.text(x, y, percent(share).removesuffix("%"), ha="center", va="center", color=colour, fontsize=8)
+        axes.text(x, y, percent(share).removesuffix("%"), va="center", fontsize=8, **look)
         return
-    axes.text(x, y, percent(share), ha="center", va="bottom", color=colour, fontsize=11)
-    axes.text(x, y + 0.06, number(value), ha="center", va="top", color=colour, fontsize=9, alpha=0.85)
+    axes.text(x, y, percent(share), va="bottom", fontsize=11, **look)
+    axes.text(x, y + 0.06, number(value), va="top", fontsize=9, alpha=0.85, **look)
 
 
 def _label(axes: Axes, labels: list[str]) -> None:
