@@ -6,6 +6,7 @@ import polars as pl
 from matplotlib.axes import Axes
 
 from fairlane.engine.tables import PS
+from fairlane.plot.legend import legend_above
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import MUTED, PALETTE, percentages, plain_logarithms
 from fairlane.saturation.results import Saturation
@@ -45,7 +46,7 @@ def _accepted(axes: Axes, points: pl.DataFrame) -> None:
     axes.set(ylabel="Throughput", ylim=(0, None))
     percentages(axes.yaxis)
     axes.grid(axis="y")
-    axes.legend(loc="upper left")
+    legend_above(axes)
 
 
 def _latency(axes: Axes, points: pl.DataFrame) -> None:
@@ -72,7 +73,7 @@ def _latency(axes: Axes, points: pl.DataFrame) -> None:
     axes.set_xlim(0, 1.03 * load.max())
     percentages(axes.xaxis)
     axes.grid(axis="y")
-    axes.legend(loc="upper left")
+    legend_above(axes)
 
 
 def _bars(points: pl.DataFrame, name: str) -> list[Any] | None:
