@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -113,6 +114,8 @@ def test_bars_of_the_walk_are_the_parts_of_a_links_delay() -> None:
     found = walk(chain(), LINE, ["app", "X"])
     assert found is not None
     assert found.delayers.height > 0
+    named = found.links.with_columns(pl.lit("leaf port 1 to spine").alias("link_name"), pl.lit("up").alias("class"))
+    found = replace(found, links=named)
     axes = Figure().subplots()
     plot_chain._links(axes, found)
     by_link = found.delayers.group_by("link").agg(pl.col("queueing_ps").sum())["queueing_ps"]

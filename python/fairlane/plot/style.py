@@ -100,7 +100,8 @@ def percentages(axis: Axis, *, signed: bool = False) -> None:
 def plain_logarithms(axis: Axis, low: float, high: float) -> None:
     """A logarithmic axis from ``low`` to ``high``, with plain numbers at 1, 2 and 5 times powers of ten."""
     margin = (high / low) ** 0.04
-    axis.axes.set(**{f"{axis.axis_name}scale": "log", f"{axis.axis_name}lim": (low / margin, high * margin)})
+    name = "x" if axis is axis.axes.xaxis else "y"
+    axis.axes.set(**{f"{name}scale": "log", f"{name}lim": (low / margin, high * margin)})
     decades = high / low > MANY_DECADES
     axis.set_major_locator(LogLocator(subs=(1.0,) if decades else (1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: significant(value)))

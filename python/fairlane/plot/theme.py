@@ -54,8 +54,9 @@ def _darken(artist: Artist) -> None:
         given = getattr(artist, f"get_{name}", None)
         if given is None:
             continue
+        shown = given()
+        colour: tuple[float, float, float] | None
         try:
-            shown = given()
             colour = to_rgb(shown)
         except (TypeError, ValueError):  # one for each element, or none
             colour = _common(shown)
