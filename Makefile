@@ -25,7 +25,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help build demo test quick lint format docs man bench bench-threads bench-million bench-instructions readme lock clean
+.PHONY: help build demo test quick lint format docs man bench bench-threads bench-million bench-instructions readme pages lock clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 26
@@ -91,6 +91,9 @@ bench-instructions: $(VENV)/.libraries ## count instructions per packet-hop and 
 
 readme: $(EXTENSION) ## run what README.md and the examples show and store what they print
 	$(BIN)/python tools/update_readme.py
+
+pages: $(EXTENSION) ## run the studies that the pages of examples and questions show, and store what they print
+	$(BIN)/python tools/update_pages.py
 
 lock: $(VENV)/.libraries ## choose library versions anew: Cargo.lock and requirements/lock.txt
 	cargo update

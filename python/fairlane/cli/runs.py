@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
@@ -118,18 +118,23 @@ def plot(
             autocompletion=completing("fairlane.plot:FIGURES"),
         ),
     ] = None,
+    theme: Annotated[
+        Literal["light", "dark"], Option(help="Dark ink on white, or light ink on a dark ground.")
+    ] = "light",
+    transparent: Annotated[bool, Option("--transparent", help="Leave out the background.")] = False,
     allow_code: AllowCode = False,
 ) -> Answer:
     """Draw the figures of a run, a study or a sweep of loads again from its tables.
 
-    Prints where they are.
+    Prints where they are. For example: fairlane plot RUN --figure interference --theme dark --transparent
     """
     from fairlane import load
     from fairlane.inputs import code
-    from fairlane.plot import draw_all, draw_figures
+    from fairlane.plot import Look, draw_all, draw_figures
 
+    look = Look(theme, transparent)
     with code.allow_code(allow_code):
-        paths = draw_figures(load(run), figure) if figure else draw_all(load(run))
+        paths = draw_figures(load(run), figure, look) if figure else draw_all(load(run), look)
     return Answer({"figures": paths}, map(str, paths))
 
 
