@@ -1,6 +1,5 @@
-/** Parts of charts with a row for each job: intervals as whiskers, and rows that stand out when their job is chosen. */
+/** Intervals as whiskers in charts with a row for each job, treatment or allocator. */
 
-import { chosen } from "report/state";
 import { colours } from "report/theme";
 
 /** Whiskers from `low` to `high` at the middle of each row; rows without an interval have none. */
@@ -15,11 +14,3 @@ export const whiskers = (rows) => ({
     return { type: "group", children: [line(left, y, right, y), line(left, y - 3, left, y + 3), line(right, y - 3, right, y + 3)] };
   },
 });
-
-/** Whether a job is among the chosen ones; all are if none is chosen. */
-export const standsOut = (job) => {
-  const wanted = [...(chosen.victim ?? []), ...(chosen.aggressor ?? [])];
-  return wanted.length === 0 || wanted.includes(job);
-};
-
-export const opacity = (job) => (standsOut(job) ? 1 : 0.3);

@@ -1,10 +1,12 @@
 /** The interference matrix: rows are victims, columns aggressors; in order of similarity, filtered, grouped. */
 
-import { element, figure, labelled } from "report/chart";
-import { comparison, data, jobs } from "report/data";
+import { element, labelled } from "report/card";
+import { figure } from "report/chart";
+import { comparison, data } from "report/data";
 import { escaped, percent, seconds } from "report/format";
+import { jobs } from "report/run/data";
+import { choose, chosen, subscribe } from "report/run/state";
 import { scaleOf } from "report/scale";
-import { choose, chosen, subscribe } from "report/state";
 import { colours } from "report/theme";
 
 const MOST_NUMBERS = 12; // rows up to which cells have numbers
@@ -122,7 +124,7 @@ export function startMatrix() {
   const controls = [labelled("Order", select), labelled("Only jobs", filter)];
   if (background) controls.push(element("label", { className: "control check" }, grouping, "background jobs together"));
   const made = figure({
-    id: "matrix", title: "Interference matrix", sentence: data.sentences.matrix, controls, option, csv: rows,
+    id: "matrix", wide: true, title: "Interference matrix", sentence: data.sentences.matrix, controls, option, csv: rows,
     note: "A cell is the queueing delay of the victim's packets that the aggressor's packets caused, as a share of the victim's rank time; packets queue concurrently, so it can exceed 100%. Grey: a job's own packets. Click a cell to see its links.",
     height: () => 150 + side() * groups().length,
     width: () => Math.max(320, 230 + side() * groups().length),

@@ -1,11 +1,13 @@
 /** Figures by job: W, latencies, iterations, MPI calls, power. */
 
-import { opacity, standsOut, whiskers } from "report/bars";
-import { element, figure, labelled, nameAxis } from "report/chart";
-import { data, jobs } from "report/data";
+import { element, labelled } from "report/card";
+import { figure, nameAxis } from "report/chart";
+import { data } from "report/data";
 import { escaped, number, percent, seconds } from "report/format";
-import { choose, chosen, subscribe } from "report/state";
+import { jobs } from "report/run/data";
+import { choose, chosen, opacity, standsOut, subscribe } from "report/run/state";
 import { PALETTE, colours } from "report/theme";
+import { whiskers } from "report/whiskers";
 
 const MOST_LINES = 12; // jobs whose iterations are drawn if none is chosen
 const workloads = [...new Set(jobs.workload)];
