@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fairlane.report import run
+from fairlane.report import run, study
 from fairlane.results.base import Results
 from fairlane.results.run import Run
+from fairlane.results.study import StudyResults
 
 Data = Callable[[Any, Any, str], dict[str, Any]]
 """What a page contains, of results, others to compare them with (or None), and what these are called."""
@@ -25,4 +26,5 @@ class Kind:
 
 KINDS: Mapping[type[Results], Kind] = {
     Run: Kind("run", "a run", run.data_of),
+    StudyResults: Kind("study", "a study", study.data_of),
 }

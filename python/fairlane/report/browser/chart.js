@@ -3,7 +3,6 @@
 import { card, csvButton, download, element, exportButton } from "report/card";
 import { colours, onTheme } from "report/theme";
 
-const MOST_BARS = 36; // categories that are shown at a time
 const observer = new ResizeObserver((entries) => {
   for (const { target } of entries) target.dispatchEvent(new CustomEvent("resized"));
 });
@@ -28,16 +27,6 @@ export function styled(option) {
   };
 }
 
-/** A vertical axis of names, from the top; of many a part at a time. Returns parts of an option, and a height. */
-export function nameAxis(names, zoomed = true) {
-  const many = zoomed && names.length > MOST_BARS;
-  return {
-    yAxis: { type: "category", data: names, inverse: true, splitLine: { show: false }, axisLabel: { interval: 0, width: 130, overflow: "truncate" } },
-    dataZoom: many ? [{ type: "slider", yAxisIndex: 0, startValue: 0, endValue: MOST_BARS - 1, width: 14, right: 4, showDetail: false, brushSelect: false }] : [],
-    height: 90 + 19 * Math.min(names.length, MOST_BARS),
-  };
-}
-
 /** Prints a chart as SVG: large charts are painted on their canvas bit by bit, and printing does not wait for that. */
 export function printAsSvg(plot, option, chart) {
   let printed = null;
@@ -51,8 +40,9 @@ export function printAsSvg(plot, option, chart) {
 /**
  * Adds a figure to the page.
  *
- * @param {object} given What `card` takes, `option()` (ECharts), `csv()` (rows), and if wanted `height()` and `width()`
- *   in pixels, and `click(parameters)`.
+ * @param {object} given What `card` takes, `option(width)` (ECharts, for a chart of this width in pixels), `csv()` (rows), and if wanted `height()` and `width()`
+ *   in pixels, `click(parameters)`, and `responsive`, whether
+ *   the option depends on the width.
  * @returns {{chart: object, redraw: function(): void}} The chart, and what draws it anew.
  */
 export function figure(given) {
