@@ -44,8 +44,8 @@ def write_report(
 
 def page_of(results: Results, compare: Results | None = None, *, compare_name: str = "") -> str:
     """The page as text. The arguments and errors are those of ``write_report``."""
-    data = data_of(results, compare, compare_name)
-    return html(f"{data['meta']['title']} – fairlane", data, _kind_of(results).name)
+    data, kind = data_of(results, compare, compare_name), _kind_of(results)
+    return html(f"{data['meta']['title']} – fairlane", data, kind.name, kind.others)
 
 
 def data_of(results: Results, compare: Results | None = None, compare_name: str = "") -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """The kinds of results that have a page. A new kind is a package in this folder, one in ``browser``, and a line."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,13 +25,15 @@ class Kind:
     words: str
     """What it is, for errors."""
     data_of: Data
+    others: Sequence[str] = ()
+    """Folders of other kinds whose modules it imports."""
 
 
 KINDS: Mapping[type[Results], Kind] = {
     Run: Kind("run", "a run", run.data_of),
     StudyResults: Kind("study", "a study", study.data_of),
     Saturation: Kind("saturation", "a sweep of loads", saturation.data_of),
-    ReproductionResults: Kind("reproduction", "a reproduction", reproduction.data_of),
+    ReproductionResults: Kind("reproduction", "a reproduction", reproduction.data_of, ("robustness",)),
     RobustnessResults: Kind("robustness", "a robustness map", robustness.data_of),
     ScheduleResults: Kind("schedule", "the schedules of a job log", schedule.data_of),
 }

@@ -6,6 +6,7 @@ Modules are data URLs of an import map, so that they can import each other in a 
 """
 
 import base64
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -20,8 +21,14 @@ _BROWSER = files("fairlane.report") / "browser"
 _ECHARTS = files("fairlane.report") / "vendor" / "echarts.min.js"
 
 
-def html(title: str, data: dict[str, Any], kind: str) -> str:
-    """The page with these data. ``title`` is plain text, ``kind`` the folder in ``browser`` with its modules.
+def html(title: str, data: dict[str, Any], kind: str, others: Sequence[str] = ()) -> str:
+    """The page with these data.
+
+    Args:
+        title: Plain text.
+        data: What the page contains.
+        kind: The folder in ``browser`` with its modules.
+        others: Folders of other kinds whose modules it imports.
 
     Raises:
         ResultsError: fairlane was built without the JavaScript library.
@@ -31,7 +38,9 @@ def html(title: str, data: dict[str, Any], kind: str) -> str:
         raise ResultsError(f"{_ECHARTS}: {words}")
     own = _BROWSER / kind
     imports = {f"report/{name}": _data_url(module) for name, module in _modules(_BROWSER).items()}
-    imports |= {f"report/{kind}/{name}": _data_url(module) for name, module in _modules(own).items()}
+    for folder in (kind, *others):
+        modules = _modules(_BROWSER / folder)
+        imports |= {f"report/{folder}/{name}": _data_url(module) for name, module in modules.items()}
     return Template((_BROWSER / "page.html").read_text("utf-8")).substitute(
         title=escape(title),
         kind=kind,

@@ -18,7 +18,7 @@ export const heatHeight = (rows, columns, high) => 50 + labelRoom(columns) + hig
  * The option of a heat map.
  *
  * @param {object} given `rows` and `columns` with `names` and a `title`; `cells` with `x`, `y`, `value`, and if wanted
- *   `grey` (without a colour) and `more` (anything); `scale` (see scale.js); `form(value)` as text; `tip(cell)` as HTML;
+ *   `grey` (without a colour), `label` (text in the cell) and `more` (anything); `scale` (see scale.js); `form(value)` as text; `tip(cell)` as HTML;
  *   and if wanted `numbers`, whether cells show their values.
  */
 export function heatOption({ rows, columns, cells, scale, form, tip, numbers = columns.names.length <= MOST_NUMBERS }) {
@@ -30,7 +30,7 @@ export function heatOption({ rows, columns, cells, scale, form, tip, numbers = c
     return {
       value: [cell.x, cell.y, place], cell,
       ...(cell.grey && { visualMap: false, itemStyle: { color: faint } }),
-      ...(numbers && { label: { show: true, formatter: form(cell.value), color: labelColour(colour) } }),
+      ...(numbers && { label: { show: true, formatter: cell.label ?? form(cell.value), color: labelColour(colour) } }),
     };
   });
   const axis = { type: "category", splitLine: { show: false }, axisLabel: { interval: 0, fontSize: size, width: 110, overflow: "truncate" } };

@@ -9,13 +9,14 @@ const MOST_ROWS = 200; // rows that are shown at a time; the CSV has all
  *
  * @param {object} given What `card` takes, `columns` with `title`, `value(row)`, and if wanted `text(row)` (text or an
  *   element) and `number` (whether it stands at the right); `rows()`; `csv()`; and if wanted `filter`, the label of a
- *   field that searches in all columns, and `click(row)`.
+ *   field that searches in all columns: such tables scroll.
  * @returns {{redraw: function(): void}} What draws it anew.
  */
 export function tableCard(given) {
   const field = element("input", { type: "search", id: `${given.id}-filter`, placeholder: "part of a row" });
   const controls = [...(given.controls ?? []), ...(given.filter ? [labelled(given.filter, field)] : [])];
   const { body, exporting, section } = card({ ...given, controls });
+  if (given.filter) body.classList.add("low");
   const rest = element("p", { className: "note" });
   let order = null; // number of the column by which rows are sorted, and whether from the largest
   const textOf = (column, row) => (column.text ? column.text(row) : column.value(row) ?? "–");

@@ -73,15 +73,16 @@ function latency() {
 }
 
 function table() {
-  const shares = ["offered", "accepted", "links"];
+  const shares = ["offered", "accepted"];
   const times = Object.keys(LATENCIES).filter((name) => name in points[0]);
-  const titles = { offered: "offered", accepted: "accepted", links: "utilisation of links" };
+  const titles = { offered: "offered", accepted: "accepted" };
   tableCard({
     id: "points", wide: true, title: "Loads", rows: () => points,
     sentence: comparison ? comparison.sentence : `${points.filter((row) => row.saturated === "yes").length} of ${points.length} loads are saturated, ${points.filter((row) => row.saturated === "undecided").length} undecided.`,
     columns: [
       { title: "load", number: true, value: (row) => row.load, text: (row) => number(row.load) },
       ...shares.map((name) => ({ title: titles[name], number: true, value: (row) => row[name], text: (row) => percent(row[name]) })),
+      { title: "links per packet", number: true, value: (row) => row.links, text: (row) => number(row.links) },
       { title: "verdict", value: (row) => words[row.saturated] },
       ...times.map((name) => ({ title: LATENCIES[name], number: true, value: (row) => row[name], text: (row) => seconds(row[name]) })),
     ],
