@@ -19,9 +19,9 @@ export const heatHeight = (rows, columns, high) => 50 + labelRoom(columns) + hig
  *
  * @param {object} given `rows` and `columns` with `names` and a `title`; `cells` with `x`, `y`, `value`, and if wanted
  *   `grey` (without a colour), `label` (text in the cell) and `more` (anything); `scale` (see scale.js); `form(value)` as text; `tip(cell)` as HTML;
- *   and if wanted `numbers`, whether cells show their values.
+ *   and if wanted `numbers`, whether cells show their values, and `room` for names of rows, px.
  */
-export function heatOption({ rows, columns, cells, scale, form, tip, numbers = columns.names.length <= MOST_NUMBERS }) {
+export function heatOption({ rows, columns, cells, scale, form, tip, numbers = columns.names.length <= MOST_NUMBERS, room: left = 110 }) {
   const { faint, ink, card } = colours();
   const size = numbers ? 12 : 10;
   const items = cells.map((cell) => {
@@ -36,9 +36,9 @@ export function heatOption({ rows, columns, cells, scale, form, tip, numbers = c
   const axis = { type: "category", splitLine: { show: false }, axisLabel: { interval: 0, fontSize: size, width: 110, overflow: "truncate" } };
   const room = labelRoom(columns.names);
   return {
-    grid: { left: 130, right: 90, top: 12, bottom: room + 32 },
+    grid: { left: left + 20, right: 90, top: 12, bottom: room + 32 },
     xAxis: { ...axis, data: columns.names, name: columns.title, nameGap: room + 12, axisLabel: { ...axis.axisLabel, width: room / Math.sin(Math.PI / 3), rotate: 60 } },
-    yAxis: { ...axis, data: rows.names, name: rows.title, nameGap: 116, inverse: true },
+    yAxis: { ...axis, data: rows.names, name: rows.title, nameGap: left + 6, inverse: true, axisLabel: { ...axis.axisLabel, width: left } },
     visualMap: { type: "continuous", min: 0, max: 1, dimension: 2, right: 0, top: "middle", text: [form(scale.high), form(scale.low)], textStyle: { color: ink }, inRange: { color: scale.colours }, itemHeight: 160 },
     tooltip: { formatter: ({ data }) => tip(data.cell) },
     series: [{ type: "heatmap", data: items, progressive: 0, itemStyle: { borderColor: card, borderWidth: numbers ? 1.5 : 0.5 }, emphasis: { itemStyle: { borderColor: ink, borderWidth: 1.5 } } }],

@@ -38,7 +38,7 @@ def map_of(found: RobustnessResults) -> dict[str, Any]:
         "levels": levels.with_columns(pl.col("level").cast(pl.String)).to_dicts(),
         "parameters": found.meta.parameters,
         "points": rows_of(found.frames["robustness"]),
-        "sentences": {"shares": _shares(clauses), "indices": _indices(indices), "levels": _levels(clauses)},
+        "sentences": {"shares": _shares(clauses), "indices": _indices(indices)},
     }
 
 
@@ -71,11 +71,3 @@ def _indices(indices: pl.DataFrame) -> str:
         return "No parameter decides a clause beyond chance."
     most = certain.group_by("parameter").len().sort("len", "parameter").row(-1)
     return f"{most[0]} decides most clauses beyond chance: {most[1]}."
-
-
-def _levels(clauses: pl.DataFrame) -> str:
-    depends = clauses.filter(pl.col("verdict") == "depends", pl.col("decided_by") != "")
-    if depends.is_empty():
-        return "No clause depends on a parameter beyond chance."
-    row = depends.row(0, named=True)
-    return f"{plural(depends.height, 'clause')} with known causes; the first, {row['says']}, depends on {row['decided_by']}."

@@ -8,15 +8,19 @@ import { choose, chosen, subscribe } from "report/robustness/state";
 import { PALETTE } from "report/theme";
 import { whiskers } from "report/whiskers";
 
-export function startLevels({ clauses, levels, sentences }) {
+export function startLevels({ clauses, levels }) {
   if (!levels.length) return;
   const clause = selection("levels-clause", clauses.map(({ says }, at) => [String(at), says]), () => choose({ clause: Number(clause.value) }));
   const shown = () => clauses[chosen.clause];
   const rows = () => levels.filter((row) => row.claim === shown().claim && row.clause === shown().clause);
   const names = () => rows().map(({ parameter, level }) => `${parameter.replaceAll("_", " ")}: ${level}`);
   const decided = (row) => shown().decided_by.split(", ").includes(row.parameter);
+  const sentence = () => {
+    const { says, share, decided_by: by } = shown();
+    return `${says}: holds at ${percent(share)} of the points; ${by ? `decided by ${by}` : "no parameter decides it beyond chance"}.`;
+  };
   const made = figure({
-    id: "levels", responsive: true, title: "A clause by levels of parameters", sentence: sentences.levels, controls: [labelled("Clause", clause)], height: () => nameAxis(names()).height,
+    id: "levels", responsive: true, title: "A clause by levels of parameters", sentence: sentence(), controls: [labelled("Clause", clause)], height: () => nameAxis(names()).height,
     note: "Share of the points with a level, or in a third of a range, at which the clause holds. Blue: parameters that decide it beyond chance. Whiskers: 95% interval.",
     option: (width) => {
       const all = rows();
@@ -30,8 +34,10 @@ export function startLevels({ clauses, levels, sentences }) {
     },
     csv: () => [Object.keys(levels[0]), ...levels.map((row) => Object.values(row))],
   });
+  clause.value = String(chosen.clause);
   subscribe(["clause"], () => {
     clause.value = String(chosen.clause);
+    made.sentence.textContent = sentence();
     made.redraw();
   });
 }

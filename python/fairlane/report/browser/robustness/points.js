@@ -36,6 +36,7 @@ export function startPoints({ clauses, points, parameters }) {
     }),
     csv: () => [Object.keys(columns), ...columns.point.map((_, at) => Object.values(columns).map((column) => column[at]))],
   });
+  clause.value = String(chosen.clause);
   subscribe(["clause"], () => {
     clause.value = String(chosen.clause);
     made.sentence.textContent = sentence();

@@ -1,5 +1,6 @@
 /** Effects by job and point: a heat map for each kind of run. */
 
+import { roomFor } from "report/axes";
 import { labelled, selection } from "report/card";
 import { figure } from "report/chart";
 import { data } from "report/data";
@@ -32,13 +33,14 @@ export function startCells() {
   };
   const form = (value) => percent(value, true);
   const made = figure({
-    id: "cells", wide: true, title: `Effects by ${rowTitle} and point`, sentence: data.sentences.cells,
+    id: "cells", wide: true, responsive: true, title: `Effects by ${rowTitle} and point`, sentence: data.sentences.cells,
     controls: [...(MEASURES.length > 1 ? [labelled("Measure", measure)] : []), ...(runs.length > 1 ? [labelled("Runs", run)] : [])],
     note: "A cell is the change of a job's throughput at one point: a condition with a placement and a seed. Blue: more; orange: less. Empty: not compared.",
     height: () => heatHeight(rows, columns, HIGH), width: () => Math.max(320, 230 + side(columns.length) * columns.length),
-    option: () => {
+    option: (width) => {
       const found = cells(Number(run.value), measure.value);
       return heatOption({
+        room: roomFor(rows, width),
         rows: { names: rows, title: rowTitle }, columns: { names: columns, title: "point" }, cells: found, form,
         scale: scaleOf(found.map(({ value }) => value), BINS, true, true),
         tip: ({ x, y, value }) => `<b>${escaped(rows[y])}</b>, ${escaped(runs[Number(run.value)].name)}<br>${escaped(columns[x])}<br>${form(value)}`,
