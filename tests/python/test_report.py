@@ -18,16 +18,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-import fairlane.report.run.links
 import fairlane.report.page
+import fairlane.report.run.links
 from fairlane import Run
 from fairlane.cli.main import execute
 from fairlane.engine.tables import PS
 from fairlane.fabric import Fabric
 from fairlane.plot.fabric.places import places_of
 from fairlane.report import data_of, write_report
-from fairlane.report.run.jobs import order_of
 from fairlane.report.packing import pack, unpack
+from fairlane.report.run.jobs import order_of
 from fairlane.results import ResultsError
 from fairlane.results.views import by_link
 from report_runs import EVIL, SCENARIO, evil, simulated

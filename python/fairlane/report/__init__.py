@@ -1,8 +1,8 @@
 """Results as one HTML file, which needs no network and no server.
 
-A page consists of cards: heading, sentence, figure, export. ``kinds`` lists what has a page; each kind has a package here
-that makes its data out of tables, and one in ``browser`` that draws them. A page may show a second result of the same
-kind beside the first. ``docs/report.md`` says how pages are used.
+A page consists of cards: heading, sentence, figure, export. ``kinds`` lists what has a page; each kind has a package
+here that makes its data out of tables, and one in ``browser`` that draws them. A page may show a second result of the
+same kind beside the first. ``docs/report.md`` says how pages are used.
 """
 
 from pathlib import Path
@@ -19,9 +19,7 @@ from fairlane.results.run import Run
 __all__ = ["data_of", "load_results", "load_run", "page_of", "write_report"]
 
 
-def write_report(
-    results: Results, file: str | Path, compare: Results | None = None, *, compare_name: str = ""
-) -> Path:
+def write_report(results: Results, file: str | Path, compare: Results | None = None, *, compare_name: str = "") -> Path:
     """Writes the page of results, and returns where it is.
 
     Args:

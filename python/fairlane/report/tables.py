@@ -15,7 +15,11 @@ def rows_of(table: pl.DataFrame, most: int = MOST_ROWS) -> dict[str, Any]:
     kept = table if table.height <= most else table.gather_every(-(-table.height // most))
     kept = kept.with_columns(pl.col(pl.Float64, pl.Float32).round_sig_figs(DIGITS))
     columns = {name: _column(kept[name]) for name in kept.columns}
-    return {"columns": columns, "numeric": [n for n in kept.columns if kept[n].dtype.is_numeric()], "total": table.height}
+    return {
+        "columns": columns,
+        "numeric": [n for n in kept.columns if kept[n].dtype.is_numeric()],
+        "total": table.height,
+    }
 
 
 def tables_of(tables: Mapping[str, pl.DataFrame]) -> dict[str, Any]:

@@ -19,7 +19,17 @@ def figure_of(file: str, title: str, note: str, blocks: Sequence[tuple[Panel, pl
 
 
 def _panel(panel: Panel, data: pl.DataFrame) -> PanelData:
-    shown = [panel.x, panel.y, panel.series, panel.low, panel.high, panel.column, panel.row, *panel.lines, *panel.x_lines]
+    shown = [
+        panel.x,
+        panel.y,
+        panel.series,
+        panel.low,
+        panel.high,
+        panel.column,
+        panel.row,
+        *panel.lines,
+        *panel.x_lines,
+    ]
     shown += [panel.value] if panel.kind == "heatmap" else []
     names = [name for name in dict.fromkeys(shown) if name in data.columns]
     kept = data.select(names).gather_every(max(1, -(-data.height // MOST_ROWS)))

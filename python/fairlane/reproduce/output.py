@@ -89,7 +89,8 @@ def store(found: Reproduction, folder: Path) -> None:
 def _meta(found: Reproduction) -> ReproductionMeta:
     plan = found.plan
     notes = [*plan.folder.paper.notes, *replicate_lines(found)]
-    notes += [f"{name}, not in full: {words}." for name, words in plan.left_out.items()]
+    for words in dict.fromkeys(plan.left_out.values()):
+        notes.append(f"{', '.join(name for name, of in plan.left_out.items() if of == words)}, not in full: {words}.")
     notes += [f"{', '.join(names)}: {words}." for words, names in plan.differences.items()]
     facts = {"quick": plan.options.quick, "simulations": len(found.done), "cpu_s": sum(one.cpu for one in found.done)}
     return meta_of(plan.name, plan.folder.paper, found.verdicts, notes, **facts)

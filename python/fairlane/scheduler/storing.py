@@ -53,7 +53,7 @@ def results_of(
     ]
     schemas = {name: types(columns) for name, columns in SCHEDULE.items()}
     placed = pl.DataFrame(rows, schema=schemas["placed"], infer_schema_length=None)
-    allocators = found.table.select(*schemas["allocators"]).cast(schemas["allocators"])
+    allocators = found.table.select(*schemas["allocators"]).cast(pl.Schema(schemas["allocators"]))
     meta = ScheduleMeta(
         version=version("fairlane"),
         log=log.name,

@@ -86,7 +86,9 @@ def _cells(found: ReproductionResults) -> str:
 
 def _changed(claims: list[ClaimResult], others: dict[str, ClaimResult]) -> str:
     both = [(one, others[one.id]) for one in claims if one.id in others]
-    other = [f"{one.id} ({other.verdict} there, {one.verdict} here)" for one, other in both if one.verdict != other.verdict]
+    other = [
+        f"{one.id} ({other.verdict} there, {one.verdict} here)" for one, other in both if one.verdict != other.verdict
+    ]
     if not other:
         return f"All {plural(len(both), 'claim')} that both have got the same verdict."
     return f"{len(other)} of {plural(len(both), 'claim')} have another verdict: {listed(other)}."

@@ -60,7 +60,10 @@ def _sentence(figure: FigureData) -> str:
         return f"{plural(table.height, 'row')}."
     rows = table.drop_nulls(name).sort(name)
     label = (look["title"] or ("" if look["kind"] == "heatmap" else look["y_label"]) or name).replace("_", " ")
-    ends = [f"{_value(row[name], look)} ({_where(row, look)})" for row in (rows.row(0, named=True), rows.row(-1, named=True))]
+    ends = [
+        f"{_value(row[name], look)} ({_where(row, look)})"
+        for row in (rows.row(0, named=True), rows.row(-1, named=True))
+    ]
     return f"{label[0].upper()}{label[1:]}: from {ends[0]} to {ends[1]}."
 
 

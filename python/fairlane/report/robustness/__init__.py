@@ -18,11 +18,12 @@ def data_of(
     found: RobustnessResults, compare: RobustnessResults | None = None, compare_name: str = ""
 ) -> dict[str, Any]:
     """What the page of a map contains, as JSON. Raises ``ScenarioError`` if two maps have no clause in common."""
-    data = {"meta": _meta(found), "map": map_of(found), "compare": None}
+    own = map_of(found)
+    data = {"meta": _meta(found), "map": own, "compare": None}
     if compare is None:
         return data
     other = map_of(compare)
-    if not {_key(row) for row in data["map"]["clauses"]} & {_key(row) for row in other["clauses"]}:
+    if not {_key(row) for row in own["clauses"]} & {_key(row) for row in other["clauses"]}:
         words = f"has no clause of the map of {found.meta.paper}"
         raise ScenarioError(Problem("--compare", words, compare_name, "a map of the same paper"))
     return {**data, "compare": {"meta": _meta(compare), "map": other}}

@@ -55,19 +55,22 @@ def _meta(found: Saturation) -> dict[str, Any]:
 def _sentences(found: Saturation) -> dict[str, str]:
     points = found.points.sort("load")
     top = points.sort("accepted").row(-1, named=True)
-    words = f"{found.headline()}; the largest accepted throughput is {percent(top['accepted'])} of the injection bandwidth"
+    words = (
+        f"{found.headline()}; the largest accepted throughput is {percent(top['accepted'])} of the injection bandwidth"
+    )
     made = {"throughput": f"{words}, at load {top['load']:g}."}
     known = points.filter(pl.col("message_mean_ps").is_not_null())
     if known.height:
         first, last = known.row(0, named=True), known.row(-1, named=True)
         means = [seconds(row["message_mean_ps"] * PS) for row in (first, last)]
-        made["latency"] = (
-            f"The mean message latency is {means[0]} at load {first['load']:g} and {means[1]} at load {last['load']:g}; "
-            f"99% of messages take at most {seconds(last['message_p99_ps'] * PS)} there."
+        words = (
+            f"The mean message latency is {means[0]} at load {first['load']:g} and {means[1]} at load {last['load']:g}"
         )
+        made["latency"] = f"{words}; 99% of messages take at most {seconds(last['message_p99_ps'] * PS)} there."
     return made
 
 
 def _against(found: Saturation, other: Saturation) -> str:
     most = [one.points["accepted"].to_numpy().max() for one in (found, other)]
-    return f"Largest accepted throughput {percent(most[0])}, in the other sweep {percent(most[1])}; the other: {other.headline()}."
+    words = f"Largest accepted throughput {percent(most[0])}, in the other sweep {percent(most[1])}"
+    return f"{words}; the other: {other.headline()}."

@@ -32,7 +32,9 @@ def distributions(found: ScheduleResults) -> dict[str, list[dict[str, Any]]]:
         for name in found.allocators["allocator"]:
             values = table.filter(allocator=name)[measure].to_numpy()
             quantiles = np.quantile(values, 1 - shares, method="higher") if len(values) else np.array([])
-            rows = {float(f"{value:.5g}"): float(f"{share:.4g}") for value, share in zip(quantiles, shares, strict=False)}
+            rows = {
+                float(f"{value:.5g}"): float(f"{share:.4g}") for value, share in zip(quantiles, shares, strict=False)
+            }
             made[measure].append({"allocator": name, "value": [*rows], "above": [*rows.values()]})
     return made
 

@@ -72,9 +72,9 @@ def _allocators(found: ScheduleResults) -> str:
 def _load(found: ScheduleResults) -> str:
     (least, low), (most, high) = _ends(found, "fragmentation")
     if high < 0.0005:
-        return "Free hosts are never in the wrong shape for the job at the head of the queue."
-    words = f"{percent(high)} of the hosts' time enough hosts are free for the head of the queue, but not in the shape that "
-    words += f"{most} requires"
+        return "No time is lost to free hosts in the wrong shape for the job at the head of the queue."
+    words = f"{percent(high)} of the hosts' time enough hosts are free for the head of the queue"
+    words += f", but not in the shape that {most} requires"
     return f"{words}." if least == most else f"{words}; under {least} {percent(low)}."
 
 

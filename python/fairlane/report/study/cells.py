@@ -1,4 +1,4 @@
-"""Effects by cell: a row for each job, a column for each point (condition, placement and seed), for each kind of run."""
+"""Effects by cell: by kind of run a row for each job, a column for each point (condition, placement and seed)."""
 
 from typing import Any
 

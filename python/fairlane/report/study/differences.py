@@ -22,7 +22,7 @@ def differences(study: StudyResults, other: StudyResults, name: str) -> dict[str
         found = compare(Side(name, other), Side(study.headline(), study))
     except ScenarioError as error:
         words = "has no job at a point of the study that could be compared"
-        raise ScenarioError(Problem("--compare", words, name, "a study with points and jobs of the same names")) from error
-    columns = ("treatment", "condition", "name", "workload", "of", "before", "after", "change", "change_low", "change_high")
-    rows = found.table.select(*columns, "beyond_noise").to_dicts()
+        allowed = "a study with points and jobs of the same names"
+        raise ScenarioError(Problem("--compare", words, name, allowed)) from error
+    rows = found.table.drop("p").to_dicts()
     return {"jobs": rows, "sentence": summary(found), "jobs_apart": list(found.only_in_one)}

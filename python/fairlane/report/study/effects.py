@@ -83,4 +83,5 @@ def needed(row: dict[str, Any], column: str) -> int | None:
     value, low, high = (row[f"{column}{end}"] for end in ("", "_low", "_high"))
     if value is None or low is None or high is None or not value or low > 0 or high < 0:
         return None
-    return ceil(row["units"] * ((high - low) / 2 / value) ** 2)
+    count: int = ceil(row["units"] * ((high - low) / 2 / value) ** 2)
+    return count

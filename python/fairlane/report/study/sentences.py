@@ -35,7 +35,8 @@ def _known(rows: Rows, column: str) -> Rows:
 
 
 def _change(row: dict[str, Any], column: str) -> str:
-    return with_half_width(*(row[f"{column}{end}"] for end in ("", "_low", "_high")), partial(percent, signed=True))
+    value, low, high = (row[f"{column}{end}"] for end in ("", "_low", "_high"))
+    return with_half_width(value, low, high, partial(percent, signed=True))
 
 
 def _against(column: str) -> str:
@@ -83,12 +84,14 @@ def _replicates(rows: Rows, names: list[str], column: str, study: StudyResults) 
     known = _known(rows, column)
     if not any(row[f"{column}_low"] is not None for row in known):
         most = max((row["units"] for row in known), default=0)
-        return f"There is no interval: with {plural(most, unit)} it is not known how much effects vary; three are needed."
+        words = f"There is no interval: with {plural(most, unit)} it is not known how much effects vary"
+        return f"{words}; three are needed."
     open_ = [(names[row["run"]], needed(row, column)) for row in known]
     unsure = [f"{name} (about {count:,} {unit}s)" for name, count in open_ if count is not None]
     if not unsure:
         return f"All {len(known)} intervals exclude zero." if len(known) > 1 else "The interval excludes zero."
-    return f"The intervals of {listed(unsure)} include zero; in brackets what would be needed if the means stay as they are."
+    words = f"The intervals of {listed(unsure)} include zero"
+    return f"{words}; in brackets what would be needed if the means stay as they are."
 
 
 def _sweeps(study: StudyResults) -> str | None:

@@ -8,6 +8,8 @@ import { tableCard } from "report/table";
 
 const MARKS = { holds: "✓", "does not hold": "✗", undecided: "?", calibrated: "◦", "not run in full": "◐", "not run": "–" };
 
+const MOST_NUMBERS = 4; // of a claim that are shown at once
+
 const median = (values) => {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = sorted.length >> 1;
@@ -26,7 +28,10 @@ export const heldOf = ({ holds }) => `${holds.filter(Boolean).length} of ${holds
 function measured(claim) {
   const items = claim.clauses.flatMap((clause) => clause.numbers.map((one) => element("li", { textContent: `${one.label}: ${spreadOf(one)}, band ${one.band}, in the band ${heldOf(one)}${one.reported ? `; paper: ${one.reported}` : ""}${clause.verdict === claim.verdict ? "" : `; ${clause.explained}`}` })));
   const missing = claim.missing.map((words) => element("li", { textContent: `missing: ${words}` }));
-  return element("ul", { className: "measured" }, ...items, ...missing);
+  const list = (of) => element("ul", { className: "measured" }, ...of);
+  if (items.length <= MOST_NUMBERS) return list([...items, ...missing]);
+  const rest = element("details", {}, element("summary", { textContent: `${items.length - MOST_NUMBERS} more` }), list(items.slice(MOST_NUMBERS)));
+  return element("div", {}, list([...items.slice(0, MOST_NUMBERS), ...missing]), rest);
 }
 
 export function verdictMark(verdict, words = verdict) {

@@ -36,14 +36,14 @@ function add({ id: file, title, note, sentence, panels }, at) {
       const many = columnsOf(facets, width);
       const each = width / many;
       const places = facets.map((_, number) => ({ left: (number % many) * each + LEFT, top: LEGEND + Math.floor(number / many) * (ABOVE + HIGH + BELOW) + ABOVE }));
-      const parts = facets.map((facet, number) => facetOption(facet, number));
+      const parts = facets.map((facet, number) => facetOption(facet, number, each - LEFT - RIGHT));
       const heat = parts.find((part) => part.heat)?.heat;
       const heatSeries = parts.flatMap((part) => part.series).map(({ type }, number) => (type === "heatmap" ? number : -1)).filter((number) => number >= 0);
       return {
         title: facets.map((facet, number) => ({ text: cut(facet.title), left: places[number].left, top: places[number].top - 24, textStyle: { fontSize: 12.5, color: colours().ink } })),
         grid: places.map((place) => ({ ...place, width: each - LEFT - RIGHT - (heat ? 60 : 0), height: HIGH })),
         xAxis: parts.map(({ xAxis }) => xAxis), yAxis: parts.map(({ yAxis }) => yAxis),
-        ...(series.length > 1 && { legend: { top: 0, type: "scroll", data: series.map((one) => one.title) } }),
+        ...(series.length > 1 && { legend: { top: 0, type: "scroll", data: series.map((one) => ({ name: one.title, itemStyle: { color: one.colour, borderWidth: 0 } })) } }),
         ...(heat && { visualMap: { ...heat, seriesIndex: heatSeries, right: 0, top: "middle", textStyle: { color: colours().ink } } }),
         tooltip: {}, series: parts.flatMap((part) => part.series),
       };

@@ -39,8 +39,8 @@ function isLogarithmic({ y_scale: scale, kind, y }, rows) {
   return values[0] > 0 && (scale === "log" || (scale === "auto" && WIDE * at(0.05) < at(0.95)));
 }
 
-/** Axes and series of a panel in the grid of this number. */
-export function facetOption(facet, grid) {
+/** Axes and series of a panel in the grid of this number, which is so many pixels wide. */
+export function facetOption(facet, grid, wide) {
   if (facet.look.kind === "heatmap") return heatmap(facet, grid);
   const { look, rows, series } = facet;
   const numeric = isNumeric(rows, look.x) && (look.kind === "lines" || look.kind === "scatter");
@@ -50,7 +50,7 @@ export function facetOption(facet, grid) {
   const log = isLogarithmic(look, rows);
   const xAxis = numeric
     ? { type: look.x_scale === "linear" ? "value" : "log", ...(look.x_scale === "log2" && { logBase: 2 }), scale: true, gridIndex: grid, name: look.x_label, nameGap: 30, axisLabel: { hideOverlap: true, formatter: number } }
-    : { type: "category", data: sorted.map(plain), gridIndex: grid, name: look.x_label, nameGap: 38, axisLabel: { hideOverlap: true, interval: sorted.length > 12 ? "auto" : 0, rotate: sorted.length > 5 ? 30 : 0, width: 80, overflow: "truncate" } };
+    : { type: "category", data: sorted.map(plain), gridIndex: grid, name: look.x_label, nameGap: 38, axisLabel: { hideOverlap: true, interval: sorted.length > 12 ? "auto" : 0, rotate: sorted.length > 8 ? 30 : 0, width: sorted.length > 8 ? 90 : wide / sorted.length - 6, overflow: "truncate" } };
   const yAxis = { type: log ? "log" : "value", scale: look.y_scale === "linear", ...(!log && look.y_scale !== "linear" && { min: 0 }), gridIndex: grid, name: look.y_label, nameGap: 46, axisLabel: { hideOverlap: true, formatter: form } };
   const context = { facet, grid, place, form, sorted, numeric };
   const made = series.flatMap((one) => KINDS[look.kind](one, context).map((each) => ({ xAxisIndex: grid, yAxisIndex: grid, ...each })));

@@ -10,6 +10,7 @@ import { PALETTE, colours, ramp } from "report/theme";
 const PANEL = 190; // px
 const TOP = 58;
 const GAP = 40;
+const NARROW = 520; // px below which titles are short
 const HOUR = 3600;
 const THIN = 0.3; // px below which a bar is not drawn
 const SHADES = [1, 0.8, 0.62]; // opacities, in turn, that tell neighbours apart
@@ -83,11 +84,13 @@ export function startGantt() {
     id: "gantt", wide: true, title: "Jobs over time", sentence: data.sentences.gantt, controls: [labelled("Colours", by), labelled("Find job", find), buttons],
     note: `A bar is a job on hosts that follow each other; what is free is empty.${curve ? " Hosts stand along Hilbert's curve through the grid." : ""} Move and stretch the slider for other times.${left ? ` ${number(left)} jobs that begin last are left out.` : ""}`,
     height: () => TOP + names.length * (PANEL + GAP) + 50, click: ({ seriesId, value }) => seriesId?.startsWith("bars-") && pick(schedules[Number(seriesId.slice(5))].job[value[4]]),
-    option: () => {
+    responsive: true,
+    option: (width = 1000) => {
       const { ink, muted } = colours();
+      const short = width < NARROW;
       const last = names.length - 1;
       return {
-        title: names.map((name, at) => ({ text: `${name}: utilisation ${percent(data.allocators[at].utilisation)}${slowed ? `, mean slowdown ${data.allocators[at].mean_slowdown.toFixed(3)}` : ""}`, left: 62, top: TOP + at * (PANEL + GAP) - 21, textStyle: { fontSize: 13, color: ink } })),
+        title: names.map((name, at) => ({ text: `${name}: utilisation ${percent(data.allocators[at].utilisation)}${slowed && !short ? `, mean slowdown ${data.allocators[at].mean_slowdown.toFixed(3)}` : ""}`, left: 62, top: TOP + at * (PANEL + GAP) - 21, textStyle: { fontSize: 13, color: ink } })),
         grid: grids(), legend: { top: 0, type: "scroll", data: BY[by.value].classes, selectedMode: false },
         xAxis: names.map((_, at) => ({ type: "value", gridIndex: at, min: first.begin, max: first.end, name: at === last ? "time, h" : "", nameGap: 24, axisLabel: { color: muted, hideOverlap: true, formatter: number, showMinLabel: false, showMaxLabel: false } })),
         yAxis: names.map((_, at) => ({ type: "value", gridIndex: at, min: 0, max: data.hosts, name: "host", nameGap: 40, interval: data.hosts / 4, axisLabel: { formatter: (value) => number(Math.round(value)) } })),
