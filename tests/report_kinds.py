@@ -86,7 +86,7 @@ def schedule(*, late: int = 0) -> ScheduleResults:
     allocators = {"linear": ALLOCATORS.find("linear").read({}), EVIL: ALLOCATORS.find("box").read({})}
     found = compare_allocators(jobs, fabric, allocators)
     log = Path(__file__).parent / "data" / "jobs" / "README.md"
-    facts = {"hosts": fabric.hosts, "fabric": spec, "load": 1.0, "seed": 1, "model": None}
+    facts: dict[str, Any] = {"hosts": fabric.hosts, "fabric": spec, "load": 1.0, "seed": 1, "model": None}
     return results_of(found, log, lambda number: ("hybrid", "unclear")[number % 2], {}, **facts)
 
 
@@ -94,30 +94,73 @@ def reproduction(*, holds: bool = True) -> ReproductionResults:
     """Two claims over three replicates, with a figure of each kind; one that breaks out."""
     value = 0.8 if holds else 0.2
     numbers = [
-        Number(label="throughput …", band=">= 0.5", reported="0.9", replicates=[1, 2, 3], values=[value, 0.7, None],
-               lows=[0.5] * 3, highs=[None] * 3, holds=[holds, True, False]),
-        Number(label=EVIL, band="0 to 1", replicates=[1, 2, 3], values=[0.5, 0.6, 9.0],
-               lows=[0.0] * 3, highs=[1.0] * 3, holds=[True, True, False]),
-    ]  # fmt: skip
+        Number(
+            label="throughput …",
+            band=">= 0.5",
+            reported="0.9",
+            replicates=[1, 2, 3],
+            values=[value, 0.7, None],
+            lows=[0.5] * 3,
+            highs=[None] * 3,
+            holds=[holds, True, False],
+        ),
+        Number(
+            label=EVIL,
+            band="0 to 1",
+            replicates=[1, 2, 3],
+            values=[0.5, 0.6, 9.0],
+            lows=[0.0] * 3,
+            highs=[1.0] * 3,
+            holds=[True, True, False],
+        ),
+    ]
     verdict = "holds" if holds else "does not hold"
     clauses = [ClauseResult(verdict=verdict, explained=verdict, numbers=numbers)]
     claims = [
-        ClaimResult(id="a.throughput", where="IV", paper="much is accepted", verdict=verdict,
-                    words=f"{verdict}, 3 replicates", clauses=clauses),
-        ClaimResult(id="a.left-out", where="V", paper="nothing", verdict="not run", words="not run",
-                    missing=["large: not run"], clauses=[]),
-    ]  # fmt: skip
+        ClaimResult(
+            id="a.throughput",
+            where="IV",
+            paper="much is accepted",
+            verdict=verdict,
+            words=f"{verdict}, 3 replicates",
+            clauses=clauses,
+        ),
+        ClaimResult(
+            id="a.left-out",
+            where="V",
+            paper="nothing",
+            verdict="not run",
+            words="not run",
+            missing=["large: not run"],
+            clauses=[],
+        ),
+    ]
     meta = ReproductionMeta(
-        version="0", paper="a", title="A paper", citation="Nobody", quick=False, simulator="5", simulations=2, cpu_s=3.0,
+        version="0",
+        paper="a",
+        title="A paper",
+        citation="Nobody",
+        quick=False,
+        simulator="5",
+        simulations=2,
+        cpu_s=3.0,
         claims=claims,
-    )  # fmt: skip
+    )
     cells = pl.DataFrame({"cell": ["first", "second"], "wall_s": [1.0, 2.0], "cpu_s": [1.0, 2.0], "error": [None, "x"]})
     figures = [_figure(kind) for kind in ("box", "strip", "scatter", "bars", "lines", "heatmap")]
     return ReproductionResults(meta, pl.DataFrame(), pl.DataFrame(), cells, figures, map_results())
 
 
 def _figure(kind: str) -> FigureData:
-    look = {"kind": kind, "x": "load", "y": "rate", "value": "rate", "series": "routing", "low": None, "high": None}
+    look: dict[str, Any] = {
+        "kind": kind,
+        "x": "load",
+        "y": "rate",
+        "value": "rate",
+        "series": "routing",
+        "low": None,
+        "high": None,
+    }
     look |= {"column": "traffic", "row": None, "x_label": "", "y_label": "rate", "title": "", "x_scale": "linear"}
     look |= {"y_scale": "zero", "percent": False, "stacked": False, "colours": {}, "lines": [], "x_lines": []}
     if kind == "heatmap":
@@ -136,21 +179,69 @@ def map_results() -> RobustnessResults:
     base = {"claim": ["a.throughput"] * 2, "clause": [1, 2]}
     clauses = pl.DataFrame(
         {
-            "paper": "a", "title": "A paper", **base, "says": ["much is accepted", EVIL], "verdict": ["depends", "robust"],
-            "near_certain": False, "points": 4, "held": [2, 4], "share": [0.5, 1.0], "share_low": [0.2, 0.6],
-            "share_high": [0.8, 1.0], "default_points": 2, "default_held": [1, 2], "chance": 0.1, "decided_by": ["buffer", ""],
+            "paper": "a",
+            "title": "A paper",
+            **base,
+            "says": ["much is accepted", EVIL],
+            "verdict": ["depends", "robust"],
+            "near_certain": False,
+            "points": 4,
+            "held": [2, 4],
+            "share": [0.5, 1.0],
+            "share_low": [0.2, 0.6],
+            "share_high": [0.8, 1.0],
+            "default_points": 2,
+            "default_held": [1, 2],
+            "chance": 0.1,
+            "decided_by": ["buffer", ""],
         }
-    )  # fmt: skip
-    indices = pl.DataFrame({**base, "parameter": "buffer", "index": [0.6, 0.1], "index_low": 0.0, "index_high": 0.9,
-                            "p": [0.01, 0.8], "beyond_chance": [True, False]})  # fmt: skip
-    levels = pl.DataFrame({"claim": "a.throughput", "clause": [1, 1], "parameter": "buffer", "level": ["small", "large"],
-                           "points": 2, "held": [0, 2], "share": [0.0, 1.0], "share_low": [0.0, 0.3],
-                           "share_high": [0.7, 1.0]})  # fmt: skip
-    points = pl.DataFrame({"point": [1, 2, 3, 4], "buffer": [16.0, 32.0, 64.0, 128.0], "claim": "a.throughput", "clause": 1,
-                           "measured": "0.5", "value": 0.5, "low": 0.4, "high": None, "margin": [-0.2, -0.1, 0.1, 0.2],
-                           "holds": [False, False, True, True]})  # fmt: skip
+    )
+    indices = pl.DataFrame(
+        {
+            **base,
+            "parameter": "buffer",
+            "index": [0.6, 0.1],
+            "index_low": 0.0,
+            "index_high": 0.9,
+            "p": [0.01, 0.8],
+            "beyond_chance": [True, False],
+        }
+    )
+    levels = pl.DataFrame(
+        {
+            "claim": "a.throughput",
+            "clause": [1, 1],
+            "parameter": "buffer",
+            "level": ["small", "large"],
+            "points": 2,
+            "held": [0, 2],
+            "share": [0.0, 1.0],
+            "share_low": [0.0, 0.3],
+            "share_high": [0.7, 1.0],
+        }
+    )
+    points = pl.DataFrame(
+        {
+            "point": [1, 2, 3, 4],
+            "buffer": [16.0, 32.0, 64.0, 128.0],
+            "claim": "a.throughput",
+            "clause": 1,
+            "measured": "0.5",
+            "value": 0.5,
+            "low": 0.4,
+            "high": None,
+            "margin": [-0.2, -0.1, 0.1, 0.2],
+            "holds": [False, False, True, True],
+        }
+    )
     meta = MapMeta(
-        version="0", paper="a", title="A paper", simulator="5", lines=["4 points."],
-        parameters=[{"name": "buffer", "title": "buffer of a port", "range": "16 to 128", "default": "64", "source": "-"}],
-    )  # fmt: skip
+        version="0",
+        paper="a",
+        title="A paper",
+        simulator="5",
+        lines=["4 points."],
+        parameters=[
+            {"name": "buffer", "title": "buffer of a port", "range": "16 to 128", "default": "64", "source": "-"}
+        ],
+    )
     return RobustnessResults(meta, dict(zip(MAP_TABLES, (points, clauses, indices, levels), strict=True)))

@@ -209,6 +209,6 @@ def test_results_of_other_kinds_and_folders_are_refused(
     renamed = found.work.with_columns(name=pl.lit("other ") + pl.col("name"))
     with pytest.raises(fairlane.ScenarioError, match=r"--compare = \"x\": has no job at a point of the study"):
         data_of(found, replace(found, work=renamed), "x")
-    other = replace(reproduction(), meta=reproduction().meta.model_copy(update={"claims": []}))
+    claimless = replace(reproduction(), meta=reproduction().meta.model_copy(update={"claims": []}))
     with pytest.raises(fairlane.ScenarioError, match=r"--compare = \"x\": has no claim of a; allowed: "):
-        data_of(reproduction(), other, "x")
+        data_of(reproduction(), claimless, "x")

@@ -1,4 +1,4 @@
-"""Pages of studies, sweeps, schedules, reproductions and maps in a browser: controls, hover and export do as they say."""
+"""Pages of studies, sweeps, schedules, reproductions and maps in a browser: controls and export do as they say."""
 
 from __future__ import annotations
 
@@ -64,11 +64,12 @@ def of(kind: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("opened", [kind], indirect=True)
 
 
-every_kind = pytest.mark.parametrize(("opened", "kind"), [(kind, kind) for kind in CARDS], indirect=["opened"])
+every_kind = pytest.mark.parametrize("opened", list(CARDS), indirect=True)
+with_cards = pytest.mark.parametrize(("opened", "kind"), [(kind, kind) for kind in CARDS], indirect=["opened"])
 CHART = "echarts.getInstanceByDom(document.getElementById('{}-plot'))"
 
 
-@every_kind
+@with_cards
 def test_every_card_has_a_title_a_sentence_and_an_export(opened: Browser, kind: str) -> None:
     cards = {one.get_attribute("id"): one for one in opened.driver.find_elements("css selector", "#figures section")}
     wanted = CARDS[kind] | (CARDS["robustness"] if kind == "reproduction" else set())
@@ -82,7 +83,7 @@ def test_every_card_has_a_title_a_sentence_and_an_export(opened: Browser, kind: 
 
 
 @every_kind
-def test_it_fits_a_phone_and_prints(opened: Browser, kind: str) -> None:
+def test_it_fits_a_phone_and_prints(opened: Browser) -> None:
     opened.resize(390, 844)
     assert opened.run("return document.documentElement.scrollWidth") <= 390
     opened.run("window.dispatchEvent(new Event('beforeprint'))")
@@ -95,7 +96,7 @@ def test_it_fits_a_phone_and_prints(opened: Browser, kind: str) -> None:
 @pytest.mark.skipif(not AXE.is_file(), reason="make build has not fetched axe-core")
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @every_kind
-def test_it_is_accessible(opened: Browser, kind: str, theme: str) -> None:
+def test_it_is_accessible(opened: Browser, theme: str) -> None:
     opened.choose("#theme", theme)
     opened.run(AXE.read_text("utf-8"))
     found = opened.driver.execute_async_script("axe.run(document).then((found) => arguments[0](found.violations))")
@@ -150,8 +151,9 @@ def test_a_job_is_found_and_stands_out_under_every_allocator(opened: Browser) ->
 def test_a_click_on_a_bar_chooses_its_job(opened: Browser) -> None:
     place = f"""const chart = {CHART.format("gantt")}; const data = chart.getModel().getSeriesByIndex(0).getData();
     const mean = (a, b) => (data.get(a, 0) + data.get(b, 0)) / 2;
-    return [...chart.convertToPixel({{ seriesIndex: 0 }}, [mean("begin", "end"), mean("low", "high")]), data.get("job", 0)]"""
-    x, y, _ = opened.run(place)
+    const middle = [mean("begin", "end"), mean("low", "high")];
+    return chart.convertToPixel({{ seriesIndex: 0 }}, middle)"""
+    x, y = opened.run(place)
     opened.move_to("#gantt-plot", x, y, click=True)
     assert opened.find("#gantt .details h3").text.startswith("Job 1:")
 

@@ -89,8 +89,10 @@ def store(found: Reproduction, folder: Path) -> None:
 def _meta(found: Reproduction) -> ReproductionMeta:
     plan = found.plan
     notes = [*plan.folder.paper.notes, *replicate_lines(found)]
-    for words in dict.fromkeys(plan.left_out.values()):
-        notes.append(f"{', '.join(name for name, of in plan.left_out.items() if of == words)}, not in full: {words}.")
+    left_out: dict[str, list[str]] = {}
+    for name, words in plan.left_out.items():
+        left_out.setdefault(words, []).append(name)
+    notes += [f"{', '.join(names)}, not in full: {words}." for words, names in left_out.items()]
     notes += [f"{', '.join(names)}: {words}." for words, names in plan.differences.items()]
     facts = {"quick": plan.options.quick, "simulations": len(found.done), "cpu_s": sum(one.cpu for one in found.done)}
     return meta_of(plan.name, plan.folder.paper, found.verdicts, notes, **facts)
