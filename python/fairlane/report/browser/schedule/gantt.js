@@ -4,6 +4,7 @@ import { element, labelled, selection } from "report/card";
 import { figure } from "report/chart";
 import { data } from "report/data";
 import { duration, escaped, number, percent } from "report/format";
+import { barAt, barsOf, drawn } from "report/schedule/bars";
 import { names, sizeClass, sizeNames } from "report/schedule/data";
 import { PALETTE, colours, ramp } from "report/theme";
 
@@ -12,7 +13,6 @@ const TOP = 58;
 const GAP = 40;
 const NARROW = 520; // px below which titles are short
 const HOUR = 3600;
-const THIN = 0.3; // px below which a bar is not drawn
 const SHADES = [1, 0.8, 0.62]; // opacities, in turn, that tell neighbours apart
 const { by_allocator: schedules, patterns, curve } = data.jobs;
 const BY = {
@@ -21,12 +21,11 @@ const BY = {
   slowdown: { title: "run slowdown", classes: ["up to 1.01", "to 1.05", "to 1.2", "to 1.5", "above 1.5"], of: (schedule, job) => [1.01, 1.05, 1.2, 1.5, Infinity].findIndex((most) => schedule.slowdown[job] <= most) },
 };
 
-/** Bars of a schedule: begin and end, h; lowest place and the one above the highest; job. */
-const bars = schedules.map((schedule) => Array.from(schedule.bar_job, (job, at) => [schedule.start[job] / HOUR, schedule.end[job] / HOUR, schedule.bar_low[at], schedule.bar_high[at], job]));
+const bars = schedules.map((schedule) => barsOf(schedule, HOUR));
 const jobNumbers = schedules.map((schedule) => new Map(Array.from(schedule.job, (number_, at) => [number_, at])));
 
 export function startGantt() {
-  if (!bars.some((one) => one.length)) return;
+  if (!bars.some(({ job }) => job.length)) return;
   let chosen = null; // number of a job in the log
   const slowed = schedules.some(({ slowdown }) => slowdown.some((value) => value !== 1));
   const options = Object.entries(BY).filter(([name]) => (name === "pattern" ? patterns.length : name !== "slowdown" || slowed));
@@ -35,28 +34,28 @@ export function startGantt() {
   const whole = element("button", { type: "button", textContent: "Whole schedule", onclick: () => zoom(first.begin, first.end) });
   const buttons = element("div", { className: "control" }, element("span", { textContent: "Time" }), whole);
   const details = element("div", { className: "details", role: "status" });
-  const ends = bars.flat();
-  const first = { begin: 0, end: ends.reduce((latest, [, end]) => Math.max(latest, end), 0) };
+  const first = { begin: 0, end: bars.reduce((latest, { end }) => end.reduce((a, b) => Math.max(a, b), latest), 0) };
   const grids = () => names.map((_, at) => ({ left: 62, right: 16, top: TOP + at * (PANEL + GAP), height: PANEL }));
   const colourOfClass = (at) => (by.value === "slowdown" ? ramp(5)[at] : PALETTE[at % PALETTE.length]);
 
-  /** Rectangles of a panel. */
-  const panel = (at) => ({
-    type: "custom", id: `bars-${at}`, name: names[at], xAxisIndex: at, yAxisIndex: at, data: bars[at], dimensions: ["begin", "end", "low", "high", "job"],
-    encode: { x: [0, 1], y: [2, 3], tooltip: [] }, clip: true, progressive: 4000,
-    renderItem: (_, api) => rectangle(api, { fill: colourOfClass(BY[by.value].of(schedules[at], api.value(4))), opacity: SHADES[api.value(4) % SHADES.length] }),
-  });
+  /** The bars of a panel: an item for each colour and shade. */
+  const panel = (at) => {
+    const { classes, of } = BY[by.value];
+    const groups = classes.map(() => SHADES.map(() => []));
+    bars[at].job.forEach((job, bar) => groups[of(schedules[at], job)]?.[job % SHADES.length].push(bar));
+    return {
+      type: "custom", id: `bars-${at}`, name: names[at], silent: true, clip: true, xAxisIndex: at, yAxisIndex: at, data: classes.flatMap((_, kind) => SHADES.map((_shade, shade) => [kind, shade])),
+      renderItem: (parameters, api) => {
+        const [kind, shade] = [api.value(0), api.value(1)];
+        return drawn(bars[at], parameters, api, groups[kind][shade], { fill: colourOfClass(kind), opacity: SHADES[shade] });
+      },
+    };
+  };
+  const barsOfChosen = (at) => [...bars[at].job.keys()].filter((bar) => schedules[at].job[bars[at].job[bar]] === chosen);
   const outlined = (at) => ({
-    type: "custom", id: `chosen-${at}`, name: "chosen", silent: true, z: 6, xAxisIndex: at, yAxisIndex: at, clip: true, encode: { x: [0, 1], y: [2, 3] },
-    data: chosen === null ? [] : bars[at].filter(([, , , , job]) => schedules[at].job[job] === chosen),
-    renderItem: (_, api) => rectangle(api, { fill: "none", stroke: colours().ink, lineWidth: 2.5 }, 4),
+    type: "custom", id: `chosen-${at}`, name: "chosen", silent: true, z: 6, clip: true, xAxisIndex: at, yAxisIndex: at, data: chosen === null || !jobNumbers[at].has(chosen) ? [] : [[0, 0]],
+    renderItem: (parameters, api) => drawn(bars[at], parameters, api, barsOfChosen(at), { fill: "none", stroke: colours().ink, lineWidth: 2.5 }, 4),
   });
-  function rectangle(api, style, least = 0) {
-    const [x, bottom] = api.coord([api.value(0), api.value(2)]);
-    const [end, top] = api.coord([api.value(1), api.value(3)]);
-    const width = Math.max(end - x, least);
-    return width < THIN ? null : { type: "rect", shape: { x, y: top, width: width > 4 ? width - 0.6 : width, height: Math.max(bottom - top - 0.4, 0.6) }, style };
-  }
 
   function pick(job) {
     chosen = job;
@@ -83,7 +82,7 @@ export function startGantt() {
   const made = figure({
     id: "gantt", wide: true, title: "Jobs over time", sentence: data.sentences.gantt, controls: [labelled("Colours", by), labelled("Find job", find), buttons],
     note: `A bar is a job on hosts that follow each other; what is free is empty.${curve ? " Hosts stand along Hilbert's curve through the grid." : ""} Move and stretch the slider for other times.${left ? ` ${number(left)} jobs that begin last are left out.` : ""}`,
-    height: () => TOP + names.length * (PANEL + GAP) + 50, click: ({ seriesId, value }) => seriesId?.startsWith("bars-") && pick(schedules[Number(seriesId.slice(5))].job[value[4]]),
+    height: () => TOP + names.length * (PANEL + GAP) + 50,
     responsive: true,
     option: (width = 1000) => {
       const { ink, muted } = colours();
@@ -95,9 +94,8 @@ export function startGantt() {
         xAxis: names.map((_, at) => ({ type: "value", gridIndex: at, min: first.begin, max: first.end, name: at === last ? "time, h" : "", nameGap: 24, axisLabel: { color: muted, hideOverlap: true, formatter: number, showMinLabel: false, showMaxLabel: false } })),
         yAxis: names.map((_, at) => ({ type: "value", gridIndex: at, min: 0, max: data.hosts, name: "host", nameGap: 40, interval: data.hosts / 4, axisLabel: { formatter: (value) => number(Math.round(value)) } })),
         dataZoom: [
-          { type: "slider", xAxisIndex: names.map((_, at) => at), startValue: shown.begin, endValue: shown.end, bottom: 4, height: 22, filterMode: "weakFilter", labelFormatter: (value) => `${number(value)} h`, textStyle: { color: ink }, throttle: 40 },
+          { type: "slider", xAxisIndex: names.map((_, at) => at), startValue: shown.begin, endValue: shown.end, bottom: 4, height: 22, filterMode: "none", labelFormatter: (value) => `${number(value)} h`, textStyle: { color: ink }, throttle: 40 },
         ],
-        tooltip: { formatter: ({ seriesId, value }) => (seriesId?.startsWith("bars-") ? tip(Number(seriesId.slice(5)), value[4]) : "") },
         series: [...names.map((_, at) => panel(at)), ...names.map((_, at) => outlined(at)), ...BY[by.value].classes.map((name, at) => ({ type: "scatter", name, color: colourOfClass(at), symbol: "rect", data: [] }))],
       };
     },
@@ -106,6 +104,30 @@ export function startGantt() {
   made.chart.on("datazoom", () => {
     const [{ startValue, endValue }] = made.chart.getOption().dataZoom;
     Object.assign(shown, { begin: startValue, end: endValue });
+  });
+  /** Panel and job under a place of the plot, px; null where there is none. */
+  function under(x, y) {
+    const at = names.findIndex((_, number_) => made.chart.containPixel({ gridIndex: number_ }, [x, y]));
+    if (at < 0) return null;
+    const [time, place] = made.chart.convertFromPixel({ gridIndex: at }, [x, y]);
+    const bar = barAt(bars[at], time, place);
+    return bar < 0 ? null : { at, job: bars[at].job[bar] };
+  }
+  const hint = element("div", { className: "tip", hidden: true });
+  made.plot.append(hint);
+  const canvas = made.chart.getZr();
+  canvas.on("mousemove", ({ offsetX: x, offsetY: y }) => {
+    const found = under(x, y);
+    hint.hidden = !found;
+    if (!found) return;
+    hint.innerHTML = tip(found.at, found.job);
+    hint.style.left = `${Math.max(0, Math.min(x + 14, made.plot.clientWidth - hint.offsetWidth))}px`;
+    hint.style.top = `${y + 14}px`;
+  });
+  canvas.on("globalout", () => { hint.hidden = true; });
+  canvas.on("click", ({ offsetX: x, offsetY: y }) => {
+    const found = under(x, y);
+    if (found) pick(schedules[found.at].job[found.job]);
   });
   made.plot.parentElement.after(details);
   find.addEventListener("input", () => pick(find.value === "" ? null : Number(find.value)));
