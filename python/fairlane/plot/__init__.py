@@ -78,7 +78,12 @@ def draw_all(results: Results, look: Look = LIGHT) -> list[Path]:
 
 
 def _suiting(results: Results) -> dict[str, Draw]:
-    return {name: draw for name, draw in FIGURES.builtin.items() if isinstance(results, _subject(draw))}
+    """The built-in figures of such results; ``ScenarioError`` if there are none."""
+    found = {name: draw for name, draw in FIGURES.builtin.items() if isinstance(results, _subject(draw))}
+    if not found:
+        words = f"there is none of a {type(results).__name__}"
+        raise ScenarioError(Problem("figure", words, allowed="a page of them: fairlane report"))
+    return found
 
 
 def draw_figures(results: Results, names: Iterable[str], look: Look = LIGHT) -> list[Path]:
@@ -107,7 +112,7 @@ def show(results: Results, name: str | None = None, axes: Given = None) -> Drawn
         ScenarioError: there is no such figure, or it is not one of such results or has nothing to show.
         ResultsError: ``axes`` are more or fewer than the figure has panels.
     """
-    names = [name] if name else [results.FIGURE, *_suiting(results)]
+    names = [name] if name else [*dict.fromkeys([results.FIGURE, *_suiting(results)])]
     for one in names:
         drawn = draw_new(results, one, _found(results, one), axes)
         if drawn is not None:

@@ -15,7 +15,11 @@ from fairlane.errors import FairlaneError
 from fairlane.inputs.files import parse_json, read_bytes
 from fairlane.results.live import Found, live_folder, read_live, stored_name
 from fairlane.results.manifest import MANIFEST
+from fairlane.results.reproduction import META as REPRODUCTION_META
+from fairlane.results.schedule import META as SCHEDULE_META
 from fairlane.results.store import META as RUN_META
+from fairlane.results.study import META as STUDY_META
+from fairlane.saturation.results import META as SATURATION_META
 from fairlane.tasks.store import ANSWERS, FAILED, SPEC
 
 DEEPEST = 8
@@ -23,7 +27,13 @@ DEEPEST = 8
 MOST_FOLDERS = 20_000
 """Folders that are looked at; more are not listed."""
 _MOST_META = 4 << 20  # bytes of a file of provenance
-_METAS = {"run": RUN_META, "study": "study.json", "saturation": "saturation.json", "schedule": "schedule.json"}
+_METAS = {
+    "run": RUN_META,
+    "study": STUDY_META,
+    "saturation": SATURATION_META,
+    "schedule": SCHEDULE_META,
+    "reproduction": REPRODUCTION_META,
+}
 _KINDS = {"sweep": "saturation"}  # kinds of unfinished folders by what their specification calls them
 
 Status = Literal["in progress", "finished", "partial", "not complete", "killed", "failed", "broken"]
@@ -191,7 +201,7 @@ def _read(folder: Path, path: str) -> Entry:
         kind,
         "partial" if meta.get("partial") is True or meta.get("interrupted") is True else "finished",
         f"{failures} of its runs failed" if isinstance(failures, int) and failures > 0 else None,
-        _text(meta, "scenario", "study", "name"),
+        _text(meta, "scenario", "study", "paper", "name"),
         meta["seed"] if isinstance(meta.get("seed"), int) else None,
         _when(meta, folder / MANIFEST),
         _text(meta, "digest"),

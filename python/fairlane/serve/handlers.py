@@ -159,7 +159,7 @@ class IndexData(Handler):
         running = entry.status in {"in progress", "killed", "failed"}
         page = f"/report/{where}" if stored and entry.kind in KINDS else f"/live/{where}" if running else None
         name = entry.path or self.served.title
-        return {**asdict(entry), "name": name, "page": page, "comparable": stored and entry.kind == "run"}
+        return {**asdict(entry), "name": name, "page": page, "comparable": stored and entry.kind in KINDS}
 
 
 class ReportPage(Handler):

@@ -9,11 +9,11 @@ from hashlib import sha256
 from pathlib import Path
 from threading import Lock
 
-from fairlane.report import load_run, write_report
+from fairlane.report import load_results, write_report
 from fairlane.results.manifest import MANIFEST, sha256_of
 
-KINDS = frozenset({"run"})
-"""Kinds of results that have a page."""
+KINDS = frozenset({"run", "study", "saturation", "schedule", "reproduction"})
+"""Kinds of folders, by their manifests, that have a page; that of a robustness map is a reproduction."""
 MOST_KEPT = 100
 """Pages that are kept; of more, those go that were asked for least recently."""
 
@@ -23,8 +23,8 @@ def build(folder: Path, compare: Path | None, file: Path) -> None:
 
     Raises ``ResultsError`` or ``ScenarioError`` if there can be none.
     """
-    other = None if compare is None else load_run(compare, "compare")
-    write_report(load_run(folder, "folder"), file, other, compare_name=compare.name if compare else "")
+    other = None if compare is None else load_results(compare, "compare")
+    write_report(load_results(folder, "folder"), file, other, compare_name=compare.name if compare else "")
 
 
 class Pages:

@@ -1,6 +1,8 @@
 /** Figures of a run in progress: made when there is something to show, drawn anew when that changes. */
 
-import { element, figure, nameAxis } from "report/chart";
+import { nameAxis } from "report/axes";
+import { element } from "report/card";
+import { figure } from "report/chart";
 import { escaped, number, percent, seconds } from "report/format";
 import { onTheme, PALETTE } from "report/theme";
 import { matrixFigure } from "serve/matrix";

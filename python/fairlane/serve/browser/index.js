@@ -1,6 +1,6 @@
-/** The list of results: filtered, kept up to date, and two runs of it compared. */
+/** The list of results: filtered, kept up to date, and two of one kind compared. */
 
-import { element } from "report/chart";
+import { element } from "report/card";
 import { number, percent } from "report/format";
 import { setTheme } from "report/theme";
 import { given, load, repeat, trouble } from "serve/http";
@@ -11,13 +11,14 @@ const body = document.querySelector("#results tbody");
 const when = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" });
 let entries = [];
 let truncated = false;
-let chosen = []; // paths of runs to compare, at most two
+let chosen = []; // paths of results of one kind to compare, at most two
 let before = ""; // what is shown, so that nothing is drawn anew that has not changed
 
 const date = ({ started }) => (started ? when.format(new Date(started)) : "–");
 
 function compareWith(path, wanted) {
-  chosen = chosen.filter((one) => one !== path);
+  const kindOf = (one) => entries.find((entry) => entry.path === one)?.kind;
+  chosen = chosen.filter((one) => one !== path && kindOf(one) === kindOf(path));
   if (wanted) chosen = [...chosen.slice(-1), path];
   show();
 }
@@ -64,7 +65,7 @@ function kinds() {
   kind.value = found.includes(value) ? value : "";
 }
 
-/** The two chosen runs, the earlier first; null if there are not two. */
+/** The two that are chosen, the earlier first; null if there are not two. */
 function pair() {
   const found = chosen.map((path) => entries.find((entry) => entry.path === path)).filter(Boolean);
   return found.length === 2 ? found.sort((a, b) => (a.started < b.started ? -1 : 1)) : null;
@@ -90,7 +91,7 @@ function show() {
   document.getElementById("results-scroller").hidden = !wanted.length;
   const two = pair();
   button.disabled = !two;
-  note.textContent = two ? `${two[1].name}, with its differences to ${two[0].name}` : "Select two runs.";
+  note.textContent = two ? `${two[1].name}, with its differences to ${two[0].name}` : "Select two of one kind.";
 }
 
 async function update() {

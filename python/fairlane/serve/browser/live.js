@@ -1,6 +1,6 @@
 /** A run in progress: how far it is, how fast, what it has measured; it can be stopped from here. */
 
-import { element } from "report/chart";
+import { element } from "report/card";
 import { number, percent, seconds } from "report/format";
 import { setTheme } from "report/theme";
 import { showFigures } from "serve/figures";

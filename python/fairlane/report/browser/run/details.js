@@ -1,12 +1,13 @@
 /** The panel beside the fabric: what is chosen there, and the links with the highest values. */
 
-import { element } from "report/chart";
-import { data, fabric, jobs, jobsOfHost, linkCount, linkName, links, vertexName } from "report/data";
-import { currentValues, show } from "report/fabric";
+import { element } from "report/card";
+import { data } from "report/data";
 import { bytes, number, percent, rate, seconds } from "report/format";
-import { isHost, linksOf } from "report/geometry";
-import { choose, chosen, subscribe } from "report/state";
-import { METRICS, pairsOf } from "report/values";
+import { fabric, jobs, jobsOfHost, linkCount, linkName, links, vertexName } from "report/run/data";
+import { currentValues, show } from "report/run/fabric";
+import { isHost, linksOf } from "report/run/geometry";
+import { choose, chosen, subscribe } from "report/run/state";
+import { METRICS, pairsOf } from "report/run/values";
 
 const MOST_LINKS = 10;
 const MOST_PAIRS = 8;

@@ -1,16 +1,17 @@
 /** Figures by job: W, latencies, iterations, MPI calls, power. */
 
-import { opacity, standsOut, whiskers } from "report/bars";
-import { element, figure, labelled, nameAxis } from "report/chart";
-import { data, jobs } from "report/data";
+import { LEFT, logarithmicEnds, nameAxis, percentAxis } from "report/axes";
+import { element, labelled } from "report/card";
+import { figure } from "report/chart";
+import { data } from "report/data";
 import { escaped, number, percent, seconds } from "report/format";
-import { choose, chosen, subscribe } from "report/state";
+import { jobs } from "report/run/data";
+import { choose, chosen, opacity, standsOut, subscribe } from "report/run/state";
 import { PALETTE, colours } from "report/theme";
+import { whiskers } from "report/whiskers";
 
 const MOST_LINES = 12; // jobs whose iterations are drawn if none is chosen
 const workloads = [...new Set(jobs.workload)];
-const percentAxis = { type: "value", axisLabel: { hideOverlap: true, formatter: (value) => percent(value).replace(".0%", "%") } };
-const LEFT = { left: 140, right: 34, top: 34, bottom: 46 };
 
 /** Chooses the job of a row as the victim. */
 const chooseRow = (rows) => ({ dataIndex, seriesType }) => {
@@ -59,12 +60,6 @@ function slowdown() {
     const interval = low === null ? "no interval" : `95% interval ${percent(low, true)} to ${percent(high, true)}`;
     return `<b>${escaped(name)}</b> (${escaped(jobs.workload[job])})<br>W ${percent(value, true)}<br>${interval}${jobs.few[job] ? "<br>fewer than ten iterations" : ""}`;
   }
-}
-
-/** Ends of a logarithmic axis near the extremes of what it shows. */
-function logarithmicEnds(values) {
-  const round = (value, to) => to(value / 10 ** Math.floor(Math.log10(value))) * 10 ** Math.floor(Math.log10(value));
-  return { min: round(Math.min(...values), Math.floor), max: round(Math.max(...values), Math.ceil) };
 }
 
 const QUANTILES = { p50: "median", p90: "90%", p99: "99%", p999: "99.9%" };

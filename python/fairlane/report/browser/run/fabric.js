@@ -1,13 +1,14 @@
 /** The fabric: links in colours, hosts and switches; pan, zoom, hover, click and keys. */
 
 import { addExports, printAsSvg, styled } from "report/chart";
-import { data, fabric, hostCount, jobs, jobsOfHost, linkCount, linkName, links, vertexName } from "report/data";
-import { startGestures } from "report/gestures";
-import { extent, isHost, nearest, pathOf, placeOf, segments, vertexCount } from "report/geometry";
+import { data } from "report/data";
+import { fabric, hostCount, jobs, jobsOfHost, linkCount, linkName, links, vertexName } from "report/run/data";
+import { extent, isHost, nearest, pathOf, placeOf, segments, vertexCount } from "report/run/geometry";
+import { startGestures } from "report/run/gestures";
+import { choose, chosen, subscribe } from "report/run/state";
+import { METRICS, highestSample, linkValues, overTime } from "report/run/values";
 import { drawLegend, scaleOf } from "report/scale";
-import { choose, chosen, subscribe } from "report/state";
 import { PALETTE, colours, isDark, onTheme } from "report/theme";
-import { METRICS, highestSample, linkValues, overTime } from "report/values";
 
 const BINS = 24; // colours of links; all links of one are drawn at once
 const REACH = 8; // pixels from which a link is found

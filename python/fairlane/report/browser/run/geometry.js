@@ -1,6 +1,6 @@
 /** Where links are drawn, and which link or vertex is near a point. */
 
-import { fabric, hostCount, linkCount, links } from "report/data";
+import { fabric, hostCount, linkCount, links } from "report/run/data";
 
 const places = fabric.places;
 export const vertexCount = places.length / 2;

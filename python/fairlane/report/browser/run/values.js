@@ -1,8 +1,9 @@
 /** The value of every link for what is chosen: a metric, an interval, a victim and an aggressor, a difference. */
 
-import { comparison, data, linkCount } from "report/data";
+import { comparison, data } from "report/data";
 import { number, percent, seconds } from "report/format";
-import { chosen } from "report/state";
+import { linkCount } from "report/run/data";
+import { chosen } from "report/run/state";
 
 const share = (value) => percent(value);
 export const METRICS = {

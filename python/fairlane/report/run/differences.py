@@ -8,8 +8,8 @@ import polars as pl
 from fairlane.comparison import compare
 from fairlane.comparison.changes import summary
 from fairlane.errors import Problem, ScenarioError
-from fairlane.report.jobs import matrix_of
-from fairlane.report.links import by_jobs, measured
+from fairlane.report.run.jobs import matrix_of
+from fairlane.report.run.links import by_jobs, measured
 from fairlane.results.run import Run
 
 SHARED = "a run with jobs and links of the same names"

@@ -1,11 +1,12 @@
 /** The controls of the fabric: colours, jobs, search, the slider with its play button, zoom. */
 
-import { element, labelled } from "report/chart";
-import { comparison, data, fabric, jobs, linkCount, linkName } from "report/data";
-import { reset, show, zoomBy } from "report/fabric";
+import { element, labelled } from "report/card";
+import { comparison, data } from "report/data";
 import { seconds } from "report/format";
-import { choose, chosen, subscribe } from "report/state";
-import { METRICS, overTime } from "report/values";
+import { fabric, jobs, linkCount, linkName } from "report/run/data";
+import { reset, show, zoomBy } from "report/run/fabric";
+import { choose, chosen, subscribe } from "report/run/state";
+import { METRICS, overTime } from "report/run/values";
 
 const STEP_MS = 300; // of the play button
 const MOST_HINTS = 20;

@@ -1,15 +1,15 @@
 /** The interference matrix: rows are victims, columns aggressors; in order of similarity, filtered, grouped. */
 
-import { element, figure, labelled } from "report/chart";
-import { comparison, data, jobs } from "report/data";
+import { element, labelled } from "report/card";
+import { figure } from "report/chart";
+import { comparison, data } from "report/data";
 import { escaped, percent, seconds } from "report/format";
+import { BINS, heatHeight, heatOption, side } from "report/heat";
+import { jobs } from "report/run/data";
+import { choose, chosen, subscribe } from "report/run/state";
 import { scaleOf } from "report/scale";
-import { choose, chosen, subscribe } from "report/state";
-import { colours } from "report/theme";
 
-const MOST_NUMBERS = 12; // rows up to which cells have numbers
 const COUNTERPARTS = 12; // jobs that are shown beside those of a filter
-const BINS = 32;
 const count = jobs.name.length;
 
 function dense({ victim, aggressor, queueing_s: delay }) {
@@ -75,33 +75,15 @@ function allCells() {
 
 function option() {
   const all = allCells();
-  const { faint, ink, card } = colours();
-  const scale = scaleOf(all.filter(({ itself }) => !itself).map(({ share }) => share), BINS, chosen.difference);
   const names = shown.map(({ name }) => name);
-  const few = names.length <= MOST_NUMBERS;
-  const size = few ? 12 : 10;
-  const items = all.filter(({ delay }) => delay !== 0).map(({ x, y, delay, share, itself }) => ({
-    value: [x, y, itself ? -1 : scale.of(share) ?? 0, delay, share, itself],
-    ...(itself && { visualMap: false, itemStyle: { color: faint } }),
-    ...(few && { label: { show: true, formatter: percent(share, chosen.difference), color: labelColour(itself ? faint : scale.colours[Math.floor((scale.of(share) ?? 0) * (BINS - 1))]) } }),
-  }));
-  const axis = { type: "category", data: names, splitLine: { show: false }, axisLabel: { interval: 0, fontSize: size, width: 110, overflow: "truncate" } };
-  const ends = [scale.high, scale.low].map((value) => percent(value, chosen.difference));
-  return {
-    grid: { left: 130, right: 90, top: 12, bottom: 132 },
-    xAxis: { ...axis, name: "aggressor", nameGap: 112, axisLabel: { ...axis.axisLabel, rotate: 60 } },
-    yAxis: { ...axis, name: "victim", nameGap: 116, inverse: true },
-    visualMap: { type: "continuous", min: 0, max: 1, dimension: 2, right: 0, top: "middle", text: ends, textStyle: { color: ink }, inRange: { color: scale.colours }, itemHeight: 160 },
-    tooltip: { formatter: ({ value: [x, y, , delay, share, itself] }) => words(shown[y].name, shown[x].name, delay, share, itself) },
-    series: [{ type: "heatmap", data: items, progressive: 0, itemStyle: { borderColor: card, borderWidth: few ? 1.5 : 0.5 }, emphasis: { itemStyle: { borderColor: ink, borderWidth: 1.5 } } }],
-  };
-}
-
-/** Black or white, whichever can be read on a colour. */
-function labelColour(colour) {
-  const [red, green, blue] = colour.startsWith("#") ? [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16) / 255) : [1, 1, 1];
-  const [r, g, b] = [red, green, blue].map((part) => (part <= 0.04 ? part / 12.9 : ((part + 0.055) / 1.055) ** 2.4));
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.18 ? "#000000" : "#ffffff";
+  return heatOption({
+    columns: { names, title: "aggressor" },
+    rows: { names, title: "victim" },
+    scale: scaleOf(all.filter(({ itself }) => !itself).map(({ share }) => share), BINS, chosen.difference),
+    form: (value) => percent(value, chosen.difference),
+    cells: all.filter(({ delay }) => delay !== 0).map(({ x, y, delay, share, itself }) => ({ x, y, value: share, grey: itself, more: [delay, itself] })),
+    tip: ({ x, y, value, more: [delay, itself] }) => words(shown[y].name, shown[x].name, delay, value, itself),
+  });
 }
 
 function words(victim, aggressor, delay, share, itself) {
@@ -115,17 +97,15 @@ function rows() {
   return [["victim", "aggressor", chosen.difference ? "queueing_difference_s" : "queueing_s", "share_of_rank_time"], ...cells];
 }
 
-const side = () => Math.max(12, Math.min(58, 620 / Math.max(groups().length, 1)));
-
 export function startMatrix() {
   if (!data.sentences.matrix) return;
   const controls = [labelled("Order", select), labelled("Only jobs", filter)];
   if (background) controls.push(element("label", { className: "control check" }, grouping, "background jobs together"));
   const made = figure({
-    id: "matrix", title: "Interference matrix", sentence: data.sentences.matrix, controls, option, csv: rows,
+    id: "matrix", wide: true, title: "Interference matrix", sentence: data.sentences.matrix, controls, option, csv: rows,
     note: "A cell is the queueing delay of the victim's packets that the aggressor's packets caused, as a share of the victim's rank time; packets queue concurrently, so it can exceed 100%. Grey: a job's own packets. Click a cell to see its links.",
-    height: () => 150 + side() * groups().length,
-    width: () => Math.max(320, 230 + side() * groups().length),
+    height: () => { const names = groups().map(({ name }) => name); return heatHeight(names, names, side(names.length)); },
+    width: () => Math.max(320, 230 + side(groups().length) * groups().length),
     click: ({ value: [x, y] }) => {
       choose({ victim: shown[y].members, aggressor: shown[x].members, ...(data.by_jobs ? { metric: "jobs" } : {}) });
       document.getElementById("fabric").scrollIntoView({ block: "start" });
