@@ -26,6 +26,7 @@ LAYERS = """
     plot
     report
     reproduce
+    doctor
     cli
     __main__
 """
