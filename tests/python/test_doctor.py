@@ -153,14 +153,14 @@ def test_a_wrong_backend_of_matplotlib_is_found() -> None:
 
 
 def test_a_missing_library_does_not_stop_the_report(tmp_path: Path) -> None:
-    """Without pydantic, nothing that reads an input can be imported."""
+    """Without polars, nothing that has tables can be imported."""
     code = """
 import sys
-sys.modules["pydantic"] = sys.modules["pydantic_core"] = None
+sys.modules["polars"] = None
 from importlib import metadata
 found = metadata.version
 def version(name):
-    if name == "pydantic":
+    if name == "polars":
         raise metadata.PackageNotFoundError(name)
     return found(name)
 metadata.version = version
@@ -170,9 +170,9 @@ sys.exit(execute(["doctor", "--json"]))
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr
     checks = json.loads(done.stdout)["sections"]["Installation"]
-    pydantic = next(check for check in checks if check["name"] == "pydantic")
-    assert pydantic["status"] == "broken"
-    assert pydantic["todo"].startswith('pip install "pydantic')
+    polars = next(check for check in checks if check["name"] == "polars")
+    assert (polars["status"], polars["found"].partition(";")[0]) == ("broken", "not installed")
+    assert polars["todo"].startswith('pip install "polars>=')
 
 
 def test_missing_browser_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,10 +190,11 @@ def test_programs_are_found_with_their_versions(tmp_path: Path, monkeypatch: pyt
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     program = programs.Program("some-package", "some command")
-    good, odd, none = (programs.check(name, program) for name in ("good", "odd", "none"))
+    good, odd, usage, none = (programs.check(name, program) for name in ("good", "odd", "usage", "none"))
     assert (good.status, good.found) == (Status.OK, f"1.2.3, {tmp_path / 'good'}")
     assert odd.status is Status.WARNING
-    assert "no configuration" in odd.found
+    assert odd.found == f"{tmp_path / 'odd'}: ends with code 1: no configuration 9.9"
+    assert (usage.status, usage.found) == (Status.OK, f"0.10, {tmp_path / 'usage'}")
     assert (none.status, none.todo) == (Status.MISSING, "on Debian: apt install some-package")
 
 

@@ -9,7 +9,6 @@ unless the command stores something by an ``--out`` of its own.
 import functools
 import inspect
 import io
-import json
 import pkgutil
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext, redirect_stdout
@@ -102,12 +101,9 @@ def completing(names: str, *arguments: str) -> Callable[[str], list[str]]:
 
 def print_json(data: Any) -> None:
     """Prints data as JSON: data frames as lists of rows, dataclasses and models as objects, NaN as null."""
-    try:
-        from pydantic_core import to_json
-    except ImportError:  # fairlane doctor finds that; its data are plain
-        typer.echo(json.dumps(data, indent=2, default=str))
-    else:
-        typer.echo(to_json(data, indent=2, inf_nan_mode="null", fallback=_plain).decode())
+    from pydantic_core import to_json
+
+    typer.echo(to_json(data, indent=2, inf_nan_mode="null", fallback=_plain).decode())
 
 
 def _plain(value: Any) -> Any:

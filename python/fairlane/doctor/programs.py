@@ -2,8 +2,11 @@
 
 import re
 import shutil
+import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
+from subprocess import DEVNULL, PIPE, STDOUT
 
 from fairlane.agent.commands import call
 from fairlane.doctor.check import Check, Status
@@ -71,7 +74,7 @@ def check(name: str, program: Program) -> Check:
     try:
         version = _version([path, *program.version])
     except ProgramError as error:
-        words = f"{path}: {' '.join(str(error).split())[:160]}"
+        words = f"{path}: {error}"
         return Check(name, Status.WARNING, words, program.commands, "check its configuration", data)
     return Check(name, Status.OK, f"{version}, {path}", program.commands, data={**data, "version": version})
 
@@ -104,13 +107,36 @@ def namespaces() -> Check:
     try:
         call(["unshare", "--net", "true"], _TIMEOUT_S, ProgramError)
     except ProgramError as error:
-        words = f"not allowed: {' '.join(str(error).split())[:120]}"
+        words = f"not allowed: {str(error).rpartition(': ')[2]}"
         return Check(name, Status.MISSING, words, commands, "run as root (CAP_SYS_ADMIN and CAP_NET_ADMIN)")
     return Check(name, Status.OK, "allowed", commands)
 
 
 def _version(command: list[str]) -> str:
-    """The first number with a point in what a program prints about itself. Raises ``ProgramError``."""
-    text = call(command, _TIMEOUT_S, ProgramError)
-    found = re.search(r"\d+(?:\.\d+)+\S*", text)
-    return found[0].rstrip(",;)") if found else "version unknown"
+    """The version that a program prints about itself, on standard output or error. Raises ``ProgramError``.
+
+    Some programs end with an error after that, as ibsim does; their version stands behind their name.
+    """
+    try:
+        done = subprocess.run(
+            command,
+            stdout=PIPE,
+            stderr=STDOUT,
+            stdin=DEVNULL,
+            text=True,
+            errors="replace",
+            timeout=_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        raise ProgramError(f"prints no version within {_TIMEOUT_S:g} s") from None
+    except OSError as error:
+        raise ProgramError(f"cannot be started: {error.strerror}") from None
+    number = r"(\d+(?:\.\d+)+[^\s,;)]*)"
+    name = re.escape(Path(command[0]).name)
+    if found := re.search(rf"^(?:\S*/)?{name} {number}" if done.returncode else number, done.stdout, re.MULTILINE):
+        return found[1]
+    if done.returncode:
+        first = next(iter(done.stdout.strip().splitlines()), "no message")
+        raise ProgramError(f"ends with code {done.returncode}: {first[:120]}")
+    return "version unknown"
