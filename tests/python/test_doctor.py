@@ -182,10 +182,12 @@ def test_missing_browser_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_programs_are_found_with_their_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, line in {
+    lines = {
         "good": "echo good, version 1.2.3, built today",
-        "odd": "echo no configuration >&2; exit 1",
-    }.items():
+        "odd": "echo no configuration 9.9 >&2; exit 1",
+        "usage": "echo Usage >&2; echo $0 0.10 >&2; exit 255",
+    }
+    for name, line in lines.items():
         (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
         (tmp_path / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
