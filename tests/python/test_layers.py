@@ -27,6 +27,7 @@ LAYERS = """
     report
     serve
     reproduce
+    doctor
     cli
     __main__
 """

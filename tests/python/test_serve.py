@@ -41,24 +41,29 @@ def test_runs_are_listed_with_their_provenance(client: Client, root: Path) -> No
     assert found["more/second run"]["page"] == "/report/more/second%20run"
 
 
-def test_kinds_without_a_page_say_so(client: Client, root: Path) -> None:
-    for kind, meta in (("reproduction", None), ("study", "study.json"), ("schedule", "schedule.json")):
+def test_kinds_with_and_without_a_page_are_listed(client: Client, root: Path) -> None:
+    metas = {"reproduction": "reproduction.json", "study": "study.json", "schedule": "schedule.json", "advice": None}
+    for kind, meta in metas.items():
         (root / kind).mkdir()
         (root / kind / "manifest.json").write_text(json.dumps({"kind": kind}))
         if meta:
             (root / kind / meta).write_text(json.dumps({kind: EVIL, "name": EVIL, "failures": 3}))
-    shutil.copytree(root / "first", root / "reproduction" / "runs" / "inner")
+    shutil.copytree(root / "first", root / "advice" / "runs" / "inner")
     found = client.entries()
     assert found["study"]["scenario"] == EVIL
     assert found["study"]["note"] == "3 of its runs failed"
-    assert found["reproduction/runs/inner"]["status"] == "finished"
-    for kind in ("reproduction", "study", "schedule"):
+    assert found["advice/runs/inner"]["status"] == "finished"
+    for kind in metas:
         entry = found[kind]
         assert (entry["kind"], entry["status"]) == (kind, "finished")
-        if entry["page"] is None:
-            answer = client.ask(f"/report/{kind}")
+        assert (entry["page"] is None) == (kind == "advice")
+        answer = client.ask(f"/report/{kind}")
+        if kind == "advice":
             assert answer.status == 404
-            assert "have no page yet" in answer.text
+            assert "have no page" in answer.text
+        else:  # what these files say is not what such results have
+            assert answer.status == 409
+            assert EVIL not in answer.text
 
 
 def test_folders_that_are_not_complete_or_broken_are_listed_as_such(client: Client, root: Path) -> None:

@@ -125,6 +125,42 @@ class Sealed:
         return path
 
 
+@dataclass(frozen=True)
+class Examined:
+    """What the manifest of a folder says, and what is wrong with the files that it lists."""
+
+    kind: str
+    """What the folder has: ``run``, ``study`` ..."""
+    version: str
+    """Version of fairlane that wrote it."""
+    schema_version: int
+    """Version of the tables' columns."""
+    files: int
+    """How many files are listed."""
+    problems: tuple[str, ...]
+    """One message for each file that is missing or has changed."""
+
+
+def examine(folder: Path) -> Examined:
+    """Compares all files of a folder of any kind and schema version with its manifest.
+
+    Raises ``ResultsError`` if there is no manifest or it is damaged.
+    """
+    path = folder / MANIFEST
+    try:
+        found = read_as(_Manifest, path)
+    except FileNotFoundError:
+        words = "is no folder of results, or is not complete" if folder.is_dir() else "there is no such folder"
+        raise ResultsError(f"{folder}: {words} ({MANIFEST} is missing)") from None
+    problems = []
+    for name, entry in found.files.items():
+        try:
+            _compare(folder / name, entry)
+        except ResultsError as error:
+            problems.append(str(error))
+    return Examined(found.kind, found.fairlane, found.schema_version, len(found.files), tuple(problems))
+
+
 def check_listed(path: Path) -> None:
     """Compares a file with the manifest in its folder, if there is one that lists it. Raises ``ResultsError``."""
     manifest = path.parent / MANIFEST

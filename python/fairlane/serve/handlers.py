@@ -172,7 +172,7 @@ class ReportPage(Handler):
         if entry.status not in {"finished", "partial"}:
             raise Refused(404, entry.note or _NOTHING)
         if entry.kind not in KINDS:
-            raise Refused(404, f"Results of the kind {entry.kind!r} have no page yet.")
+            raise Refused(404, f"Results of the kind {entry.kind!r} have no page.")
         root = self.served.folders.root
         try:
             other = None if compare is None else within(root, (await self.entry(compare)).path)

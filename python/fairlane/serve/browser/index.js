@@ -42,7 +42,7 @@ function state({ status, note: words, share, kind: of, page }) {
     cell.append(bar);
   }
   if (words) cell.append(element("span", { className: "note", textContent: words }));
-  if (!page && (status === "finished" || status === "partial")) cell.append(element("span", { className: "note", textContent: `no page yet for the kind ${of}` }));
+  if (!page && (status === "finished" || status === "partial")) cell.append(element("span", { className: "note", textContent: `no page for the kind ${of}` }));
   return cell;
 }
 
