@@ -195,7 +195,7 @@ def test_results_of_other_kinds_and_folders_are_refused(
 ) -> None:
     stored = schedule().save(tmp_path / "schedules")
     for results, other, words in (
-        (found.folder, stored.folder, '": is the schedules of a job log, not a study as the first; allowed: a study'),
+        (found.folder, stored.folder, ": is the schedules of a job log, not a study as the first; allowed: a study"),
         (tmp_path / "none", None, "none: "),
     ):
         arguments = ["report", str(results), *(["--compare", str(other)] if other else [])]

@@ -77,7 +77,7 @@ def test_the_list_shows_results_and_filters_them(page: Browser) -> None:
     assert "token" not in page.driver.current_url
     assert page.find("h1").text == "results"
     assert set(page.texts("#results td.folder")) == {"first", "second", "maps"}
-    assert "no page yet for the kind <b>maps</b>" in page.texts("#results td.state .note")
+    assert "no page for the kind <b>maps</b>" in page.texts("#results td.state .note")
     page.choose("#find", "sec")
     assert page.texts("#results td.folder") == ["second"]
     page.choose("#find", "nothing")

@@ -20,6 +20,7 @@ BY_EXTRA = {
     "predict": "predict, learn, slowdown fit, reproduce",
     "schedule": "trace pattern, workload pattern, fabrics in GraphML, reproduce",
     "dask": "study --dask, study on Slurm",
+    "serve": "serve",
 }
 """The commands that need an extra."""
 CPU_FLAGS = {"sse3": "pni", "lahfsahf": "lahf_lm", "cmpxchg16b": "cx16", "pclmulqdq": "pclmulqdq"}

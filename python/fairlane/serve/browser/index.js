@@ -68,7 +68,7 @@ function kinds() {
 /** The two that are chosen, the earlier first; null if there are not two. */
 function pair() {
   const found = chosen.map((path) => entries.find((entry) => entry.path === path)).filter(Boolean);
-  return found.length === 2 ? found.sort((a, b) => (a.started < b.started ? -1 : 1)) : null;
+  return found.length === 2 ? found.sort((a, b) => (a.started ?? "").localeCompare(b.started ?? "") || a.path.localeCompare(b.path)) : null;
 }
 
 function show() {
