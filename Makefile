@@ -127,7 +127,7 @@ sdist-test: ## build the source distribution in dist/ as pip does, and run the r
 	tools/test-wheel dist/*.tar.gz
 
 clean: ## remove everything that was made, runs excepted
-	rm -rf $(VENV) target site man dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/reference/generated
+	rm -rf $(VENV) target site jupyter_execute man dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/reference/generated
 	find python -name '*.so' -delete
 	rm -rf $(dir $(BROWSER))
 
