@@ -49,9 +49,7 @@ def _lines(sections: "tuple[Section, ...]", *, good: bool) -> Iterator["Part"]:
     shown = [
         Column("", lambda row: str(row["status"]), left=True),
         Column("checked", "name", left=True),
-        Column(
-            "found; what to do", lambda row: "\n".join(filter(None, (row["found"], row["todo"]))), left=True, wrap=True
-        ),
+        Column("found; what to do", _found, left=True, wrap=True),
         Column("needed by", "needed_by", left=True, wrap=True),
     ]
     for section in sections:

@@ -17,8 +17,10 @@ from pydantic_core import to_json
 
 from fairlane.results.errors import ResultsError
 
-_BROWSER = files("fairlane.report") / "browser"
-_ECHARTS = files("fairlane.report") / "vendor" / "echarts.min.js"
+BROWSER = files("fairlane.report") / "browser"
+"""Modules, style sheets and templates of pages."""
+ECHARTS = files("fairlane.report") / "vendor" / "echarts.min.js"
+"""The JavaScript library that draws charts; ``make build`` downloads it."""
 
 
 def html(title: str, data: dict[str, Any], kind: str, others: Sequence[str] = ()) -> str:
@@ -34,32 +36,32 @@ def html(title: str, data: dict[str, Any], kind: str, others: Sequence[str] = ()
         ResultsError: fairlane was built without the JavaScript library.
     """
     require_echarts()
-    own = _BROWSER / kind
-    imports = {f"report/{name}": _data_url(module) for name, module in _modules(_BROWSER).items()}
+    own = BROWSER / kind
+    imports = {f"report/{name}": _data_url(module) for name, module in _modules(BROWSER).items()}
     for folder in (kind, *others):
-        modules = _modules(_BROWSER / folder)
+        modules = _modules(BROWSER / folder)
         imports |= {f"report/{folder}/{name}": _data_url(module) for name, module in modules.items()}
-    return Template((_BROWSER / "page.html").read_text("utf-8")).substitute(
+    return Template((BROWSER / "page.html").read_text("utf-8")).substitute(
         title=escape(title),
         kind=kind,
-        style=(_BROWSER / "page.css").read_text("utf-8") + _optional(own / "style.css"),
+        style=(BROWSER / "page.css").read_text("utf-8") + _optional(own / "style.css"),
         body=_optional(own / "body.html"),
         imports=json_in_html({"imports": imports}),
-        library=_ECHARTS.read_text("utf-8").replace("</script", "<\\/script"),
+        library=ECHARTS.read_text("utf-8").replace("</script", "<\\/script"),
         data=json_in_html(data),
     )
 
 
 def has_echarts() -> bool:
     """Whether fairlane was built with the JavaScript library that pages need."""
-    return _ECHARTS.is_file()
+    return ECHARTS.is_file()
 
 
 def require_echarts() -> None:
     """Raises ``ResultsError`` if fairlane was built without the JavaScript library."""
     if not has_echarts():
         words = "is missing, and pages need it: make build downloads it, and packages of fairlane contain it"
-        raise ResultsError(f"{_ECHARTS}: {words}")
+        raise ResultsError(f"{ECHARTS}: {words}")
 
 
 def json_in_html(data: Any) -> str:

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 import polars as pl
 
 from fairlane.reproduce.folder import Panel
+from fairlane.results.plain import plain_columns
 from fairlane.results.reproduction import FigureData, PanelData
 
-DIGITS = 6
-"""Significant digits."""
 MOST_ROWS = 100_000
 """Rows of a panel that are kept; of more, evenly spaced ones."""
 
@@ -33,13 +32,4 @@ def _panel(panel: Panel, data: pl.DataFrame) -> PanelData:
     shown += [panel.value] if panel.kind == "heatmap" else []
     names = [name for name in dict.fromkeys(shown) if name in data.columns]
     kept = data.select(names).gather_every(max(1, -(-data.height // MOST_ROWS)))
-    kept = kept.with_columns(pl.col(pl.Float64, pl.Float32).round_sig_figs(DIGITS))
-    columns = {name: _plain(kept[name]).to_list() for name in names}
-    return PanelData(look=panel.model_dump(exclude={"sql"}), columns=columns)
-
-
-def _plain(column: pl.Series) -> pl.Series:
-    simple = column.dtype.is_integer() or column.dtype.is_float() or column.dtype in (pl.String, pl.Boolean)
-    if column.dtype.is_decimal():
-        return column.cast(pl.Float64)
-    return column if simple else column.cast(pl.String, strict=False)
+    return PanelData(look=panel.model_dump(exclude={"sql"}), columns=plain_columns(kept))

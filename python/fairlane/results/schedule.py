@@ -13,6 +13,7 @@ from fairlane.results.base import Results
 from fairlane.results.manifest import Sealed, create_sealed, read_as
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import Optional, Schema
+from fairlane.slurm.hostlist import ranges_of
 from fairlane.wording import plural
 
 META = "schedule.json"
@@ -106,20 +107,9 @@ class ScheduleResults(Results):
         return cls(meta, **read_tables(sealed, SCHEDULE), folder=folder)
 
 
-def ranges_of(hosts: Iterable[int]) -> list[tuple[int, int]]:
-    """First and last of each run of numbers that follow each other."""
-    found: list[tuple[int, int]] = []
-    for host in sorted(hosts):
-        if found and found[-1][1] == host - 1:
-            found[-1] = found[-1][0], host
-        else:
-            found.append((host, host))
-    return found
-
-
 def hosts_as_text(hosts: Iterable[int]) -> str:
     """Numbers of hosts as text: ``0-3,8``."""
-    return ",".join(f"{first}-{last}" if last > first else str(first) for first, last in ranges_of(hosts))
+    return ",".join(f"{first}-{last}" if last > first else str(first) for first, last in ranges_of(sorted(hosts)))
 
 
 def hosts_of_text(text: str) -> list[int]:

@@ -9,11 +9,9 @@ from string import Template
 
 from pydantic_core import to_json
 
-from fairlane.report.page import json_in_html
+from fairlane.report.page import BROWSER, ECHARTS, json_in_html
 
 _SERVE = files("fairlane.serve") / "browser"
-_REPORT = files("fairlane.report") / "browser"
-_ECHARTS = files("fairlane.report") / "vendor" / "echarts.min.js"
 _TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 _SCRIPT = re.compile(r"<script(?=[ >])")
 
@@ -29,8 +27,8 @@ class Asset:
 
 def assets() -> dict[str, Asset]:
     """All of them by their paths below ``/assets``; nothing else can be asked for."""
-    found: dict[str, Traversable] = {"echarts.js": _ECHARTS}
-    for name, folder in (("report", _REPORT), ("serve", _SERVE)):
+    found: dict[str, Traversable] = {"echarts.js": ECHARTS}
+    for name, folder in (("report", BROWSER), ("serve", _SERVE)):
         found |= {f"{name}/{file.name}": file for file in folder.iterdir() if file.name.endswith((".js", ".css"))}
     return {name: Asset(file.read_bytes(), _TYPES[f".{name.rpartition('.')[2]}"]) for name, file in found.items()}
 
@@ -51,7 +49,7 @@ def page(name: str, title: str, nonce: str, data: object, known: dict[str, Asset
 
 def error_page(words: str, nonce: str) -> str:
     """A page that says what is wrong, in plain text, and needs nothing else."""
-    style = (_REPORT / "page.css").read_text("utf-8")
+    style = (BROWSER / "page.css").read_text("utf-8")
     return Template((_SERVE / "error.html").read_text("utf-8")).substitute(
         words=escape(words), style=style, nonce=nonce
     )

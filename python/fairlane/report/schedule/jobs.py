@@ -14,7 +14,8 @@ from fairlane.fabric import Fabric
 from fairlane.placement.grid import host_order, sides_of
 from fairlane.plot.gantt import WINDOW_H
 from fairlane.report.packing import pack, smallest
-from fairlane.results.schedule import ScheduleResults, hosts_of_text, ranges_of
+from fairlane.results.schedule import ScheduleResults, hosts_of_text
+from fairlane.slurm.hostlist import ranges_of
 
 MOST_BARS = 150_000
 """Bars in a page, of all allocators; of more, those of jobs that begin first within each allocator."""
@@ -45,7 +46,7 @@ def _of(rows: pl.DataFrame, place: npt.NDArray[np.int64], patterns: list[str], m
     for at, text in enumerate(rows["host_numbers"]):
         if len(bars) >= most:
             break
-        bars += [(at, first, last + 1) for first, last in ranges_of(place[hosts_of_text(text)].tolist())]
+        bars += [(at, first, last + 1) for first, last in ranges_of(sorted(place[hosts_of_text(text)].tolist()))]
         kept = at + 1
     shown = rows.head(kept)
     job, low, high = np.array(bars, np.int64).reshape(-1, 3).T

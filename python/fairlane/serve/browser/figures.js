@@ -1,7 +1,7 @@
 /** Figures of a run in progress: made when there is something to show, drawn anew when that changes. */
 
-import { nameAxis } from "report/axes";
-import { element } from "report/card";
+import { changeAxis, LEFT, nameAxis } from "report/axes";
+import { card, element } from "report/card";
 import { figure } from "report/chart";
 import { escaped, number, percent, seconds } from "report/format";
 import { onTheme, PALETTE } from "report/theme";
@@ -70,8 +70,8 @@ function slowdown() {
       const { height, ...parts } = axis();
       const rows = compared();
       return {
-        grid: { left: 140, right: 34, top: 16, bottom: 46 }, ...parts,
-        xAxis: { type: "value", name: "W", axisLabel: { hideOverlap: true, formatter: (value) => percent(value).replace(".0%", "%") } },
+        grid: { ...LEFT, top: 16 }, ...parts,
+        xAxis: { ...changeAxis, name: "W" },
         tooltip: { formatter: ({ dataIndex }) => `<b>${escaped(rows[dataIndex].name)}</b><br>W ${percent(rows[dataIndex].value, true)}` },
         series: [{ type: "bar", barMaxWidth: 14, color: PALETTE[0], data: rows.map(({ value }) => value) }],
       };
@@ -99,17 +99,11 @@ const iterations = () => with_({
 });
 
 /** A card with a table; it is filled anew with each state. */
-function card(id, title, headings, className = "") {
+function tableOf(id, title, headings, wide = false) {
+  const shown = card({ id, title, wide });
   const body = element("tbody");
-  const sentence = element("p", { className: "sentence" });
-  const table = element("table", { id }, element("thead", {}, element("tr", {}, ...headings.map((text) => Object.assign(element("th", { textContent: text }), { scope: "col" })))), body);
-  const scroller = element("div", { className: "scroller", tabIndex: 0 }, table);
-  scroller.setAttribute("role", "group");
-  scroller.setAttribute("aria-label", title);
-  const section = element("section", { className: `card ${className}` }, element("h2", { textContent: title }), sentence, scroller);
-  section.setAttribute("aria-label", title);
-  document.getElementById("figures").append(section);
-  return { plot: section, sentence, body };
+  shown.body.append(element("table", {}, element("thead", {}, element("tr", {}, ...headings.map((text) => element("th", { textContent: text, scope: "col" })))), body));
+  return { plot: shown.section, sentence: shown.sentence, body };
 }
 
 function fill(body, rows) {
@@ -117,7 +111,7 @@ function fill(body, rows) {
 }
 
 function jobs() {
-  const shown = card("live-jobs", "Jobs", ["job", "workload", "ranks", "iterations", "time per iteration", "iterations/s", "W"], "wide");
+  const shown = tableOf("live-jobs", "Jobs", ["job", "workload", "ranks", "iterations", "time per iteration", "iterations/s", "W"], true);
   const words = () => {
     const count = state.jobs.name.length;
     return count > MOST_ROWS ? `The first ${MOST_ROWS} of ${number(count)} jobs. Rates are in simulated time.` : "Rates are in simulated time.";
@@ -135,7 +129,7 @@ function jobs() {
 }
 
 function links() {
-  const shown = card("live-links", "Busiest links", ["link", "utilisation", "stalled"]);
+  const shown = tableOf("live-links", "Busiest links", ["link", "utilisation", "stalled"]);
   const words = () => `Shares of the simulated time up to ${seconds(state.measured_s)}.`;
   const redraw = () => fill(shown.body, state.links.name.map((name, row) => [name, percent(state.links.active_share[row]), percent(state.links.stalled_share[row])]));
   shown.sentence.textContent = words();
