@@ -1,4 +1,4 @@
-# Everything needs only Python 3.11 or later, a Rust toolchain and a C compiler. Each target does its own set-up:
+# Everything needs only Python 3.11 or later, Rust 1.88 or later and a C compiler. Each target does its own set-up:
 # libraries go into .venv from requirements/lock.txt, the simulator is built there, and both happen again only when
 # what they are made from has changed.
 
@@ -12,9 +12,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 EXTENSION := python/fairlane/_core.abi3.so
 BROWSER := python/fairlane/report/vendor/echarts.min.js
+# What makes packages, apart from the environment: requirements/release.txt.
+RELEASE := target/release-tools
+# The oldest glibc that a wheel works with: that of CentOS 7, and of every distribution since 2014.
+GLIBC := manylinux_2_17
 # The interpreter that .venv is made from; by default the newest suitable one on PATH.
 PYTHON ?=
-RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name Cargo.toml -o -name '*.rs')
+RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name Cargo.toml -o -name '*.rs' 2>/dev/null)
 # The bindings are left out of what links on its own: they are a library that only a Python process can load.
 RUST_ALONE := --workspace --exclude fairlane-python
 # A crate of its own workspace, built into the same folder so that it compiles nothing twice.
@@ -25,7 +29,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help build demo test quick lint format docs man bench bench-threads bench-million bench-instructions readme lock clean
+.PHONY: help build demo test quick lint format docs man bench bench-threads bench-million bench-instructions readme pages lock wheel wheel-test sdist-test clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 26
@@ -92,30 +96,57 @@ bench-instructions: $(VENV)/.libraries ## count instructions per packet-hop and 
 readme: $(EXTENSION) ## run what README.md and the examples show and store what they print
 	$(BIN)/python tools/update_readme.py
 
+pages: $(EXTENSION) ## run the studies that the pages of examples and questions show, and store what they print
+	$(BIN)/python tools/update_pages.py
+
 lock: $(VENV)/.libraries ## choose library versions anew: Cargo.lock and requirements/lock.txt
 	cargo update
 	cp Cargo.lock examples/plugin-crate/ && cargo metadata --quiet --format-version 1 --manifest-path examples/plugin-crate/Cargo.toml >/dev/null
 	$(BIN)/python -m pip install --quiet 'uv>=0.9'
-	$(BIN)/uv --no-config pip compile pyproject.toml --extra dask --extra papers --extra timeline --group dev --group docs --output-file requirements/lock.txt \
+	$(BIN)/uv --no-config pip compile pyproject.toml --extra dask --extra papers --extra serve --extra timeline --group dev --group docs --output-file requirements/lock.txt \
 	    --upgrade --universal --fork-strategy fewest --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --quiet --custom-compile-command "make lock"
+	$(BIN)/uv --no-config pip compile requirements/release.in --output-file requirements/release.txt --upgrade \
+	    --python-version 3.11 --generate-hashes --no-emit-index-url --quiet --custom-compile-command "make lock"
+
+wheel: $(BROWSER) $(RELEASE)/.installed ## build and check the wheel for Linux and the source distribution, into dist/
+	@tools/check-toolchain
+	@test -s $(BROWSER) || { echo "$(BROWSER) is missing, and a wheel must have it: run make build with a network" >&2; exit 1; }
+	rm -rf dist
+	CARGO_TARGET_DIR=target/wheel PATH="$(CURDIR)/$(RELEASE)/bin:$$PATH" \
+	    $(RELEASE)/bin/maturin build --release --locked --zig --compatibility $(GLIBC) --interpreter $(BIN)/python --out dist
+	$(RELEASE)/bin/maturin sdist --out dist
+	$(RELEASE)/bin/python tools/check_packages.py dist
+	$(RELEASE)/bin/auditwheel show dist/*.whl
+	$(RELEASE)/bin/twine check --strict dist/*
+
+wheel-test: ## install the wheel in dist/ into a new environment without Rust, and run it there
+	tools/test-wheel dist/*.whl
+
+sdist-test: ## build the source distribution in dist/ as pip does, and run the result without Rust
+	tools/test-wheel dist/*.tar.gz
 
 clean: ## remove everything that was made, runs excepted
-	rm -rf $(VENV) target site man .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/reference/generated
+	rm -rf $(VENV) target site jupyter_execute man dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/reference/generated
 	find python -name '*.so' -delete
 	rm -rf $(dir $(BROWSER))
 
 # The environment is made afresh, so that it holds what the lock file says and nothing else.
 $(VENV)/.libraries: requirements/lock.txt
-	@command -v cargo >/dev/null || { echo "fairlane needs a Rust toolchain, and cargo is not on PATH:" \
-	    "see https://rustup.rs" >&2; exit 1; }
+	@tools/check-toolchain
 	@python="$$(tools/find-python $(PYTHON))"; echo "making $(VENV) with $$python"; "$$python" -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --require-hashes -r $<
 	@touch $@
 
 $(EXTENSION): $(VENV)/.libraries $(RUST_SOURCES) pyproject.toml
+	@tools/check-toolchain
 	$(BIN)/maturin develop --release --locked --skip-install
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(RELEASE)/.installed: requirements/release.txt $(VENV)/.libraries
+	$(BIN)/python -m venv --clear $(RELEASE)
+	$(RELEASE)/bin/python -m pip install --quiet --require-hashes -r $<
 	@touch $@
 
 # What fairlane report puts into its pages. Without a network the rest is built all the same.

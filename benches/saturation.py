@@ -2,7 +2,8 @@
 
 The sweeps are those of ``fairlane saturate``. Beside our curves stand those of two published simulators, as far as they
 have the routing, and the theoretical bounds. Usage: ``python benches/saturation.py [FABRIC ...]``; draws a figure of
-each fabric in ``docs/images/`` and, for all fabrics, writes ``docs/data/saturation.csv``.
+each fabric in ``docs/images/`` and, for all fabrics, writes ``docs/data/saturation.csv``; ``--redraw`` draws from that
+table.
 """
 
 import csv
@@ -13,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from matplotlib.figure import Figure
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
 
 import fairlane
+from fairlane.plot.style import MUTED, PALETTE, canvas, percentages, styled
 from fairlane.saturation import OpenLoopOptions, prepared, sweep
 
 ROOT = Path(__file__).parent.parent
@@ -25,6 +28,8 @@ IMAGES = ROOT / "docs" / "images"
 
 LOADS = (0.05, *(step / 10 for step in range(1, 11)))
 REPLICATES = 3
+SIMULATORS = {"BookSim": "--", "CAMINOS": ":"}
+"""Other simulators, and their lines."""
 
 
 @dataclass(frozen=True)
@@ -137,36 +142,85 @@ def reference(
 def draw(name: str, points: list[Point]) -> Path:
     """One figure for a fabric: accepted load and latency, a column for each traffic."""
     case = CASES[name]
-    figure = Figure(figsize=(13, 6.5), layout="constrained")
-    axes = figure.subplots(2, len(case.traffic), sharex=True)
-    for column, (traffic, pattern) in enumerate(case.traffic.items()):
-        top, bottom = axes[0][column], axes[1][column]
-        for number, (routing, names) in enumerate(case.routings.items()):
-            own = [it for it in points if (it.fabric, it.traffic, it.routing) == (name, traffic, routing)]
-            colour = f"C{number}"
-            top.plot([it.offered for it in own], [it.accepted for it in own], color=colour, marker=".", label=routing)
-            fits = [it for it in own if it.saturated == "no"]
-            bottom.plot([it.offered for it in fits], [it.latency for it in fits], color=colour, marker=".")
-            for (label, curve), style in zip(
-                reference(name, pattern, names), ("--", ":", "-.", (0, (1, 4))), strict=False
-            ):
-                top.plot(*zip(*curve, strict=True), color=colour, linestyle=style, linewidth=1, alpha=0.7, label=label)
-        for label, bound in pattern.bounds.items():
-            top.axhline(bound, color="grey", linewidth=0.6)
-            top.annotate(
-                f"{label} at most {bound:.3f}", (1.0, bound), fontsize=7, color="grey", va="bottom", ha="right"
-            )
-        top.plot([0, 1], [0, 1], color="grey", linewidth=0.6)
-        top.set(title=f"{name}, {traffic}", ylabel="accepted", ylim=(0, 1.05))
-        top.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
-        bottom.set(xlabel="offered", ylabel="mean latency, ns", ylim=(0, 6000))
-    path = IMAGES / f"saturation-{name}.png"
-    figure.savefig(path, dpi=110)
+    with styled():
+        figure = canvas(13, 8)
+        axes = figure.subplots(2, len(case.traffic), sharex=True, sharey="row")
+        for column, traffic in enumerate(case.traffic):
+            _accepted(axes[0][column], name, traffic, points)
+            _latency(axes[1][column], name, traffic, points)
+        axes[0][0].set_ylabel("Accepted throughput")
+        axes[1][0].set_ylabel("Mean latency [µs]")
+        marks = [Line2D([], [], color=PALETTE[at], marker="o", markersize=4) for at in range(len(case.routings))]
+        marks += [Line2D([], [], color=MUTED, linestyle=style) for style in SIMULATORS.values()]
+        where = {"loc": "outside upper left", "ncols": len(marks), "columnspacing": 1.2, "handlelength": 1.8}
+        figure.legend(marks, [*case.routings, *SIMULATORS], **where)
+        what = "Shares of the injection bandwidth. Grey lines: bounds by theory; latency: loads not saturated."
+        note = f"{name}: means over {REPLICATES} seeds. {what}"
+        figure.supxlabel(note, x=0.012, ha="left", fontsize=10, color=MUTED)
+        path = IMAGES / f"saturation-{name}.png"
+        figure.savefig(path, dpi=110)
     return path
+
+
+def _curve(name: str, traffic: str, routing: str, points: list[Point]) -> list[Point]:
+    return [it for it in points if (it.fabric, it.traffic, it.routing) == (name, traffic, routing)]
+
+
+def _accepted(panel: Axes, name: str, traffic: str, points: list[Point]) -> None:
+    """Accepted throughput of every routing, of other simulators, and the bounds."""
+    case = CASES[name]
+    panel.plot([0, 1], [0, 1], color=MUTED, linewidth=0.8)
+    for number, (routing, names) in enumerate(case.routings.items()):
+        own = _curve(name, traffic, routing, points)
+        look: dict[str, Any] = {"color": PALETTE[number], "marker": "o", "markersize": 4, "zorder": 3}
+        panel.plot([it.offered for it in own], [it.accepted for it in own], **look)
+        for label, curve in reference(name, case.traffic[traffic], names):
+            style = next(style for simulator, style in SIMULATORS.items() if label.startswith(simulator))
+            panel.plot(*zip(*curve, strict=True), color=PALETTE[number], linestyle=style, linewidth=1.3, alpha=0.8)
+    for label, bound in case.traffic[traffic].bounds.items():
+        panel.axhline(bound, color=MUTED, linewidth=0.8)
+        panel.annotate(f"{label}: {bound:.1%}", (0.02, bound), fontsize=9, color=MUTED, va="bottom", ha="left")
+    panel.set(ylim=(0, 1.05))
+    panel.set_title(traffic, loc="left", fontsize=13, fontweight="bold")
+    percentages(panel.yaxis)
+    panel.grid(axis="y")
+
+
+def _latency(panel: Axes, name: str, traffic: str, points: list[Point]) -> None:
+    """Mean latency of the loads that are not saturated."""
+    for number, routing in enumerate(CASES[name].routings):
+        fits = [it for it in _curve(name, traffic, routing, points) if it.saturated == "no"]
+        look: dict[str, Any] = {"color": PALETTE[number], "marker": "o", "markersize": 4}
+        panel.plot([it.offered for it in fits], [it.latency / 1000 for it in fits], **look)
+    panel.set(xlabel="Offered load", ylim=(0, 6), xlim=(0, 1.03))
+    percentages(panel.xaxis)
+    panel.grid(axis="y")
+
+
+def stored() -> list[Point]:
+    """The points of the table that is there."""
+    with TABLE.open() as file:
+        return [
+            Point(
+                row["fabric"],
+                row["traffic"],
+                row["routing"],
+                float(row["offered"]),
+                float(row["accepted"]),
+                float(row["links"]),
+                float(row["latency_ns"]),
+                row["saturated"],
+            )
+            for row in csv.DictReader(file)
+        ]
 
 
 def main() -> None:
     """Measures and draws the fabrics named, or all."""
+    if sys.argv[1:] == ["--redraw"]:
+        for name in CASES:
+            print(draw(name, stored()))
+        return
     names = sys.argv[1:] or list(CASES)
     points: list[Point] = []
     for name in names:

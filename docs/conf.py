@@ -21,12 +21,18 @@ author = "The fairlane developers"
 copyright = author  # noqa: A001  (the name that Sphinx reads)
 release = version = metadata.version("fairlane")
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_design"]
 exclude_patterns = ["_ext", "reproduction/*/report.md", "reproduction/*/dataset.md", "reproduction/robustness/*/*.md"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 default_role = "code"
+
+# Notebooks are run at every build, and one that fails ends it. What they print is not kept between builds.
+nb_execution_mode = "force"
+nb_execution_timeout = 120
+nb_execution_raise_on_error = True
+nb_merge_streams = True
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "description"
@@ -43,11 +49,12 @@ man_show_urls = False
 html_theme = "furo"
 html_title = f"fairlane {version}"
 html_static_path = ["_static"]
-html_css_files = ["wide.css"]
+html_css_files = ["site.css"]
 html_show_copyright = False
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#1f5f8b", "color-brand-content": "#1f5f8b"},
     "dark_css_variables": {"color-brand-primary": "#7fc4f0", "color-brand-content": "#7fc4f0"},
+    "navigation_with_keys": True,
 }
 
 

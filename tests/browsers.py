@@ -22,9 +22,9 @@ class Browser:
     def __init__(self, driver: Any) -> None:
         self.driver = driver
 
-    def open(self, page: Path) -> None:
-        """Opens a page from disk and waits until its scripts have run."""
-        self.driver.get(page.as_uri())
+    def open(self, page: Path | str) -> None:
+        """Opens a page from disk or at an address, and waits until its scripts have run."""
+        self.driver.get(page if isinstance(page, str) else page.as_uri())
         self.wait("document.documentElement.dataset.ready === 'yes'")
 
     def wait(self, condition: str) -> None:
@@ -104,8 +104,11 @@ class Browser:
 
 
 @contextmanager
-def browser(downloads: Path) -> Iterator[Browser]:
-    """Headless Chromium that stores downloads in a folder; skips the test where it or Selenium is missing."""
+def browser(downloads: Path, *more: str) -> Iterator[Browser]:
+    """Headless Chromium that stores downloads in a folder; skips the test where it or Selenium is missing.
+
+    ``more`` are further arguments of its command line.
+    """
     webdriver = pytest.importorskip("selenium.webdriver", reason="Selenium is not installed")
     from selenium.webdriver.chrome.service import Service
 
@@ -114,7 +117,7 @@ def browser(downloads: Path) -> Iterator[Browser]:
         pytest.skip("chromium and chromedriver are not on PATH")
     options = webdriver.ChromeOptions()
     options.binary_location = chromium
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1400,1000"):
+    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1400,1000", *more):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     started = webdriver.Chrome(options=options, service=Service(driver))

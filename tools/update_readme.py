@@ -1,7 +1,8 @@
 """Runs what README.md and the examples show and stores what they print, so that no page promises what is not so.
 
-In README.md the output of the command line goes between the markers named ``demo``, that of the page's Python example
-between those named ``python``; the picture of the interference matrix goes to ``docs/images``. The output of every
+In README.md the first table that the quick start prints goes between the markers named ``demo``, and the output of the
+page's Python example between those named ``python``. All that the quick start prints goes between the markers of
+docs/quickstart.md, and the picture of the interference matrix to ``docs/images``. The output of every
 ``examples/NAME.py`` goes to ``examples/NAME.out``, which the tests compare.
 """
 
@@ -17,6 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
+QUICK_START = ROOT / "docs/quickstart.md"
 PICTURE = ROOT / "docs/images/quickstart-interference.png"
 WIDTH = 100
 
@@ -43,26 +45,44 @@ def python_example(page: str) -> str:
     return run([sys.executable, "-c", examples[0]])
 
 
-def paste(page: str, name: str, output: str) -> str:
+def first_table(printed: str) -> str:
+    """What the quick start prints before the table of latencies."""
+    shown, heading, _ = printed.partition("\n\nLatency\n")
+    if not heading:
+        sys.exit("the quick start must print a table with the title Latency")
+    return shown
+
+
+def update(file: Path, outputs: dict[str, str]) -> None:
+    """Writes a page with outputs between its markers."""
+    page = file.read_text(encoding="utf-8")
+    for name, output in outputs.items():
+        page = paste(file, page, name, output)
+    file.write_text(page, encoding="utf-8")
+
+
+def paste(file: Path, page: str, name: str, output: str) -> str:
     """The page with ``output`` between the markers called ``name``."""
     markers = re.compile(rf"(<!-- output:start {name} -->\n).*?(<!-- output:end -->)", flags=re.DOTALL)
     block = f"\n```text\n{output}\n```\n\n"
     changed, count = markers.subn(lambda found: found[1] + block + found[2], page)
     if count != 1:
-        sys.exit(f"README.md must have the markers {name!r} once, and has them {count} times")
+        sys.exit(f"{file.name} must have the markers {name!r} once, and has them {count} times")
     return changed
 
 
 def main() -> None:
-    """Updates README.md, its picture and the outputs of the examples."""
-    page = README.read_text(encoding="utf-8")
+    """Updates README.md, the page on the quick start, their picture and the outputs of the examples."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "quickstart"
-        README.write_text(paste(paste(page, "demo", demo(folder)), "python", python_example(page)), encoding="utf-8")
+        printed = demo(folder)
+        example = python_example(README.read_text(encoding="utf-8"))
+        update(README, {"demo": first_table(printed), "python": example})
+        update(QUICK_START, {"demo": printed})
         PICTURE.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(folder / "interference.png", PICTURE)
-    for example in sorted((ROOT / "examples").glob("*.py")):
-        example.with_suffix(".out").write_text(run([sys.executable, str(example)]) + "\n", encoding="utf-8")
+    for script in sorted((ROOT / "examples").glob("*.py")):
+        script.with_suffix(".out").write_text(run([sys.executable, str(script)]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -184,6 +184,7 @@ def python_pages(tables: Collection[str]) -> Iterator[tuple[str, str]]:
     The classes called as one of ``tables`` hold what stands in a scenario file, and their keys are described there.
     """
     seen: set[int] = set()
+    names = []
     for name in public_modules():
         module = importlib.import_module(name)
         offered = [public for public in getattr(module, "__all__", ()) if not public.startswith("_")]
@@ -191,7 +192,26 @@ def python_pages(tables: Collection[str]) -> Iterator[tuple[str, str]]:
         seen |= {id(getattr(module, public)) for public in fresh}
         if fresh:
             members = [public for public in fresh if public not in tables]
+            names.append(name)
             yield f"python/{name}.md", python_page(name, members, [public for public in fresh if public in tables])
+    yield "python/index.md", python_index(names)
+
+
+def python_index(names: Collection[str]) -> str:
+    """The page that leads to those of the modules, with what each is for."""
+    rows = "\n".join(f"| [{name}]({name}.md) | {_summary(name)} |" for name in names)
+    listed = "\n".join(names)
+    return (
+        "# Python\n\nThe package and its modules. A name is described on the page of the first module that offers it.\n"
+        "\n"
+        f"| module | what it is for |\n|---|---|\n{rows}\n\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n"
+    )
+
+
+def _summary(module: str) -> str:
+    """The first sentence of a module's documentation."""
+    text = (importlib.import_module(module).__doc__ or "").partition("\n\n")[0]
+    return " ".join(text.replace("``", "`").split())
 
 
 def python_page(module: str, names: list[str], tables: list[str]) -> str:

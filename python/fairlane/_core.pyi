@@ -1,12 +1,13 @@
 """The simulator's boundary: plain integers in picoseconds, bytes and bits per second; JSON for what is nested."""
 
-from typing import Self, final
+from typing import Any, Self, final
 
 __all__ = [
     "Fabric",
     "Program",
     "ProgramBuilder",
     "Simulation",
+    "build_info",
     "describe_trace",
     "fabric_size",
     "footprint",
@@ -148,6 +149,13 @@ class Simulation:
     def check_laws(self) -> None: ...
     def table(self, name: str) -> dict[str, tuple[str, bytes]]: ...
     def digest(self) -> str: ...
+
+def build_info() -> dict[str, Any]:
+    """How this library was built.
+
+    ``version``, ``target``, ``compiler``, ``opt_level``, ``debug_assertions`` and ``cpu_features``, a list of those
+    that the CPU must have.
+    """
 
 def fabric_size(spec: str) -> tuple[int, int, int]:
     """Hosts, switches and links that a fabric will have; nothing is built."""

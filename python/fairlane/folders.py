@@ -1,34 +1,57 @@
 """Folders of results of any kind: reading them, and SQL over their tables."""
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import polars as pl
 
+from fairlane.results.errors import ResultsError
 from fairlane.results.query import ask
+from fairlane.results.reproduction import MAP as ROBUSTNESS_META
+from fairlane.results.reproduction import META as REPRODUCTION_META
+from fairlane.results.reproduction import ReproductionResults, RobustnessResults, is_reproduction
 from fairlane.results.run import Run
+from fairlane.results.schedule import META as SCHEDULE_META
+from fairlane.results.schedule import ScheduleResults
 from fairlane.results.store import load_run
 from fairlane.results.study import META as STUDY_META
 from fairlane.results.study import StudyResults
 from fairlane.saturation.results import META as SATURATION_META
 from fairlane.saturation.results import Saturation
 
-__all__ = ["load", "query"]
+__all__ = ["Loaded", "load", "query"]
 
 
-def load(folder: str | Path) -> Run | StudyResults | Saturation:
-    """Reads what is stored in a folder: a run, a study or a sweep of loads.
+Loaded = Run | StudyResults | Saturation | ReproductionResults | RobustnessResults | ScheduleResults
+"""What a folder may hold."""
+_LOADS: Mapping[str, Callable[[Path], Loaded]] = {
+    SATURATION_META: Saturation.load,
+    STUDY_META: StudyResults.load,
+    REPRODUCTION_META: ReproductionResults.load,
+    ROBUSTNESS_META: RobustnessResults.load,
+    SCHEDULE_META: ScheduleResults.load,
+}
+"""By the file that a kind of folder has; a folder with none of them is that of a run."""
+
+
+def load(folder: str | Path) -> Loaded:
+    """Reads what is stored in a folder: a run, a study, a sweep of loads, a reproduction, a robustness map, a schedule.
 
     Raises:
         ResultsError: there is none of them in ``folder``, it is incomplete, or another version of fairlane wrote it.
     """
     folder = Path(folder)
-    if (folder / SATURATION_META).is_file():
-        return Saturation.load(folder)
-    return StudyResults.load(folder) if (folder / STUDY_META).is_file() else load_run(folder)
+    if is_reproduction(folder):
+        words = "is missing: an earlier version of fairlane reproduced this; fairlane reproduce --resume writes it"
+        raise ResultsError(f"{folder / REPRODUCTION_META}: {words}")
+    for name, loading in _LOADS.items():
+        if (folder / name).is_file():
+            return loading(folder)
+    return load_run(folder)
 
 
 def query(folder: str | Path, sql: str) -> pl.DataFrame:
-    """Answers ``sql``, one SELECT (or DESCRIBE, SHOW, EXPLAIN) over the tables of a run, a study or a sweep.
+    """Answers ``sql``, one SELECT (or DESCRIBE, SHOW, EXPLAIN) over the tables of results.
 
     Raises:
         ResultsError: ``folder`` has none of them, or the query is wrong; names the tables and the nearest column.

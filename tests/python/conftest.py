@@ -1,13 +1,19 @@
 """What all tests need."""
 
+import shutil
 import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 import own_code
 from fairlane.inputs.code import ENVIRONMENT
 from samples import PAIRS
+
+if TYPE_CHECKING:
+    from serving import Client
 
 
 def pytest_configure() -> None:
@@ -29,3 +35,33 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "own.py").write_text(own_code.CODE)
     (tmp_path / "scenario.toml").write_text(own_code.scenario(*own_code.NAMES))
     return tmp_path / "scenario.toml"
+
+
+@pytest.fixture(scope="session")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run, which tests copy."""
+    from report_runs import simulated
+
+    folder = tmp_path_factory.mktemp("stored") / "small"
+    simulated(folder, isolated=False)
+    return folder
+
+
+@pytest.fixture
+def root(stored: Path, tmp_path: Path) -> Path:
+    """A folder of results: two runs, one of them further below, and something outside that must not be seen."""
+    root = tmp_path / "results"
+    shutil.copytree(stored, root / "first")
+    shutil.copytree(stored, root / "more" / "second run")
+    shutil.copytree(stored, tmp_path / "secret")
+    return root
+
+
+@pytest.fixture
+def client(root: Path) -> Iterator["Client"]:
+    """A client that has logged in."""
+    from serving import serving
+
+    with serving(root) as client:
+        client.log_in()
+        yield client

@@ -1,5 +1,6 @@
 """What the agent hears of Slurm: squeue's JSON of several versions, and events over the socket."""
 
+import grp
 import json
 import os
 import socket
@@ -126,6 +127,21 @@ def test_only_the_owner_may_write_to_the_socket(tmp_path: Path) -> None:
         assert os.umask(0) == 0, "the mask of the process is as it was"
     finally:
         os.umask(before)
+    assert not path.exists()
+
+
+def test_a_group_may_write_to_the_socket_too(tmp_path: Path) -> None:
+    path = tmp_path / "agent.socket"
+    own = grp.getgrgid(os.getgid()).gr_name
+    with Listener(path, own):
+        found = path.stat()
+        assert stat.S_IMODE(found.st_mode) == 0o660
+        assert found.st_gid == os.getgid()
+    with (
+        pytest.raises(AgentError, match=r'slurm\.socket_group = "nobody-has-this": .* no such group'),
+        Listener(path, "nobody-has-this"),
+    ):
+        pass
     assert not path.exists()
 
 

@@ -12,9 +12,10 @@ import pytest
 import fairlane
 from fairlane import Scenario
 from fairlane.cli.main import execute
-from fairlane.counters import COUNTERS, export, located, read_counters, since, snapshots, table_of
+from fairlane.counters import COUNTERS, PortCounters, export, located, read_counters, since, snapshots, table_of
 from fairlane.errors import ScenarioError
 from fairlane.fabric import read_wiring
+from fairlane.fabric.export.identities import nodes_of
 from fairlane.results.run import Run
 from fairlane.results.store import load_run
 from port_counters import BASIC, IBQUERYERRORS, PERFQUERY, PROMETHEUS
@@ -183,6 +184,42 @@ def test_prometheus_is_read_in_words_with_labels(tmp_path: Path) -> None:
     assert switch.values == {"PortXmitData": 500, "PortXmitWait": 7000}
     assert (adapter.guid, adapter.values, adapter.is_switch) == (0x003048C749CD0000, {"PortXmitData": 1000}, False)
     assert (host.name, host.adapter, host.number, host.values) == ("node1", 1, 1, {"PortXmitData": 2000})
+
+
+def test_adapters_have_the_numbers_or_the_order_of_their_names(tmp_path: Path) -> None:
+    file = tmp_path / "counters.prom"
+    devices = {"a": ("mlx5_1", "mlx5_0"), "b": ("ibp97s0", "ibp65s0"), "c": ("mlx5_2",)}
+    lines = [
+        f'node_infiniband_port_data_transmitted_bytes_total{{device="{device}",instance="{host}:9100",port="1"}} 4'
+        for host, names in devices.items()
+        for device in names
+    ]
+    file.write_text("\n".join(lines) + "\n")
+    found = {(port.name, port.device): port.adapter for port in read_counters(file)}
+    assert found == {
+        ("a", "mlx5_0"): 0,
+        ("a", "mlx5_1"): 1,
+        ("b", "ibp65s0"): 0,
+        ("b", "ibp97s0"): 1,
+        ("c", "mlx5_2"): 2,
+    }
+
+
+def test_an_adapter_is_found_by_its_node_description_and_a_host_without_its_domain(tmp_path: Path) -> None:
+    # This host of the dump has adapters mlx5_0 to mlx5_9, some of which are not InfiniBand's.
+    wiring = read_wiring(DATA / "ndr-dgx.ibnetdiscover.xz")
+    host = "a08-p1-dgx-04-c17"
+    by_device = {
+        node.description.split()[1]: node.guid for node in nodes_of(wiring) if node.description.startswith(f"{host} ")
+    }
+    counters = [
+        PortCounters(1, {}, f"{host}.example.org", device=device, adapter=int(device.rpartition("_")[2]))
+        for device in by_device
+    ]
+    by_name = located(counters, wiring, tmp_path / "counters")
+    by_guid = located([PortCounters(1, {}, guid=guid) for guid in by_device.values()], wiring, tmp_path / "counters")
+    assert [(one.name, one.port) for one in by_name] == [(one.name, one.port) for one in by_guid]
+    assert len({one.port for one in by_name}) == len(by_device) > 2
 
 
 @pytest.mark.parametrize(

@@ -296,7 +296,7 @@ def test_a_study_has_no_more_workers_than_memory_has_room_for(tmp_path: Path, mo
     planned = plan(Study.load(tmp_path / "study.toml"))
     each = planned.cells[0].memory
     assert each > 2**27
-    monkeypatch.setattr("fairlane.tasks.pools.cores", lambda: 8)
+    monkeypatch.setattr("fairlane.scenario.estimate.machine_cores", lambda: 8)
     for room in (1, 3, 20):
         monkeypatch.setattr("fairlane.scenario.estimate.machine_memory", lambda room=room: int(1.1 * room * each))
         assert affordable(planned.memory) == min(8, room)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import fairlane
 from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.plot import draw_all
@@ -61,3 +62,58 @@ def test_a_scenario_runs_and_shows_every_job(file: Path, tmp_path: Path, capsys:
     assert run.jobs["w"].is_between(-0.9, 0.9).all(ignore_nulls=False)
     for figure in ("slowdown", "interference", "utilisation"):
         assert_drawn(tmp_path / "run" / f"{figure}.png")
+
+
+SMALL = {"modern": "1 ms", "coming-from": "300 us"}
+"""Folders of scenarios, and how much of them is simulated."""
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    "file",
+    [file for folder in SMALL for file in sorted(EXAMPLES.glob(f"{folder}/*.toml")) if "[fabric]" in file.read_text()],
+    ids=lambda file: file.stem,
+)
+def test_a_scenario_of_the_pages_runs(file: Path) -> None:
+    run = fairlane.run(Scenario.load(file, duration=SMALL[file.parent.name]), isolated=False)
+    assert run.meta.scenario == file.stem
+    assert run.meta.packet_hops > 1000
+    assert f"examples/{file.parent.name}/{file.name}" in file.read_text(), "the command that runs it"
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    "file",
+    [
+        file
+        for folder in ("modern", "questions")
+        for file in sorted(EXAMPLES.glob(f"{folder}/*.toml"))
+        if "placements =" in file.read_text()
+    ],
+    ids=lambda file: file.stem,
+)
+def test_a_study_of_the_pages_has_every_condition_and_treatment(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    full = Study.load(file)
+    assert sum(1 for _ in full.points()) >= 5, "no verdict from one placement"
+    small = 'set={ duration = "400 us", "observe.iterations" = [] }'
+    found = run(Study.load(file, set=[small, "placements=1"]), out=tmp_path / "out")
+    assert found.failures.is_empty()
+    if found.measured is None:
+        assert set(found.work["treatment"]) == {"default", *full.treatments}
+    else:
+        assert all(table.height for table in found.measured.values())
+
+
+def test_tables_and_figures_of_the_pages_are_those_of_the_studies() -> None:
+    """Every study has its place on a page, between the markers of ``tools/update_pages.py``."""
+    docs = EXAMPLES.parent / "docs"
+    pages = [docs / "examples.md", *sorted((docs / "questions").glob("*.md"))]
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    for file in [*EXAMPLES.glob("modern/*.toml"), *EXAMPLES.glob("questions/*.toml")]:
+        assert f"examples/{file.parent.name}/{file.name}" in text
+        if "placements =" in file.read_text():
+            assert f"<!-- study:start {file.parent.name}/{file.stem} -->" in text
+    assert "±" in text

@@ -71,6 +71,7 @@ def test_a_missing_extra_is_named(folder: Path) -> None:
     commands = {
         "predict": ["predict", "fit", "counters.csv"],
         "schedule": ["workload", "pattern", "ring", "--ranks", "8"],
+        "serve": ["serve", "."],
         "dask": ["study", "study.toml", "-o", "study", "--dask", "tcp://127.0.0.1:1"],
     }
     codes, messages = without_extras(list(commands.values()), folder)

@@ -25,7 +25,9 @@ LAYERS = """
     testbed timeline
     plot
     report
+    serve
     reproduce
+    doctor
     cli
     __main__
 """

@@ -12,12 +12,14 @@ import polars as pl
 import pytest
 from matplotlib.collections import PathCollection
 from matplotlib.figure import Figure
+from matplotlib.image import imread
 from matplotlib.patches import Rectangle
 
-from fairlane.plot import draw_all, interference, slowdown, utilisation
+from fairlane.plot import Look, draw_all, draw_into, interference, iterations, slowdown, utilisation
 from fairlane.plot.boxes import draw_boxes
 from fairlane.plot.panels import Drawn, figure_of
-from fairlane.plot.style import styled
+from fairlane.plot.style import INK, styled
+from fairlane.plot.theme import THEMES, darken
 from fairlane.results import ResultsError, Run, RunMeta
 from fairlane.results.run import Source
 from pictures import assert_drawn, assert_texts_fit
@@ -207,10 +209,26 @@ def test_cells_say_milliseconds_where_seconds_are_few() -> None:
     assert not {"0.00", "0.01"} & set(numbers)
 
 
-def test_a_large_matrix_has_no_numbers_and_a_huge_one_is_by_workload() -> None:
-    assert texts(drawn(interference.draw(make_run(13)))) == []
+def test_a_large_matrix_has_percentages_and_a_huge_one_says_where_they_are() -> None:
+    figure = drawn(interference.draw(make_run(13)))
+    assert len(texts(figure)) == 13 * 13, "percentages alone, also of a job's own packets"
+    assert "12.5" in texts(figure), "job 1 waits 1 + 2 x 2 = 5 s for job 2, in 40 s of rank time"
+    assert "Queueing delays in seconds: table interference" in figure.get_supxlabel()
+    larger = drawn(interference.draw(make_run(31)))
+    assert texts(larger) == []
+    assert "Numbers: table interference of the run" in larger.get_supxlabel()
     huge = drawn(interference.draw(make_run(80)))
     assert [label.get_text() for label in huge.axes[0].get_yticklabels()] == ["pairs", "flood"]
+
+
+@pytest.mark.parametrize(("factor", "scale"), [(3, "linear"), (300, "log")])
+def test_iterations_that_differ_much_are_on_a_logarithmic_axis(factor: int, scale: str) -> None:
+    times = pl.DataFrame({"name": "job-0", "time_s": np.geomspace(1e-5, factor * 1e-5, 50)})
+    table = times.with_columns(job=0, rank=0, iteration=pl.int_range(50))
+    figure = drawn(iterations.draw(replace(make_run(2), iterations=table)))
+    assert figure.axes[0].get_xscale() == scale
+    assert ("logarithmic" in figure.axes[0].get_xlabel()) == (scale == "log")
+    assert_texts_fit(figure)
 
 
 def test_a_matrix_that_was_not_observed_is_not_drawn() -> None:
@@ -226,3 +244,22 @@ def test_a_dot_for_every_port_in_order_of_level() -> None:
     np.testing.assert_allclose(np.concatenate(busy), np.linspace(0, 0.9, 64))
     stalled = [np.asarray(dots.get_offsets())[:, 0] for dots in figure.axes[1].collections]
     np.testing.assert_allclose(np.concatenate(stalled), np.linspace(0, 0.09, 64))
+
+
+def test_a_dark_figure_has_light_ink_and_keeps_numbers_on_cells(tmp_path: Path) -> None:
+    run = make_run(3)
+    for theme in THEMES:
+        for transparent in (False, True):
+            folder = tmp_path / f"{theme}-{transparent}"
+            folder.mkdir()
+            path = draw_into(folder, run, "interference", interference.draw, Look(theme, transparent))
+            assert path is not None
+            corner = imread(path)[0, 0]
+            assert (corner[3] == 0) == transparent
+            if not transparent:
+                assert (corner[:3].mean() < 0.2) == (theme == "dark")
+    figure = drawn(interference.draw(run))
+    before = [text.get_color() for text in figure.axes[0].texts]
+    darken(figure)
+    assert [text.get_color() for text in figure.axes[0].texts] == before
+    assert figure.axes[0].get_xticklabels()[0].get_color() != INK

@@ -18,16 +18,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-import fairlane.report.links
 import fairlane.report.page
+import fairlane.report.run.links
 from fairlane import Run
 from fairlane.cli.main import execute
 from fairlane.engine.tables import PS
 from fairlane.fabric import Fabric
 from fairlane.plot.fabric.places import places_of
 from fairlane.report import data_of, write_report
-from fairlane.report.jobs import order_of
 from fairlane.report.packing import pack, unpack
+from fairlane.report.run.jobs import order_of
 from fairlane.results import ResultsError
 from fairlane.results.views import by_link
 from report_runs import EVIL, SCENARIO, evil, simulated
@@ -94,7 +94,7 @@ def test_links_join_the_vertices_that_they_are_named_after(run: Run, data: dict[
 
 @pytest.mark.parametrize("most", [400, 3])
 def test_samples_are_those_of_the_table(run: Run, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    monkeypatch.setattr(fairlane.report.links, "MOST_INTERVALS", most)
+    monkeypatch.setattr(fairlane.report.run.links, "MOST_INTERVALS", most)
     assert run.samples is not None
     links = by_link(run.ports).height
     found = data_of(run)["samples"]
@@ -254,7 +254,7 @@ def test_wrong_input_is_refused(run: Run, tmp_path: Path, capsys: pytest.Capture
 
 
 def test_a_build_without_the_library_says_so(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fairlane.report.page, "_ECHARTS", tmp_path / "echarts.min.js")
+    monkeypatch.setattr(fairlane.report.page, "ECHARTS", tmp_path / "echarts.min.js")
     with pytest.raises(ResultsError, match=r"echarts.min.js: is missing.*make build"):
         write_report(run, tmp_path / "page.html")
 
@@ -279,7 +279,7 @@ def test_a_thousand_hosts_and_a_hundred_jobs_fit_into_five_megabytes(tmp_path: P
     random = np.random.default_rng(1)
     links = by_link(run.ports).select("link", "class", "role", "link_name")
     jobs = run.jobs["name"].to_list()
-    rows = 2 * fairlane.report.links.MOST_CELLS
+    rows = 2 * fairlane.report.run.links.MOST_CELLS
     pairs = random.integers(0, len(jobs), (2, rows))
     at = random.integers(0, links.height, rows)
     cells = pl.DataFrame(

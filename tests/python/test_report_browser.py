@@ -71,7 +71,7 @@ def test_the_page_shows_the_run_and_names_are_text(page: Browser, run: Run) -> N
 
 def test_hovering_and_clicking_a_link_shows_its_name_and_lanes(page: Browser, run: Run) -> None:
     up = run.ports.filter(role="up").row(0, named=True)
-    x, y = page.module("geometry", PIXEL.format(link=up["link"]))
+    x, y = page.module("run/geometry", PIXEL.format(link=up["link"]))
     page.move_to("#fabric-plot", x, y)
     assert page.find("#fabric-tip").text.startswith(up["link_name"])
     assert page.find("#fabric-tip").text.endswith("%")
@@ -97,7 +97,7 @@ def test_choosing_victim_and_aggressor_colours_the_links_where_that_happens(page
     assert expected
     page.choose("#victim", str(names.index("total")))
     page.choose("#aggressor", "1")
-    values = page.module("fabric", "Array.from(m.currentValues())")
+    values = page.module("run/fabric", "Array.from(m.currentValues())")
     assert {link for link, value in enumerate(values) if value > 0} == set(expected)
     assert sum(values) == pytest.approx(sum(expected.values()), rel=1e-5)
     assert page.find("#metric").get_attribute("value") == "jobs"
@@ -107,7 +107,7 @@ def test_choosing_victim_and_aggressor_colours_the_links_where_that_happens(page
     # The victim alone: delays by all others, not by itself.
     page.choose("#aggressor", "")
     others = run.port_interference.filter(victim="total").remove(aggressor="total")["queueing_s"].sum()
-    assert sum(page.module("fabric", "Array.from(m.currentValues())")) == pytest.approx(others, rel=1e-5)
+    assert sum(page.module("run/fabric", "Array.from(m.currentValues())")) == pytest.approx(others, rel=1e-5)
 
 
 def test_a_click_on_a_cell_of_the_matrix_chooses_its_jobs(page: Browser) -> None:
@@ -115,7 +115,7 @@ def test_a_click_on_a_cell_of_the_matrix_chooses_its_jobs(page: Browser) -> None
     script = "return echarts.getInstanceByDom(document.getElementById('matrix-plot')).convertToPixel('grid', [1, 2])"
     x, y = page.run(script)  # column 1, row 2
     page.move_to("#matrix-plot", x, y, click=True)
-    assert page.module("state", "[m.chosen.victim, m.chosen.aggressor, m.chosen.metric]") == [[2], [1], "jobs"]
+    assert page.module("run/state", "[m.chosen.victim, m.chosen.aggressor, m.chosen.metric]") == [[2], [1], "jobs"]
     assert page.find("#victim").get_attribute("value") == "2"
     # With a filter, rows and columns are jobs of that name and those that they have to do with.
     page.choose("#matrix-filter", "total")
@@ -130,7 +130,7 @@ def test_the_slider_shows_an_interval_and_plays(page: Browser, run: Run) -> None
     first = run.samples.sort("from_ps")["from_ps"].unique(maintain_order=True)[2]
     page.choose("#time", "3")
     assert page.find("#time-label").text == "100 µs to 150 µs"
-    values = page.module("fabric", "Array.from(m.currentValues())")
+    values = page.module("run/fabric", "Array.from(m.currentValues())")
     rows = run.samples.filter(from_ps=first).unique("link")
     largest = run.samples["port_active_share"].max()
     assert isinstance(largest, float)
@@ -148,7 +148,7 @@ def test_the_slider_shows_an_interval_and_plays(page: Browser, run: Run) -> None
 
 def test_the_difference_of_a_run_to_itself_is_nothing(page: Browser) -> None:
     page.find("#difference").click()
-    assert page.module("fabric", "Array.from(m.currentValues()).every((value) => value === 0)")
+    assert page.module("run/fabric", "Array.from(m.currentValues()).every((value) => value === 0)")
     assert "No link has any." in page.find("#top-links").text
 
 
@@ -162,13 +162,13 @@ def test_keys_zoom_and_move_the_fabric(page: Browser) -> None:
 
 def test_the_wheel_zooms_about_the_pointer_and_dragging_moves(page: Browser, run: Run) -> None:
     up = run.ports.filter(role="up")["link"][0]
-    x, y = page.module("geometry", PIXEL.format(link=up))
+    x, y = page.module("run/geometry", PIXEL.format(link=up))
     page.wheel("#fabric-plot", x, y, -300)
     page.wait(f"{ZOOM}[0] < 45")
-    assert page.module("geometry", PIXEL.format(link=up)) == pytest.approx([x, y], abs=2)
+    assert page.module("run/geometry", PIXEL.format(link=up)) == pytest.approx([x, y], abs=2)
     page.drag("#fabric-plot", (x, y), (x + 60, y - 40))
     page.wait("document.querySelector('#fabric-plot canvas').style.transform === ''")
-    assert page.module("geometry", PIXEL.format(link=up)) == pytest.approx([x + 60, y - 40], abs=2)
+    assert page.module("run/geometry", PIXEL.format(link=up)) == pytest.approx([x + 60, y - 40], abs=2)
 
 
 def test_themes_change_the_colours(page: Browser) -> None:

@@ -254,7 +254,7 @@ def test_a_sweep_goes_on_only_if_it_is_the_same(
 
 
 def test_only_as_many_simulations_run_as_there_is_memory_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fairlane.tasks.pools.cores", lambda: 8)
+    monkeypatch.setattr("fairlane.scenario.estimate.machine_cores", lambda: 8)
     plan = prepared(scenario(), [0.1], replicates=1, options=OpenLoopOptions())
     estimate = plan.at(0.1, 1).resolve().estimate
     assert estimate is not None

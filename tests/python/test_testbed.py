@@ -8,6 +8,7 @@ import numpy
 import polars as pl
 import pytest
 
+from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.plot.files import write
@@ -15,6 +16,7 @@ from fairlane.plot.testbed import testbed as figure
 from fairlane.testbed import file as files
 from fairlane.testbed import machine
 from fairlane.testbed.compare import comparison, effects, judge, measured_effect, measured_w
+from fairlane.testbed.errors import TestbedError as NotPossible
 from fairlane.testbed.experiment import fitted
 from fairlane.testbed.host_model import Fit, HostModel, fit
 from fairlane.testbed.measure import ISOLATED, TOGETHER, TREATED, phases_of
@@ -46,6 +48,7 @@ def example(**changes: Any) -> files.TestbedFile:
         ("qos.treatments[0].levels.late=1", ["qos.treatments[0].levels.late", 'did you mean "latency"']),
         ("agent.levels=[2]", ["agent.levels[0]", "has no class of its own"]),
         ("measure.repetitions=1", ["measure.repetitions", "2"]),
+        ('fabric.congestion_control="bbr"', ["fabric.congestion_control", "no", "fixed window", "reno or cubic"]),
     ],
 )
 def test_wrong_files_are_refused_with_key_and_allowed_values(
@@ -97,6 +100,36 @@ def test_scripts_have_the_messages_of_the_workload() -> None:
         assert all(lines.count("mark") >= 1 for lines in script.lines)
     ping_pong = script_of(file.jobs[0].workload, 2)
     assert {line.split()[2] for line in ping_pong.lines[0] if line.startswith("isend")} == {"64"}
+
+
+def test_replicates_have_the_programs_that_ranks_execute_and_starts_of_their_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Another seed would divide the computation of a job among its ranks in another way: that would be another job.
+    seen = []
+
+    class Ran:
+        def tables(self) -> dict[str, pl.DataFrame]:
+            return {"jobs": pl.DataFrame({"name": ["latency"], "w": [-0.5]})}
+
+    def run(scenario: Scenario, **_: Any) -> Ran:
+        seen.append(scenario)
+        return Ran()
+
+    monkeypatch.setattr("fairlane.testbed.simulate.run", run)
+    file = example(seed=7)
+    predicted_w(file, HostModel(0.95, 50e-6))
+    assert len(seen) == file.simulate.replicates
+    assert {one.seed for one in seen} == {7}
+    assert len({tuple(job.start for job in one.jobs) for one in seen}) == len(seen)
+
+
+def test_a_congestion_control_that_the_kernel_lacks_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "loaded").write_text("reno cubic\n")
+    monkeypatch.setattr(machine, "CONGESTION_CONTROLS", tmp_path / "loaded")
+    monkeypatch.setattr(machine, "check", lambda: None)
+    with pytest.raises(NotPossible, match=r'fabric\.congestion_control = "vegas": .*allowed: reno, cubic'):
+        machine.up(Plan(example(fabric__congestion_control='"vegas"').fabric))
 
 
 def test_repetitions_have_their_phases_in_both_orders() -> None:

@@ -117,6 +117,10 @@ def test_a_killed_testbed_leaves_no_process_and_is_removed_by_the_next_command(
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.1)
+    for host in hosts:  # not what the machine has by default, which may pace packets
+        shown = ["sysctl", "-n", "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_early_retrans"]
+        found = subprocess.run(machine.inside(host, shown), capture_output=True, text=True, check=True).stdout
+        assert found.split() == ["reno", "0"]
     with pytest.raises(NotPossible, match="another process of this machine has a testbed"), machine.only_one():
         pass
     assert execute(["testbed", "down"]) == 2

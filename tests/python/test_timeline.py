@@ -17,9 +17,7 @@ from fairlane.results.manifest import MANIFEST
 from fairlane.timeline import Timelines, timelines, write_otf2, write_perfetto
 from fairlane.timeline.names import mpi_name
 from fairlane.timeline.otf2_archive import bytes_of
-from trace_processor import Session, is_available, loaded
-
-needs_trace_processor = pytest.mark.skipif(not is_available(), reason="make build fetches it; needs Node.js")
+from trace_processor import Session, loaded
 
 SCENARIO = """
 name = "ended"
@@ -75,8 +73,8 @@ def trace(found: Timelines, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def session(trace: Path) -> Iterator[Session]:
-    with loaded(trace) as found:
+def session(trace: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
+    with loaded(trace, tmp_path_factory.mktemp("downloads")) as found:
         yield found
 
 
@@ -144,7 +142,6 @@ def test_every_message_has_its_sender_and_receiver(found: Timelines) -> None:
     assert (received["received_at_ps"] <= received["end_ps"]).all()
 
 
-@needs_trace_processor
 def test_perfetto_counts_what_the_run_has(session: Session, found: Timelines, run: Run) -> None:
     assert session.query("select name from stats where severity in ('error', 'data_loss') and value > 0") == []
     counts = dict(session.query("select name, count(*) as n from slice group by name"))
@@ -166,7 +163,6 @@ def test_perfetto_counts_what_the_run_has(session: Session, found: Timelines, ru
     assert session.query("select count(*) as n from slice where dur < 0") == [(0,)]
 
 
-@needs_trace_processor
 def test_perfetto_has_the_waits_and_the_jobs_that_caused_them(session: Session, run: Run) -> None:
     parts = "select sum(extract_arg(arg_set_id, 'debug.{0}_ps')) as ps from slice"
     late, network = (session.query(parts.format(part))[0][0] for part in ("late", "network"))
@@ -189,7 +185,6 @@ def test_perfetto_has_the_waits_and_the_jobs_that_caused_them(session: Session, 
         assert name == expected
 
 
-@needs_trace_processor
 def test_perfetto_joins_sends_and_receives(session: Session, found: Timelines) -> None:
     flows = session.query(
         "select extract_arg(a.arg_set_id, 'debug.message') as sent, extract_arg(b.arg_set_id, 'debug.message') as got, "
@@ -210,7 +205,6 @@ def test_perfetto_joins_sends_and_receives(session: Session, found: Timelines) -
         assert (got, from_tid, to_tid) == (sent, first[job] + sender, first[job] + receiver)
 
 
-@needs_trace_processor
 def test_perfetto_has_the_samples_of_ports(session: Session, run: Run) -> None:
     assert run.samples is not None
     rows = session.query(

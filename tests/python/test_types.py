@@ -37,7 +37,7 @@ WRONG = {
 }
 
 
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(300)
 def test_examples_and_scenarios_in_python_pass_mypy_as_users_write_them(tmp_path: Path) -> None:
     """In one run of mypy: most of its time is that of reading the package."""
     right, wrong, settings = (tmp_path / name for name in ("right.py", "wrong.py", "mypy.ini"))

@@ -4,6 +4,7 @@
 
 #[cfg(target_os = "linux")]
 mod allocator;
+mod build;
 mod builder;
 mod columns;
 mod errors;
@@ -27,5 +28,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(trace::describe_trace, module)?)?;
     module.add_function(wrap_pyfunction!(builder::open_loop, module)?)?;
     module.add_function(wrap_pyfunction!(tables::tables, module)?)?;
+    module.add_function(wrap_pyfunction!(build::build_info, module)?)?;
     Ok(())
 }

@@ -33,7 +33,9 @@ class SlurmTable(Table):
 
     socket: FilePath
     """Path of the local socket on which prolog and epilog report jobs (``fairlane agent notify``). Only its owner may
-    write to it."""
+    write to it, and ``socket_group``."""
+    socket_group: str | None = Field(default=None, min_length=1)
+    """A group of users who may write to it too: that of ``SlurmUser``, if the agent runs as another user."""
     squeue: list[str] = Field(default=["squeue", "--json"], min_length=1)
     """Command that prints all jobs as ``squeue --json`` of Slurm 22.05 or later does."""
     timeout: Duration = Field(default=10 * SECOND, gt=0)

@@ -1,11 +1,13 @@
 """Events of jobs over a local socket: Slurm's prolog and epilog report that a job begins or ends.
 
-The socket is in the file system, and only its owner may write to it; there is no network port. A client sends one line
-of JSON and gets one line back. ``fairlane agent notify`` is the client for the prolog and the epilog.
+The socket is in the file system, and only its owner, or a group too, may write to it; there is no network port. A
+client sends one line of JSON and gets one line back. ``fairlane agent notify`` is the client for the
+prolog and the epilog.
 """
 
 import json
 import os
+import shutil
 import socket
 import socketserver
 import stat
@@ -25,7 +27,7 @@ LONGEST = 1 << 20
 """Bytes of an event."""
 ANSWER_S = 2.0
 """How long a client waits for the answer, and the agent for the client's line, s."""
-_MODE = 0o600
+_MODE, _GROUP_MODE = 0o600, 0o660
 
 What = Literal["begin", "end"]
 
@@ -130,10 +132,14 @@ class Listener:
     """The socket of an agent: what arrives is in ``events``. Use it in a ``with`` statement.
 
     A socket that an agent left when it was killed is replaced; any other file at the path is refused.
+
+    Args:
+        path: Where the socket is.
+        group: A group of users who may write to it besides its owner.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, group: str | None = None) -> None:
+        self.path, self.group = path, group
         self.events: SimpleQueue[Event] = SimpleQueue()
 
     def __enter__(self) -> "Listener":
@@ -151,11 +157,26 @@ class Listener:
                 self._server = _Server(str(self.path), self.events)
             finally:
                 os.umask(before)
-            self.path.chmod(_MODE)
+            self._permit()
         except OSError as error:
             raise AgentError(f"{self.path}: the socket cannot be made: {error.strerror or error}") from None
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True).start()
         return self
+
+    def _permit(self) -> None:
+        """Lets the group write to the socket; without a group it has the mode with which it was made."""
+        if self.group is None:
+            return
+        try:
+            shutil.chown(self.path, group=self.group)
+        except (LookupError, OSError) as error:
+            self._server.server_close()
+            self.path.unlink(missing_ok=True)
+            words = "no such group" if isinstance(error, LookupError) else error.strerror or str(error)
+            raise AgentError(
+                f'slurm.socket_group = "{self.group}": {self.path} cannot be given to it: {words}'
+            ) from None
+        self.path.chmod(_GROUP_MODE)
 
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()

@@ -40,7 +40,8 @@ def run(
     from fairlane.agent import Agent, AgentConfig, Journal, Listener
 
     loaded = AgentConfig.load(config, allow_code=allow_code)
-    with Journal(loaded.journal) as journal, Listener(loaded.slurm.socket) as listener:
+    slurm = loaded.slurm
+    with Journal(loaded.journal) as journal, Listener(slurm.socket, slurm.socket_group) as listener:
         agent = Agent(loaded, journal, listener.events, apply=apply, report=typer.echo)
         signal.signal(signal.SIGTERM, lambda *_: agent.stop())
         agent.start()

@@ -175,6 +175,7 @@ def pairs(
     """Report how well slowdowns of pairs of jobs are predicted before they run, for held-out applications."""
     import polars as pl
 
+    from fairlane.scenario.estimate import machine_cores
     from fairlane.scheduler.slowdown.pairs import (
         pair_errors,
         predict_held_out,
@@ -183,13 +184,13 @@ def pairs(
         simulate_pairs,
     )
     from fairlane.tasks.executor import Executor
-    from fairlane.tasks.pools import Threads, cores
+    from fairlane.tasks.pools import Threads
     from fairlane.tasks.progress import TaskProgress
 
     if table is None:
         with (
             TaskProgress(wanted=not quiet) as shown,
-            Executor(Threads(cores()), None, shown, attempts=1, first_failure_ends=True) as executor,
+            Executor(Threads(machine_cores()), None, shown, attempts=1, first_failure_ends=True) as executor,
         ):
             shown.stage("simulating")
             found = simulate_pairs(count, seed=seed, executor=executor)

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from typer import Argument, Option
 
@@ -27,6 +27,7 @@ def run(
     allow_code: AllowCode = False,
     threads: Threads = None,
     isolated: Annotated[bool, Option(help="Also simulate each job alone, to compute its throughput change W.")] = True,
+    live: Annotated[bool, Option(help="Let fairlane serve show the run in progress, and stop it.")] = True,
     quiet: Quiet = False,
 ) -> Answer:
     """Simulate a scenario and show which jobs slow each other down."""
@@ -39,7 +40,7 @@ def run(
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration, allow_code=allow_code)
     folder = new_folder(loaded.name, datetime.now().astimezone(), out)
     most = threads_of(threads)
-    found = runner.run(loaded, out=folder, isolated=isolated, threads=most, progress=not quiet, figures=True)
+    found = runner.run(loaded, out=folder, isolated=isolated, threads=most, progress=not quiet, figures=True, live=live)
     tables = {"jobs": found.jobs, "interference": found.interference}
     return Answer(
         {"folder": found.folder, **found.meta.model_dump(), **tables},
@@ -117,18 +118,23 @@ def plot(
             autocompletion=completing("fairlane.plot:FIGURES"),
         ),
     ] = None,
+    theme: Annotated[
+        Literal["light", "dark"], Option(help="Dark ink on white, or light ink on a dark ground.")
+    ] = "light",
+    transparent: Annotated[bool, Option("--transparent", help="Leave out the background.")] = False,
     allow_code: AllowCode = False,
 ) -> Answer:
     """Draw the figures of a run, a study or a sweep of loads again from its tables.
 
-    Prints where they are.
+    Prints where they are. For example: fairlane plot RUN --figure interference --theme dark --transparent
     """
     from fairlane import load
     from fairlane.inputs import code
-    from fairlane.plot import draw_all, draw_figures
+    from fairlane.plot import Look, draw_all, draw_figures
 
+    look = Look(theme, transparent)
     with code.allow_code(allow_code):
-        paths = draw_figures(load(run), figure) if figure else draw_all(load(run))
+        paths = draw_figures(load(run), figure, look) if figure else draw_all(load(run), look)
     return Answer({"figures": paths}, map(str, paths))
 
 

@@ -56,6 +56,10 @@ def schedule(
     placed: Annotated[
         Path | None, Option(metavar="FILE", help="Write every job with its Slurm node list as CSV.")
     ] = None,
+    results: Annotated[
+        Path | None,
+        Option(metavar="DIR", help="Store the schedules as a new folder of results, for fairlane report and query."),
+    ] = None,
     allow_code: AllowCode = False,
     strict: Annotated[bool, Option("--strict", help="Stop at lines that cannot be used.")] = False,
     quiet: Quiet = False,
@@ -72,7 +76,7 @@ def schedule(
         strategies = _strategies(allocator or _usual(machine, claim=claim), machine)
     _check(machine, strategies, verify=verify, claim=claim)
     window = _window(hours)
-    _check_files(out, placed)
+    _check_files(out, placed, results)
     arriving = _arriving(log, machine, strategies, most=jobs, load=load, seed=seed, strict=strict)
     found = _compared(arriving, machine, strategies, seed, quiet=quiet)
     checked = _verified(found, machine.forecast, verify, seed) if verify and machine.forecast else {}
@@ -87,6 +91,8 @@ def schedule(
         files.append(placed)
     if out:
         files.append(_draw(found, machine, log, out, window))
+    if results:
+        files.append(_stored(found, machine, log, checked, results, load=load, seed=seed, model=slowdown))
     for file in files:
         typer.echo(file, err=True)
     return Answer(partial(_rows, found, checked), _text(found, checked, claim=claim))
@@ -97,8 +103,16 @@ class _Machine:
     """What jobs run on, and what is known about them."""
 
     fabric: "Fabric"
+    spec: "dict[str, Any]"
+    """The fabric as the simulator takes it."""
     patterns: "Callable[[int], Communication] | None"
     forecast: "Forecast | None"
+
+    @property
+    def kind_of(self) -> "Callable[[int], str] | None":
+        """The pattern of a job by its number."""
+        patterns = self.patterns
+        return (lambda number: patterns(number).kind) if patterns else None
 
 
 def _machine(
@@ -115,14 +129,14 @@ def _machine(
         spec = FabricTable.read({"topology": fabric or "torus"}, assignments or ()).spec
         patterns = PatternMix.from_file(mix) if mix else None
         known = (lambda number: patterns.of(number, seed)) if patterns else None
-        return _Machine(Fabric.build(spec), known, None)
+        return _Machine(Fabric.build(spec), spec, known, None)
     for option, given in (("--fabric", fabric), ("--set", assignments), ("--mix", mix)):
         if given:
             words = "comes from the model: fit another with fairlane slowdown fit"
             value = ", ".join(given) if isinstance(given, list) else str(given)
             raise refused(option, words, value, "not together with --slowdown")
     forecast = Forecast(load_model(slowdown), seed)
-    return _Machine(forecast.fabric, forecast.communication, forecast)
+    return _Machine(forecast.fabric, forecast.model.table.spec, forecast.communication, forecast)
 
 
 def _usual(machine: _Machine, *, claim: bool) -> list[str]:
@@ -180,12 +194,14 @@ def _window(hours: str | None) -> tuple[float, float] | None:
     return window
 
 
-def _check_files(out: Path | None, placed: Path | None) -> None:
+def _check_files(out: Path | None, placed: Path | None, results: Path | None) -> None:
     """Replays take a while: what cannot be written afterwards is reported before."""
     from fairlane.plot.files import FORMATS
 
     if out and out.suffix.lower() not in FORMATS:
         raise refused("--out", "unknown picture format", str(out), ", ".join(FORMATS))
+    if results and results.exists():
+        raise refused("--results", "directory exists", str(results), "a new folder")
     for file in (out, placed):
         if file and not file.parent.is_dir():
             raise ScenarioError(Problem("", "cannot be written: there is no such folder", file=str(file)))
@@ -277,12 +293,25 @@ def _text(found: "Comparison", checked: "Mapping[str, Verification]", *, claim: 
         yield from claim_lines(found)
 
 
+def _stored(
+    found: "Comparison",
+    machine: _Machine,
+    log: Path,
+    checked: "Mapping[str, Verification]",
+    folder: Path,
+    **facts: Any,
+) -> Path:
+    from fairlane.scheduler.storing import results_of
+
+    facts |= {"hosts": machine.fabric.hosts, "fabric": machine.spec}
+    results_of(found, log, machine.kind_of, checked, **facts).save(folder)
+    return folder
+
+
 def _draw(found: "Comparison", machine: _Machine, log: Path, out: Path, window: tuple[float, float] | None) -> Path:
     from fairlane.plot import gantt
     from fairlane.plot.files import write
 
-    patterns = machine.patterns
-    kind_of = (lambda number: patterns(number).kind) if patterns else None
     shown = window or gantt.busiest_window(next(iter(found.schedules.values())))
     end = max((one.end for schedule in found.schedules.values() for one in schedule.jobs), default=0.0)
     if shown[0] >= end:
@@ -290,4 +319,4 @@ def _draw(found: "Comparison", machine: _Machine, log: Path, out: Path, window: 
         raise refused("--hours", words, f"{shown[0] / 3600:g}:{shown[1] / 3600:g}")
     count = sum(row.jobs for row in found.metrics.values()) // len(found.metrics)
     title = f"{log.name.split('.')[0]}: {plural(count, 'job')} on {plural(machine.fabric.hosts, 'host')}"
-    return write(lambda: gantt.draw(found, machine.fabric, title, kind_of, shown), out)
+    return write(lambda: gantt.draw(found, machine.fabric, title, machine.kind_of, shown), out)

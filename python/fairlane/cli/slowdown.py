@@ -29,9 +29,10 @@ def fit(
     For example: fairlane slowdown fit mix.toml --fabric torus --set sides=[8,4,4] -o torus.toml
     """
     from fairlane.fabric.table import FabricTable
+    from fairlane.scenario.estimate import machine_cores
     from fairlane.scheduler import PatternMix, fit_model
     from fairlane.tasks.executor import Executor
-    from fairlane.tasks.pools import Threads, cores
+    from fairlane.tasks.pools import Threads
     from fairlane.tasks.progress import TaskProgress
     from fairlane.tasks.store import Store
 
@@ -43,7 +44,7 @@ def fit(
     store = None if keep is None else Store.kept("fit", keep, {"fabric": fabric, "seed": seed})
     with (
         TaskProgress(wanted=not quiet) as shown,
-        Executor(Threads(workers or cores()), store, shown, attempts=1, first_failure_ends=True) as executor,
+        Executor(Threads(workers or machine_cores()), store, shown, attempts=1, first_failure_ends=True) as executor,
     ):
         shown.stage("simulating")
         model = fit_model(table, patterns, snapshots=snapshots, seed=seed, executor=executor)

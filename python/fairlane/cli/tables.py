@@ -129,6 +129,7 @@ class Table:
                 justify="left" if (place == 0 if column.left is None else column.left) else "right",
                 no_wrap=not column.wrap,
                 max_width=column.width,
+                overflow="fold" if column.wrap else "ellipsis",
             )
         for row in self.rows:
             if row is None:

@@ -64,15 +64,18 @@ class PortCounters:
     is_switch: bool | None = None
     line: int | None = None
     """Its line in the source."""
+    device: str = ""
+    """The adapter's name in its host, as ``mlx5_0`` or ``ibp65s0``."""
 
     @property
     def key(self) -> tuple[object, ...]:
         """What distinguishes it from the other ports of its source."""
-        return (self.guid if self.guid is not None else self.lid, self.name, self.adapter, self.number)
+        address = self.guid if self.guid is not None else self.lid
+        return (address, self.name, self.device or self.adapter, self.number)
 
     def __str__(self) -> str:
         name = self.name or (f"0x{self.guid:016x}" if self.guid is not None else f"lid {self.lid}")
-        return f"{name} port {self.number}"
+        return f"{name} {self.device} port {self.number}" if self.device else f"{name} port {self.number}"
 
 
 def since(now: Iterable[PortCounters], before: Iterable[PortCounters], file: Path) -> list[PortCounters]:

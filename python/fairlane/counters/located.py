@@ -32,15 +32,17 @@ def located(ports: Iterable[PortCounters], wiring: Wiring, file: Path) -> list[L
     names = {name for name, _ in at}
     found, problems = [], []
     for one in ports:
+        host = one.name if one.name in names else one.name.partition(".")[0]  # an instance may have its domain
         keys = [
             by_guid.get((one.guid, one.number)),
             by_lid.get((one.lid, one.number)),
-            by_description.get((one.name, one.number)) if one.adapter is None else (one.name, one.adapter + one.number),
+            by_description.get((f"{host} {one.device}" if one.device else one.name, one.number)),
+            None if one.adapter is None else (host, one.adapter + one.number),
         ]
         key = next((key for key in keys if key in at), None)
         if key is not None:
             found.append(Located(*key, one))
-        elif not (one.name in names or _known(one, by_guid, by_lid, by_description)):
+        elif not (host in names or _known(one, by_guid, by_lid, by_description)):
             near = nearest(one.name, names) if one.name else None
             words = f"the fabric has no {one}"
             place = {"file": str(file), "line": one.line}

@@ -65,7 +65,7 @@ _INFO = "infiniband_switch_info"
 
 _SAMPLE = re.compile(r"([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+(-?\S+))?")
 _LABEL = re.compile(r'\s*([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
-_DEVICE = re.compile(r".*?([0-9]{1,4})")
+_DEVICE = re.compile(r"(.*?)([0-9]{1,4})")
 _PORT = re.compile(r"[0-9]{1,9}")
 
 
@@ -172,17 +172,48 @@ def read_prometheus(text: str, file: Path) -> list[PortCounters]:
             own[counter] = amount // WORD if counter in DATA else amount
     if problems:
         raise ScenarioError(problems)
-    return [_port(key, line, own, names) for key, (line, own) in values.items()]
+    adapters = _adapters((where, device) for kind, where, device, _ in values if kind == "host")
+    return [_port(key, line, own, names, adapters) for key, (line, own) in values.items()]
 
 
-def _port(key: tuple[str, str, str, str], line: int, values: dict[str, int], names: Mapping[str, str]) -> PortCounters:
+def _adapters(devices: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    """The number of each adapter, by instance and device.
+
+    It is the number in the name if the names of a host differ in nothing else, as ``mlx5_0`` and ``mlx5_1``, otherwise
+    the place among them in the order of names: ``ibp65s0`` and ``ibp97s0`` are 0 and 1.
+    """
+    by_host: dict[str, set[str]] = {}
+    for where, device in devices:
+        by_host.setdefault(where, set()).add(device)
+    found = {}
+    for where, names in by_host.items():
+        parts = {device: _DEVICE.fullmatch(device) for device in names}
+        numbered = all(parts.values()) and len({part[1] for part in parts.values() if part}) == 1
+        for place, device in enumerate(sorted(names, key=_natural)):
+            part = parts[device]
+            found[where, device] = int(part[2]) if numbered and part else place
+    return found
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """A key that sorts numbers within names by their value."""
+    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"([0-9]+)", name)]
+
+
+def _port(
+    key: tuple[str, str, str, str],
+    line: int,
+    values: dict[str, int],
+    names: Mapping[str, str],
+    adapters: Mapping[tuple[str, str], int],
+) -> PortCounters:
     kind, where, device, port = key
     if kind != "host":
         name, is_switch = names.get(where, ""), kind == "switch"
         return PortCounters(int(port), values, name, _guid(where), is_switch=is_switch, line=line)
-    number = _DEVICE.fullmatch(device)
     host = where.rpartition(":")[0] if re.fullmatch(r".+:\d+", where) else where
-    return PortCounters(int(port), values, host, adapter=int(number[1]) if number else 0, is_switch=False, line=line)
+    adapter = adapters[where, device]
+    return PortCounters(int(port), values, host, adapter=adapter, device=device, is_switch=False, line=line)
 
 
 def _read_labels(text: str) -> dict[str, str] | None:

@@ -5,7 +5,13 @@ from typing import Literal
 
 from fairlane.errors import FairlaneError
 
-EXTRAS = {"predict": "sklearn", "schedule": "networkx", "dask": "distributed", "timeline": "perfetto"}
+EXTRAS = {
+    "predict": "sklearn",
+    "schedule": "networkx",
+    "dask": "distributed",
+    "serve": "tornado",
+    "timeline": "perfetto",
+}
 """For each extra a module that it brings; ``papers`` brings those of the first two."""
 
 
@@ -13,7 +19,7 @@ class MissingExtraError(FairlaneError, ImportError):
     """A library of an extra is not installed."""
 
 
-def require(extra: Literal["predict", "schedule", "dask", "timeline"]) -> None:
+def require(extra: Literal["predict", "schedule", "dask", "serve", "timeline"]) -> None:
     """Raises ``MissingExtraError``, which names the command that installs it, if the library of an extra is missing."""
     try:
         import_module(EXTRAS[extra])

@@ -41,7 +41,8 @@ exec "$here/apply.sh"
 """
 
 APPLY = """#!/bin/sh
-# Writes OpenSM's QoS policy for the jobs that run now, and has OpenSM read it again (SIGHUP).
+# Writes OpenSM's QoS policy for the jobs that run now, and has OpenSM read it again (SIGHUP): the process that
+# QOS_OPENSM_PID_FILE names, or all OpenSMs of this machine.
 # ports.tsv has the line of a port group for each node; a node without a line is named NODE/P1.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -88,9 +89,13 @@ done
     fi
 } > "$new"
 mv "$new" "$policy"
-for process in $(pidof opensm || true); do
-    kill -HUP "$process"
-done
+if [ -n "${QOS_OPENSM_PID_FILE:-}" ]; then
+    kill -HUP "$(cat "$QOS_OPENSM_PID_FILE")"
+else
+    for process in $(pidof opensm || true); do
+        kill -HUP "$process" || true  # one that has just ended reads the policy when it starts
+    done
+fi
 """
 SCRIPTS = {"task-prolog.sh": TASK_PROLOG, "prolog.sh": PROLOG, "epilog.sh": EPILOG, "apply.sh": APPLY}
 """The scripts by file name."""

@@ -27,15 +27,20 @@ from fairlane.plot import (
 )
 from fairlane.plot.panels import Drawn, Given, figure_of
 from fairlane.plot.style import styled
+from fairlane.plot.theme import Look
 from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
 
-__all__ = ["FIGURES", "Draw", "draw_all", "draw_figures", "draw_into", "draw_new", "show"]
+__all__ = ["FIGURES", "Draw", "Look", "draw_all", "draw_figures", "draw_into", "draw_new", "show"]
 
 Draw = Callable[..., Drawn | Figure | None]
 """Draws a figure of results, on the axes given as ``axes`` if there are any, and returns the axes (see ``panels``) or a
 figure; None if the results have nothing to show there. The annotation of its first argument says of which."""
+
+
+LIGHT = Look()
+"""Dark ink on white."""
 
 
 def _unread(run: Run) -> None:
@@ -62,21 +67,26 @@ FIGURES: Registry[Draw] = Registry(
 """Every figure that can be asked for by name: of runs, of studies, of sweeps of loads."""
 
 
-def draw_all(results: Results) -> list[Path]:
+def draw_all(results: Results, look: Look = LIGHT) -> list[Path]:
     """Draws every built-in figure that a run, a study or a sweep has data for into its folder; returns their paths.
 
     Raises:
         ResultsError: it has no folder, or the folder cannot be written.
     """
     suiting = _suiting(results)
-    return [path for name, draw in suiting.items() if (path := draw_into(results.folder, results, name, draw))]
+    return [path for name, draw in suiting.items() if (path := draw_into(results.folder, results, name, draw, look))]
 
 
 def _suiting(results: Results) -> dict[str, Draw]:
-    return {name: draw for name, draw in FIGURES.builtin.items() if isinstance(results, _subject(draw))}
+    """The built-in figures of such results; ``ScenarioError`` if there are none."""
+    found = {name: draw for name, draw in FIGURES.builtin.items() if isinstance(results, _subject(draw))}
+    if not found:
+        words = f"there is none of a {type(results).__name__}"
+        raise ScenarioError(Problem("figure", words, allowed="a page of them: fairlane report"))
+    return found
 
 
-def draw_figures(results: Results, names: Iterable[str]) -> list[Path]:
+def draw_figures(results: Results, names: Iterable[str], look: Look = LIGHT) -> list[Path]:
     """Draws figures by name, also ``file.py:function``, into the folder of the results; returns their paths.
 
     Raises:
@@ -86,7 +96,7 @@ def draw_figures(results: Results, names: Iterable[str]) -> list[Path]:
     chosen = [(name, _found(results, name)) for name in names]
     paths = []
     for name, draw in chosen:
-        path = draw_into(results.folder, results, name.rpartition(":")[2], draw)
+        path = draw_into(results.folder, results, name.rpartition(":")[2], draw, look)
         if path is None:
             raise ScenarioError(_nothing(name))
         paths.append(path)
@@ -102,7 +112,7 @@ def show(results: Results, name: str | None = None, axes: Given = None) -> Drawn
         ScenarioError: there is no such figure, or it is not one of such results or has nothing to show.
         ResultsError: ``axes`` are more or fewer than the figure has panels.
     """
-    names = [name] if name else [results.FIGURE, *_suiting(results)]
+    names = [name] if name else [*dict.fromkeys([results.FIGURE, *_suiting(results)])]
     for one in names:
         drawn = draw_new(results, one, _found(results, one), axes)
         if drawn is not None:
@@ -144,7 +154,7 @@ def _subject(draw: Draw) -> type:
     return found if isinstance(found, type) else Run
 
 
-def draw_into(folder: Path | None, data: Any, name: str, draw: Draw) -> Path | None:
+def draw_into(folder: Path | None, data: Any, name: str, draw: Draw, look: Look = LIGHT) -> Path | None:
     """Draws a figure into a folder as ``NAME.png``; None, and no such file, if there is nothing to show in it.
 
     Raises:
@@ -159,7 +169,7 @@ def draw_into(folder: Path | None, data: Any, name: str, draw: Draw) -> Path | N
             if drawn is None:
                 path.unlink(missing_ok=True)
                 return None
-            figure_of(drawn).savefig(path)
+            look.save(figure_of(drawn), path)
         except OSError as error:
             raise ResultsError(f"{path}: cannot be written: {error.strerror}") from error
     return path

@@ -1,5 +1,7 @@
 """The interference matrix as a heat map: rows are victims, columns aggressors, a grey column is a job's own packets."""
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
@@ -9,13 +11,15 @@ from matplotlib.ticker import FuncFormatter
 from fairlane.plot.heat import draw_heat
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import INK, MUTED
+from fairlane.plot.theme import ON_COLOUR
 from fairlane.results.run import Run
 from fairlane.results.views import Interference
 from fairlane.wording import number, percent, seconds, significant
 
 Floats = npt.NDArray[np.float64]
 
-MOST_NUMBERS = 12  # cells carry numbers up to this many rows
+MOST_NUMBERS = 12  # cells carry percentages and times up to this many rows
+MOST_PERCENTAGES = 30  # and percentages alone up to this many
 MOST_JOBS = 60  # with more jobs than this, rows and columns are workloads
 FEW_LARGE = 30.0  # colours are logarithmic when the largest cell is this many times the median
 FEW_ROWS = 4  # up to so many rows the label of the colour bar has two lines
@@ -31,7 +35,7 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
     if not (matrix.others.any() or matrix.own.any()):
         return None
     count = len(matrix.labels)
-    cell = 0.86 if count <= MOST_NUMBERS else max(0.26, 9 / count)
+    cell = 0.86 if count <= MOST_NUMBERS else 0.52 if count <= MOST_PERCENTAGES else max(0.26, 9 / count)
     panels = Panels.of(axes, (max(9.0, 4.8 + cell * (count + 1.5)), max(4.5, 2.8 + cell * count)))
     [panel] = panels.axes
     shares = matrix.share(matrix.others)
@@ -45,10 +49,10 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
     own = matrix.share(matrix.own)
     beside = (count - 0.5 + GAP, count + 0.5 + GAP, count - 0.5, -0.5)
     panel.imshow(own[:, np.newaxis], cmap=GREYS, norm=_norm(own), extent=beside)
-    if count <= MOST_NUMBERS:
+    if count <= MOST_PERCENTAGES:
         _numbers(panel, matrix, shares, off, norm)
     _label(panel, matrix.labels)
-    return panels.headline_of_run(title(matrix), run, _note(matrix, numbered=count <= MOST_NUMBERS))
+    return panels.headline_of_run(title(matrix), run, _note(matrix))
 
 
 def _norm(shares: Floats) -> Normalize:
@@ -71,23 +75,29 @@ def _grid(axes: Axes, count: int) -> None:
 
 
 def _numbers(axes: Axes, matrix: Interference, shares: Floats, off: npt.NDArray[np.bool_], norm: Normalize) -> None:
-    """The percentage in every cell, and the seconds below it."""
+    """The percentage in every cell, and the time below it if there is room."""
     factor, _ = matrix.unit()
     own = matrix.share(matrix.own)
+    timed = len(matrix.labels) <= MOST_NUMBERS
     for row in range(len(matrix.labels)):
         for column in np.flatnonzero(~off[row]):
             share = shares[row, column]
             colour = "white" if float(norm(share)) > 0.5 else INK
-            _write(axes, float(column), row, share, matrix.others[row, column] / factor, colour)
-        _write(axes, len(matrix.labels) + GAP, row, own[row], matrix.own[row] / factor, INK)
+            _write(axes, float(column), row, share, matrix.others[row, column] / factor if timed else None, colour)
+        _write(axes, len(matrix.labels) + GAP, row, own[row], matrix.own[row] / factor if timed else None, INK)
 
 
-def _write(axes: Axes, x: float, y: float, share: float, value: float, colour: str) -> None:
-    if value == 0:
-        axes.text(x, y, "0", ha="center", va="center", color=MUTED, fontsize=10)
+def _write(axes: Axes, x: float, y: float, share: float, value: float | None, colour: str) -> None:
+    if share == 0:
+        size = 10 if value is not None else 8
+        axes.text(x, y, "0", ha="center", va="center", color=MUTED, fontsize=size, gid=ON_COLOUR)
         return
-    axes.text(x, y, percent(share), ha="center", va="bottom", color=colour, fontsize=11)
-    axes.text(x, y + 0.06, number(value), ha="center", va="top", color=colour, fontsize=9, alpha=0.85)
+    look: dict[str, Any] = {"ha": "center", "color": colour, "gid": ON_COLOUR}
+    if value is None:
+        axes.text(x, y, percent(share).removesuffix("%"), va="center", fontsize=8, **look)
+        return
+    axes.text(x, y, percent(share), va="bottom", fontsize=11, **look)
+    axes.text(x, y + 0.06, number(value), va="top", fontsize=9, alpha=0.85, **look)
 
 
 def _label(axes: Axes, labels: list[str]) -> None:
@@ -113,8 +123,13 @@ def title(matrix: Interference) -> str:
     return f"{matrix.labels[column]} delays {matrix.labels[row]} most: queueing delay {wait}, {share} of its rank time"
 
 
-def _note(matrix: Interference, *, numbered: bool) -> str:
+def _note(matrix: Interference) -> str:
     _, unit = matrix.unit()
-    small = f"Small numbers: queueing delay, {unit}. " if numbered else ""
+    count = len(matrix.labels)
+    small = f"Small numbers: queueing delay, {unit}. "
+    if count > MOST_NUMBERS:
+        where = "Queueing delays in seconds" if count <= MOST_PERCENTAGES else "Numbers"
+        small = f"{where}: table interference of the run. "
+        small = f"Numbers: percent. {small}" if count <= MOST_PERCENTAGES else small
     time = "Rank time: ranks × simulated time; packets queue concurrently, so there can be more than 100%. "
     return f"{small}{time}Grey: delay caused by the job's own packets."

@@ -2,10 +2,12 @@
 
 from fairlane.plot.boxes import draw_boxes
 from fairlane.plot.panels import Drawn, Given, Panels
-from fairlane.plot.style import colours
+from fairlane.plot.style import colours, plain_logarithms
 from fairlane.results.run import Run
 from fairlane.results.views import distribution
 from fairlane.wording import seconds, time_unit
+
+WIDE_RANGE = 8.0  # iterations that differ by more than this factor are drawn on a logarithmic axis
 
 
 def draw(run: Run, axes: Given = None) -> Drawn | None:
@@ -15,13 +17,19 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
     known = run.iterations.drop_nulls("time_s")
     names = known["name"].unique(maintain_order=True).to_list()
     table = distribution(run.iterations)
-    factor, unit = time_unit(float(table["q99"].to_numpy().max()))
+    shortest, longest = float(table["min"].to_numpy().min()), float(table["max"].to_numpy().max())
+    wide = longest > WIDE_RANGE * shortest > 0
+    factor, unit = time_unit(shortest if wide else float(table["q99"].to_numpy().max()))
     panels = Panels.of(axes, (12, 2.2 + 0.9 * len(names)))
     [panel] = panels.axes
     groups = [known.filter(known["name"] == name)["time_s"].to_numpy() / factor for name in names]
     draw_boxes(panel, groups, list(colours(names).values()), horizontal=True)
     panel.set_yticks(range(len(names)), names)
-    panel.set(xlabel=f"Time per iteration [{unit}]", xlim=(0, None))
+    panel.set_xlabel(f"Time per iteration [{unit}]" + (", logarithmic" if wide else ""))
+    if wide:
+        plain_logarithms(panel.xaxis, shortest / factor, longest / factor)
+    else:
+        panel.set_xlim(left=0)
     worst = table.with_columns(ratio=table["max"] / table["q50"]).sort("ratio", "name").row(-1, named=True)
     title = f"{worst['name']}: median {seconds(worst['q50'])}, the slowest iteration {worst['ratio']:.1f} times that"
     return panels.headline_of_run(

@@ -4,11 +4,11 @@ from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
 
 from fairlane.engine.tables import PS
+from fairlane.plot.legend import legend_above
 from fairlane.plot.panels import Drawn, Given, Panels
-from fairlane.plot.style import MUTED, PALETTE
+from fairlane.plot.style import MUTED, PALETTE, percentages, plain_logarithms
 from fairlane.saturation.results import Saturation
 from fairlane.statistics import COVERAGE
 from fairlane.wording import plural, seconds, time_unit
@@ -43,9 +43,10 @@ def _accepted(axes: Axes, points: pl.DataFrame) -> None:
     load = points["load"].to_numpy()
     axes.plot([0, load.max()], [0, load.max()], color=MUTED, linewidth=0.8, label="offered")
     axes.errorbar(load, points["accepted"].to_numpy(), yerr=_bars(points, "accepted"), **_style(0), label="accepted")
-    axes.set(ylabel="Throughput [part of injection bandwidth]", ylim=(0, None))
+    axes.set(ylabel="Throughput", ylim=(0, None))
+    percentages(axes.yaxis)
     axes.grid(axis="y")
-    axes.legend(loc="upper left")
+    legend_above(axes)
 
 
 def _latency(axes: Axes, points: pl.DataFrame) -> None:
@@ -64,15 +65,15 @@ def _latency(axes: Axes, points: pl.DataFrame) -> None:
         shown = None if bars is None else [side[:first] for side in bars]
         axes.errorbar(load[:first], of_name[:first], yerr=shown, **style, label=f"message latency, {label}")
         axes.plot(load[max(0, first - 1) :], of_name[max(0, first - 1) :], color=style["color"], linestyle="--")
-    axes.set(xlabel="Offered load [part of injection bandwidth]", ylabel=f"Latency [{unit}]")
+    axes.set(xlabel="Offered load, share of the injection bandwidth", ylabel=f"Latency [{unit}]")
     if log:
-        axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        plain_logarithms(axes.yaxis, values.min() / factor, values.max() / factor)
     else:
         axes.set_ylim(bottom=0)
     axes.set_xlim(0, 1.03 * load.max())
+    percentages(axes.xaxis)
     axes.grid(axis="y")
-    axes.legend(loc="upper left")
+    legend_above(axes)
 
 
 def _bars(points: pl.DataFrame, name: str) -> list[Any] | None:

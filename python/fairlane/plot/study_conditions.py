@@ -70,7 +70,9 @@ def draw(study: StudyResults, axes: Given = None) -> Drawn | None:
             panel.set_xlabel(_words(measure))
     if len(runs) > 1:
         place = {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0)}
-        draw_legend(panels.axes[len(measures) - 1], runs, len(runs), **place)
+        last = panels.axes[len(measures) - 1]
+        draw_legend(last, runs, len(runs), **place).set_in_layout(False)  # it may be wider than its panel
+        last.set_title(" ", fontsize=14)  # room for it
     meta = study.meta
     what = f"{meta.study}: {plural(len(conditions), 'condition')}, {plural(meta.points, 'point')}. "
     hollow = (

@@ -9,14 +9,15 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from fairlane.results.run import Run
-from fairlane.wording import seconds
+from fairlane.wording import seconds, significant
 
 INK = "#222222"
 MUTED = "#6b6b6b"
 GRID = "#dddddd"
+MANY_DECADES = 3000.0  # a logarithmic axis over more than this factor has labels at powers of ten only
 LETTERS_AN_INCH = 11.5  # how many letters of a note fit on an inch
 PALETTE = [to_hex(colour) for colour in matplotlib.color_sequences["petroff8"]]
 """Chosen by Petroff for people with and without colour vision (arXiv:2107.02270)."""
@@ -94,6 +95,18 @@ def percentages(axis: Axis, *, signed: bool = False) -> None:
         return f"{number:{'+' if signed and number else ''}.6g}%".replace("-", "−")
 
     axis.set_major_formatter(FuncFormatter(write))
+
+
+def plain_logarithms(axis: Axis, low: float, high: float) -> None:
+    """A logarithmic axis from ``low`` to ``high``, with plain numbers at 1, 2 and 5 times powers of ten."""
+    margin = (high / low) ** 0.04
+    name = "x" if axis is axis.axes.xaxis else "y"
+    axis.axes.set(**{f"{name}scale": "log", f"{name}lim": (low / margin, high * margin)})
+    decades = high / low > MANY_DECADES
+    axis.set_major_locator(LogLocator(subs=(1.0,) if decades else (1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: significant(value)))
+    axis.set_minor_formatter(NullFormatter())
+    axis.set_tick_params(which="minor", length=0)
 
 
 def bare(axes: Axes) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import polars as pl
 from matplotlib.axes import Axes
+from matplotlib.legend import Legend
 from matplotlib.patches import Patch
 
 from fairlane.plot.style import PALETTE
@@ -47,7 +48,7 @@ def run_kinds(work: pl.DataFrame) -> list[RunKind]:
     return [RunKind(baseline, treatment, name, colour) for (baseline, treatment), name, colour in kinds]
 
 
-def draw_legend(axes: Axes, kinds: list[RunKind], columns: int, **place: Any) -> None:
+def draw_legend(axes: Axes, kinds: list[RunKind], columns: int, **place: Any) -> Legend:
     """A legend above the panel."""
     patches = [Patch(facecolor=kind.colour, label=kind.name) for kind in kinds]
-    axes.legend(handles=patches, fontsize=10, ncols=columns, borderaxespad=0.2, **place)
+    return axes.legend(handles=patches, fontsize=10, ncols=columns, borderaxespad=0.2, **place)

@@ -1,9 +1,12 @@
 """The page: one HTML file with its style sheet, its modules, ECharts and the data, which needs nothing else.
 
-Modules are data URLs of an import map, so that they can import each other in a file that is opened from disk.
+Modules are data URLs of an import map, so that they can import each other in a file that is opened from disk. Those in
+``browser`` are for every page, those in ``browser/KIND`` for one kind: ``main.js`` adds its cards, ``body.html`` and
+``style.css`` are optional.
 """
 
 import base64
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -14,39 +17,67 @@ from pydantic_core import to_json
 
 from fairlane.results.errors import ResultsError
 
-_BROWSER = files("fairlane.report") / "browser"
-_ECHARTS = files("fairlane.report") / "vendor" / "echarts.min.js"
+BROWSER = files("fairlane.report") / "browser"
+"""Modules, style sheets and templates of pages."""
+ECHARTS = files("fairlane.report") / "vendor" / "echarts.min.js"
+"""The JavaScript library that draws charts; ``make build`` downloads it."""
 
 
-def html(title: str, data: dict[str, Any]) -> str:
-    """The page with these data. ``title`` is plain text.
+def html(title: str, data: dict[str, Any], kind: str, others: Sequence[str] = ()) -> str:
+    """The page with these data.
+
+    Args:
+        title: Plain text.
+        data: What the page contains.
+        kind: The folder in ``browser`` with its modules.
+        others: Folders of other kinds whose modules it imports.
 
     Raises:
         ResultsError: fairlane was built without the JavaScript library.
     """
-    if not has_echarts():
-        words = "is missing, and pages need it: make build downloads it, and packages of fairlane contain it"
-        raise ResultsError(f"{_ECHARTS}: {words}")
-    modules = sorted((one for one in _BROWSER.iterdir() if one.name.endswith(".js")), key=lambda one: one.name)
-    imports = {f"report/{module.name.removesuffix('.js')}": _data_url(module) for module in modules}
-    return Template((_BROWSER / "page.html").read_text("utf-8")).substitute(
+    require_echarts()
+    own = BROWSER / kind
+    imports = {f"report/{name}": _data_url(module) for name, module in _modules(BROWSER).items()}
+    for folder in (kind, *others):
+        modules = _modules(BROWSER / folder)
+        imports |= {f"report/{folder}/{name}": _data_url(module) for name, module in modules.items()}
+    return Template((BROWSER / "page.html").read_text("utf-8")).substitute(
         title=escape(title),
-        style=(_BROWSER / "page.css").read_text("utf-8"),
+        kind=kind,
+        style=(BROWSER / "page.css").read_text("utf-8") + _optional(own / "style.css"),
+        body=_optional(own / "body.html"),
         imports=json_in_html({"imports": imports}),
-        library=_ECHARTS.read_text("utf-8").replace("</script", "<\\/script"),
+        library=ECHARTS.read_text("utf-8").replace("</script", "<\\/script"),
         data=json_in_html(data),
     )
 
 
 def has_echarts() -> bool:
     """Whether fairlane was built with the JavaScript library that pages need."""
-    return _ECHARTS.is_file()
+    return ECHARTS.is_file()
+
+
+def require_echarts() -> None:
+    """Raises ``ResultsError`` if fairlane was built without the JavaScript library."""
+    if not has_echarts():
+        words = "is missing, and pages need it: make build downloads it, and packages of fairlane contain it"
+        raise ResultsError(f"{ECHARTS}: {words}")
 
 
 def json_in_html(data: Any) -> str:
     """JSON that can stand in a script element: whatever names contain, it cannot end the element."""
     text = to_json(data, inf_nan_mode="null").decode()
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _modules(folder: Traversable) -> dict[str, Traversable]:
+    """The modules of a folder by name, in order."""
+    found = sorted(folder.iterdir(), key=lambda one: one.name)
+    return {one.name.removesuffix(".js"): one for one in found if one.name.endswith(".js")}
+
+
+def _optional(file: Traversable) -> str:
+    return file.read_text("utf-8") if file.is_file() else ""
 
 
 def _data_url(module: Traversable) -> str:

@@ -18,9 +18,11 @@ from fairlane.plot.boxes import draw_boxes, spread
 from fairlane.plot.files import write
 from fairlane.plot.heat import draw_heat
 from fairlane.plot.style import INK, LETTERS_AN_INCH, PALETTE, canvas, headline_of, percentages
+from fairlane.reproduce.figure_data import figure_of
 from fairlane.reproduce.folder import Figure, Panel
 from fairlane.reproduce.planning import Plan
 from fairlane.reproduce.running import Outcome, made
+from fairlane.results.reproduction import FigureData
 from fairlane.study.sql import Database, QueryError
 
 Floats = npt.NDArray[np.float64]
@@ -37,6 +39,8 @@ class Picture:
 
     file: str
     title: str
+    data: FigureData | None = None
+    """What it shows, for pages that draw it anew."""
 
 
 @dataclass(frozen=True)
@@ -109,9 +113,10 @@ def _draw(figure: Figure, row: Mapping[str, Any], tables: Database, folder: Path
         headline_of(drawn, title, note)
         return drawn
 
-    file = f"{figure.file.format(**row)}.png"
+    name = figure.file.format(**row)
+    file = f"{name}.png"
     write(make, folder / file)
-    return Picture(file, title)
+    return Picture(file, title, figure_of(name, title, note, blocks))
 
 
 def _legend(drawn: Canvas, legend: Mapping[str, Any], title: str) -> None:

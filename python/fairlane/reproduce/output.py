@@ -17,8 +17,10 @@ from fairlane.reproduce.judging import Finding, Judged
 from fairlane.reproduce.planning import Plan
 from fairlane.reproduce.replicating import Replication
 from fairlane.reproduce.running import Done, Outcome, made
+from fairlane.reproduce.storing import meta_of
 from fairlane.reproduce.verdicts import ClaimVerdict, Measured, Verdict
-from fairlane.results.manifest import seal, unseal
+from fairlane.results.manifest import unseal
+from fairlane.results.reproduction import FIGURES, META, ReproductionMeta, seal_reproduction, write_figures
 from fairlane.study.sql import QueryError
 from fairlane.tasks.sources import sources
 from fairlane.wording import plural, seconds, significant
@@ -79,8 +81,21 @@ def store(found: Reproduction, folder: Path) -> None:
     _clauses(found.verdicts).with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(folder / CLAUSES)
     _costs(found).write_csv(folder / "cells.csv", float_precision=1)
     (folder / PAGE).write_text("\n".join(_page(found, pictures)), encoding="utf-8")
-    tables = [path.name for path in folder.iterdir() if path.suffix in (".csv", ".parquet")]
-    seal(folder, "reproduction", 1, tables)
+    (folder / META).write_text(_meta(found).model_dump_json(indent=1) + "\n", encoding="utf-8")
+    write_figures(folder / FIGURES, [one.data for one in pictures if one.data is not None])
+    seal_reproduction(folder)
+
+
+def _meta(found: Reproduction) -> ReproductionMeta:
+    plan = found.plan
+    notes = [*plan.folder.paper.notes, *replicate_lines(found)]
+    left_out: dict[str, list[str]] = {}
+    for name, words in plan.left_out.items():
+        left_out.setdefault(words, []).append(name)
+    notes += [f"{', '.join(names)}, not in full: {words}." for words, names in left_out.items()]
+    notes += [f"{', '.join(names)}: {words}." for words, names in plan.differences.items()]
+    facts = {"quick": plan.options.quick, "simulations": len(found.done), "cpu_s": sum(one.cpu for one in found.done)}
+    return meta_of(plan.name, plan.folder.paper, found.verdicts, notes, **facts)
 
 
 def _keep(one: Derived, derived: Mapping[str, pl.DataFrame], folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from math import isfinite
 from pathlib import Path
 
@@ -15,11 +16,13 @@ from fairlane.reproduce.robustness import MOST_POINTS, Mapped, run_points
 from fairlane.reproduce.robustness import POINTS as DEFAULT_POINTS
 from fairlane.reproduce.running import stored_as
 from fairlane.reproduce.shares import DEPENDS, summarised
-from fairlane.reproduce.space import space_of
-from fairlane.results.manifest import seal, unseal
+from fairlane.reproduce.space import Parameter, space_of
+from fairlane.results.manifest import unseal
+from fairlane.results.reproduction import MAP, MapMeta, seal_reproduction
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import open_pool
 from fairlane.tasks.progress import TaskProgress
+from fairlane.tasks.sources import sources
 from fairlane.tasks.store import Store
 from fairlane.wording import percent, plural, seconds
 
@@ -113,7 +116,32 @@ def store(found: Map, folder: Path) -> None:
     note = f"{_ran(found)[0].upper()}{_ran(found)[1:]}, of {mapped.space.system}."
     draw_map(found.clauses, found.indices, f"{paper.title}: what its clauses depend on", note, folder)
     (folder / PAGE).write_text("\n".join(_page(found)), encoding="utf-8")
-    seal(folder, "reproduction", 1, (POINTS, CLAUSES, INDICES, LEVELS))
+    (folder / MAP).write_text(_meta(found).model_dump_json(indent=1) + "\n", encoding="utf-8")
+    seal_reproduction(folder)
+
+
+def _meta(found: Map) -> MapMeta:
+    mapped = found.mapped
+    left_out = [f"{claim} is not asked: {why}." for claim, why in mapped.space.left_out.items()]
+    return MapMeta(
+        version=version("fairlane"),
+        paper=mapped.folder.name,
+        title=mapped.folder.paper.title,
+        simulator=sources(),
+        lines=list(headlines(found)),
+        parameters=[dict(zip(_COLUMNS, _facts(one), strict=True)) for one in mapped.space.parameter],
+        left_out=[*left_out, *(f"Left out: {words}" for words in found.failed)],
+    )
+
+
+_COLUMNS = ("name", "title", "range", "default", "source")
+
+
+def _facts(one: Parameter) -> tuple[str, ...]:
+    """A parameter's name, meaning, range, default and source, as text."""
+    over = "; ".join(one.levels) if one.levels else " to ".join(one.shown(end) for end in one.ends)
+    scale = ", logarithmic" if one.scale == "log" and not one.levels else ""
+    return one.name, one.title, f"{over}{scale}", str(one.shown(one.usual)), one.source
 
 
 def _write(table: pl.DataFrame, path: Path) -> None:
@@ -184,9 +212,8 @@ def _parameter_table(found: Map) -> Iterator[str]:
     yield "\nThe plausible space:\n"
     yield "| parameter | meaning | range | default | source |\n|---|---|---|---|---|"
     for one in found.mapped.space.parameter:
-        over = "; ".join(one.levels) if one.levels else " to ".join(one.shown(end) for end in one.ends)
-        scale = ", logarithmic" if one.scale == "log" and not one.levels else ""
-        yield f"| `{one.name}` | {one.title} | {over}{scale} | {one.shown(one.usual)} | {one.source} |"
+        name, *rest = _facts(one)
+        yield f"| `{name}` | {' | '.join(rest)} |"
     yield ""
 
 

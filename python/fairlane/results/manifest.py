@@ -21,7 +21,7 @@ from fairlane.inputs.table import Table
 from fairlane.results.errors import ResultsError, writing
 
 MANIFEST = "manifest.json"
-Kind = Literal["run", "study", "control", "advice", "reproduction", "analysis", "saturation"]
+Kind = Literal["run", "study", "control", "advice", "reproduction", "analysis", "saturation", "schedule"]
 """The kinds of folders."""
 _Model = TypeVar("_Model", bound=BaseModel)
 
@@ -123,6 +123,42 @@ class Sealed:
             raise ResultsError(f"{path}: is not listed in {MANIFEST}")
         _compare(path, entry)
         return path
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What the manifest of a folder says, and what is wrong with the files that it lists."""
+
+    kind: str
+    """What the folder has: ``run``, ``study`` ..."""
+    version: str
+    """Version of fairlane that wrote it."""
+    schema_version: int
+    """Version of the tables' columns."""
+    files: int
+    """How many files are listed."""
+    problems: tuple[str, ...]
+    """One message for each file that is missing or has changed."""
+
+
+def examine(folder: Path) -> Examined:
+    """Compares all files of a folder of any kind and schema version with its manifest.
+
+    Raises ``ResultsError`` if there is no manifest or it is damaged.
+    """
+    path = folder / MANIFEST
+    try:
+        found = read_as(_Manifest, path)
+    except FileNotFoundError:
+        words = "is no folder of results, or is not complete" if folder.is_dir() else "there is no such folder"
+        raise ResultsError(f"{folder}: {words} ({MANIFEST} is missing)") from None
+    problems = []
+    for name, entry in found.files.items():
+        try:
+            _compare(folder / name, entry)
+        except ResultsError as error:
+            problems.append(str(error))
+    return Examined(found.kind, found.fairlane, found.schema_version, len(found.files), tuple(problems))
 
 
 def check_listed(path: Path) -> None:

@@ -17,6 +17,7 @@ from fairlane.results.run import Run, RunMeta, Source, Timings
 from fairlane.results.store import new_folder
 from fairlane.results.tables import Links, Tables
 from fairlane.runner.experiment import Experiment
+from fairlane.runner.live import watched
 from fairlane.scenario.checks import late
 
 if TYPE_CHECKING:
@@ -33,10 +34,12 @@ def run(
     threads: int | None = None,
     progress: bool = False,
     figures: bool = False,
+    live: bool = True,
 ) -> Run:
     """Simulates ``scenario`` and returns what it measured.
 
-    Ctrl-C stops the simulations within a second; what they have measured is kept, and the run is marked ``partial``.
+    Ctrl-C stops the simulations within a second, and so does a request of another process; what they have measured is
+    kept, and the run is marked ``partial``.
 
     Args:
         scenario: What to simulate.
@@ -46,11 +49,14 @@ def run(
             leave, where the fabric is large enough to gain. Results do not depend on it.
         progress: Whether to show progress on standard error.
         figures: Whether to draw the figures into ``out`` (not done for an interrupted run).
+        live: Whether other processes, as ``fairlane serve``, can see how far it is and stop it, by a hidden folder
+            beside ``out`` while it runs. Results do not depend on it.
 
     Raises:
         ScenarioError: The scenario is wrong.
         RunError: A simulation cannot go on.
-        ResultsError: The directory exists and is not empty, or cannot be written; or there are figures and no ``out``.
+        ResultsError: The directory exists and is not empty, or cannot be written; another process simulates a run into
+            it; or there are figures and no ``out``.
     """
     started, wall, cpu = datetime.now().astimezone(), time.monotonic(), time.process_time()
     if figures and out is None:
@@ -60,39 +66,43 @@ def run(
     if problems:
         raise scenario.error(Problems(*problems))
     resolved = scenario.resolve()
-    begun = time.monotonic()
-    outcome = Experiment(resolved, isolated=isolated, threads=threads).perform(progress=progress)
-    simulated = time.monotonic()
-    timings = Timings(
-        set_up_s=begun - wall - resolved.calibration_s,
-        calibration_s=resolved.calibration_s,
-        simulation_s=simulated - begun,
-        engine_s=outcome.engine_s,
-        isolated_s=outcome.isolated_s,
-    )
-    together = outcome.together.measured
-    meta = RunMeta(
-        version=version("fairlane"),
-        scenario=scenario.name,
-        seed=scenario.seed,
-        digest=together.digest,
-        duration_ps=outcome.duration,
-        simulated_ps=together.now,
-        packet_hops=together.packet_hops,
-        wall_s=time.monotonic() - wall,
-        cpu_s=time.process_time() - cpu,
-        started=started,
-        partial=outcome.partial,
-        notes=(*resolved.notes, *outcome.notes),
-        timings=timings,
-        threads=outcome.shards,  # each shard has a thread of its own
-        shards=outcome.shards,
-    )
-    tables = (outcome.alone, outcome.samples, outcome.counted, outcome.before, outcome.latency_intervals)
-    made = Tables(resolved, outcome.together, Links(resolved), *tables)
-    found = Run.of(meta, dict(made.items()), source=Source(scenario.text, json.dumps(resolved.spec)))
-    if folder is not None:
-        found = found.save(folder)
+    begun, links = time.monotonic(), Links(resolved)
+    with watched(folder if live else None, resolved, links, started) as view:
+        experiment = Experiment(resolved, isolated=isolated, threads=threads, live=view)
+        outcome = experiment.perform(progress=progress)
+        simulated = time.monotonic()
+        if view is not None:
+            view.storing()
+        timings = Timings(
+            set_up_s=begun - wall - resolved.calibration_s,
+            calibration_s=resolved.calibration_s,
+            simulation_s=simulated - begun,
+            engine_s=outcome.engine_s,
+            isolated_s=outcome.isolated_s,
+        )
+        together = outcome.together.measured
+        meta = RunMeta(
+            version=version("fairlane"),
+            scenario=scenario.name,
+            seed=scenario.seed,
+            digest=together.digest,
+            duration_ps=outcome.duration,
+            simulated_ps=together.now,
+            packet_hops=together.packet_hops,
+            wall_s=time.monotonic() - wall,
+            cpu_s=time.process_time() - cpu,
+            started=started,
+            partial=outcome.partial,
+            notes=(*resolved.notes, *outcome.notes),
+            timings=timings,
+            threads=outcome.shards,  # each shard has a thread of its own
+            shards=outcome.shards,
+        )
+        tables = (outcome.alone, outcome.samples, outcome.counted, outcome.before, outcome.latency_intervals)
+        made = Tables(resolved, outcome.together, links, *tables)
+        found = Run.of(meta, dict(made.items()), source=Source(scenario.text, json.dumps(resolved.spec)))
+        if folder is not None:
+            found = found.save(folder)
     written = time.monotonic()
     if figures and not outcome.partial:
         found.draw()

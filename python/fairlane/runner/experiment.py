@@ -16,8 +16,9 @@ from fairlane.errors import RunError
 from fairlane.results.latency_batches import LatencyBatches
 from fairlane.results.tables import Observed
 from fairlane.runner.counters import IterationCounters, PortSampler
+from fairlane.runner.live import Live, StopRequestedError
 from fairlane.runner.precision import Precision
-from fairlane.runner.progress import Display, Gauge, display
+from fairlane.runner.progress import Display, Displays, Gauge, display
 from fairlane.scenario.estimate import free_cores, machine_cores
 
 if TYPE_CHECKING:
@@ -87,10 +88,12 @@ class Experiment:
 
     ``threads`` simulate all jobs together; without it as many as there are free cores for each of the simulations,
     where the fabric is large enough to gain. Of a scenario with ``until`` all are simulated part by part, until the
-    results are precise enough.
+    results are precise enough. ``live`` shows other processes how far they are, and stops them on request.
     """
 
-    def __init__(self, scenario: "Resolved", *, isolated: bool, threads: int | None = None) -> None:
+    def __init__(
+        self, scenario: "Resolved", *, isolated: bool, threads: int | None = None, live: Live | None = None
+    ) -> None:
         until = scenario.until
         self._scenario = scenario
         self._threads = threads
@@ -106,9 +109,13 @@ class Experiment:
         counts = scenario.tables["observe"]["counters"]
         self._batches = LatencyBatches(self._instants[0]) if counts else None
         watchers: list[Watcher] = [it for it in (self._sampler, self._counters, self._batches) if it]
-        self._gauge = Gauge(scenario.duration)
+        self._live = live
+        self._gauge = live.co_run(scenario.duration) if live else Gauge(scenario.duration)
         self._together = Simulated(self._all_jobs, self._gauge, watchers)
-        self._gauges = {job: Gauge(scenario.duration) for job in compared if isolated and not self._is_alone}
+        alone = [job for job in compared if isolated and not self._is_alone]
+        self._gauges = {
+            job: live.isolated(job, scenario.duration) if live else Gauge(scenario.duration) for job in alone
+        }
         self._alone = {job: Simulated(partial(self._one_job, job), gauge) for job, gauge in self._gauges.items()}
         self._measured: dict[int, Work] = {}
         self._counted: pl.DataFrame | None = None
@@ -127,12 +134,14 @@ class Experiment:
         return self._scenario.alone(job).engine()
 
     def perform(self, *, progress: bool) -> Outcome:
-        """Simulates everything, or what Ctrl-C leaves time for."""
+        """Simulates everything, or what Ctrl-C or another process leaves time for."""
         pool = ThreadPoolExecutor(max_workers=machine_cores())
         shown = display(self._gauge, list(self._gauges.values()), wanted=progress)
+        if self._live is not None:
+            shown = Displays(shown, self._live)
         try:
             # What is measured so far is kept; a second interrupt, while the simulations stop, ends it all.
-            with suppress(KeyboardInterrupt), shown:
+            with suppress(KeyboardInterrupt, StopRequestedError), shown:
                 for instant in self._instants:
                     self._duration = instant
                     _watch([pool.submit(self._part, job) for job in (None, *self._alone)], shown)

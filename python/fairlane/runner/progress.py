@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Self
 
@@ -66,6 +66,28 @@ class Display:
 
     def update(self) -> None:
         """Shows the gauges as they are now."""
+
+
+class Displays(Display):
+    """Several displays as one."""
+
+    def __init__(self, *displays: Display) -> None:
+        self._displays = displays
+
+    def __enter__(self) -> Self:
+        with ExitStack() as entered:
+            for one in self._displays:
+                entered.enter_context(one)
+            self._entered = entered.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._entered.close()
+
+    def update(self) -> None:
+        """Updates each."""
+        for one in self._displays:
+            one.update()
 
 
 def display(together: Gauge, alone: Sequence[Gauge], *, wanted: bool) -> Display:
@@ -146,10 +168,15 @@ def _speed(gauges: Sequence[Gauge]) -> str:
 
 
 def _left(gauges: Sequence[Gauge]) -> str:
-    """The time left if everything goes on at the speed of the simulations so far."""
+    left = seconds_left(gauges)
+    return "" if left is None else f"; about {seconds(left)} left"
+
+
+def seconds_left(gauges: Sequence[Gauge]) -> float | None:
+    """The wall time left if everything goes on at the speed of the simulations so far, s; None at the beginning."""
     started = [gauge.started for gauge in gauges if gauge.started is not None]
     done = sum(gauge.share for gauge in gauges)
     if not started or done == 0:
-        return ""
+        return None
     elapsed = time.monotonic() - min(started)
-    return f"; about {seconds(elapsed * (len(gauges) - done) / done)} left"
+    return elapsed * (len(gauges) - done) / done

@@ -209,12 +209,13 @@ def machine_memory() -> int:
     soft, _ = resource.getrlimit(resource.RLIMIT_AS)
     if soft != resource.RLIM_INFINITY:
         found.append(soft)
-    return min([*found, *_group_limits()])
+    return min([*found, *_memory_limits()])
 
 
 def machine_cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """The cores that this process may use, by its affinity and the quota of its control group."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min([allowed, *map(ceil, _core_limits())]))
 
 
 def free_cores() -> int:
@@ -226,25 +227,42 @@ def free_cores() -> int:
     return max(1, machine_cores() - ceil(load - 0.25))
 
 
-def _group_limits() -> list[int]:
-    """The limits of this process's control group and of those around it: batch systems and containers set them."""
+def _memory_limits() -> Iterator[int]:
+    """Limits of memory by control groups, bytes."""
+    for group, v1 in _groups("memory"):
+        with suppress(OSError, ValueError):  # there is none, or it says "max"
+            yield int((group / ("memory.limit_in_bytes" if v1 else "memory.max")).read_text(encoding="ascii"))
+
+
+def _core_limits() -> Iterator[float]:
+    """Limits of processor time by control groups, in cores."""
+    for group, v1 in _groups("cpu"):
+        names = ("cpu.cfs_quota_us", "cpu.cfs_period_us") if v1 else ("cpu.max",)
+        with suppress(OSError, ValueError):  # there is none, or it says "max"
+            quota, period = (int(word) for name in names for word in (group / name).read_text(encoding="ascii").split())
+            if quota > 0 and period > 0:
+                yield quota / period
+
+
+def _groups(controller: str) -> Iterator[tuple[Path, bool]]:
+    """The folders of this process's control group and of those around it, and whether they are of version 1.
+
+    Batch systems and containers set limits in them.
+    """
     try:
         lines = Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines()
     except (OSError, UnicodeDecodeError):
-        return []
-    limits = []
+        return
     for line in lines:
         _, controllers, path = line.split(":", 2)
-        v1 = "memory" in controllers.split(",")
+        v1 = controller in controllers.split(",")
         if controllers and not v1:
             continue
-        root, name = (_GROUPS / "memory", "memory.limit_in_bytes") if v1 else (_GROUPS, "memory.max")
+        root = _GROUPS / controller if v1 else _GROUPS
         group = root / path.lstrip("/")
         while group == root or root in group.parents:
-            with suppress(OSError, ValueError):  # there is none, or it says "max"
-                limits.append(int((group / name).read_text(encoding="ascii")))
+            yield group, v1
             group = group.parent
-    return limits
 
 
 def bytes_text(amount: float) -> str:

@@ -109,13 +109,21 @@ def _split(name: str) -> tuple[str, str]:
     return (name, "") if len(parts[2]) > _LARGEST else (parts[1], parts[2])
 
 
-def _ranges(numbers: list[int], width: int) -> list[str]:
-    """Ascending numbers, those that follow each other as one range."""
+def ranges_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """First and last of each run of ascending numbers that follow each other."""
     found = []
     for _, run in groupby(enumerate(numbers), lambda numbered: numbered[1] - numbered[0]):
-        first, *rest = (number for _, number in run)
-        found.append(f"{first:0{width}d}-{rest[-1]:0{width}d}" if rest else f"{first:0{width}d}")
+        members = [number for _, number in run]
+        found.append((members[0], members[-1]))
     return found
+
+
+def _ranges(numbers: list[int], width: int) -> list[str]:
+    """Ascending numbers, those that follow each other as one range."""
+    return [
+        f"{first:0{width}d}-{last:0{width}d}" if last > first else f"{first:0{width}d}"
+        for first, last in ranges_of(numbers)
+    ]
 
 
 def _entries(prefix: str, numbers: set[str]) -> Iterator[str]:

@@ -58,15 +58,12 @@ def open_pool(workers: int | None = None, dask: str | None = None) -> Pool:
     Raises ``ScenarioError`` if no scheduler answers.
     """
     if dask is None:
-        return Processes(cores() if workers is None else workers)
+        from fairlane.scenario.estimate import machine_cores
+
+        return Processes(machine_cores() if workers is None else workers)
     from fairlane.tasks.cluster import connect
 
     return connect(dask)
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def affordable(memory: float, allowed: int | None = None, workers: int | None = None) -> int:
@@ -75,12 +72,12 @@ def affordable(memory: float, allowed: int | None = None, workers: int | None = 
     A task takes about ``memory`` bytes; ``allowed`` is what its scenario allows, if it says so. Raises
     ``ScenarioError`` if there is not enough.
     """
-    from fairlane.scenario.estimate import bytes_text, machine_memory
+    from fairlane.scenario.estimate import bytes_text, machine_cores, machine_memory
 
     available = max(machine_memory(), allowed or 0)
     room = max(1, int(available // max(memory, 1.0)))
     if workers is None:
-        return min(cores(), room)
+        return min(machine_cores(), room)
     if workers > room:
         words = f"each takes about {bytes_text(memory)} of memory"
         raise ScenarioError(Problem("--workers", words, workers, f"at most {room}, for {bytes_text(available)}"))

@@ -10,7 +10,21 @@ from pathlib import Path
 
 from fairlane.inputs.registry import code_of_packages
 
-APART = ("advice", "analysis", "cli", "models", "plot", "predict", "reproduce", "results", "study", "tasks")
+APART = (
+    "advice",
+    "analysis",
+    "cli",
+    "doctor",
+    "models",
+    "plot",
+    "predict",
+    "report",
+    "reproduce",
+    "results",
+    "serve",
+    "study",
+    "tasks",
+)
 """Packages that no number of a simulation comes from, but for ``COUNTING``."""
 COUNTING = (
     "advice/fingerprint.py",

@@ -40,6 +40,7 @@ def _names(given: Any) -> Any:
         raise Problems(Problem("", str(error), given, 'names, or lists as "a[0-3]"')) from None
 
 
+_WITHOUT_WINDOW = ("bbr",)
 Names = Annotated[Written[tuple[str, ...]], BeforeValidator(_names, json_schema_input_type=str | list[str])]
 """A field that takes names or lists of names as Slurm writes them."""
 
@@ -81,7 +82,9 @@ class FabricTable(Table):
     mtu: Size = Field(default=1500, ge=576, le=9000)
     """Largest IP packet; TCP and IP have 52 bytes of it for their headers."""
     window: Annotated[Size, Field(ge=SMALLEST_QUEUE)] | Literal["auto"] = "auto"
-    """Congestion window of TCP connections: fixed, or ``auto``, as the kernel's congestion control chooses it."""
+    """Congestion window of TCP connections: fixed, or ``auto``, as the congestion control chooses it."""
+    congestion_control: str = Field(default="reno", pattern=r"^[a-z0-9_]{1,15}$")
+    """TCP's congestion control, one that the kernel has loaded. ``bbr`` paces packets and keeps no fixed window."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -92,6 +95,11 @@ class FabricTable(Table):
     def _is_a_tree(self) -> Self:
         if problems := [*_twice(self), *_trunks(self)]:
             raise Problems(*problems)
+        if self.window != "auto" and self.congestion_control in _WITHOUT_WINDOW:
+            words = "does not keep a fixed window"
+            raise Problems(
+                Problem("congestion_control", words, self.congestion_control, 'reno or cubic, or window = "auto"')
+            )
         return self
 
 
@@ -212,7 +220,7 @@ class SimulateTable(Table):
     """How the prediction is computed."""
 
     replicates: int = Field(default=5, ge=3, le=1000)
-    """Number of simulations with different seeds and starts of jobs."""
+    """Number of simulations, each with other starts of the jobs."""
     duration: Duration = Field(default=10 * SECOND, gt=0)
     """Simulated time of each."""
 

@@ -27,6 +27,8 @@ LOCK = Path("/run/fairlane/testbed.lock")
 """The file that a process has locked while it has a testbed."""
 NAMESPACES = Path("/run/netns")
 """Where the machine has names of network namespaces."""
+CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+"""The kernel's list of the congestion controls that it has loaded."""
 _TIMEOUT_S = 30.0
 _END_S = 5.0  # how long processes may take to end
 
@@ -86,6 +88,7 @@ def up(plan: Plan) -> None:
     Call it within ``only_one``. Raises ``TestbedError`` if the machine does not allow it; nothing is left then.
     """
     check()
+    _check_congestion_control(plan.fabric.congestion_control)
     down()
     try:
         _batch(["ip", "-batch", "-"], [f"netns add {name}" for name in plan.namespaces])
@@ -98,6 +101,16 @@ def up(plan: Plan) -> None:
     except BaseException:
         down()
         raise
+
+
+def _check_congestion_control(name: str) -> None:
+    try:
+        loaded = CONGESTION_CONTROLS.read_text("ascii").split()
+    except OSError as error:
+        raise TestbedError(f"{CONGESTION_CONTROLS}: cannot be read: {error.strerror}") from None
+    if name not in loaded:
+        words = f"the kernel has not loaded it; allowed: {', '.join(loaded)}"
+        raise TestbedError(f'fabric.congestion_control = "{name}": {words}')
 
 
 def down() -> list[str]:

@@ -29,11 +29,14 @@ _BURST_S = 1e-3
 send as much at once when it was idle."""
 _RTO_MIN = "2s"
 """The shortest time after which TCP sends again: with the kernel's 200 ms it would send what waits in a queue twice."""
+# Tail loss probes and recovery by time (RACK) would send again what only waits in a queue, as a short RTO would.
 _SYSCTLS = (
     "net.ipv6.conf.all.disable_ipv6=1",
     "net.ipv6.conf.default.disable_ipv6=1",
     "net.ipv4.tcp_slow_start_after_idle=0",
     "net.ipv4.tcp_no_metrics_save=1",
+    "net.ipv4.tcp_early_retrans=0",
+    "net.ipv4.tcp_recovery=0",
     "net.ipv4.tcp_rmem=4096,2097152,6291456",
 )
 
@@ -102,7 +105,7 @@ class Plan:
     @property
     def sysctls(self) -> tuple[str, ...]:
         """Settings of each namespace."""
-        return _SYSCTLS
+        return (*_SYSCTLS, f"net.ipv4.tcp_congestion_control={self.fabric.congestion_control}")
 
     def _route(self, host: str) -> str:
         """Sets what a host's connections begin with: no retransmission of what only queues, and a fixed window."""

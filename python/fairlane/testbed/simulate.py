@@ -90,7 +90,6 @@ def scenario(
     model: HostModel,
     jobs: Sequence[str],
     *,
-    seed: int,
     levels: Mapping[str, int] | None = None,
     starts: Mapping[str, int] | None = None,
     duration: int | None = None,
@@ -115,7 +114,7 @@ def scenario(
     with_qos = {"qos": qos_table(file.qos.levels)} if levels and file.qos else {}
     length = file.simulate.duration if duration is None else duration
     return Scenario(
-        name=file.name, seed=seed, duration=DURATION.format(length), jobs=listed, **tables(file, model), **with_qos
+        name=file.name, seed=file.seed, duration=DURATION.format(length), jobs=listed, **tables(file, model), **with_qos
     )
 
 
@@ -124,7 +123,7 @@ def isolated_s(file: TestbedFile, model: HostModel, measured_s: Mapping[str, flo
     found = {}
     for job in file.jobs:
         length = round(_FIT_ITERATIONS * measured_s[job.name] * 1e12)
-        simulation = Simulation(scenario(file, model, [job.name], seed=file.seed, duration=length), threads=1)
+        simulation = Simulation(scenario(file, model, [job.name], duration=length), threads=1)
         simulation.run_until(length)
         iterations = simulation.work()[job.name]
         while not iterations:
@@ -137,13 +136,17 @@ def isolated_s(file: TestbedFile, model: HostModel, measured_s: Mapping[str, flo
 
 
 def predicted_w(file: TestbedFile, model: HostModel, levels: Mapping[str, int] | None = None) -> dict[str, list[float]]:
-    """W of each job when all run together, by replicate: each has a seed and random starts of its own."""
+    """W of each job when all run together, by replicate: each has random starts of its own.
+
+    Programs are the same in all of them, as the scripts that ranks of the real network execute: with another seed a job
+    would divide its computation among its ranks in another way.
+    """
     names = [job.name for job in file.jobs]
     found: dict[str, list[float]] = {name: [] for name in names}
     for replicate in range(file.simulate.replicates):
         draw = stream(file.seed, Purpose.SNAPSHOT, replicate)
         starts = {name: int(draw.integers(1, _STARTS_PS)) for name in names}
-        one = scenario(file, model, names, seed=file.seed + replicate, levels=levels, starts=starts)
+        one = scenario(file, model, names, levels=levels, starts=starts)
         for name, w in run(one, threads=1).tables()["jobs"].select("name", "w").iter_rows():
             found[name].append(float("nan") if w is None else w)
     return found

@@ -127,7 +127,7 @@ class Trace(Table):
                 "iteration": self._iteration(),
                 "leave_out": self.exclude,
                 "repeat": self.repeat,
-                "otf2_library": _otf2_library(),
+                "otf2_library": otf2_library(),
             }
             return _core.open_trace(str(trace), json.dumps(options))
         except (BuildError, RunError, OSError) as error:
@@ -155,7 +155,7 @@ class Trace(Table):
             raise ScenarioError(Problem("", message, file=None if named else str(self.path))) from None
 
     def _description(self, trace: Path) -> dict[str, Any]:
-        options = {"iteration": self._iteration(), "otf2_library": _otf2_library()}
+        options = {"iteration": self._iteration(), "otf2_library": otf2_library()}
         description: dict[str, Any] = json.loads(_describe(str(trace), json.dumps(options), file_marks(trace)))
         return description
 
@@ -180,8 +180,8 @@ def _describe(trace: str, options: str, marks: tuple[tuple[str, int, int], ...])
     return _core.describe_trace(trace, options)
 
 
-def _otf2_library() -> str | None:
-    """Where the ``otf2`` package keeps its C library, if it is installed."""
+def otf2_library() -> str | None:
+    """Where the ``otf2`` package has its C library, if it is installed."""
     try:
         spec = importlib.util.find_spec("_otf2._otf2") or importlib.util.find_spec("_otf2")
     except (ImportError, ValueError):

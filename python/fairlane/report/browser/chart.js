@@ -1,38 +1,11 @@
-/** A figure: heading, sentence, controls, chart, and export as SVG, PNG and CSV. */
+/** A figure: a card with a chart of ECharts, and its export as SVG, PNG and CSV. */
 
+import { card, csvButton, download, element, exportButton } from "report/card";
 import { colours, onTheme } from "report/theme";
 
-const MOST_BARS = 36; // categories that are shown at a time
 const observer = new ResizeObserver((entries) => {
   for (const { target } of entries) target.dispatchEvent(new CustomEvent("resized"));
 });
-
-/** An element with properties and children. */
-export function element(name, properties = {}, ...children) {
-  const made = Object.assign(document.createElement(name), properties);
-  made.append(...children);
-  return made;
-}
-
-/** A labelled control. */
-export const labelled = (text, control) => element("label", { className: "control" }, element("span", { textContent: text }), control);
-
-export function download(name, type, content) {
-  const url = content.startsWith("data:") ? content : URL.createObjectURL(new Blob([content], { type }));
-  const link = element("a", { href: url, download: name });
-  document.body.append(link);
-  link.click();
-  link.remove();
-}
-
-/** Rows as CSV (RFC 4180). */
-export function csvOf(rows) {
-  const cell = (value) => {
-    const text = value === null || value === undefined ? "" : String(value);
-    return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  };
-  return `${rows.map((row) => row.map(cell).join(",")).join("\r\n")}\r\n`;
-}
 
 /** What all options have in common: colours of the theme, no animation. */
 export function styled(option) {
@@ -54,16 +27,6 @@ export function styled(option) {
   };
 }
 
-/** A vertical axis of names, from the top; of many a part at a time. Returns parts of an option, and a height. */
-export function nameAxis(names, zoomed = true) {
-  const many = zoomed && names.length > MOST_BARS;
-  return {
-    yAxis: { type: "category", data: names, inverse: true, splitLine: { show: false }, axisLabel: { interval: 0, width: 130, overflow: "truncate" } },
-    dataZoom: many ? [{ type: "slider", yAxisIndex: 0, startValue: 0, endValue: MOST_BARS - 1, width: 14, right: 4, showDetail: false, brushSelect: false }] : [],
-    height: 90 + 19 * Math.min(names.length, MOST_BARS),
-  };
-}
-
 /** Prints a chart as SVG: large charts are painted on their canvas bit by bit, and printing does not wait for that. */
 export function printAsSvg(plot, option, chart) {
   let printed = null;
@@ -77,25 +40,15 @@ export function printAsSvg(plot, option, chart) {
 /**
  * Adds a figure to the page.
  *
- * @param {object} given `id`, `title`, `sentence`, `option()` (ECharts), `csv()` (rows), and if wanted `controls`
- *   (elements), `height()` and `width()` in pixels, `click(parameters)`, `note`, and `into`, the element to add it to.
+ * @param {object} given What `card` takes, `option(width)` (ECharts, for a chart of this width in pixels), `csv()` (rows), and if wanted `height()` and `width()`
+ *   in pixels, `click(parameters)`, and `responsive`, whether
+ *   the option depends on the width.
  * @returns {{chart: object, redraw: function(): void}} The chart, and what draws it anew.
  */
 export function figure(given) {
+  const { section, body, exporting, sentence } = card(given);
   const plot = element("div", { className: "plot", id: `${given.id}-plot` });
-  const sentence = element("p", { className: "sentence", id: `${given.id}-sentence`, textContent: given.sentence ?? "" });
-  const exporting = element("div", { className: "export" });
-  const heading = element("h2", { textContent: given.title, id: `${given.id}-title` });
-  const card = element("section", { className: "card", id: given.id }, heading, sentence);
-  card.setAttribute("aria-labelledby", heading.id);
-  if (given.controls) card.append(element("div", { className: "controls" }, ...given.controls));
-  card.append(element("div", { className: "scroller" }, plot));
-  card.lastChild.tabIndex = 0;
-  card.lastChild.setAttribute("role", "group");
-  card.lastChild.setAttribute("aria-label", given.title);
-  if (given.note) card.append(element("p", { className: "note", textContent: given.note }));
-  card.append(exporting);
-  (given.into ?? document.getElementById("figures")).append(card);
+  body.append(plot);
   plot.setAttribute("role", "img");
   plot.setAttribute("aria-labelledby", sentence.id);
 
@@ -105,32 +58,28 @@ export function figure(given) {
   };
   size();
   const chart = echarts.init(plot);
+  const option = () => styled(given.option(plot.clientWidth));
   const redraw = () => {
     size();
     chart.resize();
-    chart.setOption(styled(given.option()), { notMerge: true });
+    chart.setOption(option(), { notMerge: true });
   };
   if (given.click) chart.on("click", given.click);
-  plot.addEventListener("resized", () => chart.resize());
+  plot.addEventListener("resized", () => (given.responsive ? redraw() : chart.resize()));
   observer.observe(plot);
   onTheme(redraw);
-  printAsSvg(plot, () => styled(given.option()), chart);
+  printAsSvg(plot, option, chart);
   redraw();
-  addExports(exporting, given, () => styled(given.option()), chart);
-  return { chart, redraw, plot, sentence };
+  addExports(exporting, given, option, chart);
+  return { chart, redraw, plot, sentence, section };
 }
 
 /** Buttons that store a chart as SVG, PNG and CSV. */
 export function addExports(into, given, option, chart) {
-  const button = (kind, call) => {
-    const made = element("button", { type: "button", textContent: kind, onclick: call });
-    made.setAttribute("aria-label", `${given.title} as ${kind}`);
-    into.append(made);
-  };
   const background = () => colours().card;
-  button("SVG", () => download(`${given.id}.svg`, "image/svg+xml", svgOf({ ...option(), backgroundColor: background() }, chart.getWidth(), chart.getHeight())));
-  button("PNG", () => download(`${given.id}.png`, "image/png", chart.getDataURL({ type: "png", pixelRatio: 2, backgroundColor: background() })));
-  button("CSV", () => download(`${given.id}.csv`, "text/csv", csvOf(given.csv())));
+  exportButton(into, given.title, "SVG", () => download(`${given.id}.svg`, "image/svg+xml", svgOf({ ...option(), backgroundColor: background() }, chart.getWidth(), chart.getHeight())));
+  exportButton(into, given.title, "PNG", () => download(`${given.id}.png`, "image/png", chart.getDataURL({ type: "png", pixelRatio: 2, backgroundColor: background() })));
+  csvButton(into, given);
 }
 
 /** An option as SVG of this size in pixels. */

@@ -1,39 +1,26 @@
-/** Fills the page: heading, fabric, figures, provenance. */
+/** Fills the page: heading, the cards of its kind, provenance. */
 
-import { element } from "report/chart";
-import { startComparison } from "report/compare";
-import { startControls } from "report/controls";
-import { comparison, data, jobs } from "report/data";
-import { startDetails } from "report/details";
-import { startFabric } from "report/fabric";
-import { number, seconds } from "report/format";
-import { startJobs } from "report/jobs";
-import { startMatrix } from "report/matrix";
+import { element } from "report/card";
+import { comparison, data } from "report/data";
 import { setTheme } from "report/theme";
 
 function heading() {
-  const { meta } = data;
-  document.getElementById("scenario").textContent = meta.scenario;
-  const parts = [`${number(jobs.name.length)} jobs`, `${number(data.fabric.hosts.length)} hosts`, `${seconds(meta.simulated_s)} simulated`, `seed ${meta.seed}`];
-  if (meta.partial) parts.push("partial: interrupted");
-  if (comparison) parts.push(`compared with ${comparison.meta.name}`);
+  const { title, facts, notes } = data.meta;
+  document.getElementById("scenario").textContent = title;
+  const parts = comparison ? [...facts, `compared with ${comparison.meta.name}`] : facts;
   document.getElementById("what").textContent = parts.join(" · ");
-  document.getElementById("notes").append(...meta.notes.map((note) => element("li", { textContent: note })));
-  document.getElementById("fabric-sentence").textContent = data.sentences.fabric ?? "No port transmitted anything, or the run did not count it (observe.counters = false).";
+  document.getElementById("notes").append(...notes.map((note) => element("li", { textContent: note })));
 }
 
-function provenance({ name, scenario, seed, version, digest, started }) {
-  const rows = [["run", name], ["scenario", scenario], ["seed", seed], ["fairlane", version], ["started", started], ["digest of the results", digest]];
-  return element("dl", {}, ...rows.flatMap(([term, value]) => [element("dt", { textContent: term }), element("dd", { textContent: value })]));
-}
+const provenance = ({ provenance: rows }) =>
+  element("dl", {}, ...rows.flatMap(([term, value]) => [element("dt", { textContent: term }), element("dd", { textContent: value })]));
 
-heading();
-document.getElementById("theme").addEventListener("change", (event) => setTheme(event.target.value));
-startFabric();
-startControls();
-startDetails();
-startComparison();
-startMatrix();
-startJobs();
-document.getElementById("provenance").append(provenance(data.meta), ...(comparison ? [element("p", { textContent: "Compared with:" }), provenance(comparison.meta)] : []));
-document.documentElement.dataset.ready = "yes";
+/** Fills the page. `start` adds the cards of its kind. */
+export function begin(start) {
+  heading();
+  document.getElementById("theme").addEventListener("change", (event) => setTheme(event.target.value));
+  start();
+  const other = comparison ? [element("p", { textContent: "Compared with:" }), provenance(comparison.meta)] : [];
+  document.getElementById("provenance").append(provenance(data.meta), ...other);
+  document.documentElement.dataset.ready = "yes";
+}

@@ -5,8 +5,11 @@ import { diverging, ramp } from "report/theme";
 const FEW_LARGE = 30; // logarithmic if the largest value is so many times the median
 const DECADES = 3;
 
-/** A scale for values: `of(value)` is a share of the ramp, null for no value; `colours` has `count` of them. */
-export function scaleOf(values, count, signed = false) {
+/**
+ * A scale for values: `of(value)` is a share of the ramp, null for no value; `colours` has `count` of them. Signed values
+ * that are better if larger have `better`: blue is better then, else less.
+ */
+export function scaleOf(values, count, signed = false, better = false) {
   let low = Infinity;
   let high = 0;
   const positive = [];
@@ -18,7 +21,7 @@ export function scaleOf(values, count, signed = false) {
       if (size < low) low = size;
     }
   }
-  if (signed) return { low: -high, high, logarithmic: false, colours: diverging(count), of: (value) => (value === 0 || !high ? null : 0.5 + value / high / 2) };
+  if (signed) return { low: -high, high, logarithmic: false, colours: better ? diverging(count).reverse() : diverging(count), of: (value) => (value === 0 || !high ? null : 0.5 + value / high / 2) };
   positive.sort((a, b) => a - b);
   const logarithmic = high > FEW_LARGE * (positive[positive.length >> 1] ?? high);
   const floor = high * 10 ** -DECADES;

@@ -1,0 +1,204 @@
+"""What fairlane itself consists of: Python, the compiled core, libraries, extras, files of report pages, figures."""
+
+import platform
+import sys
+from collections.abc import Iterator
+from importlib import metadata
+from io import BytesIO
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from fairlane.doctor.check import Check, Status
+from fairlane.doctor.selftest import ChildError, ask, expected_digest
+from fairlane.inputs.extras import EXTRAS
+from fairlane.wording import listed, wall_time
+
+PYTHON = (3, 11)
+"""The oldest Python that works."""
+BY_EXTRA = {
+    "predict": "predict, learn, slowdown fit, reproduce",
+    "schedule": "trace pattern, workload pattern, fabrics in GraphML, reproduce",
+    "dask": "study --dask, study on Slurm",
+    "serve": "serve",
+    "timeline": "export --perfetto",
+}
+"""The commands that need an extra."""
+CPU_FLAGS = {"sse3": "pni", "lahfsahf": "lahf_lm", "cmpxchg16b": "cx16", "pclmulqdq": "pclmulqdq"}
+"""Features of x86-64 that Linux calls by another name than the compiler."""
+_CPU_INFO = Path("/proc/cpuinfo")
+
+
+def checks() -> Iterator[Check]:
+    """All of them."""
+    yield python()
+    yield package()
+    core_works = core()
+    yield core_works
+    yield from libraries()
+    yield from extras()
+    yield report_pages()
+    yield figures()
+    if core_works.status is not Status.BROKEN:
+        yield simulation()
+
+
+def python() -> Check:
+    """The interpreter."""
+    version = platform.python_version()
+    found = f"{version}, {platform.python_implementation()}, {sys.executable}"
+    data = {"version": version, "executable": sys.executable, "platform": platform.platform()}
+    if sys.version_info < PYTHON:
+        needed = ".".join(map(str, PYTHON))
+        return Check("Python", Status.BROKEN, found, todo=f"install Python {needed} or later", data=data)
+    return Check("Python", Status.OK, found, data=data)
+
+
+def package() -> Check:
+    """The installed distribution, and whether its Python files are where it says."""
+    home = Path(__file__).parent.parent
+    data = {"folder": str(home)}
+    try:
+        version = metadata.version("fairlane")
+    except metadata.PackageNotFoundError:
+        words, todo = "not installed as a package; its version is unknown", "install its wheel, or make build"
+        return Check("fairlane", Status.BROKEN, words, todo=todo, data=data)
+    return Check("fairlane", Status.OK, f"{version}, {home}", data={"version": version, **data})
+
+
+def core() -> Check:
+    """The compiled simulator: whether it can be loaded, how it was built, and for which CPU."""
+    again = "install the wheel again; in a source tree: make build"
+    try:
+        found = dict(ask("core"))
+    except ChildError as error:
+        return Check("core", Status.BROKEN, f"cannot be loaded: {error}", todo=again)
+    release = found["opt_level"] in ("2", "3", "s", "z") and not found["debug_assertions"]
+    kind = "release build" if release else f"debug build (opt-level {found['opt_level']})"
+    text = f"{found['version']}, {kind}, {found['target']}, {found['compiler'].partition(' (')[0]}"
+    absent = sorted(set(found["cpu_features"]) - cpu_features()) if cpu_features() else []
+    version = _version("fairlane")
+    if absent:
+        words = f"{text}; built for CPU features that this machine does not have: {', '.join(absent)}"
+        return Check("core", Status.BROKEN, words, todo="build it without -C target-cpu", data=found)
+    if version is not None and version != found["version"]:
+        words = f"{text}; the package is {version}"
+        return Check("core", Status.BROKEN, words, todo=again, data=found)
+    if not release:
+        return Check("core", Status.WARNING, f"{text}: many times slower", todo="make build", data=found)
+    return Check("core", Status.OK, text, data=found)
+
+
+def cpu_features() -> set[str]:
+    """The machine's CPU features by the names of the compiler; empty if they are not known."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return set()
+    try:
+        lines = _CPU_INFO.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return set()
+    flags = next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), [])
+    plain = {flag.replace("_", ".") if flag.startswith("sse4") else flag for flag in flags}
+    return plain | {feature for feature, flag in CPU_FLAGS.items() if flag in flags} | {"fxsr"} if flags else set()
+
+
+def libraries() -> Iterator[Check]:
+    """Required libraries: one line if all are there, else a line for each that is not."""
+    wrong = []
+    data = {}
+    for requirement in _requirements():
+        version = _version(requirement.name)
+        data[requirement.name] = version
+        if version is None or not requirement.specifier.contains(version, prereleases=True):
+            found = f"{version or 'not installed'}; needed: {requirement.specifier}"
+            todo = f'pip install "{requirement.name}{requirement.specifier}"'
+            wrong.append(Check(requirement.name, Status.BROKEN, found, todo=todo))
+    yield from wrong
+    if data:
+        good = len(data) - len(wrong)
+        status = Status.BROKEN if wrong else Status.OK
+        yield Check("libraries", status, f"{good} of {len(data)} as required", data=data)
+
+
+def extras() -> Iterator[Check]:
+    """Libraries of the extras."""
+    for extra in EXTRAS:
+        needed = list(_requirements(extra))
+        versions = {one.name: _version(one.name) for one in needed}
+        absent = [one.name for one in needed if versions[one.name] is None]
+        old = [one for one in needed if one.name not in absent and not one.specifier.contains(versions[one.name] or "")]
+        status = Status.MISSING if absent or old else Status.OK
+        words = [f"{name} {version}" for name, version in versions.items() if version]
+        words += [f"{name} is not installed" for name in absent]
+        words += [f"{one.name} is too old, needed: {one.specifier}" for one in old]
+        todo = f'pip install "fairlane[{extra}]"' if absent or old else ""
+        yield Check(f"extra {extra}", status, listed(words), BY_EXTRA[extra], todo, versions)
+
+
+def report_pages() -> Check:
+    """The JavaScript that pages of ``fairlane report`` contain."""
+    home = Path(__file__).parent.parent / "report" / "vendor"
+    library, commands = home / "echarts.min.js", "report"
+    if not library.is_file():
+        todo = "make build with a network; packages of fairlane contain it"
+        return Check("browser code", Status.MISSING, f"{library} is missing", commands, todo)
+    return Check("browser code", Status.OK, f"ECharts, {library.stat().st_size:,} bytes", commands)
+
+
+def figures() -> Check:
+    """Whether Matplotlib can be loaded and draws; figures are files and need no display."""
+    commands = "run, plot, study and others that draw"
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+
+        backend = matplotlib.get_backend(auto_select=False) or "chosen when needed"
+        Figure().savefig(BytesIO(), format="png")
+    except Exception as error:  # whatever a broken installation of Matplotlib raises
+        words = f"Matplotlib does not draw: {' '.join(str(error).split())[:200]}"
+        todo = "unset MPLBACKEND, or pip install --force-reinstall matplotlib"
+        return Check("figures", Status.BROKEN, words, commands, todo)
+    found = f"Matplotlib {matplotlib.__version__}, backend: {backend}"
+    return Check("figures", Status.OK, found, commands, data={"backend": str(backend)})
+
+
+def simulation() -> Check:
+    """A small simulation, whose digest is the same on every platform."""
+    name = "simulation"
+    try:
+        found = dict(ask("simulate"))
+    except ChildError as error:
+        return Check(name, Status.BROKEN, f"does not run: {error}", todo="report it with the output of --json")
+    expected = expected_digest()
+    data = {**found, "expected": expected}
+    if found["digest"] != expected:
+        words = f"digest {found['digest'][:16]}, expected {expected[:16]}: results differ from those of this version"
+        return Check(name, Status.BROKEN, words, todo="report it with the output of --json", data=data)
+    speed = found["packet_hops"] / max(found["seconds"], 1e-9) / 1e6
+    hops = f"{found['packet_hops']:,} packet-hops in {wall_time(found['seconds'])}"
+    words = f"digest as expected; {hops}, {speed:.1f} M/s"
+    return Check(name, Status.OK, words, data=data)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _requirements(extra: str = "") -> Iterator[Requirement]:
+    """What the installed package requires; with the name of an ``extra``, what this one adds."""
+    try:
+        lines = metadata.requires("fairlane") or []
+    except metadata.PackageNotFoundError:
+        return
+    for line in lines:
+        try:
+            found = Requirement(line)
+        except InvalidRequirement:
+            continue
+        marker = found.marker
+        always = marker is None or marker.evaluate({"extra": ""})
+        if always if not extra else (not always and marker is not None and marker.evaluate({"extra": extra})):
+            yield found

@@ -1,0 +1,50 @@
+/** Effects by the values of a parameter that the study varies, as lines. */
+
+import { changeAxis } from "report/axes";
+import { labelled, selection } from "report/card";
+import { figure } from "report/chart";
+import { data } from "report/data";
+import { escaped, seconds } from "report/format";
+import { MEASURES, effectWords, runColour, runSymbol, runs } from "report/study/data";
+import { uprightWhiskers } from "report/whiskers";
+
+const TIME = "seconds_per_iteration";
+const WIDE = 30; // logarithmic if the largest value is so many times the smallest
+
+export function startSweeps() {
+  if (!data.sweeps.length) return;
+  const parameter = selection("sweeps-parameter", data.sweeps.map(({ name }, at) => [at, name]), () => { offer(); made.redraw(); });
+  const workload = selection("sweeps-workload", [], () => made.redraw());
+  const measures = [...MEASURES, [TIME, "Time per iteration"]];
+  const measure = selection("sweeps-measure", measures, () => made.redraw());
+  const sweep = () => data.sweeps[Number(parameter.value)];
+  const offer = () => workload.replaceChildren(...selection("", [...new Set(sweep().rows.map((row) => row.workload))].map((name) => [name, name])).children);
+  offer();
+  const isTime = () => measure.value === TIME;
+  const lines = () => runs.map((run, number) => ({
+    run, number, rows: sweep().rows.filter((row) => row.run === number && row.workload === workload.value && row[measure.value] !== null).sort((a, b) => a.value - b.value),
+  })).filter(({ rows }) => rows.length);
+  const place = (row) => (sweep().numeric ? sweep().values[row.value] : row.value);
+  const wide = () => { const { numeric, values } = sweep(); return numeric && values[0] > 0 && values.at(-1) > WIDE * values[0]; };
+  const made = figure({
+    id: "sweeps", wide: true, responsive: true, title: "Effects by parameter", sentence: data.sentences.sweeps, height: () => 380,
+    controls: [labelled("Parameter", parameter), labelled("Measure", measure), labelled("Workload", workload)],
+    note: `Means over all other parameters, placements and seeds, of times the median. Whiskers: 95% interval over ${data.unit}s.`,
+    option: (width) => {
+      const { numeric, values, name } = sweep();
+      const all = lines();
+      return {
+        grid: { left: 84, right: 30, top: 40, bottom: numeric ? 50 : 76 }, legend: { top: 0, type: "scroll", data: all.map(({ run }) => run.name) },
+        xAxis: numeric ? { type: wide() ? "log" : "value", scale: true, name } : { type: "category", data: values, name, nameGap: 52, axisLabel: { interval: 0, width: (width - 130) / values.length, overflow: "break", lineHeight: 14 } },
+        yAxis: { ...(isTime() ? { type: "value", min: 0, axisLabel: { formatter: seconds } } : changeAxis), name: isTime() ? "median time per iteration" : "change of throughput", nameGap: 62 },
+        tooltip: { formatter: ({ data: item, seriesName }) => `<b>${escaped(seriesName)}</b>, ${escaped(workload.value)}<br>${escaped(name)}: ${escaped(values[item.row.value])}<br>${isTime() ? seconds(item.row[TIME]) : effectWords(item.row[measure.value], item.row[`${measure.value}_low`], item.row[`${measure.value}_high`])}` },
+        series: all.flatMap(({ run, number, rows }) => [
+          { type: "line", name: run.name, color: runColour(number), symbol: runSymbol(number), symbolSize: 9, lineStyle: { width: 2 }, data: rows.map((row) => ({ value: [place(row), row[measure.value]], row })) },
+          ...(isTime() ? [] : [uprightWhiskers(rows.map((row) => [place(row), row[`${measure.value}_low`], row[`${measure.value}_high`]]), runColour(number))]),
+        ]),
+      };
+    },
+    csv: () => [["parameter", "value", "treatment", "workload", `${TIME.replace("seconds", "time")}_s`, ...MEASURES.flatMap(([name]) => [name, `${name}_low`, `${name}_high`])],
+      ...data.sweeps.flatMap(({ name, values, rows }) => rows.map((row) => [name, values[row.value], runs[row.run].name, row.workload, row[TIME], ...MEASURES.flatMap(([key]) => [row[key], row[`${key}_low`], row[`${key}_high`]])]))],
+  });
+}

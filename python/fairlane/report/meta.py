@@ -1,0 +1,20 @@
+"""The heading and the foot of a page: what it is about, and where that comes from."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+
+def meta_of(
+    title: str, name: str, facts: Iterable[str], provenance: Mapping[str, Any], notes: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The part ``meta`` of every page.
+
+    Args:
+        title: The heading.
+        name: What it is called next to another result: by default its folder.
+        facts: Some words each, below the heading.
+        provenance: Terms and values at the foot of the page.
+        notes: Sentences that the reader should know.
+    """
+    rows = [[term, str(value)] for term, value in provenance.items() if value not in (None, "")]
+    return {"title": title, "name": name, "facts": list(facts), "notes": list(notes), "provenance": rows}

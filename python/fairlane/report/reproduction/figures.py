@@ -1,0 +1,81 @@
+"""Figures of a paper as a page draws them: panels with their columns; boxes as quantiles, of many points a part."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from fairlane.results.reproduction import FigureData, PanelData
+from fairlane.wording import plural, significant
+
+MOST_ROWS = 4_000
+"""Rows of a panel in a page; of more, evenly spaced ones. Of boxes all rows count."""
+QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
+"""Of a box: ends of the whiskers, quartiles and median."""
+DIGITS = 5
+
+
+def figures_of(figures: Sequence[FigureData]) -> list[dict[str, Any]]:
+    """The figures, each with a sentence about its data."""
+    return [
+        {
+            "id": one.file,
+            "title": one.title,
+            "note": one.note,
+            "sentence": _sentence(one),
+            "panels": [_panel(panel) for panel in one.panels],
+        }
+        for one in figures
+    ]
+
+
+def _panel(panel: PanelData) -> dict[str, Any]:
+    table = _table(panel)
+    shown = _boxes(panel, table) if panel.look["kind"] == "box" else table
+    kept = shown.gather_every(max(1, -(-shown.height // MOST_ROWS)))
+    kept = kept.with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS))
+    columns = kept.to_dict(as_series=False)
+    return {"look": panel.look, "columns": columns, "rows": table.height, "shown": kept.height}
+
+
+def _table(panel: PanelData) -> pl.DataFrame:
+    return pl.DataFrame(panel.columns, strict=False)
+
+
+def _boxes(panel: PanelData, table: pl.DataFrame) -> pl.DataFrame:
+    """A row for each box, with the columns ``q0`` to ``q4``."""
+    look = panel.look
+    by = [name for name in dict.fromkeys((look["x"], look["series"], look["column"], look["row"])) if name]
+    kept = [name for name in (*look["lines"], *look["x_lines"]) if name not in by]
+    quantiles = [pl.col(look["y"]).quantile(q, "linear").alias(f"q{at}") for at, q in enumerate(QUANTILES)]
+    return table.group_by(by, maintain_order=True).agg(*quantiles, *(pl.col(name).first() for name in kept))
+
+
+def _sentence(figure: FigureData) -> str:
+    """The range of the first panel's values, and where its ends are."""
+    panel = figure.panels[0]
+    look, table = panel.look, _table(panel)
+    name = look["value"] if look["kind"] == "heatmap" else look["y"]
+    if name not in table.columns or not table[name].dtype.is_numeric() or not table[name].count():
+        return f"{plural(table.height, 'row')}."
+    rows = table.drop_nulls(name).sort(name)
+    label = (look["title"] or ("" if look["kind"] == "heatmap" else look["y_label"]) or name).replace("_", " ")
+    ends = [
+        f"{_value(row[name], look)} ({_where(row, look)})"
+        for row in (rows.row(0, named=True), rows.row(-1, named=True))
+    ]
+    return f"{label[0].upper()}{label[1:]}: from {ends[0]} to {ends[1]}."
+
+
+def _value(value: float, look: dict[str, Any]) -> str:
+    return f"{significant(100 * value)}%" if look["percent"] else significant(value)
+
+
+def _where(row: dict[str, Any], look: dict[str, Any]) -> str:
+    names = [look["row"], look["column"], look["series"], look["x"]]
+    names += [look["y"]] if look["kind"] == "heatmap" else []
+    parts = []
+    for name in dict.fromkeys(one for one in names if one and row.get(one) is not None):
+        value = row[name]
+        parts.append(f"{name.replace('_', ' ')} {significant(value)}" if isinstance(value, float) else str(value))
+    return ", ".join(parts)

@@ -1,0 +1,214 @@
+"""Results of a reproduction, and of a robustness map: tables as data frames, and the folder that they are in."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import polars as pl
+from pydantic import Field
+
+from fairlane.inputs.table import Table
+from fairlane.results.base import Results
+from fairlane.results.errors import ResultsError
+from fairlane.results.manifest import Sealed, read_as, seal
+from fairlane.wording import plural
+
+META, FIGURES, MAP = "reproduction.json", "figures.json", "robustness.json"
+REPRODUCTION_SCHEMA_VERSION = 1
+"""Version of the layout of the folders of reproductions and robustness maps."""
+MAP_TABLES = ("robustness", "robustness-clauses", "robustness-indices", "robustness-levels")
+"""Tables of a map, which are CSV files: every number at every point, clauses, indices, shares by level."""
+
+
+class Number(Table):
+    """A number of a clause over replicates."""
+
+    label: str
+    """What was measured."""
+    band: str
+    """The interval in which it has to be, as text."""
+    reported: str = ""
+    """What the paper reports."""
+    replicates: list[int]
+    values: list[float | None]
+    """By replicate; None where nothing was measured."""
+    lows: list[float | None]
+    highs: list[float | None]
+    """Ends of the band, by replicate; None where it has none."""
+    holds: list[bool]
+
+
+class ClauseResult(Table):
+    """A clause and what was measured."""
+
+    verdict: str
+    explained: str
+    """The verdict, with the input that was chosen by the number, or why the clause can hardly fail."""
+    numbers: list[Number]
+
+
+class ClaimResult(Table):
+    """A claim and what was measured."""
+
+    id: str
+    where: str
+    """The place in the paper."""
+    paper: str
+    """What the paper reports."""
+    verdict: str
+    words: str
+    """The verdict with the number of replicates."""
+    missing: list[str] = Field(default_factory=list)
+    clauses: list[ClauseResult]
+
+
+class ReproductionMeta(Table):
+    """What ``reproduction.json`` holds."""
+
+    schema_version: int = REPRODUCTION_SCHEMA_VERSION
+    version: str
+    """That of fairlane."""
+    paper: str
+    title: str
+    citation: str
+    quick: bool
+    """Whether it is scaled."""
+    simulator: str
+    """A digest of the simulator's files."""
+    simulations: int
+    cpu_s: float
+    notes: list[str] = Field(default_factory=list)
+    """What to know about the results, a sentence each."""
+    claims: list[ClaimResult]
+
+
+class PanelData(Table):
+    """A panel of a figure: what it shows, and the columns of its query that it needs."""
+
+    look: dict[str, Any]
+    """The panel as ``figures.toml`` describes it."""
+    columns: dict[str, list[Any]]
+
+
+class FigureData(Table):
+    """A figure: its file without ``.png``, title, note, panels."""
+
+    file: str
+    title: str
+    note: str = ""
+    panels: list[PanelData]
+
+
+class _Figures(Table):
+    figures: list[FigureData]
+
+
+class MapMeta(Table):
+    """What ``robustness.json`` holds."""
+
+    schema_version: int = REPRODUCTION_SCHEMA_VERSION
+    version: str
+    paper: str
+    title: str
+    simulator: str
+    lines: list[str]
+    """How much was run, on what system, and what it took."""
+    parameters: list[dict[str, str]]
+    """``name``, ``title``, ``range``, ``default`` and ``source`` of each."""
+    left_out: list[str] = Field(default_factory=list)
+
+
+@dataclass(frozen=True, repr=False)
+class RobustnessResults(Results):
+    """A robustness map."""
+
+    meta: MapMeta
+    frames: Mapping[str, pl.DataFrame]
+    """Its tables by name."""
+    folder: Path | None = None
+    """Where it is stored."""
+
+    TABLES = ()
+    FIGURE = "robustness"
+
+    def tables(self) -> dict[str, pl.DataFrame]:
+        """Every table by name."""
+        return {name.replace("-", "_"): table for name, table in self.frames.items()}
+
+    def headline(self) -> str:
+        """What it is a map of, in a line."""
+        return f"{self.meta.title}: robustness of {plural(self.frames['robustness-clauses'].height, 'clause')}"
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Reads a map from its folder. Raises ``ResultsError`` if it is not complete."""
+        return cls._of(Sealed.open(folder, "reproduction", REPRODUCTION_SCHEMA_VERSION))
+
+    @classmethod
+    def _of(cls, sealed: Sealed) -> Self:
+        frames = {name: _csv(sealed, name) for name in MAP_TABLES}
+        return cls(read_as(MapMeta, sealed.path(MAP)), frames, sealed.folder)
+
+
+@dataclass(frozen=True, repr=False)
+class ReproductionResults(Results):
+    """All results of a reproduction."""
+
+    meta: ReproductionMeta
+    """Provenance, and the claims with their numbers."""
+    claims: pl.DataFrame
+    """One row per claim."""
+    clauses: pl.DataFrame
+    """One row per number of a clause and replicate."""
+    cells: pl.DataFrame
+    """One row per simulation: the time that it took, s."""
+    figures: Sequence[FigureData] = ()
+    """The data of the figures of ``figures.toml``."""
+    robustness: RobustnessResults | None = None
+    """The robustness map in the same folder, if there is one."""
+    folder: Path | None = None
+    """Where it is stored."""
+
+    TABLES = ("claims", "clauses", "cells")
+    FIGURE = "claims"
+
+    def headline(self) -> str:
+        """What it is, in a line."""
+        scaled = " (scaled)" if self.meta.quick else ""
+        return f"{self.meta.title}{scaled}: {plural(len(self.meta.claims), 'claim')}"
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Reads a reproduction from its folder. Raises ``ResultsError`` if it is not complete."""
+        sealed = Sealed.open(folder, "reproduction", REPRODUCTION_SCHEMA_VERSION)
+        meta = read_as(ReproductionMeta, sealed.path(META))
+        tables = {name: _csv(sealed, name) for name in cls.TABLES}
+        figures = read_as(_Figures, sealed.path(FIGURES)).figures if FIGURES in sealed else []
+        found = RobustnessResults._of(sealed) if MAP in sealed else None
+        return cls(meta, **tables, figures=figures, robustness=found, folder=folder)
+
+
+def is_reproduction(folder: Path) -> bool:
+    """Whether a folder is one of a reproduction that was stored without what pages need: by an earlier version."""
+    return (folder / "claims.csv").is_file() and not (folder / META).is_file()
+
+
+def write_figures(path: Path, figures: Sequence[FigureData]) -> None:
+    """Writes the data of figures."""
+    path.write_text(_Figures(figures=list(figures)).model_dump_json(), encoding="utf-8")
+
+
+def seal_reproduction(folder: Path) -> None:
+    """Writes the manifest over all tables in the folder, of a reproduction and of a map. Raises ``ResultsError``."""
+    tables = [path.name for path in folder.iterdir() if path.suffix in (".csv", ".parquet")]
+    texts = [name for name in (META, FIGURES, MAP) if (folder / name).is_file()]
+    seal(folder, "reproduction", REPRODUCTION_SCHEMA_VERSION, [*tables, *texts])
+
+
+def _csv(sealed: Sealed, name: str) -> pl.DataFrame:
+    path = sealed.path(f"{name}.csv")
+    try:
+        return pl.read_csv(path, infer_schema_length=None)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise ResultsError(f"{path}: cannot be read: {str(error).splitlines()[0]}") from error

@@ -1,0 +1,214 @@
+"""Pages of studies, sweeps, schedules, reproductions and maps: their data agree with the tables; wrong input."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import fairlane
+from fairlane.cli.main import execute
+from fairlane.report import data_of, page_of
+from fairlane.report.packing import unpack
+from fairlane.report.page import has_echarts
+from fairlane.report.schedule.load import load_of
+from fairlane.results import ResultsError, StudyResults
+from fairlane.results.base import Results
+from fairlane.results.schedule import hosts_as_text, hosts_of_text
+from report_kinds import map_results, reproduction, schedule, study, sweep_results
+from report_runs import EVIL
+
+needs_echarts = pytest.mark.skipif(not has_echarts(), reason="make build has not fetched ECharts")
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> StudyResults:
+    """A small study in a folder."""
+    return study(tmp_path_factory.mktemp("studies") / "small")
+
+
+def test_effects_of_a_study_are_means_over_its_table(found: StudyResults) -> None:
+    data = data_of(found)
+    names = [run["name"] for run in data["runs"]]
+    assert names == ["default", "pairs-first", "total-first"]
+    for row in data["effects"]["treatment"]:
+        of = found.work.filter(treatment=names[row["run"]])
+        # Every placement has the same number of jobs and conditions, so the mean over placements is that of all rows.
+        assert row["w"] == pytest.approx(of["w"].mean())
+        assert row["improvement"] == pytest.approx(of["improvement"].mean())
+        assert row["units"] == 3
+        assert row["w_low"] < row["w"] < row["w_high"]
+    jobs = {(row["run"], row["name"]): row["w"] for row in data["effects"]["job"]}
+    assert jobs[1, "total"] == pytest.approx(found.work.filter(treatment="pairs-first", name="total")["w"].mean())
+    assert {row["condition"] for row in data["effects"]["condition"]} == {"5 us", "20 us"}
+
+
+def test_cells_of_a_study_are_its_rows(found: StudyResults) -> None:
+    cells = data_of(found)["cells"]
+    values = unpack(cells["w"]).reshape(3, len(cells["rows"]), len(cells["columns"]))
+    assert not np.isnan(values).any()
+    for row in found.work.sample(5, seed=1).iter_rows(named=True):
+        at = ["default", "pairs-first", "total-first"].index(row["treatment"]), cells["rows"].index(row["name"])
+        assert values[*at, row["point"]] == pytest.approx(row["w"], abs=1e-6)
+    assert "5 us, placement: seed 1" in cells["columns"]
+
+
+def test_a_parameter_of_a_study_has_a_line_for_each_treatment(found: StudyResults) -> None:
+    [sweep] = data_of(found)["sweeps"]
+    assert sweep["values"] == ["5 us", "20 us"]
+    assert len(sweep["rows"]) == 3 * 2 * 2  # treatments, workloads, values
+    first = sweep["rows"][0]
+    of = found.work.filter(treatment="default", workload=first["workload"])
+    of = of.filter(pl.col("jobs[0].workload.compute") == sweep["values"][first["value"]])
+    assert first["w"] == pytest.approx(of["w"].mean())
+
+
+def test_a_study_against_itself_has_no_differences(found: StudyResults) -> None:
+    compared = data_of(found, found, "itself")["compare"]
+    assert {row["change"] for row in compared["jobs"]} == {0.0}
+    assert compared["jobs_apart"] == []
+
+
+def test_throughput_of_a_sweep_is_that_of_its_points() -> None:
+    sweep = sweep_results()
+    data = data_of(sweep, sweep, "itself")
+    assert [row["accepted"] for row in data["points"]] == sweep.points["accepted"].to_list()
+    means = sweep.points["message_mean_ps"].to_numpy() * 1e-12
+    assert [row["message_mean"] for row in data["points"]] == pytest.approx(means.tolist())
+    assert data["sentences"]["throughput"].startswith(sweep.headline())
+    other = replace(sweep, points=sweep.points.with_columns(pl.col("load") + 0.01))
+    with pytest.raises(fairlane.ScenarioError, match=r"--compare = \"x\": has no load of the sweep; allowed: "):
+        data_of(sweep, other, "x")
+
+
+def test_bars_of_a_schedule_cover_the_hosts_of_its_jobs() -> None:
+    found = schedule()
+    data = data_of(found)
+    for at, name in enumerate(found.allocators["allocator"]):
+        jobs = data["jobs"]["by_allocator"][at]
+        size = unpack(jobs["bar_high"]).astype(int) - unpack(jobs["bar_low"])
+        hosts = np.bincount(unpack(jobs["bar_job"]), size)
+        rows = found.placed.filter(allocator=name).sort("start", "job")
+        assert hosts.tolist() == rows["hosts"].to_list()
+        assert unpack(jobs["start"]).tolist() == pytest.approx(rows["start"].to_list())
+        assert jobs["left_out"] == 0
+    assert data["jobs"]["patterns"] == ["hybrid", "unclear"]
+
+
+def test_utilisation_over_time_sums_to_the_hosts_time_of_jobs() -> None:
+    found = schedule()
+    for line in load_of(found):
+        of = found.placed.filter(allocator=line["allocator"])
+        begin = found.placed["submit"].to_numpy().min()
+        lengths = np.diff([begin, *line["at_s"]])
+        busy = float(np.dot(line["utilisation"], lengths)) * found.meta.hosts
+        assert busy == pytest.approx(((of["end"] - of["start"]) * of["hosts"]).sum(), rel=1e-3)
+        waited = float(np.dot(line["waiting"], lengths))
+        assert waited == pytest.approx((of["start"] - of["submit"]).sum(), rel=1e-3)
+
+
+def test_distributions_of_a_schedule_are_those_of_its_jobs() -> None:
+    found = schedule()
+    lines = data_of(found)["distributions"]["wait"]
+    waits = found.placed.filter(allocator="linear").select(wait=pl.col("start") - pl.col("submit"))["wait"].to_numpy()
+    for value, above in zip(lines[0]["value"], lines[0]["above"], strict=True):
+        assert above == pytest.approx((waits > value).mean(), abs=1 / len(waits) + 1e-3)
+
+
+def test_a_schedule_is_stored_and_read_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    log = Path(__file__).parents[1] / "data" / "jobs" / "nasa-ipsc-1993-first-400.swf.gz"
+    folder = tmp_path / "schedules"
+    arguments = ["schedule", str(log), "--set", "sides=[8,16]", "--jobs", "30", "--allocator", "linear", "--quiet"]
+    assert execute([*arguments, "--results", str(folder)]) == 0
+    found = fairlane.load(folder)
+    assert found.query("SELECT count(*) AS n FROM placed")["n"].item() == 30
+    capsys.readouterr()
+    assert execute([*arguments, "--results", str(folder)]) == 2
+    assert '--results = "' in capsys.readouterr().err
+    assert {file.name for file in folder.iterdir()} == {
+        *("allocators.parquet", "placed.parquet", "schedule.json", "manifest.json")
+    }
+    (folder / "placed.parquet").write_bytes(b"x")
+    with pytest.raises(ResultsError, match=r"placed.parquet: has changed since it was written"):
+        fairlane.load(folder)
+
+
+def test_hosts_are_written_as_ranges() -> None:
+    assert hosts_as_text([8, 3, 2, 1]) == "1-3,8"
+    assert hosts_of_text("1-3,8") == [1, 2, 3, 8]
+
+
+def test_verdicts_of_claims_are_counted_and_compared() -> None:
+    here, there = reproduction(), reproduction(holds=False)
+    data = data_of(here, there, "there")
+    assert data["sentences"]["claims"] == "2 claims: 1 holds and 1 not run."
+    assert data["sentences"]["numbers"] == "0 of 2 numbers are in their bands in every replicate, 0 in none."
+    assert "a.throughput (does not hold there, holds here)" in data["compare"]["sentence"]
+    assert data_of(here, here, "x")["compare"]["sentence"] == "All 2 claims that both have got the same verdict."
+    assert data["map"]["clauses"][0]["decided_by"] == "buffer"
+
+
+def test_figures_of_a_paper_have_their_rows_and_boxes_their_quantiles() -> None:
+    figures = {one["id"]: one["panels"][0] for one in data_of(reproduction())["figures"]}
+    assert figures["lines"]["columns"]["rate"] == [0.1, 0.4, 0.5, 0.1, 0.5, 0.8] * 2
+    box = figures["box"]["columns"]
+    assert len(box["q2"]) == 3 * 2 * 2  # loads, routings, kinds of traffic
+    assert box["q0"][0] == box["q2"][0] == box["q4"][0] == 0.1
+
+
+def results_of_every_kind(folder: Path) -> list[tuple[Results, dict[str, Any]]]:
+    """Results, and what their page contains."""
+    every: list[Results] = [sweep_results(), schedule(), reproduction(), map_results(), study(folder / "every")]
+    return [(one, data_of(one, one, "itself")) for one in every]
+
+
+@needs_echarts
+def test_pages_of_every_kind_are_closed_and_small(tmp_path: Path) -> None:
+    for results, data in results_of_every_kind(tmp_path):
+        page = page_of(results, results, compare_name="itself")
+        assert len(page) < 5_000_000
+        assert len(re.findall("<script", page)) == len(re.findall("</script", page)) == 4
+        text = page.partition('id="data">')[2].partition("</script>")[0]
+        assert json.loads(text)["meta"]["title"] == data["meta"]["title"]
+        assert EVIL not in page
+        assert data["compare"]["meta"]["provenance"]
+
+
+def test_every_sentence_is_one(tmp_path: Path) -> None:
+    for _, data in results_of_every_kind(tmp_path):
+        sentences = data["map"]["sentences"] if "sentences" not in data else data["sentences"]
+        assert len(sentences) >= 2
+        for name, words in sentences.items():
+            assert words, name
+            assert words.endswith("."), name
+            assert re.search(r"\d|No ", words), name
+
+
+def test_results_of_other_kinds_and_folders_are_refused(
+    found: StudyResults, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored = schedule().save(tmp_path / "schedules")
+    for results, other, words in (
+        (found.folder, stored.folder, ": is the schedules of a job log, not a study as the first; allowed: a study"),
+        (tmp_path / "none", None, "none: "),
+    ):
+        arguments = ["report", str(results), *(["--compare", str(other)] if other else [])]
+        assert execute(arguments) == 2
+        assert words in capsys.readouterr().err
+    assert not (found.folder or tmp_path).joinpath("report.html").exists()
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "claims.csv").write_text("claim\n")
+    assert execute(["report", str(tmp_path / "old")]) == 2
+    assert "reproduction.json: is missing: an earlier version of fairlane" in capsys.readouterr().err
+    renamed = found.work.with_columns(name=pl.lit("other ") + pl.col("name"))
+    with pytest.raises(fairlane.ScenarioError, match=r"--compare = \"x\": has no job at a point of the study"):
+        data_of(found, replace(found, work=renamed), "x")
+    claimless = replace(reproduction(), meta=reproduction().meta.model_copy(update={"claims": []}))
+    with pytest.raises(fairlane.ScenarioError, match=r"--compare = \"x\": has no claim of a; allowed: "):
+        data_of(reproduction(), claimless, "x")

@@ -1,0 +1,247 @@
+"""Small results of every kind for tests of report pages; names try to break out of the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from fairlane import Scenario
+from fairlane.fabric import Fabric
+from fairlane.placement import ALLOCATORS
+from fairlane.results.reproduction import (
+    MAP_TABLES,
+    ClaimResult,
+    ClauseResult,
+    FigureData,
+    MapMeta,
+    Number,
+    PanelData,
+    ReproductionMeta,
+    ReproductionResults,
+    RobustnessResults,
+)
+from fairlane.results.schedule import ScheduleResults
+from fairlane.results.study import StudyResults
+from fairlane.saturation import OpenLoopOptions, prepared, sweep
+from fairlane.saturation.results import Saturation
+from fairlane.scheduler import compare_allocators
+from fairlane.scheduler.storing import results_of
+from fairlane.scheduler.swf import LoggedJob
+from fairlane.study import Study, run
+from report_runs import EVIL
+
+__all__ = ["map_results", "reproduction", "schedule", "study", "sweep_results"]
+
+STUDY = """
+placements = 3
+[scenario]
+name = "two"
+duration = "300 us"
+fabric = { topology = "fat_tree", hosts = 16, levels = 2, radix = 8, bandwidth = "3.2 GB/s" }
+qos = { service_levels = 2, arbiter = { name = "weighted_round_robin", weights = [7, 1] } }
+placement = "random"
+[[scenario.jobs]]
+name = "pairs"
+ranks = 8
+workload = { name = "flood_pairs", message_size = "4 KiB", compute = "10 us" }
+[[scenario.jobs]]
+name = "total"
+ranks = 8
+workload = { name = "all_to_all", message_size = "4 KiB", compute = "10 us" }
+[parameters]
+"jobs[0].workload.compute" = ["5 us", "20 us"]
+[treatments.pairs-first.set]
+"jobs[0].service_level" = 0
+"jobs[1].service_level" = 1
+[treatments.total-first.set]
+"jobs[0].service_level" = 1
+"""
+
+
+def study(folder: Path) -> StudyResults:
+    """A study of two treatments with a parameter and three placements, in a new folder."""
+    file = folder.with_suffix(".toml")
+    file.write_text(STUDY)
+    return run(Study.load(file), out=folder, workers=1, progress=False)
+
+
+def sweep_results() -> Saturation:
+    """Three loads with two seeds on one switch, in memory; the last load is too much."""
+    tables: dict[str, Any] = {
+        "name": "sweep",
+        "fabric": {"topology": "fat_tree", "hosts": 8, "levels": 1, "bandwidth": "100 Gb/s", "latency": "100 ns"},
+        "jobs": [{"name": "pairs", "ranks": 4, "workload": "flood_pairs"}],
+    }
+    plan = prepared(Scenario(**tables), (0.2, 0.5, 1.0), replicates=2, options=OpenLoopOptions(), duration="60 us")
+    return sweep(plan)
+
+
+def schedule(*, late: int = 0) -> ScheduleResults:
+    """Twelve jobs on 16 hosts under two allocators, one with a name that breaks out, in memory."""
+    jobs = [LoggedJob(at + 1, late + 60 * at, 600 + 60 * at, (2, 4, 8, 16)[at % 4], 1500, at + 1) for at in range(12)]
+    spec: dict[str, Any] = {"topology": "torus", "params": {"sides": [4, 4]}, "routing": "dimension_order"}
+    fabric = Fabric.build(spec)
+    allocators = {"linear": ALLOCATORS.find("linear").read({}), EVIL: ALLOCATORS.find("box").read({})}
+    found = compare_allocators(jobs, fabric, allocators)
+    log = Path(__file__).parent / "data" / "jobs" / "README.md"
+    facts: dict[str, Any] = {"hosts": fabric.hosts, "fabric": spec, "load": 1.0, "seed": 1, "model": None}
+    return results_of(found, log, lambda number: ("hybrid", "unclear")[number % 2], {}, **facts)
+
+
+def reproduction(*, holds: bool = True) -> ReproductionResults:
+    """Two claims over three replicates, with a figure of each kind; one that breaks out."""
+    value = 0.8 if holds else 0.2
+    numbers = [
+        Number(
+            label="throughput …",
+            band=">= 0.5",
+            reported="0.9",
+            replicates=[1, 2, 3],
+            values=[value, 0.7, None],
+            lows=[0.5] * 3,
+            highs=[None] * 3,
+            holds=[holds, True, False],
+        ),
+        Number(
+            label=EVIL,
+            band="0 to 1",
+            replicates=[1, 2, 3],
+            values=[0.5, 0.6, 9.0],
+            lows=[0.0] * 3,
+            highs=[1.0] * 3,
+            holds=[True, True, False],
+        ),
+    ]
+    verdict = "holds" if holds else "does not hold"
+    clauses = [ClauseResult(verdict=verdict, explained=verdict, numbers=numbers)]
+    claims = [
+        ClaimResult(
+            id="a.throughput",
+            where="IV",
+            paper="much is accepted",
+            verdict=verdict,
+            words=f"{verdict}, 3 replicates",
+            clauses=clauses,
+        ),
+        ClaimResult(
+            id="a.left-out",
+            where="V",
+            paper="nothing",
+            verdict="not run",
+            words="not run",
+            missing=["large: not run"],
+            clauses=[],
+        ),
+    ]
+    meta = ReproductionMeta(
+        version="0",
+        paper="a",
+        title="A paper",
+        citation="Nobody",
+        quick=False,
+        simulator="5",
+        simulations=2,
+        cpu_s=3.0,
+        claims=claims,
+    )
+    cells = pl.DataFrame({"cell": ["first", "second"], "wall_s": [1.0, 2.0], "cpu_s": [1.0, 2.0], "error": [None, "x"]})
+    figures = [_figure(kind) for kind in ("box", "strip", "scatter", "bars", "lines", "heatmap")]
+    return ReproductionResults(meta, pl.DataFrame(), pl.DataFrame(), cells, figures, map_results())
+
+
+def _figure(kind: str) -> FigureData:
+    look: dict[str, Any] = {
+        "kind": kind,
+        "x": "load",
+        "y": "rate",
+        "value": "rate",
+        "series": "routing",
+        "low": None,
+        "high": None,
+    }
+    look |= {"column": "traffic", "row": None, "x_label": "", "y_label": "rate", "title": "", "x_scale": "linear"}
+    look |= {"y_scale": "zero", "percent": False, "stacked": False, "colours": {}, "lines": [], "x_lines": []}
+    if kind == "heatmap":
+        look |= {"y": "routing", "series": None}
+    columns = {
+        "load": [0.1, 0.5, 0.9] * 4,
+        "rate": [0.1, 0.4, 0.5, 0.1, 0.5, 0.8] * 2,
+        "routing": (["minimal"] * 3 + ["ugal"] * 3) * 2,
+        "traffic": ["uniform"] * 6 + ["adverse"] * 6,
+    }
+    return FigureData(file=kind, title=f"Rate as {kind}", note="", panels=[PanelData(look=look, columns=columns)])
+
+
+def map_results() -> RobustnessResults:
+    """A map of two clauses and a parameter at four points."""
+    base = {"claim": ["a.throughput"] * 2, "clause": [1, 2]}
+    clauses = pl.DataFrame(
+        {
+            "paper": "a",
+            "title": "A paper",
+            **base,
+            "says": ["much is accepted", EVIL],
+            "verdict": ["depends", "robust"],
+            "near_certain": False,
+            "points": 4,
+            "held": [2, 4],
+            "share": [0.5, 1.0],
+            "share_low": [0.2, 0.6],
+            "share_high": [0.8, 1.0],
+            "default_points": 2,
+            "default_held": [1, 2],
+            "chance": 0.1,
+            "decided_by": ["buffer", ""],
+        }
+    )
+    indices = pl.DataFrame(
+        {
+            **base,
+            "parameter": "buffer",
+            "index": [0.6, 0.1],
+            "index_low": 0.0,
+            "index_high": 0.9,
+            "p": [0.01, 0.8],
+            "beyond_chance": [True, False],
+        }
+    )
+    levels = pl.DataFrame(
+        {
+            "claim": "a.throughput",
+            "clause": [1, 1],
+            "parameter": "buffer",
+            "level": ["small", "large"],
+            "points": 2,
+            "held": [0, 2],
+            "share": [0.0, 1.0],
+            "share_low": [0.0, 0.3],
+            "share_high": [0.7, 1.0],
+        }
+    )
+    points = pl.DataFrame(
+        {
+            "point": [1, 2, 3, 4],
+            "buffer": [16.0, 32.0, 64.0, 128.0],
+            "claim": "a.throughput",
+            "clause": 1,
+            "measured": "0.5",
+            "value": 0.5,
+            "low": 0.4,
+            "high": None,
+            "margin": [-0.2, -0.1, 0.1, 0.2],
+            "holds": [False, False, True, True],
+        }
+    )
+    meta = MapMeta(
+        version="0",
+        paper="a",
+        title="A paper",
+        simulator="5",
+        lines=["4 points."],
+        parameters=[
+            {"name": "buffer", "title": "buffer of a port", "range": "16 to 128", "default": "64", "source": "-"}
+        ],
+    )
+    return RobustnessResults(meta, dict(zip(MAP_TABLES, (points, clauses, indices, levels), strict=True)))
