@@ -14,7 +14,7 @@ EXTENSION := python/fairlane/_core.abi3.so
 BROWSER := python/fairlane/report/vendor/echarts.min.js
 # What makes packages, apart from the environment: requirements/release.txt.
 RELEASE := target/release-tools
-# The oldest glibc that a wheel works with: that of CentOS 7, and of every distribution since 2014.
+# The oldest glibc that the core works with. Wheels of the libraries need 2.28.
 GLIBC := manylinux_2_17
 # The interpreter that .venv is made from; by default the newest suitable one on PATH.
 PYTHON ?=

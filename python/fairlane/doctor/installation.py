@@ -47,7 +47,8 @@ def python() -> Check:
     """The interpreter."""
     version = platform.python_version()
     found = f"{version}, {platform.python_implementation()}, {sys.executable}"
-    data = {"version": version, "executable": sys.executable, "platform": platform.platform()}
+    libc = " ".join(platform.libc_ver())
+    data = {"version": version, "executable": sys.executable, "platform": platform.platform(), "libc": libc}
     if sys.version_info < PYTHON:
         needed = ".".join(map(str, PYTHON))
         return Check("Python", Status.BROKEN, found, todo=f"install Python {needed} or later", data=data)
