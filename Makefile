@@ -42,7 +42,7 @@ demo: $(EXTENSION) ## simulate the quick start and show who slows down whom
 test: $(EXTENSION) $(BROWSER) ## run all tests, Rust and Python
 	cargo test --locked --quiet $(RUST_ALONE)
 	cargo test --locked --quiet $(PLUGIN_CRATE)
-	$(BIN)/python -m pytest --numprocesses 2 --dist loadfile
+	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile
 
 quick: $(EXTENSION) ## reproduce savoie2020, scaled to a minute or two
 	$(BIN)/fairlane reproduce savoie2020 --quick --resume --out runs/savoie2020-quick

@@ -1,7 +1,8 @@
 """Themes of figures that are written to files: light or dark ink, with or without a background.
 
 Figures are drawn in the colours of ``style`` for white paper. For a dark theme, ink, grid and paper of a finished
-figure are replaced; colours of data stay, and so do numbers on coloured cells.
+figure are replaced, and the two blues of the palette are swapped; other colours of data stay, and so do numbers on
+coloured cells.
 """
 
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from fairlane.plot.style import GRID, INK, MUTED
+from fairlane.plot.style import GRID, INK, MUTED, PALETTE
 
 Theme = Literal["light", "dark"]
 THEMES: tuple[Theme, ...] = ("light", "dark")
@@ -22,6 +23,7 @@ ON_COLOUR = "on colour"
 """The ``gid`` of texts on coloured cells, which keep their colour."""
 _DARK = {to_rgb(light): dark for light, dark in ((INK, "#e4e4e4"), (MUTED, "#a3a3a3"), (GRID, "#3b3d40"))}
 _DARK |= {to_rgb("white"): PAPER, to_rgb("black"): "#e4e4e4", to_rgb("#eeeeee"): "#26282b"}
+_DARK |= {to_rgb(PALETTE[0]): PALETTE[6], to_rgb(PALETTE[6]): PALETTE[0]}  # the first blue is too dark
 _SETTERS = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
 
 

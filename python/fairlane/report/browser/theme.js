@@ -1,6 +1,7 @@
 /** Colours of both themes. Those of data are safe for colour-blind readers: viridis and Petroff's palette of eight. */
 
 export const PALETTE = ["#1845fb", "#ff5e02", "#c91f16", "#c849a9", "#adad7d", "#86c8dd", "#578dff", "#656364"];
+const BLUES = [PALETTE[0], PALETTE[6]]; // the second has the greater contrast with a dark background
 const VIRIDIS = [
   "#440154", "#481a6c", "#472f7d", "#414487", "#39568c", "#31688e", "#2a788e", "#23888e",
   "#1f988b", "#22a884", "#35b779", "#54c568", "#7ad151", "#a5db36", "#d2e21b", "#fde725",
@@ -12,6 +13,13 @@ export const isDark = () => {
   const given = document.documentElement.dataset.theme;
   return given === "dark" || (given !== "light" && dark.matches);
 };
+
+/** The first colour is the blue with the greater contrast. */
+function choose() {
+  [PALETTE[0], PALETTE[6]] = isDark() ? BLUES.toReversed() : BLUES;
+}
+
+choose();
 
 const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
@@ -46,6 +54,7 @@ export function onTheme(call) {
 export function setTheme(name) {
   if (name === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = name;
+  choose();
   for (const call of listeners) call();
 }
 

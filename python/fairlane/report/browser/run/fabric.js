@@ -8,7 +8,7 @@ import { startGestures } from "report/run/gestures";
 import { choose, chosen, subscribe } from "report/run/state";
 import { METRICS, highestSample, linkValues, overTime } from "report/run/values";
 import { drawLegend, scaleOf } from "report/scale";
-import { PALETTE, colours, isDark, onTheme } from "report/theme";
+import { PALETTE, colours, onTheme } from "report/theme";
 
 const BINS = 24; // colours of links; all links of one are drawn at once
 const REACH = 8; // pixels from which a link is found
@@ -93,7 +93,7 @@ function seriesOfVertices() {
     scatter("hosts", range(0, hostCount), { symbolSize: Math.max(1.6, 0.5 * size), z: 4, itemStyle: { color: muted } }),
     scatter("switches", range(hostCount, vertexCount), { symbol: "rect", symbolSize: size, z: 5, itemStyle: { color: ink } }),
     marked("aggressors", chosen.aggressor, PALETTE[1], "triangle"),
-    marked("victims", chosen.victim, isDark() ? PALETTE[6] : PALETTE[0], "circle"),
+    marked("victims", chosen.victim, PALETTE[0], "circle"),
   ];
 }
 
