@@ -15,7 +15,9 @@ import pytest
 
 from fairlane.doctor.installation import PYTHON
 from fairlane.results.manifest import _Manifest
+from fairlane.results.reproduction import REPRODUCTION_SCHEMA_VERSION
 from fairlane.results.run import SCHEMA_VERSION
+from fairlane.results.schedule import SCHEDULE_SCHEMA_VERSION
 from fairlane.results.study import STUDY_SCHEMA_VERSION
 from fairlane.saturation.results import SATURATION_SCHEMA_VERSION
 from fairlane.tasks.store import SCHEMA_VERSION as ANSWERS_SCHEMA_VERSION
@@ -64,6 +66,8 @@ def test_the_page_on_versions_has_those_of_the_code() -> None:
         "run": SCHEMA_VERSION,
         "study": STUDY_SCHEMA_VERSION,
         "load sweep (`saturate`)": SATURATION_SCHEMA_VERSION,
+        "schedule (`schedule --results`)": SCHEDULE_SCHEMA_VERSION,
+        "reproduction": REPRODUCTION_SCHEMA_VERSION,
         "answers of a study, a sweep or a reproduction that `--resume` continues": ANSWERS_SCHEMA_VERSION,
         "manifest": _Manifest.model_fields["format"].default,
     }
