@@ -194,8 +194,8 @@ def test_poisson_messages_wait_as_in_an_m_d_1_queue() -> None:
 
 
 def test_the_interval_of_the_mean_covers_the_wait_in_an_m_d_1_queue_and_that_of_quantiles_holds_them() -> None:
-    """Of 80 runs 95% are 76: fewer than 70 or all of them have a probability of 1% and 2%."""
-    load, covered, runs = 0.5, 0, 80
+    """Of 40 runs 95% are 38: fewer than 34 have a probability of 1%."""
+    load, covered, runs = 0.5, 0, 40
     expected = flight(MTU) + load * ser(MTU) / (2 * (1 - load))
     for seed in range(runs):
         workload = {"pattern": "shift"}
@@ -207,7 +207,7 @@ def test_the_interval_of_the_mean_covers_the_wait_in_an_m_d_1_queue_and_that_of_
         for name in QUANTILES:
             assert row[f"{name}_low_ps"] <= row[f"{name}_ps"] + row[f"{name}_ps"] // 256
             assert row[f"{name}_ps"] <= row[f"{name}_high_ps"]
-    assert 70 <= covered < runs
+    assert covered >= 34
 
 
 def test_there_is_no_interval_of_what_ended_too_early_for_batches() -> None:

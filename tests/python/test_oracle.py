@@ -12,7 +12,7 @@ from oracle.cases import MoreScripts, cases, wide_cases
 from vopr.fabrics import pairs
 
 thorough = settings(
-    max_examples=150,
+    max_examples=100,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
 )
@@ -44,7 +44,7 @@ def test_engine_and_oracle_agree_on_collectives_and_windows(case: Case) -> None:
 
 
 @patient
-@settings(thorough, max_examples=12)
+@settings(thorough, max_examples=8)
 @given(data=st.data())
 @pytest.mark.parametrize("routing", sorted({routing for _, routing in pairs()}))
 def test_engine_and_oracle_agree_on_every_topology_and_routing(routing: str, data: st.DataObject) -> None:

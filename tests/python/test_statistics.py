@@ -94,7 +94,7 @@ def test_the_interval_of_a_quantile_of_waits_covers_it(load: float, share: float
         counts = numpy.stack([numpy.bincount(row, minlength=len(ends)) for row in at])
         return quantile(list(ends), counts, share)
 
-    assert 0.92 <= coverage(draw, truth, 400) <= 0.98
+    assert 0.92 <= coverage(draw, truth, 200) <= 0.98
 
 
 def test_what_a_pair_of_runs_has_in_common_does_not_widen_the_interval_of_their_ratio() -> None:
@@ -164,7 +164,7 @@ def test_a_step_at_the_beginning_is_the_warm_up() -> None:
 def test_of_many_differences_without_an_effect_few_are_called_beyond_noise() -> None:
     """All hypotheses are true: the share of families with any discovery is at most 5%; real ones are found."""
     rng = numpy.random.default_rng(3)
-    families = 400
+    families = 200
     wrong = 0
     for _ in range(families):
         pairs = [(mean(rng.standard_normal(40), skip=0), mean(rng.standard_normal(40), skip=0)) for _ in range(8)]
