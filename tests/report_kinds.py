@@ -59,11 +59,20 @@ workload = { name = "all_to_all", message_size = "4 KiB", compute = "10 us" }
 "jobs[0].service_level" = 1
 """
 
+CONTROLLED = """
+[treatments.feedback]
+mode = "online"
+period = "60 us"
+periods = 5
+controller = { name = "process_prioritization", threshold = 0.9, service_levels = 2 }
+"""
+"""A treatment to add: what a controller does in each of five periods."""
 
-def study(folder: Path) -> StudyResults:
-    """A study of two treatments with a parameter and three placements, in a new folder."""
+
+def study(folder: Path, more: str = "") -> StudyResults:
+    """A study of two treatments, and ``more``, with a parameter and three placements, in a new folder."""
     file = folder.with_suffix(".toml")
-    file.write_text(STUDY)
+    file.write_text(STUDY + more)
     return run(Study.load(file), out=folder, workers=1, progress=False)
 
 

@@ -7,12 +7,13 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from browsers import Browser, browser
 from fairlane.report import write_report
 from fairlane.report.page import has_echarts
-from report_kinds import map_results, reproduction, schedule, study, sweep_results
+from report_kinds import CONTROLLED, map_results, reproduction, schedule, study, sweep_results
 from report_runs import EVIL
 
 pytestmark = pytest.mark.skipif(not has_echarts(), reason="make build has not fetched ECharts")
@@ -118,6 +119,21 @@ def test_rows_and_treatment_of_the_forest_plot_are_chosen(opened: Browser) -> No
     opened.choose("#cells-measure", "w")
     cells = f"return {CHART.format('cells')}.getModel().getSeriesByIndex(0).getData().count()"
     assert opened.run(cells) == 2 * 6  # jobs, points
+
+
+def test_what_controllers_did_is_shown_by_period(chromium: Browser, tmp_path: Path) -> None:
+    small = study(tmp_path / "controlled", CONTROLLED)
+    sums = small.periods.group_by("treatment", "point", "period").agg(pl.col("iterations").sum())
+    expected = sums.group_by("treatment", "period").agg(pl.col("iterations").mean()).sort("treatment", "period")
+    chromium.open(write_report(small, tmp_path / "controlled.html"))
+    series = chromium.run(
+        f"return {CHART.format('periods')}.getOption().series.map(({{ name, data }}) => [name, data])"
+    )
+    shown = sorted((name, period, count) for name, points in series for period, count in points)
+    assert {name for name, _, _ in shown} >= {"feedback"}
+    assert [row[:2] for row in shown] == expected.select("treatment", "period").rows()
+    assert [row[2] for row in shown] == pytest.approx(expected["iterations"].to_list(), rel=1e-4)
+    assert chromium.errors() == []
 
 
 @of("study")
