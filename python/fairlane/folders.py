@@ -42,7 +42,7 @@ def load(folder: str | Path) -> Loaded:
     """
     folder = Path(folder)
     if is_reproduction(folder):
-        words = "is missing: an earlier version of fairlane reproduced this; fairlane reproduce --resume writes it"
+        words = "is missing: an earlier version of fairlane wrote this folder; repeat the reproduction in a new one"
         raise ResultsError(f"{folder / REPRODUCTION_META}: {words}")
     for name, loading in _LOADS.items():
         if (folder / name).is_file():

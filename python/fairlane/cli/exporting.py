@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fairlane.timeline import Timelines
 
 MOST_EVENTS = 5_000_000
+"""A guard against files that viewers cannot open."""
 
 
 def export(

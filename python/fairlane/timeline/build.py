@@ -59,10 +59,9 @@ class Timelines:
     @property
     def size(self) -> int:
         """About how many events the timelines have: beginnings and ends of operations and of waits, messages twice."""
-        shown = self.operations["rank"].is_in(list(self.ranks)) if self.ranks is not None else None
-        operations = self.operations if shown is None else self.operations.filter(shown)
-        share = operations.height / max(self.operations.height, 1)
-        return 2 * operations.height + round(share * (4 * self.waits.height + 2 * self.messages.height))
+        every = self.operations.height
+        shown = every if self.ranks is None else self.operations["rank"].is_in(list(self.ranks)).sum()
+        return 2 * shown + round(shown / max(every, 1) * (4 * self.waits.height + 2 * self.messages.height))
 
     def completions(self, job: int) -> list[tuple[int, int, int]]:
         """The job's iterations that were completed in the range: number, beginning, if that is in it, too, and end."""

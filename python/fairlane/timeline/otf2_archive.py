@@ -36,6 +36,9 @@ _COLLECTIVES = {
     "reduce_scatter": "REDUCE_SCATTER",
     "scan": "SCAN",
 }
+_SELF = 2
+"""The context of the communicator that a rank has for itself; its members are others for each rank."""
+_COMMUNICATORS = {0: "MPI_COMM_WORLD", _SELF: "MPI_COMM_SELF"}
 _MAKING = ("comm_dup", "comm_split", "comm_create", "comm_topology")
 _ROOTED = ("bcast", "reduce", "gather", "scatter")
 
@@ -181,18 +184,16 @@ def _write(job: _Job, folder: Path) -> int:
         )
         comms = {}
         for context, members in sorted({0: tuple(range(job.ranks)), **job.communicators}.items()):
-            # Ranks of the group of all locations: members of any other group have other numbers there.
-            alone = len(members) == 1 and context == 2
+            name = _COMMUNICATORS.get(context, f"communicator {context}")
+            # Members are ranks of the group of all locations; that of MPI_COMM_SELF lists none.
             group = define.group(
-                f"communicator {context}",
-                group_type=GroupType.COMM_GROUP,
+                name,
+                group_type=GroupType.COMM_SELF if context == _SELF else GroupType.COMM_GROUP,
                 paradigm=Paradigm.MPI,
                 group_flags=GroupFlag.NONE,
-                members=tuple(members),
+                members=() if context == _SELF else members,
             )
-            if not alone:
-                name = "MPI_COMM_WORLD" if context == 0 else f"communicator {context}"
-                comms[context] = define.comm(name, group=group)
+            comms[context] = define.comm(name, group=group)
         regions: dict[str, Any] = {}
 
         def region(name: str) -> Any:
@@ -309,8 +310,12 @@ class _Rank:
 
     def _partner(self, rank: int, context: int, tag: int, size: int) -> tuple[Any, ...]:
         """Partner, communicator, tag and bytes of a message; the partner as a rank of the communicator."""
-        members = self._job.communicators.get(context, ())
-        return (members.index(rank) if context else rank), self._comms[context], tag, size
+        place = self._members(context).index(rank) if context else rank
+        return place, self._comms[context], tag, size
+
+    def _members(self, context: int) -> tuple[int, ...]:
+        """The members of a communicator of this rank, as ranks of the job."""
+        return (self._rank,) if context == _SELF else self._job.communicators[context]
 
     def _start_receive(self, row: Mapping[str, Any]) -> None:
         self._begun += 1
@@ -349,7 +354,7 @@ class _Rank:
         if call in _MAKING:
             return CollectiveOp.CREATE_HANDLE, self._comms[context], CollectiveRoot.NONE, 0, 0
         kind = call if call in _COLLECTIVES else call[1:]
-        members = self._job.communicators[context]
+        members = self._members(context)
         name = _COLLECTIVES[kind]
         if row["blocks"] and kind in ("gather", "scatter", "allgather", "alltoall"):
             name += "V"

@@ -3,6 +3,7 @@
 Time stamps are whole nanoseconds, rounded down; the exact picoseconds of waits and messages are in arguments.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any
@@ -165,8 +166,6 @@ class _Begun:
             numbers.append(number)
 
     def number(self, job: int, rank: int, at: int) -> int:
-        from bisect import bisect_right
-
         times, numbers = self._of.get((job, rank), ([], []))
         place = bisect_right(times, at)
         return numbers[place - 1] if place else 0

@@ -18,6 +18,7 @@ from fairlane.timeline.causes import of_messages, queueing_causes
 
 _NONE = {pl.UInt64: 2**64 - 1, pl.UInt32: 2**32 - 1}
 """What the simulator writes where there is nothing."""
+_FOREVER = 1 << 62
 _INSTANTS = ("since", "end", "at", "partner_at", "sent_at", "posted_at", "received_at", "acknowledged_at")
 
 
@@ -37,7 +38,8 @@ class Recorder(Again):
         name = "all" if only is None else str(only)
         kept = self.folder / KEPT / f"timeline-{name}-{from_ps}-{to_ps}"
         if not kept.is_dir():
-            span = Span("time range" if self._is_part(from_ps, to_ps) else "whole run", None, from_ps, to_ps, 0.0)
+            part = from_ps > 0 or to_ps < self.run.meta.simulated_ps
+            span = Span("time range" if part else "whole run", None, from_ps, to_ps, 0.0)
             self._check_size(span)
             create_sealed(kept, "analysis", SCHEMA_VERSION, self._record(only, span), {})
         try:
@@ -49,14 +51,11 @@ class Recorder(Again):
         tables["causes"] = tables["causes"].join(tables["messages"].select("message"), on="message", how="semi")
         return {name: _signed(table) for name, table in tables.items()}
 
-    def _is_part(self, from_ps: int, to_ps: int) -> bool:
-        return from_ps > 0 or to_ps < self.run.meta.simulated_ps
-
     def _record(self, only: int | None, span: Span) -> dict[str, pl.DataFrame]:
         """Simulates the run again up to the end of a range with a record of it."""
         whole = span.to_ps >= self.run.meta.simulated_ps
         # A run ends a little after its duration, with the simulator's window.
-        record = {"job": only, "from": span.from_ps, "to": _END if whole else span.to_ps, "operations": True}
+        record = {"job": only, "from": span.from_ps, "to": _FOREVER if whole else span.to_ps, "operations": True}
         resolved = self._resolved
         observe = {**resolved.tables["observe"], "record": record, "departures": False}
         tables = {**resolved.tables, "observe": observe}
@@ -80,9 +79,6 @@ class Recorder(Again):
         then = self.run.completions.filter(before).select(keys).sort(keys)
         if then.height and not now.equals(then):
             raise self._different()
-
-
-_END = 1 << 62
 
 
 def _read(engine: Engine, name: str) -> pl.DataFrame:

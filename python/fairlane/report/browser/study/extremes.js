@@ -9,7 +9,7 @@ import { MEASURES, effectWords, runColour, runs } from "report/study/data";
 import { PALETTE, colours } from "report/theme";
 import { whiskers } from "report/whiskers";
 
-const MARKS = { worst: ["triangle", () => PALETTE[1]], mean: ["circle", () => null], best: ["diamond", () => PALETTE[0]] };
+const MARKS = { worst: ["triangle", 1], mean: ["circle"], best: ["diamond", 0] };
 
 export function startExtremes() {
   if (!data.sentences.extremes) return;
@@ -42,7 +42,7 @@ export function startExtremes() {
         },
       };
       const marks = Object.entries(MARKS).map(([name, [symbol, colour]]) => ({
-        type: "scatter", name: `${name}${name === "mean" ? "" : " job"}`, symbol, symbolSize: 11, z: 6, color: colour() ?? ink,
+        type: "scatter", name: `${name}${name === "mean" ? "" : " job"}`, symbol, symbolSize: 11, z: 6, color: PALETTE[colour] ?? ink,
         data: all.flatMap((row, y) => (row[name] ? [{ value: [row[name].value, y], row, mark: name, ...(name === "mean" && { itemStyle: { color: runColour(row.number) } }) }] : [])),
       }));
       Object.assign(marks[0], zeroLine(ink));
