@@ -59,9 +59,11 @@ class Timelines:
     @property
     def size(self) -> int:
         """About how many events the timelines have: beginnings and ends of operations and of waits, messages twice."""
-        every = self.operations.height
-        shown = every if self.ranks is None else self.operations["rank"].is_in(list(self.ranks)).sum()
-        return 2 * shown + round(shown / max(every, 1) * (4 * self.waits.height + 2 * self.messages.height))
+        shown = self.operations
+        if self.ranks is not None:
+            shown = shown.filter(pl.col("rank").is_in(list(self.ranks)))
+        share = shown.height / max(self.operations.height, 1)
+        return 2 * shown.height + round(share * (4 * self.waits.height + 2 * self.messages.height))
 
     def completions(self, job: int) -> list[tuple[int, int, int]]:
         """The job's iterations that were completed in the range: number, beginning, if that is in it, too, and end."""
