@@ -30,6 +30,7 @@ PLACES = {
     "switches": "`network.switch`",
     "switch_allocators": "`network.switch.allocator` of the architecture `input_queued`",
     "transports": "`network.transport`",
+    "faults": "`kind` of a `[[fault]]`",
     "collectives": "`mpi.collectives`, by operation",
     "workloads": "`workload` of a job",
     "imbalances": "`imbalance` of a workload",

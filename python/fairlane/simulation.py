@@ -164,6 +164,26 @@ class Simulation:
         self._core.set_arbiter(json.dumps(arbiter))
         self._arbiter = arbiter
 
+    def degrade_link(
+        self, link: str, *, lanes: int = 1, width: int = 4, at: str | int = 0, until: str | int | None = None
+    ) -> None:
+        """Lets a cable work with ``lanes`` of its ``width`` lanes, in both directions.
+
+        Args:
+            link: One direction of the cable, as tables name it: "leaf4 port 7 to spine2", or only "leaf4 port 7".
+            lanes: Lanes that are left.
+            width: Lanes that the cable has.
+            at: When it begins: "5 ms", or picoseconds after the start; at once if that has passed.
+            until: When the cable is whole again; by default never.
+
+        Raises ``ScenarioError`` or ``BuildError`` for a link that is not there, or lanes or times that do not fit.
+        """
+        from fairlane.scenario.faults import Fault
+
+        times = {"at": at} if until is None else {"at": at, "until": until}
+        fault = Fault.read({"kind": "degraded_link", "link": link, "lanes": lanes, "width": width, **times})
+        self._core.add_fault(json.dumps(fault.spec))
+
     def fork(self) -> Self:
         """A second simulation that goes on from here by itself."""
         other = object.__new__(type(self))

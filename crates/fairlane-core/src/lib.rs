@@ -6,7 +6,7 @@
 //! |---|---|
 //! | words | [`units`], [`ids`], [`error`], [`rng`], [`columns`], [`table`] |
 //! | ground | [`kernel`] (time and the window), [`topology`] (pure graphs) |
-//! | policies | [`routing`], [`qos`], [`program`] |
+//! | policies | [`routing`], [`qos`], [`program`], [`fault`] |
 //! | records | [`observe`] |
 //! | packets | [`network`] |
 //! | messages | [`mpi`] |
@@ -16,6 +16,7 @@
 
 pub mod columns;
 pub mod error;
+pub mod fault;
 pub mod ids;
 pub mod kernel;
 pub mod mpi;

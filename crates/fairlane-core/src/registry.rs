@@ -21,6 +21,7 @@
 //! ```
 
 use crate::error::BuildError;
+use crate::fault;
 use crate::mpi::collectives::Algorithm;
 use crate::network::{self, Architecture, Surroundings, SwitchEntry, allocator, transport};
 use crate::qos::arbiter;
@@ -37,6 +38,7 @@ pub struct Registry {
     transports: Table<transport::Entry>,
     switches: Table<SwitchEntry>,
     allocators: Table<allocator::Entry>,
+    faults: Table<fault::Entry>,
 }
 
 /// An entry that a registry has a table for.
@@ -100,6 +102,12 @@ impl Registry {
         &self.allocators
     }
 
+    /// The faults.
+    #[must_use]
+    pub const fn faults(&self) -> &Table<fault::Entry> {
+        &self.faults
+    }
+
     /// Builds the switch architecture that a network's parameters name.
     ///
     /// # Errors
@@ -120,6 +128,7 @@ impl Registry {
             "switch": self.switches.describe(),
             "allocator": self.allocators.describe(),
             "transport": self.transports.describe(),
+            "fault": self.faults.describe(),
         })
     }
 }
@@ -146,6 +155,7 @@ registered! {
     transport::Entry => transports,
     SwitchEntry => switches,
     allocator::Entry => allocators,
+    fault::Entry => faults,
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A simulation: a fabric, jobs on it, and the clock. Assembles the layers.
 
 mod checks;
+mod faults;
 mod spec;
 
 use std::collections::BTreeMap;
@@ -8,6 +9,7 @@ use std::sync::Arc;
 
 use crate::columns::Columns;
 use crate::error::{BuildError, RunError};
+use crate::fault::FaultSpec;
 use crate::ids::{JobId, Rank, ServiceLevel};
 use crate::mpi::collectives::Preferences;
 use crate::mpi::{self, JobSetup, Mpi, Shards};
@@ -23,6 +25,7 @@ pub use crate::table::Named;
 use crate::table::Table;
 use crate::topology::Graph;
 use crate::units::Instant;
+use faults::Schedule;
 pub use spec::{FabricSpec, JobSpec, QosSpec, Spec};
 
 /// The interference matrix has a cell for every pair of jobs: 128 MiB for this many.
@@ -79,6 +82,7 @@ pub struct Simulation {
     mpi: Mpi,
     /// Those that the arbiter can be replaced by.
     arbiters: Table<arbiter::Entry>,
+    faults: Schedule,
     /// The error that ended the run.
     failed: Option<RunError>,
 }
@@ -122,7 +126,7 @@ impl Simulation {
     ) -> Result<Self, BuildError> {
         parallelism.check()?;
         let routing = spec.fabric.route(registry, &graph)?.into();
-        let Parts { plan, mpi: parameters, levels, sl2vl, preferences, jobs, arbiters } =
+        let Parts { plan, mpi: parameters, levels, sl2vl, preferences, jobs, arbiters, faults } =
             Parts::new(registry, graph, routing, spec, programs)?;
         let observe = plan.observe;
         let partition = network::Partition::new(&plan.graph, parallelism.shards.min(plan.most_shards()));
@@ -144,7 +148,7 @@ impl Simulation {
         for host in mpi.used_hosts() {
             network.wake(host, Instant::ZERO);
         }
-        Ok(Self { network, mpi, arbiters, failed: None })
+        Ok(Self { network, mpi, arbiters, faults, failed: None })
     }
 
     /// Checks that there can be a simulation of these parts on a fabric and routing of the specification, and builds none: no memory
@@ -177,15 +181,26 @@ impl Simulation {
     }
 
     fn advance(&mut self, end: Instant, hops: u64) -> Result<bool, RunError> {
-        let result = self.network.run_until(end, hops, self.mpi.shards());
-        let reached = self.mpi.conclude(result)?;
-        if let Some(deadlock) = self.network.deadlock() {
-            return Err(deadlock);
+        let last = self.network.totals().packet_hops.saturating_add(hops);
+        loop {
+            while self.faults.next().is_some_and(|at| at <= self.now()) {
+                let bandwidths = self.faults.advance(self.now());
+                self.network.set_bandwidths(&bandwidths);
+            }
+            let pause = self.faults.next().map_or(end, |at| at.min(end));
+            let hops = last.saturating_sub(self.network.totals().packet_hops);
+            let result = self.network.run_until(pause, hops, self.mpi.shards());
+            let reached = self.mpi.conclude(result)?;
+            if let Some(deadlock) = self.network.deadlock() {
+                return Err(deadlock);
+            }
+            if cfg!(debug_assertions) {
+                self.check_laws()?;
+            }
+            if pause == end || !reached || self.now() < pause {
+                return Ok(reached || self.finished());
+            }
         }
-        if cfg!(debug_assertions) {
-            self.check_laws()?;
-        }
-        Ok(reached || self.finished())
     }
 
     /// Checks the laws on the whole state; see [`Network::check_laws`] and [`Mpi::check_laws`].
@@ -290,6 +305,14 @@ impl Simulation {
         }
     }
 
+    /// Adds a fault, which begins at the end of the open window if `at` has passed.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the key that is wrong; nothing is changed then.
+    pub fn add_fault(&mut self, fault: &FaultSpec) -> Result<(), BuildError> {
+        self.faults.add(fault, "fault")
+    }
+
     /// Replaces the arbiter, or its weights, on every port, from the next decision on.
     ///
     /// # Errors
@@ -310,6 +333,7 @@ struct Parts {
     preferences: Preferences,
     jobs: Vec<JobSetup>,
     arbiters: Table<arbiter::Entry>,
+    faults: Schedule,
 }
 
 impl Parts {
@@ -346,6 +370,10 @@ impl Parts {
         }
         checks::observation(&spec)?;
         let levels = checks::levels(&spec)?;
+        let mut faults = Schedule::new(registry.faults().clone(), Arc::clone(&graph));
+        for (number, fault) in spec.faults.iter().enumerate() {
+            faults.add(fault, &format!("fault[{number}]"))?;
+        }
         let number = spec.jobs.len();
         let jobs = checks::jobs(spec.jobs, programs, &graph)?;
         let (parameters, observe) = (spec.network, spec.observe);
@@ -360,7 +388,7 @@ impl Parts {
             parameters,
             observe,
         };
-        Ok(Self { plan, mpi: spec.mpi, levels, sl2vl, preferences, jobs, arbiters })
+        Ok(Self { plan, mpi: spec.mpi, levels, sl2vl, preferences, jobs, arbiters, faults })
     }
 }
 

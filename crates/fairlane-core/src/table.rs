@@ -1,6 +1,6 @@
 //! Tables of entries: what can be asked for by name, with the nearest name in the error.
 //!
-//! A topology, a routing, an arbiter, a collective algorithm, a transport, a switch architecture or an allocator is an [`Entry`]
+//! A topology, a routing, an arbiter, a collective algorithm, a transport, a switch architecture, an allocator or a fault is an [`Entry`]
 //! of a [`Table`]. A table starts with the built-in entries; others are added by [`Table::add`], usually through
 //! [`Registry::add`](crate::registry::Registry::add). [`Table::build`] builds what is named, for every kind in the same way.
 

@@ -113,6 +113,11 @@ impl Simulation {
         self.inner.set_arbiter(&arbiter).map_err(|error| errors::build(&error))
     }
 
+    fn add_fault(&mut self, spec_json: &str) -> PyResult<()> {
+        let fault = serde_json::from_str(spec_json).map_err(|error| errors::shape("fault", error))?;
+        self.inner.add_fault(&fault).map_err(|error| errors::build(&error))
+    }
+
     /// A copy that goes on by itself from the same instant.
     fn fork(&self) -> Self {
         Self { inner: self.inner.clone() }

@@ -36,6 +36,7 @@ SIMULATOR = {
     "switches": "switch",
     "switch_allocators": "allocator",
     "transports": "transport",
+    "faults": "fault",
 }
 """The simulator's table of each kind."""
 KINDS = (*SIMULATOR, "collectives", *REGISTRIES)  # everything that can be listed

@@ -185,6 +185,7 @@ def _tables(scenario: "Scenario") -> dict[str, Any]:
             "record": _record(scenario),
             "onward_waiting": observe.input_queueing or observe.switch_counters is not None,
         },
+        "faults": [fault.spec for fault in scenario.fault],
     }
 
 
@@ -268,7 +269,8 @@ def _programmed(scenario: "Scenario", alone: Resolved, stop: Event) -> ResolvedJ
         )
 
     try:
-        always = replace(alone, jobs=(replace(job, start=0, stop=None),))
+        whole = {**alone.tables, "faults": []}  # what a job computes does not depend on what goes wrong
+        always = replace(alone, jobs=(replace(job, start=0, stop=None),), tables=whole)
         begun = time.monotonic()
         compute = workload.compute if workload.compute is not None else calibrate(workload, script, always, stop)
         calibrated = (begun, time.monotonic()) if workload.compute is None else None

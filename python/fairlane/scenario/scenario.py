@@ -15,6 +15,7 @@ from fairlane.inputs.table import Table
 from fairlane.power import PowerTable
 from fairlane.scenario.background import Background
 from fairlane.scenario.checks import check
+from fairlane.scenario.faults import Fault
 from fairlane.scenario.models import Job, Mpi, Network, Placement, PlacementField, Qos
 from fairlane.scenario.observe import Observe
 from fairlane.scenario.until import Until
@@ -66,6 +67,8 @@ class Scenario(Table):
     """Which hosts jobs get."""
     jobs: Written[list[Job]] = Field(min_length=1)
     """The jobs."""
+    fault: Written[list[Fault]] = Field(default_factory=list)
+    """What goes wrong with the fabric, and when."""
     background: Written[Background | None] = None
     """Random background jobs on the hosts that ``jobs`` leave free."""
 

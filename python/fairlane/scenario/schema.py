@@ -25,6 +25,7 @@ def schema() -> dict[str, Any]:
     tables["Arbiter"] = _choice(tables["Arbiter"], "name", entries("arbiter"))
     tables["Switch"] = _choice(tables["Switch"], "name", entries("switch"))
     tables["Transport"] = _choice(tables["Transport"], "name", entries("transport"))
+    tables["Fault"] = _choice(tables["Fault"], "kind", entries("fault"))
     tables["Mpi"]["properties"]["collectives"] = {
         "type": "object",
         "properties": {kind: {"enum": list(names)} for kind, names in collectives().items()},

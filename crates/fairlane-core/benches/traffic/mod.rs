@@ -118,6 +118,7 @@ pub fn uniform(case: Case) -> (Spec, Vec<Program>) {
             ..Default::default()
         },
         jobs: specs,
+        faults: Vec::new(),
         observe: observe::Parameters { counters: case.counters, ..Default::default() },
     };
     (spec, programs)

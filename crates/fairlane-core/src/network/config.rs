@@ -178,7 +178,7 @@ impl Config {
     /// credits returned in a window of this width have arrived at the latest a full packet's wire time and two link latencies
     /// after the window's end. Until then a link can start what fits into the time since the window's opening, and one packet
     /// more; and the next must fit. With a pool, credits of one lane may be what another lacks: the exact time always counts.
-    fn sufficient_credits(&self, window: Picoseconds) -> u32 {
+    pub fn sufficient_credits(&self, window: Picoseconds) -> u32 {
         if self.pool.is_some() {
             return u32::MAX;
         }
@@ -186,6 +186,18 @@ impl Config {
         let span = u128::from(window.0) + u128::from(self.slowest()) + 2 * u128::from(self.longest);
         let bytes = (span * u128::from(fastest)).div_ceil(8 * 1_000_000_000_000) + 2 * u128::from(self.full);
         u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
+
+    /// The number of the kind of link with this latency and bandwidth, new if there is none. Kinds are never removed: what is
+    /// under way may have started on a link of any of them.
+    pub fn wire(&mut self, latency: Picoseconds, bandwidth: BitsPerSec) -> u32 {
+        let same = |wire: &Wire| wire.latency == latency.0 && wire.bandwidth == bandwidth;
+        let known = self.wires.iter().position(same);
+        number(known.unwrap_or_else(|| {
+            let full_wire_time = bandwidth.serialization(self.parameters.largest_packet()).0;
+            self.wires.push(Wire { latency: latency.0, bandwidth, full_wire_time });
+            self.wires.len() - 1
+        }))
     }
 
     /// The lanes whose credits can make one of `waiting` ready.

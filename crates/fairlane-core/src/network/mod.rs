@@ -33,6 +33,7 @@ mod testing;
 mod windows;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use endpoint::{Endpoint, Pause};
@@ -48,7 +49,7 @@ use crate::observe::{self, Departure, Interference};
 use crate::qos::arbiter::Arbiter;
 use crate::routing::Routing;
 use crate::topology::Graph;
-use crate::units::{Bytes, Instant, Picoseconds};
+use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 use config::Config;
 use credits::CreditReturns;
 use in_flight::NetworkCalendar;
@@ -191,6 +192,12 @@ impl Network {
     /// Replaces the arbiter on every port, from the next decision on. Its state starts anew.
     pub fn set_arbiter(&mut self, arbiter: &Arc<dyn Arbiter>) {
         self.shards.iter_mut().for_each(|shard| shard.set_arbiter(Arc::clone(arbiter)));
+    }
+
+    /// Gives links other bandwidths, for packets that start on them from now on. Routing does not know of it.
+    pub fn set_bandwidths(&mut self, bandwidths: &BTreeMap<LinkId, BitsPerSec>) {
+        let graph = Arc::new(self.graph().with_bandwidths(bandwidths));
+        self.shards.iter_mut().for_each(|shard| shard.set_bandwidths(&graph, bandwidths));
     }
 
     /// What does not differ between shards.

@@ -3,7 +3,7 @@
 //! Hosts, switches and ports have numbers of their own in a shard: 0, 1, 2 ... in order of their ids. With one shard these are
 //! the ids. What leaves a shard goes to its [`Outboxes`].
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::config::Config;
 use super::credits::CreditReturns;
@@ -17,9 +17,11 @@ use super::port::{Arrival, Lane, Port};
 use super::probe::Observation;
 use super::switch::{Arriving, Crossbars};
 use super::{Delivery, Injection, MOST_INBOX_SLOTS, Plan, Totals};
+use crate::ids::LinkId;
 use crate::kernel::{Mailboxes, Mask, NONE, Pool};
 use crate::qos::arbiter::Arbiter;
-use crate::units::{Instant, Picoseconds};
+use crate::topology::Graph;
+use crate::units::{BitsPerSec, Instant, Picoseconds};
 use std::sync::Arc;
 
 /// A part of a fabric in operation.
@@ -114,6 +116,28 @@ impl Shard {
             crossbars: Crossbars::new(&config),
             config,
         }
+    }
+
+    /// Gives links of `graph`, the new one, other bandwidths; those of other shards are passed over. The state of their
+    /// ports' arbiters starts anew: they may count in shares of the bandwidth.
+    pub fn set_bandwidths(&mut self, graph: &Arc<Graph>, bandwidths: &BTreeMap<LinkId, BitsPerSec>) {
+        self.config.graph = Arc::clone(graph);
+        self.config.one_rate = false;
+        let words = self.config.state_words;
+        for (&link, &bandwidth) in bandwidths {
+            let place = self.config.partition.link(link);
+            let wire = self.config.wire(graph.link(link).latency, bandwidth);
+            if place.shard() != self.config.shard {
+                continue;
+            }
+            let port = place.number() as usize;
+            self.config.wire_of[port] = wire;
+            self.ports[port].wire = wire;
+            let state = &mut self.arbiter_states[port * words..][..words];
+            state.fill(0);
+            self.config.arbiter.begin(state, bandwidth);
+        }
+        self.config.sufficient = self.config.sufficient_credits(self.in_flight.calendar.width());
     }
 
     /// Replaces the arbiter on every port. Its state starts anew.

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::BuildError;
+use crate::fault::FaultSpec;
 use crate::ids::HostId;
 use crate::mpi::{self, RailPolicy};
 use crate::registry::Registry;
@@ -131,6 +132,9 @@ pub struct Spec {
     pub mpi: mpi::Parameters,
     /// The jobs.
     pub jobs: Vec<JobSpec>,
+    /// What happens to the fabric.
+    #[serde(default)]
+    pub faults: Vec<FaultSpec>,
     /// What to keep.
     #[serde(default)]
     pub observe: observe::Parameters,

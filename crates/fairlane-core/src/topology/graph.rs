@@ -1,6 +1,6 @@
 //! The graph of a fabric: hosts and switches joined by links.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Entry;
@@ -97,6 +97,16 @@ impl Graph {
     #[must_use]
     pub fn link(&self, id: LinkId) -> &Link {
         &self.links[id.index()]
+    }
+
+    /// The same fabric where some links have other bandwidths, which are above zero.
+    #[must_use]
+    pub(crate) fn with_bandwidths(&self, bandwidths: &BTreeMap<LinkId, BitsPerSec>) -> Self {
+        let mut graph = self.clone();
+        for (link, bandwidth) in bandwidths {
+            graph.links[link.index()].bandwidth = *bandwidth;
+        }
+        graph
     }
 
     /// The links that leave `vertex`, in order of port number.

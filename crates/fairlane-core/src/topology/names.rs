@@ -15,6 +15,7 @@
 
 use super::graph::{Graph, Vertex};
 use super::layout::Layout;
+use crate::error::{BuildError, nearest};
 use crate::ids::{HostId, LinkId, SwitchId};
 
 impl Graph {
@@ -110,6 +111,39 @@ impl Graph {
     pub fn link_name(&self, link: LinkId) -> String {
         let ends = self.link(link);
         format!("{} port {} to {}", self.vertex_name(ends.from), self.port_number(link), self.vertex_name(ends.to))
+    }
+
+    /// The link of that name, with or without its far end: `leaf4 port 7`. `path` is where the name stands, for the error.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the nearest vertex, or the ports that there are.
+    pub fn link_named(&self, path: &str, name: &str) -> Result<LinkId, BuildError> {
+        let wrong = |allowed: String| BuildError::value(path, format!("{name:?}"), allowed);
+        let form = || wrong("a link by its sending end, as \"leaf4 port 7 to spine2\" or \"leaf4 port 7\"".to_owned());
+        let (from, rest) = name.rsplit_once(" port ").ok_or_else(form)?;
+        let (port, to) = rest.split_once(" to ").map_or((rest, None), |(port, to)| (port, Some(to)));
+        let port: u32 = port.parse().map_err(|_| form())?;
+        let (hosts, switches) = (self.host_names(), self.switch_names());
+        let all = || {
+            (0..)
+                .map(HostId)
+                .map(Vertex::Host)
+                .zip(&hosts)
+                .chain((0..).map(SwitchId).map(Vertex::Switch).zip(&switches))
+        };
+        let Some((vertex, _)) = all().find(|(_, known)| *known == from) else {
+            let known: Vec<&str> = all().map(|(_, name)| name.as_str()).collect();
+            let meant = nearest(from, &known).map_or_else(String::new, |name| format!("; did you mean {name:?}?"));
+            return Err(wrong(format!("no host and no switch is called {from:?}{meant}")));
+        };
+        let link = self.ports(vertex).find(|link| self.port_number(*link) == port).ok_or_else(|| {
+            let ports: Vec<String> = self.ports(vertex).map(|link| self.port_number(link).to_string()).collect();
+            wrong(format!("ports of {from} with a cable: {}", ports.join(", ")))
+        })?;
+        match to.filter(|to| self.vertex_name(self.link(link).to) != *to) {
+            Some(_) => Err(wrong(format!("that port leads to {}", self.vertex_name(self.link(link).to)))),
+            None => Ok(link),
+        }
     }
 
     /// The highest level.

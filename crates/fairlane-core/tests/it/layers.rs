@@ -16,7 +16,7 @@ const LAYERS: &[&[&str]] = &[
     &["error"],
     &["table"],
     &["kernel", "topology"],
-    &["routing", "qos", "program"],
+    &["routing", "qos", "program", "fault"],
     &["observe"],
     &["network"],
     &["mpi"],

@@ -6,6 +6,7 @@ mod arbiter_laws;
 mod capacity;
 mod fabrics;
 mod fairness;
+mod faults;
 mod graph_routing_laws;
 mod internals;
 mod layers;

@@ -69,6 +69,7 @@ fn simulation(fabric: FabricSpec, policy: RailPolicy, hosts: &[u32], ranks: Vec<
             ..Default::default()
         },
         jobs: vec![job],
+        faults: Vec::new(),
         observe: observe::Parameters { departures: true, ..Default::default() },
     };
     let source = |ops: Vec<Op>| Script::new(ops.into_iter().map(Line::Op).collect()).unwrap().source();

@@ -96,6 +96,7 @@ impl Load {
                 ..Default::default()
             },
             jobs: vec![job],
+            faults: Vec::new(),
             observe: Default::default(),
         };
         Simulation::on(&Registry::default(), Arc::new(self.graph()), spec, vec![Program { ranks }]).unwrap()

@@ -55,6 +55,7 @@ fn simulation_on(
         },
         mpi: mpi::Parameters { eager_threshold: Bytes(eager), ..Default::default() },
         jobs: vec![job],
+        faults: Vec::new(),
         observe: observe::Parameters { departures: true, ..Default::default() },
     };
     let source = |ops: Vec<Op>| Script::new(ops.into_iter().map(Line::Op).collect()).unwrap().source();

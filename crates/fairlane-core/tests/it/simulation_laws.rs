@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use fairlane_core::fault::FaultSpec;
 use fairlane_core::ids::{HostId, JobId, LinkId, Rank, ServiceLevel, VirtualLane};
 use fairlane_core::mpi::{self, RailPolicy};
 use fairlane_core::network::{self, LaneCounters, PortBuffer, Sharing, Switching};
@@ -49,6 +50,8 @@ pub(super) struct Case {
     counters: bool,
     /// Number of the switch architecture; see [`SWITCHES`].
     switch: usize,
+    /// Cables that lose lanes: link, beginning, duration, lanes left of four.
+    faults: Vec<(u32, u64, Option<u64>, u8)>,
 }
 
 /// Switch architectures with their parameters; half of the cases have the first.
@@ -102,8 +105,10 @@ pub(super) fn case() -> impl Strategy<Value = Case> {
     let switch = (0..2 * SWITCHES.len() - 2).prop_map(|number| number.saturating_sub(SWITCHES.len() - 2));
     let sharing =
         proptest::sample::select(vec![None, Some(Sharing::Even), Some(Sharing::Dynamic), Some(Sharing::Dynamic)]);
+    let fault = (any::<u32>(), 0..30_000_000_u64, proptest::option::of(1..30_000_000_u64), 1..4_u8);
+    let faults = proptest::collection::vec(fault, 0..4);
     let flags = (any::<bool>(), proptest::bool::weighted(0.8), switch, sharing);
-    (hosts, messages, network, 0..3000_u64, flags, 0..CollectiveKind::ALL.len(), rails).prop_map(
+    (hosts, messages, network, 0..3000_u64, flags, 0..CollectiveKind::ALL.len(), rails, faults).prop_map(
         |(
             hosts,
             messages,
@@ -112,6 +117,7 @@ pub(super) fn case() -> impl Strategy<Value = Case> {
             (store_and_forward, counters, switch, sharing),
             collective,
             rails,
+            faults,
         )| {
             Case {
                 hosts,
@@ -129,6 +135,7 @@ pub(super) fn case() -> impl Strategy<Value = Case> {
                 rails,
                 counters,
                 switch,
+                faults,
             }
         },
     )
@@ -184,6 +191,20 @@ impl Case {
         self.counters
     }
 
+    fn fabric(&self) -> FabricSpec {
+        let (topology, params, routing, routing_params) = FABRICS[self.fabric];
+        let mut params: Value = serde_json::from_str(params).unwrap();
+        params["bandwidth"] = json!(7_000_000_000_u64);
+        params["latency"] = json!(70_001);
+        FabricSpec {
+            topology: topology.into(),
+            params,
+            routing: routing.into(),
+            routing_params: serde_json::from_str(routing_params).unwrap(),
+            rails: self.rails(),
+        }
+    }
+
     pub fn spec(&self) -> Spec {
         let names = ["weighted_round_robin", "strict_priority", "vlarb"];
         let table: Vec<_> = (0..self.lanes).map(|lane| (lane, 1 + lane * 3)).collect();
@@ -194,10 +215,6 @@ impl Case {
         };
         let top = self.lanes - 1;
         let kinds = if self.kinds_differ { [("control".to_owned(), Some(top))].into() } else { BTreeMap::new() };
-        let (topology, params_of_fabric, routing, routing_params) = FABRICS[self.fabric];
-        let mut params_of_fabric: Value = serde_json::from_str(params_of_fabric).unwrap();
-        params_of_fabric["bandwidth"] = json!(7_000_000_000_u64);
-        params_of_fabric["latency"] = json!(70_001);
         let jobs = self.hosts.iter().enumerate().map(|(job, hosts)| JobSpec {
             name: format!("job {job}"),
             hosts: hosts.iter().map(|&host| HostId(host)).collect(),
@@ -209,13 +226,7 @@ impl Case {
             marks: false,
         });
         Spec {
-            fabric: FabricSpec {
-                topology: topology.into(),
-                params: params_of_fabric,
-                routing: routing.into(),
-                routing_params: serde_json::from_str(routing_params).unwrap(),
-                rails: self.rails(),
-            },
+            fabric: self.fabric(),
             network: network::Parameters {
                 mtu: Bytes(self.mtu),
                 buffer: Bytes(self.buffer),
@@ -236,12 +247,26 @@ impl Case {
             },
             mpi: mpi::Parameters { eager_threshold: Bytes(self.eager), ..Default::default() },
             jobs: jobs.collect(),
+            faults: self.faults(),
             observe: fairlane_core::observe::Parameters {
                 departures: true,
                 counters: self.counters,
                 ..Default::default()
             },
         }
+    }
+
+    /// Some faults of cables.
+    fn faults(&self) -> Vec<FaultSpec> {
+        let graph = self.fabric().build(&Registry::default()).unwrap();
+        let links = u32::try_from(graph.links().len()).unwrap();
+        let name = |link: u32| graph.link_name(LinkId(link % links));
+        let of_fault = |&(link, at, lasts, lanes): &(u32, u64, Option<u64>, u8)| FaultSpec {
+            fault: Named { name: "degraded_link".into(), params: json!({ "link": name(link), "lanes": lanes }) },
+            at: Picoseconds(at),
+            until: lasts.map(|lasts| Picoseconds(at + lasts)),
+        };
+        self.faults.iter().map(of_fault).collect()
     }
 
     /// Memory of a port: a packet for each lane, and what `buffer` has beyond one.
@@ -406,6 +431,7 @@ pub(super) fn sparse() -> Case {
         rails: (1, [0, 0]),
         counters: true,
         switch: 0,
+        faults: Vec::new(),
     }
 }
 
