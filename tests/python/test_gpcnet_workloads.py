@@ -82,10 +82,10 @@ def test_the_all_to_all_congestor_exchanges_with_all_others(ranks: int) -> None:
 
 @pytest.mark.parametrize("pattern", ["incast", "put_incast"])
 def test_incasts_send_to_the_first_rank_of_each_communicator(pattern: str) -> None:
-    found = ended(
-        12, name="congestor", pattern=pattern, message_size="700 B", messages_per_iteration=3, communicators=2
-    )
-    assert sorted(payloads(found, 700)) == sorted(3 * [(rank, rank % 2) for rank in range(2, 12)])
+    sizes: dict[str, Any] = {"message_size": "700 B", "messages_per_iteration": 3, "communicators": 2, "window": 2}
+    found = ended(12, name="congestor", pattern=pattern, **sizes)
+    under_way = 2 if pattern == "incast" else 1
+    assert sorted(payloads(found, 700)) == sorted(3 * under_way * [(rank, rank % 2) for rank in range(2, 12)])
 
 
 def test_the_broadcast_by_gets_sends_from_the_first_rank() -> None:
@@ -93,11 +93,15 @@ def test_the_broadcast_by_gets_sends_from_the_first_rank() -> None:
     assert sorted(payloads(found, 700)) == sorted(3 * [(0, rank) for rank in range(1, 12)])
 
 
-def test_a_rank_of_an_incast_has_one_message_under_way() -> None:
-    found = ended(9, name="congestor", pattern="incast", message_size="700 B", messages_per_iteration=5)
+@pytest.mark.parametrize("window", [1, 3])
+def test_a_rank_of_an_incast_has_as_many_messages_under_way_as_its_window(window: int) -> None:
+    sizes: dict[str, Any] = {"message_size": "700 B", "messages_per_iteration": 5, "window": window}
+    found = ended(9, name="congestor", pattern="incast", **sizes)
     messages = frame(found.engine.table("messages")).filter((pl.col("bytes") == 700) & (pl.col("from_rank") == 3))
     sent, received = messages["sent_at"].to_numpy(), messages["received_at"].to_numpy()
-    assert (sent[1:] > received[:-1]).all()
+    assert len(sent) == 5 * window
+    assert (sent[window:] > received[:-window]).all()
+    assert (sent[1:window] < received[: window - 1]).all()
 
 
 @pytest.mark.parametrize(

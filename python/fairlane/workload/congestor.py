@@ -21,8 +21,8 @@ class Congestor(SlicedWorkload):
     rank, each waiting for its get. By default messages of 4 KiB. An iteration has 64 rounds of the pattern (up
     to 512 in GPCNeT) and ends with a barrier; within it, ranks do not wait for each other.
 
-    Sends of the incast are synchronous: libraries limit how many eager messages a rank has under way, but the simulator
-    does not.
+    Sends of the incast are synchronous, so that ``window`` bounds what a rank has under way: MPI libraries limit their
+    eager messages, the simulator does not.
     """
 
     pattern: Literal["all_to_all", "incast", "put_incast", "get_broadcast"] = Field(
@@ -31,6 +31,9 @@ class Congestor(SlicedWorkload):
     message_size: Size = 4 * KIB
     messages_per_iteration: Count = Field(default=64, description="rounds per iteration")
     compute: Duration | None = 0
+    window: Count = Field(
+        default=16, description="messages of an `incast` that a rank has under way; other patterns have one"
+    )
 
     @property
     def _one_sided(self) -> bool:
@@ -61,10 +64,13 @@ class Congestor(SlicedWorkload):
         if self.pattern == "all_to_all":
             self._exchange(rank, own)
         elif self.pattern == "incast" and own.index:
-            rank.send(root, self.message_size, synchronous=True)
+            for _ in range(self.window):
+                rank.isend(root, self.message_size, synchronous=True)
+            rank.wait_all()
         elif self.pattern == "incast":
-            for index in range(1, own.size):
-                rank.irecv(own.world(index))
+            for _ in range(self.window):
+                for index in range(1, own.size):
+                    rank.irecv(own.world(index))
             rank.wait_all()
         else:
             one = rank.put if self.pattern == "put_incast" else rank.get
