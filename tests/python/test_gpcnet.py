@@ -92,6 +92,14 @@ def test_isolated_figures_on_a_switch_are_those_of_the_model() -> None:
     assert found["samples"] == 8 * 4
 
 
+def test_the_estimate_of_memory_is_of_the_iterations_that_are_measured() -> None:
+    found = [
+        planned(duration=time).at("credits_only", TESTS["latency"], 1).resolve().estimate for time in ("1 ms", "10 s")
+    ]
+    memory = [estimate.memory for estimate in found if estimate is not None]
+    assert memory[1] < 1.1 * memory[0]
+
+
 def test_without_congestion_control_latency_is_tens_of_times_higher() -> None:
     plan = planned(DRAGONFLY, iterations=50)
     isolated, congested = (measured(plan, "latency", congested=congested) for congested in (False, True))

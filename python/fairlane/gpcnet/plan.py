@@ -11,8 +11,7 @@ from fairlane.gpcnet.network_tests import CONGESTORS, FEWEST_HOSTS, ROUNDS, TEST
 from fairlane.inputs.parameters import entries
 from fairlane.inputs.problems import Problems, validated
 from fairlane.scenario import Scenario
-from fairlane.scenario.models import Job, Placement, Transport
-from fairlane.scenario.observe import Observe
+from fairlane.scenario.models import Transport
 from fairlane.scenario.resolve import building
 from fairlane.tasks.pools import affordable
 from fairlane.units import DURATION, SIZE
@@ -72,22 +71,18 @@ class Plan:
         tested, shares = divided(self.hosts)
         ranks = self.ranks_per_host
         workload = {**test.workload, "communicators": ranks}
-        start = DURATION.format(self.warm_up)
-        jobs: list[dict[str, Any]] = [{"name": TESTED, "ranks": tested * ranks, "workload": workload, "start": start}]
+        # The first iteration is not measured: it begins when the job does.
+        time = {"start": DURATION.format(self.warm_up), "stop": test.iterations(self.iterations) + 1}
+        jobs: list[dict[str, Any]] = [{"name": TESTED, "ranks": tested * ranks, "workload": workload, **time}]
         for pattern, hosts in zip(CONGESTORS, shares, strict=True):
             congestor = {"name": "congestor", "pattern": pattern, "communicators": ranks, "window": self.window}
             congestor |= {"message_size": f"{self.message_size} B", "messages_per_iteration": ROUNDS}
             jobs.append({"name": pattern, "ranks": hosts * ranks, "workload": congestor})
         kept = {name: getattr(self.scenario, name) for name in _KEPT}
         network = self.scenario.network.model_copy(update={"transport": self.transports[transport]})
-        return Scenario(
-            **{**kept, "network": network},
-            seed=seed,
-            duration=DURATION.format(self.duration),
-            placement=validated(Placement, {"name": "random", "ranks_per_host": ranks}),
-            observe=Observe(iterations=[TESTED]),
-            jobs=[validated(Job, job) for job in jobs],
-        )
+        tables = {**kept, "network": network, "seed": seed, "duration": DURATION.format(self.duration), "jobs": jobs}
+        placement = {"name": "random", "ranks_per_host": ranks}
+        return Scenario(**tables, placement=placement, observe={"iterations": [TESTED]})
 
     @cached_property
     def workers(self) -> int:
