@@ -5,6 +5,8 @@ from pathlib import Path
 
 import polars as pl
 
+from fairlane.gpcnet.results import META as GPCNET_META
+from fairlane.gpcnet.results import Gpcnet
 from fairlane.results.errors import ResultsError
 from fairlane.results.query import ask
 from fairlane.results.reproduction import MAP as ROBUSTNESS_META
@@ -22,7 +24,7 @@ from fairlane.saturation.results import Saturation
 __all__ = ["Loaded", "load", "query"]
 
 
-Loaded = Run | StudyResults | Saturation | ReproductionResults | RobustnessResults | ScheduleResults
+Loaded = Run | StudyResults | Saturation | ReproductionResults | RobustnessResults | ScheduleResults | Gpcnet
 """What a folder may hold."""
 _LOADS: Mapping[str, Callable[[Path], Loaded]] = {
     SATURATION_META: Saturation.load,
@@ -30,12 +32,15 @@ _LOADS: Mapping[str, Callable[[Path], Loaded]] = {
     REPRODUCTION_META: ReproductionResults.load,
     ROBUSTNESS_META: RobustnessResults.load,
     SCHEDULE_META: ScheduleResults.load,
+    GPCNET_META: Gpcnet.load,
 }
 """By the file that a kind of folder has; a folder with none of them is that of a run."""
 
 
 def load(folder: str | Path) -> Loaded:
-    """Reads what is stored in a folder: a run, a study, a sweep of loads, a reproduction, a robustness map, a schedule.
+    """Reads what is stored in a folder.
+
+    That is a run, a study, a sweep of loads, a reproduction, a robustness map, a schedule or a benchmark by GPCNeT.
 
     Raises:
         ResultsError: there is none of them in ``folder``, it is incomplete, or another version of fairlane wrote it.

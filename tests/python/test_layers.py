@@ -20,7 +20,7 @@ LAYERS = """
     controller runner
     tasks
     models
-    study saturation folders
+    study saturation gpcnet folders
     scheduler predict advice analysis comparison agent
     testbed timeline
     plot

@@ -14,6 +14,7 @@ from zipfile import ZipFile
 import pytest
 
 from fairlane.doctor.installation import PYTHON
+from fairlane.gpcnet.results import GPCNET_SCHEMA_VERSION
 from fairlane.results.manifest import _Manifest
 from fairlane.results.reproduction import REPRODUCTION_SCHEMA_VERSION
 from fairlane.results.run import SCHEMA_VERSION
@@ -66,6 +67,7 @@ def test_the_page_on_versions_has_those_of_the_code() -> None:
         "run": SCHEMA_VERSION,
         "study": STUDY_SCHEMA_VERSION,
         "load sweep (`saturate`)": SATURATION_SCHEMA_VERSION,
+        "congestion benchmark (`gpcnet`)": GPCNET_SCHEMA_VERSION,
         "schedule (`schedule --results`)": SCHEDULE_SCHEMA_VERSION,
         "reproduction": REPRODUCTION_SCHEMA_VERSION,
         "answers of a study, a sweep or a reproduction that `--resume` continues": ANSWERS_SCHEMA_VERSION,

@@ -15,6 +15,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import refusing
 from fairlane.inputs.registry import Registry, blamed
 from fairlane.plot import (
+    gpcnet,
     interference,
     iterations,
     power,
@@ -61,6 +62,7 @@ FIGURES: Registry[Draw] = Registry(
         "work": study.draw,
         "conditions": study_conditions.draw,
         "saturation": saturation.draw,
+        "gpcnet": gpcnet.draw,
     },
     unread=_unread,
 )

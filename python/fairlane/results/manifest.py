@@ -21,7 +21,7 @@ from fairlane.inputs.table import Table
 from fairlane.results.errors import ResultsError, writing
 
 MANIFEST = "manifest.json"
-Kind = Literal["run", "study", "control", "advice", "reproduction", "analysis", "saturation", "schedule"]
+Kind = Literal["run", "study", "control", "advice", "reproduction", "analysis", "saturation", "schedule", "gpcnet"]
 """The kinds of folders."""
 _Model = TypeVar("_Model", bound=BaseModel)
 

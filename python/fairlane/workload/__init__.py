@@ -13,9 +13,11 @@ from fairlane.inputs.registry import Registry
 from fairlane.units import Written
 from fairlane.workload.base import Workload
 from fairlane.workload.builder import JobScript, Rank
+from fairlane.workload.congestor import Congestor
 from fairlane.workload.grid import GriddedWorkload
 from fairlane.workload.imbalance import Growing, Imbalance, OneRank, Uniform
 from fairlane.workload.lattices import Comd, Mg, Milc
+from fairlane.workload.multiple_allreduce import MultipleAllreduce
 from fairlane.workload.one_sided import OneSidedCalls
 from fairlane.workload.open_loop import OpenLoop
 from fairlane.workload.point_to_point import (
@@ -28,6 +30,8 @@ from fairlane.workload.point_to_point import (
     PointToPointRing,
     RandomPairs,
 )
+from fairlane.workload.random_ring import RandomRing
+from fairlane.workload.slices import SlicedWorkload
 from fairlane.workload.sweeps import Kripke, Lu, Sweep3D
 from fairlane.workload.synthetic import Incast, PutBroadcast, Shift, UniformRandom
 from fairlane.workload.transforms import Allreduce, AllToAll, Fft, Ft, Pf3d
@@ -39,6 +43,7 @@ __all__ = [
     "Allreduce",
     "CollectiveCalls",
     "Comd",
+    "Congestor",
     "Fft",
     "FloodPairs",
     "Ft",
@@ -54,6 +59,7 @@ __all__ = [
     "Milc",
     "MiniAmg",
     "MiniParadis",
+    "MultipleAllreduce",
     "NearestNeighbor",
     "OneRank",
     "OneSidedCalls",
@@ -64,9 +70,11 @@ __all__ = [
     "PointToPointRing",
     "PutBroadcast",
     "RandomPairs",
+    "RandomRing",
     "Rank",
     "Request",
     "Shift",
+    "SlicedWorkload",
     "Sweep3D",
     "Uniform",
     "UniformRandom",
@@ -103,6 +111,9 @@ WORKLOADS: Registry[type[Workload]] = Registry(
         "incast": Incast,
         "put_broadcast": PutBroadcast,
         "ring": PointToPointRing,
+        "random_ring": RandomRing,
+        "multiple_allreduce": MultipleAllreduce,
+        "congestor": Congestor,
         "lu": Lu,
         "ft": Ft,
         "mg": Mg,

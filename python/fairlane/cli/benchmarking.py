@@ -1,0 +1,78 @@
+"""The network benchmark GPCNeT on a simulated fabric: gpcnet."""
+
+from datetime import datetime
+from typing import Annotated
+
+import typer
+from typer import Option
+
+from fairlane.cli.command import Answer, ExitCode, OutFolder, Quiet, Seed, completing
+from fairlane.cli.options import AllowCode, Assignments, Resume, ScenarioFile, report, report_damaged
+
+
+def gpcnet(
+    scenario: ScenarioFile,
+    assignments: Assignments = None,
+    transport: Annotated[
+        list[str] | None,
+        Option(
+            metavar="NAME",
+            help="A transport; can be given many times. By default all that work on the fabric.",
+            autocompletion=completing("fairlane.inputs.parameters:entries", "transport"),
+        ),
+    ] = None,
+    ranks_per_host: Annotated[int, Option(help="Ranks on each host: more cause more congestion.")] = 8,
+    replicates: Annotated[int, Option(help="How many random assignments of hosts.")] = 5,
+    seed: Seed = None,
+    iterations: Annotated[
+        int, Option(help="Measured iterations of latency and allreduce; bandwidth has a 25th of them.")
+    ] = 200,
+    message_size: Annotated[str, Option(help="Message size of the congestors.")] = "4 KiB",
+    window: Annotated[int, Option(help="Messages of the incast that a rank has under way.")] = 16,
+    warm_up: Annotated[str, Option(help="Simulated time before the network test begins.")] = "200 us",
+    duration: Annotated[str, Option(help="Simulated time after which a network test ends.")] = "200 ms",
+    allow_code: AllowCode = False,
+    resume: Resume = False,
+    out: OutFolder = None,
+    quiet: Quiet = False,
+) -> Answer:
+    """Run GPCNeT: congestion impact factors of latency, bandwidth and allreduce, for each transport.
+
+    The scenario gives fabric, network and seed; its jobs are replaced by a network test on a fifth of the hosts and
+    four congestors on the others, assigned at random. Every network test is simulated isolated and with the congestors
+    on the same hosts. What is finished is stored at once; after an interruption --resume continues, also with more
+    transports or replicates.
+    """
+    from fairlane import Scenario
+    from fairlane.cli.gpcnet_text import gpcnet_parts
+    from fairlane.gpcnet import Options, benchmark, opened, prepared
+
+    options = Options(
+        tuple(dict.fromkeys(transport or ())),
+        ranks_per_host,
+        replicates,
+        iterations,
+        message_size,
+        window,
+        warm_up,
+        duration,
+    )
+    loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
+    plan = prepared(loaded, options)
+    if not quiet:
+        typer.echo("The jobs of the scenario are replaced by those of GPCNeT, on all hosts.", err=True)
+        for name, reason in plan.left_out.items():
+            report(f"transport {name} is left out: {reason}")
+    store = opened(plan, datetime.now().astimezone(), out, resume=resume)
+    found = benchmark(plan, store=store, progress=not quiet).save(store)
+    found.draw()
+    report_damaged(store.damaged, store.folder)
+    partial = found.meta["partial"]
+    if partial and not quiet:
+        report(f"finished simulations are stored; continue with --resume --out {store.folder}")
+    return Answer(
+        {"impact": found.impact, **found.meta, "folder": found.folder},
+        gpcnet_parts(found),
+        found.folder,
+        code=ExitCode.INTERRUPTED if partial else ExitCode.DONE,
+    )

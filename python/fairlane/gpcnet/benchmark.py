@@ -1,0 +1,83 @@
+"""All transports, network tests and assignments of hosts, on all cores. What is measured is stored at once."""
+
+import json
+from contextlib import nullcontext, suppress
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from fairlane.gpcnet.measure import Trial
+from fairlane.gpcnet.network_tests import TESTS, divided
+from fairlane.gpcnet.plan import Plan
+from fairlane.gpcnet.results import META, Gpcnet
+from fairlane.tasks.executor import Executor
+from fairlane.tasks.pools import Threads
+from fairlane.tasks.progress import TaskProgress
+from fairlane.tasks.store import Store
+from fairlane.tasks.task import files_of
+
+SCENARIO = "scenario.toml"
+
+
+def opened(plan: Plan, started: datetime, out: Path | None, *, resume: bool) -> Store:
+    """The folder of a benchmark: a new one, or with ``resume`` one that is there, by default the latest unfinished one.
+
+    Raises ``ResultsError`` if the folder is of something else.
+    """
+    file = plan.scenario.file
+    described = plan.described()
+    files = sorted(set(files_of(described["scenario"], Path() if file is None else file.parent)))
+    return Store.open(
+        "gpcnet",
+        f"{plan.scenario.name}-gpcnet",
+        {**described, "files": files},
+        {SCENARIO: plan.scenario.text},
+        out=out,
+        started=started,
+        resume=resume,
+        complete=_complete,
+    )
+
+
+def benchmark(plan: Plan, *, store: Store | None = None, progress: bool = False) -> Gpcnet:
+    """Runs every network test, isolated and congested; ``progress`` is shown on standard error.
+
+    What ``store`` has answers of is not simulated, and new answers go there. Ctrl-C ends it; what is complete is kept,
+    and ``partial`` is set. Raises ``ScenarioError`` or ``RunError`` if a simulation cannot be built or cannot continue.
+    """
+    trials = [
+        Trial(plan, transport, test, congested, seed)
+        for transport in plan.transports
+        for test in TESTS.values()
+        for seed in plan.seeds
+        for congested in (False, True)
+    ]
+    with (
+        TaskProgress(wanted=progress) as shown,
+        nullcontext() if store is None else store.undone_without_answers(),
+        Executor(Threads(plan.workers), store, shown, attempts=1, first_failure_ends=True) as executor,
+        suppress(KeyboardInterrupt),
+    ):
+        shown.stage("simulating")
+        executor.run(trials)
+    found = [(trial, answer) for trial in trials if (answer := executor.answer(trial)) is not None]
+    meta = {
+        "version": version("fairlane"),
+        **plan.described(),
+        "hosts": plan.hosts,
+        "hosts_of_test": divided(plan.hosts)[0],
+        "transports": list(plan.transports),
+        "left_out": dict(plan.left_out),
+        "seeds": list(plan.seeds),
+        "partial": len(found) < len(trials),
+        "recomputed": [] if store is None else store.damaged,
+    }
+    return Gpcnet.of(found, meta)
+
+
+def _complete(folder: Path) -> bool:
+    """Whether its tables are there, with every trial."""
+    try:
+        return not json.loads((folder / META).read_bytes())["partial"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return False

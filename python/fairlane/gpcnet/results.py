@@ -1,0 +1,161 @@
+"""What the benchmark measured: a row for each trial, congestion impact factors with intervals, and where they are."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NotRequired, Self
+
+import polars as pl
+from pydantic import TypeAdapter, ValidationError
+from typing_extensions import TypedDict
+
+from fairlane.gpcnet.measure import Trial
+from fairlane.gpcnet.network_tests import TESTS
+from fairlane.results.base import Results
+from fairlane.results.derive import interval
+from fairlane.results.errors import ResultsError
+from fairlane.results.manifest import Sealed
+from fairlane.results.parquet import read_tables
+from fairlane.results.schemas import Optional, Schema, types
+from fairlane.statistics import over_replicates
+from fairlane.tasks.store import Store
+from fairlane.tasks.task import Answer
+from fairlane.wording import html_table, plural, significant
+
+META = "gpcnet.json"
+CSV = "impact.csv"
+GPCNET_SCHEMA_VERSION = 1
+"""Version of the layout of a benchmark's folder and of its tables' columns."""
+
+_MEASURES = ("isolated", "isolated_p99", "congested", "congested_p99", "impact", "impact_p99")
+_NUMBER = Optional(pl.Float64)
+_SCHEMAS: Mapping[str, Schema] = {
+    "trials": {
+        **dict.fromkeys(("transport", "test"), pl.String),
+        "seed": pl.UInt64,
+        "congested": pl.Boolean,
+        "unit": pl.String,
+        "mean": _NUMBER,
+        "p99": _NUMBER,
+        "iterations": pl.Int64,
+        "samples": pl.Int64,
+    },
+    "impact": {
+        **dict.fromkeys(("transport", "test", "unit"), pl.String),
+        "replicates": pl.Int64,
+        **{f"{name}{end}": _NUMBER for name in _MEASURES for end in ("", "_low", "_high")},
+    },
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Gpcnet(Results):
+    """Latency, bandwidth and allreduce, isolated and congested, by transport."""
+
+    trials: pl.DataFrame
+    """One row per transport, network test, seed and whether there was congestion: mean and 99th percentile."""
+    impact: pl.DataFrame
+    """One row per transport and network test: isolated, congested and the impact factor, means over seeds."""
+    meta: Mapping[str, Any]
+    """Provenance: version, scenario, options, seeds, transports left out, whether it was interrupted."""
+    folder: Path | None = None
+    """Where it is stored."""
+
+    TABLES = ("trials", "impact")
+    FIGURE = "gpcnet"
+
+    @classmethod
+    def of(cls, answers: Iterable[tuple[Trial, Answer]], meta: Mapping[str, Any]) -> Gpcnet:
+        """The tables of what was measured."""
+        rows = [
+            {
+                "transport": trial.transport,
+                "test": trial.test.name,
+                "seed": trial.seed,
+                "congested": trial.congested,
+                "unit": trial.test.unit,
+                **answer,
+            }
+            for trial, answer in answers
+        ]
+        trials = pl.DataFrame(rows, schema=types(_SCHEMAS["trials"]))
+        pairs = trials.unique(["transport", "test"], maintain_order=True).select("transport", "test")
+        impact = [_impact(trials, transport, test) for transport, test in pairs.iter_rows()]
+        return cls(trials, pl.DataFrame(impact, schema=types(_SCHEMAS["impact"])), meta)
+
+    def headline(self) -> str:
+        """The largest mean impact factor of each transport, in a line."""
+        largest = self.impact.group_by("transport", maintain_order=True).agg(pl.col("impact").max()).drop_nulls()
+        each = [f"{name} up to {significant(value, 2)}" for name, value in largest.iter_rows()]
+        replicates = plural(len(self.meta["seeds"]), "replicate")
+        return f"congestion impact factors on {replicates}: {', '.join(each) or 'none'}"
+
+    def _repr_html_(self) -> str:
+        shown = self.impact.select("transport", "test", "impact", "impact_p99").iter_rows()
+        rows = [
+            (transport, TESTS[test].title, *("–" if factor is None else f"{factor:.1f}X" for factor in factors))
+            for transport, test, *factors in shown
+        ]
+        return html_table(self.headline(), ("transport", "network test", "impact, mean", "impact, 99%"), rows)
+
+    def save(self, store: Store) -> Gpcnet:
+        """Stores the tables (Parquet, and the impact factors as CSV) and the provenance in the benchmark's folder.
+
+        Raises ``ResultsError`` if that fails.
+        """
+        files = {CSV: self.impact.write_csv(), META: json.dumps(dict(self.meta), indent=2) + "\n"}
+        store.finish("gpcnet", GPCNET_SCHEMA_VERSION, self.tables(), files)
+        return replace(self, folder=store.folder)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Reads a benchmark from its folder. Raises ``ResultsError`` if it is not complete, or has changed."""
+        sealed = Sealed.open(folder, "gpcnet", GPCNET_SCHEMA_VERSION)
+        path = sealed.path(META)
+        try:
+            meta = _Meta.validate_json(path.read_bytes())
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise ResultsError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        return cls(**read_tables(sealed, _SCHEMAS), meta=dict(meta), folder=folder)
+
+
+class _Stored(TypedDict):
+    """What ``gpcnet.json`` holds."""
+
+    version: str
+    scenario: dict[str, Any]
+    hosts: int
+    hosts_of_test: int
+    ranks_per_host: int
+    iterations: int
+    message_size: int
+    window: int
+    warm_up_ps: int
+    duration_ps: int
+    transports: list[str]
+    left_out: dict[str, str]
+    seeds: list[int]
+    partial: bool
+    recomputed: NotRequired[list[str]]
+
+
+_Meta = TypeAdapter(_Stored)
+
+
+def _impact(trials: pl.DataFrame, transport: str, test: str) -> dict[str, Any]:
+    """The row of a transport and a network test, over the seeds that have both trials."""
+    own = trials.filter((pl.col("transport") == transport) & (pl.col("test") == test)).drop_nulls("mean")
+    alone, together = (own.filter(pl.col("congested") == congested) for congested in (False, True))
+    pairs = alone.join(together, on="seed", suffix="_congested", maintain_order="left")
+    network_test = TESTS[test]
+    row: dict[str, Any] = {"transport": transport, "test": test, "unit": network_test.unit, "replicates": pairs.height}
+    for measure, end in (("mean", ""), ("p99", "_p99")):
+        isolated, congested = pairs[measure].to_list(), pairs[f"{measure}_congested"].to_list()
+        factors = [network_test.impact(*pair) for pair in zip(isolated, congested, strict=True)]
+        for name, values in (("isolated", isolated), ("congested", congested), ("impact", factors)):
+            row |= interval(f"{name}{end}", over_replicates([[value] for value in values]))
+    return row

@@ -1,0 +1,41 @@
+"""The random ring of GPCNeT: every rank exchanges messages with both neighbours in a ring of random order."""
+
+from pydantic import Field
+from typing_extensions import override
+
+from fairlane.units import Duration, Size
+from fairlane.workload.base import Count
+from fairlane.workload.builder import Rank
+from fairlane.workload.slices import SlicedWorkload
+
+
+class RandomRing(SlicedWorkload):
+    """Every rank exchanges messages with both neighbours in a ring whose order is random and fixed for the run.
+
+    A network test of GPCNeT (Chunduri et al., SC '19). By default one message of eight bytes each way, the test of
+    latency; with ``message_size = "128 KiB"``, ``messages_per_iteration = 8`` and ``barrier = true`` it is the test of
+    bandwidth. With ``distinct_iterations`` the iterations go through so many rings.
+    """
+
+    message_size: Size = 8
+    compute: Duration | None = 0
+    distinct_iterations: Count = 1
+    barrier: bool = Field(default=False, description="whether a barrier of its communicator ends an iteration")
+
+    @override
+    def communicate(self, rank: Rank, iteration: int) -> None:
+        own = self.slice_of(rank)
+        name = f"random ring {iteration}.{own.number}"
+        neighbours = rank.job.drawn(name, lambda rng: _ring(rng.random(own.size).argsort().tolist()))
+        both = {own.world(index) for index in neighbours[own.index]}
+        rank.exchange(sorted(both), self.message_size, self.messages_per_iteration * (3 - len(both)))
+        if self.barrier:
+            rank.collective("barrier", comm=own.comm)
+
+
+def _ring(order: list[int]) -> list[tuple[int, int]]:
+    """For each number in an order the one before and the one after it, with wraparound."""
+    found = [(0, 0)] * len(order)
+    for at, index in enumerate(order):
+        found[index] = (order[at - 1], order[(at + 1) % len(order)])
+    return found
