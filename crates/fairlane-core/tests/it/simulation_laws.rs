@@ -203,6 +203,7 @@ impl Case {
             hosts: hosts.iter().map(|&host| HostId(host)).collect(),
             service_level: Some(u8::try_from(job).unwrap() % self.lanes),
             ranks: [(1, top)].into(),
+            transport: None,
             rails: Some(POLICIES[self.rails.1[job]].clone()),
             start: Picoseconds::ZERO,
             stop: None,
