@@ -57,6 +57,7 @@ def _network(rng: Random, lanes: int) -> Table:
     mtu, header = rng.choice([256, 700, 2048, 4096]), rng.choice([0, 26, 64])
     buffer = mtu + header + rng.choice([0, 0, 500, 4000, 60000])
     full = mtu + header
+    switch = _switch(rng, full)
     found = _complete(
         Network,
         {
@@ -65,8 +66,8 @@ def _network(rng: Random, lanes: int) -> Table:
             "buffer": f"{buffer} B",
             "switching": rng.choice(["cut_through", "store_and_forward"]),
             "switch_latency": rng.choice(["0 ns", "33.333 ns", "100 ns", "1 us"]),
-            "switch": _switch(rng, full),
-            "transport": rng.choice(sorted(entries("transport"))),
+            "switch": switch,
+            "transport": _transport(rng, full, switch),
             "port_buffer": {
                 "size": f"{lanes * full * rng.choice([1, 2, 4, 6]) + rng.choice([0, 1, full, 60000])} B",
                 "sharing": rng.choice(["even", "dynamic"]),
@@ -75,6 +76,19 @@ def _network(rng: Random, lanes: int) -> Table:
     )
     del found[rng.choice(["buffer", "port_buffer"])]
     return found
+
+
+def _transport(rng: Random, full: int, switch: str | Table) -> str | Table:
+    """A transport whose marking thresholds fit any buffer; one that marks only if switches queue at their outputs."""
+    marking: dict[str, Table] = {
+        "dcqcn": {"kmin": f"{full // 2} B", "kmax": f"{full} B", "pmax": 0.5, "cnp_interval": "5 us"},
+        "endpoint_cc": {"threshold": f"{full // 2} B", "window": f"{rng.choice([1, 4]) * full} B"},
+        "ib_cc": {"marking_rate": rng.choice([0, 2]), "ccti_timer": rng.choice([2, 150])},
+    }
+    names = sorted(entries("transport"))
+    output_queued = switch == "output_queued" or (isinstance(switch, dict) and switch["name"] == "output_queued")
+    name = rng.choice(names if output_queued else [name for name in names if name not in marking])
+    return {"name": name, **marking.get(name, {})}
 
 
 def _switch(rng: Random, full: int) -> str | Table:
@@ -188,6 +202,8 @@ def _job(rng: Random, number: int, levels: int, fabric: Table) -> Table:
         policies: list[str | Table] = ["round_robin", "by_destination", {"policy": "stripe", "above": "700 B"}]
         policies += [{"only": 1}, {"policy": "by_source", "order": "random"}]
         job["rails"] = rng.choice(policies)
+    if rng.random() < 0.15:
+        job["transport"] = rng.choice(["credits_only", "swift"])
     if number > 0 and rng.random() < 0.15:
         job["count"] = 2
     return job

@@ -345,8 +345,6 @@ impl Parts {
         programs: Vec<Program>,
     ) -> Result<Self, BuildError> {
         spec.network.check()?;
-        let Named { name, params } = &spec.network.transport;
-        let transport = registry.transports().build(name, params, ())?.into();
         let architecture = registry.architecture(&spec.network)?;
         spec.mpi.check()?;
         let preferences = Preferences::new(&spec.mpi.collectives, registry.collectives())?;
@@ -359,7 +357,10 @@ impl Parts {
         let virtual_lanes = sl2vl.lanes();
         let lanes = required_virtual_lanes(&*routing, virtual_lanes);
         checks::lanes(&lanes, &spec.qos)?;
-        spec.network.lane_buffers(lanes.len())?;
+        let buffers = spec.network.lane_buffers(lanes.len())?;
+        let input_queued = matches!(architecture, network::Architecture::InputQueued(_));
+        let (transport, job_transports) =
+            checks::transports(registry, &spec, buffers.lane, virtual_lanes, input_queued)?;
         if routing.adaptive() {
             checks::occupancy(&graph, lanes.len(), &spec.network, architecture.output_buffer())?;
         }
@@ -382,6 +383,7 @@ impl Parts {
             routing,
             arbiter,
             transport,
+            job_transports,
             architecture,
             virtual_lanes,
             jobs: number,

@@ -309,6 +309,11 @@ class Job(Table):
     rails: RailPolicyField | None = None
     """Rails that its messages use: a policy's name or a table. Default: ``round_robin`` if the fabric has ``rails``,
     else the first adapter only."""
+    transport: (
+        Annotated[Written[Transport], BeforeValidator(table_of_name, json_schema_input_type=Transport | str)] | None
+    ) = None
+    """When a NIC starts its packets: a transport's name, or a table with name and parameters. Default:
+    ``network.transport``."""
     power_cap: Power | None = None
     """Power cap of each socket of its hosts. Default: ``power.cap``."""
     start: Duration = 0

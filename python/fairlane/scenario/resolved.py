@@ -90,6 +90,8 @@ class ResolvedJob:
     def spec(self) -> dict[str, Any]:
         """The job as the simulator takes it."""
         levels = {str(rank): level for rank, level in self.rank_levels.items()}
+        transport = self.table.transport
+        own = {} if transport is None else {"transport": {"name": transport.name, "params": transport.parameters}}
         return {
             "name": self.name,
             "hosts": list(self.hosts),
@@ -99,6 +101,7 @@ class ResolvedJob:
             "start": self.start,
             "stop": self.stop,
             "marks": self.marks,
+            **own,
         }
 
 

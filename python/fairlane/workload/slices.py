@@ -1,4 +1,4 @@
-"""Workloads on several communicators at once, among which the ranks are dealt round-robin.
+"""Workloads on several communicators at once, among which the ranks are divided round-robin.
 
 With as many communicators as ranks per host, each has one rank of every host: the node slices of GPCNeT (Chunduri et
 al., SC '19), in which no neighbour is on the same host.
@@ -42,7 +42,7 @@ class SlicedWorkload(Workload):
     communicators: int = Field(
         default=1,
         ge=1,
-        description="communicators of equal size among which ranks are dealt round-robin; with as many as ranks per "
+        description="communicators of equal size among which ranks are divided round-robin; with as many as ranks per "
         "host, each has one rank of every host",
     )
 

@@ -89,6 +89,7 @@ pub fn uniform(case: Case) -> (Spec, Vec<Program>) {
             hosts: own.iter().map(|&host| HostId(host)).collect(),
             service_level: Some(u8::try_from(job).expect("four jobs") % case.service_levels),
             ranks: (0..size).filter(|_| case.service_levels > 4).map(|rank| (rank, (rank % 16) as u8)).collect(),
+            transport: None,
             rails: None,
             start: Picoseconds::ZERO,
             stop: None,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Plan;
 use super::link::Wire;
-use super::nic::transport::Transport;
+use super::nic::transport::{Feedback, Transport};
 use super::parameters::{Parameters, Switching};
 use super::partition::{Partition, Place};
 use super::probe::Probe;
@@ -26,9 +26,20 @@ pub(super) struct Config {
     pub graph: Arc<Graph>,
     pub routing: Arc<dyn Routing>,
     pub arbiter: Arc<dyn Arbiter>,
-    pub transport: Arc<dyn Transport>,
-    /// The transport can hold packets back ([`Transport::paces`]).
+    /// The scenario's transport, then those of jobs that have another.
+    pub transports: Vec<Arc<dyn Transport>>,
+    /// The place of each job's transport among them; empty if all have the first.
+    pub transport_of_job: Vec<u16>,
+    /// What each of them needs of switches and receivers.
+    pub feedback: Vec<Option<Feedback>>,
+    /// Words of a flow's state, for any of them.
+    pub flow_words: usize,
+    /// Some transport can hold packets back ([`Transport::paces`]).
     pub paces: bool,
+    /// Some transport has [`Feedback`].
+    pub controls: bool,
+    /// Some transport has switches mark packets.
+    pub marks: bool,
     pub parameters: Parameters,
     pub observe: observe::Parameters,
     /// Records of single packets are kept: departures, or waiting by upstream link.
@@ -99,7 +110,7 @@ pub(super) struct Config {
 impl Config {
     /// What follows from a plan for one shard, for windows of this width.
     pub fn new(plan: &Plan, window: Picoseconds, partition: &Partition, shard: usize) -> Self {
-        let Plan { graph, routing, arbiter, transport, architecture, virtual_lanes, parameters, observe, .. } = plan;
+        let Plan { graph, routing, arbiter, architecture, virtual_lanes, parameters, observe, .. } = plan;
         let first_lane = first_lanes(&**routing, *virtual_lanes);
         let lanes = usize::from(first_lane[MAX_LANES]);
         assert!(lanes <= MAX_LANES && parameters.check().is_ok(), "invariant: the simulation has checked its plan");
@@ -123,6 +134,11 @@ impl Config {
             Architecture::InputQueued(params) => Some(params.clone()),
             Architecture::OutputQueued => None,
         };
+        let (transports, transport_of_job) = transports(plan);
+        let mut feedback: Vec<Option<Feedback>> = transports.iter().map(|transport| transport.feedback()).collect();
+        for feedback in feedback.iter_mut().flatten() {
+            feedback.bytes = feedback.bytes.min(parameters.mtu);
+        }
         let mut config = Self {
             full: narrow(parameters.largest_packet()),
             header: narrow(parameters.header),
@@ -163,8 +179,13 @@ impl Config {
             graph: Arc::clone(graph),
             routing: Arc::clone(routing),
             arbiter: Arc::clone(arbiter),
-            paces: transport.paces(),
-            transport: Arc::clone(transport),
+            paces: transports.iter().any(|transport| transport.paces()),
+            controls: feedback.iter().any(Option::is_some),
+            marks: feedback.iter().flatten().any(|feedback| feedback.marking.is_some()),
+            flow_words: transports.iter().map(|transport| transport.state_words()).max().unwrap_or(0),
+            transports,
+            transport_of_job,
+            feedback,
             parameters: parameters.clone(),
             detailed: observe.onward_waiting || !observe.departs().is_empty(),
             observe: *observe,
@@ -218,6 +239,18 @@ impl Config {
     /// The longest wire time of a full packet, ps.
     fn slowest(&self) -> u64 {
         self.wires.iter().map(|wire| wire.full_wire_time).max().unwrap_or(0)
+    }
+
+    /// The place of a job's transport among [`Config::transports`].
+    #[inline]
+    pub fn transport_place(&self, job: u16) -> usize {
+        self.transport_of_job.get(usize::from(job)).map_or(0, |place| usize::from(*place))
+    }
+
+    /// The transport of a job.
+    #[inline]
+    pub fn transport_of(&self, job: u16) -> &dyn Transport {
+        &*self.transports[self.transport_place(job)]
     }
 
     /// The NIC ports of a host of the shard.
@@ -361,6 +394,17 @@ impl Config {
     pub fn channel(&self, vl: u8, lane: u8) -> u8 {
         lane - self.first_lane[usize::from(vl) % MAX_LANES]
     }
+}
+
+/// The scenario's transport and those of jobs, and the place of each job's; see [`Config::transports`].
+fn transports(plan: &Plan) -> (Vec<Arc<dyn Transport>>, Vec<u16>) {
+    let mut all = vec![Arc::clone(&plan.transport)];
+    let mut of_jobs = vec![0; if plan.job_transports.is_empty() { 0 } else { plan.jobs }];
+    for (job, transport) in &plan.job_transports {
+        of_jobs[job.index()] = u16::try_from(all.len()).expect("invariant: at most 4096 jobs");
+        all.push(Arc::clone(transport));
+    }
+    (all, of_jobs)
 }
 
 /// The links of a shard.

@@ -129,6 +129,7 @@ mod tests {
             arbiter: arbiter::build("weighted_round_robin", &json!({}), 1).unwrap().into(),
             graph: Arc::clone(&graph),
             transport: transport::default().into(),
+            job_transports: Vec::new(),
             architecture,
             virtual_lanes: 1,
             jobs: 4,

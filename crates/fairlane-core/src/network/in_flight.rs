@@ -4,9 +4,11 @@ use super::Totals;
 use super::config::Config;
 use super::credits::CreditReturns;
 use super::mail::Outboxes;
+use super::nic::notices::Tag;
 use super::nic::pacing::Flows;
 use super::occupancy::Occupancy;
 use super::packet::{Message, Packet, SinglePacket};
+use super::port::LaneMarking;
 use crate::kernel::{Calendar, Mailboxes, NONE, Pool};
 use crate::units::Instant;
 
@@ -63,7 +65,15 @@ pub(super) struct InFlight {
     pub deferring: Vec<bool>,
     /// Flows of each NIC; empty unless the transport paces them.
     pub flows: Vec<Flows>,
+    /// What is known of packets for congestion control, by record; empty if there is none.
+    pub tags: Vec<Tag>,
+    /// Notices that queue at NICs.
+    pub notices: Pool<Tag>,
+    /// The marking state of lanes, by port, then lane; empty if switches do not mark.
+    pub marking: Vec<LaneMarking>,
     pub single_packet: SinglePacket,
+    /// The control packets under way.
+    pub control_packets: SinglePacket,
     /// How many messages have been injected.
     pub sequence: u64,
     pub totals: Totals,
@@ -160,6 +170,9 @@ impl InFlight {
     /// Sends a packet to arrive, with its tail, at NIC `nic` at instant `time`.
     #[inline(always)]
     pub fn arrive(&mut self, config: &Config, nic: u32, record: u32, time: u64) {
+        if config.controls && self.answer(config, nic, record, time) {
+            return;
+        }
         let packet = &mut self.packets[record];
         packet.time = time;
         packet.next = NONE;

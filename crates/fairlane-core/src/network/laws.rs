@@ -133,11 +133,25 @@ impl Network {
         // A record that is not in use has nothing undelivered.
         let records = || self.shards.iter().flat_map(|shard| shard.in_flight.messages.slots());
         let alive = || records().map(|(_, message)| message).filter(|message| message.undelivered > 0);
-        let sent = || alive().filter(|message| !message.mirror);
+        let sent = || alive().filter(|message| !message.mirror && !message.control);
+        let control = || alive().filter(|message| message.control);
         let single = || self.shards.iter().map(|shard| shard.in_flight.single_packet);
         let singles: i64 = single().map(|single| single.messages).sum();
         let totals = self.totals();
+        let under_way = || self.shards.iter().map(|shard| shard.in_flight.control_packets);
+        let controls: i64 = under_way().map(|control| control.messages).sum();
         let balances = [
+            (
+                "control packets",
+                totals.control_packets.cast_signed() - totals.control_packets_received.cast_signed(),
+                control().map(|_| 1).sum::<i64>() + controls,
+            ),
+            (
+                "bytes of control packets",
+                totals.control_bytes.cast_signed() - totals.control_bytes_received.cast_signed(),
+                control().map(|message| message.bytes.cast_signed()).sum::<i64>()
+                    + under_way().map(|control| control.bytes).sum::<i64>(),
+            ),
             (
                 "messages",
                 totals.messages_injected.cast_signed() - totals.messages_delivered.cast_signed(),
@@ -152,7 +166,9 @@ impl Network {
             (
                 "packets",
                 self.packets_in_flight() as i64,
-                alive().map(|message| self.packets_under_way(message)).sum::<i64>() + singles,
+                alive().filter(|message| !message.control).map(|message| self.packets_under_way(message)).sum::<i64>()
+                    + singles
+                    + controls,
             ),
         ];
         for (what, expected, found) in balances {
@@ -176,7 +192,9 @@ impl Network {
 
     /// With nothing in flight: the interference matrix sums to the packets' waiting time.
     fn waiting_balances(&self) -> Result<(), String> {
-        if self.messages_in_flight() > 0 || self.packets_in_flight() > 0 {
+        let Totals { control_packets, control_packets_received, .. } = self.totals();
+        let in_flight = self.messages_in_flight() + control_packets - control_packets_received;
+        if in_flight > 0 || self.packets_in_flight() > 0 {
             return Ok(());
         }
         let lanes = self.shards.iter().flat_map(|shard| &shard.lanes);

@@ -3,6 +3,7 @@
 //! sooner than one link latency after it was sent, and a window is not longer.
 
 use super::in_flight::InFlight;
+use super::nic::notices::Tag;
 use super::packet::{Message, Packet, PacketFlags};
 use super::prefetch::prefetch_credited;
 use super::shard::Shard;
@@ -19,6 +20,8 @@ pub(super) struct Mail {
     to_ports: Vec<Packet>,
     to_switches: Vec<Packet>,
     to_nics: Vec<Packet>,
+    /// What is known of each of these packets besides; empty if there is no congestion control.
+    tags: [Vec<Tag>; 3],
     credits: Vec<Returned>,
     announced: Vec<Announcement>,
     /// Messages, by the record of the shard that sent them, of which all packets have been delivered.
@@ -105,11 +108,14 @@ impl InFlight {
     #[inline]
     pub fn send_to_shard(&mut self, shard: usize, to: Destination, record: u32, time: u64) {
         let mail = &mut self.out.to[shard];
-        let (list, number) = match to {
-            Destination::Port(port) => (&mut mail.to_ports, port),
-            Destination::Switch(switch) => (&mut mail.to_switches, switch),
-            Destination::Nic(nic) => (&mut mail.to_nics, nic),
+        let (list, tags, number) = match to {
+            Destination::Port(port) => (&mut mail.to_ports, 0, port),
+            Destination::Switch(switch) => (&mut mail.to_switches, 1, switch),
+            Destination::Nic(nic) => (&mut mail.to_nics, 2, nic),
         };
+        if let Some(tag) = self.tags.get(record as usize) {
+            mail.tags[tags].push(*tag);
+        }
         list.push(Packet { time, next: number, ..self.packets[record].clone() });
         self.packets.remove(record);
         self.out.earliest = self.out.earliest.min(time);
@@ -134,6 +140,7 @@ impl InFlight {
             flags,
             any_delivered: false,
             mirror: true,
+            control: false,
         });
         let mirrors = &mut self.out.mirrors[from];
         if mirrors.len() <= record as usize {
@@ -154,19 +161,23 @@ impl Shard {
             in_flight.prefetch_inbox(&mail.to_ports, place);
             let (port, time) = (packet.next, packet.time);
             let record = in_flight.packets.insert(packet.clone());
+            in_flight.retag(record, mail.tags[0].get(place));
             in_flight.send_packet(port, record, time);
         }
         mail.to_ports.clear();
-        for packet in mail.to_switches.drain(..) {
+        for (place, packet) in mail.to_switches.drain(..).enumerate() {
             let (switch, time) = (packet.next, packet.time);
             let record = in_flight.packets.insert(packet);
+            in_flight.retag(record, mail.tags[1].get(place));
             in_flight.send_to_switch(switch, record, time);
         }
-        for packet in mail.to_nics.drain(..) {
+        for (place, packet) in mail.to_nics.drain(..).enumerate() {
             let (nic, time) = (packet.next, packet.time);
             let record = in_flight.packets.insert(packet);
+            in_flight.retag(record, mail.tags[2].get(place));
             in_flight.arrive(config, nic, record, time);
         }
+        mail.tags.iter_mut().for_each(Vec::clear);
         for record in mail.received.drain(..) {
             in_flight.messages[record].undelivered = 0;
             in_flight.messages.remove(record);

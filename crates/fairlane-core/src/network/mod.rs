@@ -44,7 +44,7 @@ pub use partition::Partition;
 pub use prefetch::Prefetch;
 pub use switch::{Architecture, Entry as SwitchEntry, InputQueued, InputQueues, Surroundings, allocator};
 
-use crate::ids::{HostId, LinkId, VirtualLane};
+use crate::ids::{HostId, JobId, LinkId, VirtualLane};
 use crate::observe::{self, Departure, Interference};
 use crate::qos::arbiter::Arbiter;
 use crate::routing::Routing;
@@ -86,6 +86,16 @@ pub struct Totals {
     pub messages_injected: u64,
     /// Messages that have come whole and that their hosts have looked at; a rank that computes looks when it goes on.
     pub messages_delivered: u64,
+    /// Packets that a switch has marked, see [`transport`].
+    pub packets_marked: u64,
+    /// Control packets that NICs have made: notices.
+    pub control_packets: u64,
+    /// Their payload.
+    pub control_bytes: u64,
+    /// Control packets that have come to the host of their flow.
+    pub control_packets_received: u64,
+    /// Their payload.
+    pub control_bytes_received: u64,
 }
 
 /// What one port has carried on one lane.
@@ -117,6 +127,8 @@ pub struct Plan {
     pub arbiter: Arc<dyn Arbiter>,
     /// When NICs start packets.
     pub transport: Arc<dyn Transport>,
+    /// The same for packets of jobs that have a transport of their own.
+    pub job_transports: Vec<(JobId, Arc<dyn Transport>)>,
     /// Where packets wait in switches.
     pub architecture: Architecture,
     /// Virtual lanes in use.
@@ -251,6 +263,11 @@ impl Network {
             bytes_delivered: sum.bytes_delivered + one.bytes_delivered,
             messages_injected: sum.messages_injected + one.messages_injected,
             messages_delivered: sum.messages_delivered + one.messages_delivered,
+            packets_marked: sum.packets_marked + one.packets_marked,
+            control_packets: sum.control_packets + one.control_packets,
+            control_bytes: sum.control_bytes + one.control_bytes,
+            control_packets_received: sum.control_packets_received + one.control_packets_received,
+            control_bytes_received: sum.control_bytes_received + one.control_bytes_received,
         })
     }
 

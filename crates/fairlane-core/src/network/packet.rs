@@ -77,6 +77,8 @@ pub(super) struct Message {
     pub any_delivered: bool,
     /// Another shard sends it: this is the record of the receiving shard.
     pub mirror: bool,
+    /// It is a notice that a NIC sends, see [`transport`](super::transport); its token is the record of the notice.
+    pub control: bool,
 }
 
 /// The stage of a message and two flags, in a byte, as each of its packets carries them.

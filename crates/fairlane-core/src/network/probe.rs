@@ -107,7 +107,7 @@ impl Observation {
         if let Some(sum) = upstream.and_then(|upstream| self.input_queueing.get_mut(upstream)) {
             *sum += waited;
         }
-        if !self.departs.contains(&time) {
+        if !self.departs.contains(&time) || in_flight.is_control(record) {
             return;
         }
         let packet = &in_flight.packets[record];

@@ -13,7 +13,7 @@ use super::nic::pacing::Flows;
 use super::occupancy::Occupancy;
 use super::packet::SinglePacket;
 use super::partition::Partition;
-use super::port::{Arrival, Lane, Port};
+use super::port::{Arrival, Lane, LaneMarking, Port};
 use super::probe::Observation;
 use super::switch::{Arriving, Crossbars};
 use super::{Delivery, Injection, MOST_INBOX_SLOTS, Plan, Totals};
@@ -104,7 +104,11 @@ impl Shard {
                 next_offer: vec![0; config.gaps.len()],
                 deferring: vec![false; hosts],
                 flows: vec![Flows::default(); if config.paces { config.nic_host.len() } else { 0 }],
+                tags: Vec::new(),
+                notices: Pool::default(),
+                marking: vec![LaneMarking::default(); if config.marks { ports * config.lanes } else { 0 }],
                 single_packet: SinglePacket::default(),
+                control_packets: SinglePacket::default(),
                 sequence: 0,
                 totals: Totals::default(),
                 out: Outboxes::new(partition.shards()),

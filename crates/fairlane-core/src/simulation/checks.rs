@@ -1,16 +1,61 @@
 //! Checks of a specification before a simulation is built from it, and what its jobs become once they are checked.
 
+use std::sync::Arc;
+
 use super::spec::{JobSpec, QosSpec, Spec};
 use crate::error::BuildError;
 use crate::ids::{HostId, JobId, Rank, ServiceLevel, SwitchId};
 use crate::mpi::{JobSetup, RailPolicy};
 use crate::network;
+use crate::network::transport::{Surroundings, Transport, Transports};
 use crate::observe::RecordOf;
 use crate::program::Program;
 use crate::qos::arbiter::MAX_LANES;
 use crate::qos::levels::{Levels, TrafficKind};
+use crate::registry::Registry;
+use crate::table::{Kind, Named};
 use crate::topology::{Graph, Vertex};
 use crate::units::{Bytes, Instant};
+
+/// The scenario's transport, and those of jobs that have one of their own.
+pub(super) fn transports(
+    registry: &Registry,
+    spec: &Spec,
+    buffer: Bytes,
+    virtual_lanes: u8,
+    input_queued: bool,
+) -> Result<(Arc<dyn Transport>, Vec<(JobId, Arc<dyn Transport>)>), BuildError> {
+    let shared = spec.network.port_buffer.is_some();
+    let buffer_key = if shared { "network.port_buffer.size" } else { "network.buffer" };
+    let given = Surroundings { buffer, buffer_key, virtual_lanes, input_queued };
+    let all = transport(registry, Transports::PATH, &spec.network.transport, &given)?;
+    let mut of_jobs = Vec::new();
+    for (number, job) in (0..).zip(&spec.jobs) {
+        if let Some(named) = &job.transport {
+            let path = format!("jobs[{number}].transport");
+            of_jobs.push((JobId(number), transport(registry, &path, named, &given)?));
+        }
+    }
+    Ok((all, of_jobs))
+}
+
+/// Builds the transport that stands at `path`, and checks that the fabric can give what it needs.
+fn transport(
+    registry: &Registry,
+    path: &str,
+    named: &Named,
+    given: &Surroundings<'_>,
+) -> Result<Arc<dyn Transport>, BuildError> {
+    let Named { name, params } = named;
+    let built = registry.transports().build(name, params, ()).map_err(|error| {
+        // Errors are of the scenario's transport; this may be a job's.
+        if path == Transports::PATH { error } else { error.of(Transports::PATH, path, name) }
+    })?;
+    if let Some(feedback) = built.feedback() {
+        feedback.check(path, name, given)?;
+    }
+    Ok(built.into())
+}
 
 /// Refuses what cannot be observed.
 pub(super) fn observation(spec: &Spec) -> Result<(), BuildError> {

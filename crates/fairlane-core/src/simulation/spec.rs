@@ -105,6 +105,9 @@ pub struct JobSpec {
     /// else over each host's first adapter.
     #[serde(default)]
     pub rails: Option<RailPolicy>,
+    /// When NICs start its packets; by default as `network.transport` says.
+    #[serde(default)]
+    pub transport: Option<Named>,
     /// When its ranks begin.
     #[serde(default)]
     pub start: Picoseconds,

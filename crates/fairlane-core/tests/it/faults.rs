@@ -39,6 +39,7 @@ fn spec(faults: Vec<FaultSpec>) -> Spec {
         start: Picoseconds::ZERO,
         stop: None,
         marks: false,
+        transport: None,
     };
     let params = json!({
         "hosts": 4, "levels": 1, "radix": 4, "bandwidth": 8_000_000_000_u64, "latency": LATENCY, "host_latency": LATENCY,

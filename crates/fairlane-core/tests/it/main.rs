@@ -4,6 +4,7 @@
 
 mod arbiter_laws;
 mod capacity;
+mod congestion;
 mod fabrics;
 mod fairness;
 mod faults;

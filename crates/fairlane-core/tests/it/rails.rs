@@ -47,6 +47,7 @@ fn simulation(fabric: FabricSpec, policy: RailPolicy, hosts: &[u32], ranks: Vec<
         hosts: hosts.iter().map(|&host| HostId(host)).collect(),
         service_level: None,
         ranks: Default::default(),
+        transport: None,
         rails: Some(policy),
         start: Picoseconds::ZERO,
         stop: None,

@@ -69,6 +69,7 @@ impl Load {
             hosts,
             service_level: None,
             ranks: Default::default(),
+            transport: None,
             rails: None,
             start: Picoseconds::ZERO,
             stop: None,

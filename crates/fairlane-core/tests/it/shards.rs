@@ -157,6 +157,7 @@ struct Case {
     switching: Switching,
     switch: Named,
     port_buffer: Option<PortBuffer>,
+    transport: Named,
     observe: observe::Parameters,
     fails: Option<(u32, u64)>,
 }
@@ -169,9 +170,14 @@ impl Case {
             switching: Switching::CutThrough,
             switch: Parameters::default().switch,
             port_buffer: None,
+            transport: Named::new(transport::DEFAULT),
             observe: observe::Parameters { interference_by_port: true, onward_waiting: true, ..Default::default() },
             fails: None,
         }
+    }
+
+    fn built_transport(&self, name: &str, params: &Value) -> Arc<dyn transport::Transport> {
+        Registry::default().transports().build(name, params, ()).unwrap().into()
     }
 
     fn plan(&self) -> Plan {
@@ -186,7 +192,11 @@ impl Case {
             routing: routing::build(self.routing, &json!({}), &self.graph).unwrap().into(),
             arbiter: arbiter::build("weighted_round_robin", &json!({}), 2).unwrap().into(),
             graph: Arc::clone(&self.graph),
-            transport: transport::default().into(),
+            transport: self.built_transport(transport::DEFAULT, &Value::Null),
+            // One job has the usual transport, the others the case's.
+            job_transports: (1..JOBS)
+                .map(|job| (JobId(job), self.built_transport(&self.transport.name, &self.transport.params)))
+                .collect(),
             virtual_lanes: 2,
             jobs: usize::from(JOBS),
             architecture: Registry::default().architecture(&parameters).unwrap(),
@@ -275,6 +285,37 @@ fn results_with_shared_memory_do_not_depend_on_shards_and_threads() {
         case.port_buffer = Some(PortBuffer { size: Bytes(4_122 * (lanes + 2) + 99), sharing: Sharing::Dynamic });
         case.check(&format!("shared memory, {name}"));
     }
+}
+
+#[test]
+fn results_with_congestion_control_do_not_depend_on_shards_and_threads() {
+    let transports = [
+        ("endpoint_cc", json!({ "threshold": 4_200, "window": 8_192 })),
+        ("ib_cc", json!({ "marking_rate": 1, "ccti_timer": 2, "notice_vl": 1 })),
+        ("swift", json!({ "base_target_delay": 3_000_000, "max_cwnd": 4.0 })),
+        ("dcqcn", json!({ "kmin": 4_200, "kmax": 9_000, "pmax": 0.5, "cnp_interval": 2_000_000 })),
+    ];
+    for (place, (name, mut case)) in cases().into_iter().enumerate() {
+        let (transport, params) = &transports[place % transports.len()];
+        case.transport = Named { name: (*transport).into(), params: params.clone() };
+        case.check(&format!("{transport}, {name}"));
+        let totals = case.run(1, 1).last().unwrap().1.totals;
+        assert!(totals.control_packets > 0, "{transport}, {name}");
+    }
+    let fat_tree = json!({ "hosts": 32, "levels": 2, "radix": 8 });
+    for (place, (transport, params)) in transports.iter().enumerate() {
+        let mut case = Case::new("fat_tree", &fat_tree, "d_mod_k");
+        let wiring = ["planes", "shared"][place % 2];
+        let rails = json!({ "count": 2, "wiring": wiring });
+        let rails: RailsSpec = serde_json::from_value(rails).unwrap();
+        case.graph = Arc::new(topology::build("fat_tree", &fat_tree).unwrap().with_rails(&rails).unwrap());
+        case.transport = Named { name: (*transport).into(), params: params.clone() };
+        case.check(&format!("{transport}, rails"));
+    }
+    let mut case = Case::new("fat_tree", &fat_tree, "adaptive");
+    case.switch = Named::new("input_queued");
+    case.transport = Named { name: "swift".into(), params: transports[2].1.clone() };
+    case.check("swift with input-queued switches");
 }
 
 #[test]

@@ -31,6 +31,7 @@ fn simulation_on(
         hosts: hosts.into(),
         service_level: None,
         ranks: Default::default(),
+        transport: None,
         rails: None,
         start: Picoseconds::ZERO,
         stop: None,

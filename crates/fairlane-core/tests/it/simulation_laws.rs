@@ -52,6 +52,8 @@ pub(super) struct Case {
     switch: usize,
     /// Cables that lose lanes: link, beginning, duration, lanes left of four.
     faults: Vec<(u32, u64, Option<u64>, u8)>,
+    /// The transports of the two jobs; see [`Case::transport`].
+    transports: [usize; 2],
 }
 
 /// Switch architectures with their parameters; half of the cases have the first.
@@ -93,10 +95,19 @@ const POLICIES: [RailPolicy; 5] = [
     RailPolicy::BySource { ranks: Vec::new() },
     RailPolicy::Only { only: 0 },
 ];
+/// Transports of jobs; half of the jobs have none of their own.
+const TRANSPORTS: &[(&str, &str)] =
+    &[("ib_cc", "{}"), ("dcqcn", r#"{ "kmin": 60, "kmax": 80, "pmax": 1 }"#), ("swift", "{}"), ("endpoint_cc", "{}")];
 /// A tree of two levels, routed by destination.
 const TREE: usize = 1;
 
+/// A random case of jobs without transports of their own.
 pub(super) fn case() -> impl Strategy<Value = Case> {
+    controlled().prop_map(|case| Case { transports: [TRANSPORTS.len(); 2], ..case })
+}
+
+/// A random case, of jobs with congestion control among others: their notices are counted, but are not in records.
+fn controlled() -> impl Strategy<Value = Case> {
     let hosts = proptest::collection::vec(proptest::collection::vec(0..12_u32, 2..6), 2);
     let message = (0..6_u32, 0..6_u32, 0..5000_u64, any::<bool>(), 0..2_000_000_u64);
     let messages = proptest::collection::vec(proptest::collection::vec(message, 1..30), 2);
@@ -105,10 +116,11 @@ pub(super) fn case() -> impl Strategy<Value = Case> {
     let switch = (0..2 * SWITCHES.len() - 2).prop_map(|number| number.saturating_sub(SWITCHES.len() - 2));
     let sharing =
         proptest::sample::select(vec![None, Some(Sharing::Even), Some(Sharing::Dynamic), Some(Sharing::Dynamic)]);
+    let transports = proptest::array::uniform2(0..2 * TRANSPORTS.len());
     let fault = (any::<u32>(), 0..30_000_000_u64, proptest::option::of(1..30_000_000_u64), 1..4_u8);
     let faults = proptest::collection::vec(fault, 0..4);
     let flags = (any::<bool>(), proptest::bool::weighted(0.8), switch, sharing);
-    (hosts, messages, network, 0..3000_u64, flags, 0..CollectiveKind::ALL.len(), rails, faults).prop_map(
+    (hosts, messages, network, 0..3000_u64, flags, 0..CollectiveKind::ALL.len(), rails, faults, transports).prop_map(
         |(
             hosts,
             messages,
@@ -118,6 +130,7 @@ pub(super) fn case() -> impl Strategy<Value = Case> {
             collective,
             rails,
             faults,
+            transports,
         )| {
             Case {
                 hosts,
@@ -136,6 +149,7 @@ pub(super) fn case() -> impl Strategy<Value = Case> {
                 counters,
                 switch,
                 faults,
+                transports,
             }
         },
     )
@@ -220,6 +234,7 @@ impl Case {
             hosts: hosts.iter().map(|&host| HostId(host)).collect(),
             service_level: Some(u8::try_from(job).unwrap() % self.lanes),
             ranks: [(1, top)].into(),
+            transport: self.transport(self.transports[job]),
             rails: Some(POLICIES[self.rails.1[job]].clone()),
             start: Picoseconds::ZERO,
             stop: None,
@@ -254,6 +269,12 @@ impl Case {
                 ..Default::default()
             },
         }
+    }
+
+    /// That of the table, if it fits the switches: those with queues at their inputs do not mark packets.
+    fn transport(&self, number: usize) -> Option<Named> {
+        let (name, params) = TRANSPORTS.get(number).filter(|_| SWITCHES[self.switch].0 == "output_queued")?;
+        Some(Named { name: (*name).into(), params: serde_json::from_str(params).unwrap() })
     }
 
     /// Some faults of cables.
@@ -313,7 +334,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 192, ..ProptestConfig::default() })]
 
     #[test]
-    fn everything_sent_is_received_and_all_balances(case in case()) {
+    fn everything_sent_is_received_and_all_balances(case in controlled()) {
         let mut simulation = case.simulation();
         prop_assert!(simulation.run_until(FAR, u64::MAX).unwrap());
         prop_assert!(simulation.finished());
@@ -327,7 +348,7 @@ proptest! {
     }
 
     #[test]
-    fn slices_forks_and_repetition_change_nothing(case in case(), slice in 100_000_u64..5_000_000, hops in 1_u64..50) {
+    fn slices_forks_and_repetition_change_nothing(case in controlled(), slice in 100_000_u64..5_000_000, hops in 1_u64..50) {
         let mut whole = case.simulation();
         whole.run_until(FAR, u64::MAX).unwrap();
         let mut sliced = case.simulation();
@@ -342,7 +363,7 @@ proptest! {
     }
 
     #[test]
-    fn counters_only_watch_and_without_them_nothing_is_counted(case in case()) {
+    fn counters_only_watch_and_without_them_nothing_is_counted(case in controlled()) {
         let runs = [true, false].map(|counters| {
             let mut simulation = Case { counters, ..case.clone() }.simulation();
             simulation.run_until(FAR, u64::MAX).unwrap();
@@ -360,7 +381,7 @@ proptest! {
     }
 
     #[test]
-    fn service_levels_may_change_at_any_time(case in case(), at in 0_u64..20_000_000) {
+    fn service_levels_may_change_at_any_time(case in controlled(), at in 0_u64..20_000_000) {
         let mut simulation = case.simulation();
         simulation.run_until(Instant(at), u64::MAX).unwrap();
         let top = ServiceLevel(case.lanes - 1);
@@ -377,7 +398,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn shards_and_threads_change_nothing(case in case(), slice in 1_000_000_u64..20_000_000, hops in 200_u64..800) {
+    fn shards_and_threads_change_nothing(case in controlled(), slice in 1_000_000_u64..20_000_000, hops in 200_u64..800) {
         let mut spec = case.spec();
         spec.observe.departures = false;
         let runs = [(1, 1), (2, 1), (3, 2), (7, 1)].map(|(shards, threads)| {
@@ -432,6 +453,7 @@ pub(super) fn sparse() -> Case {
         counters: true,
         switch: 0,
         faults: Vec::new(),
+        transports: [TRANSPORTS.len(); 2],
     }
 }
 

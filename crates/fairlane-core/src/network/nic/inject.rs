@@ -43,6 +43,7 @@ impl InFlight {
             flags: PacketFlags::new(stage, packets == 1, urgent),
             any_delivered: false,
             mirror: false,
+            control: false,
         });
         if P::SHARDED && packets > 1 {
             self.announce_to(config, to, record);

@@ -1,6 +1,7 @@
 //! NICs: messages become packets, and packets become deliveries.
 
 mod inject;
+pub(in crate::network) mod notices;
 pub(in crate::network) mod pacing;
 mod reassemble;
 mod segment;

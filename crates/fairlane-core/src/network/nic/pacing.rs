@@ -3,27 +3,29 @@
 //!
 //! At a NIC's port, just before arbitration, every message that is first in its lane's queue and whose flow may not start
 //! leaves the queue. Of a flow's messages one is released at a time: it joins its queue again at the instant from which on the
-//! flow may start. The others follow, in order, each when a packet of the flow has started.
+//! flow may start. The others follow, in order, each when a packet of the flow has started. If a flow may not start a packet
+//! before a notice arrives, none of its messages is released until then.
 
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use rustc_hash::FxHashMap;
 
-use super::transport::{State, Transport};
+use super::notices::{Expected, Heard};
+use super::transport::{FlowSetup, State};
+use crate::ids::VirtualLane;
 use crate::kernel::NONE;
 use crate::network::config::Config;
 use crate::network::packet::{Message, Packet};
 use crate::network::port::{ActivePort, Arrival, kind};
 use crate::network::probe::Probe;
-use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
+use crate::units::{Bytes, Instant, Picoseconds};
 
 /// What identifies a flow at one NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::network) struct Key {
-    to: u32,
-    job: u16,
-    vl: u8,
+    pub to: u32,
+    pub job: u16,
+    pub vl: u8,
 }
 
 impl Key {
@@ -53,26 +55,35 @@ pub(in crate::network) struct Flows {
     /// The transport's state of each flow.
     states: Vec<u64>,
     /// Released messages by the time at which they join their queues, then by order of creation.
-    due: BinaryHeap<Reverse<Arrival>>,
+    due: BTreeSet<Arrival>,
+    /// Notices on their way, by the time at which they arrive, then by the NIC's port at which they do, then by order.
+    pub(super) expected: BTreeMap<(u64, u32, u64), Expected>,
+    /// Flows of which packets have come to this NIC.
+    pub(super) heard: Heard,
 }
 
 impl Flows {
     /// The flow, new if it is not known, and its state.
-    fn flow(&mut self, key: Key, transport: &dyn Transport, bandwidth: BitsPerSec) -> (&mut Flow, &mut State) {
-        let words = transport.state_words();
+    fn flow(&mut self, key: Key, config: &Config, wire: u32) -> (&mut Flow, &mut State) {
+        let words = config.flow_words;
         let next = self.flows.len();
         let place = *self.places.entry(key).or_insert(next);
         if place == next {
             self.flows.push(Flow { released: NONE, held: VecDeque::new() });
             self.states.resize((next + 1) * words, 0);
-            transport.begin(&mut self.states[next * words..], bandwidth);
+            let setup = FlowSetup {
+                bandwidth: config.wires[wire as usize].bandwidth,
+                vl: VirtualLane(key.vl),
+                full_packet: Bytes(u64::from(config.full)),
+            };
+            config.transport_of(key.job).begin(&mut self.states[next * words..], &setup);
         }
         (&mut self.flows[place], &mut self.states[place * words..][..words])
     }
 
     /// When the next released message joins its queue.
     fn next(&self) -> Option<u64> {
-        self.due.peek().map(|Reverse((time, ..))| *time)
+        self.due.first().map(|(time, ..)| *time)
     }
 }
 
@@ -84,8 +95,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     }
 
     fn flow_of(&mut self, key: Key) -> (&mut Flow, &mut State) {
-        let bandwidth = self.config.wires[self.port.wire as usize].bandwidth;
-        self.in_flight.flows[self.number as usize].flow(key, &*self.config.transport, bandwidth)
+        self.in_flight.flows[self.number as usize].flow(key, self.config, self.port.wire)
     }
 
     /// Whether a released message joins its queue before `until`.
@@ -97,21 +107,64 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     #[cold]
     pub(in crate::network) fn take_released(&mut self, until: u64, arrivals: &mut Vec<Arrival>, next: usize) {
         let due = &mut self.in_flight.flows[self.number as usize].due;
-        while let Some(Reverse(released)) = due.peek().copied().filter(|Reverse((time, ..))| *time < until) {
-            due.pop();
-            let place =
-                next + arrivals[next..].partition_point(|arrival| (arrival.0, arrival.1) < (released.0, released.1));
-            arrivals.insert(place, released);
+        while let Some(&released) = due.first().filter(|(time, ..)| *time < until) {
+            due.pop_first();
+            insert(arrivals, next, released);
         }
     }
 
-    /// A message is about to join its queue.
+    /// Notices that arrive before `until` are arrivals of no record.
+    #[cold]
+    pub(in crate::network) fn take_notices(&self, until: u64, arrivals: &mut Vec<Arrival>) {
+        for (&(time, ..), _) in self.in_flight.flows[self.number as usize].expected.range(..(until, 0, 0)) {
+            insert(arrivals, 0, (time, 0, NONE));
+        }
+    }
+
+    /// A message is about to join its queue, or, if there is none, the next notice arrives.
     #[cold]
     pub(in crate::network) fn rejoin(&mut self, message: u32) {
-        let key = Key::of_message(&self.in_flight.messages[message]);
+        if message == NONE {
+            self.take_notice();
+            return;
+        }
+        let record = &self.in_flight.messages[message];
+        if record.control {
+            return;
+        }
+        let key = Key::of_message(record);
         let (flow, _) = self.flow_of(key);
         if flow.released == message {
             flow.released = NONE;
+        }
+    }
+
+    /// The next notice arrives: the flow may now be allowed to start packets earlier than before.
+    fn take_notice(&mut self) {
+        let expected = self.in_flight.flows[self.number as usize].expected.pop_first();
+        let ((now, ..), Expected { key, notice }) = expected.expect("invariant: an arrival for each notice");
+        let config: &Config = self.config;
+        let (flow, state) = self.flow_of(key);
+        let transport = config.transport_of(key.job);
+        transport.noticed(state, &notice, Instant(now));
+        let earliest = transport.earliest(state, Instant(now)).0;
+        if earliest == u64::MAX {
+            return;
+        }
+        let earliest = earliest.max(now);
+        let released = flow.released;
+        if released == NONE {
+            if let Some(record) = flow.held.pop_front() {
+                self.release(key, record, earliest);
+            }
+            return;
+        }
+        let message = &self.in_flight.messages[released];
+        if earliest < message.offered {
+            let due = (message.offered, message.sequence, released);
+            if self.in_flight.flows[self.number as usize].due.remove(&due) {
+                self.release(key, released, earliest);
+            }
         }
     }
 
@@ -124,15 +177,19 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             let lane = lanes.trailing_zeros() as u8;
             let record = self.lanes[self.base + usize::from(lane)].head;
             let message = &self.in_flight.messages[record];
+            if message.control {
+                lanes &= lanes - 1;
+                continue;
+            }
             let (key, offered) = (Key::of_message(message), message.offered);
             let config: &Config = self.config;
             let (flow, state) = self.flow_of(key);
-            let earliest = config.transport.earliest(state, Instant(now)).0;
+            let earliest = config.transport_of(key.job).earliest(state, Instant(now)).0;
             if earliest <= now {
                 lanes &= lanes - 1;
                 continue;
             }
-            if flow.released == NONE {
+            if flow.released == NONE && earliest < u64::MAX {
                 self.release(key, record, earliest);
             } else {
                 flow.held.push_back(record);
@@ -148,22 +205,36 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         }
     }
 
-    /// What a packet is accounted by, once it has started.
+    /// The arbiter of a NIC that paces has granted the next packet of a message, which is in no queue: the packet starts. The
+    /// transport accounts it, and the next message of the flow that is held is released.
     #[cold]
-    pub(in crate::network) fn paced(&self, packet: u32) -> (Key, Bytes) {
-        let packet = &self.in_flight.packets[packet];
-        (Key::of_packet(packet), Bytes(u64::from(packet.bytes)))
+    pub(in crate::network) fn start_paced(&mut self, lane: u8, record: u32, now: u64) {
+        let message = &self.in_flight.messages[record];
+        let (control, notice) = (message.control, message.token);
+        let (packet, rest) = self.segment(lane, record);
+        if self.config.controls {
+            self.tag(packet, control.then_some(notice), now);
+        }
+        let packet_of = &self.in_flight.packets[packet];
+        let (key, bytes) = (Key::of_packet(packet_of), Bytes(u64::from(packet_of.bytes)));
+        self.transmit(lane, packet, now);
+        if !control {
+            self.account(key, bytes, now);
+        }
+        if rest {
+            self.requeue(lane, record);
+        }
     }
 
-    /// A packet of a flow starts at `now`: the transport accounts it, and the next message of the flow that is held is released.
-    #[cold]
-    pub(in crate::network) fn account(&mut self, (key, bytes): (Key, Bytes), now: u64) {
+    fn account(&mut self, key: Key, bytes: Bytes, now: u64) {
         let wire_time = self.port.busy_until - now;
         let config: &Config = self.config;
         let (flow, state) = self.flow_of(key);
-        config.transport.started(state, bytes, Picoseconds(wire_time), Instant(now));
-        let earliest = config.transport.earliest(state, Instant(now)).0;
+        let transport = config.transport_of(key.job);
+        transport.started(state, bytes, Picoseconds(wire_time), Instant(now));
+        let earliest = transport.earliest(state, Instant(now)).0;
         if flow.released == NONE
+            && earliest < u64::MAX
             && let Some(record) = flow.held.pop_front()
         {
             self.release(key, record, earliest.max(now));
@@ -176,7 +247,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let message = &mut self.in_flight.messages[record];
         message.offered = time;
         let arrival = (time, message.sequence, record);
-        self.in_flight.flows[self.number as usize].due.push(Reverse(arrival));
+        self.in_flight.flows[self.number as usize].due.insert(arrival);
     }
 
     /// Has the port run when the next released message joins its queue.
@@ -186,4 +257,10 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             self.in_flight.wake_port(self.number, Instant(time));
         }
     }
+}
+
+/// Puts an arrival into its place among those from place `next` on.
+fn insert(arrivals: &mut Vec<Arrival>, next: usize, arrival: Arrival) {
+    let place = next + arrivals[next..].partition_point(|other| (other.0, other.1) < (arrival.0, arrival.1));
+    arrivals.insert(place, arrival);
 }

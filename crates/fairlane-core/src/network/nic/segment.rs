@@ -12,7 +12,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// Makes the next packet of a message that is in no queue. Returns the packet, and whether the message has more.
     #[inline(always)]
     pub(in crate::network) fn segment(&mut self, lane: u8, record: u32) -> (u32, bool) {
-        let InFlight { messages, packets, single_packet, .. } = &mut *self.in_flight;
+        let InFlight { messages, packets, single_packet, control_packets, .. } = &mut *self.in_flight;
         let message = &mut messages[record];
         let payload = self.config.payload(message.left);
         message.left -= u64::from(payload);
@@ -43,7 +43,11 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         if flags.whole() {
             // The packet stands for it from now on.
             message.undelivered = 0;
-            single_packet.add(message.bytes);
+            if message.control {
+                control_packets.add(message.bytes);
+            } else {
+                single_packet.add(message.bytes);
+            }
             messages.remove(record);
             return (packet, false);
         }

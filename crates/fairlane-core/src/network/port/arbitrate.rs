@@ -16,6 +16,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         if (ready != self.port.waiting || self.port.uncharged != 0) && self.absorb_credits(now) {
             ready = self.ready();
         }
+        if KIND != kind::NIC && self.config.marks {
+            self.note_shortage(ready, now);
+        }
         if ready == 0 {
             self.port.stalled = true;
             self.port.busy_until = now;
@@ -25,16 +28,19 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let lane = self.pick(ready, now);
         let record = self.dequeue(lane);
         if KIND == kind::NIC {
-            let (packet, rest) = self.segment(lane, record);
-            let paced = if self.paces() { Some(self.paced(packet)) } else { None };
-            self.transmit(lane, packet, now);
-            if let Some(paced) = paced {
-                self.account(paced, now);
+            if self.paces() {
+                self.start_paced(lane, record, now);
+                return Some((lane, record));
             }
+            let (packet, rest) = self.segment(lane, record);
+            self.transmit(lane, packet, now);
             if rest {
                 self.requeue(lane, record);
             }
         } else {
+            if self.config.marks {
+                self.mark(lane, record, now);
+            }
             self.transmit(lane, record, now);
         }
         Some((lane, record))

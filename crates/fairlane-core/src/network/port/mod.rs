@@ -1,14 +1,17 @@
 //! Output ports: a queue for each lane, an arbiter, a transmitter.
 //!
 //! A port with something to do in a window is run through it alone, as an [`ActivePort`]: [`window`] is the loop, [`queue`]
-//! what joins and leaves the queues, [`arbitrate`] the choice of a lane, [`transmit`] the start on the link.
+//! what joins and leaves the queues, [`arbitrate`] the choice of a lane, [`transmit`] the start on the link, [`mark`] the marks of
+//! congestion control.
 
 mod arbitrate;
 mod buffered;
+mod mark;
 mod queue;
 mod transmit;
 mod window;
 
+pub(super) use mark::LaneMarking;
 pub(super) use queue::Arrival;
 pub(super) use window::Forwarded;
 

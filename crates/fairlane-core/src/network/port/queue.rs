@@ -165,6 +165,10 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let queue = &mut self.lanes[self.base + usize::from(lane)];
         let tail = std::mem::replace(&mut queue.tail, record);
         queue.depth += 1;
+        if KIND != kind::NIC && self.config.marks {
+            self.count_joined(lane, record);
+        }
+        let queue = &mut self.lanes[self.base + usize::from(lane)];
         if tail == NONE {
             queue.head = record;
             self.port.waiting |= 1 << lane;
@@ -187,6 +191,10 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         };
         queue.head = next;
         queue.depth -= 1;
+        if KIND != kind::NIC && self.config.marks {
+            self.count_left(lane, record);
+        }
+        let queue = &mut self.lanes[self.base + usize::from(lane)];
         if next == NONE {
             queue.tail = NONE;
             self.port.waiting &= !(1 << lane);

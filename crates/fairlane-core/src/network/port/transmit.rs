@@ -12,7 +12,7 @@ use crate::units::Bytes;
 impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// A packet that is in no queue, and that the arbiter has granted, starts on the link.
     #[inline(always)]
-    pub(super) fn transmit(&mut self, lane: u8, record: u32, now: u64) {
+    pub(in crate::network) fn transmit(&mut self, lane: u8, record: u32, now: u64) {
         let config = self.config;
         let packet = &mut self.in_flight.packets[record];
         let (bytes, job, joined, held, credited) =

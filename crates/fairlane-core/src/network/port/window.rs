@@ -50,6 +50,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// Runs the port through the open window, which ends at `until` (excluded). `first`: the head of its inbox.
     pub fn run(&mut self, first: u32, until: u64, arrivals: &mut Vec<Arrival>) {
         self.sort(first, arrivals);
+        if self.paces() {
+            self.take_notices(until, arrivals);
+        }
         let mut taken = 0;
         while let Some(left) = self.run_decisions(until, &arrivals[taken..]) {
             taken = arrivals.len() - left;
@@ -107,6 +110,10 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         for &(_, _, record) in arrivals {
             self.admit(record);
         }
+        // A notice may have released a message that joins its queue while the link is busy.
+        if self.paces() && self.releases_before(until) {
+            return Some(0);
+        }
         None
     }
 
@@ -115,6 +122,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     fn admit(&mut self, record: u32) {
         if self.paces() {
             self.rejoin(record);
+            if record == NONE {
+                return;
+            }
         }
         self.enqueue(record, &self.entry(record));
     }

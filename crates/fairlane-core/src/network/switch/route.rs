@@ -137,7 +137,7 @@ fn own_ports<'a>(config: &'a Config, occupancy: &'a Occupancy, switch: SwitchId)
 }
 
 /// A number that looks random, of the time and the link at which a packet comes: of packets with payload there is one at a time.
-fn random(time: u64, link: u32) -> u32 {
+pub(in crate::network) fn random(time: u64, link: u32) -> u32 {
     // SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
     let mut bits = time ^ (u64::from(link) << 40);
     bits = bits.wrapping_add(0x9E37_79B9_7F4A_7C15);

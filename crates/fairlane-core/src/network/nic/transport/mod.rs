@@ -6,10 +6,32 @@
 //!
 //! Credits come first in any case: a packet that its transport lets start still needs credits and the arbiter's grant. A
 //! message whose flow may not start a packet leaves its queue and joins it again when it may; nobody waits behind it.
+//!
+//! # Congestion control
+//!
+//! A transport with [`Feedback`] controls congestion from end to end:
+//!
+//! 1. Output ports of switches mark packets of its jobs when they start on the link, by the bytes in their lane's queue
+//!    ([`Marking`]).
+//! 2. The receiving NIC answers a packet with a *notice*: a control packet, which is made when the packet's tail arrives,
+//!    queues at the NIC's port like a message, takes credits, and crosses the fabric to the sender ([`Notices`]).
+//! 3. When the tail of the notice is at a port of the sending host, the flow at the adapter that sent the packet is updated
+//!    ([`Transport::noticed`]), and messages that it holds back may be released.
+//!
+//! Control packets belong to the job whose packet they answer. Counters of ports and the interference matrix have them among
+//! its packets; latencies of messages and records of departures leave them out. [`Totals`](crate::network::Totals) counts them
+//! and the marks by themselves. They are not messages: no rank sees them, and a gap between messages does not apply.
+//!
+//! If a transport has no feedback, nothing of this exists.
 
 mod credits_only;
+mod dcqcn;
+mod endpoint_cc;
+mod ib_cc;
+mod swift;
 
 use crate::error::BuildError;
+use crate::ids::VirtualLane;
 use crate::table::{Constructor, Item, Kind, Table};
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 
@@ -26,14 +48,165 @@ pub trait Transport: Send + Sync {
     /// How many words of [`State`] it needs for a flow.
     fn state_words(&self) -> usize;
 
-    /// Prepares the state of a flow, all zero so far, of a NIC whose link has this bandwidth.
-    fn begin(&self, _state: &mut State, _bandwidth: BitsPerSec) {}
+    /// Prepares the state of a flow, all zero so far.
+    fn begin(&self, _state: &mut State, _flow: &FlowSetup) {}
 
-    /// From when on the next packet of the flow may start. Asked at `now`, when it is first in its queue and the link is free.
+    /// What it needs of switches and receivers; nothing if there is no congestion control. Asked once.
+    fn feedback(&self) -> Option<Feedback> {
+        None
+    }
+
+    /// A notice of the flow arrives at `now`.
+    fn noticed(&self, _state: &mut State, _notice: &Notice, _now: Instant) {}
+
+    /// From when on the next packet of the flow may start; [`Instant::MAX`] if that depends on a notice to come. Asked at
+    /// `now`, when it is first in its queue and the link is free, or when a notice has arrived.
     fn earliest(&self, state: &State, now: Instant) -> Instant;
 
     /// Accounts a packet of the flow, `bytes` on the wire, that starts at `now` and takes `wire_time`.
     fn started(&self, state: &mut State, bytes: Bytes, wire_time: Picoseconds, now: Instant);
+}
+
+/// What a flow is prepared for.
+#[derive(Clone, Copy, Debug)]
+pub struct FlowSetup {
+    /// Of the NIC's link.
+    pub bandwidth: BitsPerSec,
+    /// The virtual lane of its packets.
+    pub vl: VirtualLane,
+    /// A full packet on the wire.
+    pub full_packet: Bytes,
+}
+
+/// What a transport needs of switches and receivers.
+#[derive(Clone, Debug)]
+pub struct Feedback {
+    /// When switches mark packets; `None` if they never do.
+    pub marking: Option<Marking>,
+    /// Which packets are answered.
+    pub notices: Notices,
+    /// Payload of a notice, at most one MTU: it has the header of any packet besides.
+    pub bytes: Bytes,
+    /// The virtual lane of notices; by default that of the packet that is answered.
+    pub vl: Option<VirtualLane>,
+}
+
+/// Which packets the receiving NIC answers with a notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notices {
+    /// All.
+    EveryPacket,
+    /// Marked ones, but of one flow none within this time after the last notice.
+    Marked(Picoseconds),
+}
+
+/// When a switch marks a packet: by the bytes in its lane's queue when it starts, itself among them. Packets that wait for no
+/// other are not marked.
+#[derive(Clone, Debug)]
+pub struct Marking {
+    /// The outputs that mark.
+    pub outputs: MarkingOutputs,
+    /// Marks begin above this.
+    pub from: Threshold,
+    /// Up to this the probability of a mark grows in proportion to the queue.
+    pub to: Threshold,
+    /// The probability of a mark at `to`, in units of 2^-32; at `from` it is zero.
+    pub probability: u32,
+    /// The probability of a mark above `to`, in units of 2^-32; [`u32::MAX`]: always.
+    pub above: u32,
+    /// Smaller packets are not marked. Bytes on the wire.
+    pub smallest: Bytes,
+}
+
+/// The outputs that mark packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarkingOutputs {
+    /// All.
+    All,
+    /// Roots of congestion: those to hosts, and others unless their lane has lacked credits since the packet joined its queue.
+    Roots,
+    /// Those to hosts.
+    ToHosts,
+}
+
+/// The length of a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Threshold {
+    /// This many bytes, given as this parameter.
+    Bytes(&'static str, Bytes),
+    /// So many sixteenths of a lane's input buffer.
+    Sixteenths(u8),
+}
+
+impl Threshold {
+    /// In bytes, for lanes with this input buffer.
+    #[must_use]
+    pub const fn bytes(self, buffer: u64) -> u64 {
+        match self {
+            Self::Bytes(_, bytes) => bytes.0,
+            Self::Sixteenths(part) => buffer * part as u64 / 16,
+        }
+    }
+}
+
+/// A notice, as the sender of the packet that it answers gets it.
+#[derive(Clone, Copy, Debug)]
+pub struct Notice {
+    /// A switch has marked the packet.
+    pub marked: bool,
+    /// Bytes of the packet on the wire.
+    pub bytes: Bytes,
+    /// When the packet started at its NIC.
+    pub sent: Instant,
+    /// When its tail arrived at its host.
+    pub received: Instant,
+    /// Flows of which packets have come to the receiving NIC lately, see [`RECENT`]; this one among them.
+    pub flows: u32,
+}
+
+/// For so long after its last packet a flow counts in [`Notice::flows`].
+pub const RECENT: Picoseconds = Picoseconds::from_micros(20);
+
+/// What feedback is checked against.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// The input buffer of a lane.
+    pub buffer: Bytes,
+    /// The key that sets it.
+    pub buffer_key: &'a str,
+    /// Virtual lanes in use.
+    pub virtual_lanes: u8,
+    /// Switches queue packets at their inputs.
+    pub input_queued: bool,
+}
+
+impl Feedback {
+    /// Checks that there can be such feedback, asked for by the transport `name` that stands at `path`.
+    ///
+    /// # Errors
+    /// [`BuildError::Value`] with the parameter that cannot be.
+    pub fn check(&self, path: &str, name: &str, given: &Surroundings<'_>) -> Result<(), BuildError> {
+        if let Some(vl) = self.vl.filter(|vl| vl.0 >= given.virtual_lanes) {
+            let allowed = format!("a virtual lane in use (see qos.sl2vl), 0 to {}", given.virtual_lanes - 1);
+            return Err(BuildError::value(format!("{path}.notice_vl"), vl.0, allowed));
+        }
+        let Some(marking) = &self.marking else { return Ok(()) };
+        if given.input_queued {
+            let allowed =
+                "switches mark packets for it in their output queues: only with network.switch = output_queued";
+            return Err(BuildError::value(path, name, allowed));
+        }
+        for threshold in [marking.from, marking.to] {
+            if let Threshold::Bytes(key, bytes) = threshold
+                && bytes > given.buffer
+            {
+                let Surroundings { buffer, buffer_key, .. } = given;
+                let allowed = format!("at most the buffer of a lane, {} bytes ({buffer_key})", buffer.0);
+                return Err(BuildError::value(format!("{path}.{key}"), bytes.0, allowed));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// The kind of entry that transports are.
@@ -43,7 +216,7 @@ pub enum Transports {}
 pub type Entry = Item<Transports>;
 
 /// The built-in transports.
-pub const TABLE: &[Entry] = &[credits_only::ENTRY];
+pub const TABLE: &[Entry] = &[credits_only::ENTRY, dcqcn::ENTRY, endpoint_cc::ENTRY, ib_cc::ENTRY, swift::ENTRY];
 
 /// The transport of a specification that names none.
 pub const DEFAULT: &str = credits_only::ENTRY.name;

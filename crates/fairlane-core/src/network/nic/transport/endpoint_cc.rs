@@ -1,0 +1,96 @@
+//! Congestion control by the destination, after what is published of Slingshot.
+//!
+//! D. De Sensi, S. Di Girolamo, K. McMahon, D. Roweth, T. Hoefler, "An In-Depth Analysis of the Slingshot Interconnect",
+//! SC20, section II-E: the switches track the packets in flight between every pair of endpoints, tell flows that contribute to
+//! congestion from those that suffer from it, and apply back-pressure to the former only. The algorithm itself and its
+//! parameters are not published; this is a model of the principle, with parameters of its own.
+//!
+//! Every packet is acknowledged. The ejection port, the output of a switch to a host, marks packets while more than `threshold`
+//! bytes wait for the host. The acknowledgement carries the mark, and how many flows have reached that host lately. A flow whose
+//! last acknowledgement was marked has at most `window` divided by that number in flight, at least one packet; any other flow
+//! sends without limit. So a congested destination has about `window` bytes on their way to it, in equal shares, and what goes
+//! to other destinations does not wait.
+
+use schemars::{JsonSchema, schema_for};
+use serde::Deserialize;
+
+use super::{Entry, Feedback, Marking, MarkingOutputs, Notice, Notices, State, Threshold, Transport};
+use crate::error::BuildError;
+use crate::ids::VirtualLane;
+use crate::units::{Bytes, Instant, Picoseconds};
+
+/// The line in the table.
+pub const ENTRY: Entry = Entry {
+    name: "endpoint_cc",
+    summary: "per-destination tracking: only flows to a congested host are limited (after what is published of Slingshot)",
+    schema: || schema_for!(Params),
+    build: |json, ()| {
+        let params: Params = crate::table::params("network.transport", json)?;
+        if params.window.0 == 0 {
+            return Err(BuildError::value("network.transport.window", params.window.0, "at least 1 byte"));
+        }
+        Ok(Box::new(EndpointCc(params)))
+    },
+};
+
+/// Limits the flows to a congested destination.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(extend("examples" = [{}, { "threshold": 16384, "window": 131_072 }]))]
+struct Params {
+    /// Queue of the output to the host above which its destination is congested. Default: 8 KiB.
+    threshold: Bytes,
+    /// Bytes in flight to a congested destination, of all its flows together. It must exceed the threshold by the bandwidth of
+    /// the destination's link times the round trip. Default: 64 KiB.
+    window: Bytes,
+    /// Virtual lane of acknowledgements. Default: that of the packets that they acknowledge.
+    notice_vl: Option<u8>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self { threshold: Bytes(8192), window: Bytes(65536), notice_vl: None }
+    }
+}
+
+/// Words of the state: bytes in flight, and the most that may be, zero for no limit.
+const IN_FLIGHT: usize = 0;
+const LIMIT: usize = 1;
+
+struct EndpointCc(Params);
+
+impl Transport for EndpointCc {
+    fn state_words(&self) -> usize {
+        2
+    }
+
+    fn feedback(&self) -> Option<Feedback> {
+        let threshold = Threshold::Bytes("threshold", self.0.threshold);
+        Some(Feedback {
+            marking: Some(Marking {
+                outputs: MarkingOutputs::ToHosts,
+                from: threshold,
+                to: threshold,
+                probability: u32::MAX,
+                above: u32::MAX,
+                smallest: Bytes(0),
+            }),
+            notices: Notices::EveryPacket,
+            bytes: Bytes(8),
+            vl: self.0.notice_vl.map(VirtualLane),
+        })
+    }
+
+    fn noticed(&self, state: &mut State, notice: &Notice, _now: Instant) {
+        state[IN_FLIGHT] -= notice.bytes.0;
+        state[LIMIT] = if notice.marked { (self.0.window.0 / u64::from(notice.flows)).max(1) } else { 0 };
+    }
+
+    fn earliest(&self, state: &State, now: Instant) -> Instant {
+        if state[LIMIT] != 0 && state[IN_FLIGHT] >= state[LIMIT] { Instant::MAX } else { now }
+    }
+
+    fn started(&self, state: &mut State, bytes: Bytes, _wire_time: Picoseconds, _now: Instant) {
+        state[IN_FLIGHT] += bytes.0;
+    }
+}

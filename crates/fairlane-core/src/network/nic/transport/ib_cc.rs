@@ -1,0 +1,252 @@
+//! InfiniBand congestion control.
+//!
+//! InfiniBand Architecture Specification, volume 1, annex A10 "Congestion Control". Names, and defaults where the specification
+//! leaves them open, as in E. G. Gran et al., "First Experiences with Congestion Control in InfiniBand Hardware", IPDPS 2010.
+//!
+//! At a switch, an output that is the root of congestion, with more than a threshold in its queue, sets the FECN bit of
+//! packets: of each with probability 1 / (`marking_rate` + 1), and of none smaller than `packet_size`. An output whose lane has lacked credits is a
+//! victim and marks nothing, unless it leads to a host (there, Victim_Mask is set). The receiving adapter answers a packet with
+//! FECN by an acknowledgement with BECN. The sending adapter adds `ccti_increase` to the index of the flow (CCTI) then, up to
+//! `ccti_limit`, and every `ccti_timer` takes one from it, down to `ccti_min`. After a packet the flow waits for the packet's
+//! wire time multiplied by the entry of the congestion control table (CCT) at that index.
+//!
+//! The specification leaves to the vendor what the thresholds 1 to 15 mean and what the table holds. Here threshold 1 is the
+//! whole input buffer of a lane and 15 a quarter of it; entry *i* of the table is *i*²/128 unless it is given.
+//!
+//! With `marking_rate` 0 every packet of a full queue is marked, and flows whose packets alternate get as many BECN each, at
+//! whatever rate they are: among a few steady flows shares can stay uneven. Marks at random, with a higher rate, make them
+//! follow the flows' rates.
+
+use schemars::{JsonSchema, schema_for};
+use serde::Deserialize;
+
+use super::{Entry, Feedback, FlowSetup, Marking, MarkingOutputs, Notice, Notices, State, Threshold, Transport};
+use crate::error::BuildError;
+use crate::ids::VirtualLane;
+use crate::qos::arbiter::MAX_LANES;
+use crate::units::{Bytes, Instant, Picoseconds};
+
+/// The line in the table.
+pub const ENTRY: Entry = Entry {
+    name: "ib_cc",
+    summary: "InfiniBand congestion control (IBA annex A10): FECN, BECN, and a table of delays at the adapter",
+    schema: || schema_for!(Params),
+    build: |json, ()| {
+        let params: Params = crate::table::params("network.transport", json)?;
+        Ok(Box::new(IbCc::new(params)?))
+    },
+};
+
+/// InfiniBand congestion control.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(extend("examples" = [
+    {},
+    { "threshold": 12, "marking_rate": 3, "ccti_increase": 2, "virtual_lanes": [{ "vl": 0, "ccti_min": 1 }] },
+    { "ccti_limit": 3, "cct": [0, 64, 128, 256] },
+]))]
+struct Params {
+    /// Threshold of the switches: 0 marks nothing, 1 is the highest, 15 the lowest. Default: 15.
+    #[schemars(range(max = 15))]
+    threshold: u8,
+    /// The mean number of packets that qualify and are left out between two that are marked. Default: 0.
+    #[schemars(range(max = 65535))]
+    marking_rate: u32,
+    /// Smaller packets are not marked; in units of 64 bytes. Default: 8.
+    #[schemars(range(max = 255))]
+    packet_size: u32,
+    /// Added to the index by each BECN. Default: 1.
+    #[schemars(range(min = 1, max = 255))]
+    ccti_increase: u64,
+    /// The highest index. Default: 127.
+    #[schemars(range(min = 1, max = 1023))]
+    ccti_limit: u64,
+    /// The lowest index. Default: 0.
+    #[schemars(range(max = 1023))]
+    ccti_min: u64,
+    /// The index falls by one every so many units of 1.024 us. Default: 150.
+    #[schemars(range(min = 1, max = 65535))]
+    ccti_timer: u64,
+    /// The congestion control table, from index 0 to the highest: delays in 128ths of a packet's wire time.
+    cct: Option<Vec<u32>>,
+    /// Settings of virtual lanes that have their own, for service levels with lanes of their own.
+    virtual_lanes: Vec<OfLane>,
+    /// Virtual lane of acknowledgements. Default: that of the packets that they acknowledge.
+    notice_vl: Option<u8>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            threshold: 15,
+            marking_rate: 0,
+            packet_size: 8,
+            ccti_increase: 1,
+            ccti_limit: 127,
+            ccti_min: 0,
+            ccti_timer: 150,
+            cct: None,
+            virtual_lanes: Vec::new(),
+            notice_vl: None,
+        }
+    }
+}
+
+/// Settings of flows on one virtual lane; those that are absent are as for other lanes.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct OfLane {
+    /// The virtual lane.
+    #[schemars(range(max = 31))]
+    vl: u8,
+    /// Added to the index by each BECN.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 255))]
+    ccti_increase: Option<u64>,
+    /// The highest index.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 1023))]
+    ccti_limit: Option<u64>,
+    /// The lowest index.
+    #[serde(default)]
+    #[schemars(range(max = 1023))]
+    ccti_min: Option<u64>,
+    /// The index falls by one every so many units of 1.024 us.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 65535))]
+    ccti_timer: Option<u64>,
+}
+
+/// What the flows of a virtual lane go by.
+#[derive(Clone, Copy)]
+struct Settings {
+    increase: u64,
+    limit: u64,
+    min: u64,
+    /// In ps.
+    timer: u64,
+}
+
+/// Words of the state: the index; expiries of the timer so far; the earliest start of the next packet, ps; the virtual lane.
+const CCTI: usize = 0;
+const EXPIRIES: usize = 1;
+const NEXT: usize = 2;
+const VL: usize = 3;
+
+/// The unit of the timer, ps.
+const TIMER_UNIT: u64 = 1_024_000;
+
+struct IbCc {
+    params: Params,
+    settings: Vec<Settings>,
+    cct: Vec<u64>,
+}
+
+impl IbCc {
+    fn new(params: Params) -> Result<Self, BuildError> {
+        let wrong = |key: &str, value: u64, allowed: &str| {
+            Err(BuildError::value(format!("network.transport.{key}"), value, allowed))
+        };
+        if params.threshold > 15 {
+            return wrong("threshold", params.threshold.into(), "0 to 15; 0 marks nothing");
+        }
+        let usual = Settings {
+            increase: params.ccti_increase,
+            limit: params.ccti_limit,
+            min: params.ccti_min,
+            timer: params.ccti_timer.saturating_mul(TIMER_UNIT),
+        };
+        let mut settings = vec![usual; MAX_LANES];
+        for of in &params.virtual_lanes {
+            let Some(lane) = settings.get_mut(usize::from(of.vl)) else {
+                return wrong("virtual_lanes.vl", of.vl.into(), "a virtual lane, 0 to 31");
+            };
+            *lane = Settings {
+                increase: of.ccti_increase.unwrap_or(usual.increase),
+                limit: of.ccti_limit.unwrap_or(usual.limit),
+                min: of.ccti_min.unwrap_or(usual.min),
+                timer: of.ccti_timer.map_or(usual.timer, |timer| timer.saturating_mul(TIMER_UNIT)),
+            };
+        }
+        for lane in &settings {
+            if !(1..=255).contains(&lane.increase) {
+                return wrong("ccti_increase", lane.increase, "1 to 255");
+            }
+            if !(1..=1023).contains(&lane.limit) {
+                return wrong("ccti_limit", lane.limit, "1 to 1023");
+            }
+            if lane.min > lane.limit {
+                return wrong("ccti_min", lane.min, "at most ccti_limit");
+            }
+            if !(TIMER_UNIT..=65535 * TIMER_UNIT).contains(&lane.timer) {
+                return wrong("ccti_timer", lane.timer / TIMER_UNIT, "1 to 65535, in units of 1.024 us");
+            }
+        }
+        let highest = settings.iter().map(|lane| lane.limit).max().unwrap_or(0);
+        let cct = match &params.cct {
+            None => (0..=highest).map(|index| index * index).collect(),
+            Some(table) if table.len() as u64 == highest + 1 => table.iter().map(|entry| u64::from(*entry)).collect(),
+            Some(table) => {
+                let allowed = format!("{} entries, from index 0 to ccti_limit", highest + 1);
+                return wrong("cct", table.len() as u64, &allowed);
+            }
+        };
+        Ok(Self { params, settings, cct })
+    }
+
+    fn settings(&self, state: &State) -> Settings {
+        self.settings[state[VL] as usize % MAX_LANES]
+    }
+
+    /// Takes into account how often the timer, which runs freely, has expired.
+    fn expire(&self, state: &mut State, now: Instant) {
+        let Settings { min, timer, .. } = self.settings(state);
+        let expiries = now.0 / timer;
+        state[CCTI] = state[CCTI].saturating_sub(expiries - state[EXPIRIES]).max(min);
+        state[EXPIRIES] = expiries;
+    }
+}
+
+impl Transport for IbCc {
+    fn state_words(&self) -> usize {
+        4
+    }
+
+    fn begin(&self, state: &mut State, flow: &FlowSetup) {
+        state[VL] = flow.vl.0.into();
+        state[CCTI] = self.settings(state).min;
+    }
+
+    fn feedback(&self) -> Option<Feedback> {
+        let Params { threshold, marking_rate, packet_size, notice_vl, .. } = self.params;
+        // Threshold 1 is the whole buffer, 15 a quarter.
+        let at = |threshold: u8| Threshold::Sixteenths(16 - (threshold - 1) * 12 / 14);
+        let marking = (threshold > 0).then(|| Marking {
+            outputs: MarkingOutputs::Roots,
+            from: at(threshold),
+            to: at(threshold),
+            probability: u32::MAX,
+            above: u32::MAX / (marking_rate + 1),
+            smallest: Bytes(u64::from(packet_size) * 64),
+        });
+        // The AETH.
+        let bytes = Bytes(4);
+        Some(Feedback { marking, notices: Notices::Marked(Picoseconds::ZERO), bytes, vl: notice_vl.map(VirtualLane) })
+    }
+
+    fn noticed(&self, state: &mut State, _notice: &Notice, now: Instant) {
+        self.expire(state, now);
+        let Settings { increase, limit, .. } = self.settings(state);
+        state[CCTI] = (state[CCTI] + increase).min(limit);
+    }
+
+    fn earliest(&self, state: &State, _now: Instant) -> Instant {
+        Instant(state[NEXT])
+    }
+
+    fn started(&self, state: &mut State, _bytes: Bytes, wire_time: Picoseconds, now: Instant) {
+        self.expire(state, now);
+        let delay = u128::from(wire_time.0) * u128::from(self.cct[state[CCTI] as usize]) / 128;
+        state[NEXT] = now.0 + wire_time.0 + u64::try_from(delay).unwrap_or(u64::MAX / 4);
+    }
+}

@@ -1,0 +1,228 @@
+//! Swift: congestion control by delay.
+//!
+//! G. Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter", SIGCOMM 2020, algorithm 1
+//! and section 3.5 (flow-based scaling of the target delay). Names are the paper's, and so are the defaults of `ai`, `beta`,
+//! `max_mdf`, and the windows of the flow-based scaling. The target delay and its range are chosen for fabrics with round trips
+//! of a few microseconds and buffers of 64 KiB: the paper's are for data centres, and a buffer of that size is full before they
+//! are exceeded.
+//!
+//! Every packet is acknowledged. Its delay is the time from its start at the NIC to the arrival of the acknowledgement. Below
+//! the target the congestion window, in packets, grows by `ai` each round trip; above it shrinks, at most once in a round trip, by
+//! `beta` (delay - target) / delay of itself, at most by `max_mdf`. A window below one packet means that packets start a round
+//! trip divided by the window apart. There is no delay at the host to measure, and nothing is lost, so the paper's endpoint
+//! window and its retransmissions do not arise.
+
+use schemars::{JsonSchema, schema_for};
+use serde::Deserialize;
+
+use super::{Entry, Feedback, FlowSetup, Notice, Notices, State, Transport};
+use crate::error::BuildError;
+use crate::ids::VirtualLane;
+use crate::units::{Bytes, Instant, Picoseconds};
+
+/// The line in the table.
+pub const ENTRY: Entry = Entry {
+    name: "swift",
+    summary: "Swift (Kumar et al. 2020): a window that follows the measured delay of every packet",
+    schema: || schema_for!(Params),
+    build: |json, ()| {
+        let params: Params = crate::table::params("network.transport", json)?;
+        Ok(Box::new(Swift::new(&params)?))
+    },
+};
+
+/// Swift.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(extend("examples" = [{}, { "base_target_delay": 8_000_000, "ai": 0.5, "max_cwnd": 32.0 }]))]
+struct Params {
+    /// Target of the round-trip delay, without the scaling by flows. Default: 4 us.
+    base_target_delay: Picoseconds,
+    /// Additive increase: packets each round trip. Default: 1.
+    #[schemars(range(min = 0.001, max = 1000.0))]
+    ai: f64,
+    /// Multiplicative decrease: how much of the relative excess of the delay. Default: 0.8.
+    #[schemars(range(min = 0.001, max = 1.0))]
+    beta: f64,
+    /// The most by which a window shrinks at once. Default: 0.5.
+    #[schemars(range(min = 0.001, max = 0.999))]
+    max_mdf: f64,
+    /// Range of the scaling of the target by flows. Default: 2 us.
+    fs_range: Picoseconds,
+    /// Window with the full range, in packets. Default: 0.1.
+    #[schemars(range(min = 0.001, max = 1000.0))]
+    fs_min_cwnd: f64,
+    /// Window from which on the target is not scaled, in packets. Default: 100.
+    #[schemars(range(min = 0.001, max = 1000.0))]
+    fs_max_cwnd: f64,
+    /// The smallest window, in packets. Default: 0.01.
+    #[schemars(range(min = 0.001, max = 1.0))]
+    min_cwnd: f64,
+    /// The largest window, with which a flow begins, in packets. Default: 64.
+    #[schemars(range(min = 1.0, max = 65536.0))]
+    max_cwnd: f64,
+    /// Virtual lane of acknowledgements. Default: that of the packets that they acknowledge.
+    notice_vl: Option<u8>,
+}
+
+impl Default for Params {
+    fn default() -> Self {
+        Self {
+            base_target_delay: Picoseconds::from_micros(4),
+            ai: 1.0,
+            beta: 0.8,
+            max_mdf: 0.5,
+            fs_range: Picoseconds::from_micros(2),
+            fs_min_cwnd: 0.1,
+            fs_max_cwnd: 100.0,
+            min_cwnd: 0.01,
+            max_cwnd: 64.0,
+            notice_vl: None,
+        }
+    }
+}
+
+/// Words of the state: the window in units of [`ONE`]; bytes that are not acknowledged; the last round trip, the last decrease and
+/// the earliest start of the next packet, ps; a full packet, bytes.
+const CWND: usize = 0;
+const IN_FLIGHT: usize = 1;
+const RTT: usize = 2;
+const DECREASED: usize = 3;
+const NEXT: usize = 4;
+const FULL: usize = 5;
+const WORDS: usize = 6;
+
+/// A window of one packet, and the unit of factors.
+const ONE: u64 = 1 << 16;
+
+struct Swift {
+    target: u64,
+    ai: u64,
+    beta: u64,
+    max_mdf: u64,
+    fs_range: u64,
+    /// The paper's alpha and beta of the scaling, ps; the latter is subtracted.
+    fs_alpha: u64,
+    fs_beta: u64,
+    min_cwnd: u64,
+    max_cwnd: u64,
+    notice_vl: Option<u8>,
+}
+
+impl Swift {
+    fn new(params: &Params) -> Result<Self, BuildError> {
+        let key = |key: &str| format!("network.transport.{key}");
+        for (name, value, low, high) in [
+            ("ai", params.ai, 0.001, 1000.0),
+            ("beta", params.beta, 0.001, 1.0),
+            ("max_mdf", params.max_mdf, 0.001, 0.999),
+            ("fs_min_cwnd", params.fs_min_cwnd, 0.001, 1000.0),
+            ("fs_max_cwnd", params.fs_max_cwnd, 0.001, 1000.0),
+            ("min_cwnd", params.min_cwnd, 0.001, 1.0),
+            ("max_cwnd", params.max_cwnd, 1.0, 65536.0),
+        ] {
+            if !(low..=high).contains(&value) {
+                return Err(BuildError::value(key(name), value, format!("{low} to {high}")));
+            }
+        }
+        if params.fs_min_cwnd >= params.fs_max_cwnd {
+            let allowed = format!("below fs_max_cwnd ({})", params.fs_max_cwnd);
+            return Err(BuildError::value(key("fs_min_cwnd"), params.fs_min_cwnd, allowed));
+        }
+        for (name, value) in [("base_target_delay", params.base_target_delay), ("fs_range", params.fs_range)] {
+            if value.0 > 1_000_000_000_000 {
+                return Err(BuildError::value(key(name), value, "at most one second"));
+            }
+        }
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "positive, and far below 2^53"
+        )]
+        let fixed = |value: f64| (value * ONE as f64).round() as u64;
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "positive, and far below 2^53"
+        )]
+        let (fs_alpha, fs_beta) = {
+            let (low, high) = (params.fs_min_cwnd.sqrt().recip(), params.fs_max_cwnd.sqrt().recip());
+            let alpha = params.fs_range.0 as f64 / (low - high);
+            (alpha.round() as u64, (alpha * high).round() as u64)
+        };
+        Ok(Self {
+            target: params.base_target_delay.0,
+            ai: fixed(params.ai),
+            beta: fixed(params.beta),
+            max_mdf: fixed(params.max_mdf),
+            fs_range: params.fs_range.0,
+            fs_alpha,
+            fs_beta,
+            min_cwnd: fixed(params.min_cwnd),
+            max_cwnd: fixed(params.max_cwnd),
+            notice_vl: params.notice_vl,
+        })
+    }
+
+    /// The target delay at a window, ps.
+    fn target(&self, cwnd: u64) -> u64 {
+        // The root of a number of units of 2^-32 is one of units of 2^-16.
+        let root = (cwnd * ONE).isqrt().max(1);
+        let scaled = u128::from(self.fs_alpha) * u128::from(ONE) / u128::from(root);
+        let scaled = u64::try_from(scaled).unwrap_or(u64::MAX).saturating_sub(self.fs_beta);
+        self.target + scaled.min(self.fs_range)
+    }
+}
+
+impl Transport for Swift {
+    fn state_words(&self) -> usize {
+        WORDS
+    }
+
+    fn begin(&self, state: &mut State, flow: &FlowSetup) {
+        state[CWND] = self.max_cwnd;
+        state[FULL] = flow.full_packet.0;
+    }
+
+    fn feedback(&self) -> Option<Feedback> {
+        let vl = self.notice_vl.map(VirtualLane);
+        Some(Feedback { marking: None, notices: Notices::EveryPacket, bytes: Bytes(16), vl })
+    }
+
+    fn noticed(&self, state: &mut State, notice: &Notice, now: Instant) {
+        state[IN_FLIGHT] -= notice.bytes.0;
+        let delay = now.0 - notice.sent.0;
+        state[RTT] = delay;
+        let (cwnd, target) = (state[CWND], self.target(state[CWND]));
+        let next = if delay < target {
+            cwnd + if cwnd >= ONE { (self.ai * ONE).div_ceil(cwnd) } else { self.ai }
+        } else if now.0 - state[DECREASED] >= delay {
+            state[DECREASED] = now.0;
+            let excess = u128::from(self.beta) * u128::from(delay - target) / u128::from(delay.max(1));
+            let factor = ONE - u64::try_from(excess).unwrap_or(ONE).min(self.max_mdf);
+            cwnd * factor / ONE
+        } else {
+            cwnd
+        };
+        state[CWND] = next.clamp(self.min_cwnd, self.max_cwnd);
+    }
+
+    fn earliest(&self, state: &State, now: Instant) -> Instant {
+        let full_window = match state[CWND] {
+            cwnd if cwnd >= ONE => state[IN_FLIGHT] >= cwnd * state[FULL] / ONE,
+            _ => state[IN_FLIGHT] > 0,
+        };
+        match (full_window, state[CWND] < ONE) {
+            (true, _) => Instant::MAX,
+            (false, true) => Instant(state[NEXT]),
+            (false, false) => now,
+        }
+    }
+
+    fn started(&self, state: &mut State, bytes: Bytes, wire_time: Picoseconds, now: Instant) {
+        state[IN_FLIGHT] += bytes.0;
+        state[NEXT] = now.0 + (state[RTT] * ONE / state[CWND].max(1)).max(wire_time.0);
+    }
+}

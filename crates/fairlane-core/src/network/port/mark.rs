@@ -1,0 +1,93 @@
+//! Marks of congestion control: a switch's output marks packets when they start, by the bytes in the queue of their lane. See
+//! [`Marking`](crate::network::transport::Marking).
+
+use super::{ActivePort, each_lane, kind};
+use crate::network::probe::Probe;
+use crate::network::switch::random;
+use crate::network::transport::{Marking, MarkingOutputs};
+
+/// What a lane of a switch's output keeps in order to mark packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::network) struct LaneMarking {
+    /// Bytes in its queue.
+    queued: u64,
+    /// The last instant at which the lane was known to lack credits, ps.
+    short_until: u64,
+    /// At its last decision the lane lacked credits.
+    short: bool,
+    /// The lane has lacked credits before.
+    was_short: bool,
+}
+
+impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+    fn marking(&mut self, lane: u8) -> &mut LaneMarking {
+        &mut self.in_flight.marking[self.base + usize::from(lane)]
+    }
+
+    /// A packet joins the queue of a lane.
+    #[cold]
+    pub(super) fn count_joined(&mut self, lane: u8, record: u32) {
+        let bytes = u64::from(self.in_flight.packets[record].bytes);
+        self.marking(lane).queued += bytes;
+    }
+
+    /// A packet leaves the queue of a lane.
+    #[cold]
+    pub(super) fn count_left(&mut self, lane: u8, record: u32) {
+        let bytes = u64::from(self.in_flight.packets[record].bytes);
+        self.marking(lane).queued -= bytes;
+    }
+
+    /// A decision at `now`: of the lanes that wait, these are ready, and the others lack credits.
+    #[cold]
+    pub(super) fn note_shortage(&mut self, ready: u32, now: u64) {
+        for lane in each_lane(self.port.waiting) {
+            let marking = &mut self.in_flight.marking[self.base + lane];
+            let short = ready >> lane & 1 == 0;
+            if short || marking.short {
+                marking.short_until = now;
+                marking.was_short = true;
+            }
+            marking.short = short;
+        }
+    }
+
+    /// A packet that has left its queue is about to start at `now`: marks it if its transport has that.
+    #[cold]
+    pub(super) fn mark(&mut self, lane: u8, record: u32, now: u64) {
+        let config = self.config;
+        let packet = &self.in_flight.packets[record];
+        let (bytes, joined) = (u64::from(packet.bytes), packet.time);
+        let feedback = config.feedback[config.transport_place(packet.job)].as_ref();
+        let Some(marking) = feedback.and_then(|feedback| feedback.marking.as_ref()) else { return };
+        let &Marking { outputs, from, to, probability, above, smallest } = marking;
+        if bytes < smallest.0 || self.in_flight.is_control(record) {
+            return;
+        }
+        let link = config.link_of(self.number);
+        let lane = *self.marking(lane);
+        let root = match outputs {
+            MarkingOutputs::All => true,
+            MarkingOutputs::Roots => KIND == kind::TO_HOST || !lane.was_short || joined > lane.short_until,
+            MarkingOutputs::ToHosts => KIND == kind::TO_HOST,
+        };
+        let queue = lane.queued + bytes;
+        let buffer = u64::from(config.lane_buffer);
+        // A packet alone is not a queue.
+        let from = from.bytes(buffer).max(u64::from(config.full));
+        if !root || queue <= from {
+            return;
+        }
+        let to = to.bytes(buffer);
+        let chance = match queue <= to {
+            true => u64::from(probability) * (queue - from) / (to - from),
+            false if above == u32::MAX => u64::MAX,
+            false => u64::from(above),
+        };
+        if u64::from(random(now, link)) >= chance {
+            return;
+        }
+        self.in_flight.tags[record as usize].marked = true;
+        self.in_flight.totals.packets_marked += 1;
+    }
+}
