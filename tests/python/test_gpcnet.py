@@ -1,6 +1,7 @@
 """The benchmark GPCNeT: division of hosts, what is measured against closed forms, what is stored, and wrong input."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from fairlane.gpcnet import TESTS, Gpcnet, Options, Plan, prepared
 from fairlane.gpcnet.measure import Trial
 from fairlane.gpcnet.network_tests import divided
 from fairlane.inputs.parameters import Entry, entries
+from fairlane.plot.panels import figure_of
 from fairlane.results.errors import ResultsError
 from fairlane.tasks.task import Answer, Stopwatch
 from pictures import assert_drawn
@@ -172,7 +174,7 @@ def test_what_is_stored_is_read_again_and_damage_is_named(tmp_path: Path) -> Non
     found = load(out)
     assert isinstance(found, Gpcnet)
     assert found.impact["test"].to_list() == list(TESTS)
-    assert "credits_only up to" in found.headline()
+    assert found.headline() == "Congestion impact factors: mean up to 1 with credits_only"
     assert "RR Two-sided Lat" in found._repr_html_()
     assert query(out, "select count(*) as n from trials")["n"].to_list() == [18]
     (out / "gpcnet.png").unlink()
@@ -181,6 +183,21 @@ def test_what_is_stored_is_read_again_and_damage_is_named(tmp_path: Path) -> Non
     (out / "trials.parquet").write_bytes((out / "trials.parquet").read_bytes() + b"x")
     with pytest.raises(ResultsError, match=r"trials\.parquet: has changed"):
         load(out)
+
+
+def test_transports_are_compared_in_one_figure_and_headline(tmp_path: Path) -> None:
+    assert stored(tmp_path, "--quiet") == 0
+    found = load(tmp_path / "out")
+    assert isinstance(found, Gpcnet)
+    factors = [name for name in found.impact.columns if name.startswith("impact")]
+    other = found.impact.with_columns(pl.lit("other").alias("transport"), pl.col(factors) * 20)
+    both = replace(found, impact=pl.concat([found.impact, other]))
+    assert both.headline() == "Congestion impact factors: mean up to 20 with other and 1 with credits_only"
+    (axes,) = figure_of(both.plot()).axes
+    assert axes.get_legend_handles_labels()[1] == ["credits_only", "other"]
+    assert [label.get_text() for label in axes.get_xticklabels()] == list(TESTS)
+    empty = replace(found, impact=found.impact.clear())
+    assert empty.headline() == "No congestion impact factor was measured"
 
 
 def test_what_is_stored_is_not_simulated_again(

@@ -23,7 +23,7 @@ from fairlane.results.schemas import Optional, Schema, types
 from fairlane.statistics import over_replicates
 from fairlane.tasks.store import Store
 from fairlane.tasks.task import Answer
-from fairlane.wording import html_table, plural, significant
+from fairlane.wording import html_table, significant
 
 META = "gpcnet.json"
 CSV = "impact.csv"
@@ -87,11 +87,12 @@ class Gpcnet(Results):
         return cls(trials, pl.DataFrame(impact, schema=types(_SCHEMAS["impact"])), meta)
 
     def headline(self) -> str:
-        """The largest mean impact factor of each transport, in a line."""
-        largest = self.impact.group_by("transport", maintain_order=True).agg(pl.col("impact").max()).drop_nulls()
-        each = [f"{name} up to {significant(value, 2)}" for name, value in largest.iter_rows()]
-        replicates = plural(len(self.meta["seeds"]), "replicate")
-        return f"congestion impact factors on {replicates}: {', '.join(each) or 'none'}"
+        """The largest mean impact factor, of the best and the worst transport, in a line."""
+        largest = self.impact.group_by("transport").agg(pl.col("impact").max()).drop_nulls().sort("impact")
+        ends = [f"{significant(value, 2)} with {name}" for name, value in largest.iter_rows()]
+        if not ends:
+            return "No congestion impact factor was measured"
+        return f"Congestion impact factors: mean up to {' and '.join(dict.fromkeys([ends[-1], ends[0]]))}"
 
     def _repr_html_(self) -> str:
         shown = self.impact.select("transport", "test", "impact", "impact_p99").iter_rows()

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from fairlane.errors import FairlaneError
+from fairlane.gpcnet.results import META as GPCNET_META
 from fairlane.inputs.files import parse_json, read_bytes
 from fairlane.results.live import Found, live_folder, read_live, stored_name
 from fairlane.results.manifest import MANIFEST
@@ -31,6 +32,7 @@ _METAS = {
     "run": RUN_META,
     "study": STUDY_META,
     "saturation": SATURATION_META,
+    "gpcnet": GPCNET_META,
     "schedule": SCHEDULE_META,
     "reproduction": REPRODUCTION_META,
 }
