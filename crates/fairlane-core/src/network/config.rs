@@ -135,10 +135,7 @@ impl Config {
             Architecture::OutputQueued => None,
         };
         let (transports, transport_of_job) = transports(plan);
-        let mut feedback: Vec<Option<Feedback>> = transports.iter().map(|transport| transport.feedback()).collect();
-        for feedback in feedback.iter_mut().flatten() {
-            feedback.bytes = feedback.bytes.min(parameters.mtu);
-        }
+        let feedback = feedback_of(&transports, parameters.mtu);
         let mut config = Self {
             full: narrow(parameters.largest_packet()),
             header: narrow(parameters.header),
@@ -405,6 +402,15 @@ fn transports(plan: &Plan) -> (Vec<Arc<dyn Transport>>, Vec<u16>) {
         all.push(Arc::clone(transport));
     }
     (all, of_jobs)
+}
+
+/// What each transport needs; a notice is one packet.
+fn feedback_of(transports: &[Arc<dyn Transport>], mtu: Bytes) -> Vec<Option<Feedback>> {
+    let mut all: Vec<Option<Feedback>> = transports.iter().map(|transport| transport.feedback()).collect();
+    for feedback in all.iter_mut().flatten() {
+        feedback.bytes = feedback.bytes.min(mtu);
+    }
+    all
 }
 
 /// The links of a shard.

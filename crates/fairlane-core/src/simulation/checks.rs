@@ -17,6 +17,9 @@ use crate::table::{Kind, Named};
 use crate::topology::{Graph, Vertex};
 use crate::units::{Bytes, Instant};
 
+/// The transports of jobs that have one of their own.
+type JobTransports = Vec<(JobId, Arc<dyn Transport>)>;
+
 /// The scenario's transport, and those of jobs that have one of their own.
 pub(super) fn transports(
     registry: &Registry,
@@ -24,7 +27,7 @@ pub(super) fn transports(
     buffer: Bytes,
     virtual_lanes: u8,
     input_queued: bool,
-) -> Result<(Arc<dyn Transport>, Vec<(JobId, Arc<dyn Transport>)>), BuildError> {
+) -> Result<(Arc<dyn Transport>, JobTransports), BuildError> {
     let shared = spec.network.port_buffer.is_some();
     let buffer_key = if shared { "network.port_buffer.size" } else { "network.buffer" };
     let given = Surroundings { buffer, buffer_key, virtual_lanes, input_queued };
