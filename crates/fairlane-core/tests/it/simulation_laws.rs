@@ -96,8 +96,12 @@ const POLICIES: [RailPolicy; 5] = [
     RailPolicy::Only { only: 0 },
 ];
 /// Transports of jobs; half of the jobs have none of their own.
-const TRANSPORTS: &[(&str, &str)] =
-    &[("ib_cc", "{}"), ("dcqcn", r#"{ "kmin": 60, "kmax": 80, "pmax": 1 }"#), ("swift", "{}"), ("endpoint_cc", "{}")];
+const TRANSPORTS: &[(&str, &str)] = &[
+    ("ib_cc", "{}"),
+    ("dcqcn", r#"{ "kmin": 60, "kmax": 80, "pmax": 1 }"#),
+    ("swift", "{}"),
+    ("endpoint_cc", r#"{ "threshold": 80 }"#),
+];
 /// A tree of two levels, routed by destination.
 const TREE: usize = 1;
 
