@@ -1,7 +1,8 @@
 """A case on the second simulator, ``tests/oracle``, which is written from the model page alone, event for event.
 
 The paths of packets are the engine's own: the oracle checks when, in which order and on which lanes they take them, for
-every routing. What the oracle does not know (open-loop load, recordings, some calls of MPI) makes a case unsupported.
+every routing. What the oracle does not know (open-loop load, recordings, congestion control, some calls of MPI) makes a
+case unsupported.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -44,6 +45,10 @@ class Unsupported(Exception):
 
 def compare(case: Case, resolved: Resolved) -> str:
     """Where the engine and the oracle differ; empty if they agree. Raises ``Unsupported``."""
+    if "transport" in resolved.tables["network"] or any(
+        job.spec().get("transport", {"name": "credits_only"})["name"] != "credits_only" for job in resolved.jobs
+    ):
+        raise Unsupported("a transport other than credits_only")
     scripts = [_script(resolved, job) for job in resolved.jobs]
     observe = {**resolved.tables["observe"], "counters": True, "departures": True, "record": None}
     mpi = {**resolved.tables["mpi"], "collectives": ALGORITHMS}

@@ -85,6 +85,8 @@ def _transport(rng: Random, full: int, switch: str | Table) -> str | Table:
         "endpoint_cc": {"threshold": f"{full // 2} B", "window": f"{rng.choice([1, 4]) * full} B"},
         "ib_cc": {"marking_rate": rng.choice([0, 2]), "ccti_timer": rng.choice([2, 150])},
     }
+    if rng.random() < 0.6:
+        return "credits_only"
     names = sorted(entries("transport"))
     output_queued = switch == "output_queued" or (isinstance(switch, dict) and switch["name"] == "output_queued")
     name = rng.choice(names if output_queued else [name for name in names if name not in marking])
