@@ -20,6 +20,7 @@ from fairlane.cli.main import execute
 from fairlane.fabric import Fabric
 from fairlane.pattern import observe, program_of
 from fairlane.scenario.models import Job
+from fairlane.workload import trace
 from fairlane.workload.trace import read_trace, unpack
 from packing import zstd
 from peak_memory import measured
@@ -217,6 +218,26 @@ def test_half_an_archive_is_named_and_nothing_is_left_of_it(tmp_path: Path, caps
     assert execute(["trace", "describe", str(tmp_path / "half.tar.zst")]) == 2
     assert f"{tmp_path / 'half.tar.zst'}: cannot be unpacked" in capsys.readouterr().err
     assert not list(Path(os.environ["XDG_CACHE_HOME"]).rglob("*half*"))
+
+
+def test_files_that_another_process_has_unpacked_meanwhile_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    path, unpacking = ARCHIVES["lulesh-64.tar.zst"], trace._unpack_into
+    first: dict[Path, int] = {}
+
+    def slower(folder: Path, archive: Path) -> None:
+        unpacking(folder, archive)
+        monkeypatch.setattr(trace, "_unpack_into", unpacking)
+        folder = unpack(path)  # the other process, from beginning to end
+        first.update({file: file.stat().st_ino for file in sorted(folder.iterdir())})
+
+    monkeypatch.setattr(trace, "_unpack_into", slower)
+    found = unpack(path)
+    assert first
+    assert {file: file.stat().st_ino for file in sorted(found.iterdir())} == first
+    assert not list(tmp_path.rglob(".*"))
 
 
 def test_the_bytes_of_a_trace_can_be_multiplied() -> None:

@@ -253,14 +253,23 @@ def _extract(archive: Path, target: Path) -> None:
         _unpack_into(files, archive)
         sums = {name: _sum(files / name) for name, _, _ in _marks(scratch / "new")}
         (scratch / "new" / _SUMS).write_text(json.dumps(sums), encoding="utf-8")
-        with suppress(FileNotFoundError):
-            target.rename(scratch / "old")
-        (scratch / "new").rename(target)
+        _put_in_place(scratch / "new", target, scratch / "old")
     except (OSError, tarfile.TarError, *_DAMAGE) as error:
         if not _is_whole(target, _marks(target)):  # unless another process has just been faster
             raise Problems(Problem("path", f"cannot be unpacked: {error}", str(archive))) from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _put_in_place(new: Path, target: Path, old: Path) -> None:
+    """Renames ``new`` to ``target``, unless another process has just been faster: others may be reading its files."""
+    try:
+        new.rename(target)
+    except OSError:  # there is a folder that is not empty
+        if not _is_whole(target, _marks(target)):
+            with suppress(FileNotFoundError):
+                target.rename(old)
+            new.rename(target)
 
 
 def _unpack_into(folder: Path, archive: Path) -> None:
