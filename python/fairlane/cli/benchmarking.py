@@ -6,8 +6,8 @@ from typing import Annotated
 import typer
 from typer import Option
 
-from fairlane.cli.command import Answer, ExitCode, OutFolder, Quiet, Seed, completing
-from fairlane.cli.options import AllowCode, Assignments, Resume, ScenarioFile, report, report_damaged
+from fairlane.cli.command import Answer, OutFolder, Quiet, Seed, completing
+from fairlane.cli.options import AllowCode, Assignments, Resume, ScenarioFile, code_of, report
 
 
 def gpcnet(
@@ -66,13 +66,10 @@ def gpcnet(
     store = opened(plan, datetime.now().astimezone(), out, resume=resume)
     found = benchmark(plan, store=store, progress=not quiet).save(store)
     found.draw()
-    report_damaged(store.damaged, store.folder)
-    partial = found.meta["partial"]
-    if partial and not quiet:
-        report(f"finished simulations are stored; continue with --resume --out {store.folder}")
+    code = code_of(store, partial=found.meta["partial"], quiet=quiet)
     return Answer(
         {"impact": found.impact, **found.meta, "folder": found.folder},
         gpcnet_parts(found),
         found.folder,
-        code=ExitCode.INTERRUPTED if partial else ExitCode.DONE,
+        code=code,
     )

@@ -4,14 +4,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from typer import Argument, Option
 
-from fairlane.cli.command import completing
+from fairlane.cli.command import ExitCode, completing
 from fairlane.errors import FairlaneError, Problem, ScenarioError
 from fairlane.wording import plural
+
+if TYPE_CHECKING:
+    from fairlane.tasks.store import Store
 
 ScenarioFile = Annotated[Path, Argument(metavar="SCENARIO", help="The scenario, a TOML file.")]
 Assignments = Annotated[
@@ -118,6 +121,14 @@ def report_damaged(names: Sequence[str], folder: Path | None) -> None:
     """Reports which stored answers were damaged."""
     for name in names:
         report(f"{folder}/{name}: has changed since it was stored; it was computed again")
+
+
+def code_of(store: "Store", *, partial: bool, quiet: bool) -> ExitCode:
+    """The exit code of measurements that were stored; reports stored answers that were damaged, and how to continue."""
+    report_damaged(store.damaged, store.folder)
+    if partial and not quiet:
+        report(f"finished simulations are stored; continue with --resume --out {store.folder}")
+    return ExitCode.INTERRUPTED if partial else ExitCode.DONE
 
 
 def fresh(folder: Path | None, option: str = "--out") -> None:

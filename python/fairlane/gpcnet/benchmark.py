@@ -1,7 +1,5 @@
 """All transports, network tests and assignments of hosts, on all cores. What is measured is stored at once."""
 
-import json
-from contextlib import nullcontext, suppress
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -10,9 +8,7 @@ from fairlane.gpcnet.measure import Trial
 from fairlane.gpcnet.network_tests import TESTS, divided
 from fairlane.gpcnet.plan import Plan
 from fairlane.gpcnet.results import META, Gpcnet
-from fairlane.tasks.executor import Executor
-from fairlane.tasks.pools import Threads
-from fairlane.tasks.progress import TaskProgress
+from fairlane.tasks.measuring import is_whole, measure_all
 from fairlane.tasks.store import Store
 from fairlane.tasks.task import files_of
 
@@ -35,7 +31,7 @@ def opened(plan: Plan, started: datetime, out: Path | None, *, resume: bool) -> 
         out=out,
         started=started,
         resume=resume,
-        complete=_complete,
+        complete=lambda folder: is_whole(folder / META),
     )
 
 
@@ -52,15 +48,7 @@ def benchmark(plan: Plan, *, store: Store | None = None, progress: bool = False)
         for seed in plan.seeds
         for congested in (False, True)
     ]
-    with (
-        TaskProgress(wanted=progress) as shown,
-        nullcontext() if store is None else store.undone_without_answers(),
-        Executor(Threads(plan.workers), store, shown, attempts=1, first_failure_ends=True) as executor,
-        suppress(KeyboardInterrupt),
-    ):
-        shown.stage("simulating")
-        executor.run(trials)
-    found = [(trial, answer) for trial in trials if (answer := executor.answer(trial)) is not None]
+    found = measure_all(trials, plan.workers, store, progress=progress)
     meta = {
         "version": version("fairlane"),
         **plan.described(),
@@ -73,11 +61,3 @@ def benchmark(plan: Plan, *, store: Store | None = None, progress: bool = False)
         "recomputed": [] if store is None else store.damaged,
     }
     return Gpcnet.of(found, meta)
-
-
-def _complete(folder: Path) -> bool:
-    """Whether its tables are there, with every trial."""
-    try:
-        return not json.loads((folder / META).read_bytes())["partial"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False

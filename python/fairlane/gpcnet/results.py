@@ -9,15 +9,14 @@ from pathlib import Path
 from typing import Any, NotRequired, Self
 
 import polars as pl
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from fairlane.gpcnet.measure import Trial
 from fairlane.gpcnet.network_tests import TESTS
 from fairlane.results.base import Results
 from fairlane.results.derive import interval
-from fairlane.results.errors import ResultsError
-from fairlane.results.manifest import Sealed
+from fairlane.results.manifest import Sealed, read_json
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import Optional, Schema, types
 from fairlane.statistics import over_replicates
@@ -115,12 +114,7 @@ class Gpcnet(Results):
     def load(cls, folder: Path) -> Self:
         """Reads a benchmark from its folder. Raises ``ResultsError`` if it is not complete, or has changed."""
         sealed = Sealed.open(folder, "gpcnet", GPCNET_SCHEMA_VERSION)
-        path = sealed.path(META)
-        try:
-            meta = _Meta.validate_json(path.read_bytes())
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise ResultsError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        meta = read_json(_Meta.validate_json, sealed.path(META))
         return cls(**read_tables(sealed, _SCHEMAS), meta=dict(meta), folder=folder)
 
 

@@ -7,7 +7,7 @@ its name. Figures and pages for people are not listed: they are made from the ta
 import hashlib
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -24,6 +24,7 @@ MANIFEST = "manifest.json"
 Kind = Literal["run", "study", "control", "advice", "reproduction", "analysis", "saturation", "schedule", "gpcnet"]
 """The kinds of folders."""
 _Model = TypeVar("_Model", bound=BaseModel)
+_Content = TypeVar("_Content")
 
 
 class _Entry(Table):
@@ -176,8 +177,13 @@ def check_listed(path: Path) -> None:
 
 def read_as(kind: type[_Model], path: Path) -> _Model:
     """A JSON file. Raises ``FileNotFoundError``, and ``ResultsError`` with the key if it is not of this kind."""
+    return read_json(kind.model_validate_json, path)
+
+
+def read_json(validate: Callable[[bytes], _Content], path: Path) -> _Content:
+    """A JSON file as ``validate`` of pydantic reads it. Raises as ``read_as``."""
     try:
-        return kind.model_validate_json(read_bytes(path))
+        return validate(read_bytes(path))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"])) or "the file"

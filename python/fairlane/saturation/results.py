@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any, Literal, NotRequired, Self
 
 import polars as pl
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from fairlane.results.base import Results
 from fairlane.results.derive import interval
-from fairlane.results.errors import ResultsError
 from fairlane.results.latency import QUANTILES, summarize
-from fairlane.results.manifest import Sealed
+from fairlane.results.manifest import Sealed, read_json
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import Optional, Schema
 from fairlane.saturation.measure import Replicate
@@ -100,12 +99,7 @@ class Saturation(Results):
     def load(cls, folder: Path) -> Self:
         """Reads a sweep from its folder. Raises ``ResultsError`` if it is not complete, or has changed."""
         sealed = Sealed.open(folder, "saturation", SATURATION_SCHEMA_VERSION)
-        path = sealed.path(META)
-        try:
-            meta = _Meta.validate_json(path.read_bytes())
-        except ValidationError as error:
-            first = error.errors()[0]
-            raise ResultsError(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        meta = read_json(_Meta.validate_json, sealed.path(META))
         tables = read_tables(sealed, _SCHEMAS)
         return cls(**tables, meta=dict(meta), folder=folder)
 

@@ -1,7 +1,5 @@
 """All loads on all seeds, on all cores. What is measured is stored at once, so that a sweep can be resumed."""
 
-import json
-from contextlib import nullcontext, suppress
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -9,9 +7,7 @@ from pathlib import Path
 from fairlane.saturation.measure import Measurement
 from fairlane.saturation.plan import Plan
 from fairlane.saturation.results import META, Saturation
-from fairlane.tasks.executor import Executor
-from fairlane.tasks.pools import Threads
-from fairlane.tasks.progress import TaskProgress
+from fairlane.tasks.measuring import is_whole, measure_all
 from fairlane.tasks.store import Store
 
 SCENARIO = "scenario.toml"
@@ -31,7 +27,7 @@ def opened(plan: Plan, started: datetime, out: Path | None, *, resume: bool) -> 
         out=out,
         started=started,
         resume=resume,
-        complete=_complete,
+        complete=lambda folder: is_whole(folder / META),
     )
 
 
@@ -42,16 +38,8 @@ def sweep(plan: Plan, *, store: Store | None = None, progress: bool = False) -> 
     and ``partial`` is set. Raises ``ScenarioError`` or ``RunError`` if a simulation cannot be built or cannot continue.
     """
     tasks = [Measurement(plan, load, seed) for load in plan.loads for seed in plan.seeds]
-    with (
-        TaskProgress(wanted=progress) as shown,
-        nullcontext() if store is None else store.undone_without_answers(),
-        Executor(Threads(plan.workers), store, shown, attempts=1, first_failure_ends=True) as executor,
-        suppress(KeyboardInterrupt),
-    ):
-        shown.stage("simulating")
-        executor.run(tasks)
-    answers = [(task, executor.answer(task)) for task in tasks]
-    found = [task.replicate(answer) for task, answer in answers if answer is not None]
+    answers = measure_all(tasks, plan.workers, store, progress=progress)
+    found = [task.replicate(answer) for task, answer in answers]
     meta = {
         "version": version("fairlane"),
         **plan.described(),
@@ -61,11 +49,3 @@ def sweep(plan: Plan, *, store: Store | None = None, progress: bool = False) -> 
         "recomputed": [] if store is None else store.damaged,
     }
     return Saturation.of(found, meta)
-
-
-def _complete(folder: Path) -> bool:
-    """Whether its tables are there, with every load and seed."""
-    try:
-        return not json.loads((folder / META).read_bytes())["partial"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
