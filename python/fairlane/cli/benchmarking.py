@@ -28,9 +28,9 @@ def gpcnet(
         int, Option(help="Measured iterations of latency and allreduce; bandwidth has a 25th of them.")
     ] = 200,
     message_size: Annotated[str, Option(help="Message size of the congestors.")] = "4 KiB",
-    window: Annotated[int, Option(help="Messages of the incast that a rank has under way.")] = 16,
+    window: Annotated[int, Option(help="Outstanding incast messages per rank.")] = 16,
     warm_up: Annotated[str, Option(help="Simulated time before the network test begins.")] = "200 us",
-    duration: Annotated[str, Option(help="Simulated time after which a network test ends.")] = "200 ms",
+    duration: Annotated[str, Option(help="Simulated time after which a network test ends, even with fewer iterations.")] = "200 ms",
     allow_code: AllowCode = False,
     resume: Resume = False,
     out: OutFolder = None,
@@ -40,7 +40,7 @@ def gpcnet(
 
     The scenario gives fabric, network and seed; its jobs are replaced by a network test on a fifth of the hosts and
     four congestors on the others, assigned at random. Every network test is simulated isolated and with the congestors
-    on the same hosts. What is finished is stored at once; after an interruption --resume continues, also with more
+    on the same hosts. Each finished simulation is stored; after an interruption --resume continues, also with more
     transports or replicates.
     """
     from fairlane import Scenario

@@ -19,7 +19,7 @@ class Congestor(SlicedWorkload):
     ``all_to_all``: pairwise exchanges with all others, one partner after the other. ``incast``: all send to the first
     rank. ``put_incast``: all put to the first rank, each waiting for its put. ``get_broadcast``: all get from the first
     rank, each waiting for its get. By default messages of 4 KiB. An iteration has 64 rounds of the pattern (up
-    to 512 in GPCNeT) and ends with a barrier; within it, ranks do not wait for each other.
+    to 512 in GPCNeT) and ends with a barrier; there is none between its rounds.
 
     Sends of the incast are synchronous, so that ``window`` bounds what a rank has under way: MPI libraries limit their
     eager messages, the simulator does not.
@@ -32,7 +32,7 @@ class Congestor(SlicedWorkload):
     messages_per_iteration: Count = Field(default=64, description="rounds per iteration")
     compute: Duration | None = 0
     window: Count = Field(
-        default=16, description="messages of an `incast` that a rank has under way; other patterns have one"
+        default=16, description="outstanding messages per rank of an `incast`; other patterns wait for each"
     )
 
     @property

@@ -10,11 +10,11 @@ from fairlane.workload.slices import SlicedWorkload
 
 
 class RandomRing(SlicedWorkload):
-    """Every rank exchanges messages with both neighbours in a ring whose order is random and fixed for the run.
+    """Every rank exchanges messages with both neighbours in a ring of random order.
 
     A network test of GPCNeT (Chunduri et al., SC '19). By default one message of eight bytes each way, the test of
     latency; with ``message_size = "128 KiB"``, ``messages_per_iteration = 8`` and ``barrier = true`` it is the test of
-    bandwidth. With ``distinct_iterations`` the iterations go through so many rings.
+    bandwidth. The ring is the same in all iterations; with ``distinct_iterations`` = n, n rings are used in turn.
     """
 
     message_size: Size = 8

@@ -37,7 +37,7 @@ class Slice:
 
 
 class SlicedWorkload(Workload):
-    """A workload of one or several communicators that do the same at the same time."""
+    """A workload that runs on one or several communicators at the same time."""
 
     communicators: int = Field(
         default=1,

@@ -1,5 +1,5 @@
-//! A cable that has lost lanes: a link of four lanes that trains again with one has a quarter of its bandwidth, and the same
-//! latency. `InfiniBand` Architecture Specification, volume 2: link widths 1x, 2x, 4x, 8x, 12x, negotiated in training.
+//! A cable that has lost lanes: a 4x link that retrains at 1x has a quarter of its bandwidth and the same latency. Any number
+//! of lanes is accepted; `InfiniBand` (Architecture Specification, volume 2) negotiates widths of 1x, 2x, 4x, 8x and 12x.
 
 use std::sync::Arc;
 

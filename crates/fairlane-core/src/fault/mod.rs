@@ -1,10 +1,10 @@
 //! Faults: what happens to a fabric while it runs.
 //!
-//! A fault is one file that exports an [`Entry`]; [`TABLE`] lists them. It lasts from an instant on, to another or to the end of
-//! the run. While it lasts, it adds to the [`Condition`] of the fabric, which is made anew whenever a fault begins or ends: so
+//! A fault is one file that exports an [`Entry`]; [`TABLE`] lists them. It begins at an instant, and ends at another or lasts to
+//! the end of the run. The [`Condition`] of the fabric is recomputed from all active faults whenever one begins or ends, so
 //! faults that overlap need not know of each other.
 //!
-//! Between two changes the fabric is static. Nothing of a fault is asked while packets move.
+//! Between two changes the fabric is static: no fault is consulted for a packet.
 
 mod degraded_link;
 
@@ -20,20 +20,20 @@ use crate::table::{Constructor, Item, Kind, Named, Table};
 use crate::topology::Graph;
 use crate::units::{BitsPerSec, Picoseconds};
 
-/// What is not as it was built, for now.
+/// Current deviations of the fabric from what was built.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
     bandwidths: BTreeMap<LinkId, BitsPerSec>,
 }
 
 impl Condition {
-    /// A link has this bandwidth at most.
+    /// Limits a link to this bandwidth; the lowest of several limits applies.
     pub fn limit(&mut self, link: LinkId, bandwidth: BitsPerSec) {
         let known = self.bandwidths.entry(link).or_insert(bandwidth);
         *known = bandwidth.min(*known);
     }
 
-    /// The bandwidth of each link that has another than the one it was built with.
+    /// Links with a limit, and the limit.
     #[must_use]
     pub const fn bandwidths(&self) -> &BTreeMap<LinkId, BitsPerSec> {
         &self.bandwidths

@@ -1,4 +1,4 @@
-//! The schedule of faults: which begin and end when, and what the fabric is like then.
+//! The schedule of faults: when they begin and end, and the resulting condition of the fabric.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,9 +17,9 @@ pub(super) struct Schedule {
     /// The fabric as it was built.
     graph: Arc<Graph>,
     faults: Vec<Scheduled>,
-    /// When faults begin and end that have not yet.
+    /// Instants still to come at which faults begin or end.
     changes: BTreeSet<Instant>,
-    /// What the fabric is like now.
+    /// The current condition of the fabric.
     condition: Condition,
 }
 
@@ -62,7 +62,7 @@ impl Schedule {
         self.changes.first().copied()
     }
 
-    /// The time has come to `now`: the new bandwidths of the links that have others than before.
+    /// Advances to `now`. Returns the new bandwidth of each link whose bandwidth changes.
     pub fn advance(&mut self, now: Instant) -> BTreeMap<LinkId, BitsPerSec> {
         self.changes = self.changes.split_off(&Instant(now.0 + 1));
         let mut condition = Condition::default();

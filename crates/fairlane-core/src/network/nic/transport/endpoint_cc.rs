@@ -1,15 +1,15 @@
 //! Congestion control by the destination, after what is published of Slingshot.
 //!
 //! D. De Sensi, S. Di Girolamo, K. McMahon, D. Roweth, T. Hoefler, "An In-Depth Analysis of the Slingshot Interconnect",
-//! SC20, section II-E: the switches track the packets in flight between every pair of endpoints, tell flows that contribute to
+//! SC20, section II-E: the switches track the packets in flight between every pair of endpoints, distinguish flows that contribute to
 //! congestion from those that suffer from it, and apply back-pressure to the former only. The algorithm itself and its
 //! parameters are not published; this is a model of the principle, with parameters of its own.
 //!
 //! Every packet is acknowledged. The ejection port, the output of a switch to a host, marks packets while more than `threshold`
 //! bytes wait for the host. The acknowledgement carries the mark, and how many flows have reached that host lately. A flow whose
 //! last acknowledgement was marked has at most `window` divided by that number in flight, at least one packet; any other flow
-//! sends without limit. So a congested destination has about `window` bytes on their way to it, in equal shares, and what goes
-//! to other destinations does not wait.
+//! sends without limit. Bytes in flight to a congested destination are thus about `window`, in equal shares, or one packet per
+//! flow if that is more. Flows to other destinations are not limited.
 
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;

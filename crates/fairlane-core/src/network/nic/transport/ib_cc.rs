@@ -13,9 +13,9 @@
 //! The specification leaves to the vendor what the thresholds 1 to 15 mean and what the table holds. Here threshold 1 is the
 //! whole input buffer of a lane and 15 a quarter of it; entry *i* of the table is *i*²/128 unless it is given.
 //!
-//! With `marking_rate` 0 every packet of a full queue is marked, and flows whose packets alternate get as many BECN each, at
-//! whatever rate they are: among a few steady flows shares can stay uneven. Marks at random, with a higher rate, make them
-//! follow the flows' rates.
+//! With `marking_rate` 0 every packet above the threshold is marked. Flows whose packets alternate then receive equal numbers
+//! of BECN whatever their rates, and the shares of a few steady flows can stay unequal. With a higher `marking_rate`, packets
+//! are marked at random, and the number of BECN follows each flow's rate.
 
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;

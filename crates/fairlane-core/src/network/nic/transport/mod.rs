@@ -4,8 +4,8 @@
 //! remembers of a flow is a few words of [`State`]. A flow is what one NIC sends to one destination for one job on one virtual
 //! lane.
 //!
-//! Credits come first in any case: a packet that its transport lets start still needs credits and the arbiter's grant. A
-//! message whose flow may not start a packet leaves its queue and joins it again when it may; nobody waits behind it.
+//! A transport does not replace flow control: a packet that it permits still needs credits and the arbiter's grant. A message
+//! whose flow may not transmit is taken out of its queue until it may, so it does not block other messages.
 //!
 //! # Congestion control
 //!
@@ -22,7 +22,7 @@
 //! its packets; latencies of messages and records of departures leave them out. [`Totals`](crate::network::Totals) counts them
 //! and the marks by themselves. They are not messages: no rank sees them, and a gap between messages does not apply.
 //!
-//! If a transport has no feedback, nothing of this exists.
+//! A transport without feedback has no marks and no control packets.
 
 mod credits_only;
 mod dcqcn;
@@ -94,7 +94,7 @@ pub struct Feedback {
 /// Which packets the receiving NIC answers with a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notices {
-    /// All.
+    /// Every packet.
     EveryPacket,
     /// Marked ones, but of one flow none within this time after the last notice.
     Marked(Picoseconds),
@@ -121,7 +121,7 @@ pub struct Marking {
 /// The outputs that mark packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MarkingOutputs {
-    /// All.
+    /// All outputs.
     All,
     /// Roots of congestion: those to hosts, and others unless their lane has lacked credits since the packet joined its queue.
     Roots,
