@@ -30,7 +30,9 @@ def gpcnet(
     message_size: Annotated[str, Option(help="Message size of the congestors.")] = "4 KiB",
     window: Annotated[int, Option(help="Outstanding incast messages per rank.")] = 16,
     warm_up: Annotated[str, Option(help="Simulated time before the network test begins.")] = "200 us",
-    duration: Annotated[str, Option(help="Simulated time after which a network test ends, even with fewer iterations.")] = "200 ms",
+    duration: Annotated[
+        str, Option(help="Simulated time after which a network test ends, even with fewer iterations.")
+    ] = "200 ms",
     allow_code: AllowCode = False,
     resume: Resume = False,
     out: OutFolder = None,
