@@ -1,5 +1,5 @@
 //! Marks of congestion control: a switch's output marks packets when they start, by the bytes in the queue of their lane. See
-//! [`Marking`](crate::network::transport::Marking).
+//! [`Marking`].
 
 use super::{ActivePort, each_lane, kind};
 use crate::network::probe::Probe;
