@@ -25,7 +25,8 @@ pub use crate::table::Named;
 use crate::table::Table;
 use crate::topology::Graph;
 use crate::units::Instant;
-use faults::Schedule;
+pub use faults::{FaultLog, Sweep};
+use faults::{Routes, Schedule};
 pub use spec::{FabricSpec, JobSpec, QosSpec, Spec};
 
 /// The interference matrix has a cell for every pair of jobs: 128 MiB for this many.
@@ -148,7 +149,9 @@ impl Simulation {
         for host in mpi.used_hosts() {
             network.wake(host, Instant::ZERO);
         }
-        Ok(Self { network, mpi, arbiters, faults, failed: None })
+        let mut simulation = Self { network, mpi, arbiters, faults, failed: None };
+        simulation.expect_losses();
+        Ok(simulation)
     }
 
     /// Checks that there can be a simulation of these parts on a fabric and routing of the specification, and builds none: no memory
@@ -183,21 +186,22 @@ impl Simulation {
     fn advance(&mut self, end: Instant, hops: u64) -> Result<bool, RunError> {
         let last = self.network.totals().packet_hops.saturating_add(hops);
         loop {
-            while self.faults.next().is_some_and(|at| at <= self.now()) {
-                let bandwidths = self.faults.advance(self.now());
-                self.network.set_bandwidths(&bandwidths);
+            while self.faults.next().is_some_and(|at| at <= self.network.now()) {
+                self.faults.advance(self.network.now(), &mut self.network, &mut self.mpi);
             }
             let pause = self.faults.next().map_or(end, |at| at.min(end));
             let hops = last.saturating_sub(self.network.totals().packet_hops);
             let result = self.network.run_until(pause, hops, self.mpi.shards());
             let reached = self.mpi.conclude(result)?;
+            let given_up = self.network.take_given_up();
+            given_up.iter().for_each(|given_up| self.faults.fail(*given_up));
             if let Some(deadlock) = self.network.deadlock() {
                 return Err(deadlock);
             }
             if cfg!(debug_assertions) {
                 self.check_laws()?;
             }
-            if pause == end || !reached || self.now() < pause {
+            if given_up.is_empty() && (pause == end || !reached || self.now() < pause) {
                 return Ok(reached || self.finished());
             }
         }
@@ -238,7 +242,7 @@ impl Simulation {
     }
 
     fn measured(&self) -> Measured<'_> {
-        Measured { network: &self.network, mpi: &self.mpi }
+        Measured { network: &self.network, mpi: &self.mpi, faults: &self.faults.log }
     }
 
     /// Iterations that ranks have marked so far, by job and rank.
@@ -310,7 +314,24 @@ impl Simulation {
     /// # Errors
     /// [`BuildError`] names the key that is wrong; nothing is changed then.
     pub fn add_fault(&mut self, fault: &FaultSpec) -> Result<(), BuildError> {
-        self.faults.add(fault, "fault")
+        let input_queued = self.network.is_input_queued();
+        self.faults.add(fault, "fault", input_queued)?;
+        self.expect_losses();
+        Ok(())
+    }
+
+    /// Prepares for the losses of packets that the faults may bring.
+    fn expect_losses(&mut self) {
+        if self.faults.loses_packets() {
+            self.network.expect_losses();
+            self.mpi.expect_overtaking();
+        }
+    }
+
+    /// What faults have done to the fabric and to jobs so far.
+    #[must_use]
+    pub const fn fault_log(&self) -> &FaultLog {
+        &self.faults.log
     }
 
     /// Replaces the arbiter, or its weights, on every port, from the next decision on.
@@ -371,9 +392,15 @@ impl Parts {
         }
         checks::observation(&spec)?;
         let levels = checks::levels(&spec)?;
-        let mut faults = Schedule::new(registry.faults().clone(), Arc::clone(&graph));
+        let routes = Routes {
+            table: registry.routings().clone(),
+            named: Named { name: spec.fabric.routing.clone(), params: spec.fabric.routing_params.clone() },
+            routing: Arc::clone(&routing),
+            sweep_time: spec.network.sweep_time,
+        };
+        let mut faults = Schedule::new(registry.faults().clone(), Arc::clone(&graph), routes);
         for (number, fault) in spec.faults.iter().enumerate() {
-            faults.add(fault, &format!("fault[{number}]"))?;
+            faults.add(fault, &format!("fault[{number}]"), input_queued)?;
         }
         let number = spec.jobs.len();
         let jobs = checks::jobs(spec.jobs, programs, &graph)?;

@@ -6,16 +6,21 @@
 //!
 //! Between two changes the fabric is static: no fault is consulted for a packet.
 
+mod adapter_down;
+mod bit_errors;
 mod degraded_link;
+mod link_down;
+mod slow_host;
+mod switch_down;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::BuildError;
-use crate::ids::LinkId;
+use crate::ids::{HostId, LinkId};
 use crate::table::{Constructor, Item, Kind, Named, Table};
 use crate::topology::Graph;
 use crate::units::{BitsPerSec, Picoseconds};
@@ -24,13 +29,59 @@ use crate::units::{BitsPerSec, Picoseconds};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Condition {
     bandwidths: BTreeMap<LinkId, BitsPerSec>,
+    down: BTreeSet<LinkId>,
+    error_rates: BTreeMap<LinkId, BitErrorRate>,
+    slow: BTreeMap<HostId, Slowness>,
 }
+
+/// Errors per bit, in units of 2^-64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct BitErrorRate(pub u64);
+
+/// How many times as long computations take, in thousandths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slowness(pub u32);
 
 impl Condition {
     /// Limits a link to this bandwidth; the lowest of several limits applies.
     pub fn limit(&mut self, link: LinkId, bandwidth: BitsPerSec) {
         let known = self.bandwidths.entry(link).or_insert(bandwidth);
         *known = bandwidth.min(*known);
+    }
+
+    /// A cable is down, both directions of it: `link` is one.
+    pub fn cut(&mut self, graph: &Graph, link: LinkId) {
+        self.down.extend([link, graph.link(link).reverse]);
+    }
+
+    /// Bits on a link are wrong at this rate; the highest of several rates applies.
+    pub fn disturb(&mut self, link: LinkId, rate: BitErrorRate) {
+        let known = self.error_rates.entry(link).or_insert(rate);
+        *known = rate.max(*known);
+    }
+
+    /// Computations on a host take longer; the highest of several factors applies.
+    pub fn slow_down(&mut self, host: HostId, slowness: Slowness) {
+        let known = self.slow.entry(host).or_insert(slowness);
+        *known = slowness.max(*known);
+    }
+
+    /// Links that are down.
+    #[must_use]
+    pub const fn down(&self) -> &BTreeSet<LinkId> {
+        &self.down
+    }
+
+    /// Links with errors, and their rates.
+    #[must_use]
+    pub const fn error_rates(&self) -> &BTreeMap<LinkId, BitErrorRate> {
+        &self.error_rates
+    }
+
+    /// Hosts that are slow.
+    #[must_use]
+    pub const fn slow(&self) -> &BTreeMap<HostId, Slowness> {
+        &self.slow
     }
 
     /// Links with a limit, and the limit.
@@ -44,6 +95,11 @@ impl Condition {
 pub trait Fault: Send + Sync {
     /// Adds what it does to the fabric, which is `graph` as it was built.
     fn apply(&self, graph: &Graph, condition: &mut Condition);
+
+    /// Whether packets can be lost by it.
+    fn loses_packets(&self) -> bool {
+        false
+    }
 }
 
 /// A fault and its time.
@@ -69,7 +125,14 @@ pub type Entry = Item<Faults>;
 pub(crate) const PATH: &str = "fault";
 
 /// The built-in faults.
-pub const TABLE: &[Entry] = &[degraded_link::ENTRY];
+pub const TABLE: &[Entry] = &[
+    adapter_down::ENTRY,
+    bit_errors::ENTRY,
+    degraded_link::ENTRY,
+    link_down::ENTRY,
+    slow_host::ENTRY,
+    switch_down::ENTRY,
+];
 
 impl Kind for Faults {
     const KIND: &'static str = "fault";

@@ -188,10 +188,19 @@ impl Messaging {
 
     #[inline(always)]
     fn compute(&self, rank: u32, op: &Op, span: Picoseconds, now: u64) -> Over {
+        let span = if self.slow.is_empty() { span } else { self.slowed(rank, span) };
         if span.0 > Instant::HORIZON.0 - now.min(Instant::HORIZON.0) {
             return Err(self.misuse(rank, op, "ends beyond what the clock can tell"));
         }
         Ok(now + span.0)
+    }
+
+    /// How long a computation of `rank` takes if its host may be slow.
+    #[cold]
+    fn slowed(&self, rank: u32, span: Picoseconds) -> Picoseconds {
+        let thousandths = self.slow.get(&rank).copied().unwrap_or(1000);
+        let slowed = u128::from(span.0) * u128::from(thousandths) / 1000;
+        Picoseconds(u64::try_from(slowed).unwrap_or(u64::MAX))
     }
 
     #[inline(always)]

@@ -5,6 +5,8 @@ use std::collections::BinaryHeap;
 use std::ops::Range;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::agreement::{Agreements, Key};
 use super::collectives::{Phase, Preferences};
 use super::context::{Contexts, Order};
@@ -36,6 +38,8 @@ pub(super) struct Messaging {
     pub naming: Naming,
     /// Where the ranks of all jobs are, by job, then rank.
     pub places: Arc<[RankPlace]>,
+    /// Ranks of this shard whose computations take longer, and how many times as long, in thousandths.
+    pub slow: FxHashMap<u32, u32>,
     pub residence: Arc<Residence>,
     pub jobs: Vec<Job>,
     pub agreements: Agreements,

@@ -60,8 +60,10 @@ mod wait;
 mod window;
 mod words;
 
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 pub use mail::Mail;
 pub use parameters::Parameters;
@@ -175,6 +177,7 @@ impl Mpi {
                 rails,
                 naming,
                 places: Arc::clone(&places),
+                slow: FxHashMap::default(),
                 residence: Arc::clone(&residence),
                 jobs: Vec::new(),
                 agreements: Agreements::default(),
@@ -278,6 +281,26 @@ impl Mpi {
             let (shard, number) = first.naming.place(first.naming.translate(place.id));
             (&self.shards[shard], number, place.host)
         })
+    }
+
+    /// Ends a job at `at`: its ranks do nothing more.
+    pub fn stop(&mut self, job: JobId, at: Instant) {
+        for shard in &mut self.shards {
+            let stop = &mut shard.messaging.jobs[job.index()].stop;
+            *stop = at.0.min(*stop);
+        }
+    }
+
+    /// Has computations that begin from now on take longer on these hosts, and on no others; so many thousandths of their time.
+    pub fn slow_down(&mut self, hosts: &BTreeMap<HostId, u32>) {
+        self.shards.iter_mut().for_each(|shard| shard.messaging.slow.clear());
+        let places = Arc::clone(&self.shards[0].messaging.places);
+        for (rank, place) in (0..).zip(&*places) {
+            if let Some(thousandths) = hosts.get(&place.host) {
+                let (shard, number) = self.locate(rank);
+                self.shards[shard].messaging.slow.insert(count(number), *thousandths);
+            }
+        }
     }
 
     /// Which service level messages have.

@@ -5,9 +5,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
+
 use super::Plan;
 use super::link::Wire;
+use super::loss::Outages;
 use super::nic::transport::{Feedback, Transport};
+use super::packet::{Packet, PacketNumber};
 use super::parameters::{Parameters, Switching};
 use super::partition::{Partition, Place};
 use super::probe::Probe;
@@ -25,6 +29,10 @@ use crate::units::{BitsPerSec, Bytes, Picoseconds};
 pub(super) struct Config {
     pub graph: Arc<Graph>,
     pub routing: Arc<dyn Routing>,
+    /// The routings that packets under way may have, by generation: the newest and those before it.
+    pub routings: Vec<Arc<dyn Routing>>,
+    /// How often they have been replaced.
+    pub newest: usize,
     pub arbiter: Arc<dyn Arbiter>,
     /// The scenario's transport, then those of jobs that have another.
     pub transports: Vec<Arc<dyn Transport>>,
@@ -40,6 +48,18 @@ pub(super) struct Config {
     pub controls: bool,
     /// Some transport has switches mark packets.
     pub marks: bool,
+    /// Packets can be lost: links go down, or a lane is lossy.
+    pub losses: bool,
+    /// Links that are or were down.
+    pub outages: Outages,
+    /// Errors per bit of links that have some, in units of 2^-64, by id.
+    pub error_rates: FxHashMap<u32, u64>,
+    /// From the loss of a packet until it is sent again, ps; several windows at least.
+    pub timeout: u64,
+    /// How often a packet is sent again at most.
+    pub retries: u8,
+    /// The generation of routes that packets take which start now, as [`PacketNumber`] has it.
+    pub routes: u32,
     pub parameters: Parameters,
     pub observe: observe::Parameters,
     /// Records of single packets are kept: departures, or waiting by upstream link.
@@ -175,6 +195,8 @@ impl Config {
             link_ids,
             graph: Arc::clone(graph),
             routing: Arc::clone(routing),
+            routings: vec![Arc::clone(routing)],
+            newest: 0,
             arbiter: Arc::clone(arbiter),
             paces: transports.iter().any(|transport| transport.paces()),
             controls: feedback.iter().any(Option::is_some),
@@ -183,6 +205,12 @@ impl Config {
             transports,
             transport_of_job,
             feedback,
+            losses: false,
+            outages: Outages::default(),
+            error_rates: FxHashMap::default(),
+            timeout: parameters.retransmission_timeout.0.max(4 * window.0),
+            retries: parameters.retry_count,
+            routes: PacketNumber::routes(0),
             parameters: parameters.clone(),
             detailed: observe.onward_waiting || !observe.departs().is_empty(),
             observe: *observe,
@@ -195,9 +223,10 @@ impl Config {
     /// began in the open window; at a host, one link latency after that end. They arrive one link latency later still. So
     /// credits returned in a window of this width have arrived at the latest a full packet's wire time and two link latencies
     /// after the window's end. Until then a link can start what fits into the time since the window's opening, and one packet
-    /// more; and the next must fit. With a pool, credits of one lane may be what another lacks: the exact time always counts.
+    /// more; and the next must fit. With a pool, credits of one lane may be what another lacks, and a link with errors may take longer: the
+    /// exact time always counts.
     pub fn sufficient_credits(&self, window: Picoseconds) -> u32 {
-        if self.pool.is_some() {
+        if self.pool.is_some() || !self.error_rates.is_empty() {
             return u32::MAX;
         }
         let fastest = self.wires.iter().map(|wire| wire.bandwidth.0).max().unwrap_or(0);
@@ -236,6 +265,12 @@ impl Config {
     /// The longest wire time of a full packet, ps.
     fn slowest(&self) -> u64 {
         self.wires.iter().map(|wire| wire.full_wire_time).max().unwrap_or(0)
+    }
+
+    /// The routing of a packet.
+    #[inline(always)]
+    pub fn routing_of(&self, packet: &Packet) -> &dyn Routing {
+        if self.losses { &*self.routings[packet.number.generation() % self.routings.len()] } else { &*self.routing }
     }
 
     /// The place of a job's transport among [`Config::transports`].

@@ -3,6 +3,7 @@
 use super::Totals;
 use super::config::Config;
 use super::credits::CreditReturns;
+use super::loss::GivenUp;
 use super::mail::Outboxes;
 use super::nic::notices::Tag;
 use super::nic::pacing::Flows;
@@ -71,6 +72,8 @@ pub(super) struct InFlight {
     pub notices: Pool<Tag>,
     /// The marking state of lanes, by port, then lane; empty if switches do not mark.
     pub marking: Vec<LaneMarking>,
+    /// Packets that have been given up and that [`Network::take_given_up`](super::Network::take_given_up) has not returned.
+    pub given_up: Vec<GivenUp>,
     pub single_packet: SinglePacket,
     /// The control packets under way.
     pub control_packets: SinglePacket,

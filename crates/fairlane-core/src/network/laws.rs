@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::config::Config;
 use super::credits::pool_taken;
 use super::in_flight::Deferred;
-use super::packet::{Message, Packet};
+use super::packet::{Content, Message, Packet};
 use super::shard::Shard;
 use super::switch::input_queued::Event;
 use super::{Network, Totals};
@@ -130,11 +130,12 @@ impl Network {
 
     /// Injected = delivered + in flight, in messages and in bytes; cut = delivered + in flight, in packets.
     fn messages_balance(&self) -> Result<(), String> {
+        let is_notice = |message: &Message| message.content == Content::Notice;
         // A record that is not in use has nothing undelivered.
         let records = || self.shards.iter().flat_map(|shard| shard.in_flight.messages.slots());
         let alive = || records().map(|(_, message)| message).filter(|message| message.undelivered > 0);
-        let sent = || alive().filter(|message| !message.mirror && !message.control);
-        let control = || alive().filter(|message| message.control);
+        let sent = || alive().filter(|message| !message.mirror && !is_notice(message));
+        let control = || alive().filter(|message| is_notice(message));
         let single = || self.shards.iter().map(|shard| shard.in_flight.single_packet);
         let singles: i64 = single().map(|single| single.messages).sum();
         let totals = self.totals();
@@ -166,7 +167,10 @@ impl Network {
             (
                 "packets",
                 self.packets_in_flight() as i64,
-                alive().filter(|message| !message.control).map(|message| self.packets_under_way(message)).sum::<i64>()
+                alive()
+                    .filter(|message| !is_notice(message))
+                    .map(|message| self.packets_under_way(message))
+                    .sum::<i64>()
                     + singles
                     + controls,
             ),

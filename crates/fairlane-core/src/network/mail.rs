@@ -4,7 +4,7 @@
 
 use super::in_flight::InFlight;
 use super::nic::notices::Tag;
-use super::packet::{Message, Packet, PacketFlags};
+use super::packet::{Content, Message, Packet, PacketFlags};
 use super::prefetch::prefetch_credited;
 use super::shard::Shard;
 use crate::ids::JobId;
@@ -21,7 +21,10 @@ pub(super) struct Mail {
     to_switches: Vec<Packet>,
     to_nics: Vec<Packet>,
     /// What is known of each of these packets besides; empty if there is no congestion control.
-    tags: [Vec<Tag>; 3],
+    tags: [Vec<Tag>; 5],
+    /// Lost packets of this shard's NICs, whose timeouts pass at their `time`; and those for its NICs that are given up.
+    lost: Vec<Packet>,
+    given_up: Vec<Packet>,
     credits: Vec<Returned>,
     announced: Vec<Announcement>,
     /// Messages, by the record of the shard that sent them, of which all packets have been delivered.
@@ -34,6 +37,10 @@ pub(super) enum Destination {
     Port(u32),
     Switch(u32),
     Nic(u32),
+    /// The NIC that sent it: it was lost.
+    Sender,
+    /// A NIC to which it does not come by itself: it is given up.
+    GivenUp(u32),
 }
 
 /// Credits on their way back to a port.
@@ -112,6 +119,8 @@ impl InFlight {
             Destination::Port(port) => (&mut mail.to_ports, 0, port),
             Destination::Switch(switch) => (&mut mail.to_switches, 1, switch),
             Destination::Nic(nic) => (&mut mail.to_nics, 2, nic),
+            Destination::Sender => (&mut mail.lost, 3, NONE),
+            Destination::GivenUp(nic) => (&mut mail.given_up, 4, nic),
         };
         if let Some(tag) = self.tags.get(record as usize) {
             mail.tags[tags].push(*tag);
@@ -140,7 +149,7 @@ impl InFlight {
             flags,
             any_delivered: false,
             mirror: true,
-            control: false,
+            content: Content::Payload,
         });
         let mirrors = &mut self.out.mirrors[from];
         if mirrors.len() <= record as usize {
@@ -176,6 +185,18 @@ impl Shard {
             let record = in_flight.packets.insert(packet);
             in_flight.retag(record, mail.tags[2].get(place));
             in_flight.arrive(config, nic, record, time);
+        }
+        for (place, packet) in mail.lost.drain(..).enumerate() {
+            let due = packet.time;
+            let record = in_flight.packets.insert(packet);
+            in_flight.retag(record, mail.tags[3].get(place));
+            in_flight.retransmit(config, record, due);
+        }
+        for (place, packet) in mail.given_up.drain(..).enumerate() {
+            let (nic, time) = (packet.next, packet.time);
+            let record = in_flight.packets.insert(packet);
+            in_flight.retag(record, mail.tags[4].get(place));
+            in_flight.arrive_given_up(config, nic, record, time);
         }
         mail.tags.iter_mut().for_each(Vec::clear);
         for record in mail.received.drain(..) {

@@ -17,6 +17,7 @@ mod in_flight;
 mod latency;
 mod laws;
 mod link;
+mod loss;
 mod mail;
 mod nic;
 mod occupancy;
@@ -37,6 +38,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use endpoint::{Endpoint, Pause};
+pub use loss::GivenUp;
 pub use nic::transport;
 pub use packet::{Delivery, Injection};
 pub use parameters::{LaneBuffers, Parameters, PortBuffer, Sharing, Switching};
@@ -44,6 +46,7 @@ pub use partition::Partition;
 pub use prefetch::Prefetch;
 pub use switch::{Architecture, Entry as SwitchEntry, InputQueued, InputQueues, Surroundings, allocator};
 
+use crate::fault::BitErrorRate;
 use crate::ids::{HostId, JobId, LinkId, VirtualLane};
 use crate::observe::{self, Departure, Interference};
 use crate::qos::arbiter::Arbiter;
@@ -92,7 +95,13 @@ pub struct Totals {
     pub control_packets: u64,
     /// Their payload.
     pub control_bytes: u64,
-    /// Control packets that have come to the host of their flow.
+    /// Packets that were lost, see [`GivenUp`], each time that they were.
+    pub packets_lost: u64,
+    /// Lost packets that are sent again.
+    pub packets_retransmitted: u64,
+    /// Lost packets that were given up. Their messages count as delivered once no other packet of them is under way.
+    pub packets_given_up: u64,
+    /// Control packets that have come to the host of their flow, or were given up.
     pub control_packets_received: u64,
     /// Their payload.
     pub control_bytes_received: u64,
@@ -208,8 +217,40 @@ impl Network {
 
     /// Gives links other bandwidths, for packets that start on them from now on. Routing does not know of it.
     pub fn set_bandwidths(&mut self, bandwidths: &BTreeMap<LinkId, BitsPerSec>) {
-        let graph = Arc::new(self.graph().with_bandwidths(bandwidths));
-        self.shards.iter_mut().for_each(|shard| shard.set_bandwidths(&graph, bandwidths));
+        if !bandwidths.is_empty() {
+            let graph = Arc::new(self.graph().with_bandwidths(bandwidths));
+            self.shards.iter_mut().for_each(|shard| shard.set_bandwidths(&graph, bandwidths));
+        }
+    }
+
+    /// From now on packets can be lost. To be called before the first is.
+    pub fn expect_losses(&mut self) {
+        self.shards.iter_mut().for_each(|shard| shard.config.losses = true);
+    }
+
+    /// Links go down, or are up again. Packets on a link that goes down, and those in the queue of its port, are lost, and so are
+    /// those that come to the port while it is down. What is on the last link to a host still arrives.
+    pub fn set_down(&mut self, links: &BTreeMap<LinkId, bool>) {
+        let now = self.now();
+        self.shards.iter_mut().for_each(|shard| shard.set_down(links, now));
+    }
+
+    /// Gives links bit error rates, for packets that start on them from now on. All others have none.
+    pub fn set_error_rates(&mut self, rates: &BTreeMap<LinkId, BitErrorRate>) {
+        self.shards.iter_mut().for_each(|shard| shard.set_error_rates(rates));
+    }
+
+    /// Packets that start from now on take other routes; those under way keep theirs.
+    pub fn set_routing(&mut self, routing: &Arc<dyn Routing>) {
+        self.shards.iter_mut().for_each(|shard| shard.set_routing(Arc::clone(routing)));
+    }
+
+    /// What has been given up since the last call, in order of time.
+    pub fn take_given_up(&mut self) -> Vec<GivenUp> {
+        let of_shards = self.shards.iter_mut().flat_map(|shard| shard.in_flight.given_up.drain(..));
+        let mut all: Vec<GivenUp> = of_shards.collect();
+        all.sort_unstable();
+        all
     }
 
     /// What does not differ between shards.
@@ -247,6 +288,12 @@ impl Network {
         self.config().adaptive
     }
 
+    /// Whether packets wait at the inputs of switches.
+    #[must_use]
+    pub fn is_input_queued(&self) -> bool {
+        self.config().input_queued.is_some()
+    }
+
     /// Whether NICs hold messages back, so that messages of one host to another can overtake each other.
     #[must_use]
     pub fn paces(&self) -> bool {
@@ -264,6 +311,9 @@ impl Network {
             messages_injected: sum.messages_injected + one.messages_injected,
             messages_delivered: sum.messages_delivered + one.messages_delivered,
             packets_marked: sum.packets_marked + one.packets_marked,
+            packets_lost: sum.packets_lost + one.packets_lost,
+            packets_retransmitted: sum.packets_retransmitted + one.packets_retransmitted,
+            packets_given_up: sum.packets_given_up + one.packets_given_up,
             control_packets: sum.control_packets + one.control_packets,
             control_bytes: sum.control_bytes + one.control_bytes,
             control_packets_received: sum.control_packets_received + one.control_packets_received,

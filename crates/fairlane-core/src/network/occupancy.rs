@@ -91,7 +91,7 @@ impl Occupancy {
     pub fn view<'a>(&'a self, first_lane: &'a [u8]) -> Loads<'a> {
         let Cells { all, routed, .. } = &self.ports;
         let by_lane = self.lanes.as_ref().map(|lanes| lanes.view(first_lane));
-        Loads { first: LinkId(0), all, routed, by_lane }
+        Loads { first: LinkId(0), all, routed, by_lane, ids: &[] }
     }
 
     /// What a switch sees of its own ports: `count` from number `port` on, of which the first feeds link `first`.
@@ -101,7 +101,7 @@ impl Occupancy {
             let each = lanes.lanes as usize;
             LaneLoads { all: &lanes.cells.all[port * each..][..count * each], first_lane }
         });
-        Loads { first, all: &self.ports.all[port..][..count], routed: &[], by_lane }
+        Loads { first, all: &self.ports.all[port..][..count], routed: &[], by_lane, ids: &[] }
     }
 
     /// A packet has been routed to a lane of `link`. Its start there changes nothing: from then on its credits are missing

@@ -77,8 +77,20 @@ pub(super) struct Message {
     pub any_delivered: bool,
     /// Another shard sends it: this is the record of the receiving shard.
     pub mirror: bool,
-    /// It is a notice that a NIC sends, see [`transport`](super::transport); its token is the record of the notice.
-    pub control: bool,
+    pub content: Content,
+}
+
+/// What the packets of a message carry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Content {
+    /// Payload of a host's message.
+    Payload,
+    /// A notice that a NIC sends, see [`transport`](super::transport). The token is the record of the notice.
+    Notice,
+    /// A packet that was lost, see [`loss`](super::loss). The token is its record.
+    Lost,
+    /// The same, of a packet that is given up.
+    GivenUp,
 }
 
 /// The stage of a message and two flags, in a byte, as each of its packets carries them.
@@ -157,8 +169,7 @@ pub(super) struct Packet {
     pub to: u32,
     /// The id of the host that sent it.
     pub source: u32,
-    /// Its place in its message.
-    pub number: u32,
+    pub number: PacketNumber,
     pub job: u16,
     pub kind: TrafficKind,
     pub vl: u8,
@@ -188,3 +199,58 @@ impl Packet {
 }
 
 const _: () = assert!(size_of::<Packet>() == 64 && size_of::<Message>() == 64);
+
+/// A packet's place in its message, how often it has been lost, and the generation of routes that it takes, in 32 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct PacketNumber(u32);
+
+impl PacketNumber {
+    const PLACE_BITS: u32 = 25;
+    const LOSS_BITS: u32 = 3;
+    /// A message has fewer packets than this.
+    pub const PLACES: u32 = 1 << Self::PLACE_BITS;
+    /// The largest number of losses that can be counted.
+    pub const MOST_LOSSES: u8 = (1 << Self::LOSS_BITS) - 1;
+    /// How many generations of routes can be in use at a time.
+    pub const GENERATIONS: usize = 1 << (u32::BITS - Self::PLACE_BITS - Self::LOSS_BITS);
+
+    /// A packet that has not been lost. `routes`: see [`PacketNumber::routes`].
+    #[inline(always)]
+    pub const fn new(place: u32, routes: u32) -> Self {
+        Self(place | routes)
+    }
+
+    /// A generation of routes, where numbers have it.
+    pub fn routes(generation: usize) -> u32 {
+        let generation = u32::try_from(generation % Self::GENERATIONS).expect("invariant: a few bits");
+        generation << (Self::PLACE_BITS + Self::LOSS_BITS)
+    }
+
+    /// Its place in its message.
+    #[inline(always)]
+    pub const fn place(self) -> u32 {
+        self.0 & (Self::PLACES - 1)
+    }
+
+    /// How often it has been lost.
+    #[allow(clippy::cast_possible_truncation, reason = "three bits")]
+    pub const fn losses(self) -> u8 {
+        (self.0 >> Self::PLACE_BITS) as u8 & Self::MOST_LOSSES
+    }
+
+    /// The generation of routes that it takes.
+    #[inline(always)]
+    pub const fn generation(self) -> usize {
+        (self.0 >> (Self::PLACE_BITS + Self::LOSS_BITS)) as usize
+    }
+
+    /// It is lost once more.
+    pub const fn lost(self) -> Self {
+        Self(self.0 + (1 << Self::PLACE_BITS))
+    }
+
+    /// It starts anew, on these routes.
+    pub const fn on(self, routes: u32) -> Self {
+        Self(self.0 & ((1 << (Self::PLACE_BITS + Self::LOSS_BITS)) - 1) | routes)
+    }
+}

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::nic::transport;
+use super::packet::PacketNumber;
 use super::switch;
 use crate::error::BuildError;
 use crate::table::Named;
@@ -72,10 +73,17 @@ pub struct Parameters {
     pub switch: Named,
     /// When NICs start packets.
     pub transport: Named,
+    /// From the loss of a packet until its NIC sends it again.
+    pub retransmission_timeout: Picoseconds,
+    /// How often a packet is sent again before its job fails, at most 7.
+    pub retry_count: u8,
+    /// From a change of the fabric until routes follow it.
+    pub sweep_time: Picoseconds,
 }
 
 impl Default for Parameters {
-    /// MTU 4 KiB, InfiniBand's 26 bytes of headers, 64 KiB of buffer, 100 ns a switch, cut-through.
+    /// MTU 4 KiB, InfiniBand's 26 bytes of headers, 64 KiB of buffer, 100 ns a switch, cut-through; a timeout of 2^10 times
+    /// 4.096 us, seven retries, and 10 ms for a sweep.
     fn default() -> Self {
         Self {
             mtu: Bytes(4096),
@@ -86,6 +94,9 @@ impl Default for Parameters {
             switching: Switching::CutThrough,
             switch: switch::default(),
             transport: Named::new(transport::DEFAULT),
+            retransmission_timeout: Picoseconds(4_194_304_000),
+            retry_count: PacketNumber::MOST_LOSSES,
+            sweep_time: Picoseconds::from_micros(10_000),
         }
     }
 }
@@ -97,10 +108,10 @@ impl Parameters {
         self.mtu + self.header
     }
 
-    /// The largest payload of a message: 1 TiB, and fewer than 2^32 packets.
+    /// The largest payload of a message: 1 TiB, and fewer than 2^25 packets.
     #[must_use]
     pub fn largest_message(&self) -> Bytes {
-        Bytes((u64::from(u32::MAX) * self.mtu.0).min(1 << 40))
+        Bytes((u64::from(PacketNumber::PLACES - 1) * self.mtu.0).min(1 << 40))
     }
 
     /// Checks that every packet fits a buffer and that sizes are those a packet can have.
@@ -113,6 +124,15 @@ impl Parameters {
         }
         if self.switch_latency.0 > 1_000_000_000_000 {
             return Err(BuildError::value("network.switch_latency", self.switch_latency, "at most one second"));
+        }
+        for (key, time) in [("retransmission_timeout", self.retransmission_timeout), ("sweep_time", self.sweep_time)] {
+            if time == Picoseconds::ZERO || time.0 > 1_000_000_000_000_000 {
+                return Err(BuildError::value(format!("network.{key}"), time, "above zero, at most 1000 seconds"));
+            }
+        }
+        if self.retry_count > PacketNumber::MOST_LOSSES {
+            let allowed = format!("0 to {}", PacketNumber::MOST_LOSSES);
+            return Err(BuildError::value("network.retry_count", self.retry_count, allowed));
         }
         if self.header.0 > 4096 {
             return Err(BuildError::value("network.header", self.header.0, "at most 4096 bytes"));

@@ -61,6 +61,9 @@ pub(super) trait Probe: Send {
     /// [`Config::onward_place`]).
     fn detail(&mut self, _in_flight: &InFlight, _place: (u32, u8), _sent: &Transmission, _upstream: Option<usize>) {}
 
+    /// A packet has waited for `span` and is lost. `upstream`: as of [`Probe::detail`].
+    fn lost(&mut self, _upstream: usize, _span: u64) {}
+
     /// A host takes a packet that has been delivered to it.
     fn delivered(&mut self, _packet: &Packet) {}
 }
@@ -101,11 +104,18 @@ impl Observation {
         }
     }
 
+    /// What came over a link has waited.
+    fn add_waiting(&mut self, upstream: usize, span: u64) {
+        if let Some(sum) = self.input_queueing.get_mut(upstream) {
+            *sum += span;
+        }
+    }
+
     #[cold]
     fn keep(&mut self, in_flight: &InFlight, (link, lane): (u32, u8), sent: &Transmission, upstream: Option<usize>) {
         let &Transmission { record, time, waited, bytes, job, .. } = sent;
-        if let Some(sum) = upstream.and_then(|upstream| self.input_queueing.get_mut(upstream)) {
-            *sum += waited;
+        if let Some(upstream) = upstream {
+            self.add_waiting(upstream, waited);
         }
         if !self.departs.contains(&time) || in_flight.is_control(record) {
             return;
@@ -117,7 +127,17 @@ impl Observation {
             let message = &in_flight.messages[packet.message];
             (message.token, message.flags.stage())
         };
-        self.departures.push(Departure { time, waited, link, lane, job, token, stage, packet: packet.number, bytes });
+        self.departures.push(Departure {
+            time,
+            waited,
+            link,
+            lane,
+            job,
+            token,
+            stage,
+            packet: packet.number.place(),
+            bytes,
+        });
     }
 }
 
@@ -159,6 +179,10 @@ impl<const SHARDED: bool> Probe for Departures<SHARDED> {
 
     fn detail(&mut self, in_flight: &InFlight, place: (u32, u8), sent: &Transmission, upstream: Option<usize>) {
         self.0.keep(in_flight, place, sent, upstream);
+    }
+
+    fn lost(&mut self, upstream: usize, span: u64) {
+        self.0.add_waiting(upstream, span);
     }
 }
 
@@ -247,6 +271,10 @@ impl<const SHARDED: bool> Probe for Counters<SHARDED> {
 
     fn detail(&mut self, in_flight: &InFlight, place: (u32, u8), sent: &Transmission, upstream: Option<usize>) {
         self.0.keep(in_flight, place, sent, upstream);
+    }
+
+    fn lost(&mut self, upstream: usize, span: u64) {
+        self.0.add_waiting(upstream, span);
     }
 
     #[inline(always)]

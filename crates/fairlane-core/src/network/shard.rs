@@ -11,15 +11,17 @@ use super::in_flight::{InFlight, NetworkCalendar};
 use super::mail::Outboxes;
 use super::nic::pacing::Flows;
 use super::occupancy::Occupancy;
-use super::packet::SinglePacket;
+use super::packet::{PacketNumber, SinglePacket};
 use super::partition::Partition;
 use super::port::{Arrival, Lane, LaneMarking, Port};
 use super::probe::Observation;
 use super::switch::{Arriving, Crossbars};
 use super::{Delivery, Injection, MOST_INBOX_SLOTS, Plan, Totals};
+use crate::fault::BitErrorRate;
 use crate::ids::LinkId;
 use crate::kernel::{Mailboxes, Mask, NONE, Pool};
 use crate::qos::arbiter::Arbiter;
+use crate::routing::Routing;
 use crate::topology::Graph;
 use crate::units::{BitsPerSec, Instant, Picoseconds};
 use std::sync::Arc;
@@ -107,6 +109,7 @@ impl Shard {
                 tags: Vec::new(),
                 notices: Pool::default(),
                 marking: vec![LaneMarking::default(); if config.marks { ports * config.lanes } else { 0 }],
+                given_up: Vec::new(),
                 single_packet: SinglePacket::default(),
                 control_packets: SinglePacket::default(),
                 sequence: 0,
@@ -142,6 +145,44 @@ impl Shard {
             self.config.arbiter.begin(state, bandwidth);
         }
         self.config.sufficient = self.config.sufficient_credits(self.in_flight.calendar.width());
+    }
+
+    /// See [`Network::set_down`](super::Network::set_down); it is `now`.
+    pub fn set_down(&mut self, links: &BTreeMap<LinkId, bool>, now: Instant) {
+        let furthest = self.config.furthest();
+        for (&link, &down) in links {
+            if down {
+                self.config.outages.begin(link.0, now.0);
+            } else {
+                self.config.outages.end(link.0, now.0, furthest);
+            }
+            let place = self.config.partition.link(link);
+            if place.shard() == self.config.shard {
+                let port = &mut self.ports[place.number() as usize];
+                port.down = down;
+                if port.waiting != 0 {
+                    self.in_flight.wake_port(place.number(), now);
+                }
+            }
+        }
+    }
+
+    /// See [`Network::set_error_rates`](super::Network::set_error_rates).
+    pub fn set_error_rates(&mut self, rates: &BTreeMap<LinkId, BitErrorRate>) {
+        self.config.error_rates = rates.iter().map(|(link, rate)| (link.0, rate.0)).collect();
+        self.config.sufficient = self.config.sufficient_credits(self.in_flight.calendar.width());
+    }
+
+    /// See [`Network::set_routing`](super::Network::set_routing).
+    pub fn set_routing(&mut self, routing: Arc<dyn Routing>) {
+        let Config { routings, newest, .. } = &mut self.config;
+        *newest += 1;
+        if routings.len() < PacketNumber::GENERATIONS {
+            routings.push(routing);
+        } else {
+            routings[*newest % PacketNumber::GENERATIONS] = routing;
+        }
+        self.config.routes = PacketNumber::routes(*newest);
     }
 
     /// Replaces the arbiter on every port. Its state starts anew.

@@ -60,11 +60,22 @@ struct Published {
     hops: AtomicU64,
     /// One if an endpoint has failed.
     failed: AtomicU64,
+    /// One if a packet has been given up.
+    given_up: AtomicU64,
+}
+
+/// The same of all shards: when anything is due next, packets on links so far, and whether an endpoint has failed or a packet has
+/// been given up.
+struct Outlook {
+    next: u64,
+    hops: u64,
+    failed: bool,
+    given_up: bool,
 }
 
 impl Network {
     /// Runs all windows that open before `end`, or stops earlier: after the window in which the number of packets that have
-    /// started on links since the call reaches `hops`, or in which an endpoint ends the run. Returns whether the run is
+    /// started on links since the call reaches `hops`, in which an endpoint ends the run, or in which a packet is given up. Returns whether the run is
     /// complete: whether the clock is at `end` or later, or an endpoint has ended the run. If nothing is left to happen before
     /// `end`, the clock moves on to the first window that does not open before it. `endpoints`: one for each shard.
     ///
@@ -183,6 +194,9 @@ fn run_alone<P: Probe, E: Endpoint + Prefetch>(
         if endpoint.end_window(shard.in_flight.calendar.opening(next_window)) {
             return Ended { next_window, reached: true, failed: None };
         }
+        if !shard.in_flight.given_up.is_empty() {
+            return Ended { next_window, reached: false, failed: None };
+        }
     }
     Ended { next_window, reached: false, failed: None }
 }
@@ -211,7 +225,7 @@ impl<M: Default> Exchange<M> {
                 self.post(parity, &mut part);
             }
             self.barrier.wait();
-            let (next, hops, any_failed) = self.read(parity);
+            let Outlook { next, hops, failed: any_failed, given_up } = self.read(parity);
             let mut stop = false;
             if has_run {
                 stop = self.accept(parity, &mut part, next_window);
@@ -219,7 +233,7 @@ impl<M: Default> Exchange<M> {
             if any_failed || stop {
                 return Ended { next_window, reached: stop, failed };
             }
-            if hops >= limits.hops {
+            if hops >= limits.hops || given_up {
                 return Ended { next_window, reached: false, failed };
             }
             let shard = &part.shards[0];
@@ -246,6 +260,7 @@ impl<M: Default> Exchange<M> {
             published.next.store(shard.next_due(next_window), Ordering::Relaxed);
             published.hops.store(shard.in_flight.totals.packet_hops, Ordering::Relaxed);
             published.failed.store(u64::from(failed), Ordering::Relaxed);
+            published.given_up.store(u64::from(!shard.in_flight.given_up.is_empty()), Ordering::Relaxed);
         }
     }
 
@@ -262,12 +277,17 @@ impl<M: Default> Exchange<M> {
         }
     }
 
-    /// What all shards have published: when anything is due next, packets on links so far, whether an endpoint has failed.
-    fn read(&self, parity: usize) -> (u64, u64, bool) {
+    /// What all shards have published.
+    fn read(&self, parity: usize) -> Outlook {
         let published = &self.published[parity];
-        let next = published.iter().map(|shard| shard.next.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX);
-        let hops = published.iter().map(|shard| shard.hops.load(Ordering::Relaxed)).sum();
-        (next, hops, published.iter().any(|shard| shard.failed.load(Ordering::Relaxed) > 0))
+        let any =
+            |of: fn(&Published) -> &AtomicU64| published.iter().any(|shard| of(shard).load(Ordering::Relaxed) > 0);
+        Outlook {
+            next: published.iter().map(|shard| shard.next.load(Ordering::Relaxed)).min().unwrap_or(u64::MAX),
+            hops: published.iter().map(|shard| shard.hops.load(Ordering::Relaxed)).sum(),
+            failed: any(|shard| &shard.failed),
+            given_up: any(|shard| &shard.given_up),
+        }
     }
 
     /// A thread's shards accept the mail of all others. Returns whether the endpoints end the run.

@@ -4,6 +4,7 @@
 //! Jobs, ranks, links, lanes and iterations are numbers; times and instants are picoseconds.
 
 mod digest;
+mod faults;
 mod latency;
 mod ports;
 mod ranks;
@@ -14,6 +15,7 @@ use crate::error::BuildError;
 use crate::ids::JobId;
 use crate::mpi::Mpi;
 use crate::network::Network;
+use crate::simulation::FaultLog;
 use crate::table;
 
 pub(crate) use digest::digest;
@@ -26,6 +28,8 @@ pub struct Measured<'s> {
     pub network: &'s Network,
     /// Records of ranks, latencies of messages, the record of a job.
     pub mpi: &'s Mpi,
+    /// What faults have done.
+    pub faults: &'s FaultLog,
 }
 
 impl<'s> Measured<'s> {
@@ -75,6 +79,8 @@ pub const TABLES: &[ResultTable] = &[
     table("operations", record::operations, "what the ranks of the recorded jobs did, one operation after another"),
     table("request_ends", record::request_ends, "the requests that these operations ended"),
     table("communicators", record::communicators, "the communicators that they named"),
+    table("sweeps", faults::sweeps, "when routes were computed anew, and for what"),
+    table("failures", faults::failures, "jobs that have failed because packets were lost for good"),
     table("departures", record::departures, "the log of packets that started on a link"),
 ];
 

@@ -57,6 +57,8 @@ pub struct Loads<'a> {
     pub routed: &'a [u32],
     /// The same by lane, for a routing that [asks for it](super::Routing::sees_lanes).
     pub by_lane: Option<LaneLoads<'a>>,
+    /// The ids of links by the numbers that the routing has for them; empty if those are the ids.
+    pub ids: &'a [LinkId],
 }
 
 /// The loads of the lanes of ports, in bytes: as [`Loads`], by port and then lane.
@@ -93,8 +95,9 @@ impl Loads<'_> {
     }
 
     #[inline]
-    const fn place(&self, link: LinkId) -> usize {
-        link.0.wrapping_sub(self.first.0) as usize
+    fn place(&self, link: LinkId) -> usize {
+        let id = self.ids.get(link.index()).copied().unwrap_or(link);
+        id.0.wrapping_sub(self.first.0) as usize
     }
 
     /// The load of one lane of a link of the switch that decides: of a virtual lane and a virtual channel.
@@ -129,7 +132,7 @@ mod tests {
 
     #[test]
     fn the_lightest_link_is_found_and_ties_go_round() {
-        let loads = Loads { first: LinkId(0), all: &[9, 5, 5, 9], routed: &[0, 0, 0, 0], by_lane: None };
+        let loads = Loads { first: LinkId(0), all: &[9, 5, 5, 9], routed: &[0, 0, 0, 0], by_lane: None, ids: &[] };
         let lightest = |start| loads.lightest(LinkId(0), 4, start).0;
         assert_eq!([0, 1, 2, 3, 4, 6].map(lightest), [1, 1, 2, 1, 1, 2]);
         let routed = Loads { all: &[9, 6, 5, 9], routed: &[0, 1, 0, 0], ..loads };
@@ -141,7 +144,7 @@ mod tests {
     fn lanes_are_found_by_virtual_lane_and_channel() {
         // Two ports of three lanes: virtual lane 0 has two channels, virtual lane 1 has one.
         let by_lane = LaneLoads { all: &[0, 1, 2, 1110, 2220, 3330], first_lane: &[0, 2, 3] };
-        let loads = Loads { first: LinkId(0), all: &[3, 6660], routed: &[], by_lane: Some(by_lane) };
+        let loads = Loads { first: LinkId(0), all: &[3, 6660], routed: &[], by_lane: Some(by_lane), ids: &[] };
         let at = |loads: Loads, link| [(0, 0), (0, 1), (1, 0)].map(|(vl, channel)| loads.on_lane(link, vl, channel));
         assert_eq!((at(loads, LinkId(0)), at(loads, LinkId(1))), ([0, 1, 2], [1110, 2220, 3330]));
         assert_eq!(at(loads.shifted(1), LinkId(0)), [1110, 2220, 3330]);

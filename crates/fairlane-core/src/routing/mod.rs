@@ -11,6 +11,7 @@ mod d_mod_k;
 mod dimension_order;
 mod ecmp;
 mod equal_cost;
+mod healing;
 mod loads;
 mod minimal;
 mod non_minimal;
@@ -34,6 +35,7 @@ use crate::kernel::NONE;
 use crate::table::{Item, Kind, NoParams, Table};
 use crate::topology::{Graph, Size};
 pub use coverage::{Coverage, coverage};
+pub use healing::{Healed, heal};
 pub use loads::{LaneLoads, Loads, Visit};
 pub use paths::{PathError, link_loads, path};
 

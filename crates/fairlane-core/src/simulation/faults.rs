@@ -1,26 +1,70 @@
-//! The schedule of faults: when they begin and end, and the resulting condition of the fabric.
+//! The schedule of faults: when they begin and end, the resulting condition of the fabric, and when routes follow it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::error::BuildError;
 use crate::fault::{self, Condition, Fault, FaultSpec};
-use crate::ids::LinkId;
-use crate::table::Table;
+use crate::ids::{HostId, LinkId};
+use crate::mpi::Mpi;
+use crate::network::{GivenUp, Network};
+use crate::routing::{self, Routing};
+use crate::table::{Named, Table};
 use crate::topology::Graph;
-use crate::units::{BitsPerSec, Instant};
+use crate::units::{BitsPerSec, Instant, Picoseconds};
 
-/// Faults of a fabric and when the next of them begins or ends.
+/// New routes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sweep {
+    /// Packets that start from then on take them.
+    pub at: Instant,
+    /// The routing that was built; nothing if none fits what is left of the fabric, and the old routes stay.
+    pub routing: Option<String>,
+    /// Why it is not the scenario's.
+    pub reason: Option<String>,
+    /// Links that are down.
+    pub down: usize,
+    /// The hosts that are cut off from most others.
+    pub cut_off: Vec<HostId>,
+}
+
+/// What has become of the fabric and of the jobs by faults.
+#[derive(Clone, Debug, Default)]
+pub struct FaultLog {
+    /// When routes were computed anew.
+    pub sweeps: Vec<Sweep>,
+    /// The jobs that have failed, each with the packet that was given up first.
+    pub failures: Vec<GivenUp>,
+}
+
+/// Faults of a fabric and when something changes next.
 #[derive(Clone)]
 pub(super) struct Schedule {
     table: Table<fault::Entry>,
     /// The fabric as it was built.
     graph: Arc<Graph>,
+    routes: Routes,
     faults: Vec<Scheduled>,
     /// Instants still to come at which faults begin or end.
     changes: BTreeSet<Instant>,
+    /// Instants still to come at which routes are computed.
+    sweeps: BTreeSet<Instant>,
+    /// Packets that have been given up, of jobs that will fail.
+    failing: BTreeSet<GivenUp>,
     /// The current condition of the fabric.
     condition: Condition,
+    pub log: FaultLog,
+}
+
+/// How the fabric is routed.
+#[derive(Clone)]
+pub(super) struct Routes {
+    pub table: Table<routing::Entry>,
+    pub named: Named,
+    /// The routing of the whole fabric.
+    pub routing: Arc<dyn Routing>,
+    /// From a change of the fabric until routes follow it.
+    pub sweep_time: Picoseconds,
 }
 
 #[derive(Clone)]
@@ -38,12 +82,23 @@ impl Scheduled {
 
 impl Schedule {
     /// A fabric without faults.
-    pub fn new(table: Table<fault::Entry>, graph: Arc<Graph>) -> Self {
-        Self { table, graph, faults: Vec::new(), changes: BTreeSet::new(), condition: Condition::default() }
+    pub fn new(table: Table<fault::Entry>, graph: Arc<Graph>, routes: Routes) -> Self {
+        Self {
+            table,
+            graph,
+            routes,
+            faults: Vec::new(),
+            changes: BTreeSet::new(),
+            sweeps: BTreeSet::new(),
+            failing: BTreeSet::new(),
+            condition: Condition::default(),
+            log: FaultLog::default(),
+        }
     }
 
-    /// Adds a fault; `place` is where it stands in the specification, for the error.
-    pub fn add(&mut self, spec: &FaultSpec, place: &str) -> Result<(), BuildError> {
+    /// Adds a fault; `place` is where it stands in the specification, for the error. `input_queued`: packets wait at the inputs of
+    /// switches.
+    pub fn add(&mut self, spec: &FaultSpec, place: &str, input_queued: bool) -> Result<(), BuildError> {
         let (at, until) = (Instant(spec.at.0), spec.until.map(|until| Instant(until.0)));
         if let Some(until) = until.filter(|until| *until <= at) {
             let allowed = format!("after {place}.at ({} ps)", at.0);
@@ -51,30 +106,112 @@ impl Schedule {
         }
         let fault = self.table.build(&spec.fault.name, &spec.fault.params, &*self.graph);
         let fault = fault.map_err(|error| error.of(fault::PATH, place, &spec.fault.name))?;
+        if fault.loses_packets() && input_queued {
+            let allowed = "faults by which packets are lost are simulated only with network.switch = output_queued";
+            return Err(BuildError::value(place, &spec.fault.name, allowed));
+        }
         self.changes.insert(at);
         self.changes.extend(until);
         self.faults.push(Scheduled { at, until, fault });
         Ok(())
     }
 
-    /// When a fault begins or ends next.
-    pub fn next(&self) -> Option<Instant> {
-        self.changes.first().copied()
+    /// Whether packets can be lost by any of the faults.
+    pub fn loses_packets(&self) -> bool {
+        self.faults.iter().any(|scheduled| scheduled.fault.loses_packets())
     }
 
-    /// Advances to `now`. Returns the new bandwidth of each link whose bandwidth changes.
-    pub fn advance(&mut self, now: Instant) -> BTreeMap<LinkId, BitsPerSec> {
-        self.changes = self.changes.split_off(&Instant(now.0 + 1));
+    /// When something changes next.
+    pub fn next(&self) -> Option<Instant> {
+        let failing = self.failing.first().map(|given_up| given_up.at);
+        self.changes.first().copied().into_iter().chain(self.sweeps.first().copied()).chain(failing).min()
+    }
+
+    /// A job will fail by this.
+    pub fn fail(&mut self, given_up: GivenUp) {
+        let fails = |other: &GivenUp| other.job == given_up.job;
+        if !self.log.failures.iter().any(fails) && !self.failing.iter().any(fails) {
+            self.failing.insert(given_up);
+        }
+    }
+
+    /// Advances to `now`: changes the fabric, its routes, and the jobs that fail.
+    pub fn advance(&mut self, now: Instant, network: &mut Network, mpi: &mut Mpi) {
+        if take_until(&mut self.changes, now) {
+            self.change(now, network, mpi);
+        }
+        if take_until(&mut self.sweeps, now) {
+            self.sweep(now, network);
+        }
+        while let Some(given_up) = self.failing.first().copied().filter(|given_up| given_up.at <= now) {
+            self.failing.remove(&given_up);
+            mpi.stop(given_up.job, now);
+            self.log.failures.push(given_up);
+        }
+    }
+
+    /// Computes the condition of the fabric anew.
+    fn change(&mut self, now: Instant, network: &mut Network, mpi: &mut Mpi) {
         let mut condition = Condition::default();
         for scheduled in self.faults.iter().filter(|scheduled| scheduled.lasts_at(now)) {
             scheduled.fault.apply(&self.graph, &mut condition);
         }
         let before = std::mem::replace(&mut self.condition, condition);
+        let after = &self.condition;
+        network.set_bandwidths(&self.bandwidths(&before));
+        if before.error_rates() != after.error_rates() {
+            network.set_error_rates(after.error_rates());
+        }
+        if before.slow() != after.slow() {
+            mpi.slow_down(&after.slow().iter().map(|(host, slowness)| (*host, slowness.0)).collect());
+        }
+        let changed = before.down().symmetric_difference(after.down());
+        let changed: BTreeMap<LinkId, bool> = changed.map(|link| (*link, after.down().contains(link))).collect();
+        if !changed.is_empty() {
+            network.set_down(&changed);
+            // Switches know their own ports.
+            let time = if self.routes.routing.adaptive() { Picoseconds::ZERO } else { self.routes.sweep_time };
+            self.sweeps.insert(Instant(now.0 + time.0));
+        }
+    }
+
+    /// The new bandwidth of each link whose bandwidth is no longer that of the condition before.
+    fn bandwidths(&self, before: &Condition) -> BTreeMap<LinkId, BitsPerSec> {
         let bandwidth = |condition: &Condition, link: &LinkId| {
             condition.bandwidths().get(link).copied().unwrap_or(self.graph.link(*link).bandwidth)
         };
         let links = before.bandwidths().keys().chain(self.condition.bandwidths().keys());
-        let changed = links.filter(|link| bandwidth(&before, link) != bandwidth(&self.condition, link));
+        let changed = links.filter(|link| bandwidth(before, link) != bandwidth(&self.condition, link));
         changed.map(|link| (*link, bandwidth(&self.condition, link))).collect()
     }
+
+    /// Computes routes for the fabric as it is.
+    fn sweep(&mut self, now: Instant, network: &mut Network) {
+        let Routes { table, named, routing, .. } = &self.routes;
+        let down = self.condition.down();
+        if down.is_empty() {
+            network.set_routing(routing);
+            let name = Some(named.name.clone());
+            self.log.sweeps.push(Sweep { at: now, routing: name, reason: None, down: 0, cut_off: Vec::new() });
+            return;
+        }
+        let sweep = match routing::heal(table, named, &self.graph, down, &**routing) {
+            Ok(healed) => {
+                network.set_routing(&healed.routing.into());
+                let reason = healed.instead.map(|error| error.to_string());
+                Sweep { at: now, routing: Some(healed.name), reason, down: down.len(), cut_off: healed.cut_off }
+            }
+            Err(error) => {
+                let reason = Some(error.to_string());
+                Sweep { at: now, routing: None, reason, down: down.len(), cut_off: Vec::new() }
+            }
+        };
+        self.log.sweeps.push(sweep);
+    }
+}
+
+/// Takes out the instants up to `now`. Returns whether there were any.
+fn take_until(instants: &mut BTreeSet<Instant>, now: Instant) -> bool {
+    let later = instants.split_off(&Instant(now.0 + 1));
+    !std::mem::replace(instants, later).is_empty()
 }

@@ -109,6 +109,35 @@ impl Graph {
         graph
     }
 
+    /// The same hosts and switches without some links, and what the ids of the links that are left were. A fabric of several rails
+    /// is one of one rail then, and one that came with forwarding tables has none.
+    #[must_use]
+    pub(crate) fn without(&self, removed: &BTreeSet<LinkId>) -> (Self, Vec<LinkId>) {
+        let all = (0..).map(LinkId).take(self.links.len());
+        let left: Vec<LinkId> = all.filter(|link| !removed.contains(link)).collect();
+        let number = |id: usize| u32::try_from(id).expect("invariant: links have 27-bit numbers");
+        let new = |old: LinkId| LinkId(number(left.partition_point(|link| *link < old)));
+        let starts = |ports: &[u32]| ports.iter().map(|first| new(LinkId(*first)).0).collect();
+        let links = left.iter().map(|old| Link { reverse: new(self.link(*old).reverse), ..*self.link(*old) });
+        let names = self.names.as_deref().map(|names| {
+            let ports = left.iter().map(|link| names.ports[link.index()]).collect();
+            Arc::new(Given { hosts: names.hosts.clone(), switches: names.switches.clone(), ports })
+        });
+        let graph = Self {
+            links: links.collect(),
+            host_ports: starts(&self.host_ports),
+            switch_ports: starts(&self.switch_ports),
+            levels: self.levels.clone(),
+            classes: self.classes.clone(),
+            layout: self.layout.clone(),
+            forwarding: None,
+            topology: self.topology,
+            names,
+            made: None,
+        };
+        (graph, left)
+    }
+
     /// The links that leave `vertex`, in order of port number.
     pub fn ports(&self, vertex: Vertex) -> impl ExactSizeIterator<Item = LinkId> + use<> {
         let (first, end) = match vertex {

@@ -146,6 +146,22 @@ impl Graph {
         }
     }
 
+    /// The host of that name. `path` is where the name stands, for the error.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the nearest host.
+    pub fn host_named(&self, path: &str, name: &str) -> Result<HostId, BuildError> {
+        named(path, "host", name, &self.host_names()).map(HostId)
+    }
+
+    /// The switch of that name. `path` is where the name stands, for the error.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the nearest switch.
+    pub fn switch_named(&self, path: &str, name: &str) -> Result<SwitchId, BuildError> {
+        named(path, "switch", name, &self.switch_names()).map(SwitchId)
+    }
+
     /// The highest level.
     fn top(&self) -> u8 {
         (0..).take(self.switches()).map(|switch| self.level(SwitchId(switch))).max().unwrap_or(0)
@@ -172,6 +188,16 @@ impl Graph {
             }
         }
     }
+}
+
+/// The place of a name among those of all hosts, or all switches.
+fn named(path: &str, kind: &str, name: &str, all: &[String]) -> Result<u32, BuildError> {
+    if let Some((place, _)) = (0..).zip(all).find(|(_, known)| *known == name) {
+        return Ok(place);
+    }
+    let known: Vec<&str> = all.iter().map(String::as_str).collect();
+    let meant = nearest(name, &known).map_or_else(String::new, |name| format!("; did you mean {name:?}?"));
+    Err(BuildError::value(path, format!("{name:?}"), format!("the name of a {kind}{meant}")))
 }
 
 /// What a switch of a level is called in a tree of so many levels.

@@ -2,7 +2,7 @@
 //! what is refused.
 
 use fairlane_core::fault::FaultSpec;
-use fairlane_core::ids::{HostId, LinkId, Rank};
+use fairlane_core::ids::{HostId, JobId, LinkId, Rank};
 use fairlane_core::network;
 use fairlane_core::observe;
 use fairlane_core::program::script::{Line, Script};
@@ -175,4 +175,169 @@ fn wrong_faults_are_refused_with_their_place() {
         let error = Simulation::new(spec, vec![Program { ranks: vec![source(), source()] }]).err().unwrap().to_string();
         assert!(error.contains(words), "{error}");
     }
+}
+
+fn fault(name: &str, params: serde_json::Value, at: u64, until: Option<u64>) -> FaultSpec {
+    FaultSpec { fault: Named { name: name.into(), params }, at: Picoseconds(at), until: until.map(Picoseconds) }
+}
+
+const TIMEOUT: u64 = 5 * PACKET;
+const SWEEP: u64 = 20 * PACKET;
+const RETRIES: u64 = 7;
+
+/// The same stream between two leaves of a tree with two spines; a second job sends the other way round between two other hosts.
+fn across(faults: Vec<FaultSpec>) -> Simulation {
+    let mut spec = spec(faults);
+    spec.fabric.params = json!({
+        "hosts": 4, "levels": 2, "radix": 4, "bandwidth": 8_000_000_000_u64, "latency": LATENCY, "host_latency": LATENCY,
+    });
+    spec.network.retransmission_timeout = Picoseconds(TIMEOUT);
+    spec.network.sweep_time = Picoseconds(SWEEP);
+    spec.jobs[0].hosts = vec![HostId(0), HostId(2)];
+    let other = JobSpec { name: "other".into(), hosts: vec![HostId(3), HostId(1)], ..spec.jobs[0].clone() };
+    spec.jobs.push(other);
+    let program = || {
+        let send =
+            Op::Send { to: Rank(1), bytes: Bytes(1000 * PACKETS), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard };
+        let receive = Op::Recv { from: None, tag: None, comm: COMM_WORLD };
+        let source = |op| Script::new(vec![Line::Op(op)]).unwrap().source();
+        Program { ranks: vec![source(send), source(receive)] }
+    };
+    Simulation::new(spec, vec![program(), program()]).unwrap()
+}
+
+/// The spine that the stream crosses, by the links that its packets start on.
+fn links_of_stream(simulation: &Simulation, from: u64, until: u64) -> std::collections::BTreeSet<u32> {
+    let departures = simulation.network().departures();
+    let of_stream = departures.iter().filter(|departure| departure.job == 0 && (from..until).contains(&departure.time));
+    of_stream.map(|departure| departure.link).collect()
+}
+
+/// A cable of the stream's path goes down. Packets are lost until routes avoid it, and all of them arrive; then it comes back.
+#[test]
+fn a_link_goes_down_and_comes_back() {
+    let whole = across(Vec::new());
+    let graph = whole.network().graph().clone();
+    let mut whole = whole;
+    whole.run_until(FAR, u64::MAX).unwrap();
+    let path = links_of_stream(&whole, 0, u64::MAX);
+    let between_switches = |link: &&u32| {
+        let ends = graph.link(LinkId(**link));
+        matches!((ends.from, ends.to), (Vertex::Switch(_), Vertex::Switch(_)))
+    };
+    let up = path.iter().find(between_switches).unwrap();
+    let (at, until) = (50 * PACKET, 150 * PACKET);
+    let down = fault("link_down", json!({ "link": graph.link_name(LinkId(*up)) }), at, Some(until));
+    let mut simulation = across(vec![down]);
+    assert!(simulation.run_until(FAR, u64::MAX).unwrap());
+    assert!(simulation.finished());
+    simulation.check_laws().unwrap();
+    let totals = simulation.network().totals();
+    // Lost: what starts from the failure to the sweep, and what was under way: the packets that a link's time and latency hold.
+    assert!((SWEEP / PACKET..=SWEEP / PACKET + 3).contains(&totals.packets_lost), "{}", totals.packets_lost);
+    assert_eq!((totals.packets_lost, totals.packets_given_up), (totals.packets_retransmitted, 0));
+    assert_eq!(totals.bytes_injected, totals.bytes_delivered);
+    let sweeps = &simulation.fault_log().sweeps;
+    let brief: Vec<_> =
+        sweeps.iter().map(|sweep| (sweep.routing.as_deref(), sweep.down, sweep.cut_off.len())).collect();
+    assert_eq!(brief, [(Some("d_mod_k"), 2, 0), (Some("d_mod_k"), 0, 0)]);
+    assert!(
+        sweeps[0].at.0.abs_diff(at + SWEEP) <= 2 * LATENCY && sweeps[1].at.0.abs_diff(until + SWEEP) <= 2 * LATENCY
+    );
+    let at_rest = 5 * PACKET;
+    assert!(!links_of_stream(&simulation, at + LATENCY, until).contains(up), "nothing starts on a link that is down");
+    assert!(
+        links_of_stream(&simulation, until + SWEEP + at_rest, u64::MAX).contains(up),
+        "routes are those from before"
+    );
+}
+
+/// A message that is lost whole arrives one timeout after its loss, or more often, if it is lost again.
+#[test]
+fn lost_packets_are_sent_again_after_a_timeout() {
+    for outage in [TIMEOUT / 2, TIMEOUT + TIMEOUT / 2, 3 * TIMEOUT + TIMEOUT / 2] {
+        let alone = |faults| {
+            let mut spec = spec(faults);
+            spec.network.retransmission_timeout = Picoseconds(TIMEOUT);
+            let send = Op::Send { to: Rank(1), bytes: Bytes(1000), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard };
+            let source = |op| Script::new(vec![Line::Op(op)]).unwrap().source();
+            let receive = Op::Recv { from: None, tag: None, comm: COMM_WORLD };
+            let mut simulation =
+                Simulation::new(spec, vec![Program { ranks: vec![source(send), source(receive)] }]).unwrap();
+            simulation.run_until(FAR, u64::MAX).unwrap();
+            assert!(simulation.finished());
+            simulation.check_laws().unwrap();
+            simulation
+        };
+        let end = |simulation: &Simulation| simulation.mpi().records(JobId(0)).nth(1).unwrap().1.finished.unwrap().0;
+        let whole = alone(Vec::new());
+        // The switch's link to host 1: the packet joins its queue one latency and one switch later than it starts.
+        let down = fault("link_down", json!({ "link": "switch0 port 2" }), 0, Some(outage));
+        let broken = alone(vec![down]);
+        let joins = LATENCY + 100_000;
+        let times = (outage - joins).div_ceil(TIMEOUT + joins);
+        assert_eq!(end(&broken), end(&whole) + times * (TIMEOUT + joins), "outage of {outage} ps");
+        assert_eq!(broken.network().totals().packets_lost, times);
+    }
+}
+
+/// A job with a host whose adapter is dead fails when a packet has been lost once more often than it is sent again; it does not
+/// hang, and the other job goes on as if nothing had happened.
+#[test]
+fn a_job_whose_host_is_gone_fails() {
+    let mut whole = across(Vec::new());
+    whole.run_until(FAR, u64::MAX).unwrap();
+    let at = 50 * PACKET;
+    let mut simulation = across(vec![fault("adapter_down", json!({ "host": "host2" }), at, None)]);
+    assert!(simulation.run_until(FAR, u64::MAX).unwrap());
+    assert!(simulation.finished(), "it ends");
+    simulation.check_laws().unwrap();
+    let failures = &simulation.fault_log().failures;
+    assert_eq!(failures.len(), 1);
+    let failed = failures[0];
+    assert_eq!((failed.job, failed.from, failed.to), (JobId(0), HostId(0), HostId(2)));
+    // The first packet is lost at the failure or a packet later; each time that it is sent again it takes a few packets' time.
+    let least = at + (RETRIES + 1) * TIMEOUT;
+    assert!((least..least + 60 * PACKET).contains(&failed.at.0), "{} ps, not {least} ps", failed.at.0);
+    let ends = |simulation: &Simulation| -> Vec<_> {
+        simulation.mpi().records(JobId(1)).map(|(_, record)| record.finished).collect()
+    };
+    assert_eq!(ends(&whole), ends(&simulation));
+    assert_eq!(simulation.fault_log().sweeps.last().unwrap().cut_off, [HostId(2)]);
+    let unfinished = simulation.mpi().records(JobId(0)).any(|(_, record)| record.finished.is_none());
+    assert!(unfinished);
+}
+
+/// With errors a packet takes `1 + f` times its time on the wire and `f` times two latencies, where `f` is geometric: the mean of a
+/// stream of packets lies within five standard errors of `p / (1 - p)` failures each.
+#[test]
+fn repetitions_cost_what_their_probability_says() {
+    let rate = 2e-5_f64;
+    let mut simulation = stream(vec![fault("bit_errors", json!({ "link": FIRST, "rate": rate }), 0, None)]);
+    simulation.run_until(FAR, u64::MAX).unwrap();
+    simulation.check_laws().unwrap();
+    let starts = starts(&simulation);
+    let repetition = (PACKET + 2 * LATENCY) as f64;
+    let failures: Vec<f64> = starts.windows(2).map(|pair| (pair[1] - pair[0] - PACKET) as f64 / repetition).collect();
+    assert!(failures.iter().all(|count| count.fract() == 0.0), "{failures:?}");
+    let p: f64 = 1.0 - (1.0 - rate).powi(8000);
+    let expected = p / (1.0 - p);
+    let mean = failures.iter().sum::<f64>() / failures.len() as f64;
+    let error = (p / (1.0 - p).powi(2) / failures.len() as f64).sqrt();
+    assert!((mean - expected).abs() < 5.0 * error, "{mean} failures a packet, not {expected} +- {error}");
+}
+
+#[test]
+fn a_slow_host_computes_as_many_times_as_long() {
+    const SPAN: u64 = 10_000_000;
+    let run = |faults| {
+        let source = || Script::new(vec![Line::Op(Op::Compute(Picoseconds(SPAN))); 4]).unwrap().source();
+        let mut simulation = Simulation::new(spec(faults), vec![Program { ranks: vec![source(), source()] }]).unwrap();
+        simulation.run_until(FAR, u64::MAX).unwrap();
+        let ends = simulation.mpi().records(JobId(0)).map(|(_, record)| record.finished.unwrap().0);
+        ends.collect::<Vec<_>>()
+    };
+    // The second computation begins before the fault, the fourth after it.
+    let slow = fault("slow_host", json!({ "host": "host1", "factor": 2.5 }), SPAN + 5, Some(3 * SPAN));
+    assert_eq!(run(vec![slow]), [4 * SPAN, 2 * SPAN + 5 * SPAN / 2 + SPAN]);
 }

@@ -4,6 +4,7 @@
 
 mod arbiter_laws;
 mod capacity;
+mod case;
 mod congestion;
 mod fabrics;
 mod fairness;

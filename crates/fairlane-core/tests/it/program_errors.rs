@@ -9,7 +9,8 @@ use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, Program, SendMode, 
 use fairlane_core::simulation::Simulation;
 use fairlane_core::units::{Bytes, Picoseconds};
 
-use super::simulation_laws::{FAR, op, sparse};
+use super::case::{op, sparse};
+use super::simulation_laws::FAR;
 
 /// Two ranks on hosts 0 and 11, each with its own operations.
 fn pair(first: Vec<Op>, second: Vec<Op>) -> Result<bool, RunError> {

@@ -10,7 +10,8 @@ use fairlane_core::units::Picoseconds;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 
-use super::simulation_laws::{Case, FAR, case, measured};
+use super::case::{Case, case};
+use super::simulation_laws::{FAR, measured};
 
 const JOB: JobId = JobId(0);
 

@@ -13,7 +13,8 @@ use fairlane_core::simulation::{Named, Simulation};
 use fairlane_core::units::{Bytes, Instant, Picoseconds};
 use proptest::prelude::*;
 
-use super::simulation_laws::{Case, FAR, busy, case};
+use super::case::{Case, busy, case};
+use super::simulation_laws::FAR;
 
 /// A column of whole numbers.
 fn numbers(table: &Columns, name: &str) -> Vec<u64> {

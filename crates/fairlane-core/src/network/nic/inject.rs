@@ -7,7 +7,7 @@ use crate::kernel::NONE;
 use crate::network::config::Config;
 use crate::network::in_flight::InFlight;
 use crate::network::mail::Announcement;
-use crate::network::packet::{Injection, Message, PacketFlags};
+use crate::network::packet::{Content, Injection, Message, PacketFlags};
 use crate::network::probe::Probe;
 
 impl InFlight {
@@ -32,7 +32,7 @@ impl InFlight {
             sequence: self.sequence,
             bytes: bytes.0,
             left: bytes.0,
-            undelivered: u32::try_from(packets).expect("invariant: a message has fewer than 2^32 packets"),
+            undelivered: u32::try_from(packets).expect("invariant: a message has fewer than 2^25 packets"),
             sent: 0,
             next: NONE,
             to: config.endpoint(to, rail),
@@ -43,7 +43,7 @@ impl InFlight {
             flags: PacketFlags::new(stage, packets == 1, urgent),
             any_delivered: false,
             mirror: false,
-            control: false,
+            content: Content::Payload,
         });
         if P::SHARDED && packets > 1 {
             self.announce_to(config, to, record);

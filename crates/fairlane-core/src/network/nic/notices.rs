@@ -11,7 +11,7 @@ use crate::ids::HostId;
 use crate::kernel::NONE;
 use crate::network::config::Config;
 use crate::network::in_flight::InFlight;
-use crate::network::packet::{Message, Packet, PacketFlags};
+use crate::network::packet::{Content, Message, Packet, PacketFlags};
 use crate::network::port::ActivePort;
 use crate::network::probe::Probe;
 use crate::qos::levels::TrafficKind;
@@ -105,11 +105,7 @@ impl InFlight {
         let tag = self.tags[record as usize];
         let &Packet { job, bytes, to, source, vl, .. } = &self.packets[record];
         if tag.control {
-            self.packets.remove(record);
-            let payload = u64::from(bytes - config.header);
-            self.control_packets.remove(payload);
-            self.totals.control_packets_received += 1;
-            self.totals.control_bytes_received += payload;
+            self.end_notice(config, record);
             self.expect(config, nic, job, &tag, time);
             return true;
         }
@@ -141,13 +137,31 @@ impl InFlight {
             flags: PacketFlags::new(0, true, false),
             any_delivered: false,
             mirror: false,
-            control: true,
+            content: Content::Notice,
         });
         self.sequence += 1;
         self.totals.control_packets += 1;
         self.totals.control_bytes += payload;
         self.send_message(nic, message);
         false
+    }
+
+    /// A notice has come to the host of its flow, or is given up.
+    pub fn end_notice(&mut self, config: &Config, record: u32) {
+        let payload = u64::from(self.packets[record].bytes - config.header);
+        self.packets.remove(record);
+        self.control_packets.remove(payload);
+        self.totals.control_packets_received += 1;
+        self.totals.control_bytes_received += payload;
+    }
+
+    /// Whether a message that waits at a NIC is a notice, or one that was lost.
+    pub fn is_notice(&self, message: &Message) -> bool {
+        match message.content {
+            Content::Payload => false,
+            Content::Notice => true,
+            Content::Lost | Content::GivenUp => self.is_control(message.token),
+        }
     }
 
     /// A notice will arrive at instant `time` at NIC `nic`, of the host whose flow it is for.

@@ -15,7 +15,7 @@ use super::transport::{FlowSetup, State};
 use crate::ids::VirtualLane;
 use crate::kernel::NONE;
 use crate::network::config::Config;
-use crate::network::packet::{Message, Packet};
+use crate::network::packet::{Content, Message, Packet};
 use crate::network::port::{ActivePort, Arrival, kind};
 use crate::network::probe::Probe;
 use crate::units::{Bytes, Instant, Picoseconds};
@@ -129,14 +129,27 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             return;
         }
         let record = &self.in_flight.messages[message];
-        if record.control {
+        if self.in_flight.is_notice(record) {
             return;
         }
         let key = Key::of_message(record);
         let (flow, _) = self.flow_of(key);
         if flow.released == message {
             flow.released = NONE;
+            return;
         }
+        if self.in_flight.messages[message].content == Content::Lost {
+            self.note_loss(key, message);
+        }
+    }
+
+    /// A packet of a flow was lost, and its timeout has passed.
+    fn note_loss(&mut self, key: Key, message: u32) {
+        let config: &Config = self.config;
+        let Message { left, offered, .. } = self.in_flight.messages[message];
+        let bytes = Bytes(left + u64::from(config.header));
+        let (_, state) = self.flow_of(key);
+        config.transport_of(key.job).lost(state, bytes, Instant(offered));
     }
 
     /// The next notice arrives: the flow may now be allowed to start packets earlier than before.
@@ -177,7 +190,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             let lane = lanes.trailing_zeros() as u8;
             let record = self.lanes[self.base + usize::from(lane)].head;
             let message = &self.in_flight.messages[record];
-            if message.control {
+            if self.in_flight.is_notice(message) {
                 lanes &= lanes - 1;
                 continue;
             }
@@ -210,14 +223,15 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     #[cold]
     pub(in crate::network) fn start_paced(&mut self, lane: u8, record: u32, now: u64) {
         let message = &self.in_flight.messages[record];
-        let (control, notice) = (message.control, message.token);
+        let notice = (message.content == Content::Notice).then_some(message.token);
+        let control = self.in_flight.is_notice(message);
         let (packet, rest) = self.segment(lane, record);
-        if self.config.controls {
-            self.tag(packet, control.then_some(notice), now);
+        if self.config.controls && (!control || notice.is_some()) {
+            self.tag(packet, notice, now);
         }
         let packet_of = &self.in_flight.packets[packet];
         let (key, bytes) = (Key::of_packet(packet_of), Bytes(u64::from(packet_of.bytes)));
-        self.transmit(lane, packet, now);
+        self.start(lane, packet, now);
         if !control {
             self.account(key, bytes, now);
         }

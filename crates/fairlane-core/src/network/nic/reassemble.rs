@@ -70,7 +70,9 @@ impl InFlight {
         let record = if elsewhere { self.out.mirror(origin, sent) } else { sent };
         let message = &mut self.messages[record];
         debug_assert!(
-            config.adaptive || u64::from(number) + u64::from(message.undelivered) == config.packets_of(message.bytes),
+            config.adaptive
+                || config.losses
+                || u64::from(number.place()) + u64::from(message.undelivered) == config.packets_of(message.bytes),
             "packets of a message on one path overtake"
         );
         let first = !std::mem::replace(&mut message.any_delivered, true);

@@ -2,7 +2,7 @@
 
 use crate::kernel::NONE;
 use crate::network::in_flight::InFlight;
-use crate::network::packet::Packet;
+use crate::network::packet::{Content, Packet, PacketNumber};
 use crate::network::partition::Place;
 use crate::network::port::ActivePort;
 use crate::network::probe::Probe;
@@ -14,6 +14,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     pub(in crate::network) fn segment(&mut self, lane: u8, record: u32) -> (u32, bool) {
         let InFlight { messages, packets, single_packet, control_packets, .. } = &mut *self.in_flight;
         let message = &mut messages[record];
+        if message.content == Content::Lost {
+            return (self.send_again(lane, record), false);
+        }
         let payload = self.config.payload(message.left);
         message.left -= u64::from(payload);
         let number = message.sent;
@@ -27,7 +30,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             bytes: payload + self.config.header,
             to: message.to,
             source: self.config.host_id::<P>(self.config.nic_host[self.number as usize]).0,
-            number,
+            number: PacketNumber::new(number, self.config.routes),
             job: message.job,
             kind: message.kind,
             vl: message.vl,
@@ -43,7 +46,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         if flags.whole() {
             // The packet stands for it from now on.
             message.undelivered = 0;
-            if message.control {
+            if message.content == Content::Notice {
                 control_packets.add(message.bytes);
             } else {
                 single_packet.add(message.bytes);
@@ -52,5 +55,27 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             return (packet, false);
         }
         (packet, message.left > 0)
+    }
+    /// A lost packet is sent again: the one that stands in the queue as this message.
+    #[cold]
+    fn send_again(&mut self, lane: u8, record: u32) -> u32 {
+        let InFlight { messages, packets, .. } = &mut *self.in_flight;
+        let message = &messages[record];
+        let (lost, offered) = (message.token, message.offered);
+        messages.remove(record);
+        let packet = &mut packets[lost];
+        *packet = Packet {
+            time: offered,
+            next: NONE,
+            lane,
+            held: lane,
+            came: Step::NONE,
+            credited: Place::default(),
+            next_step: Step::NONE,
+            note: 0,
+            number: packet.number.on(self.config.routes),
+            ..packet.clone()
+        };
+        lost
     }
 }

@@ -59,6 +59,8 @@ pub(super) struct Port {
     pub job: u16,
     /// Idle, with packets that lack credits.
     pub stalled: bool,
+    /// The link is down; only where [`Config::losses`].
+    pub down: bool,
 }
 
 impl Port {
@@ -73,6 +75,7 @@ impl Port {
             wire,
             job: 0,
             stalled: false,
+            down: false,
         }
     }
 }

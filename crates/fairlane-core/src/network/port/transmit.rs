@@ -6,6 +6,7 @@ use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::NONE;
 use crate::network::mail::{Destination, Returned};
 use crate::network::probe::{Probe, Transmission};
+use crate::network::switch::random;
 use crate::routing::{Hop, Step};
 use crate::units::Bytes;
 
@@ -30,7 +31,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             packet.credited = config.place(self.number);
             if !config.by_switch {
                 let at = SwitchId(config.to_switch[self.number as usize]);
-                let step = Step::new(config.routing.next_hop(at, packet.came.hop(), HostId(packet.to)));
+                let step = Step::new(config.routing_of(packet).next_hop(at, packet.came.hop(), HostId(packet.to)));
                 packet.lane = config.lane(packet.vl, step.channel());
                 next = step.link();
             }
@@ -41,12 +42,15 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         } else {
             wire.bandwidth.serialization(Bytes(u64::from(bytes))).0
         };
-        let done = now + wire_time;
+        let errors = !config.error_rates.is_empty();
+        let start = if errors { now + self.repetitions(bytes, wire_time, now) } else { now };
+        let done = start + wire_time;
         self.port.busy_until = done;
         self.port.job = job;
         self.in_flight.totals.packet_hops += 1;
         self.take_credits(lane, bytes);
-        let sent = Transmission { record, time: now, bytes, job, wire_time, waited: now - joined };
+        let taken = done - now;
+        let sent = Transmission { record, time: now, bytes, job, wire_time: taken, waited: now - joined };
         self.probe.transmitted(self.number, self.port, &mut self.lanes[self.base + usize::from(lane)], &sent);
         if self.probe.detailed(config) {
             let upstream = upstream.map(|link| config.onward_place(link) * config.lanes + usize::from(held));
@@ -58,7 +62,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             self.return_upstream((upstream, credited), Returned { port: 0, lane: held, job, bytes, freed: done });
         }
         if to_switch {
-            let time = now + wire.latency + config.parameters.switch_latency.0;
+            let time = start + wire.latency + config.parameters.switch_latency.0;
             if config.by_switch {
                 self.send_to_switch(record, time);
                 return;
@@ -74,6 +78,18 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             self.return_credits(&Returned { port: self.number, lane, job, bytes, freed: time });
             self.send_to_nic(record, time);
         }
+    }
+
+    /// The time that the repetitions of a packet take that starts at `now`, if its link has errors: each its time on the wire and the
+    /// time until the sender knows of the error.
+    #[cold]
+    fn repetitions(&self, bytes: u32, wire_time: u64, now: u64) -> u64 {
+        let link = self.config.link_of(self.number);
+        let Some(&rate) = self.config.error_rates.get(&link) else { return 0 };
+        let chance = chance_of_error(rate, bytes);
+        let failures =
+            (0..).map(|attempt: u64| random(now ^ attempt << 48, link)).take_while(|draw| u64::from(*draw) < chance);
+        failures.count() as u64 * (wire_time + 2 * self.config.latency(self.number))
     }
 
     /// The packet arrives at instant `time` at the switch at the far end, which routes it.
@@ -96,6 +112,40 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         match self.config.other_shard::<P>(self.number) {
             Some(shard) => self.in_flight.send_to_shard(shard, Destination::Nic(nic), record, time),
             None => self.in_flight.arrive(self.config, nic, record, time),
+        }
+    }
+}
+
+/// The probability that a packet has an error, in units of 2^-32; `rate` is per bit, in units of 2^-64. By multiplications alone, so
+/// that it is the same on every platform.
+fn chance_of_error(rate: u64, bytes: u32) -> u64 {
+    #[allow(clippy::cast_precision_loss, reason = "a rate")]
+    let (mut factor, mut good) = (1.0 - rate as f64 / (u64::MAX as f64 + 1.0), 1.0);
+    let mut bits = u64::from(bytes) * 8;
+    while bits > 0 {
+        if bits & 1 == 1 {
+            good *= factor;
+        }
+        factor *= factor;
+        bits >>= 1;
+    }
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 2^32")]
+    {
+        ((1.0_f64 - good) * 4_294_967_296.0) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_of_many_bits_has_an_error_more_often() {
+        let rate = (1e-6 * 2_f64.powi(64)) as u64;
+        for bytes in [0, 1, 64, 4122, 1 << 19] {
+            let expected = 1.0 - (-1e-6 * 8.0 * f64::from(bytes)).exp();
+            let chance = chance_of_error(rate, bytes) as f64 / 2_f64.powi(32);
+            assert!((chance - expected).abs() < 1e-5, "{bytes}: {chance}, not {expected}");
         }
     }
 }

@@ -24,7 +24,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     pub fn forward_single(&mut self, first: u32, until: u64) -> Forwarded {
         let entry = self.entry(first);
         let now = entry.time.max(self.port.busy_until);
-        if entry.next != NONE || self.port.stalled || self.paces() {
+        if entry.next != NONE || self.port.stalled || self.paces() || self.config.losses {
             return Forwarded::No;
         }
         if now >= until {
@@ -50,6 +50,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// Runs the port through the open window, which ends at `until` (excluded). `first`: the head of its inbox.
     pub fn run(&mut self, first: u32, until: u64, arrivals: &mut Vec<Arrival>) {
         self.sort(first, arrivals);
+        if self.config.losses {
+            self.lose_arrivals(arrivals);
+        }
         if self.paces() {
             self.take_notices(until, arrivals);
         }
@@ -83,6 +86,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             }
             let now = if self.port.waiting != 0 && !self.port.stalled {
                 self.port.busy_until
+            } else if self.port.stalled && self.down() {
+                // The link went down between the windows.
+                self.port.busy_until.max(self.opening)
             } else {
                 let arrival = arrivals.as_slice().first().map_or(u64::MAX, |arrival| arrival.0);
                 let credit = if self.port.stalled { self.next_credit() } else { u64::MAX };
@@ -95,7 +101,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 self.end_stall(now);
             }
             while let Some(&(_, _, record)) = arrivals.as_slice().first().filter(|arrival| arrival.0 <= now) {
-                self.admit(record);
+                self.admit(record, until);
                 arrivals.next();
             }
             if self.paces() {
@@ -108,7 +114,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         }
         // What arrives while the link is busy beyond the window.
         for &(_, _, record) in arrivals {
-            self.admit(record);
+            self.admit(record, until);
         }
         // A notice may have released a message that joins its queue while the link is busy.
         if self.paces() && self.releases_before(until) {
@@ -119,7 +125,10 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// An arrival joins its queue.
     #[inline(always)]
-    fn admit(&mut self, record: u32) {
+    fn admit(&mut self, record: u32, until: u64) {
+        if KIND == kind::NIC && self.config.losses && record != NONE && self.gives_up(record, until) {
+            return;
+        }
         if self.paces() {
             self.rejoin(record);
             if record == NONE {

@@ -86,6 +86,10 @@ impl Transport for EndpointCc {
         state[LIMIT] = if notice.marked { (self.0.window.0 / u64::from(notice.flows)).max(1) } else { 0 };
     }
 
+    fn lost(&self, state: &mut State, bytes: Bytes, _now: Instant) {
+        state[IN_FLIGHT] -= bytes.0;
+    }
+
     fn earliest(&self, state: &State, now: Instant) -> Instant {
         if state[LIMIT] != 0 && state[IN_FLIGHT] >= state[LIMIT] { Instant::MAX } else { now }
     }

@@ -56,6 +56,9 @@ pub trait Transport: Send + Sync {
         None
     }
 
+    /// A packet of the flow of this size on the wire was lost, and its timeout passes at `now`; it will start again.
+    fn lost(&self, _state: &mut State, _bytes: Bytes, _now: Instant) {}
+
     /// A notice of the flow arrives at `now`.
     fn noticed(&self, _state: &mut State, _notice: &Notice, _now: Instant) {}
 

@@ -209,6 +209,15 @@ impl Transport for Swift {
         state[CWND] = next.clamp(self.min_cwnd, self.max_cwnd);
     }
 
+    fn lost(&self, state: &mut State, bytes: Bytes, now: Instant) {
+        state[IN_FLIGHT] -= bytes.0;
+        if now.0 - state[DECREASED] >= state[RTT] {
+            state[DECREASED] = now.0;
+            let next = state[CWND] * (ONE - self.max_mdf) / ONE;
+            state[CWND] = next.clamp(self.min_cwnd, self.max_cwnd);
+        }
+    }
+
     fn earliest(&self, state: &State, now: Instant) -> Instant {
         let full_window = match state[CWND] {
             cwnd if cwnd >= ONE => state[IN_FLIGHT] >= cwnd * state[FULL] / ONE,

@@ -1,0 +1,239 @@
+//! Packets that are lost: at a link that is down, or at a full queue of a lossy lane.
+//!
+//! A lost packet is sent again by the NIC that sent it: once `retransmission_timeout` has passed since the loss, or, if the
+//! receiver got the packet's header and says so in a notice, when the notice arrives. It takes the routes of that time. After
+//! `retry_count` repetitions, the next loss is final when its timeout has passed: the job has failed, as a job on a reliable
+//! connection of `InfiniBand` does (Architecture Specification, volume 1, section 9.7, "Reliable service"). Receivers keep what
+//! comes after a lost packet, and only lost packets are sent again: the timers of others never expire.
+//!
+//! A packet that is given up is handed to its host all the same, so that no record of its message stays behind. It arrives after
+//! its job has been stopped, and nothing comes of it.
+
+use rustc_hash::FxHashMap;
+
+use super::config::Config;
+use super::in_flight::InFlight;
+use super::mail::{Destination, Returned};
+use super::packet::{Content, Message, Packet, PacketFlags};
+use super::port::{ActivePort, Arrival, kind};
+use super::probe::Probe;
+use crate::ids::{HostId, JobId};
+use crate::kernel::NONE;
+use crate::topology::Vertex;
+use crate::units::Instant;
+
+/// A packet that has been given up, by which its job has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GivenUp {
+    /// When its last timeout passes.
+    pub at: Instant,
+    /// Its job.
+    pub job: JobId,
+    /// The host that sent it.
+    pub from: HostId,
+    /// The host that it was for.
+    pub to: HostId,
+}
+
+/// When a link was down last.
+#[derive(Clone, Copy, Debug)]
+struct Outage {
+    from: u64,
+    until: u64,
+}
+
+/// Links that are or were down, by id.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Outages {
+    last: FxHashMap<u32, Outage>,
+}
+
+impl Outages {
+    /// A link goes down at `now`.
+    pub fn begin(&mut self, link: u32, now: u64) {
+        self.last.insert(link, Outage { from: now, until: u64::MAX });
+    }
+
+    /// A link is up again at `now`. What was on it when it went down had joined the next queue at the latest `furthest` later.
+    pub fn end(&mut self, link: u32, now: u64, furthest: u64) {
+        if let Some(outage) = self.last.get_mut(&link) {
+            outage.until = now.max(outage.from + furthest);
+        }
+    }
+
+    /// Whether a packet that came over a link, of this latency, and joins the next queue at `time` was on it when it went down.
+    fn lost(&self, link: u32, latency: u64, time: u64) -> bool {
+        self.last.get(&link).is_some_and(|outage| outage.from <= time && time < outage.until.saturating_add(latency))
+    }
+}
+
+impl Config {
+    /// Whether a packet that joins the next queue at `time` is lost on the link that it comes over.
+    pub fn lost_on_link(&self, packet: &Packet, time: u64) -> bool {
+        let link = packet.came.link();
+        self.outages.lost(link, self.latency_of(link), time)
+    }
+
+    /// The NIC port that the packets of an address come from and go to, by its number in the shard of its host.
+    fn nic_of_address(&self, address: u32) -> (usize, u32) {
+        let (host, rail) = (HostId(address / self.rails), (address % self.rails) as usize);
+        let link = self.graph.ports(Vertex::Host(host)).nth(rail).expect("invariant: an address is of an adapter");
+        let place = self.partition.link(link);
+        (place.shard(), place.number())
+    }
+}
+
+impl InFlight {
+    /// A packet is lost at `time`; its credits are returned by the caller.
+    #[cold]
+    pub fn lose(&mut self, config: &Config, record: u32, time: u64) {
+        self.totals.packets_lost += 1;
+        let due = time + config.timeout;
+        let sender = usize::from(self.packets[record].origin);
+        if sender == config.shard {
+            self.retransmit(config, record, due);
+        } else {
+            self.send_to_shard(sender, Destination::Sender, record, due);
+        }
+    }
+
+    /// A packet that this shard sent has been lost, and its timeout passes at `due`: it is sent again then, or given up.
+    #[cold]
+    pub fn retransmit(&mut self, config: &Config, record: u32, due: u64) {
+        let packet = &mut self.packets[record];
+        if packet.number.losses() < config.retries {
+            packet.number = packet.number.lost();
+            self.totals.packets_retransmitted += 1;
+            self.hand_over(config, record, Content::Lost, due);
+            return;
+        }
+        let (from, to) = (HostId(packet.source), HostId(packet.to / config.rails));
+        self.given_up.push(GivenUp { at: Instant(due), job: JobId(packet.job), from, to });
+        // The job is stopped at the end of the window in which `due` lies.
+        self.hand_over(config, record, Content::GivenUp, due + 2 * self.calendar.width().0);
+    }
+
+    /// Hands a lost packet to the port of the NIC that sent it, at instant `at`.
+    fn hand_over(&mut self, config: &Config, record: u32, content: Content, at: u64) {
+        let &Packet { bytes, to, job, kind, vl, source, .. } = &self.packets[record];
+        let payload = u64::from(bytes - config.header);
+        let message = self.messages.insert(Message {
+            offered: at,
+            sequence: self.sequence,
+            bytes: payload,
+            left: payload,
+            undelivered: 0,
+            sent: 0,
+            next: NONE,
+            to,
+            token: record,
+            job,
+            kind,
+            vl,
+            flags: PacketFlags::new(0, true, false),
+            any_delivered: false,
+            mirror: false,
+            content,
+        });
+        self.sequence += 1;
+        let (_, nic) = config.nic_of_address(source * config.rails + to % config.rails);
+        self.send_message(nic, message);
+    }
+
+    /// A packet that is given up leaves its NIC: it is handed to its host in the next window, which opens at `until`.
+    fn hand_to_host(&mut self, config: &Config, record: u32, until: u64) {
+        self.totals.packets_given_up += 1;
+        if self.is_control(record) {
+            self.end_notice(config, record);
+            return;
+        }
+        let (shard, nic) = config.nic_of_address(self.packets[record].to);
+        if shard == config.shard {
+            self.arrive_given_up(config, nic, record, until);
+        } else {
+            self.send_to_shard(shard, Destination::GivenUp(nic), record, until);
+        }
+    }
+
+    /// A packet that is given up comes to NIC `nic` at instant `time`: before or after what is on its way there.
+    pub fn arrive_given_up(&mut self, config: &Config, nic: u32, record: u32, time: u64) {
+        self.packets[record].time = time;
+        let (mut before, mut after) = (NONE, self.receive_queues[nic as usize].0);
+        while after != NONE && self.packets[after].time <= time {
+            (before, after) = (after, self.packets[after].next);
+        }
+        self.packets[record].next = after;
+        match before {
+            NONE => self.receive_queues[nic as usize].0 = record,
+            _ => self.packets[before].next = record,
+        }
+        if after == NONE {
+            self.receive_queues[nic as usize].1 = record;
+        }
+        self.wake_host(config.nic_host[nic as usize], Instant(time));
+    }
+}
+
+impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+    /// Takes the packets that are lost on the links that they come over out of the arrivals of the open window.
+    #[cold]
+    pub(super) fn lose_arrivals(&mut self, arrivals: &mut Vec<Arrival>) {
+        arrivals.retain(|&(time, _, record)| {
+            let lost = KIND != kind::NIC && self.config.lost_on_link(&self.in_flight.packets[record], time);
+            if lost {
+                self.lose(record, time);
+            }
+            !lost
+        });
+    }
+
+    /// A message at a NIC that is a packet to be given up never joins a queue. Returns whether it is one.
+    #[cold]
+    pub(super) fn gives_up(&mut self, message: u32, until: u64) -> bool {
+        let Message { content, token, .. } = self.in_flight.messages[message];
+        let given_up = content == Content::GivenUp;
+        if given_up {
+            self.in_flight.messages.remove(message);
+            self.in_flight.hand_to_host(self.config, token, until);
+        }
+        given_up
+    }
+
+    /// A packet that has been taken from the queue of a lane starts at `now` on a link that is down.
+    #[cold]
+    pub(super) fn lose_started(&mut self, lane: u8, record: u32, now: u64) {
+        self.port.busy_until = now;
+        let &Packet { time, came, held, .. } = &self.in_flight.packets[record];
+        if P::COUNTERS {
+            self.lanes[self.base + usize::from(lane)].waited += now - time;
+        }
+        if KIND != kind::NIC {
+            let upstream = self.config.onward_place(came.link()) * self.config.lanes + usize::from(held);
+            self.probe.lost(upstream, now - time);
+        }
+        self.lose(record, now);
+    }
+
+    /// A packet that has come to this port is lost at `now`.
+    fn lose(&mut self, record: u32, now: u64) {
+        if KIND != kind::NIC {
+            let &Packet { came, credited, held, job, bytes, lane, .. } = &self.in_flight.packets[record];
+            self.return_upstream((came.link(), credited), Returned { port: 0, lane: held, job, bytes, freed: now });
+            if self.config.adaptive {
+                let next = self.in_flight.calendar.window() + 1;
+                self.in_flight.occupancy.return_credits(self.number, lane, bytes, next);
+            }
+        }
+        self.in_flight.lose(self.config, record, now);
+    }
+
+    /// What waits at a link that goes down waits for no credits any more: a stall that has not been charged yet is charged to the
+    /// job that the link carried last.
+    #[cold]
+    pub(super) fn settle_stall(&mut self) {
+        if P::COUNTERS && std::mem::take(&mut self.port.uncharged) != 0 {
+            self.in_flight.returns[self.number as usize].wakes = false;
+            self.probe.stall_ended_by(self.number, self.port, self.port.job);
+        }
+    }
+}
