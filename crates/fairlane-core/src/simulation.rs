@@ -137,7 +137,7 @@ impl Simulation {
         let shards = Shards { count: network.shards(), of_hosts: &of_hosts };
         let mut mpi = Mpi::new(plan.parameters.largest_message(), parameters, levels, sl2vl, &shards, jobs);
         mpi.prefer(&preferences);
-        if network.adaptive() || network.paces() {
+        if network.adaptive() || network.paces() || !plan.lossy.is_empty() {
             mpi.expect_overtaking();
         }
         if observe.counters {
@@ -385,6 +385,7 @@ impl Parts {
         if routing.adaptive() {
             checks::occupancy(&graph, lanes.len(), &spec.network, architecture.output_buffer())?;
         }
+        checks::lossy(&spec, virtual_lanes, input_queued, buffers.pool, &transport, &job_transports)?;
         let arbiters = registry.arbiters().clone();
         let arbiter = arbiters.build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, virtual_lanes)?.into();
         if spec.jobs.len() > MOST_JOBS {
@@ -413,6 +414,8 @@ impl Parts {
             job_transports,
             architecture,
             virtual_lanes,
+            lossy: spec.qos.lossy,
+            trim_vl: spec.qos.trim_vl,
             jobs: number,
             parameters,
             observe,

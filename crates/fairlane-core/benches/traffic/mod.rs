@@ -108,6 +108,8 @@ pub fn uniform(case: Case) -> (Spec, Vec<Program>) {
         qos: QosSpec {
             lanes: None,
             sl2vl: (0..case.service_levels).collect(),
+            lossy: Vec::new(),
+            trim_vl: None,
             arbiter: Named { name: "weighted_round_robin".into(), params: serde_json::json!({}) },
             default: 0,
             kinds: Default::default(),

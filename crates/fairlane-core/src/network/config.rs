@@ -50,6 +50,10 @@ pub(super) struct Config {
     pub marks: bool,
     /// Packets can be lost: links go down, or a lane is lossy.
     pub losses: bool,
+    /// The lanes on which packets need no credits and are lost at full queues.
+    pub lossy: u32,
+    /// The virtual lane of the headers of packets that are trimmed instead, if they are.
+    pub trim_vl: Option<u8>,
     /// Links that are or were down.
     pub outages: Outages,
     /// Errors per bit of links that have some, in units of 2^-64, by id.
@@ -205,7 +209,13 @@ impl Config {
             transports,
             transport_of_job,
             feedback,
-            losses: false,
+            losses: !plan.lossy.is_empty(),
+            lossy: plan
+                .lossy
+                .iter()
+                .flat_map(|vl| first_lane[usize::from(*vl)]..first_lane[usize::from(*vl) + 1])
+                .fold(0, |set, lane| set | 1 << lane),
+            trim_vl: plan.trim_vl,
             outages: Outages::default(),
             error_rates: FxHashMap::default(),
             timeout: parameters.retransmission_timeout.0.max(4 * window.0),
@@ -245,6 +255,17 @@ impl Config {
             self.wires.push(Wire { latency: latency.0, bandwidth, full_wire_time });
             self.wires.len() - 1
         }))
+    }
+
+    /// The credits of each lane of a port at rest; a lossy lane has more than it can ever need.
+    pub fn lane_credits(&self) -> impl Iterator<Item = u32> + use<> {
+        let (lossy, buffer) = (self.lossy, self.lane_buffer);
+        (0..self.lanes).map(move |lane| if lossy >> lane & 1 == 1 { u32::MAX / 2 } else { buffer })
+    }
+
+    /// Whether the bytes in the queues of switches are counted.
+    pub const fn measures_queues(&self) -> bool {
+        self.marks || self.lossy != 0
     }
 
     /// The lanes whose credits can make one of `waiting` ready.

@@ -130,6 +130,8 @@ mod tests {
             graph: Arc::clone(&graph),
             transport: transport::default().into(),
             job_transports: Vec::new(),
+            lossy: Vec::new(),
+            trim_vl: None,
             architecture,
             virtual_lanes: 1,
             jobs: 4,

@@ -74,6 +74,9 @@ pub(super) struct InFlight {
     pub marking: Vec<LaneMarking>,
     /// Packets that have been given up and that [`Network::take_given_up`](super::Network::take_given_up) has not returned.
     pub given_up: Vec<GivenUp>,
+    /// Packets that have been trimmed and have come to their hosts, of which a notice is under way: counted up in the shard of the
+    /// receiver and down in that of the sender.
+    pub trimmed: i64,
     pub single_packet: SinglePacket,
     /// The control packets under way.
     pub control_packets: SinglePacket,

@@ -36,16 +36,19 @@ impl Network {
 
     /// Per lane: credits held + credits on their way + bytes in the buffer at the far end = buffer.
     fn credits_balance(&self) -> Result<(), String> {
-        let Config { lanes, lane_buffer, pool, .. } = self.config();
+        let Config { lanes, pool, .. } = self.config();
+        let credits: Vec<u32> = self.config().lane_credits().collect();
         let mut held = vec![0; self.graph().links().len() * lanes];
         for (link, shard, port) in self.each_port() {
             let place = link as usize * lanes;
             for (sum, lane) in held[place..][..*lanes].iter_mut().zip(&shard.lanes[port * lanes..]) {
                 *sum += lane.credits.booked();
             }
-            let taken = pool_taken(&shard.lanes[port * lanes..], &shard.config);
-            if let Some(pool) = pool.filter(|pool| taken > *pool) {
-                return Err(format!("link {link}: {taken} bytes are taken from a pool of {pool}"));
+            if let Some(pool) = pool {
+                let taken = pool_taken(&shard.lanes[port * lanes..], &shard.config);
+                if taken > *pool {
+                    return Err(format!("link {link}: {taken} bytes are taken from a pool of {pool}"));
+                }
             }
             for (lane, bytes) in shard.in_flight.returns[port].each() {
                 held[place + usize::from(lane)] += bytes;
@@ -55,14 +58,15 @@ impl Network {
             let place = packet.came.link() as usize * lanes + usize::from(packet.held);
             held[place] += u64::from(packet.bytes) * u64::from(buffered);
         });
-        match held.iter().position(|&bytes| bytes != u64::from(*lane_buffer)) {
+        let wrong = |(place, bytes): (usize, &u64)| *bytes != u64::from(credits[place % lanes]);
+        match held.iter().enumerate().position(wrong) {
             None => Ok(()),
             Some(place) => Err(format!(
                 "link {} lane {}: credits, credits on their way and bytes in the buffer make {} of {} bytes",
                 place / lanes,
                 place % lanes,
                 held[place],
-                lane_buffer
+                credits[place % lanes]
             )),
         }
     }
@@ -166,7 +170,7 @@ impl Network {
             ),
             (
                 "packets",
-                self.packets_in_flight() as i64,
+                self.packets_in_flight() as i64 + self.shards.iter().map(|shard| shard.in_flight.trimmed).sum::<i64>(),
                 alive()
                     .filter(|message| !is_notice(message))
                     .map(|message| self.packets_under_way(message))

@@ -88,6 +88,7 @@ impl InFlight {
     #[cold]
     pub fn lose(&mut self, config: &Config, record: u32, time: u64) {
         self.totals.packets_lost += 1;
+        self.untrim(record);
         let due = time + config.timeout;
         let sender = usize::from(self.packets[record].origin);
         if sender == config.shard {
@@ -114,7 +115,7 @@ impl InFlight {
     }
 
     /// Hands a lost packet to the port of the NIC that sent it, at instant `at`.
-    fn hand_over(&mut self, config: &Config, record: u32, content: Content, at: u64) {
+    pub fn hand_over(&mut self, config: &Config, record: u32, content: Content, at: u64) {
         let &Packet { bytes, to, job, kind, vl, source, .. } = &self.packets[record];
         let payload = u64::from(bytes - config.header);
         let message = self.messages.insert(Message {
@@ -212,6 +213,54 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             self.probe.lost(upstream, now - time);
         }
         self.lose(record, now);
+    }
+
+    /// A packet comes to a queue. If there is no room in it, and its lane is lossy, it is trimmed or lost. Returns whether it joins a
+    /// queue, that of its lane or, trimmed, another.
+    #[cold]
+    pub(super) fn finds_room(&mut self, record: u32) -> bool {
+        if self.has_room(record) {
+            return true;
+        }
+        let time = self.in_flight.packets[record].time;
+        let joins = self.config.trim_vl.is_some_and(|vl| self.trim(record, vl, time)) && self.has_room(record);
+        if !joins {
+            self.lose(record, time);
+        }
+        joins
+    }
+
+    /// Whether a packet may join the queue of its lane.
+    fn has_room(&self, record: u32) -> bool {
+        let &Packet { lane, bytes, .. } = &self.in_flight.packets[record];
+        let queued = self.in_flight.marking[self.base + usize::from(lane)].queued;
+        self.config.lossy >> lane & 1 == 0 || queued + u64::from(bytes) <= u64::from(self.config.lane_buffer)
+    }
+
+    /// A packet leaves its payload behind, and its header goes on, on virtual lane `vl`. Not if it has no payload any more, or nobody
+    /// answers it. Returns whether it was trimmed.
+    fn trim(&mut self, record: u32, vl: u8, time: u64) -> bool {
+        let config = self.config;
+        let &Packet { bytes, came, credited, held, job, lane, vl: before, .. } = &self.in_flight.packets[record];
+        let answered = config.feedback[config.transport_place(job)].is_some() && !self.in_flight.is_control(record);
+        if bytes == config.header || before == vl || !answered {
+            return false;
+        }
+        let next = config.lane(vl, config.channel(before, lane));
+        let packet = &mut self.in_flight.packets[record];
+        (packet.bytes, packet.vl, packet.lane) = (config.header, vl, next);
+        self.in_flight.tag_trimmed(record, bytes, before);
+        let payload = bytes - config.header;
+        self.return_upstream(
+            (came.link(), credited),
+            Returned { port: 0, lane: held, job, bytes: payload, freed: time },
+        );
+        if config.adaptive {
+            let window = self.in_flight.calendar.window() + 1;
+            self.in_flight.occupancy.return_credits(self.number, lane, bytes, window);
+            self.in_flight.occupancy.inject(self.number, next, config.header);
+        }
+        true
     }
 
     /// A packet that has come to this port is lost at `now`.

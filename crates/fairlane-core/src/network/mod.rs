@@ -97,7 +97,9 @@ pub struct Totals {
     pub control_bytes: u64,
     /// Packets that were lost, see [`GivenUp`], each time that they were.
     pub packets_lost: u64,
-    /// Lost packets that are sent again.
+    /// Packets of which only the headers have come to their hosts: a switch has trimmed them.
+    pub packets_trimmed: u64,
+    /// Lost and trimmed packets that are sent again.
     pub packets_retransmitted: u64,
     /// Lost packets that were given up. Their messages count as delivered once no other packet of them is under way.
     pub packets_given_up: u64,
@@ -142,6 +144,10 @@ pub struct Plan {
     pub architecture: Architecture,
     /// Virtual lanes in use.
     pub virtual_lanes: u8,
+    /// Those on which packets need no credits and are lost at full queues.
+    pub lossy: Vec<u8>,
+    /// The virtual lane of the headers of packets that are trimmed instead, if they are.
+    pub trim_vl: Option<u8>,
     /// Jobs that share the fabric.
     pub jobs: usize,
     /// Sizes and times.
@@ -312,6 +318,7 @@ impl Network {
             messages_delivered: sum.messages_delivered + one.messages_delivered,
             packets_marked: sum.packets_marked + one.packets_marked,
             packets_lost: sum.packets_lost + one.packets_lost,
+            packets_trimmed: sum.packets_trimmed + one.packets_trimmed,
             packets_retransmitted: sum.packets_retransmitted + one.packets_retransmitted,
             packets_given_up: sum.packets_given_up + one.packets_given_up,
             control_packets: sum.control_packets + one.control_packets,

@@ -89,6 +89,8 @@ pub(super) enum Content {
     Notice,
     /// A packet that was lost, see [`loss`](super::loss). The token is its record.
     Lost,
+    /// The same, of a packet that a switch has trimmed.
+    Trimmed,
     /// The same, of a packet that is given up.
     GivenUp,
 }

@@ -87,7 +87,7 @@ impl Shard {
         (0..).zip(&config.to_nic).filter(|(_, nic)| **nic != NONE).for_each(|(port, _)| to_hosts.insert(port));
         Self {
             ports: config.wire_of.iter().map(|&wire| Port::new(wire)).collect(),
-            lanes: vec![Lane::new(config.lane_buffer); ports * config.lanes],
+            lanes: (0..ports).flat_map(|_| config.lane_credits()).map(Lane::new).collect(),
             arbiter_states: arbiter_states(&config),
             in_flight: InFlight {
                 calendar,
@@ -108,8 +108,9 @@ impl Shard {
                 flows: vec![Flows::default(); if config.paces { config.nic_host.len() } else { 0 }],
                 tags: Vec::new(),
                 notices: Pool::default(),
-                marking: vec![LaneMarking::default(); if config.marks { ports * config.lanes } else { 0 }],
+                marking: vec![LaneMarking::default(); if config.measures_queues() { ports * config.lanes } else { 0 }],
                 given_up: Vec::new(),
+                trimmed: 0,
                 single_packet: SinglePacket::default(),
                 control_packets: SinglePacket::default(),
                 sequence: 0,

@@ -6,6 +6,9 @@
 //! switch and the parameter `seed`. Without the switch in the hash, all flows that a switch gets from below would have made the
 //! same choice there, and would make the same one again (polarisation). Loads play no part.
 //!
+//! With `by = "packet"` each packet draws its own path instead (*spraying*; A. Dixit et al., "On the impact of packet spraying in data
+//! center networks", INFOCOM 2013). Receivers put packets in order.
+//!
 //! Paths and virtual channels are those of [`super::shortest`]: one channel on trees.
 
 use schemars::{JsonSchema, schema_for};
@@ -24,23 +27,37 @@ pub const ENTRY: Entry = Entry {
     summary: "equal-cost multipath: each flow keeps to one shortest path, chosen by a hash",
     schema: || schema_for!(Params),
     build: |graph, json, _| {
-        let Params { seed } = crate::table::params("fabric.routing", json)?;
-        Ok(Box::new(EqualCost::new(graph, NAME, Ecmp { seed })?))
+        let Params { seed, by } = crate::table::params("fabric.routing", json)?;
+        Ok(Box::new(EqualCost::new(graph, NAME, Ecmp { seed, by })?))
     },
 };
 
 /// Equal-cost multipath routing.
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[schemars(extend("examples" = [{}, { "seed": 7 }]))]
+#[schemars(extend("examples" = [{}, { "seed": 7 }, { "by": "packet" }]))]
 struct Params {
     /// Seed of the hash: another seed spreads the same flows over other paths. Default: 0.
     seed: u32,
+    /// What keeps to one path: flows, or single packets, which are sprayed over all paths and overtake each other. Default: `flow`.
+    by: By,
 }
 
-/// Selection by the hash of a packet's flow.
+/// What keeps to one path.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum By {
+    /// A flow.
+    #[default]
+    Flow,
+    /// A packet.
+    Packet,
+}
+
+/// Selection by the hash of a packet's flow, or by the packet's random number.
 struct Ecmp {
     seed: u32,
+    by: By,
 }
 
 impl Ecmp {
@@ -55,7 +72,11 @@ impl Selection for Ecmp {
     #[inline]
     fn select(&self, at: SwitchId, visit: &Visit, links: &[LinkId], _loads: &Loads) -> LinkId {
         let count = u32::try_from(links.len()).expect("invariant: links have 27-bit numbers");
-        links[share(self.hash(at, visit.flow()), count) as usize]
+        let draw = match self.by {
+            By::Flow => self.hash(at, visit.flow()),
+            By::Packet => visit.random,
+        };
+        links[share(draw, count) as usize]
     }
 }
 

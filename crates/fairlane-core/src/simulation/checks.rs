@@ -42,6 +42,59 @@ pub(super) fn transports(
     Ok((all, of_jobs))
 }
 
+/// Checks lossy virtual lanes: who may send on them, and where headers go.
+pub(super) fn lossy(
+    spec: &Spec,
+    virtual_lanes: u8,
+    input_queued: bool,
+    pool: Option<Bytes>,
+    transport: &Arc<dyn Transport>,
+    job_transports: &JobTransports,
+) -> Result<(), BuildError> {
+    let QosSpec { lossy, trim_vl, sl2vl, default, kinds, .. } = &spec.qos;
+    let in_use = || format!("a virtual lane in use (see qos.sl2vl), 0 to {}", virtual_lanes - 1);
+    for (key, vl) in lossy.iter().map(|vl| ("qos.lossy", vl)).chain(trim_vl.iter().map(|vl| ("qos.trim_vl", vl))) {
+        if *vl >= virtual_lanes {
+            return Err(BuildError::value(key, vl, in_use()));
+        }
+    }
+    let Some(first) = lossy.first() else {
+        let allowed = "only with lossy lanes (qos.lossy): other lanes lose nothing, so nothing is trimmed";
+        return trim_vl.map_or(Ok(()), |vl| Err(BuildError::value("qos.trim_vl", vl, allowed)));
+    };
+    if input_queued {
+        let allowed = "lossy lanes are simulated only with network.switch = output_queued";
+        return Err(BuildError::value("qos.lossy", first, allowed));
+    }
+    if pool.is_some() {
+        let allowed = "lanes with a buffer of their own: not with network.port_buffer.sharing = dynamic";
+        return Err(BuildError::value("qos.lossy", first, allowed));
+    }
+    let vl = |level: u8| sl2vl.get(usize::from(level)).copied().unwrap_or(0);
+    for (number, job) in (0..).zip(&spec.jobs) {
+        let own = job_transports.iter().find(|(of, _)| of.0 == number).map(|(_, own)| own);
+        if own.unwrap_or(transport).accepts_losses() {
+            continue;
+        }
+        let shared = || kinds.values().flatten().copied().chain([*default]).collect();
+        let levels: Vec<u8> = job.service_level.map_or_else(shared, |level| vec![level]);
+        if let Some(lost) =
+            levels.iter().chain(job.ranks.values()).map(|level| vl(*level)).find(|vl| lossy.contains(vl))
+        {
+            let (path, named) = match &job.transport {
+                Some(named) => (format!("jobs[{number}].transport"), named),
+                None => (Transports::PATH.to_owned(), &spec.network.transport),
+            };
+            let allowed = format!(
+                "it needs lanes that lose nothing, and job {:?} sends on virtual lane {lost} (qos.lossy)",
+                job.name
+            );
+            return Err(BuildError::value(path, &named.name, allowed));
+        }
+    }
+    Ok(())
+}
+
 /// Builds the transport that stands at `path`, and checks that the fabric can give what it needs.
 fn transport(
     registry: &Registry,
@@ -221,6 +274,8 @@ mod tests {
         let qos = |sl2vl: &[u8], lanes: u8| QosSpec {
             lanes: (lanes > 0).then_some(lanes),
             sl2vl: sl2vl.to_vec(),
+            lossy: Vec::new(),
+            trim_vl: None,
             arbiter: Named { name: String::new(), params: serde_json::Value::Null },
             default: 0,
             kinds: BTreeMap::new(),

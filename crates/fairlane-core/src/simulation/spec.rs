@@ -79,6 +79,12 @@ pub struct QosSpec {
     pub sl2vl: Vec<u8>,
     /// How lanes share a link.
     pub arbiter: Named,
+    /// Virtual lanes on which packets need no credits and are lost where queues are full.
+    #[serde(default)]
+    pub lossy: Vec<u8>,
+    /// The virtual lane on which the headers of such packets go on, if packets are trimmed instead.
+    #[serde(default)]
+    pub trim_vl: Option<u8>,
     /// The service level of messages that have no other.
     #[serde(default)]
     pub default: u8,

@@ -60,6 +60,8 @@ pub(super) struct Case {
     /// Number of the switch architecture; see [`SWITCHES`].
     pub switch: usize,
     pub faults: Vec<RandomFault>,
+    /// Every virtual lane but the last is lossy, and headers go on there; both jobs have a transport that takes it.
+    pub lossy: bool,
     /// The transports of the two jobs; see [`Case::transport`].
     pub transports: [usize; 2],
 }
@@ -108,8 +110,11 @@ const TRANSPORTS: &[(&str, &str)] = &[
     ("ib_cc", "{}"),
     ("dcqcn", r#"{ "kmin": 60, "kmax": 80, "pmax": 1 }"#),
     ("swift", "{}"),
+    ("uec", r#"{ "kmin": 60, "kmax": 80 }"#),
     ("endpoint_cc", r#"{ "threshold": 80 }"#),
 ];
+/// Those for lossy lanes.
+const LOSSY_TRANSPORTS: [usize; 2] = [2, 3];
 /// A tree of two levels, routed by destination.
 const TREE: usize = 1;
 
@@ -117,7 +122,7 @@ const TREE: usize = 1;
 pub(super) fn case() -> impl Strategy<Value = Case> {
     controlled().prop_map(|mut case| {
         case.faults.retain(|fault| fault.kind < LOSING);
-        Case { transports: [TRANSPORTS.len(); 2], ..case }
+        Case { lossy: false, transports: [TRANSPORTS.len(); 2], ..case }
     })
 }
 
@@ -140,14 +145,14 @@ pub(super) fn controlled() -> impl Strategy<Value = Case> {
         RandomFault { kind, place, at, lasts, severity }
     });
     let faults = proptest::collection::vec(fault, 0..4);
-    let flags = (any::<bool>(), proptest::bool::weighted(0.8), switch, sharing);
+    let flags = (any::<bool>(), proptest::bool::weighted(0.8), switch, sharing, proptest::bool::weighted(0.25));
     (hosts, messages, network, 0..3000_u64, flags, 0..CollectiveKind::ALL.len(), rails, faults, transports).prop_map(
         |(
             hosts,
             messages,
             (lanes, arbiter, kinds_differ, room, mtu, fabric),
             eager,
-            (store_and_forward, counters, switch, sharing),
+            (store_and_forward, counters, switch, sharing, lossy),
             collective,
             rails,
             faults,
@@ -170,6 +175,7 @@ pub(super) fn controlled() -> impl Strategy<Value = Case> {
                 counters,
                 switch,
                 faults,
+                lossy,
                 transports,
             }
         },
@@ -255,7 +261,11 @@ impl Case {
             hosts: hosts.iter().map(|&host| HostId(host)).collect(),
             service_level: Some(u8::try_from(job).unwrap() % self.lanes),
             ranks: [(1, top)].into(),
-            transport: self.transport(self.transports[job]),
+            transport: if self.has_lossy_lanes() {
+                self.transport(LOSSY_TRANSPORTS[self.transports[job] % LOSSY_TRANSPORTS.len()])
+            } else {
+                self.transport(self.transports[job])
+            },
             rails: Some(POLICIES[self.rails.1[job]].clone()),
             start: Picoseconds::ZERO,
             stop: None,
@@ -280,6 +290,8 @@ impl Case {
             qos: QosSpec {
                 lanes: None,
                 sl2vl: (0..self.lanes).collect(),
+                lossy: if self.has_lossy_lanes() { (0..top).collect() } else { Vec::new() },
+                trim_vl: Some(top).filter(|_| self.has_lossy_lanes()),
                 arbiter: Named { name: names[self.arbiter].into(), params },
                 default: 0,
                 kinds,
@@ -293,6 +305,12 @@ impl Case {
                 ..Default::default()
             },
         }
+    }
+
+    /// Lossy lanes need another for headers, and queues at outputs, and lanes with a buffer of their own.
+    fn has_lossy_lanes(&self) -> bool {
+        let fits = SWITCHES[self.switch].0 == "output_queued" && self.sharing != Some(Sharing::Dynamic);
+        self.lossy && self.lanes > 1 && fits
     }
 
     /// That of the table, if it fits the switches: those with queues at their inputs do not mark packets.
@@ -376,6 +394,7 @@ pub(super) fn sparse() -> Case {
         counters: true,
         switch: 0,
         faults: Vec::new(),
+        lossy: false,
         transports: [TRANSPORTS.len(); 2],
     }
 }

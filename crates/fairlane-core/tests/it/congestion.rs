@@ -109,6 +109,8 @@ impl Run {
             transport,
             job_transports: vec![(JobId(1), of_job_1)],
             virtual_lanes: 1,
+            lossy: Vec::new(),
+            trim_vl: None,
             jobs: 2,
             architecture: Architecture::OutputQueued,
             parameters: Parameters { buffer: Bytes(buffer), ..Parameters::default() },

@@ -56,6 +56,8 @@ fn spec(faults: Vec<FaultSpec>) -> Spec {
         qos: QosSpec {
             lanes: None,
             sl2vl: vec![0],
+            lossy: Vec::new(),
+            trim_vl: None,
             arbiter: Named::new("weighted_round_robin"),
             default: 0,
             kinds: Default::default(),

@@ -59,6 +59,8 @@ fn simulation(fabric: FabricSpec, policy: RailPolicy, hosts: &[u32], ranks: Vec<
         qos: QosSpec {
             lanes: None,
             sl2vl: vec![0],
+            lossy: Vec::new(),
+            trim_vl: None,
             arbiter: Named { name: "weighted_round_robin".into(), params: json!({}) },
             default: 0,
             kinds: Default::default(),

@@ -87,6 +87,8 @@ impl Load {
             qos: QosSpec {
                 lanes: None,
                 sl2vl: vec![0],
+                lossy: Vec::new(),
+                trim_vl: None,
                 arbiter: Named { name: "weighted_round_robin".into(), params: json!({}) },
                 default: 0,
                 kinds: Default::default(),

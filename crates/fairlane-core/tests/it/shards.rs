@@ -198,6 +198,8 @@ impl Case {
                 .map(|job| (JobId(job), self.built_transport(&self.transport.name, &self.transport.params)))
                 .collect(),
             virtual_lanes: 2,
+            lossy: Vec::new(),
+            trim_vl: None,
             jobs: usize::from(JOBS),
             architecture: Registry::default().architecture(&parameters).unwrap(),
             parameters,

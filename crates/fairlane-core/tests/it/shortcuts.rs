@@ -50,6 +50,8 @@ fn simulation_on(
         qos: QosSpec {
             lanes: None,
             sl2vl: vec![0, 1],
+            lossy: Vec::new(),
+            trim_vl: None,
             arbiter: named("weighted_round_robin", json!({})),
             default: 0,
             kinds: Default::default(),

@@ -39,7 +39,7 @@ proptest! {
         let totals = simulation.network().totals();
         prop_assert_eq!(totals.messages_injected, totals.messages_delivered);
         prop_assert_eq!(totals.bytes_injected, totals.bytes_delivered);
-        prop_assert_eq!(totals.packets_lost, totals.packets_retransmitted);
+        prop_assert_eq!(totals.packets_lost + totals.packets_trimmed, totals.packets_retransmitted);
         prop_assert!(simulation.fault_log().failures.is_empty());
         for job in 0..2 {
             prop_assert!(simulation.mpi().records(JobId(job)).all(|(_, record)| record.iterations == 1));

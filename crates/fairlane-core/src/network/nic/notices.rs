@@ -11,10 +11,12 @@ use crate::ids::HostId;
 use crate::kernel::NONE;
 use crate::network::config::Config;
 use crate::network::in_flight::InFlight;
-use crate::network::packet::{Content, Message, Packet, PacketFlags};
+use crate::network::packet::{Content, Message, Packet, PacketFlags, PacketNumber};
+use crate::network::partition::Place;
 use crate::network::port::ActivePort;
 use crate::network::probe::Probe;
 use crate::qos::levels::TrafficKind;
+use crate::routing::Step;
 use crate::units::{Bytes, Instant};
 
 /// What is known of a packet besides its record, if there is congestion control.
@@ -29,6 +31,10 @@ pub(in crate::network) struct Tag {
     bytes: u32,
     /// Of a notice: flows that have come lately.
     flows: u32,
+    /// Of a packet that has been trimmed, or a notice of it: its bytes on the wire before; else 0. Its virtual lane was `vl`.
+    whole: u32,
+    /// Of a notice of a trimmed packet: what else is needed to make that packet again.
+    trimmed: Option<Remains>,
     vl: u8,
     /// The place of the NIC that sent it (of a notice: that sent the packet that it answers) among the ports of its host.
     rail: u8,
@@ -36,6 +42,16 @@ pub(in crate::network) struct Tag {
     pub marked: bool,
     /// It is a notice.
     pub control: bool,
+}
+
+/// What a notice says of a packet that has been trimmed, so that its sender can send it again.
+#[derive(Clone, Copy, Debug)]
+struct Remains {
+    message: u32,
+    number: PacketNumber,
+    offered: u64,
+    kind: TrafficKind,
+    flags: PacketFlags,
 }
 
 /// A notice that will arrive, and the flow that it is for.
@@ -110,16 +126,18 @@ impl InFlight {
             return true;
         }
         let Some(feedback) = &config.feedback[config.transport_place(job)] else { return false };
+        let trimmed = (tag.whole > 0).then(|| self.take_trimmed(record));
+        let (vl, bytes) = if trimmed.is_some() { (tag.vl, tag.whole) } else { (vl, bytes) };
         let (flows, last) = self.flows[nic as usize].heard.hear((source, tag.rail, job, vl), time);
         let answered = match feedback.notices {
             Notices::EveryPacket => true,
-            Notices::Marked(gap) => tag.marked && (*last == u64::MAX || time - *last >= gap.0),
+            Notices::Marked(gap) => trimmed.is_some() || tag.marked && (*last == u64::MAX || time - *last >= gap.0),
         };
         if !answered {
             return false;
         }
         *last = time;
-        let notice = self.notices.insert(Tag { received: time, to, bytes, flows, vl, control: true, ..tag });
+        let notice = self.notices.insert(Tag { received: time, to, bytes, flows, trimmed, vl, control: true, ..tag });
         let payload = feedback.bytes.0;
         let message = self.messages.insert(Message {
             offered: time,
@@ -143,7 +161,60 @@ impl InFlight {
         self.totals.control_packets += 1;
         self.totals.control_bytes += payload;
         self.send_message(nic, message);
-        false
+        trimmed.is_some()
+    }
+
+    /// Nothing is left of a trimmed packet that has come to its host but what its notice says of it.
+    fn take_trimmed(&mut self, record: u32) -> Remains {
+        let &Packet { message, number, offered, kind, flags, .. } = &self.packets[record];
+        self.packets.remove(record);
+        self.trimmed += 1;
+        self.totals.packets_trimmed += 1;
+        Remains { message, number, offered, kind, flags }
+    }
+
+    /// A notice of a trimmed packet will arrive at its sender at instant `time`: the packet is sent again then.
+    fn restore_trimmed(&mut self, config: &Config, job: u16, tag: &Tag, remains: Remains, (host, time): (u32, u64)) {
+        let Remains { message, number, offered, kind, flags } = remains;
+        let record = self.packets.insert(Packet {
+            time,
+            offered,
+            next: NONE,
+            message,
+            bytes: tag.whole,
+            to: tag.to,
+            source: host,
+            number,
+            job,
+            kind,
+            vl: tag.vl,
+            lane: 0,
+            held: 0,
+            flags,
+            origin: config.origin,
+            came: Step::NONE,
+            credited: Place::default(),
+            next_step: Step::NONE,
+            note: 0,
+        });
+        self.set_tag(record, Tag::default());
+        self.trimmed -= 1;
+        self.totals.packets_retransmitted += 1;
+        self.hand_over(config, record, Content::Trimmed, time);
+    }
+
+    /// A packet leaves its payload behind at a switch: of `whole` bytes on virtual lane `vl` before.
+    pub fn tag_trimmed(&mut self, record: u32, whole: u32, vl: u8) {
+        let tag = &mut self.tags[record as usize];
+        (tag.whole, tag.vl) = (whole, vl);
+    }
+
+    /// A lost packet has its payload again, if it was trimmed.
+    pub fn untrim(&mut self, record: u32) {
+        let Some(tag) = self.tags.get_mut(record as usize).filter(|tag| tag.whole > 0 && !tag.control) else { return };
+        let packet = &mut self.packets[record];
+        (packet.bytes, packet.vl) = (tag.whole, tag.vl);
+        tag.whole = 0;
     }
 
     /// A notice has come to the host of its flow, or is given up.
@@ -160,7 +231,7 @@ impl InFlight {
         match message.content {
             Content::Payload => false,
             Content::Notice => true,
-            Content::Lost | Content::GivenUp => self.is_control(message.token),
+            Content::Lost | Content::Trimmed | Content::GivenUp => self.is_control(message.token),
         }
     }
 
@@ -168,8 +239,19 @@ impl InFlight {
     fn expect(&mut self, config: &Config, nic: u32, job: u16, tag: &Tag, time: u64) {
         let &Tag { sent, received, to, bytes, flows, vl, rail, marked, .. } = tag;
         let sender = config.nics_of(config.nic_host[nic as usize]).start + u32::from(rail);
-        let notice =
-            Notice { marked, bytes: Bytes(u64::from(bytes)), sent: Instant(sent), received: Instant(received), flows };
+        let host = config.nic_host[nic as usize];
+        if let Some(remains) = tag.trimmed {
+            let host = config.host_ids.get(host as usize).map_or(host, |id| *id);
+            self.restore_trimmed(config, job, tag, remains, (host, time));
+        }
+        let notice = Notice {
+            trimmed: tag.trimmed.is_some(),
+            marked,
+            bytes: Bytes(u64::from(bytes)),
+            sent: Instant(sent),
+            received: Instant(received),
+            flows,
+        };
         let flows = &mut self.flows[sender as usize];
         flows.heard.count += 1;
         let place = (time, nic, flows.heard.count);

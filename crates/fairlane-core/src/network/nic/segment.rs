@@ -14,7 +14,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     pub(in crate::network) fn segment(&mut self, lane: u8, record: u32) -> (u32, bool) {
         let InFlight { messages, packets, single_packet, control_packets, .. } = &mut *self.in_flight;
         let message = &mut messages[record];
-        if message.content == Content::Lost {
+        if matches!(message.content, Content::Lost | Content::Trimmed) {
             return (self.send_again(lane, record), false);
         }
         let payload = self.config.payload(message.left);

@@ -10,7 +10,7 @@ use crate::network::transport::{Marking, MarkingOutputs};
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::network) struct LaneMarking {
     /// Bytes in its queue.
-    queued: u64,
+    pub queued: u64,
     /// The last instant at which the lane was known to lack credits, ps.
     short_until: u64,
     /// At its last decision the lane lacked credits.

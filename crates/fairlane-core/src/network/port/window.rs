@@ -135,6 +135,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 return;
             }
         }
+        if KIND != kind::NIC && self.config.lossy != 0 && !self.finds_room(record) {
+            return;
+        }
         self.enqueue(record, &self.entry(record));
     }
 

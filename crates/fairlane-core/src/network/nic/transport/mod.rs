@@ -29,6 +29,7 @@ mod dcqcn;
 mod endpoint_cc;
 mod ib_cc;
 mod swift;
+mod uec;
 
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
@@ -43,6 +44,11 @@ pub trait Transport: Send + Sync {
     /// Whether it ever holds a packet back. If not, nothing else is asked, and nothing is kept of flows.
     fn paces(&self) -> bool {
         true
+    }
+
+    /// Whether its packets may be lost because queues are full, so that their virtual lanes may be lossy.
+    fn accepts_losses(&self) -> bool {
+        false
     }
 
     /// How many words of [`State`] it needs for a flow.
@@ -157,6 +163,8 @@ impl Threshold {
 pub struct Notice {
     /// A switch has marked the packet.
     pub marked: bool,
+    /// A switch has trimmed the packet: its payload did not come, and it will start again.
+    pub trimmed: bool,
     /// Bytes of the packet on the wire.
     pub bytes: Bytes,
     /// When the packet started at its NIC.
@@ -219,7 +227,8 @@ pub enum Transports {}
 pub type Entry = Item<Transports>;
 
 /// The built-in transports.
-pub const TABLE: &[Entry] = &[credits_only::ENTRY, dcqcn::ENTRY, endpoint_cc::ENTRY, ib_cc::ENTRY, swift::ENTRY];
+pub const TABLE: &[Entry] =
+    &[credits_only::ENTRY, dcqcn::ENTRY, endpoint_cc::ENTRY, ib_cc::ENTRY, swift::ENTRY, uec::ENTRY];
 
 /// The transport of a specification that names none.
 pub const DEFAULT: &str = credits_only::ENTRY.name;

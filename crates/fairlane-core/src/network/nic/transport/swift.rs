@@ -191,7 +191,15 @@ impl Transport for Swift {
         Some(Feedback { marking: None, notices: Notices::EveryPacket, bytes: Bytes(16), vl })
     }
 
+    fn accepts_losses(&self) -> bool {
+        true
+    }
+
     fn noticed(&self, state: &mut State, notice: &Notice, now: Instant) {
+        if notice.trimmed {
+            self.lost(state, notice.bytes, now);
+            return;
+        }
         state[IN_FLIGHT] -= notice.bytes.0;
         let delay = now.0 - notice.sent.0;
         state[RTT] = delay;
