@@ -150,7 +150,7 @@ impl Simulation {
             network.wake(host, Instant::ZERO);
         }
         let mut simulation = Self { network, mpi, arbiters, faults, failed: None };
-        simulation.expect_losses();
+        simulation.expect_faults();
         Ok(simulation)
     }
 
@@ -316,14 +316,14 @@ impl Simulation {
     pub fn add_fault(&mut self, fault: &FaultSpec) -> Result<(), BuildError> {
         let input_queued = self.network.is_input_queued();
         self.faults.add(fault, "fault", input_queued)?;
-        self.expect_losses();
+        self.expect_faults();
         Ok(())
     }
 
-    /// Prepares for the losses of packets that the faults may bring.
-    fn expect_losses(&mut self) {
-        if self.faults.loses_packets() {
-            self.network.expect_losses();
+    /// Prepares for what the faults, if there are any, may bring.
+    fn expect_faults(&mut self) {
+        if !self.faults.is_empty() {
+            self.network.expect_faults(self.faults.loses_packets());
             self.mpi.expect_overtaking();
         }
     }

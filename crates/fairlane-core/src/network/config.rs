@@ -50,6 +50,8 @@ pub(super) struct Config {
     pub marks: bool,
     /// Packets can be lost: links go down, or a lane is lossy.
     pub losses: bool,
+    /// Packets on one path can overtake each other: some are lost, or the bandwidth of a link changes while they are on it.
+    pub overtaking: bool,
     /// The lanes on which packets need no credits and are lost at full queues.
     pub lossy: u32,
     /// The virtual lane of the headers of packets that are trimmed instead, if they are.
@@ -210,6 +212,7 @@ impl Config {
             transport_of_job,
             feedback,
             losses: !plan.lossy.is_empty(),
+            overtaking: !plan.lossy.is_empty(),
             lossy: plan
                 .lossy
                 .iter()

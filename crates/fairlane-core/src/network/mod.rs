@@ -229,9 +229,12 @@ impl Network {
         }
     }
 
-    /// From now on packets can be lost. To be called before the first is.
-    pub fn expect_losses(&mut self) {
-        self.shards.iter_mut().for_each(|shard| shard.config.losses = true);
+    /// From now on links can change, and, if `lost`, packets can be lost. To be called before anything of it happens.
+    pub fn expect_faults(&mut self, lost: bool) {
+        for shard in &mut self.shards {
+            shard.config.overtaking = true;
+            shard.config.losses |= lost;
+        }
     }
 
     /// Links go down, or are up again. Packets on a link that goes down, and those in the queue of its port, are lost, and so are

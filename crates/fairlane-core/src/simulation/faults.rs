@@ -116,6 +116,11 @@ impl Schedule {
         Ok(())
     }
 
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.faults.is_empty()
+    }
+
     /// Whether packets can be lost by any of the faults.
     pub fn loses_packets(&self) -> bool {
         self.faults.iter().any(|scheduled| scheduled.fault.loses_packets())

@@ -343,3 +343,19 @@ fn a_slow_host_computes_as_many_times_as_long() {
     let slow = fault("slow_host", json!({ "host": "host1", "factor": 2.5 }), SPAN + 5, Some(3 * SPAN));
     assert_eq!(run(vec![slow]), [4 * SPAN, 2 * SPAN + 5 * SPAN / 2 + SPAN]);
 }
+
+/// Where switches store packets before they forward them, a short packet that started on a slower link is forwarded sooner than a
+/// long one before it that is measured by the slower link, too.
+#[test]
+fn packets_may_overtake_where_bandwidths_change() {
+    let mut spec = spec(vec![degraded(FIRST, 1, 2 * PACKET + 1, None)]);
+    spec.network.switching = network::Switching::StoreAndForward;
+    spec.network.switch = Named::new("input_queued");
+    let send = Op::Send { to: Rank(1), bytes: Bytes(3100), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard };
+    let receive = Op::Recv { from: None, tag: None, comm: COMM_WORLD };
+    let source = |op| Script::new(vec![Line::Op(op)]).unwrap().source();
+    let mut simulation = Simulation::new(spec, vec![Program { ranks: vec![source(send), source(receive)] }]).unwrap();
+    simulation.run_until(FAR, u64::MAX).unwrap();
+    assert!(simulation.finished());
+    simulation.check_laws().unwrap();
+}
