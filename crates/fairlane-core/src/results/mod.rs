@@ -8,6 +8,7 @@ mod latency;
 mod ports;
 mod ranks;
 mod record;
+mod totals;
 
 use crate::columns::Columns;
 use crate::error::BuildError;
@@ -75,6 +76,7 @@ pub const TABLES: &[ResultTable] = &[
     table("operations", record::operations, "what the ranks of the recorded jobs did, one operation after another"),
     table("request_ends", record::request_ends, "the requests that these operations ended"),
     table("communicators", record::communicators, "the communicators that they named"),
+    table("totals", totals::totals, "what the network has carried, in one row"),
     table("departures", record::departures, "the log of packets that started on a link"),
 ];
 
