@@ -15,11 +15,12 @@
 //!
 //! # Defaults
 //!
-//! `threshold`, `marking_rate`, `packet_size`, `ccti_increase` and `ccti_min` are the defaults of Mellanox's Congestion
-//! Control Manager (MLNX_OFED User Manual, Rev 2.2-1.0.1, tables 26 and 27: 0xf, 0xa, 0x200 bytes, 1, 0). It computes
-//! the timer and the table from the number of hosts, in a way that is not published. `ccti_timer` and `ccti_limit` are
-//! therefore as described in E. G. Gran et al., "First Experiences with Congestion Control in InfiniBand Hardware",
-//! IPDPS 2010. OpenSM itself sets none of these unless they are given.
+//! As described in E. G. Gran et al., "First Experiences with Congestion Control in InfiniBand Hardware", IPDPS 2010.
+//! `threshold`, `packet_size`, `ccti_increase` and `ccti_min` are also the defaults of Mellanox's Congestion Control
+//! Manager (MLNX_OFED User Manual, Rev 2.2-1.0.1, tables 26 and 27: 0xf, 0x200 bytes, 1, 0). That has 0xa for
+//! `marking_rate`, and computes the timer and the table from the number of hosts, in a way that is not published. With
+//! the table here and `marking_rate` 10, the indices of many flows grow too slowly to keep the queue of an incast short.
+//! OpenSM itself sets none of these unless they are given.
 //!
 //! The specification leaves to the vendor what the thresholds 1 to 15 mean and what the table holds. Here threshold 1
 //! is the whole input buffer of a lane and 15 half of it; entry *i* of the table is *i*²/128 unless it is given.
@@ -27,11 +28,9 @@
 //! # Fairness
 //!
 //! Shares become equal because a flow gets BECN in proportion to its rate. Flows with constant delays send
-//! periodically, however. If the threshold is only a few packets, then which packets exceed it depends on the pattern
-//! of the periods: with a threshold of four packets, two flows into one host stay at shares of about 35% and 65%, and
-//! get equal numbers of BECN. With `marking_rate` 0 every packet above the threshold is marked, so that the first ones
-//! above it decide. The defaults above avoid both: half of a buffer of 64 KiB is eight packets, and one of 11 is
-//! marked.
+//! periodically, however: if the threshold is only a few packets, the pattern of the periods decides whose packets are
+//! above it. With a threshold of four packets, two flows into one host stay at shares of about 35% and 65%, and get
+//! equal numbers of BECN. Half of a buffer of 64 KiB is eight packets, and the shares are equal on average.
 
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
@@ -60,14 +59,14 @@ pub const ENTRY: Entry = Entry {
 #[serde(deny_unknown_fields, default)]
 #[schemars(extend("examples" = [
     {},
-    { "threshold": 12, "marking_rate": 0, "ccti_increase": 2, "virtual_lanes": [{ "vl": 0, "ccti_min": 1 }] },
+    { "threshold": 12, "marking_rate": 10, "ccti_increase": 2, "virtual_lanes": [{ "vl": 0, "ccti_min": 1 }] },
     { "ccti_limit": 3, "cct": [0, 64, 128, 256] },
 ]))]
 struct Params {
     /// Threshold of the switches: 0 marks nothing, 1 is the highest, 15 the lowest. Default: 15.
     #[schemars(range(max = 15))]
     threshold: u8,
-    /// The mean number of packets that qualify and are left out between two that are marked. Default: 10.
+    /// The mean number of packets that qualify and are left out between two that are marked. Default: 0.
     #[schemars(range(max = 65535))]
     marking_rate: u32,
     /// Smaller packets are not marked; in units of 64 bytes. Default: 8.
@@ -97,7 +96,7 @@ impl Default for Params {
     fn default() -> Self {
         Self {
             threshold: 15,
-            marking_rate: 10,
+            marking_rate: 0,
             packet_size: 8,
             ccti_increase: 1,
             ccti_limit: 127,
