@@ -198,9 +198,10 @@ fn endpoint_cc() -> Scheme {
 /// At index i a flow has the part r(i) = 1 / (1 + i^2/128) of the link: one half at i = sqrt(128), where the slope is
 /// -i/256.
 ///
-/// In the steady state each period of the timer takes one from both indices, and two BECN restore them, each to one of
-/// the flows with a probability that is its part of the link. Let D be the difference of the indices: the parts differ
-/// by slope * D, so D falls by 2 * slope * D in a period, and forgets what it was in period / (2 * slope). Each BECN
+/// In the steady state each period of the timer takes one from both indices, and two BECN restore them, each of which
+/// goes to one of the flows with a probability that is its part of the link. Which packets are marked is not random,
+/// but depends on the phases of the flows as if it were. Let D be the difference of the indices: the parts differ by
+/// slope * D, so D falls by 2 * slope * D in a period, and forgets what it was in period / (2 * slope). Each BECN
 /// changes D by one, up or down: its variance grows by 2 in a period, and is 1 / (2 * slope) in balance with that fall.
 /// A share deviates from one half by slope * D / 2.
 ///
@@ -245,8 +246,8 @@ fn dcqcn_change(rate: f64, marks: f64) -> (f64, f64) {
     for steps in 0..4000 {
         let exactly = unmarked(f64::from(steps) * timer) - unmarked(f64::from(steps + 1) * timer);
         let beyond = (steps - 5).max(0);
-        // The target becomes the current rate with the next CNP: below the target by half the decrease for the first step, and so on,
-        // and by half the last increase of the target, and so on.
+        // With the next CNP the target becomes the current rate. That is below the target by the decrease, halved by
+        // each step, and by half the last increase of the target, a quarter of the one before, and so on.
         let below = rate * alpha / 2.0 * 0.5_f64.powi(steps) + rai * (1.0 - 0.5_f64.powi(beyond));
         let change = rai * f64::from(beyond) - below;
         mean += exactly * change;
@@ -273,14 +274,15 @@ fn dcqcn() -> Scheme {
     }
     let change = |factor: f64| dcqcn_change(rate * factor, low * factor);
     let fall = (change(0.999).0 - change(1.001).0) / (0.002 * rate);
-    // Of the difference of two flows the variance is twice the noise over twice the fall; a share deviates by a quarter of the
-    // difference over the rate.
+    // The variance of the difference of two flows is twice the noise over twice the fall. A share deviates from one half
+    // by a quarter of the difference over the rate.
     let deviation = (change(1.0).1 / fall).sqrt() / (4.0 * rate);
     let memory = 1e6 / fall;
     Scheme {
         name: "dcqcn",
         buffer: 2 << 20,
         bandwidth: bandwidth as u64,
+        // CNPs are 50 us apart, and of the first ones each halves the rates: the queue has drained long before.
         controlled: 10_000,
         converged: (rate / 40e6 * 55.0 + 25_f64.ln() * memory) as u64,
         measured: averaging(deviation, memory) as u64,
