@@ -51,7 +51,12 @@ class FakeEngine:
 
     def table(self, name: str) -> Table:
         tables = {"ranks": self._ranks, "calls": self._calls, "ports": self._ports, "interference": self._waits}
-        return {**tables, "job_marks": self._marks, "under_way": self._under_way}[name]()
+        tables |= {"job_marks": self._marks, "under_way": self._under_way, "totals": self._totals}
+        return tables[name]()
+
+    def _totals(self) -> Table:
+        """No congestion control."""
+        return table(packet_hops=("u8", [self.packet_hops]), packets_marked=("u8", [0]), control_packets=("u8", [0]))
 
     def _under_way(self) -> Table:
         """Every operation is over."""

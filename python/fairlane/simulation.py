@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from fairlane import _core
 from fairlane.engine import drive
-from fairlane.engine.tables import PS
+from fairlane.engine.tables import PS, totals
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.parameters import named, resolve_parameters
 from fairlane.inputs.problems import refusing
@@ -80,6 +80,16 @@ class Simulation:
     def packet_hops(self) -> int:
         """Packets times links crossed, so far."""
         return self._core.packet_hops
+
+    def totals(self) -> dict[str, int]:
+        """What the network as a whole has carried so far, all jobs together.
+
+        ``packet_hops``, as the property of that name; ``messages_injected`` and ``messages_delivered``, and their
+        payload ``bytes_injected`` and ``bytes_delivered``; and what congestion control did: ``packets_marked`` by
+        switches, ``control_packets`` (acknowledgements and CNPs) that NICs made, their payload ``control_bytes``, and
+        of these ``control_packets_received`` and ``control_bytes_received`` by the hosts whose flows they are for.
+        """
+        return totals(self._core)
 
     @property
     def finished(self) -> bool:
@@ -208,6 +218,7 @@ class Simulation:
             duration_ps=self._asked,
             simulated_ps=tables.observed.measured.now,
             packet_hops=self.packet_hops,
+            totals=tables.observed.measured.totals,
             wall_s=time.monotonic() - wall,
             cpu_s=time.process_time() - cpu,
             started=started,

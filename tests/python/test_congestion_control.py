@@ -1,11 +1,14 @@
 """Congestion control in scenarios: a victim of an incast, transports by job, and what is refused."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import fairlane
 from fairlane import Scenario, ScenarioError, Simulation
 from fairlane.cli.main import execute
+from fairlane.cli.run_text import summary
 
 FABRIC = {
     "topology": "imported",
@@ -50,6 +53,33 @@ def test_a_victim_keeps_its_rate_if_the_incast_is_controlled(transport: Any) -> 
     alone = work(VICTIM)
     assert work(VICTIM, INCAST, transport=transport) >= 0.9 * alone
     assert work(VICTIM, {**INCAST, "transport": transport}) >= 0.9 * alone
+
+
+def test_totals_have_what_congestion_control_did() -> None:
+    simulation = Simulation(scenario(VICTIM, {**INCAST, "transport": "ib_cc"}))
+    simulation.run_for("1 ms")
+    totals = simulation.totals()
+    assert totals["packet_hops"] == simulation.packet_hops
+    assert 0 < totals["control_packets_received"] <= totals["control_packets"] <= totals["packets_marked"]
+    assert totals["control_bytes"] == 4 * totals["control_packets"]  # an AETH each
+    assert totals["messages_delivered"] <= totals["messages_injected"]
+    assert simulation.result().meta.totals == totals
+
+
+def test_totals_of_a_run_are_stored_and_shown(tmp_path: Path) -> None:
+    network = {"transport": "swift"}
+    run = fairlane.run(scenario(VICTIM, **network), out=tmp_path / "run", figures=False, isolated=False)
+    assert run.meta.totals is not None
+    sent = run.meta.totals["control_packets"]
+    assert sent > 0 == run.meta.totals["packets_marked"]
+    loaded = fairlane.load(tmp_path / "run")
+    assert isinstance(loaded, fairlane.Run)
+    assert loaded.meta.totals == run.meta.totals
+    assert any(f"{sent:,} acknowledgements and CNPs sent" in str(part) for part in summary(run))
+    without = fairlane.run(scenario(VICTIM), isolated=False)
+    assert without.meta.totals is not None
+    assert without.meta.totals["control_packets"] == 0
+    assert not any("CNP" in str(part) for part in summary(without))
 
 
 def test_a_transport_of_a_job_has_its_parameters_in_base_units() -> None:

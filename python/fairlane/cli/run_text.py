@@ -38,6 +38,7 @@ def summary(run: Run) -> Iterator[Part]:
         yield power_table(run.power)
     if run.interference["queueing_s"].sum() > 0:
         yield interference_table(run, by="workload" if run.jobs.height > MOST_COLUMNS else "job")
+    yield from _congestion_control(run)
     yield from (long(f"Note: {note}") for note in run.meta.notes)
     yield from stored(run.folder)
 
@@ -180,6 +181,15 @@ def _headline(run: Run) -> Text:
         f", {plural(run.jobs.height, 'job')}, {_hops(meta.packet_hops)}, seed {meta.seed}\n",
         *([(_time_spent(run), "dim")] if meta.timings else []),
     )
+
+
+def _congestion_control(run: Run) -> Iterator[Part]:
+    """How many packets congestion control marked and sent, if there are any."""
+    totals = run.meta.totals or {}
+    marked, sent = totals.get("packets_marked", 0), totals.get("control_packets", 0)
+    if marked or sent:
+        notices = f"{plural(sent, 'acknowledgement or CNP', 'acknowledgements and CNPs')} sent"
+        yield long(f"Congestion control: {plural(marked, 'packet')} marked by switches, {notices}")
 
 
 def _hops(hops: int) -> str:

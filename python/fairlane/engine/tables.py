@@ -45,6 +45,7 @@ class EngineTables(Work):
     calls: pl.DataFrame  # one row per job and MPI call
     ports: pl.DataFrame  # one row per port and virtual lane
     interference: pl.DataFrame  # one row per (delayed job, delaying job)
+    totals: dict[str, int]  # what the network as a whole has carried, see ``totals``
 
     @classmethod
     def of(cls, engine: Engine) -> "EngineTables":
@@ -56,6 +57,7 @@ class EngineTables(Work):
             calls=frame(engine.table("calls")),
             ports=frame(engine.table("ports")),
             interference=frame(engine.table("interference")),
+            totals=totals(engine),
         )
 
 
@@ -63,6 +65,11 @@ def _measured_until(engine: Engine, ranks: pl.DataFrame) -> int:
     """The engine's time, unless every rank has ended: then that is only how far the engine looked for events."""
     ended = ranks.height > 0 and bool((ranks["finished"] != 0).all())
     return int(ranks.select(pl.col("finished_at").max()).item()) if ended else engine.now
+
+
+def totals(engine: Engine) -> dict[str, int]:
+    """What the network as a whole has carried: packet-hops, messages, and packets of congestion control."""
+    return frame(engine.table("totals")).row(0, named=True)
 
 
 def marks(engine: Engine) -> pl.DataFrame:

@@ -56,6 +56,8 @@ class RunMeta(Table):
     """Simulated time that was reached with all jobs together, ps."""
     packet_hops: int
     """Packets times links crossed, with all jobs together."""
+    totals: dict[str, int] | None = None
+    """What the network carried with all jobs together, as ``Simulation.totals``; runs of earlier versions lack it."""
     wall_s: float
     """Time that the whole run took, isolated runs included, s."""
     cpu_s: float

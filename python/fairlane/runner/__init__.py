@@ -89,6 +89,7 @@ def run(
             duration_ps=outcome.duration,
             simulated_ps=together.now,
             packet_hops=together.packet_hops,
+            totals=together.totals,
             wall_s=time.monotonic() - wall,
             cpu_s=time.process_time() - cpu,
             started=started,

@@ -9,6 +9,7 @@ mod latency;
 mod ports;
 mod ranks;
 mod record;
+mod totals;
 
 use crate::columns::Columns;
 use crate::error::BuildError;
@@ -81,6 +82,7 @@ pub const TABLES: &[ResultTable] = &[
     table("communicators", record::communicators, "the communicators that they named"),
     table("sweeps", faults::sweeps, "when routes were computed anew, and for what"),
     table("failures", faults::failures, "jobs that have failed because packets were lost for good"),
+    table("totals", totals::totals, "what the network has carried, in one row"),
     table("departures", record::departures, "the log of packets that started on a link"),
 ];
 

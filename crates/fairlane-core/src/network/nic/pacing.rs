@@ -1,4 +1,4 @@
-//! Pacing: messages whose flow may not start a packet yet, as the [`Transport`] says. Kept only for
+//! Pacing: messages whose flow may not start a packet yet, as the [`Transport`](super::transport::Transport) says. Kept only for
 //! transports that pace.
 //!
 //! At a NIC's port, just before arbitration, every message that is first in its lane's queue and whose flow may not start

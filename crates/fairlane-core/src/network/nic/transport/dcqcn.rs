@@ -1,23 +1,40 @@
 //! DCQCN, the congestion control of RoCEv2.
 //!
-//! Y. Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015; names and defaults are the paper's
-//! (figures 6 and 7, and section 5 for the timer of 55 us). The fabric is lossless, as with priority flow control.
+//! As described in Y. Zhu et al., "Congestion Control for Large-Scale RDMA Deployments", SIGCOMM 2015. Names are the
+//! paper's, and so are the defaults, which are for links of 40 Gb/s. The paper does not detail hyper increase: it is that
+//! of QCN (IEEE 802.1Qau). `rhai` and `min_rate` are values of this module. The fabric is lossless, as with priority flow
+//! control.
 //!
-//! A switch marks packets (ECN) by the queue of the output: none below `kmin`, with a probability that grows to `pmax` at `kmax`,
-//! all above. The receiver answers marked packets of a flow with at most one CNP each `cnp_interval`. With a CNP the sender's
-//! current rate becomes the target rate, the current rate falls by alpha/2 of itself, and alpha becomes (1 - g) alpha + g; each
-//! `alpha_timer` without a CNP it becomes (1 - g) alpha. Each `increase_timer` and each `byte_counter` bytes the rate grows: the
-//! first five times of both to the middle between current and target rate (fast recovery); then the target rate grows by `rai`
-//! before (additive increase), and once both have come more than five times by `rhai` for each time beyond (hyper increase).
+//! **Switches** mark packets (ECN) by the queue of the output: none up to `kmin`, each with a probability that grows
+//! linearly to `pmax` at `kmax`, all above `kmax`.
 //!
-//! Marks depend on the queue alone: a port that waits for credits marks what others delay. The paper's switches have megabytes
-//! of shared buffer, so that the root marks long before flow control reaches the switch before it. With small buffers victims
-//! are slowed.
+//! **Receivers** answer a marked packet with a CNP unless they have sent one for the flow within the last
+//! `cnp_interval`.
+//!
+//! **Senders** have a current rate, at which the flow sends, a target rate, and alpha, an estimate of congestion. All
+//! start at their highest values.
+//!
+//! - On a CNP: target := current, current := current * (1 - alpha/2), then alpha := (1 - g) * alpha + g. The timers and
+//!   the byte counter start anew.
+//! - Without a CNP for `alpha_timer`: alpha := (1 - g) * alpha, and again after each further `alpha_timer`.
+//! - Increase: a step comes each `increase_timer`, and another each `byte_counter` bytes. Every step moves the current
+//!   rate halfway to the target. The steps of the timer and those of the byte counter are counted separately. As long
+//!   as neither has had more than five, the target stays (fast recovery). Once one has, each step first raises the
+//!   target by `rai` (additive increase). Once both have, each step raises it by `rhai`, times the number of steps
+//!   beyond five of the one that has had fewer (hyper increase).
+//!
+//! Marks depend on the queue alone. A port that waits for credits has a queue as well, and marks the packets of flows
+//! that do not cause the congestion. The paper's switches have megabytes of shared buffer: the port at the root of the
+//! congestion marks packets long before flow control stops the ports upstream. With small buffers, DCQCN slows down
+//! victims.
 
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
-use super::{Entry, Feedback, FlowSetup, Marking, MarkingOutputs, Notice, Notices, State, Threshold, Transport};
+use super::{
+    Entry, Feedback, FlowSetup, Marking, MarkingOutputs, Notice, Notices, State, Threshold, Transport, require,
+    require_range,
+};
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
@@ -50,18 +67,19 @@ struct Params {
     pmax: f64,
     /// The shortest time between two CNPs of a flow. Default: 50 us.
     cnp_interval: Picoseconds,
-    /// How fast alpha follows the marks. Default: 1/256.
+    /// Weight of the latest CNP, or its absence, in alpha. Default: 1/256.
     #[schemars(range(min = 0.0, max = 1.0))]
     g: f64,
-    /// Alpha falls after so long without a CNP. Default: 55 us.
+    /// Alpha decreases each time this passes without a CNP. Default: 55 us.
     alpha_timer: Picoseconds,
-    /// The rate grows each time this has passed. Default: 55 us.
+    /// An increase step comes each time this passes. Default: 55 us.
     increase_timer: Picoseconds,
-    /// The rate grows each time so much has been sent. Default: 10 MB.
+    /// An increase step comes each time so much has been sent. Default: 10 MB.
     byte_counter: Bytes,
-    /// Step of the additive increase. Default: 40 Mb/s.
+    /// What additive increase adds to the target rate with each step. Default: 40 Mb/s.
     rai: BitsPerSec,
-    /// Step of the hyper increase. Default: 400 Mb/s.
+    /// What hyper increase adds to the target rate with its first step; with the second twice that, and so on. Default:
+    /// 400 Mb/s.
     rhai: BitsPerSec,
     /// The lowest rate. Default: 40 Mb/s.
     min_rate: BitsPerSec,
@@ -94,12 +112,12 @@ const TARGET: usize = 1;
 const ALPHA: usize = 2;
 /// When alpha last changed.
 const ALPHA_SINCE: usize = 3;
-/// When the timer of the increase last expired or began.
+/// When the increase timer last expired or started.
 const TIMER_SINCE: usize = 4;
-/// Increases by the timer and by bytes since the last CNP.
+/// Increase steps of the timer and of the byte counter since the last CNP.
 const BY_TIMER: usize = 5;
 const BY_BYTES: usize = 6;
-/// Bytes since the last increase by bytes, or the last CNP.
+/// Bytes sent since the last step of the byte counter, or the last CNP.
 const SENT: usize = 7;
 /// The earliest start of the next packet.
 const NEXT: usize = 8;
@@ -110,7 +128,7 @@ const WORDS: usize = 10;
 /// One, as alpha is kept.
 const ONE: u64 = 1 << 20;
 
-/// Steps of fast recovery.
+/// Steps of fast recovery, of the timer and of the byte counter.
 const FAST: u64 = 5;
 
 struct Dcqcn {
@@ -123,34 +141,20 @@ struct Dcqcn {
 
 impl Dcqcn {
     fn new(params: Params) -> Result<Self, BuildError> {
-        let wrong = |key: &str, value: String, allowed: &str| {
-            Err(BuildError::value(format!("network.transport.{key}"), value, allowed))
-        };
-        if params.kmin > params.kmax {
-            return wrong("kmin", params.kmin.0.to_string(), &format!("at most kmax ({} bytes)", params.kmax.0));
+        let Params { kmin, kmax, pmax, g, alpha_timer, increase_timer, byte_counter, min_rate, .. } = params;
+        require(kmin <= kmax, "kmin", kmin.0, &format!("at most kmax ({} bytes)", kmax.0))?;
+        require_range(0.0, 1.0, &[("pmax", pmax), ("g", g)])?;
+        for (key, timer) in [("alpha_timer", alpha_timer), ("increase_timer", increase_timer)] {
+            require(timer >= Picoseconds::from_micros(1), key, timer, "at least 1 us")?;
         }
-        for (key, value) in [("pmax", params.pmax), ("g", params.g)] {
-            if !(0.0..=1.0).contains(&value) {
-                return wrong(key, value.to_string(), "0 to 1");
-            }
-        }
-        for (key, value) in [("alpha_timer", params.alpha_timer), ("increase_timer", params.increase_timer)] {
-            if value.0 < 1_000_000 {
-                return wrong(key, value.to_string(), "at least 1 us");
-            }
-        }
-        if params.byte_counter.0 == 0 {
-            return wrong("byte_counter", "0".to_owned(), "at least 1 byte");
-        }
-        if params.min_rate.0 < 1_000_000 {
-            return wrong("min_rate", params.min_rate.0.to_string(), "at least 1 Mb/s");
-        }
+        require(byte_counter.0 > 0, "byte_counter", byte_counter.0, "at least 1 byte")?;
+        require(min_rate.0 >= 1_000_000, "min_rate", min_rate.0, "at least 1 Mb/s")?;
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "both are from 0 to 1")]
-        let (g, pmax) = ((params.g * ONE as f64) as u64, (params.pmax * f64::from(u32::MAX)) as u32);
+        let (g, pmax) = ((g * ONE as f64) as u64, (pmax * f64::from(u32::MAX)) as u32);
         Ok(Self { params, g, pmax })
     }
 
-    /// An increase by the timer or by bytes.
+    /// A step of the timer or of the byte counter, which has been counted.
     fn increase(&self, state: &mut State) {
         let (timer, bytes) = (state[BY_TIMER], state[BY_BYTES]);
         if timer.max(bytes) > FAST {
@@ -161,7 +165,7 @@ impl Dcqcn {
         state[RATE] = (state[RATE] + state[TARGET]).div_ceil(2);
     }
 
-    /// Takes into account what the timers have done up to `now`.
+    /// Brings alpha and the rates up to `now`: all expiries of the two timers since the last time.
     fn expire(&self, state: &mut State, now: Instant) {
         let Params { alpha_timer, increase_timer, .. } = self.params;
         while state[ALPHA] > 0 && state[ALPHA_SINCE] + alpha_timer.0 <= now.0 {

@@ -1,21 +1,21 @@
 //! Congestion control by the destination, after what is published of Slingshot.
 //!
-//! D. De Sensi, S. Di Girolamo, K. McMahon, D. Roweth, T. Hoefler, "An In-Depth Analysis of the Slingshot Interconnect",
-//! SC20, section II-E: the switches track the packets in flight between every pair of endpoints, distinguish flows that contribute to
-//! congestion from those that suffer from it, and apply back-pressure to the former only. The algorithm itself and its
-//! parameters are not published; this is a model of the principle, with parameters of its own.
+//! D. De Sensi, S. Di Girolamo, K. McMahon, D. Roweth, T. Hoefler, "An In-Depth Analysis of the Slingshot
+//! Interconnect", SC20, section II-E: the switches track the packets in flight between every pair of endpoints,
+//! distinguish flows that contribute to congestion from those that suffer from it, and apply back-pressure to the
+//! former only. The algorithm itself and its parameters are not published; this is a model of the principle, with
+//! parameters of its own.
 //!
-//! Every packet is acknowledged. The ejection port, the output of a switch to a host, marks packets while more than `threshold`
-//! bytes wait for the host. The acknowledgement carries the mark, and how many flows have reached that host lately. A flow whose
-//! last acknowledgement was marked has at most `window` divided by that number in flight, at least one packet; any other flow
-//! sends without limit. Bytes in flight to a congested destination are thus about `window`, in equal shares, or one packet per
-//! flow if that is more. Flows to other destinations are not limited.
+//! Every packet is acknowledged. The ejection port, the output of a switch to a host, marks packets while more than
+//! `threshold` bytes wait for the host. The acknowledgement carries the mark, and how many flows have reached that host
+//! lately. A flow whose last acknowledgement was marked has at most `window` divided by that number in flight, at least
+//! one packet; any other flow sends without limit. Bytes in flight to a congested destination are thus about `window`,
+//! in equal shares, or one packet per flow if that is more. Flows to other destinations are not limited.
 
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
-use super::{Entry, Feedback, Marking, MarkingOutputs, Notice, Notices, State, Threshold, Transport};
-use crate::error::BuildError;
+use super::{Entry, Feedback, Marking, MarkingOutputs, Notice, Notices, State, Threshold, Transport, require};
 use crate::ids::VirtualLane;
 use crate::units::{Bytes, Instant, Picoseconds};
 
@@ -26,9 +26,7 @@ pub const ENTRY: Entry = Entry {
     schema: || schema_for!(Params),
     build: |json, ()| {
         let params: Params = crate::table::params("network.transport", json)?;
-        if params.window.0 == 0 {
-            return Err(BuildError::value("network.transport.window", params.window.0, "at least 1 byte"));
-        }
+        require(params.window.0 > 0, "window", params.window.0, "at least 1 byte")?;
         Ok(Box::new(EndpointCc(params)))
     },
 };
@@ -40,8 +38,8 @@ pub const ENTRY: Entry = Entry {
 struct Params {
     /// Queue of the output to the host above which its destination is congested. Default: 8 KiB.
     threshold: Bytes,
-    /// Bytes in flight to a congested destination, of all its flows together. It must exceed the threshold by the bandwidth of
-    /// the destination's link times the round trip. Default: 64 KiB.
+    /// Bytes in flight to a congested destination, of all its flows together. It must exceed the threshold by the
+    /// bandwidth of the destination's link times the round trip. Default: 64 KiB.
     window: Bytes,
     /// Virtual lane of acknowledgements. Default: that of the packets that they acknowledge.
     notice_vl: Option<u8>,

@@ -1,26 +1,43 @@
 //! InfiniBand congestion control.
 //!
-//! InfiniBand Architecture Specification, volume 1, annex A10 "Congestion Control". Names, and defaults where the specification
-//! leaves them open, as in E. G. Gran et al., "First Experiences with Congestion Control in InfiniBand Hardware", IPDPS 2010.
+//! As described in the InfiniBand Architecture Specification, volume 1, annex A10 "Congestion Control", whose names
+//! these are.
 //!
-//! At a switch, an output that is the root of congestion, with more than a threshold in its queue, sets the FECN bit of
-//! packets: of each with probability 1 / (`marking_rate` + 1), and of none smaller than `packet_size`. An output whose lane has lacked credits is a
-//! victim and marks nothing, unless it leads to a host (there, Victim_Mask is set). The receiving adapter answers a packet with
-//! FECN by an acknowledgement with BECN. The sending adapter adds `ccti_increase` to the index of the flow (CCTI) then, up to
-//! `ccti_limit`, and every `ccti_timer` takes one from it, down to `ccti_min`. After a packet the flow waits for the packet's
-//! wire time multiplied by the entry of the congestion control table (CCT) at that index.
+//! **Switches**: an output that is the root of congestion, with more than a threshold in its queue, sets the FECN bit
+//! of packets: of each with probability 1 / (`marking_rate` + 1), and of none smaller than `packet_size`. An output
+//! whose lane has lacked credits is a victim and marks nothing, unless it leads to a host (there, Victim_Mask is set).
 //!
-//! The specification leaves to the vendor what the thresholds 1 to 15 mean and what the table holds. Here threshold 1 is the
-//! whole input buffer of a lane and 15 a quarter of it; entry *i* of the table is *i*²/128 unless it is given.
+//! **Receivers** answer a packet with FECN by an acknowledgement with BECN.
 //!
-//! With `marking_rate` 0 every packet above the threshold is marked. Flows whose packets alternate then receive equal numbers
-//! of BECN whatever their rates, and the shares of a few steady flows can stay unequal. With a higher `marking_rate`, packets
-//! are marked at random, and the number of BECN follows each flow's rate.
+//! **Senders** keep an index (CCTI) into the congestion control table (CCT) for each flow. A BECN adds `ccti_increase`
+//! to it, up to `ccti_limit`. Every `ccti_timer` takes one from it, down to `ccti_min`. After a packet the flow waits
+//! for the packet's wire time multiplied by the entry of the table at its index.
+//!
+//! # Defaults
+//!
+//! As described in E. G. Gran et al., "First Experiences with Congestion Control in InfiniBand Hardware", IPDPS 2010.
+//! `threshold`, `packet_size`, `ccti_increase` and `ccti_min` are also the defaults of Mellanox's Congestion Control
+//! Manager (MLNX_OFED User Manual, Rev 2.2-1.0.1, tables 26 and 27: 0xf, 0x200 bytes, 1, 0). That has 0xa for
+//! `marking_rate`, and computes the timer and the table from the number of hosts, in a way that is not published. With
+//! the table here and `marking_rate` 10, the indices of many flows grow too slowly to keep the queue of an incast short.
+//! OpenSM itself sets none of these unless they are given.
+//!
+//! The specification leaves to the vendor what the thresholds 1 to 15 mean and what the table holds. Here threshold 1
+//! is the whole input buffer of a lane and 15 half of it; entry *i* of the table is *i*²/128 unless it is given.
+//!
+//! # Fairness
+//!
+//! Shares become equal because a flow gets BECN in proportion to its rate. Flows with constant delays send
+//! periodically, however: if the threshold is only a few packets, the pattern of the periods decides whose packets are
+//! above it. With a threshold of four packets, two flows into one host stay at shares of about 35% and 65%, and get
+//! equal numbers of BECN. Half of a buffer of 64 KiB is eight packets, and the shares are equal on average.
 
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
-use super::{Entry, Feedback, FlowSetup, Marking, MarkingOutputs, Notice, Notices, State, Threshold, Transport};
+use super::{
+    Entry, Feedback, FlowSetup, Marking, MarkingOutputs, Notice, Notices, State, Threshold, Transport, require,
+};
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
 use crate::qos::arbiter::MAX_LANES;
@@ -42,7 +59,7 @@ pub const ENTRY: Entry = Entry {
 #[serde(deny_unknown_fields, default)]
 #[schemars(extend("examples" = [
     {},
-    { "threshold": 12, "marking_rate": 3, "ccti_increase": 2, "virtual_lanes": [{ "vl": 0, "ccti_min": 1 }] },
+    { "threshold": 12, "marking_rate": 10, "ccti_increase": 2, "virtual_lanes": [{ "vl": 0, "ccti_min": 1 }] },
     { "ccti_limit": 3, "cct": [0, 64, 128, 256] },
 ]))]
 struct Params {
@@ -127,7 +144,8 @@ struct Settings {
     timer: u64,
 }
 
-/// Words of the state: the index; expiries of the timer so far; the earliest start of the next packet, ps; the virtual lane.
+/// Words of the state: the index; expiries of the timer so far; the earliest start of the next packet, ps; the virtual
+/// lane.
 const CCTI: usize = 0;
 const EXPIRIES: usize = 1;
 const NEXT: usize = 2;
@@ -144,12 +162,7 @@ struct IbCc {
 
 impl IbCc {
     fn new(params: Params) -> Result<Self, BuildError> {
-        let wrong = |key: &str, value: u64, allowed: &str| {
-            Err(BuildError::value(format!("network.transport.{key}"), value, allowed))
-        };
-        if params.threshold > 15 {
-            return wrong("threshold", params.threshold.into(), "0 to 15; 0 marks nothing");
-        }
+        require(params.threshold <= 15, "threshold", params.threshold, "0 to 15; 0 marks nothing")?;
         let usual = Settings {
             increase: params.ccti_increase,
             limit: params.ccti_limit,
@@ -158,10 +171,8 @@ impl IbCc {
         };
         let mut settings = vec![usual; MAX_LANES];
         for of in &params.virtual_lanes {
-            let Some(lane) = settings.get_mut(usize::from(of.vl)) else {
-                return wrong("virtual_lanes.vl", of.vl.into(), "a virtual lane, 0 to 31");
-            };
-            *lane = Settings {
+            require(usize::from(of.vl) < MAX_LANES, "virtual_lanes.vl", of.vl, "a virtual lane, 0 to 31")?;
+            settings[usize::from(of.vl)] = Settings {
                 increase: of.ccti_increase.unwrap_or(usual.increase),
                 limit: of.ccti_limit.unwrap_or(usual.limit),
                 min: of.ccti_min.unwrap_or(usual.min),
@@ -169,28 +180,20 @@ impl IbCc {
             };
         }
         for lane in &settings {
-            if !(1..=255).contains(&lane.increase) {
-                return wrong("ccti_increase", lane.increase, "1 to 255");
-            }
-            if !(1..=1023).contains(&lane.limit) {
-                return wrong("ccti_limit", lane.limit, "1 to 1023");
-            }
-            if lane.min > lane.limit {
-                return wrong("ccti_min", lane.min, "at most ccti_limit");
-            }
-            if !(TIMER_UNIT..=65535 * TIMER_UNIT).contains(&lane.timer) {
-                return wrong("ccti_timer", lane.timer / TIMER_UNIT, "1 to 65535, in units of 1.024 us");
-            }
+            require((1..=255).contains(&lane.increase), "ccti_increase", lane.increase, "1 to 255")?;
+            require((1..=1023).contains(&lane.limit), "ccti_limit", lane.limit, "1 to 1023")?;
+            require(lane.min <= lane.limit, "ccti_min", lane.min, "at most ccti_limit")?;
+            let units = lane.timer / TIMER_UNIT;
+            require((1..=65535).contains(&units), "ccti_timer", units, "1 to 65535, in units of 1.024 us")?;
         }
         let highest = settings.iter().map(|lane| lane.limit).max().unwrap_or(0);
-        let cct = match &params.cct {
+        let entries = highest as usize + 1;
+        let cct: Vec<u64> = match &params.cct {
             None => (0..=highest).map(|index| index * index).collect(),
-            Some(table) if table.len() as u64 == highest + 1 => table.iter().map(|entry| u64::from(*entry)).collect(),
-            Some(table) => {
-                let allowed = format!("{} entries, from index 0 to ccti_limit", highest + 1);
-                return wrong("cct", table.len() as u64, &allowed);
-            }
+            Some(table) => table.iter().map(|entry| u64::from(*entry)).collect(),
         };
+        let allowed = format!("{entries} entries, from index 0 to ccti_limit");
+        require(cct.len() == entries, "cct", cct.len(), &allowed)?;
         Ok(Self { params, settings, cct })
     }
 
@@ -219,8 +222,8 @@ impl Transport for IbCc {
 
     fn feedback(&self) -> Option<Feedback> {
         let Params { threshold, marking_rate, packet_size, notice_vl, .. } = self.params;
-        // Threshold 1 is the whole buffer, 15 a quarter.
-        let at = |threshold: u8| Threshold::Sixteenths(16 - (threshold - 1) * 12 / 14);
+        // Threshold 1 is the whole buffer, 15 half of it.
+        let at = |threshold: u8| Threshold::Sixteenths(16 - (threshold - 1) * 8 / 14);
         let marking = (threshold > 0).then(|| Marking {
             outputs: MarkingOutputs::Roots,
             from: at(threshold),

@@ -31,6 +31,8 @@ mod ib_cc;
 mod swift;
 mod uec;
 
+use std::fmt::Display;
+
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
 use crate::table::{Constructor, Item, Kind, Table};
@@ -218,6 +220,20 @@ impl Feedback {
         }
         Ok(())
     }
+}
+
+/// Refuses `value` of the parameter `key` of a transport unless `holds`; `allowed` is what it may be.
+fn require(holds: bool, key: &str, value: impl Display, allowed: &str) -> Result<(), BuildError> {
+    if holds {
+        return Ok(());
+    }
+    Err(BuildError::value(format!("network.transport.{key}"), value, allowed))
+}
+
+/// Refuses parameters of a transport that are not from `low` to `high`; each with its key.
+fn require_range(low: f64, high: f64, parameters: &[(&str, f64)]) -> Result<(), BuildError> {
+    let allowed = format!("{low} to {high}");
+    parameters.iter().try_for_each(|(key, value)| require((low..=high).contains(value), key, value, &allowed))
 }
 
 /// The kind of entry that transports are.

@@ -1,21 +1,36 @@
 //! Swift: congestion control by delay.
 //!
-//! G. Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter", SIGCOMM 2020, algorithm 1
-//! and section 3.5 (flow-based scaling of the target delay). Names are the paper's, and so are the defaults of `ai`, `beta`,
-//! `max_mdf`, and the windows of the flow-based scaling. The target delay and its range are chosen for fabrics with round trips
-//! of a few microseconds and buffers of 64 KiB: the paper's are for data centres, and a buffer of that size is full before they
-//! are exceeded.
+//! As described in G. Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the Datacenter",
+//! SIGCOMM 2020, algorithm 1 and section 3.5 (flow-based scaling of the target delay). Names are the paper's, and so
+//! are the defaults of `ai`, `beta`, `max_mdf`, `fs_min_cwnd` and `fs_max_cwnd`. The target delay and its range are
+//! those of this module: the paper's, for data centres, are longer than it takes to fill a buffer of 64 KiB.
 //!
-//! Every packet is acknowledged. Its delay is the time from its start at the NIC to the arrival of the acknowledgement. Below
-//! the target the congestion window, in packets, grows by `ai` each round trip; above it shrinks, at most once in a round trip, by
-//! `beta` (delay - target) / delay of itself, at most by `max_mdf`. A window below one packet means that packets start a round
-//! trip divided by the window apart. There is no delay at the host to measure, and nothing is lost, so the paper's endpoint
-//! window and its retransmissions do not arise.
+//! **Receivers** acknowledge every packet. The delay of a packet is the time from its start at the NIC to the arrival
+//! of the acknowledgement.
+//!
+//! **Senders** keep a congestion window of packets for each flow. With each acknowledgement they compare the delay with
+//! the target:
+//!
+//! - Delay below the target: the window grows by `ai` / window, which is `ai` packets each round trip; a window below
+//!   one packet grows by `ai`.
+//! - Otherwise, if the last decrease is at least this delay ago: window := window * (1 - `beta` * (delay - target) /
+//!   delay), but at most `max_mdf` of the window at once.
+//!
+//! A flow with a window of at least one packet sends as long as fewer bytes are not acknowledged. With a window below
+//! one packet it has one packet in flight, and packets start at least the last delay divided by the window apart.
+//!
+//! **Target delay**: `base_target_delay`, and more for flows with small windows, since the queue of a bottleneck is
+//! longer if more flows share it: a / sqrt(window) - b, from 0 to `fs_range`, with a and b such that it is `fs_range`
+//! at `fs_min_cwnd` and 0 at `fs_max_cwnd`. It also makes shares equal: of two flows of one bottleneck, the one with
+//! the larger window has the lower target.
+//!
+//! Not modelled: delay at hosts, and with it the paper's second window for endpoints; losses, and with them
+//! retransmission.
 
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
-use super::{Entry, Feedback, FlowSetup, Notice, Notices, State, Transport};
+use super::{Entry, Feedback, FlowSetup, Notice, Notices, State, Transport, require, require_range};
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
 use crate::units::{Bytes, Instant, Picoseconds};
@@ -36,23 +51,23 @@ pub const ENTRY: Entry = Entry {
 #[serde(deny_unknown_fields, default)]
 #[schemars(extend("examples" = [{}, { "base_target_delay": 8_000_000, "ai": 0.5, "max_cwnd": 32.0 }]))]
 struct Params {
-    /// Target of the round-trip delay, without the scaling by flows. Default: 4 us.
+    /// Target delay of a flow with a large window. Default: 4 us.
     base_target_delay: Picoseconds,
     /// Additive increase: packets each round trip. Default: 1.
     #[schemars(range(min = 0.001, max = 1000.0))]
     ai: f64,
-    /// Multiplicative decrease: how much of the relative excess of the delay. Default: 0.8.
+    /// Multiplicative decrease: the part of (delay - target) / delay by which the window shrinks. Default: 0.8.
     #[schemars(range(min = 0.001, max = 1.0))]
     beta: f64,
-    /// The most by which a window shrinks at once. Default: 0.5.
+    /// The largest part of a window by which it shrinks at once. Default: 0.5.
     #[schemars(range(min = 0.001, max = 0.999))]
     max_mdf: f64,
-    /// Range of the scaling of the target by flows. Default: 2 us.
+    /// What the target delay of a flow with a small window has in addition, at most. Default: 2 us.
     fs_range: Picoseconds,
-    /// Window with the full range, in packets. Default: 0.1.
+    /// Window up to which the target has all of it, in packets. Default: 0.1.
     #[schemars(range(min = 0.001, max = 1000.0))]
     fs_min_cwnd: f64,
-    /// Window from which on the target is not scaled, in packets. Default: 100.
+    /// Window from which on the target has nothing of it, in packets. Default: 100.
     #[schemars(range(min = 0.001, max = 1000.0))]
     fs_max_cwnd: f64,
     /// The smallest window, in packets. Default: 0.01.
@@ -82,8 +97,8 @@ impl Default for Params {
     }
 }
 
-/// Words of the state: the window in units of [`ONE`]; bytes that are not acknowledged; the last round trip, the last decrease and
-/// the earliest start of the next packet, ps; a full packet, bytes.
+/// Words of the state: the window in units of [`ONE`]; bytes that are not acknowledged; the last round trip, the last
+/// decrease and the earliest start of the next packet, ps; a full packet, bytes.
 const CWND: usize = 0;
 const IN_FLIGHT: usize = 1;
 const RTT: usize = 2;
@@ -111,28 +126,15 @@ struct Swift {
 
 impl Swift {
     fn new(params: &Params) -> Result<Self, BuildError> {
-        let key = |key: &str| format!("network.transport.{key}");
-        for (name, value, low, high) in [
-            ("ai", params.ai, 0.001, 1000.0),
-            ("beta", params.beta, 0.001, 1.0),
-            ("max_mdf", params.max_mdf, 0.001, 0.999),
-            ("fs_min_cwnd", params.fs_min_cwnd, 0.001, 1000.0),
-            ("fs_max_cwnd", params.fs_max_cwnd, 0.001, 1000.0),
-            ("min_cwnd", params.min_cwnd, 0.001, 1.0),
-            ("max_cwnd", params.max_cwnd, 1.0, 65536.0),
-        ] {
-            if !(low..=high).contains(&value) {
-                return Err(BuildError::value(key(name), value, format!("{low} to {high}")));
-            }
-        }
-        if params.fs_min_cwnd >= params.fs_max_cwnd {
-            let allowed = format!("below fs_max_cwnd ({})", params.fs_max_cwnd);
-            return Err(BuildError::value(key("fs_min_cwnd"), params.fs_min_cwnd, allowed));
-        }
-        for (name, value) in [("base_target_delay", params.base_target_delay), ("fs_range", params.fs_range)] {
-            if value.0 > 1_000_000_000_000 {
-                return Err(BuildError::value(key(name), value, "at most one second"));
-            }
+        let &Params { ai, beta, max_mdf, fs_min_cwnd, fs_max_cwnd, min_cwnd, max_cwnd, .. } = params;
+        require_range(0.001, 1000.0, &[("ai", ai), ("fs_min_cwnd", fs_min_cwnd), ("fs_max_cwnd", fs_max_cwnd)])?;
+        require_range(0.001, 1.0, &[("beta", beta), ("min_cwnd", min_cwnd)])?;
+        require_range(0.001, 0.999, &[("max_mdf", max_mdf)])?;
+        require_range(1.0, 65536.0, &[("max_cwnd", max_cwnd)])?;
+        let below = format!("below fs_max_cwnd ({fs_max_cwnd})");
+        require(fs_min_cwnd < fs_max_cwnd, "fs_min_cwnd", fs_min_cwnd, &below)?;
+        for (key, value) in [("base_target_delay", params.base_target_delay), ("fs_range", params.fs_range)] {
+            require(value.0 <= 1_000_000_000_000, key, value, "at most one second")?;
         }
         #[allow(
             clippy::cast_possible_truncation,
@@ -148,20 +150,20 @@ impl Swift {
             reason = "positive, and far below 2^53"
         )]
         let (fs_alpha, fs_beta) = {
-            let (low, high) = (params.fs_min_cwnd.sqrt().recip(), params.fs_max_cwnd.sqrt().recip());
+            let (low, high) = (fs_min_cwnd.sqrt().recip(), fs_max_cwnd.sqrt().recip());
             let alpha = params.fs_range.0 as f64 / (low - high);
             (alpha.round() as u64, (alpha * high).round() as u64)
         };
         Ok(Self {
             target: params.base_target_delay.0,
-            ai: fixed(params.ai),
-            beta: fixed(params.beta),
-            max_mdf: fixed(params.max_mdf),
+            ai: fixed(ai),
+            beta: fixed(beta),
+            max_mdf: fixed(max_mdf),
             fs_range: params.fs_range.0,
             fs_alpha,
             fs_beta,
-            min_cwnd: fixed(params.min_cwnd),
-            max_cwnd: fixed(params.max_cwnd),
+            min_cwnd: fixed(min_cwnd),
+            max_cwnd: fixed(max_cwnd),
             notice_vl: params.notice_vl,
         })
     }
