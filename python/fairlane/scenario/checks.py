@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fairlane.errors import Problem
 from fairlane.scenario.levels import MAX_LEVELS
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fairlane.scenario.models import Job, Placement, Qos
     from fairlane.scenario.scenario import Scenario
 
-WITH_STRATEGY = {"strategy", "lanes"}  # keys of the table ``qos`` that are allowed together with a strategy
+WITH_STRATEGY = {"strategy", "lanes", "lossy", "trim_vl"}  # keys of ``qos`` that are allowed together with a strategy
 
 
 def check(scenario: "Scenario") -> Iterator[Problem]:
@@ -106,6 +106,14 @@ def sl2vl(scenario: "Scenario") -> list[int]:
     """The virtual lane of each of the sixteen service levels; levels without one of their own take lane 0."""
     given = lanes_of_levels(scenario.qos, levels_in_use(scenario))
     return [*given, *[0] * (MAX_LEVELS - len(given))]
+
+
+def lossy_lanes(scenario: "Scenario") -> dict[str, Any]:
+    """Lossy virtual lanes and that of headers, as the simulator takes them; empty without lossy lanes."""
+    lossy, trim_vl = scenario.qos.lossy, scenario.qos.trim_vl
+    if lossy is True:
+        lossy = sorted(set(sl2vl(scenario)) - {trim_vl})
+    return {key: value for key, value in (("lossy", lossy or None), ("trim_vl", trim_vl)) if value is not None}
 
 
 def _lanes(scenario: "Scenario") -> Iterator[Problem]:

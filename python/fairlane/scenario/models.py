@@ -169,6 +169,10 @@ class Qos(Table):
         default="weighted_round_robin", validate_default=True
     )
     """How a link is shared among lanes: the arbiter's name, or a table with name and parameters."""
+    lossy: bool | list[Annotated[int, Field(ge=0)]] = False
+    """Virtual lanes without flow control: packets are lost at full queues. ``true``: all in use but ``trim_vl``."""
+    trim_vl: int | None = Field(default=None, ge=0)
+    """Virtual lane on which the headers of such packets continue to their receivers. Default: packets are dropped."""
 
     _expand: QosStrategy | None = PrivateAttr(None)
 

@@ -17,7 +17,7 @@ from fairlane.power import Pace, job_power
 from fairlane.qos import JobShare
 from fairlane.scenario.background import with_background
 from fairlane.scenario.calibrate import CalibrationError, calibrate
-from fairlane.scenario.checks import sl2vl
+from fairlane.scenario.checks import lossy_lanes, sl2vl
 from fairlane.scenario.estimate import estimate, fabric_parts, within_memory
 from fairlane.scenario.placing import place
 from fairlane.scenario.rails import rail_notes
@@ -178,6 +178,7 @@ def _tables(scenario: "Scenario") -> dict[str, Any]:
             "default": qos.default,
             "kinds": dict(qos.kinds),
             "arbiter": {"name": qos.arbiter.name, "params": qos.arbiter.parameters},
+            **lossy_lanes(scenario),
         },
         "mpi": dict(mpi),
         "observe": {

@@ -206,7 +206,8 @@ impl Transport for Uec {
                 smallest: Bytes(0),
             }),
             notices: Notices::EveryPacket,
-            bytes: Bytes(38),
+            // All that it says is in the header.
+            bytes: Bytes(0),
             vl: self.params.notice_vl.map(VirtualLane),
         })
     }

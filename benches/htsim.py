@@ -1,0 +1,194 @@
+"""Lossy lanes, trimmed packets and spraying beside htsim: completion times of permutations and incasts of 1,024 hosts.
+
+htsim is the simulator in which Ultra Ethernet's transport was designed. Its repository holds the results of its
+validation runs, one seed each (github.com/ultraethernet/uet-htsim, ``htsim/sim/datacenter/validate_outputs``, August
+2025; those of congestion control at senders). The settings here are htsim's defaults: links of 100 Gbit/s and 1 us,
+switches without latency that store and forward, packets of 4,150 bytes with headers of 64, queues of one
+bandwidth-delay product, marks between a fifth and four fifths of it, headers on a lane of strict priority.
+
+Usage: ``python benches/htsim.py``; prints each case beside htsim's figure, draws ``docs/images/htsim.png`` and writes
+``docs/data/htsim.csv``. ``--redraw`` draws from that table.
+"""
+
+import csv
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+import fairlane
+from fairlane.plot.style import MUTED, PALETTE, canvas, styled
+from fairlane.statistics import Estimate, independent
+
+ROOT = Path(__file__).parent.parent
+TABLE = ROOT / "docs" / "data" / "htsim.csv"
+IMAGE = ROOT / "docs" / "images" / "htsim.png"
+
+SEEDS = range(1, 11)
+"""Of the placement, which makes the permutation, and of the paths of flows."""
+HEADER, PAYLOAD = 64, 4086
+"""Bytes of a packet."""
+PACKET_US, HEADER_US, LINK_US = (HEADER + PAYLOAD) * 8e-5, HEADER * 8e-3 / 100, 1.0
+"""Times on a wire of 100 Gbit/s and on a link, us."""
+
+
+@dataclass(frozen=True)
+class Tree:
+    """A fat-tree of htsim's."""
+
+    hosts: int
+    shape: Mapping[str, int]
+    links: int
+    """Links of the longest path."""
+
+    @property
+    def round_trip(self) -> float:
+        """Of a full packet and its acknowledgement, us, as htsim computes it."""
+        return self.links * (2 * LINK_US + PACKET_US + HEADER_US)
+
+    @property
+    def window(self) -> int:
+        """Packets of a bandwidth-delay product."""
+        return int(self.round_trip / PACKET_US) + 1
+
+    def document(self, workload: Mapping[str, Any], *, spray: bool, seed: int) -> dict[str, Any]:
+        """The scenario of one iteration of a workload on all hosts."""
+        packets = self.window
+        transport = {
+            "name": "uec",
+            "base_rtt": f"{self.round_trip:.4f} us",
+            "kmin": f"{-(-packets // 5) * (HEADER + PAYLOAD)} B",
+            "kmax": f"{-(-packets * 4 // 5) * (HEADER + PAYLOAD)} B",
+            "notice_vl": 1,
+        }
+        return {
+            "name": "htsim",
+            "seed": seed,
+            "duration": "20 ms",
+            "fabric": {
+                "topology": "fat_tree",
+                "hosts": self.hosts,
+                **self.shape,
+                "bandwidth": "100 Gbit/s",
+                "latency": "1 us",
+                "host_latency": "1 us",
+                "routing": {"name": "ecmp", "seed": seed, "by": "packet" if spray else "flow"},
+            },
+            "network": {
+                "mtu": f"{PAYLOAD} B",
+                "header": f"{HEADER} B",
+                "buffer": f"{packets * (HEADER + PAYLOAD)} B",
+                "switch_latency": 0,
+                "switching": "store_and_forward",
+                "transport": transport,
+            },
+            "qos": {"sl2vl": [0, 1], "service_levels": 2, "lossy": [0], "trim_vl": 1, "arbiter": "strict_priority"},
+            "mpi": {"eager_threshold": "1 GB", "send_overhead": 0, "receive_overhead": 0},
+            "placement": {"name": "random"},
+            "jobs": [{"name": "all", "ranks": self.hosts, "stop": 1, "workload": {"compute": 0, **workload}}],
+        }
+
+
+@dataclass(frozen=True)
+class Case:
+    """A case of htsim's validation, and the last completion time that it reports, us."""
+
+    name: str
+    tree: Tree
+    workload: Mapping[str, Any]
+    htsim: tuple[float, ...]
+    """With each way to spread packets over the paths that fits; one if there is a single path."""
+    spray: bool = True
+    seeds: range = SEEDS
+
+    def tail(self, seed: int) -> tuple[float, int]:
+        """When the last sender has its last acknowledgement, us, and how many packets were trimmed."""
+        document = self.tree.document(self.workload, spray=self.spray, seed=seed)
+        simulation = fairlane.Simulation(fairlane.Scenario.read(document))
+        simulation.run_for("20 ms")
+        ends = simulation.table("ranks")["finished_at_ps"]
+        assert ends.null_count() == 0, f"{self.name}: not all ranks have finished"
+        acknowledged = self.tree.links * (LINK_US + HEADER_US)
+        return float(ends.max()) / 1e6 + acknowledged, simulation.totals()["packets_trimmed"]  # type: ignore[arg-type]
+
+
+SMALL = Tree(16, {"levels": 3, "radix": 4}, 6)
+LARGE = Tree(1024, {"levels": 3, "radix": 16}, 6)
+_LEAVES = {"levels": 2, "radix": 40, "leaf_down": 32}
+FOUR_TO_ONE = Tree(1024, {**_LEAVES, "leaf_up": 8}, 4)
+EIGHT_TO_ONE = Tree(1024, {**_LEAVES, "leaf_up": 4}, 4)
+
+_PERMUTATION = {"name": "shift", "messages_per_iteration": 1, "message_size": "2 MB"}
+_INCAST = {"name": "incast", "messages_per_iteration": 1, "message_size": "2 MB"}
+CASES = (
+    Case("incast of 15, 2 MB", SMALL, _INCAST, (2478.53,)),
+    Case("permutation", LARGE, _PERMUTATION, (212.794, 200.507, 208.239)),
+    Case("permutation, one path a flow", LARGE, _PERMUTATION, (889.92,), spray=False),
+    Case("permutation, 4:1", FOUR_TO_ONE, _PERMUTATION, (785.774,)),
+    Case("permutation, 8:1", EIGHT_TO_ONE, _PERMUTATION, (1443.43,)),
+    Case("incast of 1,023, 100 kB", LARGE, {**_INCAST, "message_size": "100 kB"}, (10556.2,)),
+)
+
+
+def run(case: Case) -> tuple[Estimate, float]:
+    """The mean completion time of a case over its seeds, and the mean number of trimmed packets."""
+    found = [case.tail(seed) for seed in track(case.seeds, case.name)]
+    mean = independent([tail for tail, _ in found])
+    assert mean is not None, "several seeds"
+    return mean, sum(trimmed for _, trimmed in found) / len(found)
+
+
+def draw(results: Mapping[str, Estimate]) -> None:
+    """Draws each case relative to htsim's figures."""
+    with styled():
+        figure = canvas(8.0, 3.6)
+        axes = figure.subplots()
+        for place, case in enumerate(reversed(CASES)):
+            low, high = min(case.htsim), max(case.htsim)
+            axes.plot([1.0, high / low], [place, place], color=MUTED, linewidth=9, alpha=0.45, solid_capstyle="butt")
+            axes.plot(1.0, place, "|", color=MUTED, markersize=16, markeredgewidth=2)
+            mean = results[case.name]
+            half = (mean.half_width or 0.0) / low
+            axes.errorbar(mean.value / low, place, xerr=half, fmt="o", color=PALETTE[0], capsize=3, markersize=6)
+        axes.set_yticks(range(len(CASES)), [case.name for case in reversed(CASES)])
+        axes.set_xlim(0.8, 1.25)
+        axes.grid(axis="x")
+        axes.set_xlabel("completion time relative to htsim's")
+        figure.savefig(IMAGE)
+
+
+def redraw() -> None:
+    """Draws the figure from the table."""
+    with TABLE.open() as file:
+        rows = list(csv.DictReader(file))
+    draw({row["case"]: Estimate(float(row["mean_us"]), float(row["low_us"]), float(row["high_us"])) for row in rows})
+
+
+def main() -> None:
+    """Runs all cases."""
+    results, rows = {}, []
+    table = Table("case", "htsim, us", "fairlane, us", "95% interval", "packets trimmed")
+    for case in CASES:
+        mean, trimmed = run(case)
+        results[case.name] = mean
+        published = " to ".join(f"{value:,.0f}" for value in sorted({min(case.htsim), max(case.htsim)}))
+        table.add_row(
+            case.name, published, f"{mean.value:,.0f}", f"{mean.low:,.0f} to {mean.high:,.0f}", f"{trimmed:,.0f}"
+        )
+        rows.append([case.name, min(case.htsim), max(case.htsim), mean.value, mean.low, mean.high, trimmed])
+    TABLE.parent.mkdir(exist_ok=True)
+    with TABLE.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["case", "htsim_low_us", "htsim_high_us", "mean_us", "low_us", "high_us", "trimmed"])
+        writer.writerows(rows)
+    Console().print(table)
+    draw(results)
+
+
+if __name__ == "__main__":
+    redraw() if sys.argv[1:] == ["--redraw"] else main()

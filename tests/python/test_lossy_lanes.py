@@ -1,0 +1,119 @@
+"""Lossy lanes: the closed form of a flow without losses, a small case of htsim's, and what is refused."""
+
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import fairlane
+from fairlane.errors import BuildError, ScenarioError
+
+LATENCY, LINKS = 1_000_000, 6
+"""Of a link, ps, and links of the longest path of the tree."""
+BYTE = 80
+"""Time of a byte on the wire, ps."""
+
+
+@pytest.fixture(scope="module")
+def htsim() -> ModuleType:
+    """The benchmark ``benches/htsim.py``."""
+    spec = spec_from_file_location("htsim", Path(__file__).parents[2] / "benches" / "htsim.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules["htsim"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def document(htsim: ModuleType, **qos: Any) -> dict[str, Any]:
+    """Host 0 sends 2 MB to host 13 of htsim's tree of 16 hosts, with its settings."""
+    found: dict[str, Any] = htsim.SMALL.document({"name": "incast"}, spray=True, seed=1)
+    workload = {"name": "incast", "messages_per_iteration": 1, "message_size": "2 MB", "compute": 0}
+    job = {"name": "pair", "ranks": 2, "stop": 1, "placement": {"hosts": [13, 0]}, "workload": workload}
+    return {**found, "jobs": [job], "qos": {**found["qos"], **qos}}
+
+
+def test_a_flow_without_losses_takes_what_its_packets_take(htsim: ModuleType) -> None:
+    """176.2 us until the sender has the last acknowledgement, as htsim publishes for its ``one.cm``.
+
+    The last packet, which is shorter, starts after 489 full ones, and is stored whole at five switches.
+    """
+    simulation = fairlane.Simulation(fairlane.Scenario.read(document(htsim)))
+    simulation.run_for("1 ms")
+    end = simulation.table("ranks")["finished_at_ps"].max()
+    last = 2_000_000 - 489 * htsim.PAYLOAD + htsim.HEADER
+    # A short packet catches up with the full one before it at no switch but the first: it waits there for its end.
+    full = htsim.HEADER + htsim.PAYLOAD
+    assert end == (489 * full + (LINKS - 1) * full + last) * BYTE + LINKS * LATENCY
+    acknowledgement = LINKS * (LATENCY + htsim.HEADER * BYTE)
+    assert (end + acknowledgement) / 1e6 == pytest.approx(176.2, abs=0.1)
+    totals = simulation.totals()
+    assert totals["packets_trimmed"] == totals["packets_lost"] == 0
+    assert totals["control_packets"] == 490
+
+
+def test_an_incast_is_within_five_percent_of_htsim(htsim: ModuleType) -> None:
+    """A small version of the benchmark."""
+    case = next(case for case in htsim.CASES if case.tree.hosts == 16)
+    for seed in (1, 2, 3):
+        tail, trimmed = case.tail(seed)
+        assert tail == pytest.approx(case.htsim[0], rel=0.05)
+        assert trimmed > 0
+
+
+@pytest.mark.parametrize("trim_vl", [None, 1])
+def test_all_payload_arrives_once_whether_packets_are_trimmed_or_dropped(
+    htsim: ModuleType, trim_vl: int | None
+) -> None:
+    """Fifteen hosts send to one through queues of ten packets."""
+    given = htsim.SMALL.document(
+        {"name": "incast", "messages_per_iteration": 1, "message_size": "100 kB"}, spray=True, seed=1
+    )
+    given["network"] |= {"buffer": "41500 B", "retransmission_timeout": "100 us"}
+    given["network"]["transport"] |= {"kmin": "8 kB", "kmax": "30 kB"}
+    given["qos"]["trim_vl"] = trim_vl
+    simulation = fairlane.Simulation(fairlane.Scenario.read(given))
+    simulation.run_for("20 ms")
+    totals = simulation.totals()
+    assert simulation.table("ranks")["finished"].all()
+    assert totals["bytes_delivered"] == totals["bytes_injected"] == 15 * 100_000
+    assert totals["packets_lost"] + totals["packets_trimmed"] == totals["packets_retransmitted"] > 0
+    assert (totals["packets_trimmed"] > 0) == (trim_vl is not None)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"qos": {"lossy": [2]}}, ["qos.lossy", "2", "0 to 1"]),
+        ({"qos": {"trim_vl": 7}}, ["qos.trim_vl", "7", "0 to 1"]),
+        ({"qos": {"lossy": False}}, ["qos.trim_vl", "only with lossy lanes"]),
+        (
+            {"network": {"transport": "endpoint_cc"}},
+            ["network.transport", "endpoint_cc", "lanes that lose nothing", "pair"],
+        ),
+        ({"network": {"switch": "input_queued", "transport": "swift"}}, ["qos.lossy", "output_queued"]),
+        ({"network": {"retransmission_timeout": 0}}, ["network.retransmission_timeout"]),
+        ({"network": {"retry_count": 8}}, ["network.retry_count", "8", "7"]),
+    ],
+)
+def test_what_does_not_fit_is_refused(htsim: ModuleType, changes: dict[str, Any], words: list[str]) -> None:
+    """With the key, the value, and what is allowed."""
+    given = document(htsim)
+    for table, keys in changes.items():
+        given[table] = {**given[table], **keys}
+    with pytest.raises((ScenarioError, BuildError)) as error:
+        fairlane.Simulation(fairlane.Scenario.read(given))
+    assert all(word in str(error.value) for word in words), error.value
+
+
+def test_a_job_on_other_lanes_may_have_any_transport(htsim: ModuleType) -> None:
+    """Service level 1 is mapped to lane 1, which loses nothing."""
+    given = document(htsim)
+    given["jobs"][0] |= {"service_level": 1, "transport": "credits_only"}
+    simulation = fairlane.Simulation(fairlane.Scenario.read(given))
+    simulation.run_for("1 ms")
+    assert simulation.table("ranks")["finished"].all()
