@@ -9,12 +9,12 @@ use rustc_hash::FxHashMap;
 
 use super::Plan;
 use super::link::Wire;
-use super::loss::Outages;
+use super::loss::LossConfig;
 use super::nic::transport::{Feedback, Transport};
-use super::packet::{Packet, PacketNumber};
 use super::parameters::{Parameters, Switching};
-use super::partition::{Partition, Place};
+use super::partition::{FarEnd, Partition, Place};
 use super::probe::Probe;
+use super::routes::Routes;
 use super::switch::{Architecture, InputQueued};
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::NONE;
@@ -28,11 +28,7 @@ use crate::units::{BitsPerSec, Bytes, Picoseconds};
 #[derive(Clone)]
 pub(super) struct Config {
     pub graph: Arc<Graph>,
-    pub routing: Arc<dyn Routing>,
-    /// The routings that packets under way may have, by generation: the newest and those before it.
-    pub routings: Vec<Arc<dyn Routing>>,
-    /// How often they have been replaced.
-    pub newest: usize,
+    pub routes: Routes,
     pub arbiter: Arc<dyn Arbiter>,
     /// The scenario's transport, then those of jobs that have another.
     pub transports: Vec<Arc<dyn Transport>>,
@@ -48,24 +44,10 @@ pub(super) struct Config {
     pub controls: bool,
     /// Some transport has switches mark packets.
     pub marks: bool,
-    /// Packets can be lost: links go down, or a lane is lossy.
-    pub losses: bool,
-    /// Packets on one path can overtake each other: some are lost, or the bandwidth of a link changes while they are on it.
-    pub overtaking: bool,
-    /// The lanes on which packets need no credits and are lost at full queues.
-    pub lossy: u32,
-    /// The virtual lane of the headers of packets that are trimmed instead, if they are.
-    pub trim_vl: Option<u8>,
-    /// Links that are or were down.
-    pub outages: Outages,
+    /// How packets can be lost.
+    pub loss: LossConfig,
     /// Errors per bit of links that have some, in units of 2^-64, by id.
     pub error_rates: FxHashMap<u32, u64>,
-    /// From the loss of a packet until it is sent again, ps; several windows at least.
-    pub timeout: u64,
-    /// How often a packet is sent again at most.
-    pub retries: u8,
-    /// The generation of routes that packets take which start now, as [`PacketNumber`] has it.
-    pub routes: u32,
     pub parameters: Parameters,
     pub observe: observe::Parameters,
     /// Records of single packets are kept: departures, or waiting by upstream link.
@@ -141,10 +123,6 @@ impl Config {
         let lanes = usize::from(first_lane[MAX_LANES]);
         assert!(lanes <= MAX_LANES && parameters.check().is_ok(), "invariant: the simulation has checked its plan");
         let buffers = parameters.lane_buffers(lanes).expect("invariant: the simulation has checked its plan");
-        let mut vl_of_lane = [0; MAX_LANES];
-        for vl in 0..*virtual_lanes {
-            vl_of_lane[usize::from(first_lane[usize::from(vl)])..usize::from(first_lane[usize::from(vl) + 1])].fill(vl);
-        }
         let [host_ids, switch_ids, link_ids] = partition.members(shard);
         let all = graph.links();
         let whole = partition.shards() == 1;
@@ -168,7 +146,7 @@ impl Config {
             lane_buffer: narrow(buffers.lane),
             pool: buffers.pool.map(narrow),
             channels: lanes > usize::from(*virtual_lanes),
-            vl_of_lane,
+            vl_of_lane: vls_of_lanes(&first_lane, *virtual_lanes),
             virtual_lanes: *virtual_lanes,
             first_lane,
             lanes,
@@ -200,9 +178,7 @@ impl Config {
             switch_ids,
             link_ids,
             graph: Arc::clone(graph),
-            routing: Arc::clone(routing),
-            routings: vec![Arc::clone(routing)],
-            newest: 0,
+            routes: Routes::new(Arc::clone(routing)),
             arbiter: Arc::clone(arbiter),
             paces: transports.iter().any(|transport| transport.paces()),
             controls: feedback.iter().any(Option::is_some),
@@ -211,19 +187,8 @@ impl Config {
             transports,
             transport_of_job,
             feedback,
-            losses: !plan.lossy.is_empty(),
-            overtaking: !plan.lossy.is_empty(),
-            lossy: plan
-                .lossy
-                .iter()
-                .flat_map(|vl| first_lane[usize::from(*vl)]..first_lane[usize::from(*vl) + 1])
-                .fold(0, |set, lane| set | 1 << lane),
-            trim_vl: plan.trim_vl,
-            outages: Outages::default(),
+            loss: LossConfig::new(plan, &first_lane, window),
             error_rates: FxHashMap::default(),
-            timeout: parameters.retransmission_timeout.0.max(4 * window.0),
-            retries: parameters.retry_count,
-            routes: PacketNumber::routes(0),
             parameters: parameters.clone(),
             detailed: observe.onward_waiting || !observe.departs().is_empty(),
             observe: *observe,
@@ -260,17 +225,6 @@ impl Config {
         }))
     }
 
-    /// The credits of each lane of a port at rest; a lossy lane has more than it can ever need.
-    pub fn lane_credits(&self) -> impl Iterator<Item = u32> + use<> {
-        let (lossy, buffer) = (self.lossy, self.lane_buffer);
-        (0..self.lanes).map(move |lane| if lossy >> lane & 1 == 1 { u32::MAX / 2 } else { buffer })
-    }
-
-    /// Whether the bytes in the queues of switches are counted.
-    pub const fn measures_queues(&self) -> bool {
-        self.marks || self.lossy != 0
-    }
-
     /// The lanes whose credits can make one of `waiting` ready.
     #[inline(always)]
     pub const fn awaited(&self, waiting: u32) -> u32 {
@@ -289,12 +243,6 @@ impl Config {
     /// The longest wire time of a full packet, ps.
     fn slowest(&self) -> u64 {
         self.wires.iter().map(|wire| wire.full_wire_time).max().unwrap_or(0)
-    }
-
-    /// The routing of a packet.
-    #[inline(always)]
-    pub fn routing_of(&self, packet: &Packet) -> &dyn Routing {
-        if self.losses { &*self.routings[packet.number.generation() % self.routings.len()] } else { &*self.routing }
     }
 
     /// The place of a job's transport among [`Config::transports`].
@@ -514,6 +462,15 @@ fn first_lanes(routing: &dyn Routing, virtual_lanes: u8) -> [u8; MAX_LANES + 1] 
     first
 }
 
+/// The virtual lane of each lane.
+fn vls_of_lanes(first_lane: &[u8; MAX_LANES + 1], virtual_lanes: u8) -> [u8; MAX_LANES] {
+    let mut vl_of_lane = [0; MAX_LANES];
+    for vl in 0..virtual_lanes {
+        vl_of_lane[usize::from(first_lane[usize::from(vl)])..usize::from(first_lane[usize::from(vl) + 1])].fill(vl);
+    }
+    vl_of_lane
+}
+
 fn host_of(vertex: Vertex) -> Option<HostId> {
     match vertex {
         Vertex::Host(host) => Some(host),
@@ -532,24 +489,6 @@ fn nic_of(link: &Link, partition: &Partition) -> u32 {
     match link.to {
         Vertex::Host(_) => partition.link(link.reverse).number(),
         Vertex::Switch(_) => NONE,
-    }
-}
-
-/// The vertex at the far end of a link, in a network of several shards.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct FarEnd {
-    /// What the ids of the links that leave it must be increased by (modulo 2^32) for the numbers of their ports: they are
-    /// numbered without gaps in the fabric and in the shard.
-    offset: u32,
-    shard: u8,
-}
-
-impl FarEnd {
-    fn new(link: &Link, graph: &Graph, partition: &Partition) -> Self {
-        let first = graph.ports(link.to).next().unwrap_or(link.reverse);
-        let place = partition.link(first);
-        let shard = u8::try_from(place.shard()).expect("invariant: at most 32 shards");
-        Self { offset: place.number().wrapping_sub(first.0), shard }
     }
 }
 

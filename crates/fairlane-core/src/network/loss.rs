@@ -11,6 +11,7 @@
 
 use rustc_hash::FxHashMap;
 
+use super::Plan;
 use super::config::Config;
 use super::in_flight::InFlight;
 use super::mail::{Destination, Returned};
@@ -20,7 +21,7 @@ use super::probe::Probe;
 use crate::ids::{HostId, JobId};
 use crate::kernel::NONE;
 use crate::topology::Vertex;
-use crate::units::Instant;
+use crate::units::{Instant, Picoseconds};
 
 /// A packet that has been given up, by which its job has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -67,11 +68,58 @@ impl Outages {
     }
 }
 
+/// How packets can be lost in a network.
+#[derive(Clone)]
+pub(super) struct LossConfig {
+    /// They can: links go down, or a lane is lossy.
+    pub possible: bool,
+    /// Packets on one path can overtake each other: some are lost, or the bandwidth of a link changes while they are on it.
+    pub overtaking: bool,
+    /// The lanes on which packets need no credits and are lost at full queues.
+    pub lanes: u32,
+    /// The virtual lane of the headers of packets that are trimmed instead, if they are.
+    pub trim_vl: Option<u8>,
+    /// Links that are or were down.
+    pub outages: Outages,
+    /// From the loss of a packet until it is sent again, ps; several windows at least.
+    timeout: u64,
+    /// How often a packet is sent again at most.
+    retries: u8,
+}
+
+impl LossConfig {
+    /// What follows from a plan. `first_lane`: see [`Config::first_lane`]; `window`: how wide windows are.
+    pub fn new(plan: &Plan, first_lane: &[u8], window: Picoseconds) -> Self {
+        let lanes = plan.lossy.iter().flat_map(|vl| first_lane[usize::from(*vl)]..first_lane[usize::from(*vl) + 1]);
+        let lanes = lanes.fold(0, |set, lane| set | 1 << lane);
+        Self {
+            possible: lanes != 0,
+            overtaking: lanes != 0,
+            lanes,
+            trim_vl: plan.trim_vl,
+            outages: Outages::default(),
+            timeout: plan.parameters.retransmission_timeout.0.max(4 * window.0),
+            retries: plan.parameters.retry_count,
+        }
+    }
+}
+
 impl Config {
+    /// The credits of each lane of a port at rest; a lossy lane has more than it can ever need.
+    pub fn lane_credits(&self) -> impl Iterator<Item = u32> + use<> {
+        let (lossy, buffer) = (self.loss.lanes, self.lane_buffer);
+        (0..self.lanes).map(move |lane| if lossy >> lane & 1 == 1 { u32::MAX / 2 } else { buffer })
+    }
+
+    /// Whether the bytes in the queues of switches are counted.
+    pub const fn measures_queues(&self) -> bool {
+        self.marks || self.loss.lanes != 0
+    }
+
     /// Whether a packet that joins the next queue at `time` is lost on the link that it comes over.
     pub fn lost_on_link(&self, packet: &Packet, time: u64) -> bool {
         let link = packet.came.link();
-        self.outages.lost(link, self.latency_of(link), time)
+        self.loss.outages.lost(link, self.latency_of(link), time)
     }
 
     /// The NIC port that the packets of an address come from and go to, by its number in the shard of its host.
@@ -89,7 +137,7 @@ impl InFlight {
     pub fn lose(&mut self, config: &Config, record: u32, time: u64) {
         self.totals.packets_lost += 1;
         self.untrim(record);
-        let due = time + config.timeout;
+        let due = time + config.loss.timeout;
         let sender = usize::from(self.packets[record].origin);
         if sender == config.shard {
             self.retransmit(config, record, due);
@@ -102,7 +150,7 @@ impl InFlight {
     #[cold]
     pub fn retransmit(&mut self, config: &Config, record: u32, due: u64) {
         let packet = &mut self.packets[record];
-        if packet.number.losses() < config.retries {
+        if packet.number.losses() < config.loss.retries {
             packet.number = packet.number.lost();
             self.totals.packets_retransmitted += 1;
             self.hand_over(config, record, Content::Lost, due);
@@ -223,7 +271,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             return true;
         }
         let time = self.in_flight.packets[record].time;
-        let joins = self.config.trim_vl.is_some_and(|vl| self.trim(record, vl, time)) && self.has_room(record);
+        let joins = self.config.loss.trim_vl.is_some_and(|vl| self.trim(record, vl, time)) && self.has_room(record);
         if !joins {
             self.lose(record, time);
         }
@@ -234,7 +282,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     fn has_room(&self, record: u32) -> bool {
         let &Packet { lane, bytes, .. } = &self.in_flight.packets[record];
         let queued = self.in_flight.marking[self.base + usize::from(lane)].queued;
-        self.config.lossy >> lane & 1 == 0 || queued + u64::from(bytes) <= u64::from(self.config.lane_buffer)
+        self.config.loss.lanes >> lane & 1 == 0 || queued + u64::from(bytes) <= u64::from(self.config.lane_buffer)
     }
 
     /// A packet leaves its payload behind, and its header goes on, on virtual lane `vl`. Not if it has no payload any more, or nobody

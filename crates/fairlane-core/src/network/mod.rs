@@ -27,6 +27,7 @@ mod partition;
 mod port;
 mod prefetch;
 mod probe;
+mod routes;
 mod shard;
 mod switch;
 #[cfg(test)]
@@ -232,8 +233,8 @@ impl Network {
     /// From now on links can change, and, if `lost`, packets can be lost. To be called before anything of it happens.
     pub fn expect_faults(&mut self, lost: bool) {
         for shard in &mut self.shards {
-            shard.config.overtaking = true;
-            shard.config.losses |= lost;
+            shard.config.loss.overtaking = true;
+            shard.config.loss.possible |= lost;
         }
     }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::topology::{Graph, Layout, Vertex};
+use crate::topology::{Graph, Layout, Link, Vertex};
 
 /// Which shard each host, switch and link belongs to. A link belongs to the shard of the vertex that sends on it.
 #[derive(Clone, Debug)]
@@ -177,6 +177,24 @@ fn places(shard_of: impl Iterator<Item = usize>, shards: usize) -> Arc<[Place]> 
         Place::new(shard, next[shard] - 1)
     };
     shard_of.map(number).collect()
+}
+
+/// The vertex at the far end of a link, in a network of several shards.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FarEnd {
+    /// What the ids of the links that leave it must be increased by (modulo 2^32) for the numbers of their ports: they are
+    /// numbered without gaps in the fabric and in the shard.
+    pub offset: u32,
+    pub shard: u8,
+}
+
+impl FarEnd {
+    pub fn new(link: &Link, graph: &Graph, partition: &Partition) -> Self {
+        let first = graph.ports(link.to).next().unwrap_or(link.reverse);
+        let place = partition.link(first);
+        let shard = u8::try_from(place.shard()).expect("invariant: at most 32 shards");
+        Self { offset: place.number().wrapping_sub(first.0), shard }
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::in_flight::{InFlight, NetworkCalendar};
 use super::mail::Outboxes;
 use super::nic::pacing::Flows;
 use super::occupancy::Occupancy;
-use super::packet::{PacketNumber, SinglePacket};
+use super::packet::SinglePacket;
 use super::partition::Partition;
 use super::port::{Arrival, Lane, LaneMarking, Port};
 use super::probe::Observation;
@@ -153,9 +153,9 @@ impl Shard {
         let furthest = self.config.furthest();
         for (&link, &down) in links {
             if down {
-                self.config.outages.begin(link.0, now.0);
+                self.config.loss.outages.begin(link.0, now.0);
             } else {
-                self.config.outages.end(link.0, now.0, furthest);
+                self.config.loss.outages.end(link.0, now.0, furthest);
             }
             let place = self.config.partition.link(link);
             if place.shard() == self.config.shard {
@@ -176,14 +176,7 @@ impl Shard {
 
     /// See [`Network::set_routing`](super::Network::set_routing).
     pub fn set_routing(&mut self, routing: Arc<dyn Routing>) {
-        let Config { routings, newest, .. } = &mut self.config;
-        *newest += 1;
-        if routings.len() < PacketNumber::GENERATIONS {
-            routings.push(routing);
-        } else {
-            routings[*newest % PacketNumber::GENERATIONS] = routing;
-        }
-        self.config.routes = PacketNumber::routes(*newest);
+        self.config.routes.replace(routing);
     }
 
     /// Replaces the arbiter on every port. Its state starts anew.

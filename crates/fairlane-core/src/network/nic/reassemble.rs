@@ -71,7 +71,7 @@ impl InFlight {
         let message = &mut self.messages[record];
         debug_assert!(
             config.adaptive
-                || config.overtaking
+                || config.loss.overtaking
                 || u64::from(number.place()) + u64::from(message.undelivered) == config.packets_of(message.bytes),
             "packets of a message on one path overtake"
         );

@@ -30,7 +30,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             bytes: payload + self.config.header,
             to: message.to,
             source: self.config.host_id::<P>(self.config.nic_host[self.number as usize]).0,
-            number: PacketNumber::new(number, self.config.routes),
+            number: PacketNumber::new(number, self.config.routes.tag),
             job: message.job,
             kind: message.kind,
             vl: message.vl,
@@ -73,7 +73,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             credited: Place::default(),
             next_step: Step::NONE,
             note: 0,
-            number: packet.number.on(self.config.routes),
+            number: packet.number.on(self.config.routes.tag),
             ..packet.clone()
         };
         lost

@@ -63,7 +63,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// Whether the link is down.
     #[inline(always)]
     pub(super) const fn down(&self) -> bool {
-        self.config.losses && self.port.down
+        self.config.loss.possible && self.port.down
     }
 
     /// The lanes whose first packet has enough credits.

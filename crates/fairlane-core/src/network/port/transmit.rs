@@ -31,7 +31,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             packet.credited = config.place(self.number);
             if !config.by_switch {
                 let at = SwitchId(config.to_switch[self.number as usize]);
-                let step = Step::new(config.routing_of(packet).next_hop(at, packet.came.hop(), HostId(packet.to)));
+                let step = Step::new(config.routes.of(packet).next_hop(at, packet.came.hop(), HostId(packet.to)));
                 packet.lane = config.lane(packet.vl, step.channel());
                 next = step.link();
             }

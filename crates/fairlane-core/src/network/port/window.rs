@@ -24,7 +24,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     pub fn forward_single(&mut self, first: u32, until: u64) -> Forwarded {
         let entry = self.entry(first);
         let now = entry.time.max(self.port.busy_until);
-        if entry.next != NONE || self.port.stalled || self.paces() || self.config.losses {
+        if entry.next != NONE || self.port.stalled || self.paces() || self.config.loss.possible {
             return Forwarded::No;
         }
         if now >= until {
@@ -50,7 +50,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// Runs the port through the open window, which ends at `until` (excluded). `first`: the head of its inbox.
     pub fn run(&mut self, first: u32, until: u64, arrivals: &mut Vec<Arrival>) {
         self.sort(first, arrivals);
-        if self.config.losses {
+        if self.config.loss.possible {
             self.lose_arrivals(arrivals);
         }
         if self.paces() {
@@ -126,7 +126,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// An arrival joins its queue.
     #[inline(always)]
     fn admit(&mut self, record: u32, until: u64) {
-        if KIND == kind::NIC && self.config.losses && record != NONE && self.gives_up(record, until) {
+        if KIND == kind::NIC && self.config.loss.possible && record != NONE && self.gives_up(record, until) {
             return;
         }
         if self.paces() {
@@ -135,7 +135,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 return;
             }
         }
-        if KIND != kind::NIC && self.config.lossy != 0 && !self.finds_room(record) {
+        if KIND != kind::NIC && self.config.loss.lanes != 0 && !self.finds_room(record) {
             return;
         }
         self.enqueue(record, &self.entry(record));

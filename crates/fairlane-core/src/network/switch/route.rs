@@ -85,7 +85,7 @@ fn note_step<P: Probe>(config: &Config, in_flight: &mut InFlight, arrival: (u32,
     } else {
         let packet = &mut in_flight.packets[record];
         let switch = config.switch_id::<P>(switch);
-        let hop = config.routing_of(packet).next_hop(switch, packet.came.hop(), HostId(packet.to));
+        let hop = config.routes.of(packet).next_hop(switch, packet.came.hop(), HostId(packet.to));
         packet.lane = config.lane(packet.vl, hop.channel);
         hop
     };
@@ -115,7 +115,7 @@ fn choose<P: Probe>(
         note: packet.note,
         random: random(time, step.link()),
     };
-    let routing = config.routing_of(packet);
+    let routing = config.routes.of(packet);
     let switch = config.switch_id::<P>(switch);
     let hop = if P::SHARDED {
         routing.choose(switch, &mut visit, &own_ports(config, &in_flight.occupancy, switch))

@@ -1,0 +1,44 @@
+//! The routes that packets take: each those that applied when it started, also after routes have changed.
+
+use std::sync::Arc;
+
+use super::packet::{Packet, PacketNumber};
+use crate::routing::Routing;
+
+/// The routings that packets under way may have.
+#[derive(Clone)]
+pub(super) struct Routes {
+    /// By generation, modulo [`PacketNumber::GENERATIONS`].
+    all: Vec<Arc<dyn Routing>>,
+    /// How often routes have been replaced.
+    newest: usize,
+    /// The generation of packets that start now, as [`PacketNumber`] has it.
+    pub tag: u32,
+}
+
+impl Routes {
+    /// Those of a network at instant zero.
+    pub fn new(routing: Arc<dyn Routing>) -> Self {
+        Self { all: vec![routing], newest: 0, tag: PacketNumber::routes(0) }
+    }
+
+    /// Packets that start from now on take other routes.
+    pub fn replace(&mut self, routing: Arc<dyn Routing>) {
+        self.newest += 1;
+        if self.all.len() < PacketNumber::GENERATIONS {
+            self.all.push(routing);
+        } else {
+            self.all[self.newest % PacketNumber::GENERATIONS] = routing;
+        }
+        self.tag = PacketNumber::routes(self.newest);
+    }
+
+    /// The routing of a packet.
+    #[inline(always)]
+    pub fn of(&self, packet: &Packet) -> &dyn Routing {
+        match &self.all[..] {
+            [only] => &**only,
+            all => &*all[packet.number.generation()],
+        }
+    }
+}
