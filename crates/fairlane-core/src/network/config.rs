@@ -44,6 +44,8 @@ pub(super) struct Config {
     pub controls: bool,
     /// Some transport has switches mark packets.
     pub marks: bool,
+    /// The bytes in the queues of switches are counted: packets are marked, or lost at full queues.
+    pub measures_queues: bool,
     /// How packets can be lost.
     pub loss: LossConfig,
     /// Errors per bit of links that have some, in units of 2^-64, by id.
@@ -182,6 +184,7 @@ impl Config {
             arbiter: Arc::clone(arbiter),
             paces: transports.iter().any(|transport| transport.paces()),
             controls: feedback.iter().any(Option::is_some),
+            measures_queues: false,
             marks: feedback.iter().flatten().any(|feedback| feedback.marking.is_some()),
             flow_words: transports.iter().map(|transport| transport.state_words()).max().unwrap_or(0),
             transports,
@@ -193,6 +196,7 @@ impl Config {
             detailed: observe.onward_waiting || !observe.departs().is_empty(),
             observe: *observe,
         };
+        config.measures_queues = config.marks || config.loss.lanes != 0;
         config.sufficient = config.sufficient_credits(window);
         config
     }

@@ -111,11 +111,6 @@ impl Config {
         (0..self.lanes).map(move |lane| if lossy >> lane & 1 == 1 { u32::MAX / 2 } else { buffer })
     }
 
-    /// Whether the bytes in the queues of switches are counted.
-    pub const fn measures_queues(&self) -> bool {
-        self.marks || self.loss.lanes != 0
-    }
-
     /// Whether a packet that joins the next queue at `time` is lost on the link that it comes over.
     pub fn lost_on_link(&self, packet: &Packet, time: u64) -> bool {
         let link = packet.came.link();

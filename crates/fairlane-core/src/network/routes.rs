@@ -8,7 +8,9 @@ use crate::routing::Routing;
 /// The routings that packets under way may have.
 #[derive(Clone)]
 pub(super) struct Routes {
-    /// By generation, modulo [`PacketNumber::GENERATIONS`].
+    /// That of all packets if it has never been replaced.
+    first: Arc<dyn Routing>,
+    /// By generation, modulo [`PacketNumber::GENERATIONS`]; empty if routes have never been replaced.
     all: Vec<Arc<dyn Routing>>,
     /// How often routes have been replaced.
     newest: usize,
@@ -19,11 +21,14 @@ pub(super) struct Routes {
 impl Routes {
     /// Those of a network at instant zero.
     pub fn new(routing: Arc<dyn Routing>) -> Self {
-        Self { all: vec![routing], newest: 0, tag: PacketNumber::routes(0) }
+        Self { first: routing, all: Vec::new(), newest: 0, tag: PacketNumber::routes(0) }
     }
 
     /// Packets that start from now on take other routes.
     pub fn replace(&mut self, routing: Arc<dyn Routing>) {
+        if self.all.is_empty() {
+            self.all.push(Arc::clone(&self.first));
+        }
         self.newest += 1;
         if self.all.len() < PacketNumber::GENERATIONS {
             self.all.push(routing);
@@ -36,9 +41,6 @@ impl Routes {
     /// The routing of a packet.
     #[inline(always)]
     pub fn of(&self, packet: &Packet) -> &dyn Routing {
-        match &self.all[..] {
-            [only] => &**only,
-            all => &*all[packet.number.generation()],
-        }
+        if self.all.is_empty() { &*self.first } else { &*self.all[packet.number.generation()] }
     }
 }

@@ -13,12 +13,14 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     #[inline]
     pub(super) fn arbitrate(&mut self, now: u64) -> Option<(u8, u32)> {
         let mut ready = self.ready();
-        if self.down() {
-            // Nothing waits for credits here any more.
-            ready = self.port.waiting;
-            self.settle_stall();
-        } else if (ready != self.port.waiting || self.port.uncharged != 0) && self.absorb_credits(now) {
-            ready = self.ready();
+        if ready != self.port.waiting || self.port.uncharged != 0 {
+            if self.port.down {
+                // Nothing waits for credits here any more.
+                ready = self.port.waiting;
+                self.settle_stall();
+            } else if self.absorb_credits(now) {
+                ready = self.ready();
+            }
         }
         if KIND != kind::NIC && self.config.marks {
             self.note_shortage(ready, now);
@@ -53,17 +55,11 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// A packet that has been taken from its queue starts: on the link, or, if that is down, nowhere.
     #[inline(always)]
     pub(in crate::network) fn start(&mut self, lane: u8, record: u32, now: u64) {
-        if self.down() {
+        if self.port.down {
             self.lose_started(lane, record, now);
         } else {
             self.transmit(lane, record, now);
         }
-    }
-
-    /// Whether the link is down.
-    #[inline(always)]
-    pub(super) const fn down(&self) -> bool {
-        self.config.loss.possible && self.port.down
     }
 
     /// The lanes whose first packet has enough credits.

@@ -59,7 +59,7 @@ pub(super) struct Port {
     pub job: u16,
     /// Idle, with packets that lack credits.
     pub stalled: bool,
-    /// The link is down; only where [`Config::losses`].
+    /// The link is down.
     pub down: bool,
 }
 

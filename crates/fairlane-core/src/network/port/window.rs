@@ -86,7 +86,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             }
             let now = if self.port.waiting != 0 && !self.port.stalled {
                 self.port.busy_until
-            } else if self.port.stalled && self.down() {
+            } else if self.port.stalled && self.port.down {
                 // The link went down between the windows.
                 self.port.busy_until.max(self.opening)
             } else {
