@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import schema
-import typer.main
 
 from fairlane.inputs.described import anchor, title
 from fairlane.inputs.parameters import BUILT_IN
@@ -113,7 +112,7 @@ def names_page() -> str:
 
 def root() -> Any:
     """The whole command line."""
-    return typer.main.get_command(importlib.import_module("fairlane.cli.main").app)
+    return importlib.import_module("fairlane.cli.main").command()
 
 
 def commands(command: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:

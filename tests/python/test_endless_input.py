@@ -95,7 +95,7 @@ def test_a_process_without_memory_ends_in_words(
     def too_much(*_: object, **__: object) -> None:
         raise MemoryError
 
-    monkeypatch.setitem(execute.__globals__, "app", too_much)
+    monkeypatch.setitem(execute.__globals__, "command", lambda: too_much)
     assert execute(["check", "s.toml"]) == ExitCode.RUN_FAILED
     assert capsys.readouterr().err == "fairlane: out of memory: it takes more than this process may have\n"
 

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -168,6 +169,12 @@ for name, group_app in _groups.items():
     app.add_typer(group_app, name=name)
 
 
+@cache
+def command() -> Any:
+    """The whole command line, made once: that takes longer than many a command."""
+    return typer.main.get_command(app)
+
+
 def main() -> None:
     """Runs a command and ends the process with its exit code."""
     sys.exit(execute(sys.argv[1:]))
@@ -176,7 +183,7 @@ def main() -> None:
 def execute(arguments: list[str]) -> int:
     """Runs a command and returns its exit code; errors are printed on standard error."""
     try:
-        status = app(arguments, prog_name="fairlane", standalone_mode=False)
+        status = command()(arguments, prog_name="fairlane", standalone_mode=False)
     except typer.Abort:
         return _complain("interrupted", ExitCode.INTERRUPTED)
     except UsageError as error:
