@@ -9,6 +9,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.files import replacing
 from fairlane.plot.panels import Drawn, figure_of
 from fairlane.plot.style import styled
+from fairlane.plot.theme import Look
 
 FORMATS = (".png", ".svg", ".pdf")  # what a picture's file may be called
 
@@ -21,7 +22,7 @@ def write(draw: Callable[[], Drawn | Figure], path: Path) -> Path:
         picture = figure_of(draw())
         try:
             with replacing(path) as scratch:
-                picture.savefig(scratch)
+                Look().save(picture, scratch)
         except OSError as error:
             raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
     return path

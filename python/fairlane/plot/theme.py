@@ -5,9 +5,13 @@ figure are replaced, and the two blues of the palette are swapped; other colours
 coloured cells.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
+from matplotlib import rcParams
 from matplotlib.artist import Artist
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
@@ -36,11 +40,32 @@ class Look:
     transparent: bool = False
     """Whether there is no background."""
 
-    def save(self, figure: Figure, path: Any) -> None:
+    def save(self, figure: Figure, path: Path) -> None:
         """Writes the figure; raises ``OSError``."""
         if self.theme == "dark":
             darken(figure)
-        figure.savefig(path, transparent=self.transparent)
+        with _laid_out(figure, path):
+            figure.savefig(path, transparent=self.transparent)
+
+
+@contextmanager
+def _laid_out(figure: Figure, path: Path) -> Iterator[None]:
+    """A figure without a layout engine, which has done its work: with one, ``savefig`` draws twice, once unseen.
+
+    Vector formats measure texts by other means than PNG does, at another resolution, and are left to ``savefig``.
+    """
+    engine, dpi = figure.get_layout_engine(), figure.dpi
+    if engine is None or path.suffix.lower() != ".png":
+        yield
+        return
+    try:
+        figure.dpi = rcParams["savefig.dpi"]
+        engine.execute(figure)
+        figure.set_layout_engine(None)
+        yield
+    finally:
+        figure.set_layout_engine(engine)
+        figure.dpi = dpi
 
 
 def darken(figure: Figure) -> None:
