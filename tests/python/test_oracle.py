@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from fairlane.inputs.parameters import entries
 from oracle import Case, Outcome, core, fabrics, ser, simulate
 from oracle.cases import MoreScripts, cases, wide_cases
-from vopr.fabrics import pairs
 
 thorough = settings(
     max_examples=100,
@@ -46,7 +46,7 @@ def test_engine_and_oracle_agree_on_collectives_and_windows(case: Case) -> None:
 @patient
 @settings(thorough, max_examples=8)
 @given(data=st.data())
-@pytest.mark.parametrize("routing", sorted({routing for _, routing in pairs()}))
+@pytest.mark.parametrize("routing", sorted(entries("routing")))
 def test_engine_and_oracle_agree_on_every_topology_and_routing(routing: str, data: st.DataObject) -> None:
     case = data.draw(wide_cases(routing))
     agree(fabrics.recorded(case, core.run(case)))
