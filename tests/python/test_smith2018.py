@@ -70,7 +70,7 @@ def reproduced(claims: list[str], studies: Mapping[str, Mapping[str, Any]], fold
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Small:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairlane.models.regressors.TREES", 10)
+        patch.setattr("fairlane.models.regressors.TREES", 3)
         asked = {"runs": {"set": {"seeds": list(GROUPS)}}}
         found = reproduced(["smith.groups"], asked, tmp_path_factory.mktemp("smith"))
     assert not found.found.failed
@@ -90,7 +90,7 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> Small:
     }
     claims = ["smith.variability", "smith.prediction", "smith.local-models"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairlane.models.regressors.TREES", 10)
+        patch.setattr("fairlane.models.regressors.TREES", 3)
         found = reproduced(claims, studies, tmp_path_factory.mktemp("others"))
     assert not found.found.failed
     return found
@@ -120,7 +120,7 @@ def test_groups_are_drawn_independently_of_the_other_jobs() -> None:
     # The table of the background is the same in all, and its stream has nothing to do with that of the groups.
     assert len({str(data["background"]) for data in written.values()}) == 1
     free, few = 5760 - 384, range(1, 21)
-    others = [scenario.jobs[1:] for seed in few for scenario in scenarios(plan("smith2018"), "runs", seed=seed)]
+    others = [study.scenario(point).jobs[1:] for point in study.points() if point.seed in few]
     filled = [sum(job.ranks or 0 for job in jobs) for jobs in others]
     assert max(filled) < free
     assert abs(np.corrcoef(filled, [groups[seed] for seed in few])[0, 1]) < 0.4
