@@ -87,7 +87,6 @@ def test_help_and_the_package_itself_import_no_heavy_library() -> None:
         "matplotlib",
         "networkx",
         "numpy",
-        "pint",
         "polars",
         "pydantic",
         "rich.table",

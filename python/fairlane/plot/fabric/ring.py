@@ -7,8 +7,6 @@ from collections import defaultdict
 
 import numpy as np
 from matplotlib.axes import Axes
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
@@ -121,6 +119,9 @@ def _apart(order: list[int], pairs: list[parts.Pair]) -> int:
 def _by_neighbours(switches: int, pairs: list[parts.Pair]) -> list[int]:
     if not pairs or switches < 4:
         return list(range(switches))
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
     a, b = np.array(pairs).T
     graph = coo_array((np.ones(len(a)), (a, b)), shape=(switches, switches)).tocsr()
     graph = graph + graph.T
