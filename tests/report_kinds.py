@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 
 from fairlane import Scenario
 from fairlane.fabric import Fabric
@@ -31,6 +32,7 @@ from fairlane.scheduler.storing import results_of
 from fairlane.scheduler.swf import LoggedJob
 from fairlane.study import Study, run
 from report_runs import EVIL
+from small_study import Here
 
 __all__ = ["map_results", "reproduction", "schedule", "study", "sweep_results"]
 
@@ -73,7 +75,9 @@ def study(folder: Path, more: str = "") -> StudyResults:
     """A study of two treatments, and ``more``, with a parameter and three placements, in a new folder."""
     file = folder.with_suffix(".toml")
     file.write_text(STUDY + more)
-    return run(Study.load(file), out=folder, workers=1, progress=False)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fairlane.tasks.pools.Processes", Here)
+        return run(Study.load(file), out=folder, workers=1, progress=False)
 
 
 def sweep_results() -> Saturation:

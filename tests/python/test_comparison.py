@@ -16,6 +16,7 @@ from fairlane.runner import run
 from fairlane.study.running import run as run_study
 from fairlane.study.study import Study
 from samples import TREE
+from small_study import Here
 
 STUDY = """
 placements = 4
@@ -37,7 +38,9 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
     file = folder / "study.toml"
     file.write_text(STUDY.format(duration="12 ms", more=""))
-    run_study(Study.load(file), out=folder / "out", workers=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fairlane.tasks.pools.Processes", Here)
+        run_study(Study.load(file), out=folder / "out", workers=1)
     return folder / "out"
 
 
@@ -83,7 +86,10 @@ def test_treatments_are_compared_at_the_same_points_and_the_interval_is_over_pla
     assert found.overall.value == pytest.approx(found.table["change"].mean())
 
 
-def test_studies_are_compared_by_treatment_and_without_replicates_have_no_verdict(study: Path, tmp_path: Path) -> None:
+def test_studies_are_compared_by_treatment_and_without_replicates_have_no_verdict(
+    study: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
     same = fairlane.compare(study, study)
     assert sorted(set(same.table["treatment"])) == ["default", "slow"]
     assert same.table["change"].to_list() == [0.0] * 4

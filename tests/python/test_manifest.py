@@ -18,7 +18,7 @@ from fairlane.results.manifest import MANIFEST
 from fairlane.results.parquet import read_parquet
 from fairlane.scheduler import load_model
 from sealed import reseal
-from small_study import CONTROLLED, SCENARIO, STUDY
+from small_study import CONTROLLED, SCENARIO, STUDY, Here
 
 REPRODUCERS = Path(__file__).parents[1] / "data" / "reproducers"
 EVERYTHING = """
@@ -45,6 +45,11 @@ workload = { name = "ring", compute = "5 us" }
 """
 
 
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+
+
 @pytest.fixture(scope="module")
 def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
@@ -60,7 +65,9 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "small.toml").write_text(SCENARIO)
     (folder / "study.toml").write_text(STUDY.replace("[1, 2]", "[1]") + CONTROLLED)
     command = ["study", str(folder / "study.toml"), "--out", str(folder / "out"), "--workers", "1", "--quiet"]
-    assert execute(command) == ExitCode.DONE
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fairlane.tasks.pools.Processes", Here)
+        assert execute(command) == ExitCode.DONE
     return folder
 
 

@@ -10,6 +10,7 @@ import pytest
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.opensm.check import find_programs
+from small_study import Here
 
 ROOT = Path(__file__).parents[2]
 DUMP = ROOT / "tests" / "data" / "fabrics" / "x5.ibnetdiscover"
@@ -31,6 +32,7 @@ def test_the_ten_commands_lead_from_a_dump_to_a_policy(
     folder = tmp_path / "operating"
     shutil.copytree(ROOT / "examples" / "operating", folder)
     monkeypatch.chdir(folder)
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
     # What the first three commands of the page do on a cluster: a dump with the map's names, and counters of a minute.
     assert execute(["fabric", "import", str(DUMP), "--node-name-map", "names.map", "-o", "named.fabric.json"]) == 0
     assert execute(["fabric", "export", "named.fabric.json", "--ibnetdiscover", "-o", "cluster.ibnetdiscover"]) == 0

@@ -17,6 +17,7 @@ from fairlane.results.study import StudyResults
 from fairlane.study.replicates import Allocation, Replicates, effects, key_of
 from fairlane.study.running import run
 from fairlane.study.study import Study
+from small_study import Here
 
 STUDY = """
 {replicates}
@@ -69,6 +70,11 @@ def allocated(values: dict[str, list[float]], **asked: Any) -> tuple[Allocation,
         counts = {name: allocation.counts[key_of(name, {})] for name in values}
 
 
+@pytest.fixture(autouse=True)
+def _here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+
+
 def test_conditions_whose_effect_is_least_certain_get_the_replicates() -> None:
     rng = numpy.random.default_rng(1)
     values = {"calm": rng.normal(0.1, 0.001, 400).tolist(), "wild": rng.normal(0.1, 0.05, 400).tolist()}
@@ -105,7 +111,9 @@ def test_ending_at_a_precision_costs_little_of_the_coverage() -> None:
     assert covered / runs >= 0.88
 
 
-def test_a_study_adds_replicates_with_seeds_of_their_own_until_it_is_precise(tmp_path: Path) -> None:
+def test_a_study_adds_replicates_with_seeds_of_their_own_until_it_is_precise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked = "precision = '5%', at_most = 20, at_least = 3"
     found = run(study(tmp_path, asked), out=tmp_path / "out", workers=1)
     points = found.work.select("point", "network.buffer", "placement", "seed").unique("point").sort("point")
@@ -117,7 +125,8 @@ def test_a_study_adds_replicates_with_seeds_of_their_own_until_it_is_precise(tmp
     [note] = found.meta.notes
     assert f"with {points.height} replicates in all" in note
     assert found.meta.placements[:2] == ["seed 1", "seed 2"]
-    # The same with other workers, and once more from what was stored.
+    # The same with workers in processes of their own, and once more from what was stored.
+    monkeypatch.undo()
     again = run(study(tmp_path, asked), out=tmp_path / "again", workers=2)
     assert again.meta.digest == found.meta.digest
     assert StudyResults.load(tmp_path / "out").meta.notes == [note]
