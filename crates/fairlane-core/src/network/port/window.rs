@@ -106,9 +106,10 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             }
             if self.paces() {
                 self.hold_back(now);
-                if self.port.waiting == 0 {
-                    continue;
-                }
+            }
+            // All may be held back, given up, or lost.
+            if (self.paces() || self.config.loss.possible) && self.port.waiting == 0 {
+                continue;
             }
             self.arbitrate(now);
         }
