@@ -31,6 +31,7 @@ class FakeEngine:
     def __init__(self, spec: str) -> None:
         self.jobs = json.loads(spec)["jobs"]
         self.now, self.packet_hops, self.shards = 0, 0, 1
+        self.losses = (0, 0, 0)
 
     def run_window_budget(self, picoseconds: int, max_hops: int) -> bool:
         span = min(picoseconds - self.now, max(1, max_hops * MS // HOPS_PER_MS))
@@ -51,7 +52,17 @@ class FakeEngine:
 
     def table(self, name: str) -> Table:
         tables = {"ranks": self._ranks, "calls": self._calls, "ports": self._ports, "interference": self._waits}
-        return {**tables, "job_marks": self._marks, "under_way": self._under_way}[name]()
+        none = {"failures": self._failures, "sweeps": self._sweeps}
+        return {**tables, **none, "job_marks": self._marks, "under_way": self._under_way}[name]()
+
+    @staticmethod
+    def _failures() -> Table:
+        return table(job=("u4", []), time=("u8", []), **{"from": ("u4", []), "to": ("u4", [])})
+
+    @staticmethod
+    def _sweeps() -> Table:
+        none: tuple[str, list[str]] = ("json", [])
+        return table(time=("u8", []), routing=none, reason=none, links_down=("u8", []), cut_off=none)
 
     def _under_way(self) -> Table:
         """Every operation is over."""

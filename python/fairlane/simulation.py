@@ -54,7 +54,7 @@ class Simulation:
         self._asked = 0
         automatic = threads is None
         self._core = self._resolved.engine(free_cores() if threads is None else threads, automatic=automatic)
-        self._links = Links(self._resolved)
+        self._links = Links(self._resolved.tables["fabric"])
 
     @property
     def scenario(self) -> Resolved:
@@ -80,6 +80,21 @@ class Simulation:
     def packet_hops(self) -> int:
         """Packets times links crossed, so far."""
         return self._core.packet_hops
+
+    @property
+    def packets_lost(self) -> int:
+        """Packets lost so far, each time that they were."""
+        return self._core.losses[0]
+
+    @property
+    def packets_retransmitted(self) -> int:
+        """Lost packets that were sent again, so far."""
+        return self._core.losses[1]
+
+    @property
+    def packets_given_up(self) -> int:
+        """Lost packets that were given up, so far: their jobs fail."""
+        return self._core.losses[2]
 
     @property
     def finished(self) -> bool:
@@ -178,11 +193,54 @@ class Simulation:
 
         Raises ``ScenarioError`` or ``BuildError`` for a link that is not there, or lanes or times that do not fit.
         """
+        self._add_fault("degraded_link", at, until, link=link, lanes=lanes, width=width)
+
+    def fail_link(self, link: str, *, at: str | int = 0, until: str | int | None = None) -> None:
+        """Lets a cable go down, in both directions: packets on it and to it are lost. See ``degrade_link``."""
+        self._add_fault("link_down", at, until, link=link)
+
+    def fail_switch(self, switch: str, *, at: str | int = 0, until: str | int | None = None) -> None:
+        """Lets a switch, as "leaf4", go down with all its cables. For times and errors see ``degrade_link``."""
+        self._add_fault("switch_down", at, until, switch=switch)
+
+    def fail_adapter(self, host: str, rail: int = 0, *, at: str | int = 0, until: str | int | None = None) -> None:
+        """Lets adapter ``rail`` of a host, as "host12", go down. For times and errors see ``degrade_link``."""
+        self._add_fault("adapter_down", at, until, host=host, rail=rail)
+
+    def disturb_link(self, link: str, rate: float = 1e-8, *, at: str | int = 0, until: str | int | None = None) -> None:
+        """Gives a cable a bit error rate, in both directions: packets with errors are repeated on the link.
+
+        ``rate`` is in errors per bit, at most 1e-4. For times and errors see ``degrade_link``.
+        """
+        self._add_fault("bit_errors", at, until, link=link, rate=rate)
+
+    def slow_down_host(
+        self, host: str, factor: float = 2.0, *, at: str | int = 0, until: str | int | None = None
+    ) -> None:
+        """Lets computations on a host take ``factor`` times as long. For times and errors see ``degrade_link``."""
+        self._add_fault("slow_host", at, until, host=host, factor=factor)
+
+    def _add_fault(self, kind: str, at: str | int, until: str | int | None, **parameters: Any) -> None:
         from fairlane.scenario.faults import Fault
 
         times = {"at": at} if until is None else {"at": at, "until": until}
-        fault = Fault.read({"kind": "degraded_link", "link": link, "lanes": lanes, "width": width, **times})
+        fault = Fault.read({"kind": kind, **parameters, **times})
         self._core.add_fault(json.dumps(fault.spec))
+
+    def failures(self) -> "pl.DataFrame":
+        """The jobs that have failed so far, because a packet was lost for good: a row each, in the order of time."""
+        from fairlane.results import derive
+        from fairlane.results.tables import Observed
+
+        measured = Observed.of(self._core, self._resolved).measured
+        return derive.failures(derive.labels_of(self._resolved), measured, (), self._links.hosts)
+
+    def sweeps(self) -> "pl.DataFrame":
+        """When routes were recomputed so far, with which routing and why, and the hosts that were cut off."""
+        from fairlane.engine.tables import frame
+        from fairlane.results import derive
+
+        return derive.sweeps(frame(self._core.table("sweeps")))
 
     def fork(self) -> Self:
         """A second simulation that goes on from here by itself."""
@@ -208,6 +266,9 @@ class Simulation:
             duration_ps=self._asked,
             simulated_ps=tables.observed.measured.now,
             packet_hops=self.packet_hops,
+            packets_lost=self.packets_lost,
+            packets_retransmitted=self.packets_retransmitted,
+            packets_given_up=self.packets_given_up,
             wall_s=time.monotonic() - wall,
             cpu_s=time.process_time() - cpu,
             started=started,

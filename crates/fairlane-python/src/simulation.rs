@@ -79,6 +79,13 @@ impl Simulation {
         self.inner.network().totals().packet_hops
     }
 
+    /// Packets that were lost, each time that they were; those of them that were sent again, and those that were given up.
+    #[getter]
+    fn losses(&self) -> (u64, u64, u64) {
+        let totals = self.inner.network().totals();
+        (totals.packets_lost, totals.packets_retransmitted, totals.packets_given_up)
+    }
+
     #[getter]
     fn finished(&self) -> bool {
         self.inner.finished()

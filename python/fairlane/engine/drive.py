@@ -29,6 +29,10 @@ class Engine(Protocol):
         """Packets times links crossed, so far."""
 
     @property
+    def losses(self) -> tuple[int, int, int]:
+        """Packets that were lost, that were sent again, and that were given up, so far."""
+
+    @property
     def finished(self) -> bool:
         """Whether every rank has come to the end of its program."""
 

@@ -66,7 +66,7 @@ def run(
     if problems:
         raise scenario.error(Problems(*problems))
     resolved = scenario.resolve()
-    begun, links = time.monotonic(), Links(resolved)
+    begun, links = time.monotonic(), Links(resolved.tables["fabric"])
     with watched(folder if live else None, resolved, links, started) as view:
         experiment = Experiment(resolved, isolated=isolated, threads=threads, live=view)
         outcome = experiment.perform(progress=progress)
@@ -89,6 +89,9 @@ def run(
             duration_ps=outcome.duration,
             simulated_ps=together.now,
             packet_hops=together.packet_hops,
+            packets_lost=together.losses[0],
+            packets_retransmitted=together.losses[1],
+            packets_given_up=together.losses[2],
             wall_s=time.monotonic() - wall,
             cpu_s=time.process_time() - cpu,
             started=started,

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from fairlane.cables.results import META as CABLES_META
 from fairlane.errors import FairlaneError
 from fairlane.gpcnet.results import META as GPCNET_META
 from fairlane.inputs.files import parse_json, read_bytes
@@ -33,6 +34,7 @@ _METAS = {
     "study": STUDY_META,
     "saturation": SATURATION_META,
     "gpcnet": GPCNET_META,
+    "cables": CABLES_META,
     "schedule": SCHEDULE_META,
     "reproduction": REPRODUCTION_META,
 }
