@@ -224,7 +224,8 @@ class Simulation:
         from fairlane.scenario.faults import Fault
 
         times = {"at": at} if until is None else {"at": at, "until": until}
-        fault = Fault.read({"kind": kind, **parameters, **times})
+        written = {key: f"{time} ps" if isinstance(time, int) else time for key, time in times.items()}
+        fault = Fault.read({"kind": kind, **parameters, **written})
         self._core.add_fault(json.dumps(fault.spec))
 
     def failures(self) -> "pl.DataFrame":

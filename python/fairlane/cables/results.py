@@ -28,6 +28,9 @@ CSV = "ranking.csv"
 CABLES_SCHEMA_VERSION = 1
 """Version of the layout of a survey's folder and of its tables' columns."""
 
+NOTICEABLE = 1.001
+"""The headline leaves lower slowdowns out."""
+
 _NUMBER, _TEXT, _COUNT = Optional(pl.Float64), Optional(pl.String), Optional(pl.Int64)
 _SLOWDOWN: Schema = dict.fromkeys(("slowdown", "slowdown_low", "slowdown_high"), _NUMBER)
 _OF_RUN: Schema = {
@@ -70,6 +73,7 @@ _SCHEMAS: Mapping[str, Schema] = {
         **dict.fromkeys(("jobs_failed", "jobs_stalled"), pl.Float64),
         "hosts_cut_off": _NUMBER,
         "errors": pl.Int64,
+        **dict.fromkeys(("behind", "behind_low", "behind_high"), _NUMBER),
     },
 }
 
@@ -85,7 +89,9 @@ class Cables(Results):
     slowdowns: pl.DataFrame
     """One row per part and job: the mean slowdown over seeds with its interval, shares of seeds with a failed job."""
     ranking: pl.DataFrame
-    """One row per part, most critical first: the greatest slowdown of any job, failed jobs, hosts cut off; means."""
+    """One row per part, most critical first: the greatest slowdown of any job, failed jobs, hosts cut off; means.
+
+    ``behind`` is by how much the greatest slowdown is less than that of the first part, paired by seed."""
     meta: Mapping[str, Any]
     """Provenance: version, scenario, when parts failed, seeds, whether it was interrupted."""
     folder: Path | None = None
@@ -129,10 +135,11 @@ class Cables(Results):
         if not self.ranking.height:
             return "No failure was simulated"
         first = self.ranking.row(0, named=True)
-        found = [f"slowdown up to {significant(first['slowdown'], 3)}"] if first["slowdown"] is not None else []
+        found = ["a simulation that cannot continue"] if first["errors"] else []
         found += [f"{plural(_whole(first[name]), 'job')} {words}" for name, words in _STATES.items() if first[name]]
         found += [f"{plural(_whole(first['hosts_cut_off']), 'host')} cut off"] if first["hosts_cut_off"] else []
-        found += ["a simulation that cannot continue"] if first["errors"] else []
+        if first["slowdown"] is not None and first["slowdown"] >= NOTICEABLE:
+            found.append(f"slowdown {significant(first['slowdown'], 3)}")
         return f"Most critical {self.what}: {first['part']} ({', '.join(found) or 'no effect'})"
 
     def _repr_html_(self) -> str:
@@ -199,11 +206,12 @@ def _slowdown(rows: pl.DataFrame) -> dict[str, Any]:
 
 def _ranking(runs: pl.DataFrame, jobs: pl.DataFrame, slowdowns: pl.DataFrame) -> pl.DataFrame:
     """The parts, most critical first: jobs that failed count most, then hosts cut off, stalled jobs, the slowdown."""
-    rows = list[dict[str, Any]]()
+    rows, slowest = list[dict[str, Any]](), dict[str, dict[int, float]]()
     for (part,), of_part in runs.group_by(["part"], maintain_order=True):
         own = jobs.filter(pl.col("part") == part)
         by_seed = own.group_by("seed").agg(pl.col("slowdown").max(), pl.col("failed", "stalled").sum())
         worst = by_seed["slowdown"].drop_nulls().to_list()
+        slowest[str(part)] = dict(by_seed.drop_nulls("slowdown").select("seed", "slowdown").iter_rows())
         means = slowdowns.filter(pl.col("part") == part).drop_nulls("slowdown").sort("slowdown", descending=True)
         row = {
             "part": part,
@@ -218,4 +226,8 @@ def _ranking(runs: pl.DataFrame, jobs: pl.DataFrame, slowdowns: pl.DataFrame) ->
         rows.append(row)
     order = ("errors", "jobs_failed", "hosts_cut_off", "jobs_stalled", "slowdown")
     rows.sort(key=lambda row: tuple(-(row[name] or 0.0) for name in order))
-    return pl.DataFrame([{"rank": rank, **row} for rank, row in enumerate(rows, 1)], schema=types(_SCHEMAS["ranking"]))
+    for rank, row in enumerate(rows, 1):
+        most, less = slowest[rows[0]["part"]], slowest[row["part"]]
+        differences = [[most[seed] - less[seed]] for seed in most if seed in less]
+        row |= {"rank": rank, **interval("behind", over_replicates(differences))}
+    return pl.DataFrame(rows, schema=types(_SCHEMAS["ranking"]))

@@ -74,6 +74,11 @@ def _remarks(found: Cables, top: int) -> Iterator[str]:
         f"Columns of jobs: {' or '.join(what)} after the failure, over that of the unbroken fork of the seed. "
         f"±: {COVERAGE:.0%} over seeds. Failed: a packet was lost for good; stalled: completed nothing afterwards."
     )
+    alike = ranking.filter((pl.col("behind_low") <= 0) & (pl.col("behind_high") >= 0) & (pl.col("rank") > 1))
+    first = ranking.row(0, named=True) if ranking.height else {}
+    if alike.height and not (first["jobs_failed"] or first["hosts_cut_off"] or first["jobs_stalled"]):
+        words = "the interval of the difference of the greatest slowdowns, paired by seed, contains 0"
+        yield f"{alike.height} of {ranking.height - 1} others cannot be distinguished from the first: {words}."
     routings = found.runs["routing"].drop_nulls().unique().sort().to_list()
     if routings:
         yield f"Routes afterwards: {', '.join(routings)}."
@@ -86,8 +91,8 @@ def _remarks(found: Cables, top: int) -> Iterator[str]:
         yield f"Fewer than {FEW} iterations or messages compared: {some(few.to_list(), 6)}. Use a longer --duration."
     errors = found.runs.drop_nulls("error")
     if errors.height:
-        first = errors.row(0, named=True)
-        which = f"{first['part']}, seed {first['seed']}"
-        yield f"{plural(errors.height, 'fork')} cannot continue; {which}: {first['error']}"
+        one = errors.row(0, named=True)
+        which = f"{one['part']}, seed {one['seed']}"
+        yield f"{plural(errors.height, 'fork')} cannot continue; {which}: {one['error']}"
     if meta["partial"]:
         yield "Interrupted: what is not complete is left out."

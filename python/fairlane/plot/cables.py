@@ -33,11 +33,13 @@ def draw(found: Cables, axes: Given = None) -> Drawn | None:
     colour = {name: MUTED if name == _OTHERS else PALETTE[number] for number, name in enumerate(names)}
     low, high = _range(rows, shown["part"].to_list())
     _most_critical(ranked, rows, shown["part"].to_list(), colour, low, high)
-    what = "Slowdown against the unbroken fork" if high is not None else "No job has a slowdown"
-    ranked.set(xlabel=what)
+    ranked.set(xlabel="Slowdown against the unbroken fork" if high is not None else "No job has a slowdown")
     legend_above(ranked, columns=min(4, max(1, len(names))))
     _all(spread, rows, colour)
     spread.set(xlabel=f"Slowdown, all {found.ranking.height} {found.whats}", ylabel=f"Share of {found.whats}")
+    ends = numpy.array([panel.get_xlim() for panel in (ranked, spread)])
+    for panel in (ranked, spread):
+        panel.set_xlim(ends[:, 0].min(), ends[:, 1].max())
     meta = found.meta
     note = (
         f"{meta['scenario'].get('name', 'scenario')}: each {found.what} fails after {seconds(meta['at_ps'] * PS)} of "
@@ -125,7 +127,7 @@ def _all(axes: Axes, rows: pl.DataFrame, colour: dict[str, str]) -> None:
         values = numpy.sort(own["slowdown"].drop_nulls().to_numpy())
         shares = numpy.arange(1, len(values) + 1) / max(1, own.height)
         if len(values):
-            ends = numpy.concatenate([[left - margin], values, [right + margin]])
+            ends = numpy.concatenate([[0.0], values, [2 * right]])
             axes.step(ends, numpy.concatenate([[0.0], shares, shares[-1:]]), where="post", color=look, linewidth=2)
     axes.axvline(1, color=INK, linewidth=0.8)
     axes.set(xlim=(left - margin, right + margin), ylim=(0, 1.02))
