@@ -145,6 +145,21 @@ def test_a_job_on_a_dead_leaf_fails_and_the_other_has_its_w(tmp_path: Path, caps
     assert run.sweeps.select("routing", "hosts_cut_off").row(0) == ("d_mod_k", 4)
 
 
+def test_a_job_that_is_cut_off_fails_and_is_not_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    # Both uplinks of the leaf go down: its hosts' own cables stay.
+    fault = '[[fault]]\nkind = "link_down"\nlink = "leaf0 port {}"\nat = "3 ms"\n'
+    whole = fairlane.run(Scenario(**_tables(TREE)), out=tmp_path / "whole", isolated=False)
+    broken = fairlane.run(Scenario(**_tables(TREE + fault.format(5) + fault.format(6))), out=tmp_path / "broken")
+    assert broken.failures is not None
+    assert broken.failures["name"].to_list() == ["dies", "dies"]
+    assert broken.jobs["w"].to_list() == [None, pytest.approx(0.0, abs=1e-9)]
+    assert execute(["compare", str(whole.folder), str(broken.folder)]) == 0
+    said = capsys.readouterr().out
+    assert "Failed in one of the two, and not compared: dies." in said
+    assert "lives" in said
+    assert execute(["plot", str(broken.folder)]) == 0
+
+
 def test_a_run_without_faults_has_no_tables_of_them() -> None:
     run = fairlane.run(Scenario(**_tables(TREE)), isolated=False)
     assert (run.failures, run.sweeps, run.meta.packets_lost) == (None, None, 0)

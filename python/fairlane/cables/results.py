@@ -209,7 +209,9 @@ def _ranking(runs: pl.DataFrame, jobs: pl.DataFrame, slowdowns: pl.DataFrame) ->
     rows, slowest = list[dict[str, Any]](), dict[str, dict[int, float]]()
     for (part,), of_part in runs.group_by(["part"], maintain_order=True):
         own = jobs.filter(pl.col("part") == part)
-        by_seed = own.group_by("seed").agg(pl.col("slowdown").max(), pl.col("failed", "stalled").sum())
+        by_seed = own.group_by("seed", maintain_order=True).agg(
+            pl.col("slowdown").max(), pl.col("failed", "stalled").sum()
+        )
         worst = by_seed["slowdown"].drop_nulls().to_list()
         slowest[str(part)] = dict(by_seed.drop_nulls("slowdown").select("seed", "slowdown").iter_rows())
         means = slowdowns.filter(pl.col("part") == part).drop_nulls("slowdown").sort("slowdown", descending=True)

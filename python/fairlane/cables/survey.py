@@ -21,7 +21,7 @@ def opened(plan: Plan, started: datetime, out: Path | None, *, resume: bool) -> 
     """
     plan.check()
     return Store.open(
-        "cables",
+        "survey",
         f"{plan.scenario.name}-cables",
         {**plan.described(), "files": plan.files()},
         {SCENARIO: plan.scenario.text},

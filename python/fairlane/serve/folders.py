@@ -38,7 +38,10 @@ _METAS = {
     "schedule": SCHEDULE_META,
     "reproduction": REPRODUCTION_META,
 }
-_KINDS = {"sweep": "saturation"}  # kinds of unfinished folders by what their specification calls them
+_KINDS = {
+    "sweep": "saturation",
+    "survey": "cables",
+}  # kinds of unfinished folders by what their specification calls them
 
 Status = Literal["in progress", "finished", "partial", "not complete", "killed", "failed", "broken"]
 
