@@ -52,11 +52,22 @@ class FakeEngine:
     def table(self, name: str) -> Table:
         tables = {"ranks": self._ranks, "calls": self._calls, "ports": self._ports, "interference": self._waits}
         tables |= {"job_marks": self._marks, "under_way": self._under_way, "totals": self._totals}
-        return tables[name]()
+        return {**tables, "failures": self._failures, "sweeps": self._sweeps}[name]()
 
     def _totals(self) -> Table:
-        """No congestion control."""
-        return table(packet_hops=("u8", [self.packet_hops]), packets_marked=("u8", [0]), control_packets=("u8", [0]))
+        """Nothing lost, and no congestion control."""
+        none = {name: ("u8", [0]) for name in ("packets_lost", "packets_retransmitted", "packets_given_up")}
+        none |= {name: ("u8", [0]) for name in ("packets_trimmed", "packets_marked", "control_packets")}
+        return table(packet_hops=("u8", [self.packet_hops]), **none)
+
+    @staticmethod
+    def _failures() -> Table:
+        return table(job=("u4", []), time=("u8", []), **{"from": ("u4", []), "to": ("u4", [])})
+
+    @staticmethod
+    def _sweeps() -> Table:
+        none: tuple[str, list[str]] = ("json", [])
+        return table(time=("u8", []), routing=none, reason=none, links_down=("u8", []), cut_off=none)
 
     def _under_way(self) -> Table:
         """Every operation is over."""

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import polars as pl
 
+from fairlane.cables.results import META as CABLES_META
+from fairlane.cables.results import Cables
 from fairlane.gpcnet.results import META as GPCNET_META
 from fairlane.gpcnet.results import Gpcnet
 from fairlane.results.errors import ResultsError
@@ -24,7 +26,7 @@ from fairlane.saturation.results import Saturation
 __all__ = ["Loaded", "load", "query"]
 
 
-Loaded = Run | StudyResults | Saturation | ReproductionResults | RobustnessResults | ScheduleResults | Gpcnet
+Loaded = Run | StudyResults | Saturation | ReproductionResults | RobustnessResults | ScheduleResults | Gpcnet | Cables
 """What a folder may hold."""
 _LOADS: Mapping[str, Callable[[Path], Loaded]] = {
     SATURATION_META: Saturation.load,
@@ -33,6 +35,7 @@ _LOADS: Mapping[str, Callable[[Path], Loaded]] = {
     ROBUSTNESS_META: RobustnessResults.load,
     SCHEDULE_META: ScheduleResults.load,
     GPCNET_META: Gpcnet.load,
+    CABLES_META: Cables.load,
 }
 """By the file that a kind of folder has; a folder with none of them is that of a run."""
 
@@ -40,7 +43,8 @@ _LOADS: Mapping[str, Callable[[Path], Loaded]] = {
 def load(folder: str | Path) -> Loaded:
     """Reads what is stored in a folder.
 
-    That is a run, a study, a sweep of loads, a reproduction, a robustness map, a schedule or a benchmark by GPCNeT.
+    That is a run, a study, a sweep of loads, a reproduction, a robustness map, a schedule, a benchmark by GPCNeT
+    or a survey of failures.
 
     Raises:
         ResultsError: there is none of them in ``folder``, it is incomplete, or another version of fairlane wrote it.

@@ -37,6 +37,8 @@ class Purpose(IntEnum):
     """Background jobs of a scenario."""
     FOLD = 10
     """Cross-validation folds of runs, and permutations of counters."""
+    FAILURES = 11
+    """Pairs of cables or switches that fail."""
 
 
 def stream(seed: int, purpose: Purpose, *indices: int) -> "numpy.random.Generator":

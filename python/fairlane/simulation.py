@@ -54,7 +54,7 @@ class Simulation:
         self._asked = 0
         automatic = threads is None
         self._core = self._resolved.engine(free_cores() if threads is None else threads, automatic=automatic)
-        self._links = Links(self._resolved)
+        self._links = Links(self._resolved.tables["fabric"])
 
     @property
     def scenario(self) -> Resolved:
@@ -85,9 +85,11 @@ class Simulation:
         """What the network as a whole has carried so far, all jobs together.
 
         ``packet_hops``, as the property of that name; ``messages_injected`` and ``messages_delivered``, and their
-        payload ``bytes_injected`` and ``bytes_delivered``; and what congestion control did: ``packets_marked`` by
-        switches, ``control_packets`` (acknowledgements and CNPs) that NICs made, their payload ``control_bytes``, and
-        of these ``control_packets_received`` and ``control_bytes_received`` by the hosts whose flows they are for.
+        payload ``bytes_injected`` and ``bytes_delivered``; ``packets_lost``, each time that they were, and
+        ``packets_trimmed``, of which ``packets_retransmitted`` were sent again and ``packets_given_up`` were not; and
+        what congestion control did: ``packets_marked`` by switches, ``control_packets`` (acknowledgements and CNPs)
+        that NICs made, their payload ``control_bytes``, and of these ``control_packets_received`` and
+        ``control_bytes_received`` by the hosts whose flows they are for.
         """
         return totals(self._core)
 
@@ -188,11 +190,55 @@ class Simulation:
 
         Raises ``ScenarioError`` or ``BuildError`` for a link that is not there, or lanes or times that do not fit.
         """
+        self._add_fault("degraded_link", at, until, link=link, lanes=lanes, width=width)
+
+    def fail_link(self, link: str, *, at: str | int = 0, until: str | int | None = None) -> None:
+        """Lets a cable go down, in both directions: packets on it and to it are lost. See ``degrade_link``."""
+        self._add_fault("link_down", at, until, link=link)
+
+    def fail_switch(self, switch: str, *, at: str | int = 0, until: str | int | None = None) -> None:
+        """Lets a switch, as "leaf4", go down with all its cables. For times and errors see ``degrade_link``."""
+        self._add_fault("switch_down", at, until, switch=switch)
+
+    def fail_adapter(self, host: str, rail: int = 0, *, at: str | int = 0, until: str | int | None = None) -> None:
+        """Lets adapter ``rail`` of a host, as "host12", go down. For times and errors see ``degrade_link``."""
+        self._add_fault("adapter_down", at, until, host=host, rail=rail)
+
+    def disturb_link(self, link: str, rate: float = 1e-8, *, at: str | int = 0, until: str | int | None = None) -> None:
+        """Gives a cable a bit error rate, in both directions: packets with errors are repeated on the link.
+
+        ``rate`` is in errors per bit, at most 1e-4. For times and errors see ``degrade_link``.
+        """
+        self._add_fault("bit_errors", at, until, link=link, rate=rate)
+
+    def slow_down_host(
+        self, host: str, factor: float = 2.0, *, at: str | int = 0, until: str | int | None = None
+    ) -> None:
+        """Lets computations on a host take ``factor`` times as long. For times and errors see ``degrade_link``."""
+        self._add_fault("slow_host", at, until, host=host, factor=factor)
+
+    def _add_fault(self, kind: str, at: str | int, until: str | int | None, **parameters: Any) -> None:
         from fairlane.scenario.faults import Fault
 
         times = {"at": at} if until is None else {"at": at, "until": until}
-        fault = Fault.read({"kind": "degraded_link", "link": link, "lanes": lanes, "width": width, **times})
+        written = {key: f"{time} ps" if isinstance(time, int) else time for key, time in times.items()}
+        fault = Fault.read({"kind": kind, **parameters, **written})
         self._core.add_fault(json.dumps(fault.spec))
+
+    def failures(self) -> "pl.DataFrame":
+        """The jobs that have failed so far, because a packet was lost for good: a row each, in the order of time."""
+        from fairlane.results import derive
+        from fairlane.results.tables import Observed
+
+        measured = Observed.of(self._core, self._resolved).measured
+        return derive.failures(derive.labels_of(self._resolved), measured, (), self._links.hosts)
+
+    def sweeps(self) -> "pl.DataFrame":
+        """When routes were recomputed so far, with which routing and why, and the hosts that were cut off."""
+        from fairlane.engine.tables import frame
+        from fairlane.results import derive
+
+        return derive.sweeps(frame(self._core.table("sweeps")))
 
     def fork(self) -> Self:
         """A second simulation that goes on from here by itself."""

@@ -20,7 +20,7 @@ LAYERS = """
     controller runner
     tasks
     models
-    study saturation gpcnet folders
+    study saturation gpcnet cables folders
     scheduler predict advice analysis comparison agent
     testbed timeline
     plot

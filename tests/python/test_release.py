@@ -13,6 +13,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from fairlane.cables.results import CABLES_SCHEMA_VERSION
 from fairlane.doctor.installation import PYTHON
 from fairlane.gpcnet.results import GPCNET_SCHEMA_VERSION
 from fairlane.results.manifest import _Manifest
@@ -68,6 +69,7 @@ def test_the_page_on_versions_has_those_of_the_code() -> None:
         "study": STUDY_SCHEMA_VERSION,
         "load sweep (`saturate`)": SATURATION_SCHEMA_VERSION,
         "congestion benchmark (`gpcnet`)": GPCNET_SCHEMA_VERSION,
+        "survey of failures (`cables`)": CABLES_SCHEMA_VERSION,
         "schedule (`schedule --results`)": SCHEDULE_SCHEMA_VERSION,
         "reproduction": REPRODUCTION_SCHEMA_VERSION,
         "answers of a study, a sweep or a reproduction that `--resume` continues": ANSWERS_SCHEMA_VERSION,

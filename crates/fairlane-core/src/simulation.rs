@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use crate::columns::Columns;
 use crate::error::{BuildError, RunError};
-use crate::fault::FaultSpec;
+use crate::fault::{FaultLog, FaultSpec};
 use crate::ids::{JobId, Rank, ServiceLevel};
 use crate::mpi::collectives::Preferences;
 use crate::mpi::{self, JobSetup, Mpi, Shards};
@@ -25,7 +25,6 @@ pub use crate::table::Named;
 use crate::table::Table;
 use crate::topology::Graph;
 use crate::units::Instant;
-pub use faults::{FaultLog, Sweep};
 use faults::{Routes, Schedule};
 pub use spec::{FabricSpec, JobSpec, QosSpec, Spec};
 

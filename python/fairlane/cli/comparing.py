@@ -71,3 +71,5 @@ def _parts(found: "Comparison") -> "Iterator[Part]":
     yield Text(summary(found), style="bold")
     if found.only_in_one:
         yield long(f"Only in one of the two: {listed(found.only_in_one)}.", "yellow")
+    if found.failed:
+        yield long(f"Failed in one of the two, and not compared: {listed(found.failed)}.", "yellow")

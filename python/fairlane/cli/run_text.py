@@ -53,7 +53,8 @@ def jobs_table(run: Run) -> Table:
         *columns(percent, compute_share="time in\ncompute", communication_share="time\nin MPI"),
         Column("W", _coloured),
     ]
-    return Table(shown, run.jobs.to_dicts(), note=ABOUT_W)
+    failed = [] if run.failures is None else run.failures.filter(~pl.col("isolated"))["job"].to_list()
+    return Table(shown, run.jobs.with_columns(failed=pl.col("job").is_in(failed)).to_dicts(), note=ABOUT_W)
 
 
 def iterations_table(iterations: pl.DataFrame) -> Table:
@@ -224,6 +225,8 @@ def _key(index: int) -> str:
 
 def _coloured(job: Row) -> Text | None:
     """W with its interval, in colour where it is beyond noise."""
+    if job["failed"]:
+        return Text("failed", style="red")
     w = job["w"]
     if w is None:
         return None

@@ -1,6 +1,6 @@
 """The change of each job from one side to the other, with its interval, and whether it is beyond noise."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,8 @@ class Comparison:
     """The mean change over all jobs and conditions of two studies, with its interval; None of runs."""
     only_in_one: Sequence[str] = ()
     """Jobs that only one of the sides has."""
+    failed: Sequence[str] = ()
+    """Jobs that failed in one of two runs, which are not compared."""
 
 
 def compare(
@@ -64,8 +66,10 @@ def compare(
     one, two = (
         given if isinstance(given, Side) else side_of(given, option) for given, option in ((first, "A"), (second, "B"))
     )
+    failed = set[str]()
     if isinstance(one.results, Run) and isinstance(two.results, Run):
-        rows = list(_runs(one.results, two.results))
+        failed = _failed(one.results) | _failed(two.results)
+        rows = list(_runs(one.results, two.results, failed))
         apart = set(one.results.jobs["name"]) ^ set(two.results.jobs["name"])
         replicates, overall = "iterations", None
     elif isinstance(one.results, StudyResults) and isinstance(two.results, StudyResults):
@@ -76,10 +80,10 @@ def compare(
     else:
         words = "is not of the same kind as A"
         raise ScenarioError(Problem("B", words, two.name, "two runs, or two studies or their treatments"))
-    if not rows:
+    if not rows and not failed:
         words = f"has no job in common with {one.name} that could be compared"
         raise ScenarioError(Problem("B", words, two.name, "results with jobs, and points, of the same names"))
-    return Comparison(one, two, _with_verdicts(rows), replicates, overall, sorted(apart))
+    return Comparison(one, two, _with_verdicts(rows), replicates, overall, sorted(apart), sorted(failed))
 
 
 _Row = tuple[dict[str, Any], Estimate]
@@ -95,11 +99,16 @@ def _with_verdicts(rows: Sequence[_Row]) -> pl.DataFrame:
     return pl.DataFrame(found, schema=_SCHEMA)
 
 
-def _runs(first: Run, second: Run) -> Iterator[_Row]:
+def _failed(run: Run) -> set[str]:
+    """The jobs that failed in the co-run."""
+    return set() if run.failures is None else set(run.failures.filter(~pl.col("isolated"))["name"])
+
+
+def _runs(first: Run, second: Run, failed: Collection[str]) -> Iterator[_Row]:
     others = {row["name"]: row for row in second.jobs.iter_rows(named=True)}
     for job in first.jobs.iter_rows(named=True):
         other = others.get(job["name"])
-        if other is None:
+        if other is None or job["name"] in failed:
             continue
         row = {"name": job["name"], "workload": job["workload"]}
         marks = [

@@ -11,6 +11,10 @@ from fairlane.engine.drive import Engine, RawTable
 PS = 1e-12  # seconds in a picosecond
 
 
+def _no_failures() -> pl.DataFrame:
+    return pl.DataFrame(schema={"job": pl.UInt32, "time": pl.UInt64, "from": pl.UInt32, "to": pl.UInt32})
+
+
 def _no_marks() -> pl.DataFrame:
     return pl.DataFrame(schema={"job": pl.UInt32, "iteration": pl.UInt64, "time": pl.UInt64})
 
@@ -27,13 +31,21 @@ class Work:
     """When a job that was simulated alone, and on for this, completed its first iteration after the end, ps."""
     under_way: pl.DataFrame | None = None
     """For how long each rank has computed or been in a call at the end: ``ranks`` has what is over."""
+    failures: pl.DataFrame = field(default_factory=_no_failures)
+    """The jobs that failed because a packet was lost for good: ``job``, ``time``, and the hosts ``from`` and ``to``."""
 
     @classmethod
     def of(cls, engine: Engine) -> "Work":
         """What ``engine`` has done so far."""
         ranks = frame(engine.table("ranks"))
         marks, under_way = frame(engine.table("job_marks")), frame(engine.table("under_way"))
-        return cls(_measured_until(engine, ranks), ranks, marks, under_way=under_way)
+        failures = frame(engine.table("failures"))
+        return cls(_measured_until(engine, ranks), ranks, marks, under_way=under_way, failures=failures)
+
+    @property
+    def failed(self) -> set[int]:
+        """The numbers of the jobs that failed."""
+        return set(self.failures["job"].to_list())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +58,7 @@ class EngineTables(Work):
     ports: pl.DataFrame  # one row per port and virtual lane
     interference: pl.DataFrame  # one row per (delayed job, delaying job)
     totals: dict[str, int]  # what the network as a whole has carried, see ``totals``
+    sweeps: pl.DataFrame = field(default_factory=pl.DataFrame)  # one row per time that routes were recomputed
 
     @classmethod
     def of(cls, engine: Engine) -> "EngineTables":
@@ -58,6 +71,7 @@ class EngineTables(Work):
             ports=frame(engine.table("ports")),
             interference=frame(engine.table("interference")),
             totals=totals(engine),
+            sweeps=frame(engine.table("sweeps")),
         )
 
 

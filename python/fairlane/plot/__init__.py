@@ -15,6 +15,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import refusing
 from fairlane.inputs.registry import Registry, blamed
 from fairlane.plot import (
+    cables,
     gpcnet,
     interference,
     iterations,
@@ -63,6 +64,7 @@ FIGURES: Registry[Draw] = Registry(
         "conditions": study_conditions.draw,
         "saturation": saturation.draw,
         "gpcnet": gpcnet.draw,
+        "cables": cables.draw,
     },
     unread=_unread,
 )

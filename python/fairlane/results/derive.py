@@ -58,6 +58,8 @@ def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None
     )
     w_iterations = change(pl.col("rate"), pl.col("isolated_rate"))
     compared = pl.DataFrame(list(_compared(labels, together, alone)), schema={"job": pl.UInt32, **_COMPARED})
+    failed = together.failed | {job for job, run in enumerate(alone) if run is not None and run.failed}
+    w_iterations = pl.when(~pl.col("job").is_in(failed)).then(w_iterations)
     found = joined.join(compared, on="job", how="left").with_columns(w_iterations=w_iterations)
     return found.sort("job").select(*_JOBS)
 
@@ -199,6 +201,30 @@ def interference(labels: Sequence[JobLabel], together: EngineTables) -> pl.DataF
         *_who_waits(names, joined),
         pl.when(pl.col("time") > 0).then(pl.col("waiting") / pl.col("time")).alias("share_of_time"),
     )
+
+
+def failures(
+    labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None], hosts: Sequence[str]
+) -> pl.DataFrame:
+    """The failures table: the jobs that failed in the co-run, then those that failed in their isolated runs."""
+    isolated = [
+        run.failures.with_columns(job=pl.lit(job, pl.UInt32), isolated=True)
+        for job, run in enumerate(alone)
+        if run is not None and run is not together
+    ]
+    raw = pl.concat([together.failures.with_columns(isolated=False), *isolated])
+    named = _named(labels, _picoseconds(raw.rename({"from": "from_host", "to": "to_host"}), ["time"]))
+    names = pl.Series(hosts, dtype=pl.String)
+    sides = [names.gather(named[f"{side}_host"]).alias(f"{side}_name") for side in ("from", "to")]
+    return named.with_columns(sides).select(*RUN["failures"])
+
+
+def sweeps(raw: pl.DataFrame) -> pl.DataFrame:
+    """The sweeps table; ``routing`` is null where none fits what is left of the fabric, and routes stay."""
+    given = [pl.when(pl.col(name) != "").then(pl.col(name)).alias(name) for name in ("routing", "reason")]
+    hosts = pl.when(pl.col("cut_off") == "").then(0).otherwise(pl.col("cut_off").str.count_matches(", ") + 1)
+    table = _picoseconds(raw, ["time"]).with_columns(*given, hosts_cut_off=hosts.cast(pl.UInt32))
+    return table.select(*RUN["sweeps"])
 
 
 def port_interference(labels: Sequence[JobLabel], links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:

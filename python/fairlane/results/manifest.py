@@ -21,7 +21,9 @@ from fairlane.inputs.table import Table
 from fairlane.results.errors import ResultsError, writing
 
 MANIFEST = "manifest.json"
-Kind = Literal["run", "study", "control", "advice", "reproduction", "analysis", "saturation", "schedule", "gpcnet"]
+Kind = Literal[
+    "run", "study", "control", "advice", "reproduction", "analysis", "saturation", "schedule", "gpcnet", "cables"
+]
 """The kinds of folders."""
 _Model = TypeVar("_Model", bound=BaseModel)
 _Content = TypeVar("_Content")

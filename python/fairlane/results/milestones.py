@@ -44,6 +44,8 @@ class Milestones:
     """When it began, ps after the beginning of the simulation."""
     stop: int | None = None
     """When it is stopped, ps after the beginning of the simulation; None if it is not."""
+    failed: bool = False
+    """Whether it failed because a packet was lost for good. Nothing is compared with such a run."""
 
     def written(self) -> dict[str, Any]:
         """As JSON."""
@@ -90,10 +92,12 @@ class Common:
 
 
 def common(run: Milestones, reference: Milestones, *, warm_up: bool = True) -> Common | None:
-    """How two runs of a job compare; None if there is no iteration that both completed.
+    """How two runs of a job compare; None if there is no iteration that both completed, or it failed in one of them.
 
     ``warm_up`` says whether the first iterations may be left out: not where what is learnt in them counts.
     """
+    if run.failed or reference.failed:
+        return None
     stride = max(run.stride, reference.stride)  # both are powers of two
     count = min(of.stride * len(of.times) for of in (run, reference)) // stride
     times, others = (of.times[stride // of.stride - 1 :: stride // of.stride][:count] for of in (run, reference))
@@ -119,6 +123,8 @@ def enough(run: Milestones, isolated: Milestones | None) -> int | None:
     It goes by the mean time of its iterations so far, in the slower of both runs. Of a job that completed none in one
     of them the other's is a lower bound. Of a program with fewer iterations it is the time until its end, at least.
     """
+    if any(of.failed for of in (run, isolated) if of):
+        return None
     if run.ended is not None or min(of.iterations for of in (run, isolated) if of) >= FEW_ITERATIONS:
         return None
     pace = max((of.per_iteration or 0 for of in (run, isolated) if of), default=0)
@@ -132,7 +138,7 @@ def milestones(work: Work, starts: Sequence[int] = (), stops: Sequence[int | Non
     marks = {int(str(job)): rows for (job,), rows in work.marks.group_by("job", maintain_order=True)}
     ended = pl.when((pl.col("finished") != 0).all()).then(pl.col("finished_at").max())
     jobs = work.ranks.group_by("job", maintain_order=True).agg(pl.col("iterations").min(), ended.alias("ended"))
-    found = {}
+    found, failed = {}, work.failed
     for job, iterations, end in jobs.iter_rows():
         start = starts[job] if job < len(starts) else 0
         rows = marks.get(job, work.marks.clear())
@@ -144,5 +150,6 @@ def milestones(work: Work, starts: Sequence[int] = (), stops: Sequence[int | Non
             later=None if work.first_iteration is None else work.first_iteration - start,
             start=start,
             stop=stops[job] if job < len(stops) else None,
+            failed=job in failed,
         )
     return found

@@ -1,16 +1,25 @@
-"""Which jobs of a run cannot be compared reliably with their isolated runs: those with too few iterations, or none."""
+"""What is to be known about a run: jobs that failed, new routes after faults, and jobs without a reliable W.
 
-from collections.abc import Iterator, Sequence
+Those have failed, or completed too few iterations or none.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
 from math import ceil, floor, log10
+from typing import Any
 
 import polars as pl
 
+from fairlane.engine.tables import PS
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.run import Run
-from fairlane.wording import listed, seconds, significant, time_unit
+from fairlane.wording import listed, plural, seconds, significant, some, time_unit
 
 MANY = 5
 """From this number of jobs on, iterations are summarised."""
+MOST_LINES = 8
+"""Failures, and sweeps, that have a line each."""
+MOST_HOSTS = 8
+"""Hosts that are named in a line."""
 
 
 def few(jobs: pl.DataFrame) -> pl.DataFrame:
@@ -36,9 +45,12 @@ def stops(jobs: pl.DataFrame) -> str:
 
 
 def notes(run: Run) -> Iterator[str]:
-    """Sentences about jobs that have no W, or one over too few iterations."""
+    """Sentences about jobs that failed, new routes, and jobs that have no W, or one over too few iterations."""
+    yield from _failed(run)
+    yield from _swept(run)
     yield from _silent(run)
-    asked = run.jobs.filter(pl.col("isolated_iterations").is_not_null())
+    failed = [] if run.failures is None else run.failures["job"].to_list()
+    asked = run.jobs.filter(pl.col("isolated_iterations").is_not_null(), ~pl.col("job").is_in(failed))
     without = asked.filter(pl.col("w").is_null())
     within = seconds(run.meta.simulated_s)
     if without.height:
@@ -57,6 +69,52 @@ def notes(run: Run) -> Iterator[str]:
         whose = listed(counts) if short.height < MANY else f"{_those(short, asked)} ({_range(short)})"
         time = f"{FEW_ITERATIONS} take about {sufficient(short)}{stops(short)}"
         yield f"Too few iterations for a reliable W: {whose}; {time}."
+
+
+def _failed(run: Run) -> Iterator[str]:
+    """A sentence for each job that failed, in the co-run and isolated."""
+    if run.failures is None:
+        return
+    isolated = dict(run.failures.filter("isolated").select("job", "time_ps").iter_rows())
+    together = run.failures.filter(~pl.col("isolated"))
+    for row in together.head(MOST_LINES).iter_rows(named=True):
+        also = isolated.get(row["job"])
+        more = "" if also is None else f" In its isolated run it failed after {seconds(also * PS)}."
+        yield f"{row['name']} failed after {_lost(row)}.{more}"
+    if together.height > MOST_LINES:
+        yield f"{together.height - MOST_LINES} more jobs failed: see the table failures."
+    only = run.failures.filter("isolated", ~pl.col("job").is_in(together["job"].implode()))
+    for row in only.head(MOST_LINES).iter_rows(named=True):
+        yield f"{row['name']} has no W: its isolated run failed after {_lost(row)}."
+
+
+def _lost(row: Mapping[str, Any]) -> str:
+    """When a job failed, and what was lost."""
+    ends = f"from {row['from_name']} to {row['to_name']}"
+    return f"{seconds(row['time_ps'] * PS)}: a packet {ends} was lost more often than network.retry_count permits"
+
+
+def _swept(run: Run) -> Iterator[str]:
+    """A sentence for each time that routes were recomputed."""
+    if run.sweeps is None:
+        return
+    for row in run.sweeps.head(MOST_LINES).iter_rows(named=True):
+        yield f"{sweep_words(row)}."
+    if run.sweeps.height > MOST_LINES:
+        yield f"Routes were recomputed {run.sweeps.height - MOST_LINES} more times: see the table sweeps."
+
+
+def sweep_words(row: Mapping[str, Any]) -> str:
+    """A row of the table ``sweeps`` in words."""
+    links = plural(row["links_down"], "link") if row["links_down"] else "no link"
+    words = f"After {seconds(row['time_ps'] * PS)}, with {links} down, "
+    if row["routing"] is None:
+        return f"{words}no routing fits what is left of the fabric, and routes stay: {row['reason']}"
+    words += f"routes were recomputed with {row['routing']}"
+    if row["reason"] is not None:
+        words += f", because {row['reason']}"
+    hosts = row["cut_off"].split(", ") if row["cut_off"] else []
+    return f"{words}; hosts that are cut off: {some(hosts, MOST_HOSTS)}" if hosts else words
 
 
 def _those(jobs: pl.DataFrame, every: pl.DataFrame) -> str:

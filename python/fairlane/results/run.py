@@ -14,7 +14,7 @@ from fairlane.results.base import Results
 from fairlane.results.schemas import ALWAYS, ON_DEMAND
 from fairlane.wording import html_table, percent, plural, seconds, with_half_width
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """Version of the folder's layout and of the tables' columns; grows when either changes."""
 
 
@@ -133,6 +133,10 @@ class Run(Results):
     """One row per time that a rank of that job was blocked until an instant in the stretch."""
     departures: pl.DataFrame | None = None
     """One row per packet of any job and link on which it started; with ``observe.departures`` or ``observe.record``."""
+    failures: pl.DataFrame | None = None
+    """One row per job that failed, in the co-run or isolated: when, and between which hosts; if there are any."""
+    sweeps: pl.DataFrame | None = None
+    """One row per time that routes were recomputed after a change of the fabric; if there are any."""
     folder: Path | None = None
     """Where it is stored; None while it is only in memory."""
     source: Source | None = field(default=None, repr=False)

@@ -158,9 +158,24 @@ ON_DEMAND: Mapping[str, Schema] = {
         **_all(_ID, "packet bytes"),
         **_LINK,
     },
+    "failures": {
+        **_JOB,
+        "isolated": _BOOL,
+        "time_ps": _PS,
+        **_all(_ID, "from_host to_host"),
+        **_all(_TEXT, "from_name to_name"),
+    },
+    "sweeps": {
+        "time_ps": _PS,
+        "routing": Optional(_TEXT),
+        "reason": Optional(_TEXT),
+        "links_down": _COUNT,
+        "hosts_cut_off": _ID,
+        "cut_off": _TEXT,
+    },
 }
-"""The tables that a run has if its scenario asks for them (see ``observe``). ``counters`` has a column for each counter
-and virtual channel, too."""
+"""The tables that a run has if its scenario asks for them (see ``observe``); ``failures`` and ``sweeps`` if faults
+caused any. ``counters`` has a column for each counter and virtual channel, too."""
 RUN: Mapping[str, Schema] = {**ALWAYS, **ON_DEMAND}
 """All tables of a run."""
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Self
+from typing import Any, Self
 
 import polars as pl
 
@@ -41,11 +41,16 @@ class Observed:
         )
 
 
-class Links:
-    """The links of a scenario's fabric and the names of its hosts, built when they are first asked for."""
+def _unless_empty(table: pl.DataFrame) -> pl.DataFrame | None:
+    return table if table.height else None
 
-    def __init__(self, scenario: Resolved) -> None:
-        self._fabric = scenario.tables["fabric"]
+
+class Links:
+    """The links of a fabric and the names of its hosts, built when they are first asked for."""
+
+    def __init__(self, fabric: Mapping[str, Any]) -> None:
+        """``fabric``: its resolved specification."""
+        self._fabric = fabric
 
     @cached_property
     def table(self) -> pl.DataFrame:
@@ -105,6 +110,10 @@ class Tables:
             "power": self._power,
             "counters": lambda: self.counters,
             "counters_before": lambda: self.counters_before,
+            "failures": lambda: _unless_empty(derive.failures(labels, seen.measured, self.alone, links.hosts)),
+            "sweeps": lambda: (
+                _unless_empty(derive.sweeps(seen.measured.sweeps)) if seen.measured.sweeps.height else None
+            ),
         }
         if (latency := seen.latency) is not None:
             makers["latency"] = lambda: derive.latency(labels, latency, self.latency_intervals)

@@ -66,7 +66,7 @@ def run(
     if problems:
         raise scenario.error(Problems(*problems))
     resolved = scenario.resolve()
-    begun, links = time.monotonic(), Links(resolved)
+    begun, links = time.monotonic(), Links(resolved.tables["fabric"])
     with watched(folder if live else None, resolved, links, started) as view:
         experiment = Experiment(resolved, isolated=isolated, threads=threads, live=view)
         outcome = experiment.perform(progress=progress)

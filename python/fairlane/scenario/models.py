@@ -86,6 +86,16 @@ class Network(Table):
         Field(default="credits_only", validate_default=True)
     )
     """When a NIC starts packets: the transport's name, or a table with name and parameters."""
+    retransmission_timeout: Annotated[Duration, Field(gt=0, le=1000 * 10**12)] = Field(
+        default=4_194_304_000, json_schema_extra={"default": "4.194304 ms"}
+    )
+    """Time from the loss of a packet to its retransmission; the default is 2^10 times 4.096 us."""
+    retry_count: int = Field(default=7, ge=0, le=7)
+    """How often a packet is retransmitted. Its job fails when the timeout of the next loss has passed."""
+    sweep_time: Annotated[Duration, Field(gt=0, le=1000 * 10**12)] = Field(
+        default=10**10, json_schema_extra={"default": "10 ms"}
+    )
+    """Time from a change of the fabric until routes are recomputed; adaptive routings react at once."""
 
     @model_validator(mode="before")
     @classmethod

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from fairlane.cables.results import META as CABLES_META
 from fairlane.errors import FairlaneError
 from fairlane.gpcnet.results import META as GPCNET_META
 from fairlane.inputs.files import parse_json, read_bytes
@@ -33,10 +34,14 @@ _METAS = {
     "study": STUDY_META,
     "saturation": SATURATION_META,
     "gpcnet": GPCNET_META,
+    "cables": CABLES_META,
     "schedule": SCHEDULE_META,
     "reproduction": REPRODUCTION_META,
 }
-_KINDS = {"sweep": "saturation"}  # kinds of unfinished folders by what their specification calls them
+_KINDS = {
+    "sweep": "saturation",
+    "survey": "cables",
+}  # kinds of unfinished folders by what their specification calls them
 
 Status = Literal["in progress", "finished", "partial", "not complete", "killed", "failed", "broken"]
 

@@ -123,7 +123,7 @@ def measure(scenario: Scenario, arguments: Mapping[str, Any], watch: Stopwatch) 
         made = Tables(
             resolved,
             Observed.of(engine, resolved),
-            Links(resolved),
+            Links(resolved.tables["fabric"]),
             samples=sampler.table() if sampler else None,
             counters=counted,
             counters_before=counters.windows() if counters else None,

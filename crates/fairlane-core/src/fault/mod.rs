@@ -10,11 +10,14 @@ mod adapter_down;
 mod bit_errors;
 mod degraded_link;
 mod link_down;
+mod log;
 mod slow_host;
 mod switch_down;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+pub use log::{FaultLog, GivenUp, Sweep};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -3,13 +3,13 @@
 use super::Totals;
 use super::config::Config;
 use super::credits::CreditReturns;
-use super::loss::GivenUp;
 use super::mail::Outboxes;
 use super::nic::notices::Tag;
 use super::nic::pacing::Flows;
 use super::occupancy::Occupancy;
 use super::packet::{Message, Packet, SinglePacket};
 use super::port::LaneMarking;
+use crate::fault::GivenUp;
 use crate::kernel::{Calendar, Mailboxes, NONE, Pool};
 use crate::units::Instant;
 

@@ -18,23 +18,11 @@ use super::mail::{Destination, Returned};
 use super::packet::{Content, Message, Packet, PacketFlags};
 use super::port::{ActivePort, Arrival, kind};
 use super::probe::Probe;
+use crate::fault::GivenUp;
 use crate::ids::{HostId, JobId};
 use crate::kernel::NONE;
 use crate::topology::Vertex;
 use crate::units::{Instant, Picoseconds};
-
-/// A packet that has been given up, by which its job has failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct GivenUp {
-    /// When its last timeout passes.
-    pub at: Instant,
-    /// Its job.
-    pub job: JobId,
-    /// The host that sent it.
-    pub from: HostId,
-    /// The host that it was for.
-    pub to: HostId,
-}
 
 /// When a link was down last.
 #[derive(Clone, Copy, Debug)]

@@ -39,7 +39,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub use endpoint::{Endpoint, Pause};
-pub use loss::GivenUp;
 pub use nic::transport;
 pub use packet::{Delivery, Injection};
 pub use parameters::{LaneBuffers, Parameters, PortBuffer, Sharing, Switching};
@@ -47,7 +46,7 @@ pub use partition::Partition;
 pub use prefetch::Prefetch;
 pub use switch::{Architecture, Entry as SwitchEntry, InputQueued, InputQueues, Surroundings, allocator};
 
-use crate::fault::BitErrorRate;
+use crate::fault::{BitErrorRate, GivenUp};
 use crate::ids::{HostId, JobId, LinkId, VirtualLane};
 use crate::observe::{self, Departure, Interference};
 use crate::qos::arbiter::Arbiter;

@@ -3,7 +3,7 @@
 use super::Measured;
 use crate::columns::Columns;
 use crate::columns::Unit::{Count, Number, Picoseconds};
-use crate::simulation::Sweep;
+use crate::fault::Sweep;
 
 /// One row for each time that routes were computed anew.
 ///

@@ -13,10 +13,10 @@ mod totals;
 
 use crate::columns::Columns;
 use crate::error::BuildError;
+use crate::fault::FaultLog;
 use crate::ids::JobId;
 use crate::mpi::Mpi;
 use crate::network::Network;
-use crate::simulation::FaultLog;
 use crate::table;
 
 pub(crate) use digest::digest;

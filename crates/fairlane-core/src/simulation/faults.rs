@@ -4,38 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::error::BuildError;
-use crate::fault::{self, Condition, Fault, FaultSpec};
-use crate::ids::{HostId, LinkId};
+use crate::fault::{self, Condition, Fault, FaultLog, FaultSpec, GivenUp, Sweep};
+use crate::ids::LinkId;
 use crate::mpi::Mpi;
-use crate::network::{GivenUp, Network};
+use crate::network::Network;
 use crate::routing::{self, Routing};
 use crate::table::{Named, Table};
 use crate::topology::Graph;
 use crate::units::{BitsPerSec, Instant, Picoseconds};
-
-/// New routes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sweep {
-    /// Packets that start from then on take them.
-    pub at: Instant,
-    /// The routing that was built; nothing if none fits what is left of the fabric, and the old routes stay.
-    pub routing: Option<String>,
-    /// Why it is not the scenario's.
-    pub reason: Option<String>,
-    /// Links that are down.
-    pub down: usize,
-    /// The hosts that are cut off from most others.
-    pub cut_off: Vec<HostId>,
-}
-
-/// What has become of the fabric and of the jobs by faults.
-#[derive(Clone, Debug, Default)]
-pub struct FaultLog {
-    /// When routes were computed anew.
-    pub sweeps: Vec<Sweep>,
-    /// The jobs that have failed, each with the packet that was given up first.
-    pub failures: Vec<GivenUp>,
-}
 
 /// Faults of a fabric and when something changes next.
 #[derive(Clone)]

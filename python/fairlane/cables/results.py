@@ -1,0 +1,235 @@
+"""What a survey of failures found: a row for each failure, seed and job, how critical each part is, and its folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NotRequired, Self
+
+import polars as pl
+from pydantic import TypeAdapter
+from typing_extensions import TypedDict
+
+from fairlane.cables.measure import Failure
+from fairlane.results.base import Results
+from fairlane.results.derive import interval
+from fairlane.results.manifest import Sealed, read_json
+from fairlane.results.parquet import read_tables
+from fairlane.results.schemas import Optional, Schema, types
+from fairlane.statistics import over_replicates
+from fairlane.tasks.store import Store
+from fairlane.tasks.task import Answer
+from fairlane.wording import html_table, plural, significant
+
+META = "cables.json"
+CSV = "ranking.csv"
+CABLES_SCHEMA_VERSION = 1
+"""Version of the layout of a survey's folder and of its tables' columns."""
+
+NOTICEABLE = 1.001
+"""The headline leaves lower slowdowns out."""
+
+_NUMBER, _TEXT, _COUNT = Optional(pl.Float64), Optional(pl.String), Optional(pl.Int64)
+_SLOWDOWN: Schema = dict.fromkeys(("slowdown", "slowdown_low", "slowdown_high"), _NUMBER)
+_OF_RUN: Schema = {
+    "error": _TEXT,
+    **dict.fromkeys(("packets_lost", "packets_retransmitted", "packets_given_up"), pl.Int64),
+    "routing": _TEXT,
+    "reason": _TEXT,
+    "hosts_cut_off": _COUNT,
+    "cut_off": _TEXT,
+    "digest": pl.String,
+    "unbroken_digest": pl.String,
+}
+_OF_JOB: Schema = {
+    "name": pl.String,
+    "measure": pl.String,
+    "count": pl.Int64,
+    "unbroken_s": _NUMBER,
+    "broken_s": _NUMBER,
+    "slowdown": _NUMBER,
+    "stalled": pl.Boolean,
+    "failed": pl.Boolean,
+    "failed_at_ps": Optional(pl.UInt64),
+}
+_SCHEMAS: Mapping[str, Schema] = {
+    "runs": {"part": pl.String, "seed": pl.UInt64, **_OF_RUN},
+    "jobs": {"part": pl.String, "seed": pl.UInt64, **_OF_JOB},
+    "slowdowns": {
+        **dict.fromkeys(("part", "name", "measure"), pl.String),
+        "replicates": pl.Int64,
+        **_SLOWDOWN,
+        "unbroken_s": _NUMBER,
+        **dict.fromkeys(("failed", "stalled"), pl.Float64),
+    },
+    "ranking": {
+        "rank": pl.Int64,
+        "part": pl.String,
+        "replicates": pl.Int64,
+        "worst_job": _TEXT,
+        **_SLOWDOWN,
+        **dict.fromkeys(("jobs_failed", "jobs_stalled"), pl.Float64),
+        "hosts_cut_off": _NUMBER,
+        "errors": pl.Int64,
+        **dict.fromkeys(("behind", "behind_low", "behind_high"), _NUMBER),
+    },
+}
+
+
+@dataclass(frozen=True, repr=False)
+class Cables(Results):
+    """How much jobs suffer when each cable or switch fails."""
+
+    runs: pl.DataFrame
+    """One row per part and seed: packets lost, the routing afterwards, hosts that are cut off."""
+    jobs: pl.DataFrame
+    """One row per part, seed and job: its slowdown against the unbroken fork, whether it failed or stalled."""
+    slowdowns: pl.DataFrame
+    """One row per part and job: the mean slowdown over seeds with its interval, shares of seeds with a failed job."""
+    ranking: pl.DataFrame
+    """One row per part, most critical first: the greatest slowdown of any job, failed jobs, hosts cut off; means.
+
+    ``behind`` is by how much the greatest slowdown is less than that of the first part, paired by seed."""
+    meta: Mapping[str, Any]
+    """Provenance: version, scenario, when parts failed, seeds, whether it was interrupted."""
+    folder: Path | None = None
+    """Where it is stored."""
+
+    TABLES = ("runs", "jobs", "slowdowns", "ranking")
+    FIGURE = "cables"
+
+    @classmethod
+    def of(cls, answers: Iterable[tuple[Failure, Answer]], meta: Mapping[str, Any]) -> Cables:
+        """The tables of what was measured."""
+        runs, jobs = list[dict[str, Any]](), list[dict[str, Any]]()
+        for task, answer in answers:
+            key = {"part": task.part.name, "seed": task.seed}
+            runs.append({**key, **{name: answer[name] for name in _OF_RUN}})
+            jobs += [{**key, **job} for job in answer["jobs"]]
+        of_runs = pl.DataFrame(runs, schema=types(_SCHEMAS["runs"]))
+        of_jobs = pl.DataFrame(jobs, schema=types(_SCHEMAS["jobs"]))
+        means = [_slowdown(rows) for _, rows in of_jobs.group_by(["part", "name"], maintain_order=True)]
+        slowdowns = pl.DataFrame(means, schema=types(_SCHEMAS["slowdowns"]))
+        return cls(of_runs, of_jobs, slowdowns, _ranking(of_runs, of_jobs, slowdowns), meta)
+
+    @property
+    def what(self) -> str:
+        """What fails, in the singular: a cable, a switch, a pair of them."""
+        return self._of(1)
+
+    @property
+    def whats(self) -> str:
+        """The same in the plural."""
+        return self._of(2)
+
+    def _of(self, count: int) -> str:
+        one, more = ("switch", "switches") if self.meta["kind"] == "switch_down" else ("cable", "cables")
+        if self.meta["together"] > 1:
+            return f"{plural(count, 'pair', count=False)} of {more}"
+        return plural(count, one, more, count=False)
+
+    def headline(self) -> str:
+        """The most critical part, in a line."""
+        if not self.ranking.height:
+            return "No failure was simulated"
+        first = self.ranking.row(0, named=True)
+        found = ["a simulation that cannot continue"] if first["errors"] else []
+        found += [f"{plural(_whole(first[name]), 'job')} {words}" for name, words in _STATES.items() if first[name]]
+        found += [f"{plural(_whole(first['hosts_cut_off']), 'host')} cut off"] if first["hosts_cut_off"] else []
+        if first["slowdown"] is not None and first["slowdown"] >= NOTICEABLE:
+            found.append(f"slowdown {significant(first['slowdown'], 3)}")
+        return f"Most critical {self.what}: {first['part']} ({', '.join(found) or 'no effect'})"
+
+    def _repr_html_(self) -> str:
+        shown = self.ranking.select("part", "worst_job", "slowdown", "jobs_failed", "hosts_cut_off").iter_rows()
+        rows = [
+            (part, job or "–", "–" if slowdown is None else f"{slowdown:.3f}", f"{failed:g}", f"{cut or 0:g}")
+            for part, job, slowdown, failed, cut in shown
+        ]
+        return html_table(self.headline(), (self.what, "job", "slowdown", "jobs failed", "hosts cut off"), rows)
+
+    def save(self, store: Store) -> Cables:
+        """Stores the tables (Parquet, and the ranking as CSV) and the provenance in the survey's folder.
+
+        Raises ``ResultsError`` if that fails.
+        """
+        files = {CSV: self.ranking.write_csv(), META: json.dumps(dict(self.meta), indent=2) + "\n"}
+        store.finish("cables", CABLES_SCHEMA_VERSION, self.tables(), files)
+        return replace(self, folder=store.folder)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Reads a survey from its folder. Raises ``ResultsError`` if it is not complete, or has changed."""
+        sealed = Sealed.open(folder, "cables", CABLES_SCHEMA_VERSION)
+        meta = read_json(_Meta.validate_json, sealed.path(META))
+        return cls(**read_tables(sealed, _SCHEMAS), meta=dict(meta), folder=folder)
+
+
+class _Stored(TypedDict):
+    """What ``cables.json`` holds."""
+
+    version: str
+    scenario: dict[str, Any]
+    at_ps: int
+    duration_ps: int
+    kind: str
+    parts: int
+    together: int
+    seeds: list[int]
+    partial: bool
+    recomputed: NotRequired[list[str]]
+
+
+_Meta = TypeAdapter(_Stored)
+_STATES = {"jobs_failed": "failed", "jobs_stalled": "stalled"}
+
+
+def _whole(number: float) -> int:
+    """A mean over seeds as a count: rounded up, as what happens on any seed counts."""
+    return -int(-number // 1)
+
+
+def _slowdown(rows: pl.DataFrame) -> dict[str, Any]:
+    """The row of a part and a job, over the seeds on which it has a slowdown."""
+    values = rows["slowdown"].drop_nulls().to_list()
+    return {
+        **rows.row(0, named=True),
+        "replicates": len(values),
+        **interval("slowdown", over_replicates([[value] for value in values])),
+        "unbroken_s": rows["unbroken_s"].mean(),
+        "failed": rows["failed"].mean(),
+        "stalled": rows["stalled"].mean(),
+    }
+
+
+def _ranking(runs: pl.DataFrame, jobs: pl.DataFrame, slowdowns: pl.DataFrame) -> pl.DataFrame:
+    """The parts, most critical first: jobs that failed count most, then hosts cut off, stalled jobs, the slowdown."""
+    rows, slowest = list[dict[str, Any]](), dict[str, dict[int, float]]()
+    for (part,), of_part in runs.group_by(["part"], maintain_order=True):
+        own = jobs.filter(pl.col("part") == part)
+        by_seed = own.group_by("seed", maintain_order=True).agg(
+            pl.col("slowdown").max(), pl.col("failed", "stalled").sum()
+        )
+        worst = by_seed["slowdown"].drop_nulls().to_list()
+        slowest[str(part)] = dict(by_seed.drop_nulls("slowdown").select("seed", "slowdown").iter_rows())
+        means = slowdowns.filter(pl.col("part") == part).drop_nulls("slowdown").sort("slowdown", descending=True)
+        row = {
+            "part": part,
+            "replicates": of_part.height,
+            "worst_job": means["name"][0] if means.height else None,
+            **interval("slowdown", over_replicates([[value] for value in worst])),
+            "jobs_failed": by_seed["failed"].mean() or 0.0,
+            "jobs_stalled": by_seed["stalled"].mean() or 0.0,
+            "hosts_cut_off": of_part["hosts_cut_off"].mean(),
+            "errors": of_part["error"].count(),
+        }
+        rows.append(row)
+    order = ("errors", "jobs_failed", "hosts_cut_off", "jobs_stalled", "slowdown")
+    rows.sort(key=lambda row: tuple(-(row[name] or 0.0) for name in order))
+    for rank, row in enumerate(rows, 1):
+        most, less = slowest[rows[0]["part"]], slowest[row["part"]]
+        differences = [[most[seed] - less[seed]] for seed in most if seed in less]
+        row |= {"rank": rank, **interval("behind", over_replicates(differences))}
+    return pl.DataFrame(rows, schema=types(_SCHEMAS["ranking"]))
