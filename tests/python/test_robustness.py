@@ -14,13 +14,16 @@ from fairlane.reproduce.folder import Folder
 from fairlane.reproduce.robustness import SCHEMA, Mapped, planned, points_of, run_points
 from fairlane.reproduce.robustness_output import CLAUSES, INDICES, LEVELS, POINTS, Map, combine, store
 from fairlane.reproduce.running import stored_as
-from fairlane.reproduce.shares import DEPENDS, FAILS, ROBUST, by_point
+from fairlane.reproduce.shares import CALIBRATED, DEPENDS, FAILS, ROBUST, by_point
 from fairlane.reproduce.space import FILE, Parameter, space_of
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.store import Store
 from pictures import assert_drawn
 from small_study import Here
 
+PAGE = Path(__file__).parents[2] / "docs" / "reproduction" / "robustness.md"
+STORED = PAGE.with_suffix("")
+"""The maps that the documentation shows, a folder for each paper."""
 WITH_MAPS = ("patki2016", "savoie2020", "smith2018", "wilke2020", "yang2016")
 PAPER = """
 title = "A paper, 2020"
@@ -346,6 +349,27 @@ def test_the_command_maps_a_paper_and_draws_several_together(
     assert combine([out], tmp_path / "all")["title"].to_list() == ["A paper, 2020"] * 3
     assert execute(["robustness", str(tmp_path), "--out", str(tmp_path / "all")]) == 2
     assert "no robustness map" in capsys.readouterr().err
+
+
+def test_the_stored_table_of_all_papers_is_that_of_their_stored_maps(tmp_path: Path) -> None:
+    clauses = combine([STORED / name for name in WITH_MAPS], tmp_path)
+    assert (tmp_path / CLAUSES).read_text() == (STORED / CLAUSES).read_text()
+    number = {verdict: clauses.filter(verdict=verdict).height for verdict in (ROBUST, DEPENDS, FAILS, CALIBRATED)}
+    counts = (
+        f"Of {clauses.height} clauses, {number[ROBUST]} are robust, {number[DEPENDS]} depend on what is chosen "
+        f"(or on chance), {number[FAILS]} fail everywhere, and {number[CALIBRATED]} are calibrated."
+    )
+    assert counts in PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", WITH_MAPS)
+def test_a_stored_map_has_the_shares_of_its_points(name: str) -> None:
+    numbers = pl.read_csv(STORED / name / POINTS, infer_schema_length=None)
+    found = by_point(numbers.filter(pl.col("point") > 0).select(*SCHEMA).cast(pl.Schema(SCHEMA)))
+    shares = found.group_by("claim", "clause", maintain_order=True).agg(points=pl.len(), held=pl.col("holds").sum())
+    clauses = pl.read_csv(STORED / name / CLAUSES).select("claim", "clause", "points", "held")
+    order = ["claim", "clause"]
+    assert shares.sort(order).rows() == clauses.sort(order).rows()
 
 
 @pytest.mark.parametrize(
