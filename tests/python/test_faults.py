@@ -139,6 +139,7 @@ def test_a_job_on_a_dead_leaf_fails_and_the_other_has_its_w(tmp_path: Path, caps
     dies, lives = run.jobs.to_dicts()
     assert (dies["w"], dies["w_iterations"]) == (None, None)
     assert lives["w"] == pytest.approx(0.0, abs=1e-9)
+    assert run.meta.totals is not None
     assert run.meta.totals["packets_given_up"] >= 1
     totals = run.meta.totals
     assert totals["packets_lost"] == totals["packets_retransmitted"] + totals["packets_given_up"]
@@ -162,6 +163,7 @@ def test_a_job_that_is_cut_off_fails_and_is_not_compared(tmp_path: Path, capsys:
 
 def test_a_run_without_faults_has_no_tables_of_them() -> None:
     run = fairlane.run(Scenario(**_tables(TREE)), isolated=False)
+    assert run.meta.totals is not None
     assert (run.failures, run.sweeps, run.meta.totals["packets_lost"]) == (None, None, 0)
 
 
