@@ -33,7 +33,10 @@ def _time_of_ranks(one: Simulation) -> Iterator[str]:
     ranks, under_way = _table(one, "ranks"), _table(one, "under_way")
     jobs = one.scenario.jobs
     start = np.array([job.start for job in jobs])[ranks["job"]]
-    stop = np.array([one.now if job.stop is None else min(one.now, job.stop) for job in jobs])[ranks["job"]]
+    stops = np.array([one.now if job.stop is None else min(one.now, job.stop) for job in jobs])
+    failures = _table(one, "failures")
+    np.minimum.at(stops, failures["job"], failures["time"])
+    stop = stops[ranks["job"]]
     by_itself = (ranks["finished"] == 1) & ((ranks["finished_at"] > 0) | (stop == one.now))
     end = np.where(by_itself, ranks["finished_at"], stop)
     spent = sum(
@@ -47,13 +50,13 @@ def _time_of_ranks(one: Simulation) -> Iterator[str]:
 
 
 def _switches(one: Simulation) -> Iterator[str]:
-    """Every switch has sent no more than it has received; and as much, once nothing is left to happen."""
+    """Every switch has sent no more than it has received; and as much, if nothing was lost and is left to happen."""
     ports, ends = _table(one, "ports"), [_links(one)[end] for end in ("to_switch", "from_switch")]
     switches = 1 + max(int(end.max()) for end in ends)
     for what in ("bytes", "packets"):
         of_link = np.bincount(ports["link"], weights=ports[what], minlength=len(ends[0]))
         received, sent = (np.bincount(end[end >= 0], weights=of_link[end >= 0], minlength=switches) for end in ends)
-        wrong = np.flatnonzero(sent > received) if not one.finished else np.flatnonzero(sent != received)
+        wrong = np.flatnonzero(sent != received if one.finished and not _loses(one) else sent > received)
         if wrong.size:
             at = wrong[0]
             yield f"switch {at} has received {received[at]:.0f} {what} and sent {sent[at]:.0f}"
@@ -89,11 +92,24 @@ def _controlled(one: Simulation) -> bool:
     return "transport" in one.scenario.tables["network"] or any(job.table.transport for job in one.scenario.jobs)
 
 
+def _loses(one: Simulation) -> bool:
+    """Whether packets were lost, or lost their payload."""
+    totals = _table(one, "totals")
+    return bool(totals["packets_lost"][0] + totals["packets_trimmed"][0])
+
+
+def _gives_up(one: Simulation) -> bool:
+    """Whether packets were given up: their hosts have them in their counts, but no link has transmitted them."""
+    return bool(_table(one, "totals")["packets_given_up"][0])
+
+
 def _latencies(one: Simulation) -> Iterator[str]:
     """As many latencies of packets as packets have been delivered, at most those that have been transmitted."""
     latency, ports = columns(one.engine.table("latency")), _table(one, "ports")
     last = _links(one)["to_switch"][ports["link"]] < 0
     delivered, started = int(latency["count"][latency["of"] == "packet"].sum()), int(ports["packets"][last].sum())
+    if _gives_up(one):
+        return
     if delivered > started or (one.finished and not _controlled(one) and delivered != started):
         yield f"{started} packets have been sent to hosts, {delivered} delivered"
 

@@ -49,6 +49,8 @@ def compare(case: Case, resolved: Resolved) -> str:
         job.spec().get("transport", {"name": "credits_only"})["name"] != "credits_only" for job in resolved.jobs
     ):
         raise Unsupported("a transport other than credits_only")
+    if resolved.tables["faults"]:
+        raise Unsupported("faults")
     scripts = [_script(resolved, job) for job in resolved.jobs]
     observe = {**resolved.tables["observe"], "counters": True, "departures": True, "record": None}
     mpi = {**resolved.tables["mpi"], "collectives": ALGORITHMS}

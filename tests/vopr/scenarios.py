@@ -22,6 +22,8 @@ TRACE = "../data/traces/testtrace-4.dumpi"
 """A recording of four ranks, relative to this folder."""
 SCRIPTED = "scripted.py:Scripted"
 """The workload of random programs."""
+EXPECTING_LOSSES = {"swift", "uec"}
+"""Transports for lossy lanes."""
 COMPUTE = ["300 ns", "2 us", "5 us", "10 us"]
 
 
@@ -29,7 +31,9 @@ def draw_scenario(seed: int, attempt: int) -> Table:
     """The tables of a scenario. All attempts of a seed have the same fabric: not everything that is drawn fits it."""
     fabric, rng = draw_fabric(Random(f"fabric {seed}.{attempt // 20}")), Random(f"{seed}.{attempt}")
     lanes = rng.choice([1, 2, 2, 2, 3, 4])
-    qos = _qos(rng, lanes)
+    qos, network = _qos(rng, lanes), _network(rng, lanes)
+    if "strategy" not in qos and _name(network["transport"]) in EXPECTING_LOSSES and rng.random() < 0.5:
+        qos |= {"lossy": True, "trim_vl": lanes - 1} if lanes > 1 else {"lossy": [0]}
     levels = 0 if "strategy" in qos else lanes
     jobs = [_job(rng, number, levels, fabric) for number in range(rng.randint(1, 4))]
     tables: Table = {
@@ -37,7 +41,7 @@ def draw_scenario(seed: int, attempt: int) -> Table:
         "seed": rng.randrange(1000),
         "duration": f"{rng.choice([20, 40, 60, 100, 150, 500, 2000])} us",
         "fabric": fabric,
-        "network": _network(rng, lanes),
+        "network": network,
         "mpi": _mpi(rng),
         "qos": qos,
         "observe": _observe(rng, jobs),
@@ -48,6 +52,8 @@ def draw_scenario(seed: int, attempt: int) -> Table:
         tables["power"] = {"cap": f"{rng.randint(40, 110)} W", "sockets": rng.randint(1, 2)}
         if rng.random() < 0.3:
             jobs[0]["power_cap"] = f"{rng.randint(40, 110)} W"
+    if rng.random() < 0.25:
+        tables["fault"] = [_fault(rng) for _ in range(rng.randint(1, 3))]
     if rng.random() < 0.25:
         tables["background"] = _background(rng)
     return tables
@@ -68,6 +74,9 @@ def _network(rng: Random, lanes: int) -> Table:
             "switch_latency": rng.choice(["0 ns", "33.333 ns", "100 ns", "1 us"]),
             "switch": switch,
             "transport": _transport(rng, full, switch),
+            "retransmission_timeout": rng.choice(["5 us", "20 us", "100 us"]),
+            "retry_count": rng.choice([0, 3, 7]),
+            "sweep_time": rng.choice(["1 us", "10 us", "50 us"]),
             "port_buffer": {
                 "size": f"{lanes * full * rng.choice([1, 2, 4, 6]) + rng.choice([0, 1, full, 60000])} B",
                 "sharing": rng.choice(["even", "dynamic"]),
@@ -83,6 +92,7 @@ def _transport(rng: Random, full: int, switch: str | Table) -> str | Table:
     marking: dict[str, Table] = {
         "dcqcn": {"kmin": f"{full // 2} B", "kmax": f"{full} B", "pmax": 0.5, "cnp_interval": "5 us"},
         "endpoint_cc": {"threshold": f"{full // 2} B", "window": f"{rng.choice([1, 4]) * full} B"},
+        "uec": {"kmin": f"{full // 2} B", "kmax": f"{full} B", "base_rtt": rng.choice(["2 us", "20 us"])},
         "ib_cc": {"marking_rate": rng.choice([0, 2]), "ccti_timer": rng.choice([2, 150])},
     }
     if rng.random() < 0.6:
@@ -91,6 +101,33 @@ def _transport(rng: Random, full: int, switch: str | Table) -> str | Table:
     output_queued = switch == "output_queued" or (isinstance(switch, dict) and switch["name"] == "output_queued")
     name = rng.choice(names if output_queued else [name for name in names if name not in marking])
     return {"name": name, **marking.get(name, {})}
+
+
+def _name(chosen: str | Table) -> str:
+    """The name of an entry that is given with or without parameters."""
+    return chosen if isinstance(chosen, str) else str(chosen["name"])
+
+
+def _fault(rng: Random) -> Table:
+    """A fault of any kind, by names that many fabrics have; half of them end."""
+    kind = rng.choice(sorted(entries("fault")))
+    host = f"host{rng.choice([0, 0, 1, 2, 5])}"
+    place: dict[str, Table] = {
+        "adapter_down": {"host": host},
+        "slow_host": {"host": host, "factor": rng.choice([1, 1.5, 4])},
+        "switch_down": {"switch": rng.choice(["leaf0", "spine0", "switch1", "group0-switch0", "switch0-0"])},
+        "bit_errors": {"rate": rng.choice([1e-8, 1e-5, 1e-4])},
+        "degraded_link": {"lanes": rng.randint(1, 4)},
+        "link_down": {},
+    }
+    found = {"kind": kind, "at": f"{rng.choice([0, 1, 5, 30])} us", **place[kind]}
+    if kind in {"bit_errors", "degraded_link", "link_down"}:
+        found["link"] = rng.choice(
+            [f"{host} port 1", "leaf0 port 9", "leaf1 port 5", "switch0 port 2", "switch1 port 1"]
+        )
+    if rng.random() < 0.5:
+        found["until"] = f"{rng.choice([31, 45, 80])} us"
+    return found
 
 
 def _switch(rng: Random, full: int) -> str | Table:

@@ -6,7 +6,7 @@ use crate::units::Instant;
 /// A packet that has been given up, by which its job has failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GivenUp {
-    /// When its last timeout passes.
+    /// When its last timeout passes; once the job has failed, when its ranks were stopped.
     pub at: Instant,
     /// Its job.
     pub job: JobId,
