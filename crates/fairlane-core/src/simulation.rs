@@ -25,7 +25,7 @@ pub use crate::table::Named;
 use crate::table::Table;
 use crate::topology::Graph;
 use crate::units::Instant;
-use faults::{Routes, Schedule};
+use faults::{Limits, Routes, Schedule};
 pub use spec::{FabricSpec, JobSpec, QosSpec, Spec};
 
 /// The interference matrix has a cell for every pair of jobs: 128 MiB for this many.
@@ -313,8 +313,7 @@ impl Simulation {
     /// # Errors
     /// [`BuildError`] names the key that is wrong; nothing is changed then.
     pub fn add_fault(&mut self, fault: &FaultSpec) -> Result<(), BuildError> {
-        let input_queued = self.network.is_input_queued();
-        self.faults.add(fault, "fault", input_queued)?;
+        self.faults.add(fault, "fault")?;
         self.expect_faults();
         Ok(())
     }
@@ -384,7 +383,7 @@ impl Parts {
         if routing.adaptive() {
             checks::occupancy(&graph, lanes.len(), &spec.network, architecture.output_buffer())?;
         }
-        checks::lossy(&spec, virtual_lanes, input_queued, buffers.pool, &transport, &job_transports)?;
+        checks::lossy(&spec, &graph, &*routing, buffers.pool, input_queued, (&transport, &job_transports))?;
         let arbiters = registry.arbiters().clone();
         let arbiter = arbiters.build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, virtual_lanes)?.into();
         if spec.jobs.len() > MOST_JOBS {
@@ -398,9 +397,11 @@ impl Parts {
             routing: Arc::clone(&routing),
             sweep_time: spec.network.sweep_time,
         };
-        let mut faults = Schedule::new(registry.faults().clone(), Arc::clone(&graph), routes);
+        let limits =
+            Limits { losses: checks::cannot_lose(&spec, &graph, input_queued), packet: spec.network.largest_packet() };
+        let mut faults = Schedule::new(registry.faults().clone(), Arc::clone(&graph), routes, limits);
         for (number, fault) in spec.faults.iter().enumerate() {
-            faults.add(fault, &format!("fault[{number}]"), input_queued)?;
+            faults.add(fault, &format!("fault[{number}]"))?;
         }
         let number = spec.jobs.len();
         let jobs = checks::jobs(spec.jobs, programs, &graph)?;

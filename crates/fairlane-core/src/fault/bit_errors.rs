@@ -1,6 +1,6 @@
-//! A cable on which bits flip. The receiving end finds a packet with an error by its checksum and asks for it again (link-level
-//! retry): the sender repeats it, and what it had sent after it. So each failure costs the packet's time on the wire and the
-//! time until the sender knows, two latencies of the link.
+//! A cable on which bits flip. The receiving end finds a packet with an error by its checksum, and the link is idle until the sender
+//! knows of it, two latencies, and repeats the packet. This stands for link-level retry, which also repeats what was sent meanwhile:
+//! each failure costs the packet's time on the wire and two latencies of the link.
 
 use std::sync::Arc;
 

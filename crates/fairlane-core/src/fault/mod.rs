@@ -41,6 +41,29 @@ pub struct Condition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BitErrorRate(pub u64);
 
+impl BitErrorRate {
+    /// The probability that a packet of so many bytes has an error, in units of 2^-32. By multiplications alone, so that it is the
+    /// same on every platform.
+    #[must_use]
+    pub fn chance_of_error(self, bytes: u32) -> u64 {
+        let Self(rate) = self;
+        #[allow(clippy::cast_precision_loss, reason = "a rate")]
+        let (mut factor, mut good) = (1.0 - rate as f64 / (u64::MAX as f64 + 1.0), 1.0);
+        let mut bits = u64::from(bytes) * 8;
+        while bits > 0 {
+            if bits & 1 == 1 {
+                good *= factor;
+            }
+            factor *= factor;
+            bits >>= 1;
+        }
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 2^32")]
+        {
+            ((1.0_f64 - good) * 4_294_967_296.0) as u64
+        }
+    }
+}
+
 /// How many times as long computations take, in thousandths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slowness(pub u32);
@@ -152,5 +175,20 @@ impl Kind for Faults {
         graph: &Graph,
     ) -> Result<Arc<dyn Fault>, BuildError> {
         (entry.build)(params, graph)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_of_many_bits_has_an_error_more_often() {
+        let rate = (1e-6 * 2_f64.powi(64)) as u64;
+        for bytes in [0, 1, 64, 4122, 1 << 19] {
+            let expected = 1.0 - (-1e-6 * 8.0 * f64::from(bytes)).exp();
+            let chance = BitErrorRate(rate).chance_of_error(bytes) as f64 / 2_f64.powi(32);
+            assert!((chance - expected).abs() < 1e-5, "{bytes}: {chance}, not {expected}");
+        }
     }
 }

@@ -26,7 +26,7 @@ pub const ENTRY: Entry = Entry {
 pub struct Params {
     /// The host, by its name: `host12`.
     pub host: String,
-    /// How many times as long its computations take, in thousandths: 1 to 1000. Default: 2.
+    /// How many times as long its computations take, 1 to 1000, rounded to thousandths. Default: 2.
     #[serde(default = "twice")]
     pub factor: f64,
 }

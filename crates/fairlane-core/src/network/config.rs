@@ -244,6 +244,11 @@ impl Config {
         self.longest + self.parameters.switch_latency.0 + delay
     }
 
+    /// The same on one link, given by its id.
+    pub fn furthest_on(&self, link: u32) -> u64 {
+        self.latency_of(link) + self.parameters.switch_latency.0 + self.slowest()
+    }
+
     /// The longest wire time of a full packet, ps.
     fn slowest(&self) -> u64 {
         self.wires.iter().map(|wire| wire.full_wire_time).max().unwrap_or(0)

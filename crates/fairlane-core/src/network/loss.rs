@@ -1,13 +1,13 @@
 //! Packets that are lost: at a link that is down, or at a full queue of a lossy lane.
 //!
 //! A lost packet is sent again by the NIC that sent it: once `retransmission_timeout` has passed since the loss, or, if the
-//! receiver got the packet's header and says so in a notice, when the notice arrives. It takes the routes of that time. After
+//! receiver got the packet's header and reports it in a notice, when the notice arrives. It takes the routes of that time. After
 //! `retry_count` repetitions, the next loss is final when its timeout has passed: the job has failed, as a job on a reliable
 //! connection of `InfiniBand` does (Architecture Specification, volume 1, section 9.7, "Reliable service"). Receivers keep what
 //! comes after a lost packet, and only lost packets are sent again: the timers of others never expire.
 //!
 //! A packet that is given up is handed to its host all the same, so that no record of its message stays behind. It arrives after
-//! its job has been stopped, and nothing comes of it.
+//! its job has been stopped, and is ignored. A notice that is given up is processed as if it had come.
 
 use rustc_hash::FxHashMap;
 
@@ -21,6 +21,7 @@ use super::probe::Probe;
 use crate::fault::GivenUp;
 use crate::ids::{HostId, JobId};
 use crate::kernel::NONE;
+use crate::routing::Step;
 use crate::topology::Vertex;
 use crate::units::{Instant, Picoseconds};
 
@@ -43,7 +44,8 @@ impl Outages {
         self.last.insert(link, Outage { from: now, until: u64::MAX });
     }
 
-    /// A link is up again at `now`. What was on it when it went down had joined the next queue at the latest `furthest` later.
+    /// A link is up again at `now`. What was on it when it went down had joined the next queue at the latest `furthest` later, but for
+    /// packets that were repeated.
     pub fn end(&mut self, link: u32, now: u64, furthest: u64) {
         if let Some(outage) = self.last.get_mut(&link) {
             outage.until = now.max(outage.from + furthest);
@@ -93,7 +95,7 @@ impl LossConfig {
 }
 
 impl Config {
-    /// The credits of each lane of a port at rest; a lossy lane has more than it can ever need.
+    /// The credits of each lane of a port at rest; a lossy lane has 2 GiB, more than the queues of a switch hold.
     pub fn lane_credits(&self) -> impl Iterator<Item = u32> + use<> {
         let (lossy, buffer) = (self.loss.lanes, self.lane_buffer);
         (0..self.lanes).map(move |lane| if lossy >> lane & 1 == 1 { u32::MAX / 2 } else { buffer })
@@ -117,10 +119,16 @@ impl Config {
 impl InFlight {
     /// A packet is lost at `time`; its credits are returned by the caller.
     #[cold]
-    pub fn lose(&mut self, config: &Config, record: u32, time: u64) {
+    pub fn lose(&mut self, config: &Config, record: u32, link: u32, time: u64) {
         self.totals.packets_lost += 1;
         self.untrim(record);
         let due = time + config.loss.timeout;
+        let packet = &mut self.packets[record];
+        packet.note = link;
+        if packet.number.losses() == config.loss.retries {
+            let (from, to) = (HostId(packet.source), HostId(packet.to / config.rails));
+            self.given_up.push(GivenUp { at: Instant(due), job: JobId(packet.job), from, to });
+        }
         let sender = usize::from(self.packets[record].origin);
         if sender == config.shard {
             self.retransmit(config, record, due);
@@ -139,19 +147,19 @@ impl InFlight {
             self.hand_over(config, record, Content::Lost, due);
             return;
         }
-        let (from, to) = (HostId(packet.source), HostId(packet.to / config.rails));
-        self.given_up.push(GivenUp { at: Instant(due), job: JobId(packet.job), from, to });
         // The job is stopped at the end of the window in which `due` lies.
         self.hand_over(config, record, Content::GivenUp, due + 2 * self.calendar.width().0);
     }
 
     /// Hands a lost packet to the port of the NIC that sent it, at instant `at`.
     pub fn hand_over(&mut self, config: &Config, record: u32, content: Content, at: u64) {
-        let &Packet { bytes, to, job, kind, vl, source, .. } = &self.packets[record];
+        let &Packet { bytes, to, job, kind, vl, source, note: link, .. } = &self.packets[record];
         let payload = u64::from(bytes - config.header);
+        // After messages of the same instant, by the link of the loss, whatever the shards: of one link in order of loss.
+        let sequence = 1 << 63 | u64::from(link) << 32 | self.sequence & u64::from(u32::MAX);
         let message = self.messages.insert(Message {
             offered: at,
-            sequence: self.sequence,
+            sequence,
             bytes: payload,
             left: payload,
             undelivered: 0,
@@ -175,10 +183,7 @@ impl InFlight {
     /// A packet that is given up leaves its NIC: it is handed to its host in the next window, which opens at `until`.
     fn hand_to_host(&mut self, config: &Config, record: u32, until: u64) {
         self.totals.packets_given_up += 1;
-        if self.is_control(record) {
-            self.end_notice(config, record);
-            return;
-        }
+        self.packets[record].came = Step::NONE;
         let (shard, nic) = config.nic_of_address(self.packets[record].to);
         if shard == config.shard {
             self.arrive_given_up(config, nic, record, until);
@@ -189,8 +194,17 @@ impl InFlight {
 
     /// A packet that is given up comes to NIC `nic` at instant `time`: before or after what is on its way there.
     pub fn arrive_given_up(&mut self, config: &Config, nic: u32, record: u32, time: u64) {
+        if self.is_control(record) {
+            // So that its flow does not wait for it.
+            self.answer(config, nic, record, time);
+            return;
+        }
         self.packets[record].time = time;
-        let (mut before, mut after) = (NONE, self.receive_queues[nic as usize].0);
+        let (head, tail) = self.receive_queues[nic as usize];
+        let (mut before, mut after) = (NONE, head);
+        if tail != NONE && self.packets[tail].time <= time {
+            (before, after) = (tail, NONE);
+        }
         while after != NONE && self.packets[after].time <= time {
             (before, after) = (after, self.packets[after].next);
         }
@@ -225,6 +239,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let Message { content, token, .. } = self.in_flight.messages[message];
         let given_up = content == Content::GivenUp;
         if given_up {
+            if self.paces() {
+                self.note_given_up(message);
+            }
             self.in_flight.messages.remove(message);
             self.in_flight.hand_to_host(self.config, token, until);
         }
@@ -304,7 +321,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 self.in_flight.occupancy.return_credits(self.number, lane, bytes, next);
             }
         }
-        self.in_flight.lose(self.config, record, now);
+        self.in_flight.lose(self.config, record, self.config.link_id::<P>(self.number), now);
     }
 
     /// What waits at a link that goes down waits for no credits any more: a stall that has not been charged yet is charged to the

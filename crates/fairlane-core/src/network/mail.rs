@@ -20,11 +20,11 @@ pub(super) struct Mail {
     to_ports: Vec<Packet>,
     to_switches: Vec<Packet>,
     to_nics: Vec<Packet>,
-    /// What is known of each of these packets besides; empty if there is no congestion control.
-    tags: [Vec<Tag>; 5],
     /// Lost packets of this shard's NICs, whose timeouts pass at their `time`; and those for its NICs that are given up.
     lost: Vec<Packet>,
     given_up: Vec<Packet>,
+    /// What is known besides of each packet of these five lists, in their order; empty if there is no congestion control.
+    tags: [Vec<Tag>; 5],
     credits: Vec<Returned>,
     announced: Vec<Announcement>,
     /// Messages, by the record of the shard that sent them, of which all packets have been delivered.

@@ -297,12 +297,6 @@ impl Network {
         self.config().adaptive
     }
 
-    /// Whether packets wait at the inputs of switches.
-    #[must_use]
-    pub fn is_input_queued(&self) -> bool {
-        self.config().input_queued.is_some()
-    }
-
     /// Whether NICs hold messages back, so that messages of one host to another can overtake each other.
     #[must_use]
     pub fn paces(&self) -> bool {

@@ -73,7 +73,8 @@ pub struct Parameters {
     pub switch: Named,
     /// When NICs start packets.
     pub transport: Named,
-    /// From the loss of a packet until its NIC sends it again.
+    /// From the loss of a packet until its NIC sends it again; at least four windows, which are as wide as the shortest latency of a
+    /// link or up to half as wide.
     pub retransmission_timeout: Picoseconds,
     /// How often a packet is sent again before its job fails, at most 7.
     pub retry_count: u8,

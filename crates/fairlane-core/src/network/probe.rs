@@ -9,6 +9,7 @@ use super::port::{Lane, Port, each_lane};
 use super::switch::input_queued::Queue;
 use crate::ids::JobId;
 use crate::observe::{self, Departure, Interference, Latencies};
+use crate::routing::Step;
 
 /// What a port and a NIC report as packets move.
 pub(super) trait Probe: Send {
@@ -279,6 +280,10 @@ impl<const SHARDED: bool> Probe for Counters<SHARDED> {
 
     #[inline(always)]
     fn delivered(&mut self, packet: &Packet) {
+        // Those that are given up came over no link.
+        if packet.came == Step::NONE {
+            return;
+        }
         self.0.latencies.record(JobId(packet.job), packet.kind, packet.latency());
     }
 }

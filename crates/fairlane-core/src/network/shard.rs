@@ -150,8 +150,8 @@ impl Shard {
 
     /// See [`Network::set_down`](super::Network::set_down); it is `now`.
     pub fn set_down(&mut self, links: &BTreeMap<LinkId, bool>, now: Instant) {
-        let furthest = self.config.furthest();
         for (&link, &down) in links {
+            let furthest = self.config.furthest_on(link.0);
             if down {
                 self.config.loss.outages.begin(link.0, now.0);
             } else {

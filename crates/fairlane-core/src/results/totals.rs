@@ -12,7 +12,7 @@ use crate::columns::Unit::{Bytes, Count};
 /// |---|---|---|
 /// | `packet_hops` | packets | that started on a link, summed over links |
 /// | `messages_injected`, `bytes_injected` | messages, bytes | handed to NICs; payload |
-/// | `messages_delivered`, `bytes_delivered` | messages, bytes | that have come whole and that their hosts have looked at |
+/// | `messages_delivered`, `bytes_delivered` | messages, bytes | that have come whole and that their hosts have looked at, and those of which packets were given up |
 /// | `packets_lost` | packets | lost at links that are down, or at full queues of lossy lanes |
 /// | `packets_trimmed` | packets | of which only the headers have come to their hosts |
 /// | `packets_retransmitted`, `packets_given_up` | packets | lost or trimmed, and sent again or given up |

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::planes::OnPlanes;
 use super::{Entry, Hop, Loads, Routing, Visit, up_down};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
@@ -30,6 +31,41 @@ pub struct Healed {
 /// # Errors
 /// [`BuildError`] if up/down routing does not fit, either.
 pub fn heal(
+    routings: &Table<Entry>,
+    named: &Named,
+    graph: &Graph,
+    down: &BTreeSet<LinkId>,
+    before: &dyn Routing,
+) -> Result<Healed, BuildError> {
+    let rails = graph.rails();
+    let (base, planes) = graph.base();
+    let mut healed = match planes {
+        // Where adapters share switches, each is a host of the fabric that is routed.
+        None => heal_one(routings, named, base, down, before)?,
+        Some(planes) => {
+            let mut each = (0..rails).map(|plane| {
+                let own = down.iter().filter(|link| graph.rail(**link).map(u32::from) == Some(plane));
+                heal_one(routings, named, base, &own.map(|link| planes.link_inside(plane, *link)).collect(), before)
+            });
+            let each: Vec<Healed> = each.by_ref().collect::<Result<_, _>>()?;
+            let name = each.iter().find(|plane| plane.instead.is_some()).unwrap_or(&each[0]).name.clone();
+            let (mut inner, mut instead, mut cut_off) = (Vec::new(), None, BTreeSet::new());
+            for plane in each {
+                cut_off.extend(plane.cut_off);
+                instead = instead.or(plane.instead);
+                inner.push(plane.routing);
+            }
+            let routing = Box::new(OnPlanes { inner, planes, rails });
+            return Ok(Healed { routing, name, instead, cut_off: cut_off.into_iter().collect() });
+        }
+    };
+    healed.cut_off.iter_mut().for_each(|host| host.0 /= rails);
+    healed.cut_off.dedup();
+    Ok(healed)
+}
+
+/// Routes a fabric, or one plane of it.
+fn heal_one(
     routings: &Table<Entry>,
     named: &Named,
     graph: &Graph,
@@ -134,15 +170,13 @@ struct Around {
     ids: Vec<LinkId>,
     /// Its numbers of links, by id; of links that it does not have, 0.
     numbers: Vec<LinkId>,
-    /// Adapters of each host that have an address of their own.
-    rails: u32,
 }
 
 impl Around {
     fn new(inner: Box<dyn Routing>, graph: &Graph, ids: Vec<LinkId>) -> Self {
         let mut numbers = vec![LinkId(0); graph.links().len()];
         (0..).map(LinkId).zip(&ids).for_each(|(number, id)| numbers[id.index()] = number);
-        Self { inner, ids, numbers, rails: graph.rails() }
+        Self { inner, ids, numbers }
     }
 
     fn inside(&self, hop: Hop) -> Hop {
@@ -153,12 +187,8 @@ impl Around {
         Hop { link: self.ids[hop.link.index()], ..hop }
     }
 
-    fn host(&self, to: HostId) -> HostId {
-        HostId(to.0 / self.rails)
-    }
-
     fn visit(&self, visit: &Visit) -> Visit {
-        Visit { previous: self.inside(visit.previous), to: self.host(visit.to), ..*visit }
+        Visit { previous: self.inside(visit.previous), ..*visit }
     }
 }
 
@@ -172,11 +202,11 @@ impl Routing for Around {
     }
 
     fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
-        self.outside(self.inner.next_hop(at, self.inside(previous), self.host(to)))
+        self.outside(self.inner.next_hop(at, self.inside(previous), to))
     }
 
     fn reaches(&self, at: SwitchId, to: HostId) -> bool {
-        self.inner.reaches(at, self.host(to))
+        self.inner.reaches(at, to)
     }
 
     fn routed_lanes(&self) -> u8 {

@@ -201,7 +201,7 @@ impl Kind for Routings {
             }
         })?;
         Ok(match planes {
-            Some(planes) => Box::new(planes::OnPlanes { inner, planes, rails: graph.rails() }),
+            Some(planes) => Box::new(planes::OnPlanes { inner: vec![inner], planes, rails: graph.rails() }),
             None => inner,
         })
     }

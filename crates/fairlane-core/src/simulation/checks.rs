@@ -13,6 +13,7 @@ use crate::program::Program;
 use crate::qos::arbiter::MAX_LANES;
 use crate::qos::levels::{Levels, TrafficKind};
 use crate::registry::Registry;
+use crate::routing::Routing;
 use crate::table::{Kind, Named};
 use crate::topology::{Graph, Vertex};
 use crate::units::{Bytes, Instant};
@@ -42,33 +43,52 @@ pub(super) fn transports(
     Ok((all, of_jobs))
 }
 
+/// Why packets cannot be lost in a simulation, if they cannot.
+pub(super) fn cannot_lose(spec: &Spec, graph: &Graph, input_queued: bool) -> Option<&'static str> {
+    let several = |host: u32| graph.ports(Vertex::Host(HostId(host))).len() > 1;
+    let unnamed = graph.rails() == 1 && spec.jobs.iter().any(|job| job.rails.is_some());
+    let hosts = u32::try_from(graph.hosts()).unwrap_or(u32::MAX);
+    if input_queued {
+        Some("packets can be lost only with network.switch = output_queued")
+    } else if unnamed && (0..hosts).any(several) {
+        Some("packets can be lost where hosts have several adapters only with fabric.rails, or if jobs have no rails")
+    } else {
+        None
+    }
+}
+
 /// Checks lossy virtual lanes: who may send on them, and where headers go.
 pub(super) fn lossy(
     spec: &Spec,
-    virtual_lanes: u8,
-    input_queued: bool,
+    graph: &Graph,
+    routing: &dyn Routing,
     pool: Option<Bytes>,
-    transport: &Arc<dyn Transport>,
-    job_transports: &JobTransports,
+    input_queued: bool,
+    (transport, job_transports): (&Arc<dyn Transport>, &JobTransports),
 ) -> Result<(), BuildError> {
     let QosSpec { lossy, trim_vl, sl2vl, default, kinds, .. } = &spec.qos;
-    let in_use = || format!("a virtual lane in use (see qos.sl2vl), 0 to {}", virtual_lanes - 1);
+    let virtual_lanes = 1 + sl2vl.iter().max().copied().unwrap_or(0);
     for (key, vl) in lossy.iter().map(|vl| ("qos.lossy", vl)).chain(trim_vl.iter().map(|vl| ("qos.trim_vl", vl))) {
         if *vl >= virtual_lanes {
-            return Err(BuildError::value(key, vl, in_use()));
+            let allowed = format!("a virtual lane in use (see qos.sl2vl), 0 to {}", virtual_lanes - 1);
+            return Err(BuildError::value(key, vl, allowed));
         }
     }
     let Some(first) = lossy.first() else {
         let allowed = "only with lossy lanes (qos.lossy): other lanes lose nothing, so nothing is trimmed";
         return trim_vl.map_or(Ok(()), |vl| Err(BuildError::value("qos.trim_vl", vl, allowed)));
     };
-    if input_queued {
-        let allowed = "lossy lanes are simulated only with network.switch = output_queued";
+    if let Some(allowed) = cannot_lose(spec, graph, input_queued) {
         return Err(BuildError::value("qos.lossy", first, allowed));
     }
     if pool.is_some() {
         let allowed = "lanes with a buffer of their own: not with network.port_buffer.sharing = dynamic";
         return Err(BuildError::value("qos.lossy", first, allowed));
+    }
+    let routed_as = |vl: u8| vl.min(routing.routed_lanes() - 1);
+    if let Some(vl) = trim_vl.filter(|trim| lossy.iter().any(|vl| routed_as(*vl) != routed_as(*trim))) {
+        let allowed = "a virtual lane with the same place in fabric.routing.lanes as the lossy lanes";
+        return Err(BuildError::value("qos.trim_vl", vl, allowed));
     }
     let vl = |level: u8| sl2vl.get(usize::from(level)).copied().unwrap_or(0);
     for (number, job) in (0..).zip(&spec.jobs) {
@@ -76,11 +96,10 @@ pub(super) fn lossy(
         if own.unwrap_or(transport).accepts_losses() {
             continue;
         }
-        let shared = || kinds.values().flatten().copied().chain([*default]).collect();
-        let levels: Vec<u8> = job.service_level.map_or_else(shared, |level| vec![level]);
-        if let Some(lost) =
-            levels.iter().chain(job.ranks.values()).map(|level| vl(*level)).find(|vl| lossy.contains(vl))
-        {
+        // A rank's level comes before a kind's, and that before the job's.
+        let levels = kinds.values().flatten().chain(job.ranks.values()).copied();
+        let mut lanes = levels.chain([job.service_level.unwrap_or(*default)]).map(vl);
+        if let Some(lost) = lanes.find(|vl| lossy.contains(vl)) {
             let (path, named) = match &job.transport {
                 Some(named) => (format!("jobs[{number}].transport"), named),
                 None => (Transports::PATH.to_owned(), &spec.network.transport),

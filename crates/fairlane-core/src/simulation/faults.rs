@@ -11,7 +11,7 @@ use crate::network::Network;
 use crate::routing::{self, Routing};
 use crate::table::{Named, Table};
 use crate::topology::Graph;
-use crate::units::{BitsPerSec, Instant, Picoseconds};
+use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 
 /// Faults of a fabric and when something changes next.
 #[derive(Clone)]
@@ -29,7 +29,17 @@ pub(super) struct Schedule {
     failing: BTreeSet<GivenUp>,
     /// The current condition of the fabric.
     condition: Condition,
+    limits: Limits,
     pub log: FaultLog,
+}
+
+/// What faults must fit.
+#[derive(Clone)]
+pub(super) struct Limits {
+    /// Why packets cannot be lost, if they cannot.
+    pub losses: Option<&'static str>,
+    /// A full packet.
+    pub packet: Bytes,
 }
 
 /// How the fabric is routed.
@@ -58,7 +68,7 @@ impl Scheduled {
 
 impl Schedule {
     /// A fabric without faults.
-    pub fn new(table: Table<fault::Entry>, graph: Arc<Graph>, routes: Routes) -> Self {
+    pub fn new(table: Table<fault::Entry>, graph: Arc<Graph>, routes: Routes, limits: Limits) -> Self {
         Self {
             table,
             graph,
@@ -68,13 +78,13 @@ impl Schedule {
             sweeps: BTreeSet::new(),
             failing: BTreeSet::new(),
             condition: Condition::default(),
+            limits,
             log: FaultLog::default(),
         }
     }
 
-    /// Adds a fault; `place` is where it stands in the specification, for the error. `input_queued`: packets wait at the inputs of
-    /// switches.
-    pub fn add(&mut self, spec: &FaultSpec, place: &str, input_queued: bool) -> Result<(), BuildError> {
+    /// Adds a fault; `place` is where it stands in the specification, for the error.
+    pub fn add(&mut self, spec: &FaultSpec, place: &str) -> Result<(), BuildError> {
         let (at, until) = (Instant(spec.at.0), spec.until.map(|until| Instant(until.0)));
         if let Some(until) = until.filter(|until| *until <= at) {
             let allowed = format!("after {place}.at ({} ps)", at.0);
@@ -82,9 +92,16 @@ impl Schedule {
         }
         let fault = self.table.build(&spec.fault.name, &spec.fault.params, &*self.graph);
         let fault = fault.map_err(|error| error.of(fault::PATH, place, &spec.fault.name))?;
-        if fault.loses_packets() && input_queued {
-            let allowed = "faults by which packets are lost are simulated only with network.switch = output_queued";
+        if let Some(allowed) = self.limits.losses.filter(|_| fault.loses_packets()) {
             return Err(BuildError::value(place, &spec.fault.name, allowed));
+        }
+        let mut alone = Condition::default();
+        fault.apply(&self.graph, &mut alone);
+        let packet = u32::try_from(self.limits.packet.0).unwrap_or(u32::MAX);
+        if alone.error_rates().values().any(|rate| rate.chance_of_error(packet) > MOST_ERRORS) {
+            let allowed =
+                format!("so low that 1% of full packets ({packet} bytes with network.mtu) or more have no error");
+            return Err(BuildError::value(format!("{place}.rate"), &spec.fault.params["rate"], allowed));
         }
         self.changes.insert(at);
         self.changes.extend(until);
@@ -190,6 +207,9 @@ impl Schedule {
         self.log.sweeps.push(sweep);
     }
 }
+
+/// The highest probability of an error of a full packet, in units of 2^-32: 99%.
+const MOST_ERRORS: u64 = (1 << 32) / 100 * 99;
 
 /// Takes out the instants up to `now`. Returns whether there were any.
 fn take_until(instants: &mut BTreeSet<Instant>, now: Instant) -> bool {

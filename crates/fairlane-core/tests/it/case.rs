@@ -258,7 +258,7 @@ impl Case {
         let kinds = if self.kinds_differ { [("control".to_owned(), Some(top))].into() } else { BTreeMap::new() };
         let jobs = self.hosts.iter().enumerate().map(|(job, hosts)| JobSpec {
             name: format!("job {job}"),
-            hosts: hosts.iter().map(|&host| HostId(host)).collect(),
+            hosts: hosts.iter().map(|&host| HostId(host % self.hosts_in_use())).collect(),
             service_level: Some(u8::try_from(job).unwrap() % self.lanes),
             ranks: [(1, top)].into(),
             transport: if self.has_lossy_lanes() {
@@ -307,10 +307,22 @@ impl Case {
         }
     }
 
+    /// The same case, whose faults do not end.
+    pub fn with_lasting_faults(mut self) -> Self {
+        self.faults.iter_mut().for_each(|fault| fault.lasts = None);
+        self
+    }
+
+    /// Whether a packet may be lost.
+    pub fn may_lose_packets(&self) -> bool {
+        let output_queued = SWITCHES[self.switch].0 == "output_queued";
+        self.has_lossy_lanes() || output_queued && self.faults.iter().any(|fault| fault.kind >= LOSING)
+    }
+
     /// Lossy lanes need another for headers, and queues at outputs, and lanes with a buffer of their own.
     fn has_lossy_lanes(&self) -> bool {
         let fits = SWITCHES[self.switch].0 == "output_queued" && self.sharing != Some(Sharing::Dynamic);
-        self.lossy && self.lanes > 1 && fits
+        self.lossy && self.lanes > 1 && fits && FABRICS[self.fabric].2 != "per_lane"
     }
 
     /// That of the table, if it fits the switches: those with queues at their inputs do not mark packets.
@@ -358,7 +370,16 @@ impl Case {
         lanes * full + (self.buffer - full)
     }
 
-    /// Planes, the last of them with adapters that are slower and take their time between messages.
+    /// Whether the adapters of a host are at ports of one fabric, where others would be hosts.
+    fn shares_switches(&self) -> bool {
+        self.rails.0 > 1 && self.rails.1[0] == 1
+    }
+
+    fn hosts_in_use(&self) -> u32 {
+        if self.shares_switches() { 12 / u32::from(self.rails.0) } else { 12 }
+    }
+
+    /// Adapters on planes or on shared switches, the last of them with adapters that are slower and take their time between messages.
     fn rails(&self) -> Option<RailsSpec> {
         let slow = Adapter {
             bandwidth: Some(BitsPerSec(3_000_000_000)),
@@ -367,7 +388,8 @@ impl Case {
         };
         let mut adapters = vec![Adapter::default(); usize::from(self.rails.0)];
         adapters[usize::from(self.rails.0) - 1] = slow;
-        (self.rails.0 > 1).then_some(RailsSpec { count: self.rails.0, wiring: Wiring::Planes, adapters })
+        let wiring = if self.shares_switches() { Wiring::Shared } else { Wiring::Planes };
+        (self.rails.0 > 1).then_some(RailsSpec { count: self.rails.0, wiring, adapters })
     }
 
     pub fn simulation(&self) -> Simulation {

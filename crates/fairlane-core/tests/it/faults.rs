@@ -1,14 +1,18 @@
 //! Faults: what a degraded cable does to a stream, by a closed form; overlapping, added under way, on both directions; and
 //! what is refused.
 
+use std::sync::Arc;
+
 use fairlane_core::fault::FaultSpec;
 use fairlane_core::ids::{HostId, JobId, LinkId, Rank};
+use fairlane_core::mpi::RailPolicy;
 use fairlane_core::network;
 use fairlane_core::observe;
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, Op, Program, SendMode};
-use fairlane_core::simulation::{FabricSpec, JobSpec, Named, QosSpec, Simulation, Spec};
-use fairlane_core::topology::Vertex;
+use fairlane_core::registry::Registry;
+use fairlane_core::simulation::{FabricSpec, JobSpec, Named, Parallelism, QosSpec, Simulation, Spec};
+use fairlane_core::topology::{RailsSpec, Vertex, Wiring};
 use fairlane_core::units::{Bytes, Instant, Picoseconds};
 use serde_json::json;
 
@@ -189,6 +193,10 @@ const RETRIES: u64 = 7;
 
 /// The same stream between two leaves of a tree with two spines; a second job sends the other way round between two other hosts.
 fn across(faults: Vec<FaultSpec>) -> Simulation {
+    Simulation::new(across_spec(faults), across_programs()).unwrap()
+}
+
+fn across_spec(faults: Vec<FaultSpec>) -> Spec {
     let mut spec = spec(faults);
     spec.fabric.params = json!({
         "hosts": 4, "levels": 2, "radix": 4, "bandwidth": 8_000_000_000_u64, "latency": LATENCY, "host_latency": LATENCY,
@@ -198,6 +206,10 @@ fn across(faults: Vec<FaultSpec>) -> Simulation {
     spec.jobs[0].hosts = vec![HostId(0), HostId(2)];
     let other = JobSpec { name: "other".into(), hosts: vec![HostId(3), HostId(1)], ..spec.jobs[0].clone() };
     spec.jobs.push(other);
+    spec
+}
+
+fn across_programs() -> Vec<Program> {
     let program = || {
         let send =
             Op::Send { to: Rank(1), bytes: Bytes(1000 * PACKETS), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard };
@@ -205,10 +217,10 @@ fn across(faults: Vec<FaultSpec>) -> Simulation {
         let source = |op| Script::new(vec![Line::Op(op)]).unwrap().source();
         Program { ranks: vec![source(send), source(receive)] }
     };
-    Simulation::new(spec, vec![program(), program()]).unwrap()
+    vec![program(), program()]
 }
 
-/// The spine that the stream crosses, by the links that its packets start on.
+/// The links that its packets start on.
 fn links_of_stream(simulation: &Simulation, from: u64, until: u64) -> std::collections::BTreeSet<u32> {
     let departures = simulation.network().departures();
     let of_stream = departures.iter().filter(|departure| departure.job == 0 && (from..until).contains(&departure.time));
@@ -358,4 +370,86 @@ fn packets_may_overtake_where_bandwidths_change() {
     simulation.run_until(FAR, u64::MAX).unwrap();
     assert!(simulation.finished());
     simulation.check_laws().unwrap();
+}
+
+/// One cable of shared switches goes down, and one of two adapters dies: messages over the other adapter take its own path.
+#[test]
+fn shared_rails_keep_their_adapters() {
+    let run = |faults: Vec<FaultSpec>, only: u8| {
+        let mut spec = spec(faults);
+        spec.fabric.params = json!({
+            "hosts": 8, "levels": 2, "radix": 8, "bandwidth": 8_000_000_000_u64, "latency": LATENCY, "host_latency": LATENCY,
+        });
+        spec.fabric.rails = Some(RailsSpec { count: 2, wiring: Wiring::Shared, adapters: Vec::new() });
+        spec.network.retransmission_timeout = Picoseconds(TIMEOUT);
+        spec.network.sweep_time = Picoseconds(SWEEP);
+        spec.jobs[0].hosts = vec![HostId(0), HostId(3)];
+        spec.jobs[0].rails = Some(RailPolicy::Only { only });
+        let send =
+            Op::Send { to: Rank(1), bytes: Bytes(1000 * PACKETS), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard };
+        let receive = Op::Recv { from: None, tag: None, comm: COMM_WORLD };
+        let source = |op| Script::new(vec![Line::Op(op)]).unwrap().source();
+        let mut simulation =
+            Simulation::new(spec, vec![Program { ranks: vec![source(send), source(receive)] }]).unwrap();
+        simulation.run_until(FAR, u64::MAX).unwrap();
+        assert!(simulation.finished());
+        simulation.check_laws().unwrap();
+        simulation
+    };
+    let dead = |rail: u8| fault("adapter_down", json!({ "host": "host3", "rail": rail }), 50 * PACKET, None);
+    for rail in [0, 1] {
+        let beside = run(vec![dead(1 - rail)], rail);
+        assert!(beside.fault_log().failures.is_empty(), "rail {rail} works");
+        assert_eq!(beside.network().totals().packets_lost, 0);
+        assert_eq!(beside.fault_log().sweeps[0].cut_off, [HostId(3)]);
+        assert_eq!(run(vec![dead(rail)], rail).fault_log().failures.len(), 1);
+    }
+}
+
+/// With every transport, and in any number of shards, a job whose host is gone fails at the same time, and nothing is left of it.
+#[test]
+fn jobs_fail_alike_with_every_transport_and_in_shards() {
+    for (transport, lossy) in [
+        ("credits_only", false),
+        ("swift", false),
+        ("uec", false),
+        ("uec", true),
+        ("swift", true),
+        ("endpoint_cc", false),
+    ] {
+        let runs = [(1, 1), (2, 1), (3, 2)].map(|(shards, threads)| {
+            let mut spec = across_spec(vec![fault("adapter_down", json!({ "host": "host2" }), 50 * PACKET, None)]);
+            let params = if transport == "uec" { json!({ "kmin": 8000, "kmax": 32000 }) } else { json!({}) };
+            spec.network.transport = Named { name: transport.into(), params };
+            spec.observe.departures = false;
+            spec.qos.sl2vl = vec![0, 1];
+            (spec.qos.lossy, spec.qos.trim_vl) = if lossy { (vec![0], Some(1)) } else { (Vec::new(), None) };
+            let registry = Registry::default();
+            let graph = Arc::new(spec.fabric.build(&registry).unwrap());
+            let mut simulation =
+                Simulation::parallel(&registry, graph, spec, across_programs(), Parallelism { shards, threads })
+                    .unwrap();
+            assert!(simulation.run_until(FAR, u64::MAX).unwrap());
+            assert!(simulation.finished(), "{transport}, {shards} shards");
+            simulation.check_laws().unwrap();
+            let failures = simulation.fault_log().failures.clone();
+            assert_eq!(failures.len(), 1, "{transport}");
+            (failures, simulation.network().totals(), simulation.digest())
+        });
+        assert!(
+            runs.iter().all(|run| *run == runs[0]),
+            "{transport}, lossy {lossy}: {:?}",
+            runs.each_ref().map(|run| run.0.clone())
+        );
+    }
+}
+
+#[test]
+fn rates_at_which_no_packet_would_pass_are_refused() {
+    let mut spec = spec(vec![fault("bit_errors", json!({ "link": FIRST, "rate": 1e-4 }), 0, None)]);
+    spec.network.mtu = Bytes(64 << 10);
+    spec.network.buffer = Bytes(1 << 20);
+    let source = || Script::new(Vec::new()).unwrap().source();
+    let error = Simulation::new(spec, vec![Program { ranks: vec![source(), source()] }]).err().unwrap().to_string();
+    assert!(error.contains("fault[0].rate = 0.0001: so low that 1% of full packets (65536 bytes"), "{error}");
 }

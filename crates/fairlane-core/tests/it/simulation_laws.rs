@@ -40,9 +40,28 @@ proptest! {
         prop_assert_eq!(totals.messages_injected, totals.messages_delivered);
         prop_assert_eq!(totals.bytes_injected, totals.bytes_delivered);
         prop_assert_eq!(totals.packets_lost + totals.packets_trimmed, totals.packets_retransmitted);
+        prop_assert!(case.may_lose_packets() || totals.packets_lost == 0);
         prop_assert!(simulation.fault_log().failures.is_empty());
         for job in 0..2 {
             prop_assert!(simulation.mpi().records(JobId(job)).all(|(_, record)| record.iterations == 1));
+        }
+    }
+
+    #[test]
+    fn jobs_fail_rather_than_hang(case in controlled()) {
+        let mut simulation = case.with_lasting_faults().simulation();
+        prop_assert!(simulation.run_until(FAR, u64::MAX).unwrap());
+        prop_assert!(simulation.finished());
+        simulation.check_laws().unwrap();
+        let totals = simulation.network().totals();
+        prop_assert_eq!(
+            totals.packets_lost + totals.packets_trimmed,
+            totals.packets_retransmitted + totals.packets_given_up
+        );
+        let failures = &simulation.fault_log().failures;
+        for job in [JobId(0), JobId(1)] {
+            let done = simulation.mpi().records(job).all(|(_, record)| record.iterations == 1);
+            prop_assert!(done || failures.iter().any(|failure| failure.job == job));
         }
     }
 
@@ -98,7 +117,8 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn shards_and_threads_change_nothing(case in controlled(), slice in 1_000_000_u64..20_000_000, hops in 200_u64..800) {
+    fn shards_and_threads_change_nothing(case in controlled(), lasting in any::<bool>(), slice in 1_000_000_u64..20_000_000, hops in 200_u64..800) {
+        let case = if lasting { case.with_lasting_faults() } else { case };
         let mut spec = case.spec();
         spec.observe.departures = false;
         let runs = [(1, 1), (2, 1), (3, 2), (7, 1)].map(|(shards, threads)| {
@@ -109,12 +129,13 @@ proptest! {
                 Simulation::parallel(&registry, graph, spec.clone(), case.programs(), parallelism).unwrap();
             let (mut end, mut seen) = (0, Vec::new());
             while !simulation.finished() {
-                end += slice;
+                // A window that has shrunk lets a packet pass after milliseconds only.
+                end += slice << (seen.len() / 16).min(24);
                 simulation.run_until(Instant(end), hops).unwrap();
                 simulation.check_laws().unwrap();
                 seen.push((simulation.now(), measured(&simulation)));
                 if seen.len() % 3 == 0 {
-                    let top = ServiceLevel(u8::try_from(seen.len()).unwrap() % case.lanes);
+                    let top = ServiceLevel(u8::try_from(seen.len() % 256).unwrap() % case.lanes);
                     simulation.change_levels(|levels| levels.set_job(JobId(0), Some(top))).unwrap();
                     simulation = simulation.clone();
                 }

@@ -174,7 +174,9 @@ impl InFlight {
     }
 
     /// A notice of a trimmed packet will arrive at its sender at instant `time`: the packet is sent again then.
-    fn restore_trimmed(&mut self, config: &Config, job: u16, tag: &Tag, remains: Remains, (host, time): (u32, u64)) {
+    fn restore_trimmed(&mut self, config: &Config, job: u16, tag: &Tag, remains: Remains, (nic, time): (u32, u64)) {
+        let host = config.nic_host[nic as usize];
+        let host = config.host_ids.get(host as usize).map_or(host, |id| *id);
         let Remains { message, number, offered, kind, flags } = remains;
         let record = self.packets.insert(Packet {
             time,
@@ -198,6 +200,7 @@ impl InFlight {
             note: 0,
         });
         self.set_tag(record, Tag::default());
+        self.packets[record].note = config.link_of(nic);
         self.trimmed -= 1;
         self.totals.packets_retransmitted += 1;
         self.hand_over(config, record, Content::Trimmed, time);
@@ -217,8 +220,8 @@ impl InFlight {
         tag.whole = 0;
     }
 
-    /// A notice has come to the host of its flow, or is given up.
-    pub fn end_notice(&mut self, config: &Config, record: u32) {
+    /// A notice has come to the host of its flow.
+    fn end_notice(&mut self, config: &Config, record: u32) {
         let payload = u64::from(self.packets[record].bytes - config.header);
         self.packets.remove(record);
         self.control_packets.remove(payload);
@@ -239,10 +242,8 @@ impl InFlight {
     fn expect(&mut self, config: &Config, nic: u32, job: u16, tag: &Tag, time: u64) {
         let &Tag { sent, received, to, bytes, flows, vl, rail, marked, .. } = tag;
         let sender = config.nics_of(config.nic_host[nic as usize]).start + u32::from(rail);
-        let host = config.nic_host[nic as usize];
         if let Some(remains) = tag.trimmed {
-            let host = config.host_ids.get(host as usize).map_or(host, |id| *id);
-            self.restore_trimmed(config, job, tag, remains, (host, time));
+            self.restore_trimmed(config, job, tag, remains, (nic, time));
         }
         let notice = Notice {
             trimmed: tag.trimmed.is_some(),

@@ -143,6 +143,17 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         }
     }
 
+    /// A lost packet is given up: its flow goes on without it.
+    #[cold]
+    pub(in crate::network) fn note_given_up(&mut self, message: u32) {
+        let record = &self.in_flight.messages[message];
+        if !self.in_flight.is_notice(record) {
+            let (key, now) = (Key::of_message(record), record.offered);
+            self.note_loss(key, message);
+            self.reconsider(key, now);
+        }
+    }
+
     /// A packet of a flow was lost, and its timeout has passed.
     fn note_loss(&mut self, key: Key, message: u32) {
         let config: &Config = self.config;
@@ -157,10 +168,16 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let expected = self.in_flight.flows[self.number as usize].expected.pop_first();
         let ((now, ..), Expected { key, notice }) = expected.expect("invariant: an arrival for each notice");
         let config: &Config = self.config;
+        let (_, state) = self.flow_of(key);
+        config.transport_of(key.job).noticed(state, &notice, Instant(now));
+        self.reconsider(key, now);
+    }
+
+    /// A flow may now, at `now`, be allowed to start packets earlier than before.
+    fn reconsider(&mut self, key: Key, now: u64) {
+        let config: &Config = self.config;
         let (flow, state) = self.flow_of(key);
-        let transport = config.transport_of(key.job);
-        transport.noticed(state, &notice, Instant(now));
-        let earliest = transport.earliest(state, Instant(now)).0;
+        let earliest = config.transport_of(key.job).earliest(state, Instant(now)).0;
         if earliest == u64::MAX {
             return;
         }

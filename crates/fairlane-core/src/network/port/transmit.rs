@@ -2,6 +2,7 @@
 //! port, switch or host. All of it is computed at the start, with the later times at which it takes effect.
 
 use super::{ActivePort, kind};
+use crate::fault::BitErrorRate;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::NONE;
 use crate::network::mail::{Destination, Returned};
@@ -86,9 +87,10 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     fn repetitions(&self, bytes: u32, wire_time: u64, now: u64) -> u64 {
         let link = self.config.link_of(self.number);
         let Some(&rate) = self.config.error_rates.get(&link) else { return 0 };
-        let chance = chance_of_error(rate, bytes);
-        let failures =
-            (0..).map(|attempt: u64| random(now ^ attempt << 48, link)).take_while(|draw| u64::from(*draw) < chance);
+        let chance = BitErrorRate(rate).chance_of_error(bytes);
+        let failures = (0..)
+            .map(|attempt: u64| random(u64::from(random(now, link)) << 32 | attempt, link))
+            .take_while(|draw| u64::from(*draw) < chance);
         failures.count() as u64 * (wire_time + 2 * self.config.latency(self.number))
     }
 
@@ -112,40 +114,6 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         match self.config.other_shard::<P>(self.number) {
             Some(shard) => self.in_flight.send_to_shard(shard, Destination::Nic(nic), record, time),
             None => self.in_flight.arrive(self.config, nic, record, time),
-        }
-    }
-}
-
-/// The probability that a packet has an error, in units of 2^-32; `rate` is per bit, in units of 2^-64. By multiplications alone, so
-/// that it is the same on every platform.
-fn chance_of_error(rate: u64, bytes: u32) -> u64 {
-    #[allow(clippy::cast_precision_loss, reason = "a rate")]
-    let (mut factor, mut good) = (1.0 - rate as f64 / (u64::MAX as f64 + 1.0), 1.0);
-    let mut bits = u64::from(bytes) * 8;
-    while bits > 0 {
-        if bits & 1 == 1 {
-            good *= factor;
-        }
-        factor *= factor;
-        bits >>= 1;
-    }
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "from 0 to 2^32")]
-    {
-        ((1.0_f64 - good) * 4_294_967_296.0) as u64
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_packet_of_many_bits_has_an_error_more_often() {
-        let rate = (1e-6 * 2_f64.powi(64)) as u64;
-        for bytes in [0, 1, 64, 4122, 1 << 19] {
-            let expected = 1.0 - (-1e-6 * 8.0 * f64::from(bytes)).exp();
-            let chance = chance_of_error(rate, bytes) as f64 / 2_f64.powi(32);
-            assert!((chance - expected).abs() < 1e-5, "{bytes}: {chance}, not {expected}");
         }
     }
 }

@@ -24,8 +24,8 @@
 //! at `fs_min_cwnd` and 0 at `fs_max_cwnd`. It also makes shares equal: of two flows of one bottleneck, the one with
 //! the larger window has the lower target.
 //!
-//! Not modelled: delay at hosts, and with it the paper's second window for endpoints; losses, and with them
-//! retransmission.
+//! Lost and trimmed packets shrink the window by `max_mdf`, at most once in a round trip. Not modelled: delay at hosts, and with it
+//! the paper's second window for endpoints.
 
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;

@@ -63,7 +63,8 @@ impl Default for Params {
     }
 }
 
-/// Words of the state, in bytes and picoseconds. `CWND` and `COLLECTED` count 1/256 of a byte.
+/// Words of the state, in bytes and picoseconds. `CWND` counts 1/256 of a byte; `COLLECTED` is growth times the window, both in
+/// bytes.
 const CWND: usize = 0;
 const IN_FLIGHT: usize = 1;
 /// The largest window.
@@ -141,11 +142,12 @@ impl Uec {
         }
         let per_byte =
             if delay < self.target { 4 * scaled * wide(self.target - delay) / 12_000_000 } else { 5 * scaled };
-        state[COLLECTED] += u64::try_from(per_byte * wide(bytes)).unwrap_or(u64::MAX >> 8);
+        let growth = u64::try_from(per_byte * wide(bytes)).unwrap_or(u64::MAX >> 8);
+        state[COLLECTED] = state[COLLECTED].saturating_add(growth);
     }
 
     /// What has been collected takes effect every eight full packets.
-    fn fulfil(&self, state: &mut State, bytes: u64, now: u64) {
+    fn apply_growth(&self, state: &mut State, bytes: u64, now: u64) {
         state[ACKNOWLEDGED] += bytes;
         if state[ACKNOWLEDGED] < 8 * state[FULL] {
             return;
@@ -235,7 +237,7 @@ impl Transport for Uec {
             }
             (true, false) => {}
         }
-        self.fulfil(state, bytes, now);
+        self.apply_growth(state, bytes, now);
         self.adapt(state, now);
     }
 
