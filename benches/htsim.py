@@ -1,4 +1,4 @@
-"""Lossy lanes, trimmed packets and spraying beside htsim: completion times of permutations and incasts of 1,024 hosts.
+"""Comparison with htsim: permutations and incasts of 1,024 hosts on lossy lanes, with trimming and spraying.
 
 htsim is the simulator in which Ultra Ethernet's transport was designed. Its repository holds the results of its
 validation runs, one seed each (github.com/ultraethernet/uet-htsim, ``htsim/sim/datacenter/validate_outputs``, August
@@ -102,7 +102,7 @@ class Case:
     tree: Tree
     workload: Mapping[str, Any]
     htsim: tuple[float, ...]
-    """With each way to spread packets over the paths that fits; one if there is a single path."""
+    """One value for each path-selection algorithm that applies."""
     spray: bool = True
     seeds: range = SEEDS
 

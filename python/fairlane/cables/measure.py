@@ -79,7 +79,10 @@ class Trunks:
         with lock:
             found = self._known.get(seed)
             if found is None:
-                found = self._known[seed] = Trunk(self._plan, seed, watch)
+                found = Trunk(self._plan, seed, watch)
+                with self._lock:
+                    if seed in self._locks:  # else others have taken its place meanwhile
+                        self._known[seed] = found
             return found
 
 
