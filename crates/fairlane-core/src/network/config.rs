@@ -11,6 +11,7 @@ use super::Plan;
 use super::link::Wire;
 use super::loss::LossConfig;
 use super::nic::transport::{Feedback, Transport};
+use super::nic::{feedback_of, transports};
 use super::parameters::{Parameters, Switching};
 use super::partition::{FarEnd, Partition, Place};
 use super::probe::Probe;
@@ -205,8 +206,8 @@ impl Config {
     /// began in the open window; at a host, one link latency after that end. They arrive one link latency later still. So
     /// credits returned in a window of this width have arrived at the latest a full packet's wire time and two link latencies
     /// after the window's end. Until then a link can start what fits into the time since the window's opening, and one packet
-    /// more; and the next must fit. With a pool, credits of one lane may be what another lacks, and a link with errors may take longer: the
-    /// exact time always counts.
+    /// more; and the next must fit. With a pool, credits of one lane may be what another lacks, and a link with errors may take
+    /// longer: the exact time always counts.
     pub fn sufficient_credits(&self, window: Picoseconds) -> u32 {
         if self.pool.is_some() || !self.error_rates.is_empty() {
             return u32::MAX;
@@ -407,26 +408,6 @@ impl Config {
     pub fn channel(&self, vl: u8, lane: u8) -> u8 {
         lane - self.first_lane[usize::from(vl) % MAX_LANES]
     }
-}
-
-/// The scenario's transport and those of jobs, and the place of each job's; see [`Config::transports`].
-fn transports(plan: &Plan) -> (Vec<Arc<dyn Transport>>, Vec<u16>) {
-    let mut all = vec![Arc::clone(&plan.transport)];
-    let mut of_jobs = vec![0; if plan.job_transports.is_empty() { 0 } else { plan.jobs }];
-    for (job, transport) in &plan.job_transports {
-        of_jobs[job.index()] = u16::try_from(all.len()).expect("invariant: at most 4096 jobs");
-        all.push(Arc::clone(transport));
-    }
-    (all, of_jobs)
-}
-
-/// What each transport needs; a notice is one packet.
-fn feedback_of(transports: &[Arc<dyn Transport>], mtu: Bytes) -> Vec<Option<Feedback>> {
-    let mut all: Vec<Option<Feedback>> = transports.iter().map(|transport| transport.feedback()).collect();
-    for feedback in all.iter_mut().flatten() {
-        feedback.bytes = feedback.bytes.min(mtu);
-    }
-    all
 }
 
 /// The links of a shard.

@@ -13,10 +13,12 @@ use super::packet::Packet;
 use super::port::{Arrival, kind};
 use super::probe::Probe;
 use super::shard::Shard;
-use super::{Endpoint, Pause};
+use super::{Endpoint, Pause, Plan};
 use crate::error::RunError;
 use crate::kernel::NONE;
-use crate::units::Instant;
+use crate::units::{Bytes, Instant};
+use std::sync::Arc;
+use transport::{Feedback, Transport};
 
 impl Shard {
     /// Runs one host through the open window, and notes the ports that it hands messages to. `prefetch`: fetches what those
@@ -110,4 +112,24 @@ impl InFlight {
             }
         }
     }
+}
+
+/// The scenario's transport and those of jobs, and the place of each job's; see [`Config::transports`].
+pub(super) fn transports(plan: &Plan) -> (Vec<Arc<dyn Transport>>, Vec<u16>) {
+    let mut all = vec![Arc::clone(&plan.transport)];
+    let mut of_jobs = vec![0; if plan.job_transports.is_empty() { 0 } else { plan.jobs }];
+    for (job, transport) in &plan.job_transports {
+        of_jobs[job.index()] = u16::try_from(all.len()).expect("invariant: at most 4096 jobs");
+        all.push(Arc::clone(transport));
+    }
+    (all, of_jobs)
+}
+
+/// What each transport needs; a notice is one packet.
+pub(super) fn feedback_of(transports: &[Arc<dyn Transport>], mtu: Bytes) -> Vec<Option<Feedback>> {
+    let mut all: Vec<Option<Feedback>> = transports.iter().map(|transport| transport.feedback()).collect();
+    for feedback in all.iter_mut().flatten() {
+        feedback.bytes = feedback.bytes.min(mtu);
+    }
+    all
 }

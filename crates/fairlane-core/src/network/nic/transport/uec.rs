@@ -9,11 +9,13 @@
 //! | not marked | the window grows by `alpha (target - delay)` per byte | it grows by `fi` per byte |
 //! | marked | it stays | it shrinks once a round trip, by `gamma (mean delay - target) / mean delay`, at most by half |
 //!
-//! Growth is collected and takes effect every eight full packets: the window grows by what has been collected over the window, and
-//! once a round trip by `eta` besides. When the acknowledgements of a whole window had delays below a microsecond, the window grows
-//! by a quarter of what is acknowledged instead (*fast increase*). A trimmed packet is sent again when the notice of it arrives, and the window shrinks by its bytes; nothing but such
-//! packets is sent again. If packets were trimmed or lost in a round trip and the target delay, the window becomes, at the end of
-//! that time, what was acknowledged in it (*quick adapt*), if that is less than an eighth of the largest window.
+//! Growth is collected and takes effect every eight full packets: the window grows by what has been collected over the window,
+//! and once a round trip by `eta` besides. When the acknowledgements of a whole window had delays below a microsecond, the
+//! window grows by a quarter of what is acknowledged instead (*fast increase*).
+//!
+//! A trimmed packet is sent again when the notice of it arrives, and the window shrinks by its bytes; only such packets are sent
+//! again. If packets were trimmed or lost in a round trip and the target delay, the window becomes, at the end of that time, what
+//! was acknowledged in it (*quick adapt*), if that is less than an eighth of the largest window.
 //!
 //! The window begins at its largest value, 1.5 times the bandwidth times `base_rtt`, so that nothing waits for a first round trip.
 //! Constants are those of the specification for 100 Gbit/s and 12 us, scaled as it says.
