@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -18,7 +17,6 @@ from fairlane.scenario.checks import late
 from fairlane.scenario.resolve import building
 from fairlane.seeds import Purpose, stream
 from fairlane.tasks.pools import affordable
-from fairlane.tasks.task import files_of
 from fairlane.units import DURATION
 from fairlane.wording import some
 
@@ -97,11 +95,6 @@ class Plan:
         for part in self.parts[:1]:
             for fault in part.faults(self.at):
                 engine.add_fault(fault)
-
-    def files(self) -> list[tuple[str, int, int]]:
-        """Path, size and time of change of the files that the scenario names, as traces."""
-        file = self.scenario.file
-        return sorted(set(files_of(self.described()["scenario"], Path() if file is None else file.parent)))
 
     def described(self) -> Mapping[str, Any]:
         """What the results depend on besides part and seed."""

@@ -7,10 +7,9 @@ from pathlib import Path
 from fairlane.cables.measure import Failure, Trunks
 from fairlane.cables.plan import Plan
 from fairlane.cables.results import META, Cables
-from fairlane.tasks.measuring import is_whole, measure_all
+from fairlane.tasks import measuring
+from fairlane.tasks.measuring import measure_all
 from fairlane.tasks.store import Store
-
-SCENARIO = "scenario.toml"
 
 
 def opened(plan: Plan, started: datetime, out: Path | None, *, resume: bool) -> Store:
@@ -20,16 +19,7 @@ def opened(plan: Plan, started: datetime, out: Path | None, *, resume: bool) -> 
     something else.
     """
     plan.check()
-    return Store.open(
-        "survey",
-        f"{plan.scenario.name}-cables",
-        {**plan.described(), "files": plan.files()},
-        {SCENARIO: plan.scenario.text},
-        out=out,
-        started=started,
-        resume=resume,
-        complete=lambda folder: is_whole(folder / META),
-    )
+    return measuring.opened("survey", plan, META, started, out, suffix="cables", resume=resume)
 
 
 def survey(plan: Plan, *, store: Store | None = None, progress: bool = False) -> Cables:

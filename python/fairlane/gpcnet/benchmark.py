@@ -8,11 +8,9 @@ from fairlane.gpcnet.measure import Trial
 from fairlane.gpcnet.network_tests import TESTS, divided
 from fairlane.gpcnet.plan import Plan
 from fairlane.gpcnet.results import META, Gpcnet
-from fairlane.tasks.measuring import is_whole, measure_all
+from fairlane.tasks import measuring
+from fairlane.tasks.measuring import measure_all
 from fairlane.tasks.store import Store
-from fairlane.tasks.task import files_of
-
-SCENARIO = "scenario.toml"
 
 
 def opened(plan: Plan, started: datetime, out: Path | None, *, resume: bool) -> Store:
@@ -20,19 +18,7 @@ def opened(plan: Plan, started: datetime, out: Path | None, *, resume: bool) -> 
 
     Raises ``ResultsError`` if the folder is of something else.
     """
-    file = plan.scenario.file
-    described = plan.described()
-    files = sorted(set(files_of(described["scenario"], Path() if file is None else file.parent)))
-    return Store.open(
-        "gpcnet",
-        f"{plan.scenario.name}-gpcnet",
-        {**described, "files": files},
-        {SCENARIO: plan.scenario.text},
-        out=out,
-        started=started,
-        resume=resume,
-        complete=lambda folder: is_whole(folder / META),
-    )
+    return measuring.opened("gpcnet", plan, META, started, out, suffix="gpcnet", resume=resume)
 
 
 def benchmark(plan: Plan, *, store: Store | None = None, progress: bool = False) -> Gpcnet:

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -15,7 +14,6 @@ from fairlane.scenario import Scenario
 from fairlane.scenario.models import Job
 from fairlane.scenario.resolve import building
 from fairlane.tasks.pools import affordable
-from fairlane.tasks.task import files_of
 from fairlane.units import DURATION
 from fairlane.workload.open_loop import OpenLoop
 
@@ -116,11 +114,6 @@ class Plan:
         """
         estimate = self.at(self.loads[0], self.seeds[0]).resolve().estimate
         return affordable(estimate.memory if estimate else 0.0, self.scenario.memory)
-
-    def files(self) -> list[tuple[str, int, int]]:
-        """Path, size and time of change of the files that the scenario names, as traces."""
-        file = self.scenario.file
-        return sorted(set(files_of(self.described()["scenario"], Path() if file is None else file.parent)))
 
     def described(self) -> Mapping[str, Any]:
         """What the results depend on besides load and seed."""

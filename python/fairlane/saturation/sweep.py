@@ -7,10 +7,9 @@ from pathlib import Path
 from fairlane.saturation.measure import Measurement
 from fairlane.saturation.plan import Plan
 from fairlane.saturation.results import META, Saturation
-from fairlane.tasks.measuring import is_whole, measure_all
+from fairlane.tasks import measuring
+from fairlane.tasks.measuring import measure_all
 from fairlane.tasks.store import Store
-
-SCENARIO = "scenario.toml"
 
 
 def opened(plan: Plan, started: datetime, out: Path | None, *, resume: bool) -> Store:
@@ -19,16 +18,7 @@ def opened(plan: Plan, started: datetime, out: Path | None, *, resume: bool) -> 
     Raises ``ScenarioError`` if the plan cannot be simulated, ``ResultsError`` if the folder is of something else.
     """
     plan.check()
-    return Store.open(
-        "sweep",
-        f"{plan.scenario.name}-saturation",
-        {**plan.described(), "files": plan.files()},
-        {SCENARIO: plan.scenario.text},
-        out=out,
-        started=started,
-        resume=resume,
-        complete=lambda folder: is_whole(folder / META),
-    )
+    return measuring.opened("sweep", plan, META, started, out, suffix="saturation", resume=resume)
 
 
 def sweep(plan: Plan, *, store: Store | None = None, progress: bool = False) -> Saturation:

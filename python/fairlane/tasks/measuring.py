@@ -1,18 +1,52 @@
-"""Measurements that are independent of each other: all on all cores, each stored at once, and what Ctrl-C leaves."""
+"""Measurements that are independent of each other: all on all cores, each stored at once; and the folder for them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext, suppress
+from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import Threads
 from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.store import Store
-from fairlane.tasks.task import Answer, Computable
+from fairlane.tasks.task import Answer, Computable, files_of
 
 _Task = TypeVar("_Task", bound=Computable)
+
+
+class Planned(Protocol):
+    """What a command measures: a scenario in many variants."""
+
+    @property
+    def scenario(self) -> Any:
+        """The scenario, with ``name``, ``text`` and ``file``."""
+
+    def described(self) -> Mapping[str, Any]:
+        """What the results depend on, with the scenario's tables as ``scenario``."""
+
+
+def opened(
+    kind: str, plan: Planned, meta: str, started: datetime, out: Path | None, *, suffix: str, resume: bool
+) -> Store:
+    """The folder of a command's results: a new one, or with ``resume`` one that is there.
+
+    By default that is the latest unfinished one. ``meta`` is the JSON file that says whether it is whole. Raises
+    ``ResultsError`` if the folder is of something else.
+    """
+    file, described = plan.scenario.file, plan.described()
+    files = sorted(set(files_of(described["scenario"], Path() if file is None else file.parent)))
+    return Store.open(
+        kind,
+        f"{plan.scenario.name}-{suffix}",
+        {**described, "files": files},
+        {"scenario.toml": plan.scenario.text},
+        out=out,
+        started=started,
+        resume=resume,
+        complete=lambda folder: is_whole(folder / meta),
+    )
 
 
 def measure_all(
