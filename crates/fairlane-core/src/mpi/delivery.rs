@@ -27,6 +27,9 @@ impl Messaging {
         let transfer = &self.transfers[record];
         if stage.is_payload() && transfer.parts <= 1 {
             let job = self.ranks[transfer.end(stage) as usize].job;
+            if self.jobs[job.index()].failed {
+                return;
+            }
             self.latencies.record(job, transfer.kind, Picoseconds(at.0 - transfer.sent_at));
         }
     }
@@ -45,6 +48,9 @@ impl Messaging {
             (*count, *last) = (*count + 1, *at.max(last));
             if *count == transfer.parts.max(1) {
                 let job = self.ranks[transfer.end(stage) as usize].job;
+                if self.jobs[job.index()].failed {
+                    continue;
+                }
                 latencies.record(job, transfer.kind, Picoseconds(last.0 - transfer.sent_at));
             }
         }

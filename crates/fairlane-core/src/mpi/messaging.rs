@@ -108,6 +108,8 @@ pub(super) struct Job {
     pub size: u32,
     /// The instant from which on its ranks do nothing more, or [`NEVER`].
     pub stop: u64,
+    /// Packets of it were given up: what comes now may not have come.
+    pub failed: bool,
     /// The instants of every rank's marks are kept.
     pub marks: bool,
     /// Ranks of this shard whose programs run or are due.

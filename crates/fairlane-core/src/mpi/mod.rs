@@ -238,6 +238,7 @@ impl Mpi {
                 first,
                 size,
                 stop: plan.stop.map_or(NEVER, |stop| stop.0),
+                failed: false,
                 marks: plan.marks,
                 active: own,
                 finished: 0,
@@ -283,11 +284,12 @@ impl Mpi {
         })
     }
 
-    /// Ends a job at `at`: its ranks do nothing more.
-    pub fn stop(&mut self, job: JobId, at: Instant) {
+    /// A job fails at `at`: its ranks do nothing more, and the latencies of its messages are no longer recorded.
+    pub fn fail(&mut self, job: JobId, at: Instant) {
         for shard in &mut self.shards {
-            let stop = &mut shard.messaging.jobs[job.index()].stop;
-            *stop = at.0.min(*stop);
+            let job = &mut shard.messaging.jobs[job.index()];
+            job.stop = at.0.min(job.stop);
+            job.failed = true;
         }
     }
 

@@ -143,7 +143,7 @@ impl Schedule {
         }
         while let Some(given_up) = self.failing.first().copied().filter(|given_up| given_up.at <= now) {
             self.failing.remove(&given_up);
-            mpi.stop(given_up.job, now);
+            mpi.fail(given_up.job, now);
             self.log.failures.push(GivenUp { at: now, ..given_up });
         }
     }

@@ -320,6 +320,11 @@ fn a_job_whose_host_is_gone_fails() {
     assert_eq!(simulation.fault_log().sweeps.last().unwrap().cut_off, [HostId(2)]);
     let unfinished = simulation.mpi().records(JobId(0)).any(|(_, record)| record.finished.is_none());
     assert!(unfinished);
+    let jobs_with_latencies = |simulation: &Simulation| -> Vec<_> {
+        simulation.message_latencies().histograms().map(|(job, ..)| job).collect()
+    };
+    assert_eq!(jobs_with_latencies(&whole), [JobId(0), JobId(1)]);
+    assert_eq!(jobs_with_latencies(&simulation), [JobId(1)], "what is given up has no latency");
 }
 
 /// With errors a packet takes `1 + f` times its time on the wire and `f` times two latencies, where `f` is geometric: the mean of a
