@@ -43,11 +43,11 @@ pub fn heal(
         // Where adapters share switches, each is a host of the fabric that is routed.
         None => heal_one(routings, named, base, down, before)?,
         Some(planes) => {
-            let mut each = (0..rails).map(|plane| {
+            let each = (0..rails).map(|plane| {
                 let own = down.iter().filter(|link| graph.rail(**link).map(u32::from) == Some(plane));
                 heal_one(routings, named, base, &own.map(|link| planes.link_inside(plane, *link)).collect(), before)
             });
-            let each: Vec<Healed> = each.by_ref().collect::<Result<_, _>>()?;
+            let each: Vec<Healed> = each.collect::<Result<_, _>>()?;
             let name = each.iter().find(|plane| plane.instead.is_some()).unwrap_or(&each[0]).name.clone();
             let (mut inner, mut instead, mut cut_off) = (Vec::new(), None, BTreeSet::new());
             for plane in each {
