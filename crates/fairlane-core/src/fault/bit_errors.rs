@@ -1,6 +1,6 @@
-//! A cable on which bits flip. The receiving end finds a packet with an error by its checksum, and the link is idle until the sender
-//! knows of it, two latencies, and repeats the packet. This stands for link-level retry, which also repeats what was sent meanwhile:
-//! each failure costs the packet's time on the wire and two latencies of the link.
+//! A cable on which bits flip. The receiving port detects a packet with an error by its CRC. The link is idle for two link latencies,
+//! until the sender learns of the error and repeats the packet. This models link-level retry, which also repeats the packets
+//! transmitted meanwhile: each error costs the packet's serialization time and two link latencies.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What has become of the fabric and of the jobs by faults.
+//! Log of route recomputations and failed jobs.
 
 use crate::ids::{HostId, JobId};
 use crate::units::Instant;

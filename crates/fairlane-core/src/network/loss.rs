@@ -1,10 +1,10 @@
 //! Packets that are lost: at a link that is down, or at a full queue of a lossy lane.
 //!
-//! A lost packet is sent again by the NIC that sent it: once `retransmission_timeout` has passed since the loss, or, if the
-//! receiver got the packet's header and reports it in a notice, when the notice arrives. It takes the routes of that time. After
-//! `retry_count` repetitions, the next loss is final when its timeout has passed: the job has failed, as a job on a reliable
-//! connection of `InfiniBand` does (Architecture Specification, volume 1, section 9.7, "Reliable service"). Receivers keep what
-//! comes after a lost packet, and only lost packets are sent again: the timers of others never expire.
+//! The source NIC retransmits a lost packet `retransmission_timeout` after the loss, and a trimmed packet when the receiver's
+//! notice of its header arrives. The retransmission takes the routes that apply at that time. After `retry_count`
+//! retransmissions, the next loss is final when its timeout has passed: the job fails, as a job on a reliable connection of
+//! `InfiniBand` does (Architecture Specification, volume 1, section 9.7, "Reliable service"). Receivers accept packets out of
+//! order, and only lost and trimmed packets are retransmitted: the timers of other packets never expire.
 //!
 //! A packet that is given up is handed to its host all the same, so that no record of its message stays behind. It arrives after
 //! its job has been stopped, and is ignored. A notice that is given up is processed as if it had come.
@@ -71,7 +71,7 @@ pub(super) struct LossConfig {
     pub trim_vl: Option<u8>,
     /// Links that are or were down.
     pub outages: Outages,
-    /// From the loss of a packet until it is sent again, ps; several windows at least.
+    /// From the loss of a packet until its retransmission, ps; at least four windows.
     timeout: u64,
     /// How often a packet is sent again at most.
     retries: u8,

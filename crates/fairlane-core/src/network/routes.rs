@@ -1,4 +1,5 @@
-//! The routes that packets take: each those that applied when it started, also after routes have changed.
+//! Generations of routes. A packet keeps the routes that applied when it was injected, also after a sweep has replaced them; after
+//! [`PacketNumber::GENERATIONS`] further sweeps it takes the newest.
 
 use std::sync::Arc;
 

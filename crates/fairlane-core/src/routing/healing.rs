@@ -1,9 +1,9 @@
 //! Routes around links that are down.
 //!
-//! A routing is built anew on the fabric without the links that are down, with the parameters that it had. Where it does not fit
-//! what is left of the fabric, or would need more virtual channels than ports have lanes for, up/down routing takes its place, as
-//! `OpenSM` falls back to another engine. Links without which the fabric would fall apart stay part of the routes: what is sent to
-//! a host that is cut off gets as far as a link that is down.
+//! A routing is built anew on the fabric without the links that are down, with the parameters that it had. If it does not
+//! support the remaining fabric, or needs more virtual channels than the routing of the whole fabric, up/down routing replaces it,
+//! as `OpenSM` falls back to another engine. Failed links that connect otherwise separate parts stay in the routed graph, so that
+//! it remains connected: packets to a host that is cut off are routed to a failed link and lost there.
 
 use std::collections::{BTreeMap, BTreeSet};
 

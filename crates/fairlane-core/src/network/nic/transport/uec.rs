@@ -7,15 +7,15 @@
 //! | | delay below the target | delay at the target or above |
 //! |---|---|---|
 //! | not marked | the window grows by `alpha (target - delay)` per byte | it grows by `fi` per byte |
-//! | marked | it stays | it shrinks once a round trip, by `gamma (mean delay - target) / mean delay`, at most by half |
+//! | marked | it stays | if the mean delay is above the target: it shrinks, once per `base_rtt`, by `gamma (mean delay - target) / mean delay`, at most by half |
 //!
-//! Growth is collected and takes effect every eight full packets: the window grows by what has been collected over the window,
-//! and once a round trip by `eta` besides. When the acknowledgements of a whole window had delays below a microsecond, the
+//! Growth is accumulated and applied every eight full packets: the window grows by the accumulated sum divided by the window, and
+//! once per `base_rtt` also by `eta`. When the acknowledgements of a whole window had delays below a microsecond, the
 //! window grows by a quarter of what is acknowledged instead (*fast increase*).
 //!
-//! A trimmed packet is sent again when the notice of it arrives, and the window shrinks by its bytes; only such packets are sent
-//! again. If packets were trimmed or lost in a round trip and the target delay, the window becomes, at the end of that time, what
-//! was acknowledged in it (*quick adapt*), if that is less than an eighth of the largest window.
+//! When the notice of a trimmed packet arrives, the packet is retransmitted and the window shrinks by its bytes. *Quick adapt*: at
+//! the end of each interval of `base_rtt` plus `target`, the window becomes the bytes acknowledged in the interval, if packets
+//! were trimmed or lost in it and these bytes are less than an eighth of the largest window.
 //!
 //! The window begins at its largest value, 1.5 times the bandwidth times `base_rtt`, so that nothing waits for a first round trip.
 //! Constants are those of the specification for 100 Gbit/s and 12 us, scaled as it says.
