@@ -29,7 +29,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help build demo test quick lint format docs man bench bench-threads bench-million bench-instructions readme pages lock wheel wheel-test sdist-test clean
+.PHONY: help build demo test test-binaries quick lint format docs man bench bench-threads bench-million bench-instructions readme pages lock wheel wheel-test sdist-test clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 26
@@ -43,6 +43,10 @@ test: $(EXTENSION) $(BROWSER) ## run all tests, Rust and Python
 	cargo test --locked --quiet $(RUST_ALONE)
 	cargo test --locked --quiet $(PLUGIN_CRATE)
 	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile
+
+test-binaries: ## compile the tests in Rust, which needs no .venv
+	cargo test --locked --quiet --no-run $(RUST_ALONE)
+	cargo test --locked --quiet --no-run $(PLUGIN_CRATE)
 
 quick: $(EXTENSION) ## reproduce savoie2020, scaled to a minute or two
 	$(BIN)/fairlane reproduce savoie2020 --quick --resume --out runs/savoie2020-quick

@@ -1,8 +1,5 @@
 """A real subnet manager reads exported settings: sm check."""
 
-import signal
-import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +10,7 @@ from typer import Argument, Option
 from fairlane.cli.command import Answer, ExitCode, completing, write_text
 from fairlane.cli.exchanging import resolved_of, write_folder
 from fairlane.cli.options import AllowCode, Assignments, duration_of, fresh, one_of, refused, report
+from fairlane.signals import exit_on_sigterm, temporary_folder
 from fairlane.wording import plural, seconds
 
 if TYPE_CHECKING:
@@ -147,13 +145,10 @@ def _export(
 @contextmanager
 def _folder(keep: Path | None) -> Iterator[Path]:
     """The folder of all files; SIGTERM ends the command as an error does, with its processes and temporary files."""
-    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    try:
+    with exit_on_sigterm():
         if keep is not None:
             keep.mkdir(parents=True, exist_ok=True)
             yield keep.absolute()
         else:
-            with tempfile.TemporaryDirectory(prefix="fairlane-sm-") as made:
-                yield Path(made)
-    finally:
-        signal.signal(signal.SIGTERM, before)
+            with temporary_folder("fairlane-sm-") as made:
+                yield made

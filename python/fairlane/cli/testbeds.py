@@ -1,9 +1,5 @@
 """A small real network on this machine: testbed run, testbed status, testbed down."""
 
-import signal
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,8 +7,11 @@ from typer import Argument, Option
 
 from fairlane.cli.command import Answer, out_option
 from fairlane.cli.options import Assignments, report
+from fairlane.signals import exit_on_sigterm
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fairlane.cli.tables import Part, Row
     from fairlane.testbed.results import Results
 
@@ -40,7 +39,7 @@ def run(
     loaded = TestbedFile.load(file, set=assignments or ())
     machine.check()
     folder = out or Path("runs") / loaded.name
-    with _ending():
+    with exit_on_sigterm():  # the testbed is removed
         found = experiment(loaded, folder, repetitions=repetitions, resume=resume, report=report)
     picture = write(lambda: figure(found), folder / "testbed.png")
     data: dict[str, Any] = {**found.written(), **{name: table.to_dicts() for name, table in found.tables.items()}}
@@ -63,16 +62,6 @@ def down() -> Answer:
     with machine.only_one():
         found = machine.down()
     return Answer({"removed": found}, [f"removed {name}" for name in found] or ["there is no testbed"])
-
-
-@contextmanager
-def _ending() -> Iterator[None]:
-    """SIGTERM ends the command as an error does: the testbed is removed."""
-    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def _lines(found: "Results") -> "Iterator[Part]":

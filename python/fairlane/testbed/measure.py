@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic, sleep
 
 import polars as pl
@@ -18,6 +17,7 @@ from fairlane.agent.backends.linux import Device, Linux
 from fairlane.agent.jobs import Setting
 from fairlane.inputs.files import replacing
 from fairlane.results.errors import writing
+from fairlane.signals import deferred_signals, temporary_folder
 from fairlane.testbed import machine
 from fairlane.testbed.errors import MeasurementError
 from fairlane.testbed.file import TestbedFile
@@ -136,14 +136,15 @@ def bench(file: TestbedFile) -> Iterator[Bench]:
         machine.up(Plan(file.fabric))
         try:
             with (
-                TemporaryDirectory(prefix="fairlane-testbed-", dir=parent) as folder,
-                running(file, Path(folder)) as jobs,
+                temporary_folder("fairlane-testbed-", parent) as folder,
+                running(file, folder) as jobs,
             ):
                 found = Bench(file, jobs)
                 found.run(Phase(TOGETHER, tuple(job.name for job in file.jobs)))
                 yield found
         finally:
-            machine.down()
+            with deferred_signals():
+                machine.down()
 
 
 def measure(file: TestbedFile, folder: Path, repetitions: int, report: Callable[[str], object] = str) -> pl.DataFrame:

@@ -1,0 +1,54 @@
+"""Signals that end a command: it ends like after an error, and what it has made is removed whole."""
+
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def exit_on_sigterm() -> Iterator[None]:
+    """SIGTERM raises ``SystemExit`` with 128 plus its number, so that the block's ``finally`` clauses run.
+
+    Raises ``ValueError`` in a thread other than the main one.
+    """
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def deferred_signals() -> Iterator[None]:
+    """SIGTERM and SIGINT that arrive in the block take effect at its end: nothing in it is left half done."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread handles signals
+        return
+    arrived: list[int] = []
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = [(number, signal.signal(number, lambda found, _: arrived.append(found))) for number in numbers]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+        if arrived:
+            signal.raise_signal(arrived[0])
+
+
+@contextmanager
+def temporary_folder(prefix: str, parent: Path | None = None) -> Iterator[Path]:
+    """A folder that is removed with the block, also if a signal arrives while it is made or removed."""
+    made = None
+    try:
+        with deferred_signals():
+            made = tempfile.TemporaryDirectory(prefix=prefix, dir=parent)
+        yield Path(made.name)
+    finally:
+        with deferred_signals():
+            if made is not None:
+                made.cleanup()
