@@ -196,6 +196,9 @@ def test_every_kind_of_seed_is_shifted_and_nothing_else(tmp_path: Path) -> None:
     assert found["treatments"]["none"] == {"controller": "none"}
     assert found["design"] == {"seed": 1}
     assert found["scenario"] == "scenario.toml"
+    of_placements = Document({"scenario": {}, "seeds": {"per_placement": 4}}, None)
+    reseed(of_placements, 3)
+    assert of_placements.data["seeds"] == {"per_placement": 4, "first": 1 + by}
     assert moved({"seed": True, "seeds": [1], "load": 2}, by) == {"seed": True, "seeds": [1], "load": 2}
 
 

@@ -279,6 +279,21 @@ def test_a_number_of_placements_are_seeds_of_a_strategy_by_name_too(folder: Path
     assert len({str(cell.pinned.data["jobs"][0]["placement"]) for cell in found.cells}) == 3
 
 
+def test_placements_have_seeds_of_their_own(folder: Path) -> None:
+    one = study(folder, 'scenario = "small.toml"\nplacements = 3\nseeds = { per_placement = 2, first = 7 }')
+    assert [(point.placement, point.seed) for point in one.points()] == [
+        (0, 7),
+        (0, 8),
+        (1, 9),
+        (1, 10),
+        (2, 11),
+        (2, 12),
+    ]
+    assert [one.scenario(point).seed for point in one.points()] == [7, 8, 9, 10, 11, 12]
+    whole = study(folder, 'scenario = "small.toml"\nseeds = { per_placement = 2 }')
+    assert [point.seed for point in whole.points()] == [1, 2], "without placements there is one"
+
+
 def test_a_recordings_files_are_part_of_what_is_computed(tmp_path: Path) -> None:
     """Those of a folder, and those beside the file that stands for them."""
     for name in ("dumpi/dumpi-0.bin", "dumpi/dumpi.meta", "otf2/traces.def", "otf2/traces/0.evt", "otf2/traces.otf2"):

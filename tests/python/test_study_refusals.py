@@ -103,6 +103,19 @@ BAD = [
     (f'scenario = "{"a" * 5000}"', "levels.toml:1", "File name too long"),
     ('scenario = "small.toml"\nseeds = [18446744073709551616]', "levels.toml:2", "out of range"),
     ('scenario = "small.toml"\nseeds = ["1"]', "levels.toml:2", 'seeds[0] = "1": '),
+    ('scenario = "small.toml"\nseeds = 3', "levels.toml:2", "seeds = 3: neither a list nor a table; allowed: a list"),
+    (
+        'scenario = "small.toml"\nseeds = { per_placement = 0 }',
+        "levels.toml:2",
+        "seeds.per_placement = 0: out of range",
+    ),
+    ('scenario = "small.toml"\nseeds = { per_place = 2 }', "levels.toml:2", 'did you mean "per_placement"?'),
+    (
+        'scenario = "small.toml"\nplacements = 3\nseeds = { per_placement = 2, first = 18446744073709551611 }',
+        "levels.toml:3",
+        "seeds.first = 18446744073709551611: the last placement would have larger seeds than there are; "
+        "allowed: at most 18446744073709551610",
+    ),
     ('scenario = "small.toml"\nseeds = [1, 2, 1]', "levels.toml:2", "seeds[2] = 1: is listed twice; allowed: every"),
     (
         'scenario = "small.toml"\n[parameters]\n"network.mtu" = ["2 KiB"]\n[parameters.network]\nmtu = ["4 KiB"]',

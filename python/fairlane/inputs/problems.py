@@ -76,8 +76,8 @@ def unfold(error: ValidationError, model: type[BaseModel]) -> Iterator[Problem]:
 
 
 def _is_kind(step: int | str) -> bool:
-    """Whether pydantic means no key by it, but one of several kinds of value: a name or a list."""
-    return isinstance(step, str) and step.startswith(("literal[", "list["))
+    """Whether pydantic means no key by it, but one of several kinds of value: a name, a list or a table."""
+    return isinstance(step, str) and step.startswith(("literal[", "list[", "table["))
 
 
 def _is_meant(detail: ErrorDetails) -> bool:

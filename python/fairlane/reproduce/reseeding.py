@@ -35,7 +35,14 @@ def reseed(document: Document, replicate: int) -> None:
     _written_out(document)
     for key in [key for key in data if key not in _KEPT]:
         data[key] = moved({key: data[key]}, shift(replicate))[key]
-    data["seeds"] = [_added(seed, shift(replicate)) for seed in data["seeds"]]
+    data["seeds"] = _moved_seeds(data["seeds"], shift(replicate))
+
+
+def _moved_seeds(seeds: Any, by: int) -> Any:
+    """The same for the key ``seeds`` of a study: a list, or the first seed of many."""
+    if isinstance(seeds, Mapping):
+        return {**seeds, "first": _added(seeds.get("first", 1), by)}
+    return _shifted(seeds, by)
 
 
 def moved(value: Any, by: int) -> Any:

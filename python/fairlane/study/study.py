@@ -172,11 +172,12 @@ class Study:
                     yield from self._point(case, values, placed, own + number, ("replicates",))
             return
         placements: list[tuple[int, dict[str, Any] | None]] = [*enumerate(table.placements or ())] or [(0, None)]
-        seeds: list[int | None] = [*(table.seeds or ())] or [None]
-        for first, *middle, third, last in self._chosen([len(it) for it in (cases, *lists, placements, seeds)]):
+        count = len(table.seeds_of(0) or [None])
+        for first, *middle, third, last in self._chosen([*(len(it) for it in (cases, *lists, placements)), count]):
             values = [of[level] for of, level in zip(lists, middle, strict=True)]
             number, placement = placements[third]
-            seed = seeds[last]
+            seeds = table.seeds_of(number)
+            seed = None if seeds is None else seeds[last]
             source: KeyPath = () if seed is None else ("seeds",)
             yield from self._point(
                 cases[first], values, (number, placement or {}), own if seed is None else seed, source

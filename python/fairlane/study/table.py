@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, field_validator, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, SerializeAsAny, Tag, field_validator, model_validator
 
 from fairlane.errors import Problem
 from fairlane.inputs.document import KeyPath, dotted
@@ -27,6 +27,8 @@ COLUMNS: Mapping[KeyPath, str] = {
 """Scenario keys that are columns of the tables already, and what to say instead of going through their values."""
 MOST_PLACEMENTS = 100_000
 """Largest number of placements that a study can request."""
+MOST_SEEDS = 10_000
+"""Largest number of seeds that a placement can have of its own."""
 RUN_TABLES = ("runs", "failures")
 """Tables of every study: a row for each run, or for each failed run."""
 POINT = ("point", "case", "placement", "seed")
@@ -113,6 +115,40 @@ class Measure(Table):
         return self
 
 
+Seed = Annotated[int, Field(strict=True, ge=0, le=LARGEST_SEED)]
+"""A seed of the scenario."""
+
+
+class SeedsByPlacement(Table):
+    """Seeds of the scenario that no two placements share: what one placement shows is independent of the others."""
+
+    per_placement: int = Field(ge=1, le=MOST_SEEDS)
+    """How many seeds each placement has."""
+    first: Seed = 1
+    """The first seed of the first placement; the others follow one by one."""
+
+    def of(self, placement: int) -> list[int]:
+        """The seeds of a placement, by its number from 0."""
+        first = self.first + placement * self.per_placement
+        return [*range(first, first + self.per_placement)]
+
+
+def _seeds(given: Any) -> Any:
+    """Seeds for all placements are a list, seeds of each placement a table."""
+    if not isinstance(given, list | dict | SeedsByPlacement):
+        words = "neither a list nor a table"
+        raise Problems(Problem("", words, given, "a list, as [1, 2], or { per_placement = 5, first = 1 }"))
+    return given
+
+
+Seeds = Annotated[
+    Annotated[list[Seed], Field(min_length=1), Tag("list[seed]")] | Annotated[SeedsByPlacement, Tag("table[seeds]")],
+    Discriminator(lambda given: "list[seed]" if isinstance(given, list) else "table[seeds]"),
+    BeforeValidator(_seeds),
+]
+"""The same seeds for all placements, or different ones."""
+
+
 class StudyTable(Table):
     """A scenario, and the parameters, placements and seeds with which it is repeated."""
 
@@ -122,8 +158,8 @@ class StudyTable(Table):
     """The scenario: a file, or its tables."""
     set: Setting = Field(default_factory=dict)
     """Scenario keys that are different in all runs, by dotted path."""
-    seeds: list[Annotated[int, Field(strict=True, ge=0, le=LARGEST_SEED)]] | None = Field(default=None, min_length=1)
-    """Seeds of the scenario; by default its own."""
+    seeds: Seeds | None = None
+    """Seeds of the scenario, the same for all placements or different ones; by default its own."""
     placements: Annotated[
         list[dict[str, Any]] | None,
         BeforeValidator(_placements, json_schema_input_type=int | list[str | Placement] | None),
@@ -152,8 +188,8 @@ class StudyTable(Table):
 
     @field_validator("seeds")
     @classmethod
-    def _each_once(cls, given: list[int] | None) -> list[int] | None:
-        _refuse(_listed_twice("", given or ()))
+    def _each_once(cls, given: list[int] | SeedsByPlacement | None) -> list[int] | SeedsByPlacement | None:
+        _refuse(_listed_twice("", given) if isinstance(given, list) else ())
         return given
 
     @field_validator("placements")
@@ -195,8 +231,20 @@ class StudyTable(Table):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        _refuse([*self._overridden(), *self._several_defaults(), *self._factored(), *self._replicated()])
+        _refuse(
+            [
+                *self._overridden(),
+                *self._several_defaults(),
+                *self._factored(),
+                *self._replicated(),
+                *self._too_many_seeds(),
+            ]
+        )
         return self
+
+    def seeds_of(self, placement: int) -> list[int] | None:
+        """The seeds of the scenario on a placement, by its number from 0; none if they are the scenario's own."""
+        return self.seeds.of(placement) if isinstance(self.seeds, SeedsByPlacement) else self.seeds
 
     def _overridden(self) -> Iterator[Problem]:
         """Keys that identify points but are overwritten by keys that the study sets later."""
@@ -218,7 +266,7 @@ class StudyTable(Table):
             if not levels:
                 yield Problem(f"factors.{name}", "has no levels", allowed="a table for each level")
         known: dict[str, list[Any]] = {name: [*levels] for name, levels in self.factors.items()}
-        known |= {"case": [case.name for case in self.cases], "seed": [*(self.seeds or ())]}
+        known |= {"case": [case.name for case in self.cases], "seed": []}
         for at, rule in enumerate(self.rules):
             for key, given in rule.where.items():
                 place = f"rules[{at}].where.{key}"
@@ -244,6 +292,15 @@ class StudyTable(Table):
                 yield Problem(key, words, allowed=f"{key} or replicates")
         if self.replicates.of == "improvement" and not self.treatments:
             yield Problem("replicates.of", "there are no treatments", "improvement", '"w", or treatments')
+
+    def _too_many_seeds(self) -> Iterator[Problem]:
+        """Seeds of placements that are larger than a seed can be."""
+        last = self.seeds_of(len(self.placements or (0,)) - 1)
+        if isinstance(self.seeds, SeedsByPlacement) and last is not None and last[-1] > LARGEST_SEED:
+            words = "the last placement would have larger seeds than there are"
+            yield Problem(
+                "seeds.first", words, self.seeds.first, f"at most {self.seeds.first + LARGEST_SEED - last[-1]}"
+            )
 
     def _several_defaults(self) -> Iterator[Problem]:
         """The table of a design has one row per condition, so there is one default run."""
