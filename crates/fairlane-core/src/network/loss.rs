@@ -73,7 +73,7 @@ pub(super) struct LossConfig {
     pub outages: Outages,
     /// From the loss of a packet until its retransmission, ps; at least four windows.
     timeout: u64,
-    /// How often a packet is sent again at most.
+    /// How often a packet is retransmitted at most.
     retries: u8,
 }
 
@@ -137,7 +137,7 @@ impl InFlight {
         }
     }
 
-    /// A packet that this shard sent has been lost, and its timeout passes at `due`: it is sent again then, or given up.
+    /// A packet that this shard sent has been lost, and its timeout passes at `due`: it is retransmitted then, or given up.
     #[cold]
     pub fn retransmit(&mut self, config: &Config, record: u32, due: u64) {
         let packet = &mut self.packets[record];

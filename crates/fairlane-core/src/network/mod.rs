@@ -99,7 +99,7 @@ pub struct Totals {
     pub packets_lost: u64,
     /// Packets of which only the headers have come to their hosts: a switch has trimmed them.
     pub packets_trimmed: u64,
-    /// Lost and trimmed packets that are sent again.
+    /// Lost and trimmed packets that are retransmitted.
     pub packets_retransmitted: u64,
     /// Lost packets that were given up. Their messages count as delivered once no other packet of them is under way.
     pub packets_given_up: u64,

@@ -76,7 +76,7 @@ pub struct Parameters {
     /// From the loss of a packet until its NIC sends it again; at least four windows, which are as wide as the shortest latency of a
     /// link or up to half as wide.
     pub retransmission_timeout: Picoseconds,
-    /// How often a packet is sent again before its job fails, at most 7.
+    /// How often a packet is retransmitted before its job fails, at most 7.
     pub retry_count: u8,
     /// From a change of the fabric until routes follow it.
     pub sweep_time: Picoseconds,

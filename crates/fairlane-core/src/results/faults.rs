@@ -29,7 +29,7 @@ pub(super) fn sweeps(of: Measured<'_>) -> Columns {
         .text("cut_off", rows.iter().map(hosts))
 }
 
-/// One row for each job that has failed: the first of its packets that was lost once more often than it may be sent again.
+/// One row for each job that has failed: the first of its packets that was lost once more often than it may be retransmitted.
 ///
 /// | column | unit | |
 /// |---|---|---|

@@ -15,7 +15,7 @@ use crate::columns::Unit::{Bytes, Count};
 /// | `messages_delivered`, `bytes_delivered` | messages, bytes | that have come whole and that their hosts have looked at, and those of which packets were given up |
 /// | `packets_lost` | packets | lost at links that are down, or at full queues of lossy lanes |
 /// | `packets_trimmed` | packets | of which only the headers have come to their hosts |
-/// | `packets_retransmitted`, `packets_given_up` | packets | lost or trimmed, and sent again or given up |
+/// | `packets_retransmitted`, `packets_given_up` | packets | lost or trimmed, and retransmitted or given up |
 /// | `packets_marked` | packets | marked by a switch for congestion control |
 /// | `control_packets`, `control_bytes` | packets, bytes | notices of congestion control that NICs have made; payload |
 /// | `control_packets_received`, `control_bytes_received` | packets, bytes | those that have come to the host of their flow |

@@ -277,7 +277,7 @@ impl Case {
                 mtu: Bytes(self.mtu),
                 buffer: Bytes(self.buffer),
                 port_buffer: self.sharing.map(|sharing| PortBuffer { size: Bytes(self.memory()), sharing }),
-                // Faults last up to 30 us, and a packet is sent again for 56 us at least.
+                // Faults last up to 30 us, and a packet is retransmitted for 56 us at least.
                 retransmission_timeout: Picoseconds(7_000_000),
                 sweep_time: Picoseconds(5_000_000),
                 switching: if self.store_and_forward { Switching::StoreAndForward } else { Switching::CutThrough },

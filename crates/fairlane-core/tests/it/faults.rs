@@ -295,7 +295,7 @@ fn lost_packets_are_sent_again_after_a_timeout() {
     }
 }
 
-/// A job with a host whose adapter is dead fails when a packet has been lost once more often than it is sent again; it does not
+/// A job with a host whose adapter is dead fails when a packet has been lost once more often than it is retransmitted; it does not
 /// hang, and the other job goes on as if nothing had happened.
 #[test]
 fn a_job_whose_host_is_gone_fails() {
@@ -310,7 +310,7 @@ fn a_job_whose_host_is_gone_fails() {
     assert_eq!(failures.len(), 1);
     let failed = failures[0];
     assert_eq!((failed.job, failed.from, failed.to), (JobId(0), HostId(0), HostId(2)));
-    // The first packet is lost at the failure or a packet later; each time that it is sent again it takes a few packets' time.
+    // The first packet is lost at the failure or a packet later; each retransmission takes a few packets' time.
     let least = at + (RETRIES + 1) * TIMEOUT;
     assert!((least..least + 60 * PACKET).contains(&failed.at.0), "{} ps, not {least} ps", failed.at.0);
     let ends = |simulation: &Simulation| -> Vec<_> {

@@ -173,7 +173,7 @@ impl InFlight {
         Remains { message, number, offered, kind, flags }
     }
 
-    /// A notice of a trimmed packet will arrive at its sender at instant `time`: the packet is sent again then.
+    /// A notice of a trimmed packet will arrive at its sender at instant `time`: the packet is retransmitted then.
     fn restore_trimmed(&mut self, config: &Config, job: u16, tag: &Tag, remains: Remains, (nic, time): (u32, u64)) {
         let host = config.nic_host[nic as usize];
         let host = config.host_ids.get(host as usize).map_or(host, |id| *id);

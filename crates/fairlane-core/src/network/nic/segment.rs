@@ -56,7 +56,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         }
         (packet, message.left > 0)
     }
-    /// A lost packet is sent again: the one that stands in the queue as this message.
+    /// A lost packet is retransmitted: the one that stands in the queue as this message.
     #[cold]
     fn send_again(&mut self, lane: u8, record: u32) -> u32 {
         let InFlight { messages, packets, .. } = &mut *self.in_flight;
