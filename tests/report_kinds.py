@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from fairlane import Scenario
+from fairlane import Scenario, cables, gpcnet
 from fairlane.fabric import Fabric
 from fairlane.placement import ALLOCATORS
 from fairlane.results.reproduction import (
@@ -34,7 +35,7 @@ from fairlane.study import Study, run
 from report_runs import EVIL
 from small_study import Here
 
-__all__ = ["map_results", "reproduction", "schedule", "study", "sweep_results"]
+__all__ = ["failures", "impact", "map_results", "reproduction", "schedule", "study", "sweep_results"]
 
 STUDY = """
 placements = 3
@@ -60,6 +61,8 @@ workload = { name = "all_to_all", message_size = "4 KiB", compute = "10 us" }
 [treatments.total-first.set]
 "jobs[0].service_level" = 1
 """
+
+QUICK = {"name": "flood_pairs", "message_size": "4 KiB", "compute": "1 us"}
 
 CONTROLLED = """
 [treatments.feedback]
@@ -89,6 +92,34 @@ def sweep_results() -> Saturation:
     }
     plan = prepared(Scenario(**tables), (0.2, 0.5, 1.0), replicates=2, options=OpenLoopOptions(), duration="60 us")
     return sweep(plan)
+
+
+def failures(*, switches: bool = False) -> cables.Cables:
+    """Two leaves with four cables each to a spine, one of which fails at a time, on three seeds, in memory."""
+    tables: dict[str, Any] = {
+        "name": "failures",
+        "duration": "300 us",
+        "fabric": {"topology": "fat_tree", "hosts": 8, "levels": 2, "radix": 8, "bandwidth": "100 Gb/s"},
+        "network": {"retransmission_timeout": "10 us", "sweep_time": "20 us"},
+        "jobs": [
+            {"name": "across", "ranks": 4, "placement": {"name": "list", "hosts": [0, 2, 4, 6]}, "workload": QUICK},
+            {"name": "inside", "ranks": 2, "placement": {"name": "list", "hosts": [1, 3]}, "workload": QUICK},
+        ],
+    }
+    found = cables.survey(cables.prepared(Scenario(**tables), cables.Options(replicates=3, switches=switches)))
+    renamed = found.slowdowns.with_columns(pl.col("name").replace("inside", EVIL))
+    return replace(found, slowdowns=renamed, meta={**found.meta, "scenario": {"name": EVIL}})
+
+
+def impact() -> gpcnet.Gpcnet:
+    """GPCNeT with two transports on three assignments of 16 hosts, in memory."""
+    fabric = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "100 Gb/s"}
+    scenario = Scenario(fabric=fabric, jobs=[{"ranks": 2, "workload": "flood_pairs"}])
+    options = gpcnet.Options(
+        transports=("credits_only", "swift"), ranks_per_host=2, replicates=3, iterations=25, warm_up="10 us"
+    )
+    found = gpcnet.benchmark(gpcnet.prepared(scenario, options))
+    return replace(found, meta={**found.meta, "scenario": {"name": EVIL}, "left_out": {EVIL: "needs deeper buffers"}})
 
 
 def schedule(*, late: int = 0) -> ScheduleResults:

@@ -23,7 +23,7 @@ def write_report(results: Results, file: str | Path, compare: Results | None = N
     """Writes the page of results, and returns where it is.
 
     Args:
-        results: A run, a study, a sweep of loads, a reproduction or the schedules of a job log.
+        results: Of a kind in ``KINDS``: a run, a study, a sweep of loads, a survey of failures ...
         file: The HTML file to write.
         compare: Results of the same kind to compare them with.
         compare_name: What the others are called; by default by their headline.

@@ -4,7 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairlane.report import reproduction, robustness, run, saturation, schedule, study
+from fairlane.cables.results import Cables
+from fairlane.gpcnet.results import Gpcnet
+from fairlane.report import cables, gpcnet, reproduction, robustness, run, saturation, schedule, study
 from fairlane.results.base import Results
 from fairlane.results.reproduction import ReproductionResults, RobustnessResults
 from fairlane.results.run import Run
@@ -33,6 +35,8 @@ KINDS: Mapping[type[Results], Kind] = {
     Run: Kind("run", "a run", run.data_of),
     StudyResults: Kind("study", "a study", study.data_of),
     Saturation: Kind("saturation", "a sweep of loads", saturation.data_of),
+    Gpcnet: Kind("gpcnet", "GPCNeT", gpcnet.data_of),
+    Cables: Kind("cables", "a survey of failures", cables.data_of),
     ReproductionResults: Kind("reproduction", "a reproduction", reproduction.data_of, ("robustness",)),
     RobustnessResults: Kind("robustness", "a robustness map", robustness.data_of),
     ScheduleResults: Kind("schedule", "the schedules of a job log", schedule.data_of),

@@ -12,7 +12,7 @@ from threading import Lock
 from fairlane.report import load_results, write_report
 from fairlane.results.manifest import MANIFEST, sha256_of
 
-KINDS = frozenset({"run", "study", "saturation", "schedule", "reproduction"})
+KINDS = frozenset({"run", "study", "saturation", "gpcnet", "cables", "schedule", "reproduction"})
 """Kinds of folders, by their manifests, that have a page; that of a robustness map is a reproduction."""
 MOST_KEPT = 100
 """Pages that are kept; of more, those go that were asked for least recently."""
