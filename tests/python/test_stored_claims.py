@@ -1,0 +1,72 @@
+"""Verdicts that are stored with the pages follow from the tables that are stored with them."""
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from fairlane.reproduce import plan
+from fairlane.reproduce.judging import judged
+from fairlane.study.sql import Database
+
+PAGES = Path(__file__).parents[2] / "docs" / "reproduction"
+
+
+def _jobs() -> dict[str, pl.DataFrame]:
+    """The table ``jobs`` of savoie2020: one file a study, of Algorithm 1."""
+    folder = PAGES / "savoie2020"
+    studies = plan("savoie2020").studies
+    parts = [
+        pl.read_csv(folder / f"{name}.csv").with_columns(study=pl.lit(name), treatment=pl.lit("process_prioritization"))
+        for name in studies
+        if (folder / f"{name}.csv").exists() and name != "small.adaptive-routing"
+    ]
+    assert len(parts) > 10
+    return {
+        "jobs": pl.concat(parts, how="diagonal_relaxed"),
+        "rerouted": pl.read_csv(folder / "small.adaptive-routing.csv"),
+    }
+
+
+def _conditions() -> dict[str, pl.DataFrame]:
+    """The table ``conditions`` of patki2016, as its folder makes it of the runs."""
+    runs = Database({"runs_of_applications": pl.read_csv(PAGES / "patki2016" / "runs.csv")})
+    [sql] = [one.sql for one in plan("patki2016").folder.paper.table if one.name == "conditions"]
+    assert sql
+    return {"conditions": runs.ask(sql)}
+
+
+def _stats() -> dict[str, pl.DataFrame]:
+    """The table ``stats`` of wilke2020."""
+    times = pl.read_csv(PAGES / "wilke2020" / "times.csv", schema_overrides={"size": pl.String})
+    return {"stats": times.with_row_index("point")}
+
+
+@pytest.mark.parametrize(
+    ("paper", "tables", "left_out"),
+    [
+        ("savoie2020", _jobs, {"savoie.accepted-configurations"}),
+        ("patki2016", _conditions, set()),
+        (
+            "wilke2020",
+            _stats,
+            {"wilke.virtual-lanes", "wilke.pingpong", "wilke.pingpong.min-par", "wilke.port-counters"},
+        ),
+    ],
+)
+def test_stored_verdicts_follow_from_stored_tables(paper: str, tables: object, left_out: set[str]) -> None:
+    assert callable(tables)
+    database = Database(tables())
+    stored = pl.read_csv(PAGES / paper / "clauses.csv").filter(replicate=1)
+    seen = 0
+    for claim in plan(paper).claims:
+        rows = stored.filter(claim=claim.id).to_dicts()
+        if claim.id in left_out or not rows:
+            continue
+        found = judged(claim, database, (), scaled=False).findings
+        assert [(row["clause"], row["in_band"]) for row in rows] == [(one.clause + 1, one.holds) for one in found]
+        assert [row["value"] for row in rows] == pytest.approx([one.value for one in found], rel=1e-3, abs=1e-5), (
+            claim.id
+        )
+        seen += len(found)
+    assert seen >= 5
