@@ -19,6 +19,7 @@ from fairlane.errors import ScenarioError
 from fairlane.results import StudyResults
 from fairlane.study import Study, run
 from fairlane.study.plan import plan
+from fairlane.study.setting import changes
 from fairlane.tasks.task import files_of
 from pictures import assert_drawn
 from small_study import SCENARIO, STUDY, Here
@@ -292,6 +293,12 @@ def test_placements_have_seeds_of_their_own(folder: Path) -> None:
     assert [one.scenario(point).seed for point in one.points()] == [7, 8, 9, 10, 11, 12]
     whole = study(folder, 'scenario = "small.toml"\nseeds = { per_placement = 2 }')
     assert [point.seed for point in whole.points()] == [1, 2], "without placements there is one"
+
+
+def test_a_policy_of_rails_replaces_another_with_its_keys() -> None:
+    given = {"jobs[0].rails": {"policy": "only", "only": 1}, "network": {"mtu": "2 KiB"}}
+    found = [(path, value) for path, value, _ in changes(given)]
+    assert found == [(("jobs", 0, "rails"), {"policy": "only", "only": 1}), (("network", "mtu"), "2 KiB")]
 
 
 def test_a_recordings_files_are_part_of_what_is_computed(tmp_path: Path) -> None:
