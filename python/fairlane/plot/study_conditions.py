@@ -1,8 +1,8 @@
 """A study that varies cases or parameters in one picture: time per iteration, W and improvement by condition.
 
 Dots are jobs at single placements and seeds; bars are their means with 95% intervals; colours are treatments. Each
-workload has a row of panels. With more than ``MOST_CONDITIONS`` conditions there is one for each parameter instead, over
-all others.
+workload has a row of panels. With more than ``MOST_CONDITIONS`` conditions there is one for each parameter instead,
+over all others.
 """
 
 from collections.abc import Sequence
