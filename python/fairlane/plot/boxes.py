@@ -56,10 +56,10 @@ def draw_means(
             continue
         low, high = (mean.value if end is None else end for end in (mean.low, mean.high))
         reach = [[max(0.0, mean.value - low)], [max(0.0, high - mean.value)]]
-        where, error = ((mean.value, place), "xerr") if horizontal else ((place, mean.value), "yerr")
+        x, y, error = (mean.value, place, "xerr") if horizontal else (place, mean.value, "yerr")
         marker: dict[str, Any] = {"markersize": 5.5, "markerfacecolor": "white", "markeredgecolor": INK}
         whisker: dict[str, Any] = {error: reach, "ecolor": INK, "elinewidth": 2.2, "capsize": 4, "capthick": 2.2}
-        axes.errorbar(*where, fmt="D", zorder=6, **marker, **whisker)
+        axes.errorbar(x, y, fmt="D", zorder=6, **marker, **whisker)
 
 
 def draw_strips(axes: Axes, groups: Sequence[Floats], colours: Sequence[str]) -> None:

@@ -1,4 +1,6 @@
-"""Latencies of messages: mean and quantiles of each job and traffic kind, with their 95% intervals."""
+"""Latencies of messages: mean and quantiles of each job or workload, with their 95% intervals."""
+
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,21 +15,21 @@ from fairlane.wording import plural, seconds, time_unit, with_half_width
 
 MARKS = {"mean": ("mean", "D"), "p50": ("50%", "o"), "p99": ("99%", "s"), "p999": ("99.9%", "^")}
 """What is shown, by column: its name in the legend, and its marker."""
-MOST_ROWS = 40  # of more jobs and kinds, those with the longest tails are shown
+MOST_ROWS = 40  # with more jobs, rows are workloads; of more workloads, those with the longest tails are shown
 WIDE_RANGE = 8.0  # latencies that differ by more than this factor are drawn on a logarithmic axis
 ROW_INCHES = 0.42
 
 
 def draw(run: Run, axes: Given = None) -> Drawn | None:
-    """A row for each job and traffic kind with messages; None where no message was delivered or counted."""
-    if run.latency is None:
+    """A row for each job, or for each workload of many jobs; None where no message was counted."""
+    if run.latency_merged is None:
         return None
-    messages = run.latency.filter(pl.col("of") == "message", pl.col("count") > 0)
+    level = "job" if run.jobs.height <= MOST_ROWS else "workload"
+    messages = run.latency_merged.filter(pl.col("of") == "message", pl.col("level") == level, pl.col("count") > 0)
     if messages.is_empty():
         return None
-    shown = messages.top_k(MOST_ROWS, by="p99_ps").sort("job", "kind")
-    several = shown["name"].is_duplicated().any()
-    labels = [f"{name}, {kind}" if several else name for name, kind in shown.select("name", "kind").iter_rows()]
+    shown = messages.top_k(MOST_ROWS, by="p99_ps")
+    shown = messages.join(shown.select("label"), on="label", how="semi", maintain_order="left")
     values = {key: _seconds(shown, key) for key in MARKS}
     every = np.concatenate(list(values.values()), axis=None)
     low, high = float(np.min(every[every > 0], initial=np.inf)), float(every.max())
@@ -40,9 +42,9 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
         value, *ends = values[key] / factor
         reach = np.maximum([value - ends[0], ends[1] - value], 0)
         y = np.arange(shown.height) + step * (at - (len(MARKS) - 1) / 2)
-        look = {"markersize": 5, "elinewidth": 1.6, "capsize": 2.5}
+        look: dict[str, Any] = {"markersize": 5, "elinewidth": 1.6, "capsize": 2.5}
         panel.errorbar(value, y, xerr=reach, fmt=marker, color=PALETTE[at], label=words, **look)
-    panel.set_yticks(range(shown.height), labels)
+    panel.set_yticks(range(shown.height), shown["label"].to_list())
     panel.set_ylim(shown.height - 0.5, -0.5)
     panel.set_xlabel(f"Latency of messages [{unit}]" + (", logarithmic" if wide else ""))
     if wide:
@@ -55,7 +57,8 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
     note = (
         "From the send call to the delivery of the last byte. Whiskers: 95% intervals over batches of simulated time."
     )
-    note += f" The {plural(left, 'row')} with the shortest tails (99%) are in the table latency." if left else ""
+    if left:
+        note += f" The {plural(left, 'workload')} with the shortest tails (99%) are in the table latency_merged."
     return panels.headline_of_run(_title(shown), run, note)
 
 
@@ -68,6 +71,8 @@ def _seconds(shown: pl.DataFrame, key: str) -> Floats:
 
 def _title(shown: pl.DataFrame) -> str:
     """The longest tail."""
-    worst = shown.sort("p99_ps", "name").row(-1, named=True)
-    ends = [None if (end := worst[f"p99_{name}_ps"]) is None else end * PS for name in ("low", "high")]
-    return f"{worst['name']} has the longest tail: 99% within {with_half_width(worst['p99_ps'] * PS, *ends, seconds)}"
+    worst = shown.sort("p99_ps", "label").row(-1, named=True)
+    columns = ("p99_ps", "p99_low_ps", "p99_high_ps")
+    value, low, high = (worst[name] for name in columns)
+    tail = with_half_width(value, low, high, lambda time: seconds(time * PS))
+    return f"{worst['label']} has the longest tail: 99% within {tail}"
