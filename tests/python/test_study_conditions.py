@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.container import ErrorbarContainer
 from rich.console import Console
 from scipy import stats
 
@@ -24,7 +25,7 @@ from fairlane.plot.style import styled
 from fairlane.results.study import StudyMeta, StudyResults
 from fairlane.study.conditions import condition_of, shown, varied, with_condition
 from fairlane.study.replication import EFFECTS, PACE
-from fairlane.wording import number, seconds
+from fairlane.wording import number, percent, seconds
 
 MS = 1e-3
 ENDS = ("_low", "_high")
@@ -211,6 +212,25 @@ def test_treatments_and_co_running_jobs_are_shown_by_condition() -> None:
     figure = figure_of(axes)
     assert len(figure.axes) == 2 * 3, "two workloads; time, W and improvement"
     assert figure.get_suptitle().replace("\n", " ") == "Mean W from −20.5% (2) to −10.5% (1)"
+
+
+def test_means_of_w_have_intervals_over_their_boxes() -> None:
+    changes = {0: -0.1, 1: -0.2, 2: -0.4}
+    rows = [
+        {"placement": placement, "job": job, "seconds": MS, "w": w + 0.02 * job, "workload": "lu"}
+        for placement, w in changes.items()
+        for job in (0, 1)
+    ]
+    found = results(rows, [], ["a", "b", "c"])
+    with styled():
+        axes = study_plot.draw(found)
+    assert axes is not None
+    figure = figure_of(axes)
+    mean, half = student([w + 0.01 for w in changes.values()])
+    assert figure.get_suptitle() == f"Mean W of co-running jobs: {percent(mean, signed=True)} ± {percent(half)}"
+    [bars] = [bars for bars in figure.axes[0].containers if isinstance(bars, ErrorbarContainer)]
+    [whisker] = bars.lines[2][0].get_segments()
+    assert np.asarray(whisker)[:, 1] == pytest.approx([mean - half, mean + half])
 
 
 def test_many_conditions_are_shown_parameter_by_parameter() -> None:
