@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from io import StringIO
 from math import ceil
 from pathlib import Path
@@ -395,6 +396,21 @@ def test_the_summary_shows_latency_by_job_and_kind_in_any_width(tmp_path: Path) 
         assert rows["bulk"][1] == rows["flood_pairs"][1]
         assert ("packets" in rows["job"]) is packets
         assert all(len(line) <= width for line in table)
+
+
+def test_the_summary_shows_half_the_width_of_each_interval_below_its_latency() -> None:
+    found = run(scenario(0.5, duration="200 us"), isolated=False)
+    assert found.latency_merged is not None
+    p99, unknown = pl.col("p99_ps"), pl.lit(None)
+    ends = {"p99_low_ps": p99 - 1000, "p99_high_ps": p99 + 5000, "p50_low_ps": p99, "p50_high_ps": p99}
+    ends |= {"mean_low_ps": unknown, "p999_high_ps": unknown}
+    out = StringIO()
+    show(
+        summary(replace(found, latency_merged=found.latency_merged.with_columns(**ends))), Console(width=120, file=out)
+    )
+    lines = out.getvalue().splitlines()
+    [at] = [at for at, line in enumerate(lines) if line.startswith("load ") and "open_loop" not in line]
+    assert [half.strip() for half in lines[at + 1].split("±")] == ["", "<0.4%", "3.00 ns", "3.00 ns"]
 
 
 def test_a_run_keeps_latencies_unless_counters_are_off(tmp_path: Path) -> None:

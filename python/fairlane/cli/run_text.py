@@ -9,6 +9,7 @@ from rich.text import Text
 
 from fairlane.cli.options import stored
 from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, long, time_ps, with_interval
+from fairlane.results.latency import BUCKET_WIDTH
 from fairlane.results.notes import notes
 from fairlane.results.run import Run
 from fairlane.results.views import Interference, distribution
@@ -20,7 +21,8 @@ NOTICEABLE = 0.005  # changes of work below this are not coloured
 ABOUT_W = (
     "W: throughput change against the isolated run, the same job alone on its hosts. ±: 95% interval over iterations."
 )
-ABOUT_LATENCY = "±: 95% interval over batches of simulated time. Messages: from the send call to the last byte"
+ABOUT_LATENCY = "±: 95% interval over simulated time. Messages: from the send call to the last byte"
+ONE_BUCKET = f"<{percent(BUCKET_WIDTH)}"  # in place of half the width of an interval within a bucket
 ABOUT_PERCENT = "Packets queue concurrently: 200% is two queueing packets per rank, all the time."
 
 
@@ -111,7 +113,7 @@ def _latency(key: str) -> Callable[[Row], Text | None]:
         value, low, high = (row.get(f"{key}{end}") for end in ("", "_low", "_high"))
         if value is None:
             return None
-        half = "" if low is None or high is None else f"\n± {time_ps((high - low) / 2)}"
+        half = "" if low is None or high is None else f"\n± {time_ps((high - low) / 2) if low < high else ONE_BUCKET}"
         return Text.assemble(time_ps(value), (half, "dim"))
 
     return written

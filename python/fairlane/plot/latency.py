@@ -34,7 +34,7 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
     every = np.concatenate(list(values.values()), axis=None)
     low, high = float(np.min(every[every > 0], initial=np.inf)), float(every.max())
     wide = high > WIDE_RANGE * low
-    factor, unit = time_unit(low if wide else high)
+    factor, unit = time_unit((low * high) ** 0.5 if wide else high)
     panels = Panels.of(axes, (12, 2.2 + ROW_INCHES * shown.height))
     [panel] = panels.axes
     step = 0.7 / len(MARKS)
@@ -74,5 +74,7 @@ def _title(shown: pl.DataFrame) -> str:
     worst = shown.sort("p99_ps", "label").row(-1, named=True)
     columns = ("p99_ps", "p99_low_ps", "p99_high_ps")
     value, low, high = (worst[name] for name in columns)
+    if low == high:  # it is within a bucket
+        low = None
     tail = with_half_width(value, low, high, lambda time: seconds(time * PS))
     return f"{worst['label']} has the longest tail: 99% within {tail}"

@@ -51,7 +51,7 @@ def draw(study: StudyResults, axes: Given = None) -> Drawn | None:
     over = f" under {plural(len(several), 'condition')}, taken together" if len(several) > 1 else ""
     what = f"{meta.study}: {plural(meta.points, 'point')}, {plural(work['name'].n_unique(), 'job')} at each{over}. "
     unit = outer_unit(study.work)
-    words = "W and improvement are changes of each job's throughput. Boxes: jobs; diamonds: means over jobs. "
+    words = "W and improvement are changes of each job's throughput. Boxes: jobs at all points; diamonds: their means. "
     words += f"± and thick whiskers: 95% interval over {unit}s"
     words += "; whiskers at right: within each run." if treated["improvement_low"].count() else "."
     return panels.headline(_title(treated, work), what + words)
