@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from io import StringIO
 from math import ceil
 from pathlib import Path
@@ -16,6 +17,7 @@ from fairlane import Scenario, ScenarioError, Simulation, _core, load
 from fairlane.cli.run_text import summary
 from fairlane.cli.tables import show
 from fairlane.results.latency import QUANTILES, Latency, summarize
+from fairlane.results.latency_batches import Look, intervals
 from fairlane.runner import run
 from fairlane.scenario.resolved import injection_of
 from fairlane.workload import JobScript, OpenLoop
@@ -217,6 +219,61 @@ def test_there_is_no_interval_of_what_ended_too_early_for_batches() -> None:
     assert latency["p99_low_ps"].null_count() == latency.height
 
 
+def test_merged_latencies_have_intervals_that_know_of_what_jobs_have_in_common() -> None:
+    """Two jobs, one slow when the other is fast: each has an interval, the mean of both has none to speak of."""
+    noise = np.random.default_rng(2).integers(0, 5, 24)
+    batches = [{0: 100 + int(shift), 1: 200 - int(shift)} for shift in noise]
+    buckets = sorted({(job, latency) for batch in batches for job, latency in batch.items()})
+    looks = []
+    for until in range(1, len(batches) + 1):
+        counts = [sum(batch[job] == latency for batch in batches[:until]) for job, latency in buckets]
+        rows = [(job, latency, count) for (job, latency), count in zip(buckets, counts, strict=True) if count]
+        named = {"of": "message", "kind": "eager", "workload": "both"}
+        frame = pl.DataFrame(rows, ["job", "high", "count"], orient="row")
+        frame = frame.with_columns(pl.lit(text).alias(name) for name, text in named.items())
+        sums = frame.group_by("of", "job", "kind", "workload").agg(
+            (pl.col("high") * pl.col("count")).sum().cast(pl.Float64).alias("sum"), pl.col("count").sum()
+        )
+        looks.append(Look(frame, sums))
+    jobs = list(intervals(looks, ("of", "job")))
+    assert [job["job"] for job in jobs] == [0, 1]
+    for job, mean in zip(jobs, (100 + noise.mean(), 200 - noise.mean()), strict=True):
+        assert job["mean_low_ps"] < mean < job["mean_high_ps"]
+        assert job["mean_high_ps"] - job["mean_low_ps"] > 0.5
+    [both] = intervals(looks, ("of", "workload"))
+    assert (both["mean_low_ps"], both["mean_high_ps"]) == pytest.approx((150, 150))
+    assert both["p50_low_ps"] <= 100 + noise.max()
+    assert both["p99_high_ps"] <= 200
+
+
+def test_merged_latencies_are_those_of_all_rows_of_a_level() -> None:
+    jobs = [{"name": name, "ranks": 2, "workload": "flood_pairs"} for name in ("first", "second")]
+    found = run(Scenario(fabric=SWITCH_OF_FOUR, jobs=jobs, duration="20 ms"), isolated=False)
+    assert found.latency is not None
+    assert found.latency_merged is not None
+    latency, merged = found.latency, found.latency_merged
+    assert merged["level"].unique().sort().to_list() == ["job", "kind", "workload"]
+    packets = latency.filter(of="packet")
+    assert packets.filter(name="first")["kind"].sort().to_list() == ["bulk", "control"]
+    for level, label, rows in (
+        ("job", "first", packets.filter(name="first")),
+        ("workload", "flood_pairs", packets),
+        ("kind", "control", packets.filter(kind="control")),
+    ):
+        [row] = merged.filter(of="packet", level=level, label=label).to_dicts()
+        assert row["count"] == rows["count"].sum()
+        assert row["mean_ps"] == pytest.approx((rows["count"] * rows["mean_ps"]).sum() / row["count"])
+        assert (row["min_ps"], row["max_ps"]) == (rows["min_ps"].min(), rows["max_ps"].max())
+    alone = latency.filter(of="message", name="first").drop("of", "job", "name", "kind")
+    assert merged.filter(of="message", level="job", label="first").select(alone.columns).equals(alone)
+    assert merged["mean_low_ps"].null_count() == 0
+    for row in merged.to_dicts():
+        for name in ("mean", *QUANTILES):
+            value = row[f"{name}_ps"]
+            assert row[f"{name}_low_ps"] <= value + value // 256, (row["label"], name)
+            assert value <= row[f"{name}_high_ps"], (row["label"], name)
+
+
 def test_packet_latency_is_waiting_at_ports_and_flight() -> None:
     job = {"stop": 500}
     simulated = Simulation(scenario(0.9, job=job, network={"switch_latency": "70 ns"}))
@@ -339,6 +396,21 @@ def test_the_summary_shows_latency_by_job_and_kind_in_any_width(tmp_path: Path) 
         assert rows["bulk"][1] == rows["flood_pairs"][1]
         assert ("packets" in rows["job"]) is packets
         assert all(len(line) <= width for line in table)
+
+
+def test_the_summary_shows_half_the_width_of_each_interval_below_its_latency() -> None:
+    found = run(scenario(0.5, duration="200 us"), isolated=False)
+    assert found.latency_merged is not None
+    p99, unknown = pl.col("p99_ps"), pl.lit(None)
+    ends = {"p99_low_ps": p99 - 1000, "p99_high_ps": p99 + 5000, "p50_low_ps": p99, "p50_high_ps": p99}
+    ends |= {"mean_low_ps": unknown, "p999_high_ps": unknown}
+    out = StringIO()
+    show(
+        summary(replace(found, latency_merged=found.latency_merged.with_columns(**ends))), Console(width=120, file=out)
+    )
+    lines = out.getvalue().splitlines()
+    [at] = [at for at, line in enumerate(lines) if line.startswith("load ") and "open_loop" not in line]
+    assert [half.strip() for half in lines[at + 1].split("±")] == ["", "<0.4%", "3.00 ns", "3.00 ns"]
 
 
 def test_a_run_keeps_latencies_unless_counters_are_off(tmp_path: Path) -> None:

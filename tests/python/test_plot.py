@@ -6,16 +6,19 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.axes import Axes
 from matplotlib.collections import PathCollection
+from matplotlib.container import ErrorbarContainer
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.patches import Rectangle
 
-from fairlane.plot import Look, draw_all, draw_into, interference, iterations, slowdown, utilisation
+from fairlane.plot import Look, draw_all, draw_into, interference, iterations, latency, slowdown, utilisation
 from fairlane.plot.boxes import draw_boxes
 from fairlane.plot.panels import Drawn, figure_of
 from fairlane.plot.style import INK, styled
@@ -62,6 +65,9 @@ def make_run(jobs: int, ports: int = 8) -> Run:
                     [11 * 10**9 if job == 1 else None for job in range(jobs)], dtype=pl.UInt64
                 ),
                 "stop_ps": pl.Series([None] * jobs, dtype=pl.UInt64),
+                "seconds_per_iteration": [4e-5 + 1e-5 * job for job in range(jobs)],
+                "seconds_per_iteration_low": [None if job == 1 else 3e-5 for job in range(jobs)],
+                "seconds_per_iteration_high": [None if job == 1 else 6e-5 for job in range(jobs)],
                 "w": [-0.01 * job for job in range(jobs)],
                 "w_low": [-0.012 * job for job in range(jobs)],
                 "w_high": [None if job % 3 == 2 else -0.008 * job for job in range(jobs)],
@@ -229,6 +235,67 @@ def test_iterations_that_differ_much_are_on_a_logarithmic_axis(factor: int, scal
     assert figure.axes[0].get_xscale() == scale
     assert ("logarithmic" in figure.axes[0].get_xlabel()) == (scale == "log")
     assert_texts_fit(figure)
+
+
+def whiskers(axes: Axes) -> list[list[list[float]]]:
+    """The whiskers of each series of points, as their ends [x, y]; a point without an interval has one of no length."""
+    found = [bars.lines[2] for bars in axes.containers if isinstance(bars, ErrorbarContainer)]
+    return [np.asarray([line.tolist() for line in of[0].get_segments()]).reshape(-1, 4).tolist() for of in found]
+
+
+def test_the_mean_time_of_a_job_has_its_interval_in_the_figure() -> None:
+    times = pl.DataFrame({"name": ["job-0", "job-1"] * 20, "time_s": np.linspace(2e-5, 8e-5, 40)})
+    table = times.with_columns(job=0, rank=0, iteration=pl.int_range(40))
+    figure = drawn(iterations.draw(replace(make_run(2), iterations=table)))
+    assert "[µs]" in figure.axes[0].get_xlabel()
+    (first,), (second,) = whiskers(figure.axes[0])
+    assert first == pytest.approx([30, 0, 60, 0])
+    assert second == pytest.approx([50, 1, 50, 1]), "no interval"
+
+
+NAMES = ("mean", "p50", "p99", "p999")
+
+
+def latencies(jobs: int, factor: float = 4) -> pl.DataFrame:
+    """Messages of jobs whose 99% quantile is 10 us and more; the last job has no intervals."""
+    rows: list[dict[str, Any]] = [
+        {"of": of, "level": level, "label": f"{level}-{number}", "count": 1000}
+        | {f"{name}_ps": at * (1000 if of == "packet" else 1) for name, at in zip(NAMES, places, strict=True)}
+        | {f"{name}_low_ps": None if number == jobs - 1 else at * 0.9 for name, at in zip(NAMES, places, strict=True)}
+        | {f"{name}_high_ps": None if number == jobs - 1 else at * 1.2 for name, at in zip(NAMES, places, strict=True)}
+        for of in ("message", "packet")
+        for level in ("job", "workload")
+        for number in range(jobs)
+        for places in [[10**6 * (1 + number) * 10 * share for share in (2 / factor, 1 / factor, 1.0, 1.0)]]
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def test_latencies_have_whiskers_by_job() -> None:
+    figure = drawn(latency.draw(replace(make_run(3), latency_merged=latencies(3))))
+    (axes,) = figure.axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["job-0", "job-1", "job-2"]
+    assert figure.get_suptitle() == "job-2 has the longest tail: 99% within 30.0 µs"
+    assert axes.get_xscale() == "log"
+    ends = [[row[::2] for row in series] for series in whiskers(axes)]
+    for series, middle in zip(ends, (5, 2.5, 10, 10), strict=True):
+        assert series == [
+            pytest.approx([middle * 0.9, middle * 1.2]),
+            pytest.approx([2 * middle * 0.9, 2 * middle * 1.2]),
+            pytest.approx([3 * middle] * 2),
+        ]
+    assert_texts_fit(figure)
+    close = drawn(latency.draw(replace(make_run(1), latency_merged=latencies(1))))
+    assert close.axes[0].get_xscale() == "linear"
+    many = drawn(latency.draw(replace(make_run(50), latency_merged=latencies(50))))
+    assert [label.get_text() for label in many.axes[0].get_yticklabels()] == [f"workload-{at}" for at in range(10, 50)]
+    assert "The 10 workloads with the shortest tails" in many.get_supxlabel().replace("\n", " ")
+
+
+def test_a_run_without_messages_has_no_figure_of_latencies() -> None:
+    assert latency.draw(make_run(2)) is None
+    silent = latencies(2).filter(of="packet")
+    assert latency.draw(replace(make_run(2), latency_merged=silent)) is None
 
 
 def test_a_matrix_that_was_not_observed_is_not_drawn() -> None:

@@ -59,6 +59,14 @@ def test_one_run_of_one_job_has_its_own_interval_and_a_few_others_none() -> None
     assert estimate(work([(0, 1, "a", None)]).with_columns(w=pl.lit(None, pl.Float64)), "w", "seed") is None
 
 
+def test_a_row_without_a_time_leaves_no_mean_time() -> None:
+    rows = [(placement, 1, "a", 0.1) for placement in range(4)] + [(4, 1, "a", None)]
+    table = work(rows).rename({"w": "iterations_per_second"})
+    assert estimate(table, "iterations_per_second", "placement") is None
+    assert estimate(work(rows), "w", "placement", complete=True) is None
+    assert estimate(work(rows), "w", "placement") is not None
+
+
 def test_groups_are_kept_apart() -> None:
     rows = [(placement, 1, job, value) for placement in range(4) for job, value in (("a", 0.1), ("b", -0.2))]
     found = over_points(work(rows), ["name"], ["w"])

@@ -21,6 +21,7 @@ from fairlane.report.schedule.load import load_of
 from fairlane.results import ResultsError, StudyResults
 from fairlane.results.base import Results
 from fairlane.results.schedule import hosts_as_text, hosts_of_text
+from fairlane.study.replication import over_points
 from report_kinds import failures, impact, map_results, reproduction, schedule, study, sweep_results
 from report_runs import EVIL
 
@@ -67,6 +68,10 @@ def test_a_parameter_of_a_study_has_a_line_for_each_treatment(found: StudyResult
     of = found.work.filter(treatment="default", workload=first["workload"])
     of = of.filter(pl.col("jobs[0].workload.compute") == sweep["values"][first["value"]])
     assert first["w"] == pytest.approx(of["w"].mean())
+    time = over_points(of, ["workload"], ["seconds_per_iteration"]).row(0, named=True)
+    assert time["seconds_per_iteration"] == pytest.approx(of["seconds_per_iteration"].mean())
+    assert time["seconds_per_iteration_low"] < time["seconds_per_iteration_high"], "three placements"
+    assert all(first[name] == value for name, value in time.items())
 
 
 def test_a_study_against_itself_has_no_differences(found: StudyResults) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
@@ -11,7 +12,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from matplotlib.container import ErrorbarContainer
 from rich.console import Console
+from scipy import stats
 
 from fairlane.cli.study_text import study_parts
 from fairlane.cli.tables import show
@@ -21,8 +24,11 @@ from fairlane.plot.panels import figure_of
 from fairlane.plot.style import styled
 from fairlane.results.study import StudyMeta, StudyResults
 from fairlane.study.conditions import condition_of, shown, varied, with_condition
+from fairlane.study.replication import EFFECTS, PACE
+from fairlane.wording import number, percent, seconds
 
 MS = 1e-3
+ENDS = ("_low", "_high")
 FABRICS = {"tree": 2.0, "torus": 4.0, "dragonfly": 3.0}
 
 
@@ -44,7 +50,7 @@ def results(rows: list[dict[str, Any]], treatments: list[str], placements: list[
             "iterations_per_second": 1 / row["seconds"],
             "w": row.get("w", 0.0),
             "improvement": row.get("improvement"),
-            **dict.fromkeys(("w_low", "w_high", "improvement_low", "improvement_high")),
+            **{f"{name}{end}": None for name in (*PACE, *EFFECTS) for end in ENDS},
             "ten_iterations_ps": row.get("ten_iterations_ps"),
             "stop_ps": row.get("stop_ps"),
         }
@@ -54,7 +60,7 @@ def results(rows: list[dict[str, Any]], treatments: list[str], placements: list[
         "case": pl.String,
         "w": pl.Float64,
         "improvement": pl.Float64,
-        **dict.fromkeys(("w_low", "w_high", "improvement_low", "improvement_high"), pl.Float64),
+        **{f"{name}{end}": pl.Float64 for name in (*PACE, *EFFECTS) for end in ENDS},
         "ten_iterations_ps": pl.UInt64,
         "stop_ps": pl.UInt64,
     }
@@ -82,8 +88,8 @@ def results(rows: list[dict[str, Any]], treatments: list[str], placements: list[
 PARAMETERS = ("fabric.leaf_up", "jobs[0].placement")
 
 
-def printed(found: StudyResults) -> list[str]:
-    console = Console(file=io.StringIO(), width=200)
+def printed(found: StudyResults, width: int = 200) -> list[str]:
+    console = Console(file=io.StringIO(), width=width)
     show(study_parts(found), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()
@@ -102,7 +108,7 @@ def fabrics() -> StudyResults:
 
 def test_a_comparison_of_fabrics_shows_each_of_them(fabrics: StudyResults) -> None:
     lines = printed(fabrics)
-    # Medians of two seeds: 2.3, 4.3, 3.3 ms; with them the iterations in a second.
+    # Means of two seeds: 2.3, 4.3, 3.3 ms; with them the iterations in a second.
     for case, ms, rate in [("tree", "2.30", "436"), ("torus", "4.30", "233"), ("dragonfly", "3.30", "303")]:
         row = next(line.split() for line in lines if line.startswith(case))
         assert row == [case, "lu", "2", ms, "ms", rate]
@@ -120,13 +126,69 @@ def test_the_figure_of_a_comparison_of_fabrics_has_them_all(fabrics: StudyResult
         axes = study_conditions.draw(fabrics)
     assert axes is not None
     figure = figure_of(axes)
-    assert (
-        figure.get_suptitle().replace("\n", " ") == "Median time per iteration from 2.30 ms (tree) to 4.30 ms (torus)"
-    )
+    assert figure.get_suptitle().replace("\n", " ") == "Mean time per iteration from 2.30 ms (tree) to 4.30 ms (torus)"
     (axes,) = figure.axes
     assert [label.get_text() for label in axes.get_yticklabels()] == list(FABRICS)
     dots = sorted(float(x) for of in axes.collections for x in np.asarray(of.get_offsets())[:, 0])
     assert dots == pytest.approx(sorted((ms + 0.2 * seed) * MS for ms in FABRICS.values() for seed in (1, 2)))
+
+
+def student(values: Sequence[float]) -> tuple[float, float]:
+    """The mean of independent values, and half the width of its 95% interval."""
+    mean = sum(values) / len(values)
+    return mean, float(stats.ttest_1samp(values, 0).confidence_interval().high) - mean
+
+
+def test_times_and_rates_have_intervals_over_placements() -> None:
+    """Three placements with two seeds each: Student's interval of the placements' means, also in the figure."""
+    times = {
+        ("tree", 0): 2.0,
+        ("tree", 1): 2.2,
+        ("tree", 2): 2.7,
+        ("torus", 0): 4.0,
+        ("torus", 1): 4.0,
+        ("torus", 2): 4.3,
+    }
+    rows = [
+        {"case": case, "placement": placement, "seed": seed, "seconds": (ms + 0.1 * seed) * MS}
+        for (case, placement), ms in times.items()
+        for seed in (1, 2)
+    ]
+    found = results(rows, [], ["a", "b", "c"])
+    lines = printed(found)
+    expected = {}
+    for case in ("tree", "torus"):
+        of_case = [ms for (name, _), ms in times.items() if name == case]
+        mean, half = student([(ms + 0.15) * MS for ms in of_case])
+        rate = student([sum(1 / ((ms + 0.1 * seed) * MS) for seed in (1, 2)) / 2 for ms in of_case])
+        expected[case] = (mean, half)
+        row = next(line for line in lines if line.startswith(case))
+        assert f"{seconds(mean)} ± {seconds(half)}" in row
+        assert f"{number(rate[0])} ± {number(rate[1])}" in row
+    assert any("95% interval over placements" in line for line in lines)
+    with styled():
+        axes = study_conditions.draw(found)
+    assert axes is not None
+    [panel] = figure_of(axes).axes
+    whiskers = [
+        np.asarray(line.get_xdata(), float) for line in panel.lines if np.ptp(np.asarray(line.get_xdata(), float))
+    ]
+    drawn = {tuple(line) for line in np.round(whiskers, 12).tolist()}
+    assert drawn == {tuple(np.round((mean - half, mean + half), 12).tolist()) for mean, half in expected.values()}
+
+
+def test_intervals_of_single_runs_are_shown_where_there_is_room() -> None:
+    rows = [{"seed": seed, "seconds": (1 + seed) * MS} for seed in (1, 2)]
+    found = results(rows, [])
+    pace = pl.col("seconds_per_iteration")
+    work = found.work.with_columns(
+        seconds_per_iteration_low=pace - 0.1 * MS, seconds_per_iteration_high=pace + 0.1 * MS
+    )
+    found = replace(found, work=work)
+    assert sum("2.00 ms ± 100 µs" in line for line in printed(found)) == 1
+    narrow = printed(found, width=20)
+    assert not any("2.00 ms ± 100 µs" in line for line in narrow)
+    assert any(line.split() == ["1", "2.00", "ms"] for line in narrow)
 
 
 def test_treatments_and_co_running_jobs_are_shown_by_condition() -> None:
@@ -152,6 +214,25 @@ def test_treatments_and_co_running_jobs_are_shown_by_condition() -> None:
     assert figure.get_suptitle().replace("\n", " ") == "Mean W from −20.5% (2) to −10.5% (1)"
 
 
+def test_means_of_w_have_intervals_over_their_boxes() -> None:
+    changes = {0: -0.1, 1: -0.2, 2: -0.4}
+    rows = [
+        {"placement": placement, "job": job, "seconds": MS, "w": w + 0.02 * job, "workload": "lu"}
+        for placement, w in changes.items()
+        for job in (0, 1)
+    ]
+    found = results(rows, [], ["a", "b", "c"])
+    with styled():
+        axes = study_plot.draw(found)
+    assert axes is not None
+    figure = figure_of(axes)
+    mean, half = student([w + 0.01 for w in changes.values()])
+    assert figure.get_suptitle() == f"Mean W of co-running jobs: {percent(mean, signed=True)} ± {percent(half)}"
+    [bars] = [bars for bars in figure.axes[0].containers if isinstance(bars, ErrorbarContainer)]
+    [whisker] = bars.lines[2][0].get_segments()
+    assert np.asarray(whisker)[:, 1] == pytest.approx([mean - half, mean + half])
+
+
 def test_many_conditions_are_shown_parameter_by_parameter() -> None:
     kinds = ['{"name": "packed"}', '{"name": "random", "ranks_per_host": 4}']
     rows = [
@@ -175,8 +256,8 @@ def test_conditions_are_said_in_words() -> None:
     assert shown("{not json") == "{not json"
 
 
-def test_runs_too_slow_for_a_time_per_iteration_count_as_the_slowest(fabrics: StudyResults) -> None:
-    """The median of those that were fast enough would make the slowest fabric the fastest."""
+def test_there_is_no_mean_time_over_runs_that_were_too_slow_for_one(fabrics: StudyResults) -> None:
+    """The mean of those that were fast enough would make the slowest fabric the fastest."""
     slow = pl.col("case") == "torus"
     work = fabrics.work.with_columns(
         pl.when(~slow | (pl.col("seed") == 1)).then(name).alias(name)
@@ -191,7 +272,7 @@ def test_runs_too_slow_for_a_time_per_iteration_count_as_the_slowest(fabrics: St
     assert axes is not None
     figure = figure_of(axes)
     assert "(torus)" not in figure.get_suptitle()
-    assert "count as the slowest" in figure.get_supxlabel().replace("\n", " ")
+    assert "there is no mean time" in figure.get_supxlabel().replace("\n", " ")
 
 
 def test_rows_with_too_few_iterations_are_named() -> None:

@@ -1,6 +1,6 @@
 """What the terminal shows after a run: its jobs, latencies, power, who delayed whom, and where the folder is."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Literal
 
@@ -8,9 +8,8 @@ import polars as pl
 from rich.text import Text
 
 from fairlane.cli.options import stored
-from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, long, with_interval
-from fairlane.engine.tables import PS
-from fairlane.results.latency import summarize
+from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, long, time_ps, with_interval
+from fairlane.results.latency import BUCKET_WIDTH
 from fairlane.results.notes import notes
 from fairlane.results.run import Run
 from fairlane.results.views import Interference, distribution
@@ -22,6 +21,8 @@ NOTICEABLE = 0.005  # changes of work below this are not coloured
 ABOUT_W = (
     "W: throughput change against the isolated run, the same job alone on its hosts. ±: 95% interval over iterations."
 )
+ABOUT_LATENCY = "±: 95% interval over simulated time. Messages: from the send call to the last byte"
+ONE_BUCKET = f"<{percent(BUCKET_WIDTH)}"  # in place of half the width of an interval within a bucket
 ABOUT_PERCENT = "Packets queue concurrently: 200% is two queueing packets per rank, all the time."
 
 
@@ -32,8 +33,8 @@ def summary(run: Run) -> Iterator[Part]:
     yield from (long(note, "yellow") for note in notes(run))
     if run.iterations is not None and run.iterations["time_s"].count():
         yield iterations_table(run.iterations)
-    if run.latency is not None and run.latency_histogram is not None and run.latency.height:
-        yield latency_table(run)
+    if run.latency_merged is not None and run.latency_merged.height:
+        yield latency_table(run, run.latency_merged)
     if run.power is not None:
         yield power_table(run.power)
     if run.interference["queueing_s"].sum() > 0:
@@ -79,51 +80,50 @@ def power_table(power: pl.DataFrame) -> Table:
     return Table(shown, by_job(power).to_dicts(), "Power")
 
 
-def latency_table(run: Run) -> Table:
-    """A row per job (or workload), and one per traffic kind where there are several; without packets where narrow."""
-    assert run.latency is not None
-    assert run.latency_histogram is not None
-    by = "workload" if run.jobs.height > MOST_COLUMNS else "name"
-    workloads = run.jobs.select("name", "workload")
-    exact, histogram = (
-        table.rename(lambda name: name.removesuffix("_ps")).join(workloads, on="name", how="left")
-        for table in (run.latency, run.latency_histogram)
-    )
-    exact = exact.with_columns(sum=pl.col("mean") * pl.col("count"))
-    names, kinds = run.jobs[by].unique(maintain_order=True), exact["kind"].unique().sort()
-    rows: list[Row | None] = _latency_rows(_summarized(exact, histogram, by), by, names)
+def latency_table(run: Run, merged: pl.DataFrame) -> Table:
+    """A row per job (or workload), and one per traffic kind where there are several; without packets where narrow.
+
+    Half the width of an interval is below its value: so there is room for those of all columns.
+    """
+    level = "workload" if run.jobs.height > MOST_COLUMNS else "job"
+    names = run.jobs["workload" if level == "workload" else "name"].unique(maintain_order=True)
+    found = merged.rename(lambda name: name.removesuffix("_ps"))
+    kinds = found.filter(pl.col("level") == "kind")["label"].unique().sort()
+    rows: list[Row | None] = _latency_rows(found, level, names)
     if len(kinds) > 1:
-        rows += [None, *_latency_rows(_summarized(exact, histogram, "kind"), "kind", kinds)]
-    time = lambda value: seconds(value * PS)  # noqa: E731 - it is as short as that
-    quantiles = {"p50": "50%", "p99": "99%", "p999": "99.9%", "max": "max"}
-    of_messages = [
-        Column(heading, with_interval(f"message_{key}", time))
-        for key, heading in ({"mean": "mean"} | quantiles).items()
-    ]
+        rows += [None, *_latency_rows(found, "kind", kinds)]
+    quantiles = {"p50": "50%", "p99": "99%", "p999": "99.9%"}
     packets = partial(Column, drop=1)
     shown = [
-        Column("workload" if by == "workload" else "job", "label"),
-        Column("messages", "message_count", note="Messages: from the send call to the last byte"),
-        *of_messages,
-        packets("packets", "packet_count", note="packets: from the offer to the adapter to the delivery"),
-        packets("mean", "packet_mean", time),
-        packets("99%", "packet_p99", time),
+        Column(level, "label"),
+        Column("messages", "message_count", note=ABOUT_LATENCY),
+        *(Column(heading, _latency(f"message_{key}")) for key, heading in ({"mean": "mean"} | quantiles).items()),
+        Column("max", "message_max", time_ps),
+        Column("packets", "packet_count", drop=2),
+        packets("packet\nmean", _latency("packet_mean"), note="packets: from the offer to the adapter to the delivery"),
+        packets("packet\n99%", _latency("packet_p99")),
     ]
     return Table(shown, rows, "Latency", sparse=True)
 
 
-def _summarized(exact: pl.DataFrame, histogram: pl.DataFrame, by: str) -> pl.DataFrame:
-    """The latencies merged, with the interval of the 99% quantile where nothing had to be merged."""
-    ends = [pl.when(pl.len() == 1).then(pl.col(name).first()).alias(name) for name in ("p99_low", "p99_high")]
-    intervals = exact.group_by("of", by).agg(ends)
-    return summarize(exact, histogram, ("of", by)).join(intervals, on=["of", by], how="left", maintain_order="left")
+def _latency(key: str) -> Callable[[Row], Text | None]:
+    """A latency of a row, and below it half the width of its interval, where it has one."""
+
+    def written(row: Row) -> Text | None:
+        value, low, high = (row.get(f"{key}{end}") for end in ("", "_low", "_high"))
+        if value is None:
+            return None
+        half = "" if low is None or high is None else f"\n± {time_ps((high - low) / 2) if low < high else ONE_BUCKET}"
+        return Text.assemble(time_ps(value), (half, "dim"))
+
+    return written
 
 
-def _latency_rows(found: pl.DataFrame, by: str, names: pl.Series) -> list[Row | None]:
+def _latency_rows(merged: pl.DataFrame, level: str, names: pl.Series) -> list[Row | None]:
     """Of each name the latencies of its messages and of its packets, in one row."""
     rows: dict[str, dict[str, object]] = {name: {"label": name} for name in names}
-    for row in found.iter_rows(named=True):
-        rows[row[by]] |= {f"{row['of']}_{key}": value for key, value in row.items()}
+    for row in merged.filter(pl.col("level") == level).iter_rows(named=True):
+        rows[row["label"]] |= {f"{row['of']}_{key}": value for key, value in row.items()}
     return list(rows.values())
 
 

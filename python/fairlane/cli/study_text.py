@@ -8,26 +8,24 @@ import polars as pl
 from rich.text import Text
 
 from fairlane.cli.options import stored
-from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, long, with_interval
+from fairlane.cli.tables import Column, Part, Row, Table, change, fixed, long, with_interval
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.parquet import read_parquet
 from fairlane.results.schemas import STUDY
 from fairlane.results.study import StudyResults
-from fairlane.study.conditions import CONDITION, median_time, timeless, with_condition
+from fairlane.study.conditions import CONDITION, timeless, with_condition
 from fairlane.study.design import EFFECTS
-from fairlane.study.replication import outer_unit, over_points
+from fairlane.study.replication import EFFECTS as CHANGES
+from fairlane.study.replication import PACE, outer_unit, over_points
 from fairlane.wording import listed, number, percent, plural, seconds
 
 ABOUT = (
     "W: throughput change against the isolated run. Improvement: throughput change against the default run. "
-    "Means over jobs, placements and seeds; times and rates are medians. "
+    "Means over jobs, placements and seeds. "
 )
-ABOUT_INTERVAL = {
-    "placement": "±: 95% interval over placements.",
-    "seed": "±: 95% interval over seeds; of a single run over its iterations.",
-}
-ABOUT_ALONE = "Every scenario has one job, so there is no W. Medians over jobs, placements and seeds."
+ABOUT_INTERVAL = "±: 95% interval over {}s; of a single run over its iterations."
+ABOUT_ALONE = "Every scenario has one job, so there is no W. Means over placements and seeds. "
 ABOUT_EFFECTS = (
     "Factor: time of an iteration at the worst level over that at the best. Share: of the variation of its logarithm. "
     "p: chance of so large a share if there is no effect."
@@ -59,8 +57,8 @@ def study_parts(study: StudyResults) -> Iterator[Part]:
     )
     if study.work.height:
         yield from work_tables(study)
-        about = ABOUT + ABOUT_INTERVAL[outer_unit(study.work)]
-        yield Text(ABOUT_ALONE if alone_everywhere(study.work) else about, style="dim")
+        about = ABOUT_ALONE if alone_everywhere(study.work) else ABOUT
+        yield Text(about + ABOUT_INTERVAL.format(outer_unit(study.work)), style="dim")
         notes = (timeless(study.work), *comparison_notes(study.work))
         yield from (long(note, "yellow") for note in notes if note)
     yield from (long(f"Note: {note}") for note in meta.notes)
@@ -112,25 +110,27 @@ def _by_condition(work: pl.DataFrame, study: StudyResults, several: bool) -> Tab
     rows = _summed(work, keys)
     many = several and rows.height > MOST_ROWS
     if work["workload"].n_unique() > 1 and (many or not several):
-        every = _summed(work.with_columns(workload=pl.lit("all")), keys).with_columns(seconds=None, rate=None)
+        every = _summed(work.with_columns(workload=pl.lit("all")), keys).with_columns(
+            pl.lit(None, pl.Float64).alias(f"{column}{end}") for column in PACE for end in ("", "_low", "_high")
+        )
         rows = pl.concat([*([] if many else [rows]), every], how="vertical_relaxed")
     order = {label: at for at, label in enumerate(work[CONDITION].unique(maintain_order=True))}
     ordered = rows.with_columns(
         at=pl.col(CONDITION).replace_strict(order, return_dtype=pl.UInt32), all=pl.col("workload") == "all"
     ).sort("at", "all", maintain_order=True)
     effects = [] if alone_everywhere(work) else [Column("W", with_interval("w", change))]
-    effects += [] if alone_everywhere(work) else columns(change, worst_w="worst W")
+    effects += [] if alone_everywhere(work) else [Column("worst W", "worst_w", change, drop=1)]
     if work["improvement"].null_count() < work.height:
         effects.append(Column("improvement", with_interval("improvement", change)))
-        effects += columns(change, best="best", worst="worst")
+        effects += [Column(name, name, change, drop=1) for name in ("best", "worst")]
     treatment = Column("treatment", partial(_label, study), left=True)
     shown = [
         *([Column("condition", CONDITION, wrap=True)] if several else []),
         Column("workload", "workload", left=True),
         *([treatment] if study.meta.treatments else []),
         Column("jobs", "jobs", str),
-        Column("time per\niteration", "seconds", seconds),
-        Column("iterations\nper s", "rate", number),
+        Column("time per\niteration", with_interval(PACE[0], seconds)),
+        Column("iterations\nper s", with_interval(PACE[1], number), drop=2),
         *effects,
     ]
     return Table(shown, _without_repeated(ordered.to_dicts(), (CONDITION, "workload")))
@@ -151,19 +151,22 @@ def _without_repeated(rows: list[dict[str, Any]], labels: Sequence[str]) -> list
 def _summed(work: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     summed = work.group_by(by, maintain_order=True).agg(
         pl.len().alias("jobs"),
-        median_time().alias("seconds"),
-        pl.when(median_time().is_not_null()).then(pl.col("iterations_per_second").fill_null(0).median()).alias("rate"),
         pl.col("w").min().alias("worst_w"),
         pl.col("improvement").max().alias("best"),
         pl.col("improvement").min().alias("worst"),
     )
-    return summed.join(over_points(work, by), on=by, how="left", nulls_equal=True, maintain_order="left")
+    means = over_points(work, by, (*PACE, *CHANGES))
+    return summed.join(means, on=by, how="left", nulls_equal=True, maintain_order="left")
 
 
 def _by_repetition(work: pl.DataFrame, study: StudyResults, keys: Sequence[str]) -> Table:
-    """One row for each placement and seed of each condition; of every run the time of an iteration and W."""
+    """One row for each placement and seed of each condition; of every run the time of an iteration and W.
+
+    Where the terminal is too narrow it has no intervals: those of single runs are in the table ``work``.
+    """
     found = _summed(work, [*keys, "baseline", "treatment"])
     names = study.meta.placements
+    interval_columns = [f"{column}{end}" for column in (PACE[0], "w") for end in ("", "_low", "_high")]
     rows: list[dict[str, Any]] = []
     for values, of_runs in found.group_by(keys, maintain_order=True):
         row: dict[str, Any] = dict(zip(keys, values, strict=True))
@@ -171,19 +174,29 @@ def _by_repetition(work: pl.DataFrame, study: StudyResults, keys: Sequence[str])
             row["placement"] = names[row["placement"]]
         for run in of_runs.to_dicts():
             label = _label(study, run)
-            row |= {f"{label}\nseconds": run["seconds"], f"{label}\nw": run["w"]}
+            row |= {f"{label}\n{name}": run[name] for name in interval_columns}
         rows.append({key: str(value) if key in keys else value for key, value in row.items()})
     runs = [_label(study, run) for run in work.select("baseline", "treatment").unique(maintain_order=True).to_dicts()]
-    measures = [("seconds", "time per\niteration", seconds)] if work["workload"].n_unique() == 1 else []
+    measures = [(PACE[0], "time per\niteration", seconds)] if work["workload"].n_unique() == 1 else []
     measures += [] if alone_everywhere(work) else [("w", "W", change)]
-    measured = [
-        Column(f"{label}\n{heading}" if len(runs) > 1 else heading, f"{label}\n{key}", form)
+    cells = [
+        (f"{label}\n{heading}" if len(runs) > 1 else heading, f"{label}\n{key}", form)
         for label in runs
         for key, heading, form in measures
     ]
     left = [Column(name, name, left=name != "seed", wrap=True) for name in keys]
     title = f"By {' and '.join(key for key in keys if key != CONDITION)}"
-    return Table([*left, *measured], _without_repeated(rows, [key for key in keys if key == CONDITION]), title)
+    shown = _without_repeated(rows, [key for key in keys if key == CONDITION])
+
+    def made(*, intervals: bool) -> Table:
+        measured = [
+            Column(heading, with_interval(key, form)) if intervals else Column(heading, key, form)
+            for heading, key, form in cells
+        ]
+        narrow = partial(made, intervals=False) if intervals else None
+        return Table([*left, *measured], shown, title, otherwise=narrow)
+
+    return made(intervals=True)
 
 
 def comparison_notes(work: pl.DataFrame) -> Iterator[str]:

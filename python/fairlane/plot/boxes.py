@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.cbook import boxplot_stats
 
 from fairlane.plot.style import INK
+from fairlane.statistics import Estimate
 
 Floats = npt.NDArray[np.float64]
 
@@ -44,6 +45,21 @@ def draw_boxes(
         axes.scatter(across, along, s=9, color=colour, alpha=0.7, linewidths=0)
     if horizontal:
         axes.set_ylim(max(places) + 0.6, min(places) - 0.6)
+
+
+def draw_means(
+    axes: Axes, means: Sequence[Estimate | None], positions: Sequence[float], *, horizontal: bool = False
+) -> None:
+    """A diamond over each box for a mean, with a whisker for its 95% interval where it has one."""
+    for mean, place in zip(means, positions, strict=True):
+        if mean is None:
+            continue
+        low, high = (mean.value if end is None else end for end in (mean.low, mean.high))
+        reach = [[max(0.0, mean.value - low)], [max(0.0, high - mean.value)]]
+        x, y, error = (mean.value, place, "xerr") if horizontal else (place, mean.value, "yerr")
+        marker: dict[str, Any] = {"markersize": 5.5, "markerfacecolor": "white", "markeredgecolor": INK}
+        whisker: dict[str, Any] = {error: reach, "ecolor": INK, "elinewidth": 2.2, "capsize": 4, "capthick": 2.2}
+        axes.errorbar(x, y, fmt="D", zorder=6, **marker, **whisker)
 
 
 def draw_strips(axes: Axes, groups: Sequence[Floats], colours: Sequence[str]) -> None:

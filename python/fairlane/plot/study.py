@@ -1,7 +1,8 @@
 """A study in one picture: W by workload, and the improvement of each job.
 
 The form is that of the result figures of Savoie et al. 2020, section 6: on the left box plots of W by workload and
-treatment, on the right the improvement of every job, from the greatest to the least. What the study varies besides
+treatment, on the right the improvement of every job, from the greatest to the least. Over each box there is the mean
+with its interval over placements. What the study varies besides
 treatments is in the picture of ``study_conditions``.
 """
 
@@ -14,17 +15,18 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from fairlane.plot.boxes import QUARTILES, draw_boxes
+from fairlane.plot.boxes import QUARTILES, draw_boxes, draw_means
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import GRID, INK, percentages
 from fairlane.plot.treatments import RunKind, draw_legend, run_kinds
 from fairlane.results.study import StudyResults
 from fairlane.study.conditions import varied, with_condition
-from fairlane.study.replication import outer_unit, over_points
+from fairlane.study.replication import estimate, outer_unit, over_points
 from fairlane.wording import percent, plural, with_half_width
 
 LEGEND_INCHES = 2.6  # room for a row of the legend
 BOX_INCHES = 0.3
+SIGNED = partial(percent, signed=True)
 MOST_WHISKERS = 100  # with more jobs than this their intervals are not drawn
 
 
@@ -48,28 +50,32 @@ def draw(study: StudyResults, axes: Given = None) -> Drawn | None:
     several = with_condition(study.work)[1]
     over = f" under {plural(len(several), 'condition')}, taken together" if len(several) > 1 else ""
     what = f"{meta.study}: {plural(meta.points, 'point')}, {plural(work['name'].n_unique(), 'job')} at each{over}. "
-    words = f"W and improvement are changes of each job's throughput. ±: 95% interval over {outer_unit(study.work)}s"
+    unit = outer_unit(study.work)
+    words = "W and improvement are changes of each job's throughput. Boxes: jobs at all points; diamonds: their means. "
+    words += f"± and thick whiskers: 95% interval over {unit}s"
     words += "; whiskers at right: within each run." if treated["improvement_low"].count() else "."
     return panels.headline(_title(treated, work), what + words)
 
 
 def _title(treated: pl.DataFrame, work: pl.DataFrame) -> str:
     if treated.is_empty():
-        return f"Median W of co-running jobs: {percent(work['w'].median(), signed=True)}"  # type: ignore[arg-type]
+        mean = estimate(work, "w", outer_unit(work))
+        assert mean is not None, "there is a job with W"
+        return f"Mean W of co-running jobs: {with_half_width(mean.value, mean.low, mean.high, SIGNED)}"
     means = over_points(treated, ["treatment"], ["improvement"]).sort("improvement")
     name, value, low, high = means.row(-1)
-    change = with_half_width(value, low, high, partial(percent, signed=True))
+    change = with_half_width(value, low, high, SIGNED)
     return f"{name}: {change} throughput against the default run, mean over jobs"
 
 
 def _boxes(axes: Axes, work: pl.DataFrame, workloads: Sequence[str], runs: Sequence[RunKind]) -> None:
+    unit = outer_unit(work)
     for at, run in enumerate(runs):
-        of = run.rows(work)
-        groups = [of.filter(pl.col("workload") == name)["w"].to_numpy() for name in workloads]
-        positions = np.arange(len(workloads)) * (len(runs) + 1) + at
-        draw_boxes(
-            axes, groups, [run.colour] * len(groups), positions=positions.tolist(), width=0.72, whiskers=QUARTILES
-        )
+        of = [run.rows(work).filter(pl.col("workload") == name) for name in workloads]
+        groups = [rows["w"].to_numpy() for rows in of]
+        positions = (np.arange(len(workloads)) * (len(runs) + 1) + at).tolist()
+        draw_boxes(axes, groups, [run.colour] * len(groups), positions=positions, width=0.72, whiskers=QUARTILES)
+        draw_means(axes, [estimate(rows, "w", unit) for rows in of], positions)
     axes.axhline(0, color=INK, linestyle="--", linewidth=1.4, zorder=1)
     middle = (len(runs) - 1) / 2
     axes.set_xticks([number * (len(runs) + 1) + middle for number in range(len(workloads))])

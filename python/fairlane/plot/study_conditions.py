@@ -1,8 +1,8 @@
 """A study that varies cases or parameters in one picture: time per iteration, W and improvement by condition.
 
-Dots are jobs at single placements and seeds; bars are their means with 95% intervals, of times their medians; colours
-are treatments. Each workload has a row of
-panels. With more than ``MOST_CONDITIONS`` conditions there is one for each parameter instead, over all others.
+Dots are jobs at single placements and seeds; bars are their means with 95% intervals; colours are treatments. Each
+workload has a row of panels. With more than ``MOST_CONDITIONS`` conditions there is one for each parameter instead,
+over all others.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,14 @@ from fairlane.plot.treatments import DEFAULT, RunKind, draw_legend, run_kinds
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.study import StudyResults
 from fairlane.statistics import Estimate
-from fairlane.study.conditions import CONDITION, condition_of, median_time, timeless, varied, with_condition
+from fairlane.study.conditions import CONDITION, condition_of, timeless, varied, with_condition
 from fairlane.study.replication import estimate, outer_unit
 from fairlane.wording import percent, plural, seconds
 
 MOST_CONDITIONS, MOST_WORKLOADS = 16, 4
 SECONDS = "seconds_per_iteration"
 RELATIVE = "relative"
-"""Time per iteration over the job's median over conditions: what jobs of many workloads have in common."""
+"""Time per iteration over the job's median in default runs: what jobs of many workloads have in common."""
 TIMED = "timed"  # whether a job has a time per iteration anywhere: some workloads have no iterations
 PANEL_INCHES, CONDITION_INCHES, LETTER_INCHES = 3.9, 0.34, 0.075
 LABEL_LETTERS, TITLE_LETTERS = 34, 6.6  # letters of a line of a condition's label, and of the title per inch
@@ -45,11 +45,12 @@ class _Block:
 def draw(study: StudyResults, axes: Given = None) -> Drawn | None:
     """The picture; None if the study varies nothing, or no job completed an iteration."""
     work, conditions = with_condition(study.work)
-    if len(conditions) < 2 or not work["seconds_per_iteration"].count():
+    if len(conditions) < 2 or not work[SECONDS].count():
         return None
-    median = pl.col("seconds_per_iteration").filter(pl.col("treatment") == DEFAULT).median().over("name")
-    timed = pl.col("seconds_per_iteration").count().over("name") > 0
-    work = work.with_columns((pl.col("seconds_per_iteration") / median).alias(RELATIVE), timed.alias(TIMED))
+    median = pl.col(SECONDS).filter(pl.col("treatment") == DEFAULT).median().over("name")
+    timed = pl.col(SECONDS).count().over("name") > 0
+    relative = [(pl.col(f"{SECONDS}{end}") / median).alias(f"{RELATIVE}{end}") for end in ("", "_low", "_high")]
+    work = work.with_columns(*relative, timed.alias(TIMED))
     blocks = _blocks(work, conditions)
     runs = run_kinds(work)
     measures = [RELATIVE if any(block.rows["workload"].n_unique() > 1 for block in blocks) else SECONDS]
@@ -78,8 +79,7 @@ def draw(study: StudyResults, axes: Given = None) -> Drawn | None:
     hollow = (
         work.filter(pl.col("w").is_not_null() & pl.col("ten_iterations_ps").is_not_null()).height and "w" in measures
     )
-    whiskers = f"a bar the mean, with its 95% interval over {outer_unit(work)}s"
-    bars = "a bar the median" if len(measures) == 1 else f"{whiskers}; of times the median"
+    bars = f"a bar the mean, with its 95% interval over {outer_unit(work)}s"
     notes = [
         f"{what}A dot is a job at one placement and seed; {bars}.",
         f"Hollow: W over fewer than {FEW_ITERATIONS} iterations, not reliable." if hollow else None,
@@ -112,7 +112,7 @@ def _panel(axes: Axes, block: _Block, measure: str, runs: Sequence[RunKind], *, 
             found = of.filter(pl.col(CONDITION) == condition)
             y = place + (at - (len(runs) - 1) / 2) * height
             _dots(axes, found, measure, y, run.colour)
-            middle = _median(found, measure) if measure in (SECONDS, RELATIVE) else estimate(found, measure, unit)
+            middle = _mean(found, measure, unit)
             if middle is None:
                 continue
             axes.plot([middle.value] * 2, [y - 0.42 * height, y + 0.42 * height], color=INK, linewidth=2.4, zorder=4)
@@ -147,10 +147,10 @@ def _dots(axes: Axes, rows: pl.DataFrame, measure: str, y: float, colour: str) -
         draw_dots(axes, values, y, colour, size=30, alpha=0.6, hollow=hollow)
 
 
-def _median(rows: pl.DataFrame, measure: str) -> Estimate | None:
-    """The median of the times of a condition; none if half of its rows have none."""
-    found: float | None = rows.filter(pl.col(TIMED)).select(median_time(measure)).item()
-    return None if found is None else Estimate(found)
+def _mean(rows: pl.DataFrame, measure: str, unit: str) -> Estimate | None:
+    """The mean of a condition over replicates; of times None if a run was too slow to have one."""
+    times = measure in (SECONDS, RELATIVE)
+    return estimate(rows.filter(pl.col(TIMED)) if times else rows, measure, unit, complete=times)
 
 
 def _words(measure: str) -> str:
@@ -169,15 +169,15 @@ def _title(work: pl.DataFrame, conditions: Sequence[str], measures: Sequence[str
     compared = default.filter(pl.col("w").is_not_null())
     if measure == "w" and compared.filter(pl.col("ten_iterations_ps").is_not_null()).height > compared.height / 2:
         return f"{plural(len(conditions), 'condition')} compared, with too few iterations for a reliable W"
-    median = pl.col("w").mean() if measure == "w" else median_time(measure)
-    medians = default.group_by(CONDITION, maintain_order=True).agg(median.alias(measure)).drop_nulls()
-    if medians.is_empty():
+    unit = outer_unit(work)
+    groups = default.group_by(CONDITION, maintain_order=True)
+    means = [(mean.value, name) for (name,), of in groups if (mean := _mean(of, measure, unit))]
+    if not means:
         return f"{plural(len(conditions), 'condition')} compared"
-    ordered = medians.sort(measure)
-    (low, least), (high, most) = ordered.row(0), ordered.row(-1)
+    (least, low), (most, high) = min(means), max(means)
     if measure == "w":
         shown = percent(least, signed=True), percent(most, signed=True)
         return f"Mean W from {shown[0]} ({low}) to {shown[1]} ({high})"
     if measure == RELATIVE:
         return f"Iterations take {most / least:.2f} times as long with {high} as with {low}"
-    return f"Median time per iteration from {seconds(least)} ({low}) to {seconds(most)} ({high})"
+    return f"Mean time per iteration from {seconds(least)} ({low}) to {seconds(most)} ({high})"

@@ -43,10 +43,10 @@ class Results:
         """Draws a figure, by default the first that there are data for, and returns its axes, a list if several.
 
         Names are those of ``fairlane list figures``: of a run ``interference``, ``slowdown``, ``utilisation``,
-        ``timeline``, ``iterations`` or ``power``, of a study ``work`` or ``conditions``, of a sweep ``saturation``, or
-        that of a plug-in. ``ax`` are axes to draw on, as many as the figure has panels; without them there is a new
-        figure, which notebooks show. Raises ``ScenarioError`` if there is no such figure, or nothing to show in it, and
-        ``ResultsError`` for more or fewer axes than panels.
+        ``timeline``, ``iterations``, ``latency`` or ``power``, of a study ``work`` or ``conditions``, of a sweep
+        ``saturation``, or that of a plug-in. ``ax`` are axes to draw on, as many as the figure has panels; without them
+        there is a new figure, which notebooks show. Raises ``ScenarioError`` if there is no such figure, or nothing to
+        show in it, and ``ResultsError`` for more or fewer axes than panels.
         """
         from fairlane.plot import show
 

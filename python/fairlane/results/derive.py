@@ -16,7 +16,7 @@ from typing import Any
 import polars as pl
 
 from fairlane.engine.tables import PS, EngineTables, Work
-from fairlane.results.latency import QUANTILES, Latency
+from fairlane.results.latency import KEY, QUANTILES, Latency, summarize
 from fairlane.results.milestones import common, enough, milestones
 from fairlane.results.schemas import RUN, types
 from fairlane.scenario import Resolved
@@ -251,13 +251,37 @@ def latency(labels: Sequence[JobLabel], measured: Latency, intervals: pl.DataFra
     """
     times = ["mean", "min", *QUANTILES, "max"]
     table = _named(labels, _picoseconds(measured.summary(), times), 2)
-    empty = pl.DataFrame(schema={name: _LATENCY[name] for name in ("of", "job", "kind", *_LATENCY_ENDS)})
-    ends = empty if intervals is None else intervals
-    return table.join(ends, on=["of", "job", "kind"], how="left", maintain_order="left").select(*_LATENCY)
+    return _with_ends(table, intervals, "", KEY).select(*_LATENCY)
+
+
+def latency_merged(
+    labels: Sequence[JobLabel], measured: Latency, intervals: pl.DataFrame | None = None
+) -> pl.DataFrame:
+    """The table of merged latencies: one row per quantity and job, workload and traffic kind (``level``)."""
+    times = ["mean", "min", *QUANTILES, "max"]
+    workloads = dict(enumerate(label.workload for label in labels))
+    workload = pl.col("job").replace_strict(workloads, return_dtype=pl.String)
+    exact, histogram = (table.with_columns(workload=workload) for table in (measured.exact, measured.histogram))
+    tables = []
+    for level in ("job", "workload", "kind"):
+        table = _picoseconds(summarize(exact, histogram, ("of", level)), times)
+        found = _with_ends(table, intervals, level, ("of", level)).with_columns(level=pl.lit(level))
+        named = _named(labels, found).rename({"name": "label"}) if level == "job" else found.rename({level: "label"})
+        tables.append(named.select(*RUN["latency_merged"]))
+    return pl.concat(tables)
 
 
 _LATENCY = types(RUN["latency"])
-_LATENCY_ENDS = [name for name in _LATENCY if name.endswith(("_low_ps", "_high_ps"))]
+_LATENCY_ENDS = {name: kind for name, kind in _LATENCY.items() if name.endswith(("_low_ps", "_high_ps"))}
+
+
+def _with_ends(table: pl.DataFrame, intervals: pl.DataFrame | None, level: str, by: Sequence[str]) -> pl.DataFrame:
+    """The table with the ends of the intervals of a level, empty where there are none."""
+    empty = [pl.lit(None, kind).alias(name) for name, kind in _LATENCY_ENDS.items()]
+    if intervals is None:
+        return table.with_columns(empty)
+    ends = intervals.filter(pl.col("level") == level).select(*by, *_LATENCY_ENDS)
+    return table.join(ends, on=list(by), how="left", maintain_order="left")
 
 
 def latency_histogram(labels: Sequence[JobLabel], measured: Latency) -> pl.DataFrame:

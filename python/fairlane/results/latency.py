@@ -17,6 +17,9 @@ from fairlane.engine.tables import frame
 QUANTILES: Mapping[str, float] = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
 """The quantiles of the tables, by name."""
 
+BUCKET_WIDTH = 1 / 256
+"""The greatest width of a bucket, as a share of its lowest value."""
+
 KEY = ("of", "job", "kind")
 """The quantities with a histogram."""
 

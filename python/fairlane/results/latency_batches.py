@@ -3,11 +3,14 @@
 Batches are equally long: they begin short, and whenever there are twice as many as wanted, any two neighbours become
 one. So there are enough of them however early a simulation ends. They begin with the simulation; what comes after the
 last whole batch is left out.
+
+Latencies of several jobs or traffic kinds are merged batch by batch: so their intervals include that jobs which share
+links are slow at the same time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy
 import polars as pl
@@ -24,18 +27,23 @@ Floats = NDArray[numpy.float64]
 BATCHES = 24
 """How many batches there are at least, after the first ones."""
 
-_SCHEMA = {
-    name: kind
-    for name, kind in types(ON_DEMAND["latency"]).items()
-    if name in KEY or name.endswith(("_low_ps", "_high_ps"))
+_ENDS = {name: kind for name, kind in types(ON_DEMAND["latency"]).items() if name.endswith(("_low_ps", "_high_ps"))}
+_LEVELS: Mapping[str, Sequence[str]] = {
+    "": ("job", "kind"),
+    "job": ("job",),
+    "workload": ("workload",),
+    "kind": ("kind",),
 }
-_HISTOGRAM = ("packets", "job", "kind_number")
-"""The key of a histogram in numbers."""
+"""What is merged, and what then tells rows apart besides messages and packets; nothing is merged at the first level."""
+_SCHEMA = {"level": pl.String, "of": pl.String, "job": pl.UInt32, "kind": pl.String, "workload": pl.String, **_ENDS}
 
 
 @dataclass(frozen=True)
 class Look:
-    """What had been counted at one instant: by histogram and bucket, and the sum of each histogram."""
+    """What had been counted at one instant: by histogram and bucket, and the sum of each histogram.
+
+    Both have the columns ``of``, ``job``, ``kind``.
+    """
 
     counts: pl.DataFrame
     sums: pl.DataFrame
@@ -44,13 +52,20 @@ class Look:
     def at(cls, engine: Engine) -> Self:
         """What ``engine`` has counted so far."""
         counts = frame(engine.table("latency_counts")).rename({"of": "packets"})
-        return cls(counts, exact_of(engine).with_columns(packets=(pl.col("of") == "packet").cast(pl.UInt8)))
+        sums = exact_of(engine).with_columns(packets=(pl.col("of") == "packet").cast(pl.UInt8))
+        number = ("packets", "job", "kind_number")
+        named = counts.join(sums.select("of", "kind", *number), on=number)
+        return cls(named.select(*KEY, "high", "count"), sums.select(*KEY, "count", "sum"))
 
 
 class LatencyBatches:
-    """Looks at what has been counted, at least ``BATCHES`` times in a simulation of ``shortest`` or more, ps."""
+    """Looks at what has been counted, at least ``BATCHES`` times in a simulation of ``shortest`` or more, ps.
 
-    def __init__(self, shortest: int) -> None:
+    ``workloads`` are those of the jobs, by number.
+    """
+
+    def __init__(self, shortest: int, workloads: Sequence[str]) -> None:
+        self._workloads = dict(enumerate(workloads))
         self._every = max(1, shortest // BATCHES)
         self._looks: list[Look] = []
         self.due = self._every
@@ -66,22 +81,34 @@ class LatencyBatches:
             self.due = (engine.now // self._every + 1) * self._every
 
     def table(self) -> pl.DataFrame:
-        """The ends of the intervals of mean and quantiles, ps, by ``of``, ``job`` and ``kind``, where there are any."""
+        """The ends of the intervals of mean and quantiles, ps, where there are any.
+
+        Rows at the ``level`` "" are those of the table ``latency``, by ``of``, ``job`` and ``kind``; those at the level
+        "job", "workload" or "kind" have all latencies of a job, a workload or a traffic kind.
+        """
         looks = self._looks
         if len(looks) < FEWEST or looks[-1].sums.is_empty():
             return pl.DataFrame(schema=_SCHEMA)
-        counts = _by_batch([look.counts for look in looks], (*_HISTOGRAM, "high"), "count")
-        delivered, total = (_by_batch([look.sums for look in looks], _HISTOGRAM, name) for name in ("count", "sum"))
-        last = looks[-1].counts.with_row_index()
-        histograms = last.group_by(_HISTOGRAM, maintain_order=True).agg(pl.col("index").first(), pl.len(), "high")
-        whose = looks[-1].sums.select(*KEY, *_HISTOGRAM[::2]).with_row_index("row")
-        rows = []
-        for row in whose.join(histograms, on=_HISTOGRAM, maintain_order="left").iter_rows(named=True):
-            of_histogram = counts[:, row["index"] : row["index"] + row["len"]]
-            found = {name: quantile(row["high"], of_histogram, share) for name, share in QUANTILES.items()}
-            mean = _mean(total[:, row["row"]], delivered[:, row["row"]])
-            rows.append({name: row[name] for name in KEY} | _ends({"mean": mean, **found}))
+        workload = pl.col("job").replace_strict(self._workloads, return_dtype=pl.String).alias("workload")
+        named = [Look(look.counts.with_columns(workload), look.sums.with_columns(workload)) for look in looks]
+        rows = [{"level": level, **row} for level, by in _LEVELS.items() for row in intervals(named, ("of", *by))]
         return pl.DataFrame(rows, schema=_SCHEMA)
+
+
+def intervals(looks: Sequence[Look], by: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """A row for each group of histograms with the same ``by``, whose counts are added up: the ends of its intervals."""
+    merged = [look.counts.group_by(*by, "high").agg(pl.col("count").sum()).sort(*by, "high") for look in looks]
+    sums = [look.sums.group_by(by).agg(pl.col("count", "sum").sum()).sort(by) for look in looks]
+    counts = _by_batch(merged, (*by, "high"), "count")
+    delivered, total = (_by_batch(sums, by, name) for name in ("count", "sum"))
+    places = (
+        merged[-1].with_row_index().group_by(by, maintain_order=True).agg(pl.col("index").first(), pl.len(), "high")
+    )
+    for row in sums[-1].with_row_index("row").join(places, on=by, maintain_order="left").iter_rows(named=True):
+        of_group = counts[:, row["index"] : row["index"] + row["len"]]
+        found = {name: quantile(row["high"], of_group, share) for name, share in QUANTILES.items()}
+        mean = _mean(total[:, row["row"]], delivered[:, row["row"]])
+        yield {name: row[name] for name in by} | _ends({"mean": mean, **found})
 
 
 def _by_batch(looks: Sequence[pl.DataFrame], by: Sequence[str], name: str) -> Floats:

@@ -14,7 +14,7 @@ from fairlane.results.base import Results
 from fairlane.results.schemas import ALWAYS, ON_DEMAND
 from fairlane.wording import html_table, percent, plural, seconds, with_half_width
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """Version of the folder's layout and of the tables' columns; grows when either changes."""
 
 
@@ -113,6 +113,8 @@ class Run(Results):
     latency: pl.DataFrame | None = None
     """One row per job, traffic kind and whether it is of messages or packets: count, mean, quantiles, extremes; unless
     ``observe.counters`` is off."""
+    latency_merged: pl.DataFrame | None = None
+    """The same over all traffic kinds of each job, all jobs of each workload, and all jobs by traffic kind."""
     latency_histogram: pl.DataFrame | None = None
     """Its histograms: one row per bucket in which something was counted."""
     samples: pl.DataFrame | None = None

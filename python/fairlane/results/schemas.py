@@ -41,6 +41,14 @@ _MAYBE_COUNT, _MAYBE_PS, _MAYBE_NUMBER = Optional(_COUNT), Optional(_PS), Option
 _JOB: Schema = {"job": _ID, "name": _TEXT}
 _LINK: Schema = _all(_TEXT, "class role link_name")
 _LATENCY: Schema = {"of": _TEXT, **_JOB, "kind": _TEXT}
+_LATENCIES: Schema = {
+    "count": _COUNT,
+    "mean_ps": _NUMBER,
+    **_all(_MAYBE_NUMBER, "mean_low_ps mean_high_ps"),
+    **_all(_PS, "min_ps p50_ps p90_ps p99_ps p999_ps max_ps"),
+    **_all(_MAYBE_PS, "p50_low_ps p50_high_ps p90_low_ps p90_high_ps"),
+    **_all(_MAYBE_PS, "p99_low_ps p99_high_ps p999_low_ps p999_high_ps"),
+}
 _INTERFERENCE: Schema = {**_all(_TEXT, "victim aggressor"), "queueing_ps": _PS, "queueing_s": _NUMBER}
 _LANE_COUNTERS: Schema = {
     "link": _ID,
@@ -107,15 +115,8 @@ ALWAYS: Mapping[str, Schema] = {
 """The tables of every run. With ``observe.input_queueing``, ``ports`` has a column ``input_queueing_ps``."""
 
 ON_DEMAND: Mapping[str, Schema] = {
-    "latency": {
-        **_LATENCY,
-        "count": _COUNT,
-        "mean_ps": _NUMBER,
-        **_all(_MAYBE_NUMBER, "mean_low_ps mean_high_ps"),
-        **_all(_PS, "min_ps p50_ps p90_ps p99_ps p999_ps max_ps"),
-        **_all(_MAYBE_PS, "p50_low_ps p50_high_ps p90_low_ps p90_high_ps"),
-        **_all(_MAYBE_PS, "p99_low_ps p99_high_ps p999_low_ps p999_high_ps"),
-    },
+    "latency": {**_LATENCY, **_LATENCIES},
+    "latency_merged": {**_all(_TEXT, "of level label"), **_LATENCIES},
     "latency_histogram": {**_LATENCY, "low_ps": _PS, "high_ps": _PS, "count": _COUNT},
     "samples": {"from_ps": _PS, "to_ps": _PS, **_LANE_COUNTERS, **_LINK},
     "iterations": {**_JOB, "rank": _ID, "iteration": _ID, "at_ps": _PS, "time_s": _MAYBE_NUMBER},

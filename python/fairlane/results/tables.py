@@ -117,6 +117,7 @@ class Tables:
         }
         if (latency := seen.latency) is not None:
             makers["latency"] = lambda: derive.latency(labels, latency, self.latency_intervals)
+            makers["latency_merged"] = lambda: derive.latency_merged(labels, latency, self.latency_intervals)
             makers["latency_histogram"] = lambda: derive.latency_histogram(labels, latency)
         if (samples := self.samples) is not None:
             makers["samples"] = lambda: derive.samples(links.table, samples)

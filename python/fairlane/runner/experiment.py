@@ -107,7 +107,7 @@ class Experiment:
         asked = scenario.switch_counters
         self._counters = IterationCounters(scenario, asked) if asked else None
         counts = scenario.tables["observe"]["counters"]
-        self._batches = LatencyBatches(self._instants[0]) if counts else None
+        self._batches = LatencyBatches(self._instants[0], [job.workload for job in scenario.jobs]) if counts else None
         watchers: list[Watcher] = [it for it in (self._sampler, self._counters, self._batches) if it]
         self._live = live
         self._gauge = live.co_run(scenario.duration) if live else Gauge(scenario.duration)

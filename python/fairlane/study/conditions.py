@@ -30,16 +30,6 @@ def with_condition(work: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     return work.with_columns(column), list(dict.fromkeys(labels))
 
 
-def median_time(name: str = "seconds_per_iteration") -> pl.Expr:
-    """The median of a time per iteration; null if half of the rows or more have none.
-
-    A row without one had too few iterations in the simulated time, so it counts as slower than all others: without
-    that the median would be of the fast ones.
-    """
-    median = pl.col(name).fill_null(float("inf")).median()
-    return pl.when(median.is_finite()).then(median)
-
-
 def timeless(work: pl.DataFrame) -> str | None:
     """A sentence about rows without a time per iteration; None if all have one, or no job has iterations."""
     missing = work.filter(pl.col("seconds_per_iteration").is_null())
@@ -48,7 +38,7 @@ def timeless(work: pl.DataFrame) -> str | None:
     verb = "has" if missing.height == 1 else "have"
     return (
         f"{missing.height} of {plural(work.height, 'run')} of a job {verb} fewer than two iterations, so no time per "
-        "iteration; in medians they count as the slowest."
+        "iteration; there is no mean time or rate over such runs."
     )
 
 

@@ -2,6 +2,9 @@
 
 The outer units are placements; where there is one placement, seeds are. A unit's value is the mean over its seeds and
 jobs. With fewer than three units there is no interval, unless it is one run of one job: then it is the run's own.
+
+A run of a job with fewer than two iterations has no time per iteration and no rate: it was too slow. A mean over the
+other runs would be that of the fast ones, so there is none.
 """
 
 from collections.abc import Sequence
@@ -13,7 +16,9 @@ from fairlane.results.derive import interval
 from fairlane.statistics import Estimate, over_replicates
 
 EFFECTS = ("w", "improvement")
-"""Columns of ``work`` that have intervals over replicates."""
+"""Effects in ``work``: their means are over the rows that have one."""
+PACE = ("seconds_per_iteration", "iterations_per_second")
+"""How fast jobs are, in ``work``: there is a mean only where every row has a value."""
 
 
 def outer_unit(work: pl.DataFrame) -> str:
@@ -21,9 +26,14 @@ def outer_unit(work: pl.DataFrame) -> str:
     return "placement" if work["placement"].n_unique() > 1 else "seed"
 
 
-def estimate(rows: pl.DataFrame, column: str, unit: str) -> Estimate | None:
-    """The mean of a column of ``work`` over replicates; None without a value."""
+def estimate(rows: pl.DataFrame, column: str, unit: str, *, complete: bool = False) -> Estimate | None:
+    """The mean of a column of ``work`` over replicates; None without a value.
+
+    With ``complete``, and for columns of ``PACE``, None also if any row has no value.
+    """
     known = rows.filter(pl.col(column).is_not_null())
+    if known.height < rows.height and (complete or column in PACE):
+        return None
     if known.height == 1:
         [value, low, high] = known.select(column, f"{column}_low", f"{column}_high").row(0)
         return Estimate(value, low, high, count=1)
@@ -35,7 +45,7 @@ def estimate(rows: pl.DataFrame, column: str, unit: str) -> Estimate | None:
 
 
 def over_points(work: pl.DataFrame, by: Sequence[str], columns: Sequence[str] = EFFECTS) -> pl.DataFrame:
-    """One row per group of rows of ``work``: each column's mean over replicates, and the ends of its interval."""
+    """One row per group of rows of ``work``: each column's mean as by ``estimate``, and the ends of its interval."""
     unit = outer_unit(work)
     rows = []
     for key, of_group in work.group_by(by, maintain_order=True):

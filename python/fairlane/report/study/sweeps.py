@@ -5,16 +5,16 @@ from typing import Any
 import polars as pl
 
 from fairlane.plot.treatments import run_kinds
-from fairlane.study.conditions import median_time, shown, varied
-from fairlane.study.replication import EFFECTS, estimate, outer_unit
+from fairlane.study.conditions import shown, varied
+from fairlane.study.replication import EFFECTS, PACE, estimate, outer_unit
 
-SECONDS = "seconds_per_iteration"
+MEASURES = (PACE[0], *EFFECTS)
 
 
 def sweeps_of(work: pl.DataFrame) -> list[dict[str, Any]]:
     """For each parameter or case its values, and rows by kind of run, workload and value.
 
-    A row has the median time per iteration, s, and means of W and improvement with their 95% intervals. Values are
+    A row has means of time per iteration, s, W and improvement, with their 95% intervals. Values are
     numbers where all are, which a figure then shows on an axis of numbers.
     """
     unit = outer_unit(work)
@@ -28,16 +28,15 @@ def sweeps_of(work: pl.DataFrame) -> list[dict[str, Any]]:
             groups = kind.rows(work).group_by("workload", name, maintain_order=True)
             for (workload, value), group in groups:
                 row = {"run": number, "workload": workload, "value": ordered.index(value)}
-                row[SECONDS] = group.select(median_time()).item()
-                rows.append(row | _effects(group, unit))
+                rows.append(row | _means(group, unit))
         labels = ["none" if one is None else shown(one) for one in ordered]
         found.append({"name": name, "numeric": numeric, "values": ordered if numeric else labels, "rows": rows})
     return found
 
 
-def _effects(group: pl.DataFrame, unit: str) -> dict[str, float | None]:
+def _means(group: pl.DataFrame, unit: str) -> dict[str, float | None]:
     found: dict[str, float | None] = {}
-    for column in EFFECTS:
+    for column in MEASURES:
         one = estimate(group, column, unit)
         ends = (None, None, None) if one is None else (one.value, one.low, one.high)
         found |= dict(zip((column, f"{column}_low", f"{column}_high"), ends, strict=True))

@@ -20,10 +20,10 @@ export const MEASURES = [
   ["w", "Change against the isolated run (W)"],
 ].filter(([name]) => data.effects?.treatment.some((row) => row[name] !== null));
 
-/** An effect in words, with its interval. */
-export function effectWords(value, low, high) {
+/** A mean, by default an effect, in words with its interval. */
+export function effectWords(value, low, high, form = (share) => percent(share, true)) {
   if (value === null || value === undefined) return "–";
-  return low === null || low === undefined ? `${percent(value, true)} (no interval)` : `${percent(value, true)} (95% interval ${percent(low, true)} to ${percent(high, true)})`;
+  return low === null || low === undefined ? `${form(value)} (no interval)` : `${form(value)} (95% interval ${form(low)} to ${form(high)})`;
 }
 
 /** [value, text] of the kinds of runs that have values of a measure, for a selection. */

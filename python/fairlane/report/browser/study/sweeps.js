@@ -21,6 +21,8 @@ export function startSweeps() {
   const offer = () => workload.replaceChildren(...selection("", [...new Set(sweep().rows.map((row) => row.workload))].map((name) => [name, name])).children);
   offer();
   const isTime = () => measure.value === TIME;
+  const ends = ["", "_low", "_high"];
+  const words = (row) => effectWords(...ends.map((end) => row[`${measure.value}${end}`]), isTime() ? seconds : undefined);
   const lines = () => runs.map((run, number) => ({
     run, number, rows: sweep().rows.filter((row) => row.run === number && row.workload === workload.value && row[measure.value] !== null).sort((a, b) => a.value - b.value),
   })).filter(({ rows }) => rows.length);
@@ -29,22 +31,22 @@ export function startSweeps() {
   const made = figure({
     id: "sweeps", wide: true, responsive: true, title: "Effects by parameter", sentence: data.sentences.sweeps, height: () => 380,
     controls: [labelled("Parameter", parameter), labelled("Measure", measure), labelled("Workload", workload)],
-    note: `Means over all other parameters, placements and seeds, of times the median. Whiskers: 95% interval over ${data.unit}s.`,
+    note: `Means over all other parameters, placements and seeds. Whiskers: 95% interval over ${data.unit}s.`,
     option: (width) => {
       const { numeric, values, name } = sweep();
       const all = lines();
       return {
         grid: { left: 84, right: 30, top: 40, bottom: numeric ? 50 : 76 }, legend: { top: 0, type: "scroll", data: all.map(({ run }) => run.name) },
         xAxis: numeric ? { type: wide() ? "log" : "value", scale: true, name } : { type: "category", data: values, name, nameGap: 52, axisLabel: { interval: 0, width: (width - 130) / values.length, overflow: "break", lineHeight: 14 } },
-        yAxis: { ...(isTime() ? { type: "value", min: 0, axisLabel: { formatter: seconds } } : changeAxis), name: isTime() ? "median time per iteration" : "change of throughput", nameGap: 62 },
-        tooltip: { formatter: ({ data: item, seriesName }) => `<b>${escaped(seriesName)}</b>, ${escaped(workload.value)}<br>${escaped(name)}: ${escaped(values[item.row.value])}<br>${isTime() ? seconds(item.row[TIME]) : effectWords(item.row[measure.value], item.row[`${measure.value}_low`], item.row[`${measure.value}_high`])}` },
+        yAxis: { ...(isTime() ? { type: "value", min: 0, axisLabel: { formatter: seconds } } : changeAxis), name: isTime() ? "time per iteration" : "change of throughput", nameGap: 62 },
+        tooltip: { formatter: ({ data: item, seriesName }) => `<b>${escaped(seriesName)}</b>, ${escaped(workload.value)}<br>${escaped(name)}: ${escaped(values[item.row.value])}<br>${words(item.row)}` },
         series: all.flatMap(({ run, number, rows }) => [
           { type: "line", name: run.name, color: runColour(number), symbol: runSymbol(number), symbolSize: 9, lineStyle: { width: 2 }, data: rows.map((row) => ({ value: [place(row), row[measure.value]], row })) },
-          ...(isTime() ? [] : [uprightWhiskers(rows.map((row) => [place(row), row[`${measure.value}_low`], row[`${measure.value}_high`]]), runColour(number))]),
+          uprightWhiskers(rows.map((row) => [place(row), row[`${measure.value}_low`], row[`${measure.value}_high`]]), runColour(number)),
         ]),
       };
     },
-    csv: () => [["parameter", "value", "treatment", "workload", `${TIME.replace("seconds", "time")}_s`, ...MEASURES.flatMap(([name]) => [name, `${name}_low`, `${name}_high`])],
-      ...data.sweeps.flatMap(({ name, values, rows }) => rows.map((row) => [name, values[row.value], runs[row.run].name, row.workload, row[TIME], ...MEASURES.flatMap(([key]) => [row[key], row[`${key}_low`], row[`${key}_high`]])]))],
+    csv: () => [["parameter", "value", "treatment", "workload", ...ends.map((end) => `${TIME.replace("seconds", "time")}${end}_s`), ...MEASURES.flatMap(([name]) => ends.map((end) => `${name}${end}`))],
+      ...data.sweeps.flatMap(({ name, values, rows }) => rows.map((row) => [name, values[row.value], runs[row.run].name, row.workload, ...[TIME, ...MEASURES.map(([key]) => key)].flatMap((key) => ends.map((end) => row[`${key}${end}`]))]))],
   });
 }
