@@ -95,6 +95,10 @@ def test_work_is_compared_with_the_same_job_alone(run: Run) -> None:
 def test_time_per_iteration_is_from_one_completed_iteration_to_the_next(run: Run) -> None:
     assert run.jobs["seconds_per_iteration"].to_list() == pytest.approx([2e-3, 2e-3, 4e-3])
     assert run.jobs["isolated_seconds_per_iteration"].to_list() == pytest.approx([1e-3, 2e-3, 4e-3])
+    # 17 equal iterations have an interval without width, five are too few for one.
+    ends = [run.jobs[f"isolated_seconds_per_iteration_{end}"].to_list() for end in ("low", "high")]
+    assert [end[0] for end in ends] == pytest.approx([1e-3, 1e-3])
+    assert [end[2] for end in ends] == [None, None]
 
 
 def test_time_per_iteration_needs_two_marks_of_every_rank() -> None:

@@ -65,11 +65,9 @@ def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None
 
 
 _JOBS = types(RUN["jobs"])
-_PACE = ("seconds_per_iteration", "seconds_per_iteration_low", "seconds_per_iteration_high")
+_PACE = [f"{of}seconds_per_iteration{end}" for of in ("", "isolated_") for end in ("", "_low", "_high")]
 _OF_PAIR = ("compared_iterations", "compared_ps", "isolated_compared_ps", "warm_up", "w", "w_low", "w_high")
-_COMPARED = {
-    name: _JOBS[name] for name in (*_PACE, "isolated_seconds_per_iteration", *_OF_PAIR, "ten_iterations_ps", "stop_ps")
-}
+_COMPARED = {name: _JOBS[name] for name in (*_PACE, *_OF_PAIR, "ten_iterations_ps", "stop_ps")}
 
 
 def _compared(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None]) -> Iterator[dict[str, Any]]:
@@ -83,7 +81,7 @@ def _compared(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work |
         yield {
             "job": job,
             **interval("seconds_per_iteration", pace),
-            "isolated_seconds_per_iteration": isolated.value if isolated else None,
+            **interval("isolated_seconds_per_iteration", isolated),
             "compared_iterations": found and found.iterations,
             "compared_ps": found and found.at,
             "isolated_compared_ps": found and found.reference_at,

@@ -34,6 +34,11 @@ def _all(kind: Any, names: str) -> Schema:
     return dict.fromkeys(names.split(), kind)
 
 
+def _pace(of: str) -> Schema:
+    """A time per iteration with its interval; ``of`` is a prefix for another run's."""
+    return _all(_MAYBE_NUMBER, " ".join(f"{of}seconds_per_iteration{end}" for end in ("", "_low", "_high")))
+
+
 _TEXT, _BOOL, _NUMBER = pl.String, pl.Boolean, pl.Float64
 _ID, _LANE, _COUNT, _PS = pl.UInt32, pl.UInt8, pl.UInt64, pl.UInt64
 _MAYBE_COUNT, _MAYBE_PS, _MAYBE_NUMBER = Optional(_COUNT), Optional(_PS), Optional(_NUMBER)
@@ -59,7 +64,7 @@ _LANE_COUNTERS: Schema = {
 }
 _COMPARED: Schema = {
     "isolated_iterations": _MAYBE_COUNT,
-    "isolated_seconds_per_iteration": _MAYBE_NUMBER,
+    **_pace("isolated_"),
     "compared_iterations": _MAYBE_COUNT,
     **_all(_MAYBE_PS, "compared_ps isolated_compared_ps"),
     "warm_up": _MAYBE_COUNT,
@@ -73,7 +78,7 @@ _WORK: Schema = {
     "ranks": _ID,
     "iterations": _COUNT,
     "span_ps": _PS,
-    **_all(_MAYBE_NUMBER, "seconds_per_iteration seconds_per_iteration_low seconds_per_iteration_high"),
+    **_pace(""),
 }
 
 ALWAYS: Mapping[str, Schema] = {
@@ -196,7 +201,7 @@ STUDY: Mapping[str, Schema] = {
         **_all(_TEXT, "baseline treatment"),
         **_WORK,
         "default_iterations": _MAYBE_COUNT,
-        "default_seconds_per_iteration": _MAYBE_NUMBER,
+        **_pace("default_"),
         **_COMPARED,
         **_all(_MAYBE_NUMBER, "improvement improvement_low improvement_high"),
         **_ENOUGH,

@@ -141,7 +141,7 @@ def _done(prefix: str, done: Progress | None) -> Row:
     return {
         f"{prefix}iterations": done and done.iterations,
         f"{prefix}span_ps": done and done.span,
-        f"{prefix}seconds_per_iteration": pace and pace.value,
+        **interval(f"{prefix}seconds_per_iteration", pace or None),
     }
 
 
