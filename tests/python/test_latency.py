@@ -206,9 +206,11 @@ def test_the_interval_of_the_mean_covers_the_wait_in_an_m_d_1_queue_and_that_of_
         assert latency is not None
         [row] = latency.filter(pl.col("of") == "message").to_dicts()
         covered += row["mean_low_ps"] <= expected <= row["mean_high_ps"]
-        for name in QUANTILES:
-            assert row[f"{name}_low_ps"] <= row[f"{name}_ps"] + row[f"{name}_ps"] // 256
-            assert row[f"{name}_ps"] <= row[f"{name}_high_ps"]
+        for name, share in QUANTILES.items():
+            assert (row[f"{name}_low_ps"] is None) == (row["count"] * (1 - share) < 10 - 1e-6), name
+            if row[f"{name}_low_ps"] is not None:
+                assert row[f"{name}_low_ps"] <= row[f"{name}_ps"] + row[f"{name}_ps"] // 256
+                assert row[f"{name}_ps"] <= row[f"{name}_high_ps"]
     assert covered >= 34
 
 
@@ -243,7 +245,7 @@ def test_merged_latencies_have_intervals_that_know_of_what_jobs_have_in_common()
     [both] = intervals(looks, ("of", "workload"))
     assert (both["mean_low_ps"], both["mean_high_ps"]) == pytest.approx((150, 150))
     assert both["p50_low_ps"] <= 100 + noise.max()
-    assert both["p99_high_ps"] <= 200
+    assert both["p99_low_ps"] is both["p99_high_ps"] is None, "48 latencies are too few"
 
 
 def test_merged_latencies_are_those_of_all_rows_of_a_level() -> None:
@@ -268,8 +270,11 @@ def test_merged_latencies_are_those_of_all_rows_of_a_level() -> None:
     assert merged.filter(of="message", level="job", label="first").select(alone.columns).equals(alone)
     assert merged["mean_low_ps"].null_count() == 0
     for row in merged.to_dicts():
-        for name in ("mean", *QUANTILES):
+        for name, share in {"mean": 0.5, **QUANTILES}.items():
             value = row[f"{name}_ps"]
+            if row["count"] * (1 - share) < 10 - 1e-6:
+                assert row[f"{name}_low_ps"] is None
+                continue
             assert row[f"{name}_low_ps"] <= value + value // 256, (row["label"], name)
             assert value <= row[f"{name}_high_ps"], (row["label"], name)
 

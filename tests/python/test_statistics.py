@@ -191,6 +191,15 @@ def test_the_interval_of_a_difference_is_welchs() -> None:
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
 
 
+def test_a_quantile_that_few_counts_exceed_has_no_interval() -> None:
+    counts = numpy.ones((20, 50))  # 1,000 counts
+    values = numpy.arange(50.0)
+    for share, known in ((0.99, True), (0.991, False), (0.01, True), (0.009, False)):
+        found = quantile(values, counts, share)
+        assert found is not None
+        assert (found.low is not None) == known, share
+
+
 def test_quantiles_are_those_of_the_counts_and_wider_where_batches_differ() -> None:
     values = [float(value) for value in range(1, 101)]
     same = quantile(values, numpy.ones((40, 100)), 0.9)

@@ -19,8 +19,8 @@ def quantile(values: Sequence[float], counts: ArrayLike, share: float) -> Estima
     """The value that a ``share`` of what was counted does not exceed.
 
     ``values`` are the upper ends of the buckets in order, ``counts`` has a row for each batch and a column for each
-    bucket. Batches without a count are left out. Without an interval where fewer than ten have any; None where none
-    has.
+    bucket. Batches without a count are left out. Without an interval where fewer than ten have any, or where so few
+    counts are above the quantile, or below it, that its ends would be the extremes; None where none has a count.
     """
     table = numpy.asarray(counts, float)
     table = table[table.sum(axis=1) > 0]
@@ -30,7 +30,7 @@ def quantile(values: Sequence[float], counts: ArrayLike, share: float) -> Estima
     reached = numpy.cumsum(total) / total.sum()
     at = _index(reached, share)
     found = float(values[at])
-    if len(table) < FEWEST:
+    if len(table) < FEWEST or total.sum() * min(share, 1 - share) < FEWEST * (1 - 1e-9):
         return Estimate(found, count=len(table))
     below = table[:, : at + 1].sum(axis=1)
     # The share below is a ratio of two counts, each of which varies from batch to batch.
