@@ -35,7 +35,7 @@ def deferred_signals() -> Iterator[None]:
         yield
     finally:
         for number, handler in before:
-            signal.signal(number, handler)
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: not set by Python
         if arrived:
             signal.raise_signal(arrived[0])
 
