@@ -17,6 +17,7 @@ from pathlib import Path
 
 from fairlane.errors import Problem, RunError, ScenarioError
 from fairlane.opensm.check.programs import Programs, find_programs
+from fairlane.signals import deferred_signals
 
 UP = "SUBNET UP"
 """What OpenSM writes into its log when all ports have their settings."""
@@ -111,20 +112,34 @@ def simulated_subnet(
     base = os.environ | {"PATH": programs.path, "IBSIM_SOCKNAME": f"fairlane-{os.getpid()}-{secrets.token_hex(4)}"}
     base |= {"OSM_TMP_DIR": str(folder), "OSM_CACHE_DIR": str(folder)}
     preloaded = str(programs.umad2sim)
-    ibsim = _start(["ibsim", *sizes.options(), "-s", "-n", "fabric.net"], folder, base, "ibsim.out")
-    try:
+    with _running(["ibsim", *sizes.options(), "-s", "-n", "fabric.net"], folder, base, "ibsim.out") as ibsim:
         _await_ibsim(ibsim, folder)
         command = ["opensm", "-F", "opensm.conf", "-f", str(folder / "osm.log")]
         began = time.monotonic()
-        opensm = _start(command, folder, base | {"SIM_HOST": hosts[0]}, "opensm.out", preloaded)
-        try:
+        with _running(command, folder, base | {"SIM_HOST": hosts[0]}, "opensm.out", preloaded) as opensm:
             _await_opensm(opensm, folder, timeout_s)
             within = base | {"SIM_HOST": hosts[-1], "LD_PRELOAD": preloaded}
             yield Subnet(folder, opensm.pid, within, time.monotonic() - began)
-        finally:
-            _end(opensm)
+
+
+@contextmanager
+def _running(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], output: str, library: str | None = None
+) -> "Iterator[subprocess.Popen[bytes]]":
+    """A process that has ended when the block does, also if a signal arrives while it is started.
+
+    An OpenSM that ran on would make its folder anew after that has been removed.
+    """
+    process = None
+    try:
+        with deferred_signals():
+            process = _start(command, folder, environment, output, library)
+        yield process
     finally:
-        _end(ibsim)
+        with deferred_signals():
+            if process is not None:
+                process.send_signal(signal.SIGKILL)
+                process.wait()
 
 
 def _start(
@@ -134,11 +149,6 @@ def _start(
         return subprocess.Popen(
             _bound(command, library), cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out
         )
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    process.send_signal(signal.SIGKILL)
-    process.wait()
 
 
 def _await_ibsim(process: "subprocess.Popen[bytes]", folder: Path) -> None:
