@@ -1,9 +1,9 @@
 """A study in one picture: W by workload, and the improvement of each job.
 
 The form is that of the result figures of Savoie et al. 2020, section 6: on the left box plots of W by workload and
-treatment, on the right the improvement of every job, from the greatest to the least. Over each box there is the mean
-with its interval over placements. What the study varies besides
-treatments is in the picture of ``study_conditions``.
+treatment, on the right the improvement of every job, from the greatest to the least. Over each box
+there is the mean with its interval over placements. What the study varies besides treatments is in the picture of
+``study_conditions``.
 """
 
 from collections.abc import Sequence

@@ -3,6 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from fairlane.results.base import Results
+
+
+def named(found: Results, meta: Mapping[str, Any]) -> tuple[str, str]:
+    """The scenario of results by name, and what they are called: their folder, or the scenario where they have none."""
+    scenario = str(meta["scenario"].get("name", "scenario"))
+    return scenario, found.folder.name if found.folder else scenario
+
 
 def meta_of(
     title: str, name: str, facts: Iterable[str], provenance: Mapping[str, Any], notes: Sequence[str] = ()

@@ -30,7 +30,8 @@ def quantile(values: Sequence[float], counts: ArrayLike, share: float) -> Estima
     reached = numpy.cumsum(total) / total.sum()
     at = _index(reached, share)
     found = float(values[at])
-    if len(table) < FEWEST or total.sum() * min(share, 1 - share) < FEWEST * (1 - 1e-9):
+    beyond = total.sum() * min(share, 1 - share)  # counts on the shorter side of the quantile
+    if len(table) < FEWEST or beyond < FEWEST * (1 - 1e-9):  # 1 - share is rounded
         return Estimate(found, count=len(table))
     below = table[:, : at + 1].sum(axis=1)
     # The share below is a ratio of two counts, each of which varies from batch to batch.

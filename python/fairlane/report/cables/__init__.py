@@ -7,7 +7,7 @@ import polars as pl
 from fairlane.cables.results import Cables
 from fairlane.engine.tables import PS
 from fairlane.errors import Problem, ScenarioError
-from fairlane.report.meta import meta_of
+from fairlane.report.meta import meta_of, named
 from fairlane.wording import plural, seconds, significant
 
 
@@ -37,8 +37,7 @@ def _measured(found: Cables) -> dict[str, Any]:
 
 def _meta(found: Cables) -> dict[str, Any]:
     meta = found.meta
-    scenario = str(meta["scenario"].get("name", "scenario"))
-    name = found.folder.name if found.folder else scenario
+    scenario, name = named(found, meta)
     facts = [f"{found.ranking.height} {found.whats}", plural(len(meta["seeds"]), "seed")]
     facts += [f"fails after {seconds(meta['at_ps'] * PS)} of {seconds(meta['duration_ps'] * PS)}"]
     facts += ["partial: interrupted"] if meta["partial"] else []

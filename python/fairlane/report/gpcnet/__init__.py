@@ -6,7 +6,7 @@ from fairlane.engine.tables import PS
 from fairlane.errors import Problem, ScenarioError
 from fairlane.gpcnet.network_tests import TESTS
 from fairlane.gpcnet.results import Gpcnet
-from fairlane.report.meta import meta_of
+from fairlane.report.meta import meta_of, named
 from fairlane.wording import plural, seconds, significant
 
 
@@ -33,8 +33,7 @@ def _measured(found: Gpcnet) -> dict[str, Any]:
 
 def _meta(found: Gpcnet) -> dict[str, Any]:
     meta = found.meta
-    scenario = str(meta["scenario"].get("name", "scenario"))
-    name = found.folder.name if found.folder else scenario
+    scenario, name = named(found, meta)
     facts = [plural(meta["hosts"], "host"), f"{plural(meta['ranks_per_host'], 'rank')} per host"]
     facts += [
         f"{meta['hosts_of_test']} hosts with network tests",

@@ -6,7 +6,7 @@ import polars as pl
 
 from fairlane.engine.tables import PS
 from fairlane.errors import Problem, ScenarioError
-from fairlane.report.meta import meta_of
+from fairlane.report.meta import meta_of, named
 from fairlane.saturation.results import ACCEPTED_IN_FULL, Saturation
 from fairlane.wording import percent, plural, seconds
 
@@ -37,8 +37,7 @@ def _measured(found: Saturation) -> dict[str, Any]:
 
 def _meta(found: Saturation) -> dict[str, Any]:
     meta = found.meta
-    scenario = str(meta["scenario"].get("name", "scenario"))
-    name = found.folder.name if found.folder else scenario
+    scenario, name = named(found, meta)
     facts = [plural(found.points.height, "load"), plural(len(meta["seeds"]), "seed")]
     facts += [f"{seconds((meta['duration_ps'] - meta['warm_up_ps']) * PS)} measured"]
     facts += [f"{seconds(meta['warm_up_ps'] * PS)} of warm-up", *(["partial: interrupted"] if meta["partial"] else [])]
