@@ -1,4 +1,4 @@
-"""Signals that end a command: it ends like after an error, and what it has made is removed whole."""
+"""Signals that end a command: it cleans up as after an error, and its temporary folders are removed completely."""
 
 import signal
 import sys
@@ -24,9 +24,12 @@ def exit_on_sigterm() -> Iterator[None]:
 
 @contextmanager
 def deferred_signals() -> Iterator[None]:
-    """SIGTERM and SIGINT that arrive in the block take effect at its end: nothing in it is left half done."""
+    """Defers SIGTERM and SIGINT to the end of the block; of several the first is delivered.
+
+    Without effect outside the main thread, which alone handles signals.
+    """
     if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread handles signals
+        yield
         return
     arrived: list[int] = []
     numbers = (signal.SIGTERM, signal.SIGINT)

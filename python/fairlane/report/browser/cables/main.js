@@ -75,7 +75,7 @@ function partsTable() {
   tableCard({
     id: "parts", wide: true, title: `All ${whats}, most critical first`, rows: () => parts, columns, filter: "Search",
     sentence: comparison ? `${data.sentences.parts} ${comparison.sentence}` : data.sentences.parts,
-    note: "Means over seeds; jobs that fail count most, then hosts that are cut off, jobs that stall, and the greatest slowdown.",
+    note: "Means over seeds. Order: simulations that could not continue, jobs failed, hosts cut off, jobs stalled, greatest slowdown.",
     csv: () => [exported, ...parts.map((row) => exported.map((name) => row[name]))],
   });
 }

@@ -29,7 +29,7 @@ function factors() {
   const made = figure({
     id: "factors", wide: true, responsive: true, title: "Congestion impact factors", sentence: data.sentences.factors, height: () => nameAxis(labels()).height + 24,
     controls: [labelled("Of the", of)],
-    note: `Congested over isolated; of a bandwidth, isolated over congested. 1: no impact. Whiskers: 95% interval over assignments of hosts.${comparison ? ` Hollow: ${comparison.meta.name}.` : ""} Logarithmic if factors differ by more than 30 times.`,
+    note: `Congested over isolated; of a bandwidth, isolated over congested. 1: no impact. Whiskers: 95% interval over assignments of hosts.${comparison ? ` Hollow: ${comparison.meta.name}.` : ""} Logarithmic if factors differ by more than a factor of 30.`,
     option: (width) => {
       const all = rows();
       const compared = all.map(other);
@@ -71,7 +71,7 @@ function values() {
       column("isolated, 99%", "isolated_p99"), column("congested, 99%", "congested_p99"),
       column("impact, mean", "impact"), column("impact, 99%", "impact_p99"),
     ],
-    note: "±: 95% interval over assignments of hosts. Of a bandwidth, 99% of the iterations reach the 99th percentile. The CSV has every trial.",
+    note: "±: 95% interval over assignments of hosts. Of a bandwidth, 99% is the value that 99% of the iterations reach or exceed. The CSV has every trial.",
     csv: () => [exported, ...trials.map((row) => exported.map((name) => row[name]))],
   });
 }
