@@ -16,7 +16,7 @@ from pictures import assert_drawn
 def database(gains: dict[str, list[float]], worst: float = -0.01, system: str = "small") -> Database:
     """Cells of one placement each, by treatment."""
     rows = [
-        {"system": system, "treatment": name, "placement": at, "seed": 31, "improvement": gain, "worst": worst}
+        {"system": system, "treatment": name, "placement": at, "seed": 31, "controller_seed": 1, "improvement": gain, "worst": worst}
         | {"best": 0.2, "headroom": 0.08, "w": -0.05, "jobs": 8, "losing": 1}
         for name, of in gains.items()
         for at, gain in enumerate(of)
@@ -49,7 +49,7 @@ def test_links_carry_what_the_jobs_send() -> None:
 
 def test_intervals_are_of_differences_in_the_same_cells() -> None:
     base = [0.01, 0.03, 0.02, 0.05, 0.0, 0.04]
-    tables = database({"algorithm1": base, "digital_twin": [2 * gain + 0.01 for gain in base]})
+    tables = database({"algorithm1_tuned": base, "digital_twin": [2 * gain + 0.01 for gain in base]})
     row = tables.ask("SELECT * FROM ranking WHERE treatment = 'digital_twin'").row(0, named=True)
     assert row["difference"] == pytest.approx(0.01)
     assert row["difference_low"] == pytest.approx(0.01), "placements differ, the difference does not"
@@ -64,27 +64,34 @@ def test_the_bars_are_twice_algorithm_1_and_no_loss_beyond_five_percent() -> Non
     better, little = [0.04, 0.05, 0.04, 0.055, 0.04], [0.03, 0.05, 0.02, 0.055, 0.01]
     for system in ("small", "medium", "large"):
         claim = f"cures.{system}"
-        assert held("cures", claim, database({"algorithm1": base, "digital_twin": better}, system=system)) == [True] * 2
-        losing = database({"algorithm1": base, "digital_twin": better}, -0.06, system)
+        assert held("cures", claim, database({"algorithm1_tuned": base, "digital_twin": better}, system=system)) == [True] * 2
+        losing = database({"algorithm1_tuned": base, "digital_twin": better}, -0.06, system)
         assert held("cures", claim, losing) == [True, False]
-        noise = database({"algorithm1": base, "digital_twin": little}, system=system)
+        noise = database({"algorithm1_tuned": base, "digital_twin": little}, system=system)
         assert held("cures", claim, noise) == [False, True]
-    assert held("cures", "cures.slack", database({"algorithm1": base, "slack": better})) == [True]
-    assert held("cures", "cures.slack", database({"algorithm1": base, "slack": base})) == [False]
+    assert held("cures", "cures.slack", database({"algorithm1_tuned": base, "slack": better})) == [True]
+    assert held("cures", "cures.slack", database({"algorithm1_tuned": base, "slack": base})) == [False]
 
 
-def test_variance_is_divided_between_placements_and_seeds() -> None:
+def test_variance_is_divided_between_placements_scenarios_and_controllers() -> None:
     rng = numpy.random.default_rng(1)
     rows = [
-        {"system": "small", "treatment": "slack", "placement": at, "seed": seed}
-        | {"improvement": mean + rng.normal(0, 0.01)}
-        for at, mean in enumerate(rng.normal(0.03, 0.03, 200))
-        for seed in range(4)
+        {"system": "small", "treatment": "slack", "placement": at, "seed": 10 * at + seed, "controller_seed": controller}
+        | {"improvement": mean + of_scenario + rng.normal(0, 0.01)}
+        for at, mean in enumerate(rng.normal(0.03, 0.04, 300))
+        for seed, of_scenario in enumerate(rng.normal(0, 0.02, 4))
+        for controller in range(1, 4)
     ]
-    (found,) = variances(Database({"cells": pl.DataFrame(rows)})).iter_rows(named=True)
-    assert found["sd_placements"] == pytest.approx(0.03, rel=0.2)
-    assert found["sd_seeds"] == pytest.approx(0.01, rel=0.2)
-    assert found["seeds"] == 4
+    cells = pl.DataFrame(rows)
+    (found,) = variances(Database({"cells": cells})).iter_rows(named=True)
+    assert found["sd_placements"] == pytest.approx(0.04, rel=0.15)
+    assert found["sd_scenarios"] == pytest.approx(0.02, rel=0.1)
+    assert found["sd_controllers"] == pytest.approx(0.01, rel=0.05)
+    assert (found["scenario_seeds"], found["controller_seeds"]) == (4, 3)
+    (found,) = variances(Database({"cells": cells.filter(controller_seed=1)})).iter_rows(named=True)
+    assert found["sd_controllers"] is None, "one controller seed tells nothing about them"
+    assert found["sd_scenarios"] == pytest.approx((0.02**2 + 0.01**2) ** 0.5, rel=0.1), "scenario and controller"
+    assert not variances(Database({"cells": cells.filter(controller_seed=1, seed=0)})).height, "one seed, one placement"
 
 
 def test_what_is_tested_was_not_used_for_tuning() -> None:
@@ -100,14 +107,14 @@ def test_what_is_tested_was_not_used_for_tuning() -> None:
 def test_a_small_run_ranks_the_controllers(tmp_path: Path) -> None:
     short = {
         f"treatments.{name}.{key}": value
-        for name in ("algorithm1", "slack", "digital_twin")
+        for name in ("algorithm1_tuned", "slack", "digital_twin")
         for key, value in (("periods", 5), ("period", "2 ms"), ("draws", 1))
     }
     change = {"set": {**short, "placements": [{"seed": 201}], "treatments.digital_twin.controller.trials": 2}}
     found = performed(small("cures", "cures.slack", {"small.1": change}), tmp_path)
     assert not found.failed
     rows = pl.read_csv(tmp_path / "ranking.csv")
-    assert set(rows["treatment"]) == {"algorithm1", "slack", "digital_twin"}
+    assert set(rows["treatment"]) == {"algorithm1_tuned", "slack", "digital_twin"}
     assert 0 < rows["bound"][0] <= rows["headroom"][0] + 0.05
     kept = {
         "bounds.csv",

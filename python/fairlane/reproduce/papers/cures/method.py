@@ -26,7 +26,7 @@ FIRST_PLACEMENT = 200
 AFFORDED = 0.05
 """Loss of a job that the bound allows."""
 
-BASELINE = "algorithm1"
+BASELINE = "algorithm1_tuned"
 """The controller that others are compared with."""
 ROBUST_LOSS = 0.02
 """A job that loses more than this share of its throughput counts as one that loses."""
@@ -41,7 +41,10 @@ def bounds(tables: "Database") -> "pl.DataFrame":
     """
     import polars as pl
 
-    jobs = tables.ask("SELECT * FROM jobs WHERE treatment = 'algorithm1' ORDER BY system, placement, seed, position")
+    jobs = tables.ask(f"""
+        SELECT * FROM jobs WHERE treatment = '{BASELINE}' AND controller_seed = 1
+        ORDER BY system, placement, seed, position
+    """)
     shift = int(tables.ask("SELECT seed - 1 FROM replicate").item())  # replicates have other placements
     rows = []
     for (system, placement, seed), group in jobs.group_by("system", "placement", "seed", maintain_order=True):
@@ -92,12 +95,13 @@ def largest(taken: "NDArray[numpy.float64]", headroom: "NDArray[numpy.float64]")
 def ranking(tables: "Database") -> "pl.DataFrame":
     """A row for each system and treatment: improvement with interval, share of the headroom, jobs that lose.
 
-    ``difference`` is that of the mean improvements less twice Algorithm 1's, ``gain`` less once, of the same cells.
+    ``difference`` is that of the mean improvements less twice tuned Algorithm 1's, ``gain`` less once, of the same cells.
     """
     import polars as pl
 
     cells = tables.ask("""
-        SELECT * FROM cells LEFT JOIN bounds USING (system, placement, seed) ORDER BY system, treatment, placement, seed
+        SELECT * FROM cells LEFT JOIN bounds USING (system, placement, seed)
+        ORDER BY system, treatment, placement, seed, controller_seed
     """)
     rows = [
         _row(group, _baseline(cells, group)) for _, group in cells.group_by("system", "treatment", maintain_order=True)
@@ -107,13 +111,12 @@ def ranking(tables: "Database") -> "pl.DataFrame":
 
 
 def _baseline(cells: "pl.DataFrame", group: "pl.DataFrame") -> "pl.DataFrame":
-    """Algorithm 1's improvement in the cells of a group, where it was run in them."""
+    """The baseline's improvement in the cells of a group, where it was run in them."""
     import polars as pl
 
-    other = cells.filter(pl.col("treatment") == BASELINE).select(
-        "system", "placement", "seed", pl.col("improvement").alias("baseline")
-    )
-    return group.join(other, on=["system", "placement", "seed"], how="left")
+    keys = ["system", "placement", "seed", "controller_seed"]
+    other = cells.filter(pl.col("treatment") == BASELINE).select(*keys, pl.col("improvement").alias("baseline"))
+    return group.join(other, on=keys, how="left")
 
 
 def _row(group: "pl.DataFrame", joined: "pl.DataFrame") -> dict[str, Any]:
@@ -145,25 +148,37 @@ def _estimate(name: str, cells: "pl.DataFrame", value: "pl.Expr") -> dict[str, f
 
 
 def variances(tables: "Database") -> "pl.DataFrame":
-    """How much of the variance of a treatment's improvement is between placements, and within them between seeds.
+    """How much of the variance of a treatment's improvement is between placements, scenarios and controllers.
 
-    By the analysis of variance of a nested design, over the placements with several seeds. A seed within a placement
-    is a scenario seed together with a controller seed.
+    By the analysis of variance of a nested design: controller seeds within scenario seeds within placements, each with
+    the same number of seeds. With one controller seed ``sd_controllers`` is null and ``sd_scenarios`` includes it.
     """
     import polars as pl
 
-    cells = tables.ask("SELECT * FROM cells ORDER BY system, treatment, placement, seed")
+    cells = tables.ask("SELECT * FROM cells ORDER BY system, treatment, placement, seed, controller_seed")
     rows = []
     for (system, treatment), group in cells.group_by("system", "treatment", maintain_order=True):
-        means = group.group_by("placement").agg(pl.col("improvement").mean(), pl.len(), var=pl.col("improvement").var())
-        means = means.filter(pl.col("len") > 1)
-        if means.height < 2:
+        scenarios = _level(group.rename({"improvement": "mean"}), "placement", "seed")
+        placements = _level(scenarios, "placement")
+        if placements.height < 2 or placements["within"].null_count():
             continue
-        seeds, of_means = int(means["len"].to_numpy().min()), means["improvement"].to_numpy()
-        within = float(means["var"].to_numpy().mean())
-        between = max(0.0, float(of_means.var(ddof=1)) - within / seeds)
-        row = {"system": system, "treatment": treatment, "seeds": seeds}
-        rows.append(row | {"sd_placements": between**0.5, "sd_seeds": within**0.5})
-    names = ("system", "treatment", "seeds", "sd_placements", "sd_seeds")
-    kinds = (pl.String, pl.String, pl.Int64, pl.Float64, pl.Float64)
-    return pl.DataFrame(rows, schema=dict(zip(names, kinds, strict=True)))
+        row = {"system": system, "treatment": treatment}
+        row |= {"scenario_seeds": int(placements["len"].to_numpy().min())}
+        row |= {"controller_seeds": int(scenarios["len"].to_numpy().min())}
+        controllers = float(scenarios["within"].fill_null(0.0).to_numpy().mean())
+        of_scenarios = float(placements["within"].to_numpy().mean())
+        of_placements = float(placements["mean"].to_numpy().var(ddof=1))
+        row["sd_placements"] = max(0.0, of_placements - of_scenarios / row["scenario_seeds"]) ** 0.5
+        row["sd_scenarios"] = max(0.0, of_scenarios - controllers / row["controller_seeds"]) ** 0.5
+        rows.append(row | {"sd_controllers": controllers**0.5 if row["controller_seeds"] > 1 else None})
+    counts = dict.fromkeys(("scenario_seeds", "controller_seeds"), pl.Int64)
+    deviations = dict.fromkeys(("sd_placements", "sd_scenarios", "sd_controllers"), pl.Float64)
+    return pl.DataFrame(rows, schema={"system": pl.String, "treatment": pl.String, **counts, **deviations})
+
+
+def _level(rows: "pl.DataFrame", *keys: str) -> "pl.DataFrame":
+    """Of each group its mean, the variance within it, and how many rows it has."""
+    import polars as pl
+
+    found = rows.group_by(keys, maintain_order=True)
+    return found.agg(pl.col("mean").mean(), pl.len(), within=pl.col("mean").var())
