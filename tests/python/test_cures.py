@@ -16,7 +16,15 @@ from pictures import assert_drawn
 def database(gains: dict[str, list[float]], worst: float = -0.01, system: str = "small") -> Database:
     """Cells of one placement each, by treatment."""
     rows = [
-        {"system": system, "treatment": name, "placement": at, "seed": 31, "controller_seed": 1, "improvement": gain, "worst": worst}
+        {
+            "system": system,
+            "treatment": name,
+            "placement": at,
+            "seed": 31,
+            "controller_seed": 1,
+            "improvement": gain,
+            "worst": worst,
+        }
         | {"best": 0.2, "headroom": 0.08, "w": -0.05, "jobs": 8, "losing": 1}
         for name, of in gains.items()
         for at, gain in enumerate(of)
@@ -64,7 +72,10 @@ def test_the_bars_are_twice_algorithm_1_and_no_loss_beyond_five_percent() -> Non
     better, little = [0.04, 0.05, 0.04, 0.055, 0.04], [0.03, 0.05, 0.02, 0.055, 0.01]
     for system in ("small", "medium", "large"):
         claim = f"cures.{system}"
-        assert held("cures", claim, database({"algorithm1_tuned": base, "digital_twin": better}, system=system)) == [True] * 2
+        assert (
+            held("cures", claim, database({"algorithm1_tuned": base, "digital_twin": better}, system=system))
+            == [True] * 2
+        )
         losing = database({"algorithm1_tuned": base, "digital_twin": better}, -0.06, system)
         assert held("cures", claim, losing) == [True, False]
         noise = database({"algorithm1_tuned": base, "digital_twin": little}, system=system)
@@ -76,7 +87,13 @@ def test_the_bars_are_twice_algorithm_1_and_no_loss_beyond_five_percent() -> Non
 def test_variance_is_divided_between_placements_scenarios_and_controllers() -> None:
     rng = numpy.random.default_rng(1)
     rows = [
-        {"system": "small", "treatment": "slack", "placement": at, "seed": 10 * at + seed, "controller_seed": controller}
+        {
+            "system": "small",
+            "treatment": "slack",
+            "placement": at,
+            "seed": 10 * at + seed,
+            "controller_seed": controller,
+        }
         | {"improvement": mean + of_scenario + rng.normal(0, 0.01)}
         for at, mean in enumerate(rng.normal(0.03, 0.04, 300))
         for seed, of_scenario in enumerate(rng.normal(0, 0.02, 4))

@@ -196,8 +196,8 @@ def test_points_are_the_same_for_the_same_seed_and_a_part_is_the_beginning_of_al
     assert points_of(space, 50) == every[: 3 + 50]
     assert points_of(space, 128, seed=2)[3:] != every[3:]
     assert [point.number for point in every] == [0, -1, -2, *range(1, 129)]
-    assert len({point.replicate for point in every}) == len(every), "every point has seeds of its own"
-    assert 1 not in {point.replicate for point in every}
+    assert len({point.replicate() for point in every}) == len(every), "every point has seeds of its own"
+    assert 1 not in {point.replicate() for point in every}
     assert every[0].values == {"size": 2048, "switch": "outputs", "limit": 16}
 
 

@@ -34,6 +34,7 @@ def draw_up(
     paper: str,
     folder: Path | None,
     *,
+    space: str | None,
     points: int | None,
     cpu_hours: float | None,
     resume: bool,
@@ -51,14 +52,16 @@ def draw_up(
     points = POINTS if points is None else points
     check_points(points, cpu_hours)
     of = folder_of(paper)
-    out = folder or Path("runs") / f"{of.name}-robustness"
+    out = folder or Path("runs") / f"{of.name}-robustness{f'-{space}' if space else ''}"
     kept = Store(out)
     if kept.digests() and not resume:
         raise refused("--out", "has cells already: --resume goes on with them", str(out))
     if kept.foreign():
         raise refused("--out", "holds other files", str(out), "a folder that is new or empty")
     with folder_for(out), TaskProgress(wanted=not quiet) as shown:
-        found, damaged = map_robustness(of, out, shown, points=points, cpu_hours=cpu_hours, workers=workers, dask=dask)
+        found, damaged = map_robustness(
+            of, out, shown, space=space, points=points, cpu_hours=cpu_hours, workers=workers, dask=dask
+        )
     report_damaged(damaged, out)
     return Answer(
         {"folder": out, "clauses": found.clauses.to_dicts(), "failed": found.failed},

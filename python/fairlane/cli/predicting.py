@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from fairlane.cli.tables import Part, Row, Table
     from fairlane.models.regressors import RegressorName
     from fairlane.predict import Comparison, CounterTable, Predictor
-    from fairlane.predict.hyperparameters import Hyperparameters
+    from fairlane.predict.hyperparameters import Named
     from fairlane.predict.parts import PartsName
 
 _SHOWN = 10  # how many features are printed with their importance
@@ -123,8 +123,7 @@ def compare(
     from fairlane.predict import local as localised
 
     chosen = tuple(
-        cast("Hyperparameters", one_of("--hyperparameters", name.strip(), HYPERPARAMETERS))
-        for name in hyperparameters.split(",")
+        cast("Named", one_of("--hyperparameters", name.strip(), HYPERPARAMETERS)) for name in hyperparameters.split(",")
     )
     rows = _read(table, features, run, timestep, target)
     with Progress(console=Console(stderr=True), transient=True, disable=quiet) as shown:

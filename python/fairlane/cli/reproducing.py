@@ -57,6 +57,9 @@ def reproduce(
     robustness: Annotated[
         bool, Option("--robustness", help="Claims over what the paper leaves open, at points of a small system.")
     ] = False,
+    space: Annotated[
+        str | None, Option(metavar="NAME", help="Of --robustness: the space in robustness-NAME.toml.")
+    ] = None,
     points: Annotated[int | None, Option(help="Number of points of --robustness; 128 by default.")] = None,
     workers: Workers = None,
     dask: Dask = None,
@@ -67,6 +70,8 @@ def reproduce(
     """Run a paper's experiments and print its claims: paper, measured, holds."""
     from fairlane.inputs.code import allow_code as allowing
 
+    if space is not None and not robustness:
+        raise refused("--space", "is what a robustness map varies", space, "with --robustness")
     if points is not None and not robustness:
         raise refused("--points", "is the number of points of a robustness map", points, "with --robustness")
     if robustness:
@@ -81,10 +86,20 @@ def reproduce(
         }
         given = [name for name, value in others.items() if value]
         if given:
-            raise refused(given[0], "does not go with --robustness", allowed="--points, --cpu-hours, --resume, --out")
+            raise refused(
+                given[0], "does not go with --robustness", allowed="--space, --points, --cpu-hours, --resume, --out"
+            )
         with allowing(allow_code):
             return draw_up(
-                paper, out, points=points, cpu_hours=cpu_hours, resume=resume, workers=workers, dask=dask, quiet=quiet
+                paper,
+                out,
+                space=space,
+                points=points,
+                cpu_hours=cpu_hours,
+                resume=resume,
+                workers=workers,
+                dask=dask,
+                quiet=quiet,
             )
     from fairlane.reproduce import check_replicates, plan
     from fairlane.reproduce import reproduce as perform

@@ -5,6 +5,8 @@ predictions", Journal of the Royal Statistical Society B 36, 1974): inside the t
 divided again by run, so that nothing of the held-out runs decides.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy
@@ -14,8 +16,8 @@ from fairlane.models import regressors
 from fairlane.models.base import Floats, Integers
 from fairlane.models.regressors import RegressorName, estimator
 
-Hyperparameters = Literal["own", "2018", "tuned"]
-HYPERPARAMETERS: dict[Hyperparameters, str] = {
+Named = Literal["own", "2018", "tuned"]
+HYPERPARAMETERS: dict[Named, str] = {
     "own": "those of predict fit",
     "2018": "defaults of scikit-learn 0.19: 100 trees of depth 3 on all rows, rate 0.1; a forest of 10 full trees",
     "tuned": "chosen inside the training runs of each fold",
@@ -27,12 +29,28 @@ _INNER = 3
 """Folds of the training runs by which hyperparameters are chosen."""
 
 
+@dataclass(frozen=True)
+class Given:
+    """Hyperparameters of boosting and of the forest, by scikit-learn's names; for the others, the defaults of 2018."""
+
+    gbm: Mapping[str, Any] = field(default_factory=dict)
+    forest: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return "given"
+
+
+Hyperparameters = Named | Given
+
+
 def fitted(
     name: RegressorName, hyperparameters: Hyperparameters, seed: int, rows: Floats, truth: Floats, run: Integers
 ) -> Any:
     """An estimator of scikit-learn fitted to rows, whose runs are known. Other names than ``TUNED`` have their own."""
     if hyperparameters == "own" or name not in TUNED:
         return estimator(name, seed).fit(rows, truth)
+    if isinstance(hyperparameters, Given):
+        return _of_2018(name, seed).set_params(**getattr(hyperparameters, name)).fit(rows, truth)
     if hyperparameters == "2018":
         return _of_2018(name, seed).fit(rows, truth)
     return tuned(name, seed, rows, truth, run)

@@ -149,7 +149,8 @@ def compare(
 
     with one_thread():
         predicted = cross_validate(fold, held_out)
-    names = [dict(zip(("model", "hyperparameters", "parts", "setting"), kind, strict=True)) for kind in kinds]
+    columns = ("model", "hyperparameters", "parts", "setting")
+    names = [dict(zip(columns, map(str, kind), strict=True)) for kind in kinds]
     return Comparison.of(table, fold, names, predicted)
 
 

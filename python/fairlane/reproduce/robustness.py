@@ -3,8 +3,10 @@
 The points are the beginning of a scrambled Sobol' sequence over the parameters of ``robustness.toml`` (I. M. Sobol',
 USSR Comput. Math. Math. Phys. 7, 1967; A. B. Owen, J. Complexity 14, 1998), so any first part of them is spread evenly,
 too. Every point has seeds of its own, as a replicate has: what is found over points includes chance. How much of it is
-chance is seen at the defaults, which are run several times with other seeds. A point is a plan as any other, on a
-smaller system; its answers are stored as those of other plans are. A point that cannot be run is reported and left out.
+chance is seen at the defaults, which are run several times with other seeds. In a space with ``same_seeds`` only the
+parameters vary over points, and simulations that do not depend on them are run once. A point is a plan as any other, on
+a smaller system; its answers are stored as those of other plans are. A point that cannot be run is reported and left
+out.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from fairlane.reproduce.judging import Judged
 from fairlane.reproduce.planning import Options, Plan, plan_of
 from fairlane.reproduce.replicating import judge
 from fairlane.reproduce.running import Done, perform
-from fairlane.reproduce.space import FILE, Space, Value
+from fairlane.reproduce.space import Space, Value
 from fairlane.tasks.executor import Executor
 
 POINTS = 128
@@ -53,10 +55,11 @@ class Point:
     """From 1; repeats of the defaults are 0 and below."""
     values: Mapping[str, Value]
 
-    @property
-    def replicate(self) -> int:
+    def replicate(self, *, same_seeds: bool = False) -> int:
         """The replicate whose seeds it has: never the first, whose seeds are the folder's."""
-        return self.number + 1 if self.number > 0 else FIRST_REPEAT - self.number
+        if self.number > 0:
+            return FIRST_REPEAT if same_seeds else self.number + 1
+        return FIRST_REPEAT - self.number
 
     def __str__(self) -> str:
         return f"point {self.number}" if self.number > 0 else f"defaults, repeat {1 - self.number}"
@@ -88,6 +91,12 @@ class Mapped:
     runs: Sequence[PointRun]
     wanted: int
     """How many points were asked for."""
+
+    @property
+    def title(self) -> str:
+        """That of the paper, or in short of it and of a space in a file of its own."""
+        title = self.folder.paper.title
+        return f"{title.split(',')[0]}, {self.space.title}" if self.space.title else title
 
     @property
     def claims(self) -> Sequence[Claim]:
@@ -144,7 +153,8 @@ def planned(folder: Folder, space: Space, point: Point) -> Plan:
         for one in space.parameter:
             change = change.updated(one.change(point.values[one.name], names))
         changes[entry.name] = change
-    options = Options(True, replicate=point.replicate, changes=changes, without_tables=space.without_tables)
+    replicate = point.replicate(same_seeds=space.same_seeds)
+    options = Options(True, replicate=replicate, changes=changes, without_tables=space.without_tables)
     return plan_of(folder, claims_of(folder, space), options)
 
 
@@ -173,7 +183,7 @@ def run_points(
         executor.stage(f"{point} of {count}" if point.number > 0 else str(point))
         runs.append(_run(folder, space, point, executor))
         if runs[-1].error and len(runs) == 1:
-            raise ScenarioError(Problem(str(point), runs[-1].error, file=str(folder.path / FILE)))
+            raise ScenarioError(Problem(str(point), runs[-1].error, file=str(folder.path)))
     return mapped
 
 

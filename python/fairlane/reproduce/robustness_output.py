@@ -1,6 +1,6 @@
 """What a robustness map leaves: tables, a figure and a page of one paper, and those of several papers together."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from math import isfinite
@@ -68,6 +68,7 @@ def map_robustness(
     out: Path,
     watcher: TaskProgress,
     *,
+    space: str | None = None,
     points: int = DEFAULT_POINTS,
     cpu_hours: float | None = None,
     workers: int | None = None,
@@ -79,6 +80,7 @@ def map_robustness(
         paper: The paper's folder, which has a ``robustness.toml``.
         out: Of answers, which are found again, and of tables.
         watcher: Shows the progress of tasks.
+        space: The name of a further space: ``models`` for ``robustness-models.toml``.
         points: How many points.
         cpu_hours: Processor time after which no point is begun, h; None for no limit.
         workers: How many processes of this machine; None for all cores.
@@ -91,10 +93,10 @@ def map_robustness(
         ScenarioError: A file or a number is wrong, or no point can be prepared.
     """
     check_points(points, cpu_hours)
-    space, kept = space_of(paper), Store(out, stored_as)
+    opened, kept = space_of(paper, space), Store(out, stored_as)
     limit_s = None if cpu_hours is None else cpu_hours * 3600
     with Executor(open_pool(workers, dask), kept, watcher, attempts=1) as executor:
-        found = Map.of(run_points(paper, space, executor, points, limit_s=limit_s))
+        found = Map.of(run_points(paper, opened, executor, points, limit_s=limit_s))
     store(found, out)
     return found, kept.damaged
 
@@ -104,17 +106,16 @@ def store(found: Map, folder: Path) -> None:
     mapped = found.mapped
     folder.mkdir(parents=True, exist_ok=True)
     unseal(folder)
-    paper = mapped.folder.paper
     every = mapped.points.join(mapped.found, on="point", how="left", maintain_order="left_right")
     clauses = found.clauses.select(
-        pl.lit(mapped.folder.name).alias("paper"), pl.lit(paper.title).alias("title"), pl.all()
+        pl.lit(mapped.folder.name).alias("paper"), pl.lit(mapped.title).alias("title"), pl.all()
     )
     for name, table in zip(
         (POINTS, CLAUSES, INDICES, LEVELS), (every, clauses, found.indices, found.levels), strict=True
     ):
         _write(table, folder / name)
     note = f"{_ran(found)[0].upper()}{_ran(found)[1:]}, of {mapped.space.system}."
-    draw_map(found.clauses, found.indices, f"{paper.title}: what its clauses depend on", note, folder)
+    draw_map(found.clauses, found.indices, f"{mapped.title}: what its clauses depend on", note, folder)
     (folder / PAGE).write_text("\n".join(_page(found)), encoding="utf-8")
     (folder / MAP).write_text(_meta(found).model_dump_json(indent=1) + "\n", encoding="utf-8")
     seal_reproduction(folder)
@@ -126,7 +127,7 @@ def _meta(found: Map) -> MapMeta:
     return MapMeta(
         version=version("fairlane"),
         paper=mapped.folder.name,
-        title=mapped.folder.paper.title,
+        title=mapped.title,
         simulator=sources(),
         lines=list(headlines(found)),
         parameters=[dict(zip(_COLUMNS, _facts(one), strict=True)) for one in mapped.space.parameter],
@@ -166,7 +167,7 @@ def headlines(found: Map) -> Iterator[str]:
 
 def _page(found: Map) -> Iterator[str]:
     mapped = found.mapped
-    yield f"# {mapped.folder.paper.title}: robustness\n"
+    yield f"# {mapped.title}: robustness\n"
     yield f"{RESULTS}\n"
     yield from (f"{line}\n" for line in headlines(found))
     yield from _clause_table(found.clauses)
@@ -245,5 +246,6 @@ def combine(folders: Sequence[Path], out: Path) -> pl.DataFrame:
 
 def _short(found: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
     """By what titles begin with, authors and year, where that is enough to tell them apart."""
-    names: Iterable[str] = [title.split(",")[0] for title in found]
-    return dict(zip(names if len({*names}) == len(found) else found, found.values(), strict=True))
+    short = [title.split(",")[0] for title in found]
+    names = [name if short.count(name) == 1 else title for name, title in zip(short, found, strict=True)]
+    return dict(zip(names, found.values(), strict=True))

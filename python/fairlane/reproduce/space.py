@@ -21,7 +21,7 @@ from fairlane.reproduce.folder import Change, Folder
 from fairlane.units import BANDWIDTH, DURATION, POWER, SIZE, Kind
 
 FILE = "robustness.toml"
-"""Its name in the folder of a paper."""
+"""Its name in the folder of a paper. A further space is in ``robustness-NAME.toml``."""
 Value = float | str
 """The value of a parameter: a number, in base units of a quantity; or the name of a level."""
 _KINDS: Mapping[str, Kind] = {"B": SIZE, "ps": DURATION, "b/s": BANDWIDTH, "mW": POWER}
@@ -178,6 +178,10 @@ class Parameter(Effect):
 class Space(Table):
     """The file ``robustness.toml``."""
 
+    title: str = ""
+    """What the parameters are about, in a few words; for a space in a file of its own."""
+    same_seeds: bool = False
+    """Whether all points have the seeds of the first repeat of the defaults, so that only the parameters vary."""
     system: str = Field(min_length=1)
     """The system on which points are run, and how it differs from the paper's, as a sentence."""
     studies: dict[str, Change] = Field(default_factory=dict)
@@ -211,11 +215,24 @@ class Space(Table):
                 yield from ((f"parameter[{at}]{key}.of.{name}", name) for name in of)
 
 
-def space_of(folder: Folder) -> Space:
-    """What a paper leaves open, as its folder says. Raises ``ScenarioError``."""
-    if not (folder.path / FILE).is_file():
-        raise ScenarioError(Problem("--robustness", f"{folder.name} has no {FILE}", allowed="a paper with that file"))
-    found, entries, claims = folder.read(FILE, Space), folder.paper.study, [one.id for one in folder.claims]
+def further(folder: Folder) -> list[str]:
+    """Names of further spaces of a paper, in ``robustness-NAME.toml``."""
+    return sorted(path.stem.removeprefix("robustness-") for path in folder.path.glob("robustness-*.toml"))
+
+
+def space_of(folder: Folder, name: str | None = None) -> Space:
+    """What a paper leaves open, as its folder says: ``robustness.toml``, or a further space by its name.
+
+    Raises ``ScenarioError``.
+    """
+    if name is not None and name not in (names := further(folder)):
+        if not names:
+            raise ScenarioError(Problem("--space", f"{folder.name} has one space only", name, f"no --space: {FILE}"))
+        raise ScenarioError(Problem.unknown("--space", "space", name, names, name))
+    file = FILE if name is None else f"robustness-{name}.toml"
+    if not (folder.path / file).is_file():
+        raise ScenarioError(Problem("--robustness", f"{folder.name} has no {file}", allowed="a paper with that file"))
+    found, entries, claims = folder.read(file, Space), folder.paper.study, [one.id for one in folder.claims]
     names = list(dict.fromkeys([*(one.name for one in entries), *(one.file for one in entries if one.file)]))
     wrong = [Problem.unknown(key, "study or study file", of, names, of) for key, of in found.named if of not in names]
     wrong += [Problem.unknown(f"left_out.{of}", "claim", of, claims, of) for of in found.left_out if of not in claims]
@@ -230,7 +247,7 @@ def space_of(folder: Folder) -> Space:
         Problem.unknown("without_tables", "table", of, tables, of) for of in found.without_tables if of not in tables
     ]
     if wrong:
-        raise ScenarioError(problem.at(str(folder.path / FILE), None) for problem in wrong)
+        raise ScenarioError(problem.at(str(folder.path / file), None) for problem in wrong)
     return found
 
 

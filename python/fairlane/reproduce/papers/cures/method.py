@@ -95,7 +95,7 @@ def largest(taken: "NDArray[numpy.float64]", headroom: "NDArray[numpy.float64]")
 def ranking(tables: "Database") -> "pl.DataFrame":
     """A row for each system and treatment: improvement with interval, share of the headroom, jobs that lose.
 
-    ``difference`` is that of the mean improvements less twice tuned Algorithm 1's, ``gain`` less once, of the same cells.
+    ``difference`` is that of the mean improvements less twice ``BASELINE`` in the same cells, ``gain`` less once.
     """
     import polars as pl
 

@@ -13,34 +13,58 @@ from fairlane.runner.counters import FEATURES
 if TYPE_CHECKING:
     from fairlane.models.regressors import RegressorName
     from fairlane.predict import Comparison, CounterTable
-    from fairlane.predict.hyperparameters import Hyperparameters
+    from fairlane.predict.hyperparameters import Given, Named
     from fairlane.study.sql import Database
+    from fairlane.tasks.task import Stopwatch
 
 ITERATIONS = 2500
 """Iterations of a timestep of the paper."""
 TUNED_FROM = 20
 """Runs from which hyperparameters are tuned: fewer are too few to be divided twice."""
-OF_THE_TIME: "Hyperparameters" = "2018"
+OF_THE_TIME: "Named" = "2018"
 """Hyperparameters where there is one set only: defaults of the library in the year of the paper."""
 BOOSTING: Mapping[str, str] = {"model": "gbm", "setting": "inductive"}
 
 Frames = dict[str, pl.DataFrame]
 
 
+def hyperparameters(arguments: Mapping[str, Any], _watch: "Stopwatch") -> dict[str, dict[str, list[Any]]]:
+    """A row for each hyperparameter that is given, as ``forest.max_features``; others are the defaults of 2018."""
+    rows = [(*key.split("."), float(value)) for key, value in arguments.items()]
+    columns = ("regressor", "name", "value")
+    return {"given": {column: [row[at] for row in rows] for at, column in enumerate(columns)}}
+
+
+def _given(tables: "Database") -> "Given | None":
+    """What the study ``hyperparameters`` has, if anything was given."""
+    from fairlane.predict.hyperparameters import Given
+
+    whole = {"n_estimators", "max_depth", "min_samples_leaf"}
+    found: dict[str, dict[str, Any]] = {}
+    for model, name, value in tables.ask("SELECT * FROM hyperparameters.given").iter_rows():
+        found.setdefault(model, {})[name] = int(value) if name in whole else value
+    return Given(**found) if found else None
+
+
 def by_parts(tables: "Database") -> Frames:
     """Table II: models on the counters, and on their low-rank and sparse parts, with what they predict.
 
     ``table_2_differences`` has paired differences of mean square errors: between forest and boosting, between sparse
-    parts and the counters themselves, and between the transductive and the inductive setting.
+    parts and the counters themselves, and between the transductive and the inductive setting. With hyperparameters of
+    the study of that name there is boosting and the forest with these only, inductively.
     """
     from fairlane.predict import compare
 
     table = _table(_regular(tables, "runs"))
-    hyperparameters: tuple[Hyperparameters, ...] = (OF_THE_TIME,)
+    folds = _folds(tables, table)
+    if given := _given(tables):
+        models: tuple[RegressorName, ...] = ("gbm", "forest")
+        return {"table_2": compare(table, models=models, hyperparameters=(given,), transductive=False, **folds).table}
+    chosen: tuple[Named, ...] = (OF_THE_TIME,)
     if table.runs >= TUNED_FROM:
-        hyperparameters = (OF_THE_TIME, "tuned")
-    found = compare(table, hyperparameters=hyperparameters, **_folds(tables, table))
-    differences = pl.DataFrame(list(_of_parts(found, hyperparameters)))
+        chosen = (OF_THE_TIME, "tuned")
+    found = compare(table, hyperparameters=chosen, **folds)
+    differences = pl.DataFrame(list(_of_parts(found, chosen)))
     return {"table_2": found.table, "table_2_differences": differences, "predictions_2": found.predictions}
 
 
@@ -67,7 +91,8 @@ def by_clusters(tables: "Database") -> Frames:
     from fairlane.predict import local
 
     table = _table(_regular(tables, "runs"))
-    found = local(table, hyperparameters=OF_THE_TIME, **_folds(tables, table))
+    given = _given(tables)
+    found = local(table, hyperparameters=given or OF_THE_TIME, transductive=given is None, **_folds(tables, table))
     return {"table_3": found.table, "predictions_3": found.predictions}
 
 
