@@ -189,6 +189,49 @@ def test_a_paper_without_the_file_has_no_map() -> None:
         space_of(folder_of("kim2008"))
 
 
+SAME_SEEDS = """
+title = "what does not matter"
+system = "a ring of two ranks"
+same_seeds = true
+repeats = 2
+left_out = { other = "it is not asked" }
+[[parameter]]
+name = "nothing"
+title = "nothing"
+default = "one"
+source = "nobody says"
+levels = { one = {}, other = {} }
+"""
+
+
+def test_a_further_space_can_have_the_same_simulations_at_all_points(
+    place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "robustness-more.toml").write_text(SAME_SEEDS)
+    command = ["reproduce", str(place), "--robustness", "--space", "more", "--points", "8", "--workers", "1"]
+    assert execute([*command, "--out", str(tmp_path / "out"), "--allow-code"]) == 0
+    assert "8 points and 2 repeats of the defaults" in capsys.readouterr().out
+    assert len(answers(tmp_path / "out")) == 2, "one for the points and the first repeat, one for the second"
+    page = (tmp_path / "out" / "robustness.md").read_text(encoding="utf-8")
+    assert page.startswith("# A paper, what does not matter: robustness")
+    with allow_code():
+        run(folder_of(place), tmp_path / "main", 4)
+        store(Map.of(run(folder_of(place), tmp_path / "main", 4)), tmp_path / "main")
+    combine([tmp_path / "main", tmp_path / "out"], tmp_path / "all")
+    assert_drawn(tmp_path / "all" / "robustness.png")
+
+
+def test_a_space_that_is_not_there_is_refused(place: Path) -> None:
+    with pytest.raises(ScenarioError, match=r'--space = "more": paper has one space only; allowed: no --space'):
+        space_of(folder_of(place), "more")
+    (place / "robustness-more.toml").write_text(SAME_SEEDS)
+    with pytest.raises(ScenarioError, match=r'--space = "mor": unknown space; allowed: more; did you mean "more"'):
+        space_of(folder_of(place), "mor")
+    (place / "robustness-more.toml").write_text(SAME_SEEDS.replace("system", "systm"))
+    with pytest.raises(ScenarioError, match=r"robustness-more.toml:3: systm = .*unknown key"):
+        space_of(folder_of(place), "more")
+
+
 def test_points_are_the_same_for_the_same_seed_and_a_part_is_the_beginning_of_all(place: Path) -> None:
     space = space_of(folder_of(place))
     every = points_of(space, 128)
@@ -377,6 +420,7 @@ def test_a_stored_map_has_the_shares_of_its_points(name: str) -> None:
     [
         (["--points", "0", "--robustness"], "--points = 0: out of range; allowed: 1 to 512"),
         (["--points", "8"], "--points = 8: is the number of points of a robustness map; allowed: with --robustness"),
+        (["--space", "models"], '--space = "models": is what a robustness map varies; allowed: with --robustness'),
         (["--robustness", "--quick"], "--quick: does not go with --robustness"),
         (["--robustness", "--cpu-hours", "0"], "--cpu-hours = 0.0: out of range"),
     ],
@@ -388,10 +432,10 @@ def test_options_that_do_not_fit_are_refused(
     assert words in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", WITH_MAPS)
-def test_every_point_of_a_paper_can_be_prepared(name: str) -> None:
+@pytest.mark.parametrize(("name", "of"), [*((name, None) for name in WITH_MAPS), ("smith2018", "models")])
+def test_every_point_of_a_paper_can_be_prepared(name: str, of: str | None) -> None:
     folder = folder_of(name)
-    space = space_of(folder)
+    space = space_of(folder, of)
     points = points_of(space, 128)
     extremes = [points[0], *(points[space.repeats + at] for at in range(0, 128, 4))]
     for point in extremes:
