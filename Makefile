@@ -106,12 +106,13 @@ pages: $(EXTENSION) ## run the studies that the pages of examples and questions 
 lock: $(VENV)/.libraries ## choose library versions anew: Cargo.lock and requirements/lock.txt
 	cargo update
 	cp Cargo.lock examples/plugin-crate/ && cargo metadata --quiet --format-version 1 --manifest-path examples/plugin-crate/Cargo.toml >/dev/null
-	$(BIN)/python -m pip install --quiet 'uv>=0.9'
 	$(BIN)/uv --no-config pip compile pyproject.toml --extra dask --extra papers --extra serve --extra timeline --group dev --group docs --output-file requirements/lock.txt \
 	    --upgrade --universal --fork-strategy fewest --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --quiet --custom-compile-command "make lock"
-	$(BIN)/uv --no-config pip compile requirements/release.in --output-file requirements/release.txt --upgrade \
-	    --python-version 3.11 --generate-hashes --no-emit-index-url --quiet --custom-compile-command "make lock"
+	for name in release installer; do \
+	    $(BIN)/uv --no-config pip compile requirements/$$name.in --output-file requirements/$$name.txt --upgrade \
+	        --python-version 3.11 --generate-hashes --no-emit-index-url --quiet --custom-compile-command "make lock"; \
+	done
 
 wheel: $(BROWSER) $(RELEASE)/.installed ## build and check the wheel for Linux and the source distribution, into dist/
 	@tools/check-toolchain
@@ -135,11 +136,14 @@ clean: ## remove everything that was made, runs excepted
 	find python -name '*.so' -delete
 	rm -rf $(dir $(BROWSER))
 
-# The environment is made afresh, so that it holds what the lock file says and nothing else.
-$(VENV)/.libraries: requirements/lock.txt
+# The environment is made afresh, so that it holds what the lock file says and nothing else. pip takes over where uv
+# does not find its way, as to an index that only pip's configuration names.
+$(VENV)/.libraries: requirements/lock.txt requirements/installer.txt
 	@tools/check-toolchain
 	@python="$$(tools/find-python $(PYTHON))"; echo "making $(VENV) with $$python"; "$$python" -m venv --clear $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes -r $<
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/installer.txt
+	$(BIN)/uv pip install --quiet --link-mode copy --require-hashes -r $< || \
+	    $(BIN)/python -m pip install --quiet --require-hashes -r $<
 	@touch $@
 
 $(EXTENSION): $(VENV)/.libraries $(RUST_SOURCES) pyproject.toml
