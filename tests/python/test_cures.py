@@ -121,18 +121,32 @@ def test_what_is_tested_was_not_used_for_tuning() -> None:
             assert scenario.placement.model_dump()["seed"] > 200
 
 
+SHORT = {"periods": 5, "period": "2 ms", "draws": 1}
+
+
 def test_a_small_run_ranks_the_controllers(tmp_path: Path) -> None:
-    short = {
-        f"treatments.{name}.{key}": value
-        for name in ("algorithm1_tuned", "slack", "digital_twin")
-        for key, value in (("periods", 5), ("period", "2 ms"), ("draws", 1))
+    placements = [{"seed": 201}, {"seed": 202}]
+    changes = {
+        study: {
+            "set": {
+                **{f"treatments.{name}.{key}": it for name in of for key, it in SHORT.items()},
+                "placements": placements,
+                "seeds": {"per_placement": 1, "first": 31},
+            }
+        }
+        for study, of in (
+            ("small.1", ("algorithm1_tuned", "slack")),
+            ("small.twin", ("digital_twin",)),
+            ("small.printed", ("algorithm1",)),
+        )
     }
-    change = {"set": {**short, "placements": [{"seed": 201}], "treatments.digital_twin.controller.trials": 2}}
-    found = performed(small("cures", "cures.slack", {"small.1": change}), tmp_path)
+    changes["small.twin"]["set"]["treatments.digital_twin.controller.trials"] = 2
+    found = performed(small("cures", "cures.small", changes), tmp_path)
     assert not found.failed
     rows = pl.read_csv(tmp_path / "ranking.csv")
-    assert set(rows["treatment"]) == {"algorithm1_tuned", "slack", "digital_twin"}
+    assert set(rows["treatment"]) == {"algorithm1", "algorithm1_tuned", "slack", "digital_twin"}
     assert 0 < rows["bound"][0] <= rows["headroom"][0] + 0.05
+    assert rows.filter(treatment="digital_twin")["gain"].null_count() == 0, "paired with another study's cells"
     kept = {
         "bounds.csv",
         "cells.csv",
