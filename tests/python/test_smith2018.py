@@ -72,7 +72,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Small:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fairlane.models.regressors.TREES", 3)
         asked = {"runs": {"set": {"seeds": list(GROUPS)}}}
-        found = reproduced(["smith.groups"], asked, tmp_path_factory.mktemp("smith"))
+        found = reproduced(["smith.prediction"], asked, tmp_path_factory.mktemp("smith"))
     assert not found.found.failed
     return found
 
@@ -227,7 +227,7 @@ def test_a_traced_run_is_the_run_and_says_who_waited(runs: Small, tmp_path: Path
     assert waits["wait_ps"].to_numpy().max() * 1e-12 <= slowest["seconds"] * 2
     assert found.judged("smith.wait-delays").holds is not None
     assert found.judged("smith.flits-threshold").holds is not None
-    assert found.judged("smith.prediction").missing == ["runs: not run"]
+    assert found.judged("smith.prediction").missing == ["runs: not run", "hyperparameters: not run"]
     for name in ("figure-5.png", "figure-9.png"):
         assert_drawn(tmp_path / name)
     assert pl.read_csv(tmp_path / "table-1-truth.csv")["pairs"].sum() == exact["pairs"].sum()
