@@ -14,7 +14,7 @@ from fairlane.errors import ScenarioError
 from fairlane.models.regressors import REGRESSORS, estimator, freeze, one_thread
 from fairlane.models.validation import grouped_quantile
 from fairlane.predict import Comparison, CounterTable, Predictor, compare, fit, local
-from fairlane.predict.hyperparameters import tuned
+from fairlane.predict.hyperparameters import Given, fitted, tuned
 from fairlane.predict.validation import folds_of
 from pictures import assert_drawn
 
@@ -141,6 +141,16 @@ def test_tuned_hyperparameters_come_from_the_training_runs_only(monkeypatch: pyt
     first, again = (tuned("gbm", 1, table.rows, table.truth, table.run).get_params() for _ in range(2))
     assert first == again
     assert (first["learning_rate"], first["n_estimators"]) in {(0.1, 12), (0.03, 36)}
+
+
+def test_given_hyperparameters_are_those_of_2018_but_for_what_is_given() -> None:
+    rng = np.random.default_rng(1)
+    rows, truth, run = rng.random((40, 3)), rng.random(40), np.repeat(np.arange(8), 5)
+    given = Given(gbm={"max_depth": 2, "subsample": 0.5}, forest={"n_estimators": 7})
+    boosting = fitted("gbm", given, 1, rows, truth, run).get_params()
+    usual = fitted("gbm", "2018", 1, rows, truth, run).get_params()
+    assert {name: value for name, value in boosting.items() if usual[name] != value} == given.gbm
+    assert len(fitted("forest", given, 1, rows, truth, run).estimators_) == 7
 
 
 def test_a_difference_of_two_models_is_paired_by_fold() -> None:
