@@ -109,6 +109,20 @@ def test_variance_is_divided_between_placements_scenarios_and_controllers() -> N
     assert found["sd_controllers"] is None, "one controller seed tells nothing about them"
     assert found["sd_scenarios"] == pytest.approx((0.02**2 + 0.01**2) ** 0.5, rel=0.1), "scenario and controller"
     assert not variances(Database({"cells": cells.filter(controller_seed=1, seed=0)})).height, "one seed, one placement"
+    fewer = cells.filter((pl.col("placement") < 200) | (pl.col("controller_seed") == 1))
+    same = variances(Database({"cells": cells.filter(pl.col("placement") < 200)}))
+    assert variances(Database({"cells": fewer})).equals(same), "placements with fewer seeds are left out"
+
+
+def test_placements_count_the_same_whatever_their_number_of_cells() -> None:
+    tables = database({"algorithm1_tuned": [0.01, 0.03]})
+    second = tables.ask("SELECT * FROM cells WHERE placement = 1").with_columns(headroom=0.2, improvement=0.05)
+    more = [second.with_columns(pl.lit(at, pl.Int64).alias("controller_seed")) for at in (2, 3)]
+    cells = pl.concat([tables.ask("SELECT * FROM cells"), *more], how="vertical_relaxed")
+    (row,) = ranking(Database({"cells": cells, "bounds": tables.ask("SELECT * FROM bounds")})).iter_rows(named=True)
+    assert row["improvement"] == pytest.approx((0.01 + (0.03 + 0.05 + 0.05) / 3) / 2)
+    assert row["headroom"] == pytest.approx((0.08 + (0.08 + 0.2 + 0.2) / 3) / 2)
+    assert row["share"] == pytest.approx(row["improvement"] / row["headroom"])
 
 
 def test_what_is_tested_was_not_used_for_tuning() -> None:
@@ -125,23 +139,22 @@ SHORT = {"periods": 5, "period": "2 ms", "draws": 1}
 
 
 def test_a_small_run_ranks_the_controllers(tmp_path: Path) -> None:
-    placements = [{"seed": 201}, {"seed": 202}]
     changes = {
         study: {
             "set": {
                 **{f"treatments.{name}.{key}": it for name in of for key, it in SHORT.items()},
-                "placements": placements,
-                "seeds": {"per_placement": 1, "first": 31},
+                "placements": {"count": 2, "first": first},
+                "seeds": {"per_placement": 1, "first": first - 170},
             }
         }
-        for study, of in (
-            ("small.1", ("algorithm1_tuned", "slack")),
-            ("small.twin", ("digital_twin",)),
-            ("small.printed", ("algorithm1",)),
+        for study, first, of in (
+            ("small.1", 201, ("algorithm1_tuned", "slack")),
+            ("small.twin", 221, ("algorithm1_tuned", "slack", "digital_twin")),
+            ("small.printed", 201, ("algorithm1",)),
         )
     }
     changes["small.twin"]["set"]["treatments.digital_twin.controller.trials"] = 2
-    found = performed(small("cures", "cures.small", changes), tmp_path)
+    found = performed(small("cures", ["cures.small", "cures.knowledge"], changes), tmp_path)
     assert not found.failed
     rows = pl.read_csv(tmp_path / "ranking.csv")
     assert set(rows["treatment"]) == {"algorithm1", "algorithm1_tuned", "slack", "digital_twin"}

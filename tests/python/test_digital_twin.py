@@ -1,9 +1,9 @@
 """The controller with a model of the system: what it sets, what it knows, and what it undoes."""
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -12,10 +12,11 @@ from fairlane.controller import DigitalTwin, JobWork, Settings, Work, control
 from fairlane.controller.base import problems_of
 from fairlane.controller.digital_twin.contention import contention
 from fairlane.controller.digital_twin.plan import GROWTH, Plan, clipped, levels_of, objective
-from fairlane.controller.digital_twin.search import Search
-from fairlane.controller.digital_twin.twin import FIRST_VARIANT, Twin
+from fairlane.controller.digital_twin.search import FEEDBACK, MIXED, Search, Trial
+from fairlane.controller.digital_twin.twin import FIRST_VARIANT, Observation, Twin
 from fairlane.controller.episodes import VARIANTS, Episodes
 from fairlane.controller.fitting import fit
+from fairlane.results.milestones import Milestones
 from samples import TREE
 
 PERIOD = 10**9
@@ -63,6 +64,21 @@ def test_a_plan_uses_no_more_levels_than_there_are(service_levels: int) -> None:
     assert sorted(level for levels in levels_of(service_levels).values() for level in levels) == [
         *range(service_levels)
     ]
+
+
+def test_the_default_plan_has_the_levels_of_no_plan() -> None:
+    settings = Plan.default(JOBS).settings(16)
+    assert {level for ranks in settings.levels.values() for level in ranks.values()} == {0}
+
+
+def test_ranks_of_a_joined_job_share_level_0_unless_they_have_another_priority() -> None:
+    priorities = {"one": (0, 0, 0, 1, -1, 0, 0, 0), "two": (0,) * 8}
+    plain, joined = (Plan(priorities, frozenset(jobs)).settings(16) for jobs in ((), ("one",)))
+    assert joined.weights == plain.weights
+    assert joined.levels["two"] == plain.levels["two"], "the other job stays distributed"
+    assert len(set(plain.levels["two"].values())) == len(levels_of(16)[0])
+    expected = {rank: plain.levels["one"][rank] if own else 0 for rank, own in enumerate(priorities["one"])}
+    assert joined.levels["one"] == expected
 
 
 def test_priorities_have_no_gap_with_any_number_of_levels() -> None:
@@ -126,6 +142,71 @@ def test_the_search_is_deterministic_and_no_worse_than_what_it_has_tried() -> No
 
     assert searched(1) == searched(1)
     assert searched(1)[0] != searched(2)[0]
+
+
+class MadeUp:
+    """A twin in place of simulations: the gain of each job by a function of the levels, as the default run has them."""
+
+    def __init__(self, gains: Callable[[Settings], Mapping[str, float]]) -> None:
+        self.made = gains
+        self.default = self._seen(dict.fromkeys(JOBS, 0.0))
+        self.isolated_gains = dict.fromkeys(JOBS, 0.2)
+        self.trials: list[Settings] = []
+
+    def simulate(self, settings: Settings) -> Observation:
+        self.trials.append(settings)
+        return self._seen(self.made(settings))
+
+    def _seen(self, gains: Mapping[str, float]) -> Observation:
+        times = {job: [round(PERIOD * at / (1 + gain)) for at in range(1, 11)] for job, gain in gains.items()}
+        return Observation(
+            milestones={job: Milestones(1, of, len(of)) for job, of in times.items()},
+            iterations={job: (10,) * JOBS[job] for job in gains},
+            compute={job: (0.5,) * JOBS[job] for job in gains},
+        )
+
+
+def searched(made: MadeUp, trials: int) -> Trial:
+    return Search(cast(Twin, made), {}, 16, 0.03, random.Random(1)).best(trials)
+
+
+def distributed(settings: Settings, job: str) -> bool:
+    """Whether its ranks of priority 0 have several levels."""
+    return len({*settings.levels[job].values()} & {*levels_of(16)[0]}) > 1
+
+
+def test_the_default_is_best_where_everything_else_costs_a_job_much() -> None:
+    made = MadeUp(lambda settings: {job: -0.1 if any(settings.levels[job].values()) else 0.0 for job in JOBS})
+    found = searched(made, 20)
+    assert (found.score, found.plan) == (0.0, Plan.default(JOBS))
+    assert len(made.trials) <= 20
+
+
+def test_a_job_that_loses_keeps_the_default_while_others_gain() -> None:
+    """One job gains from distribution, the other loses: the mixed plan distributes the first only."""
+    made = MadeUp(
+        lambda settings: {"one": 0.1 * distributed(settings, "one"), "two": -0.2 * distributed(settings, "two")}
+    )
+    found = searched(made, 1 + FEEDBACK + MIXED)
+    assert found.gains == pytest.approx({"one": 0.1, "two": 0.0}, abs=1e-5)
+    assert "two" in found.plan.joined
+    assert distributed(found.plan.settings(16), "one")
+    assert not distributed(found.plan.settings(16), "two")
+
+
+@pytest.mark.parametrize("trials", [1, 2, FEEDBACK, 1 + FEEDBACK, 2 + FEEDBACK, 1 + FEEDBACK + MIXED, 30])
+def test_no_more_trials_than_allowed(trials: int) -> None:
+    made = MadeUp(lambda settings: {"one": 0.1 * distributed(settings, "one"), "two": -0.05})
+    searched(made, trials)
+    assert 0 < len(made.trials) <= trials
+
+
+def test_changes_join_and_distribute_jobs() -> None:
+    """Only one of the jobs should be distributed, which feedback and mixed plans do not find."""
+    made = MadeUp(
+        lambda settings: dict.fromkeys(JOBS, 0.1 * (distributed(settings, "one") and not distributed(settings, "two")))
+    )
+    assert searched(made, 120).gains == pytest.approx(dict.fromkeys(JOBS, 0.1), abs=1e-5)
 
 
 def test_the_default_is_observed_before_anything_is_set() -> None:

@@ -172,7 +172,7 @@ def test_every_kind_of_seed_is_shifted_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "scenario.toml").write_text("seed = 3\nbackground = { seed = 4, fill = 0.5 }\n[[jobs]]\nranks = 5\n")
     data = {
         "scenario": "scenario.toml",
-        "placements": 2,
+        "placements": [{"seed": 1}, {"seed": 2}],
         "parameters": {"jobs[0].placement.seed": [1, 2], "jobs[0].ranks": [1, 2]},
         "rules": [{"where": {"seed": [6, 7], "size": "small"}, "set": {"jobs[0].ranks": 4}}],
         "treatments": {

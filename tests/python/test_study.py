@@ -280,6 +280,14 @@ def test_a_number_of_placements_are_seeds_of_a_strategy_by_name_too(folder: Path
     assert len({str(cell.pinned.data["jobs"][0]["placement"]) for cell in found.cells}) == 3
 
 
+def test_placements_from_a_first_seed_on(folder: Path) -> None:
+    counted = study(folder, 'scenario = "small.toml"\nplacements = { count = 3, first = 201 }')
+    listed = study(folder, 'scenario = "small.toml"\nplacements = [{ seed = 201 }, { seed = 202 }, { seed = 203 }]')
+    assert [counted.scenario(point) for point in counted.points()] == [listed.scenario(at) for at in listed.points()]
+    one = study(folder, 'scenario = "small.toml"\nplacements = { count = 3 }')
+    assert one.table == study(folder, 'scenario = "small.toml"\nplacements = 3').table
+
+
 def test_placements_have_seeds_of_their_own(folder: Path) -> None:
     one = study(folder, 'scenario = "small.toml"\nplacements = 3\nseeds = { per_placement = 2, first = 7 }')
     assert [(point.placement, point.seed) for point in one.points()] == [

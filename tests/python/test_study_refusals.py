@@ -109,6 +109,22 @@ BAD = [
         "levels.toml:2",
         "seeds.per_placement = 0: out of range",
     ),
+    (
+        'scenario = "small.toml"\nplacements = { count = 0 }',
+        "levels.toml:2",
+        "placements.count = 0: out of range; allowed: at least 1",
+    ),
+    (
+        'scenario = "small.toml"\nplacements = { number = 2 }',
+        "levels.toml:2",
+        "placements.number = 2: unknown key; allowed: count, first",
+    ),
+    (
+        'scenario = "small.toml"\nplacements = { count = 3, first = 18446744073709551614 }',
+        "levels.toml:2",
+        "placements.first = 18446744073709551614: the last placement would have a larger seed than there is; "
+        "allowed: at most 18446744073709551613",
+    ),
     ('scenario = "small.toml"\nseeds = { per_place = 2 }', "levels.toml:2", 'did you mean "per_placement"?'),
     (
         'scenario = "small.toml"\nplacements = 3\nseeds = { per_placement = 2, first = 18446744073709551611 }',

@@ -9,13 +9,14 @@ from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.document import Document
-from fairlane.inputs.problems import refusing
+from fairlane.inputs.problems import Problems, located, refusing
 from fairlane.inputs.registry import Registry
 from fairlane.reproduce.folder import Change, Claim, Folder, StudyEntry
 from fairlane.reproduce.reseeding import moved, reseed, shift
 from fairlane.study.method import Method
 from fairlane.study.setting import steps_of
 from fairlane.study.study import Study
+from fairlane.study.table import listed_placements
 
 RECORDINGS = Path(__file__).with_name("recordings")
 """The folder of the recordings that fairlane comes with."""
@@ -194,7 +195,17 @@ def _document(folder: Folder, entry: StudyEntry, quick: Change, options: Options
         except LookupError as error:
             raise ScenarioError(Problem(f"study {entry.name}: set.{key}", str(error.args[0]), file=file)) from None
     document.data["set"] = _in_order(document.data.get("set", {}), entry.scenario, quick.scenario, cabling)
+    if "placements" in document.data:
+        document.data["placements"] = _placements(document)
     return document
+
+
+def _placements(document: Document) -> Any:
+    """The study's placements as a list."""
+    try:
+        return listed_placements(document.data["placements"])
+    except Problems as found:
+        raise ScenarioError(located((it.under("placements") for it in found.problems), document)) from None
 
 
 def _in_order(*changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -226,11 +237,10 @@ def _skipped(
 def _fewer(data: dict[str, Any], copied: str | None, options: Options) -> list[str]:
     """Applies upper bounds and additional controllers; returns what is reduced against the paper."""
     notes: dict[str, None] = {}
-    there: int | list[Any] = data.get("placements", [])
-    count = there if isinstance(there, int) else len(there)
-    if options.placements is not None and options.placements < count:
-        data["placements"] = options.placements if isinstance(there, int) else there[: options.placements]
-        notes[f"placements {options.placements} of {count}"] = None
+    there = data.get("placements", [])
+    if options.placements is not None and options.placements < len(there):
+        data["placements"] = there[: options.placements]
+        notes[f"placements {options.placements} of {len(there)}"] = None
     treatments = data.get("treatments", {})
     arguments = data.get("measure", {}).get("arguments", {})
     for table in [*treatments.values(), arguments]:

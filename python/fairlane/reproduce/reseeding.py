@@ -28,7 +28,10 @@ def shift(replicate: int) -> int:
 
 
 def reseed(document: Document, replicate: int) -> None:
-    """Shifts all seeds of a study file, with those that it leaves to defaults. Raises ``ScenarioError``."""
+    """Shifts all seeds of a study file, with those that it leaves to defaults; its placements are a list.
+
+    Raises ``ScenarioError``.
+    """
     if replicate == 1:
         return
     data = document.data
@@ -75,9 +78,6 @@ def _written_out(document: Document) -> None:
         found = {dotted(path): seed for path, seed in _seeds(scenario) if len(path) > 1}
         data["set"] = {**found, **data.get("set", {})}
     data.setdefault("seeds", [scenario.get(SEED, 1)])
-    placements = data.get("placements")
-    if isinstance(placements, int):
-        data["placements"] = [{SEED: number} for number in range(1, placements + 1)]
     for treatment in data.get("treatments", {}).values():
         if "controller" in treatment:
             treatment["controller"] = _controller(treatment["controller"])

@@ -76,15 +76,41 @@ def _scenario(given: Any) -> Any:
     return given
 
 
-def _placements(given: Any) -> Any:
-    """A number n is n placements by the scenario's placement policy, with the seeds 1 to n."""
+Seed = Annotated[int, Field(strict=True, ge=0, le=LARGEST_SEED)]
+"""A seed of the scenario."""
+
+
+class PlacementSeeds(Table):
+    """Placements by the scenario's placement policy that differ in their seeds."""
+
+    count: int = Field(strict=True, ge=1, le=MOST_PLACEMENTS)
+    """How many."""
+    first: Seed = 1
+    """The seed of the first; those of the others follow one by one."""
+
+    def tables(self) -> list[dict[str, Any]]:
+        """A table for each placement."""
+        if (last := self.first + self.count - 1) > LARGEST_SEED:
+            words, most = "the last placement would have a larger seed than there is", self.first + LARGEST_SEED - last
+            raise Problems(Problem("first", words, self.first, f"at most {most}"))
+        return [{"seed": seed} for seed in range(self.first, self.first + self.count)]
+
+
+def listed_placements(given: Any) -> Any:
+    """Placements as a list, where a study has their number, with seeds from 1, or ``{ count, first }``."""
     if isinstance(given, int) and not isinstance(given, bool):
         if not 0 < given <= MOST_PLACEMENTS:
             raise Problems(Problem("", "out of range", given, f"1 to {MOST_PLACEMENTS}"))
-        return [{"seed": seed} for seed in range(1, given + 1)]
-    if isinstance(given, list):
-        return [{"name": it} if isinstance(it, str) else _listed(it) for it in given]
+        return PlacementSeeds(count=given).tables()
+    if isinstance(given, dict):
+        return validated(PlacementSeeds, given).tables()
     return given
+
+
+def _placements(given: Any) -> Any:
+    """A list of tables."""
+    found = listed_placements(given)
+    return [{"name": it} if isinstance(it, str) else _listed(it) for it in found] if isinstance(found, list) else found
 
 
 def _listed(given: Any) -> Any:
@@ -113,10 +139,6 @@ class Measure(Table):
         if self.function is not None and self.until is not None:
             raise Problems(Problem("until", "is up to the function", self.until, "nothing"))
         return self
-
-
-Seed = Annotated[int, Field(strict=True, ge=0, le=LARGEST_SEED)]
-"""A seed of the scenario."""
 
 
 class SeedsByPlacement(Table):
@@ -162,9 +184,9 @@ class StudyTable(Table):
     """Seeds of the scenario, the same for all placements or different ones; by default its own."""
     placements: Annotated[
         list[dict[str, Any]] | None,
-        BeforeValidator(_placements, json_schema_input_type=int | list[str | Placement] | None),
+        BeforeValidator(_placements, json_schema_input_type=int | PlacementSeeds | list[str | Placement] | None),
     ] = Field(default=None, min_length=1)
-    """Placements, by name or as tables; or how many by the scenario's placement policy, with seeds from 1."""
+    """Placements, by name or as tables; or how many by the scenario's placement policy, with the seeds that follow."""
     replicates: Replicates | None = None
     """As many replicates of each condition, each with a placement and a seed of its own, as a precision needs."""
     parameters: dict[str, Any] = Field(default_factory=dict)

@@ -2,7 +2,8 @@
 
 Priorities are whole numbers around 0; the weight of a service level doubles from one priority to the next. Most
 priorities have several levels, over which their ranks are distributed, so that messages of ranks with the same priority
-do not block each other in one queue.
+do not block each other in one queue. That helps most jobs and harms others, so a plan can leave the ranks of a job that
+have priority 0 in the level that they have by default.
 """
 
 from collections.abc import Mapping, Sequence
@@ -53,6 +54,13 @@ class Plan:
     """A priority for each rank of each job."""
 
     priorities: Mapping[str, Sequence[int]]
+    joined: frozenset[str] = frozenset()
+    """Jobs whose ranks of priority 0 share level 0, as all ranks do by default."""
+
+    @classmethod
+    def default(cls, jobs: Mapping[str, int]) -> "Plan":
+        """What is without a plan: every rank in level 0."""
+        return cls(cls.even(jobs).priorities, frozenset(jobs))
 
     @classmethod
     def even(cls, jobs: Mapping[str, int]) -> "Plan":
@@ -62,9 +70,10 @@ class Plan:
     def settings(self, service_levels: int) -> Settings:
         """Its service levels: the ranks of one priority are distributed round-robin over its levels."""
         levels = levels_of(service_levels)
-        assigned = {
-            job: {rank: levels[own][(rank + at) % len(levels[own])] for rank, own in enumerate(priorities)}
-            for at, (job, priorities) in enumerate(self.priorities.items())
-        }
+        together = {**levels, 0: levels[0][:1]}
+        assigned = {}
+        for at, (job, priorities) in enumerate(self.priorities.items()):
+            own = together if job in self.joined else levels
+            assigned[job] = {rank: own[it][(rank + at) % len(own[it])] for rank, it in enumerate(priorities)}
         known = GROWTH[:service_levels]
         return Settings(assigned, tuple(2 ** (priority - min(known)) for priority in known))

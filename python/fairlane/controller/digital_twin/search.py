@@ -1,15 +1,17 @@
-"""The search for a plan on the twin: first feedback that moves all ranks at once, then single changes.
+"""The search for a plan on the twin: feedback that moves all ranks at once, plans mixed from it, then single changes.
 
-Feedback lowers the priority of ranks that are ahead of their job, in proportion to how far ahead they are. Changes are
-then accepted by late acceptance (E. K. Burke, Y. Bykov, European Journal of Operational Research 258, 2017): if the
-objective is at least that of ``HISTORY`` changes ago. Half of the changes are guided by contention: a rank of a job
-that loses much against its isolated run gets more priority, or one that shares links with it gets less. While jobs lose
-against the default, half of the changes raise all ranks of one of them.
+Feedback distributes all ranks over the levels of priority 0, and lowers the priority of ranks that are ahead of their
+job, in proportion to how far ahead they are. Mixed plans have for each job the plan that was best for it, and the
+default for jobs that lose by that. Single changes begin with the best of all these, or with the default if each costs
+some job too much. They are accepted by late acceptance (E. K. Burke, Y. Bykov, European Journal of Operational
+Research 258, 2017): if the objective is at least that of ``HISTORY`` changes ago. Half of the changes are guided by
+contention: a rank of a job that loses much against its isolated run gets more priority, or one that shares links with
+it gets less. While jobs lose against the default, half of the changes raise all ranks of one of them.
 """
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import log2
 
 from fairlane.controller.digital_twin.contention import Contention, Rank
@@ -18,6 +20,8 @@ from fairlane.controller.digital_twin.twin import Observation, Twin
 
 FEEDBACK = 8
 """Trials of feedback, at most."""
+MIXED = 3
+"""Trials that mix plans, at most."""
 AHEAD = 0.15
 """A rank is ahead of its job if it completes more iterations than the slowest by this number of octaves."""
 UP = 3.0
@@ -28,6 +32,8 @@ HISTORY = 8
 """A change is compared with the objective so many changes ago."""
 WHOLE_JOB = 0.1
 """Share of changes that move all ranks of a job."""
+JOINED = 0.1
+"""Share of changes that join or distribute the ranks of a job that have priority 0."""
 GUIDED = 0.5
 """Share of other changes that follow contention."""
 REPAIR = 0.5
@@ -45,6 +51,10 @@ class Trial:
     """Improvement over the twin's default run, by job."""
     score: float
     """The objective."""
+
+
+def _best_for(job: str, seen: Sequence[Trial]) -> Plan:
+    return max(seen, key=lambda one: one.gains[job]).plan
 
 
 @dataclass
@@ -68,28 +78,45 @@ class Search:
     """Difference between the real improvement and the twin's, by job."""
 
     def best(self, trials: int, begin: Plan | None = None) -> Trial:
-        """The best plan of so many trials; without ``begin`` after some feedback from equal priorities."""
+        """The best plan of so many trials, from ``begin`` on or from the best of default, feedback and mixed plans."""
+        if begin:
+            return self._climbed(self._tried(begin)[0], trials - 1)
         jobs = {job: len(ranks) for job, ranks in self.twin.default.iterations.items()}
-        current, seen = self._tried(begin or Plan.even(jobs))
-        feedback = 0 if begin else min(FEEDBACK, trials - 1)
-        current = self._fed_back(current, seen, feedback)
-        return self._climbed(current, trials - 1 - feedback)
+        nothing = dict.fromkeys(jobs, 0.0)
+        default = Trial(Plan.default(jobs), nothing, objective(nothing, self.limit, self.offsets))
+        seen = [default, *self._fed_back(Plan.even(jobs), min(1 + FEEDBACK, trials))]
+        seen += self._mixed(seen, min(MIXED, trials + 1 - len(seen)))
+        return self._climbed(max(seen, key=lambda one: one.score), trials + 1 - len(seen))
 
     def _tried(self, plan: Plan) -> tuple[Trial, Observation]:
         seen = self.twin.simulate(plan.settings(self.service_levels))
         gains = seen.gains(self.twin.default)
         return Trial(plan, gains, objective(gains, self.limit, self.offsets)), seen
 
-    def _fed_back(self, begin: Trial, seen: Observation, trials: int) -> Trial:
-        """The best of some more trials, each of which moves all ranks by how far they were ahead or behind."""
-        best = begin
-        positions: Mapping[str, Sequence[float]] = begin.plan.priorities
-        for _ in range(trials):
+    def _fed_back(self, begin: Plan, trials: int) -> list[Trial]:
+        """Trials of a plan, and of more that move all ranks by how far they were ahead or behind in the one before."""
+        positions: Mapping[str, Sequence[float]] = begin.priorities
+        trial, seen = self._tried(begin)
+        found = [trial]
+        while len(found) < trials:
             positions = {job: self._moved(job, own, seen) for job, own in positions.items()}
-            plan = Plan({job: tuple(map(round, own)) for job, own in positions.items()})
-            trial, seen = self._tried(plan)
-            best = max(best, trial, key=lambda one: one.score)
-        return best
+            trial, seen = self._tried(Plan({job: tuple(map(round, own)) for job, own in positions.items()}))
+            found.append(trial)
+        return found
+
+    def _mixed(self, seen: Sequence[Trial], trials: int) -> list[Trial]:
+        """Trials of the plans that were best for each job; then with the default for jobs that lose, while some do."""
+        default, found = seen[0].plan, list[Trial]()
+        of_job = {job: _best_for(job, seen) for job in default.priorities}
+        while len(found) < trials:
+            joined = frozenset(job for job, plan in of_job.items() if job in plan.joined)
+            trial, _ = self._tried(Plan({job: plan.priorities[job] for job, plan in of_job.items()}, joined))
+            found.append(trial)
+            losing = [job for job, gain in self._expected(trial).items() if gain < -TOLERATED]
+            if all(of_job[job] is default for job in losing):
+                break
+            of_job |= dict.fromkeys(losing, default)
+        return found
 
     def _moved(self, job: str, positions: Sequence[float], seen: Observation) -> list[float]:
         """Where the ranks of a job go: not above priority 0, which is for changes of single ranks."""
@@ -119,6 +146,8 @@ class Search:
 
     def _changed(self, current: Trial) -> Plan:
         priorities = {job: list(ranks) for job, ranks in current.plan.priorities.items()}
+        if self.rng.random() < JOINED:
+            return replace(current.plan, joined=current.plan.joined ^ {self.rng.choice(list(priorities))})
         losing = [job for job, gain in self._expected(current).items() if gain < -TOLERATED]
         repair = bool(losing) and self.rng.random() < REPAIR
         if repair or self.rng.random() < WHOLE_JOB:
@@ -129,7 +158,7 @@ class Search:
             for _ in range(self.rng.choice((1, 1, 2, 3))):
                 (job, rank), by = self._change(current)
                 priorities[job][rank] = clipped(priorities[job][rank] + by, self.service_levels)
-        return Plan({job: tuple(ranks) for job, ranks in priorities.items()})
+        return replace(current.plan, priorities={job: tuple(ranks) for job, ranks in priorities.items()})
 
     def _expected(self, current: Trial) -> dict[str, float]:
         """The improvement of each job as it is expected in reality."""

@@ -95,6 +95,7 @@ def largest(taken: "NDArray[numpy.float64]", headroom: "NDArray[numpy.float64]")
 def ranking(tables: "Database") -> "pl.DataFrame":
     """A row for each system and treatment: improvement with interval, share of the headroom, jobs that lose.
 
+    Means are over placements, each of which is the mean of its cells: some have more controller seeds than others.
     ``difference`` is that of the mean improvements less twice ``BASELINE`` in the same cells, ``gain`` less once.
     """
     import polars as pl
@@ -128,14 +129,14 @@ def _row(group: "pl.DataFrame", joined: "pl.DataFrame") -> dict[str, Any]:
     found |= _estimate("improvement", group, pl.col("improvement"))
     found |= _estimate("gain", known, pl.col("improvement") - pl.col("baseline"))
     found |= _estimate("difference", known, pl.col("improvement") - 2 * pl.col("baseline"))
-    values = {
-        name: group[name].drop_nulls().to_numpy() for name in ("headroom", "bound", "worst", "best", "losing", "w")
-    }
-    means = {name: float(of.mean()) if len(of) else float("nan") for name, of in values.items()}
+    names = ("headroom", "bound", "w")
+    of_placements = group.group_by("placement", maintain_order=True).agg(pl.col(*names).mean())
+    known_means = {name: of_placements[name].drop_nulls().to_numpy() for name in names}
+    means = {name: float(of.mean()) if len(of) else float("nan") for name, of in known_means.items()}
     found |= {"headroom": means["headroom"], "share": found["improvement"] / means["headroom"]}
     found |= {"bound": means["bound"], "share_of_bound": found["improvement"] / means["bound"]}
-    found |= {"worst": float(values["worst"].min()), "best": float(values["best"].max()), "w": means["w"]}
-    return found | {"losing": float(values["losing"].sum() / found["jobs"])}
+    found |= {"worst": group["worst"].min(), "best": group["best"].max(), "w": means["w"]}
+    return found | {"losing": float(group["losing"].to_numpy().sum() / found["jobs"])}
 
 
 def _estimate(name: str, cells: "pl.DataFrame", value: "pl.Expr") -> dict[str, float | None]:
@@ -151,14 +152,17 @@ def variances(tables: "Database") -> "pl.DataFrame":
     """How much of the variance of a treatment's improvement is between placements, scenarios and controllers.
 
     By the analysis of variance of a nested design: controller seeds within scenario seeds within placements, each with
-    the same number of seeds. With one controller seed ``sd_controllers`` is null and ``sd_scenarios`` includes it.
+    the same number of seeds; placements with fewer cells than others are left out. With one controller seed
+    ``sd_controllers`` is null and ``sd_scenarios`` includes it.
     """
     import polars as pl
 
     cells = tables.ask("SELECT * FROM cells ORDER BY system, treatment, placement, seed, controller_seed")
     rows = []
     for (system, treatment), group in cells.group_by("system", "treatment", maintain_order=True):
-        scenarios = _level(group.rename({"improvement": "mean"}), "placement", "seed")
+        counts = pl.len().over("placement")
+        whole = group.filter(counts == counts.max())
+        scenarios = _level(whole.rename({"improvement": "mean"}), "placement", "seed")
         placements = _level(scenarios, "placement")
         if placements.height < 2 or placements["within"].null_count():
             continue
@@ -171,9 +175,9 @@ def variances(tables: "Database") -> "pl.DataFrame":
         row["sd_placements"] = max(0.0, of_placements - of_scenarios / row["scenario_seeds"]) ** 0.5
         row["sd_scenarios"] = max(0.0, of_scenarios - controllers / row["controller_seeds"]) ** 0.5
         rows.append(row | {"sd_controllers": controllers**0.5 if row["controller_seeds"] > 1 else None})
-    counts = dict.fromkeys(("scenario_seeds", "controller_seeds"), pl.Int64)
+    seeds = dict.fromkeys(("scenario_seeds", "controller_seeds"), pl.Int64)
     deviations = dict.fromkeys(("sd_placements", "sd_scenarios", "sd_controllers"), pl.Float64)
-    return pl.DataFrame(rows, schema={"system": pl.String, "treatment": pl.String, **counts, **deviations})
+    return pl.DataFrame(rows, schema={"system": pl.String, "treatment": pl.String, **seeds, **deviations})
 
 
 def _level(rows: "pl.DataFrame", *keys: str) -> "pl.DataFrame":
