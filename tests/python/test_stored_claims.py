@@ -1,5 +1,7 @@
 """Verdicts that are stored with the pages follow from the tables that are stored with them."""
 
+import re
+from collections import Counter
 from pathlib import Path
 
 import polars as pl
@@ -70,3 +72,28 @@ def test_stored_verdicts_follow_from_stored_tables(paper: str, tables: object, l
         )
         seen += len(found)
     assert seen >= 5
+
+
+def _verdicts(paper: str) -> dict[str, str]:
+    """The stored verdict of each claim."""
+    words = {"yes": "holds", "no": "does not hold"}
+    claims = pl.read_csv(PAGES / paper / "claims.csv").filter(pl.col("holds") != "-")
+    found = {row["claim"]: words.get(row["holds"], row["holds"]) for row in claims.iter_rows(named=True)}
+    return found | dict(
+        pl.read_csv(PAGES / paper / "clauses.csv").select("claim", "claim_verdict").unique().iter_rows()
+    )
+
+
+def test_the_overview_counts_the_stored_verdicts() -> None:
+    rows = re.findall(
+        r"^\| \[(\w+)\]\(\w+/index\.md\) \| [^|]+ \|(.*)\|(.*)\|(.*)\|(.*)\|$",
+        (PAGES / "index.md").read_text(),
+        re.MULTILINE,
+    )
+    assert len(rows) == 7
+    for paper, *cells in rows:
+        verdicts = _verdicts(paper)
+        count = Counter(verdicts.values())
+        missing = len(plan(paper).folder.claims) - len(verdicts)
+        expected = [count["holds"], count["does not hold"], count["undecided"], count["not run in full"] + missing]
+        assert [int(cell.strip() or 0) for cell in cells] == expected, paper

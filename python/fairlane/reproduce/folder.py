@@ -1,6 +1,6 @@
 """The files of a reproduction: the tables of ``paper.toml``, ``claims.toml`` and ``figures.toml`` of its folder.
 
-Study files and perhaps a ``method.py`` are in the same folder; the reference is ``docs/reproduction/index.md``.
+Study files and perhaps a ``method.py`` are in the same folder; the reference is ``docs/reproduction/folders.md``.
 """
 
 from __future__ import annotations
