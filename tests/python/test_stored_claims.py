@@ -67,9 +67,8 @@ def test_stored_verdicts_follow_from_stored_tables(paper: str, tables: object, l
             continue
         found = judged(claim, database, (), scaled=False).findings
         assert [(row["clause"], row["in_band"]) for row in rows] == [(one.clause + 1, one.holds) for one in found]
-        assert [row["value"] for row in rows] == pytest.approx([one.value for one in found], rel=1e-3, abs=1e-5), (
-            claim.id
-        )
+        expected = [one.value for one in found]  # of times with six digits, whose differences have fewer
+        assert [row["value"] for row in rows] == pytest.approx(expected, rel=5e-3, abs=1e-5), claim.id
         seen += len(found)
     assert seen >= 5
 
