@@ -149,7 +149,7 @@ def test_a_small_run_ranks_the_controllers(tmp_path: Path) -> None:
         }
         for study, first, of in (
             ("small.1", 201, ("algorithm1_tuned", "slack")),
-            ("small.twin", 221, ("algorithm1_tuned", "slack", "digital_twin")),
+            ("small.twin", 221, ("algorithm1_tuned", "slack", "digital_twin", "lane_per_job", "adaptive", "packed")),
             ("small.printed", 201, ("algorithm1",)),
         )
     }
@@ -157,7 +157,8 @@ def test_a_small_run_ranks_the_controllers(tmp_path: Path) -> None:
     found = performed(small("cures", ["cures.small", "cures.knowledge"], changes), tmp_path)
     assert not found.failed
     rows = pl.read_csv(tmp_path / "ranking.csv")
-    assert set(rows["treatment"]) == {"algorithm1", "algorithm1_tuned", "slack", "digital_twin"}
+    other = {"lane_per_job", "adaptive", "packed"}
+    assert set(rows["treatment"]) == {"algorithm1", "algorithm1_tuned", "slack", "digital_twin"} | other
     assert 0 < rows["bound"][0] <= rows["headroom"][0] + 0.05
     assert rows.filter(treatment="digital_twin")["gain"].null_count() == 0, "paired with another study's cells"
     kept = {
