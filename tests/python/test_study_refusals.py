@@ -122,7 +122,7 @@ BAD = [
     (
         'scenario = "small.toml"\nplacements = { count = 3, first = 18446744073709551614 }',
         "levels.toml:2",
-        "placements.first = 18446744073709551614: the last placement would have a larger seed than there is; "
+        "placements.first = 18446744073709551614: the seed of the last placement would be out of range; "
         "allowed: at most 18446744073709551613",
     ),
     ('scenario = "small.toml"\nseeds = { per_place = 2 }', "levels.toml:2", 'did you mean "per_placement"?'),

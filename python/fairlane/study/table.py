@@ -91,13 +91,13 @@ class PlacementSeeds(Table):
     def tables(self) -> list[dict[str, Any]]:
         """A table for each placement."""
         if (last := self.first + self.count - 1) > LARGEST_SEED:
-            words, most = "the last placement would have a larger seed than there is", self.first + LARGEST_SEED - last
+            words, most = "the seed of the last placement would be out of range", self.first + LARGEST_SEED - last
             raise Problems(Problem("first", words, self.first, f"at most {most}"))
         return [{"seed": seed} for seed in range(self.first, self.first + self.count)]
 
 
 def listed_placements(given: Any) -> Any:
-    """Placements as a list, where a study has their number, with seeds from 1, or ``{ count, first }``."""
+    """A list of placements from their number (seeds from 1) or ``{ count, first }``; a list is returned as it is."""
     if isinstance(given, int) and not isinstance(given, bool):
         if not 0 < given <= MOST_PLACEMENTS:
             raise Problems(Problem("", "out of range", given, f"1 to {MOST_PLACEMENTS}"))
@@ -186,7 +186,7 @@ class StudyTable(Table):
         list[dict[str, Any]] | None,
         BeforeValidator(_placements, json_schema_input_type=int | PlacementSeeds | list[str | Placement] | None),
     ] = Field(default=None, min_length=1)
-    """Placements, by name or as tables; or how many by the scenario's placement policy, with the seeds that follow."""
+    """Placements, by name or as tables; or by the scenario's policy: their number, or ``{ count, first }``."""
     replicates: Replicates | None = None
     """As many replicates of each condition, each with a placement and a seed of its own, as a precision needs."""
     parameters: dict[str, Any] = Field(default_factory=dict)

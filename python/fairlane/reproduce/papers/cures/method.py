@@ -131,8 +131,7 @@ def _row(group: "pl.DataFrame", joined: "pl.DataFrame") -> dict[str, Any]:
     found |= _estimate("difference", known, pl.col("improvement") - 2 * pl.col("baseline"))
     names = ("headroom", "bound", "w")
     of_placements = group.group_by("placement", maintain_order=True).agg(pl.col(*names).mean())
-    known_means = {name: of_placements[name].drop_nulls().to_numpy() for name in names}
-    means = {name: float(of.mean()) if len(of) else float("nan") for name, of in known_means.items()}
+    means = of_placements.select(pl.col(*names).cast(pl.Float64).mean().fill_null(float("nan"))).row(0, named=True)
     found |= {"headroom": means["headroom"], "share": found["improvement"] / means["headroom"]}
     found |= {"bound": means["bound"], "share_of_bound": found["improvement"] / means["bound"]}
     found |= {"worst": group["worst"].min(), "best": group["best"].max(), "w": means["w"]}
