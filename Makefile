@@ -51,13 +51,14 @@ test-binaries: ## compile the tests in Rust, which needs no .venv
 quick: $(EXTENSION) ## reproduce savoie2020, scaled to a minute or two
 	$(BIN)/fairlane reproduce savoie2020 --quick --resume --out runs/savoie2020-quick
 
+# As releases, because the extension is one: build scripts, as jemalloc's, do not run a second time.
 lint: $(EXTENSION) ## check format, lints, types and documentation comments
 	cargo fmt --check
-	cargo clippy --locked --quiet --workspace --all-targets -- -D warnings
+	cargo clippy --release --locked --quiet --workspace --all-targets -- -D warnings
 	cargo fmt --check --manifest-path examples/plugin-crate/Cargo.toml
-	cargo clippy --locked --quiet $(PLUGIN_CRATE) --all-targets -- -D warnings
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --workspace --no-deps
-	RUSTDOCFLAGS="-D warnings" cargo doc --locked --quiet --workspace --no-deps --document-private-items
+	cargo clippy --release --locked --quiet $(PLUGIN_CRATE) --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --quiet --workspace --no-deps
+	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --quiet --workspace --no-deps --document-private-items
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy

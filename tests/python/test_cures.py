@@ -149,11 +149,11 @@ def test_a_small_run_ranks_the_controllers(tmp_path: Path) -> None:
         }
         for study, first, of in (
             ("small.1", 201, ("algorithm1_tuned", "slack")),
-            ("small.twin", 221, ("algorithm1_tuned", "slack", "digital_twin", "lane_per_job", "adaptive", "packed")),
+            ("small.fresh", 221, ("algorithm1_tuned", "slack", "digital_twin", "lane_per_job", "adaptive", "packed")),
             ("small.printed", 201, ("algorithm1",)),
         )
     }
-    changes["small.twin"]["set"]["treatments.digital_twin.controller.trials"] = 2
+    changes["small.fresh"]["set"]["treatments.digital_twin.controller.trials"] = 2
     found = performed(small("cures", ["cures.small", "cures.knowledge"], changes), tmp_path)
     assert not found.failed
     rows = pl.read_csv(tmp_path / "ranking.csv")
