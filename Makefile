@@ -26,6 +26,8 @@ PLUGIN_CRATE := --manifest-path examples/plugin-crate/Cargo.toml --target-dir ta
 
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+# As maturin builds it, so that lints and benchmarks do not compile it in another way: without linking libpython.
+export PYO3_BUILD_EXTENSION_MODULE := 1
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
@@ -79,12 +81,12 @@ man: $(EXTENSION) ## write the man pages of all commands into man/
 	@echo "man/fairlane.1 and the others: man -l man/fairlane.1"
 
 bench: $(EXTENSION) ## measure packet-hops per second
-	cargo bench --locked --package fairlane-core --bench engine
+	cargo bench --locked --package fairlane-python --bench engine
 	$(BIN)/python benches/quickstart.py
 	$(BIN)/python benches/ready.py
 
 bench-threads: ## measure what a second thread gains; needs two free cores
-	cargo bench --locked --package fairlane-core --bench threads
+	cargo bench --locked --package fairlane-python --bench threads
 
 bench-million: $(EXTENSION) ## measure set-up time and memory of a thousand to a million hosts; needs 4 GiB
 	$(BIN)/python benches/ready.py million

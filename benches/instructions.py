@@ -15,7 +15,7 @@ import tomllib
 from pathlib import Path
 
 STORED = Path(__file__).with_suffix(".toml")
-BENCH = Path(__file__).parent.parent / "crates" / "fairlane-core" / "benches" / "instructions.rs"
+BENCH = Path(__file__).parent.parent / "crates" / "fairlane-python" / "benches" / "instructions.rs"
 LIMIT = 0.03
 """Growth that is an error."""
 
@@ -30,7 +30,7 @@ def hops() -> int:
 
 def counted() -> dict[str, float]:
     """Instructions per packet-hop by case."""
-    command = ["cargo", "bench", "--locked", "--quiet", "--package", "fairlane-core", "--bench", "instructions"]
+    command = ["cargo", "bench", "--locked", "--quiet", "--package", "fairlane-python", "--bench", "instructions"]
     output = subprocess.run([*command, "--", "--output-format=json"], stdout=subprocess.PIPE, text=True, check=True)
     cases = [json.loads(line) for line in output.stdout.splitlines() if line.startswith("{")]
     total = {case["id"]: case["profiles"][0]["data"]["total"]["metrics"]["Ir"]["values"]["new"] for case in cases}

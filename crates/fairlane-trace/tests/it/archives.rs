@@ -1,10 +1,12 @@
 //! The recorded archives against the counts that an independent reader took from them.
 
 use std::fs::File;
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use fairlane_core::program::{Op, Source};
 use fairlane_trace::{Description, Options, describe, open};
+use ruzstd::decoding::StreamingDecoder;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -15,8 +17,7 @@ pub fn data() -> PathBuf {
 
 /// Unpacks an archive, and returns the directory in it.
 pub fn unpack(archive: &Path, into: &TempDir) -> PathBuf {
-    let mut decoder = zstd::Decoder::new(File::open(archive).unwrap()).unwrap();
-    decoder.window_log_max(27).unwrap();
+    let decoder = StreamingDecoder::new(BufReader::new(File::open(archive).unwrap())).unwrap();
     tar::Archive::new(decoder).unpack(into.path()).unwrap();
     let name = archive.file_name().unwrap().to_str().unwrap().strip_suffix(".tar.zst").unwrap();
     into.path().join(name)

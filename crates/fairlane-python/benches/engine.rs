@@ -5,7 +5,7 @@
 
 #![allow(clippy::cast_precision_loss, reason = "figures for display")]
 
-#[path = "../../fairlane-python/src/allocator.rs"]
+#[path = "../src/allocator.rs"]
 mod allocator;
 mod traffic;
 

@@ -23,9 +23,13 @@ const JOBS: u32 = 4;
 /// One row of the table: a fabric, a load, and what is switched on.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
+    /// Hosts of the fabric, a rank on each.
     pub hosts: u32,
+    /// Service levels, each with a lane of its own.
     pub service_levels: u8,
+    /// Whether port counters are kept.
     pub counters: bool,
+    /// Name of the routing.
     pub routing: &'static str,
     /// Payload of every message.
     pub bytes: u64,
@@ -60,7 +64,7 @@ pub fn advance(simulation: &mut Simulation, hops: u64) {
 }
 
 /// Every rank sends one message to a random other rank, on average every two wire times.
-pub fn uniform(case: Case) -> (Spec, Vec<Program>) {
+fn uniform(case: Case) -> (Spec, Vec<Program>) {
     const STEPS: usize = 32;
     let wire = RATE.serialization(Bytes(case.bytes + 26 * case.bytes.div_ceil(ONE_PACKET))).0;
     let size = case.hosts / JOBS;
