@@ -102,6 +102,12 @@ def plain_logarithms(axis: Axis, low: float, high: float) -> None:
     margin = (high / low) ** 0.04
     name = "x" if axis is axis.axes.xaxis else "y"
     axis.axes.set(**{f"{name}scale": "log", f"{name}lim": (low / margin, high * margin)})
+    plain_ticks(axis)
+
+
+def plain_ticks(axis: Axis) -> None:
+    """Plain numbers at 1, 2 and 5 times powers of ten on a logarithmic axis that has its limits."""
+    low, high = axis.get_view_interval()
     decades = high / low > MANY_DECADES
     axis.set_major_locator(LogLocator(subs=(1.0,) if decades else (1.0, 2.0, 5.0)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: significant(value)))

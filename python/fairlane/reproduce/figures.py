@@ -11,13 +11,13 @@ import polars as pl
 from matplotlib.axes import Axes
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure as Canvas
-from matplotlib.ticker import NullFormatter, StrMethodFormatter
+from matplotlib.ticker import StrMethodFormatter
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.plot.boxes import draw_boxes, spread
 from fairlane.plot.files import write
 from fairlane.plot.heat import draw_heat
-from fairlane.plot.style import INK, LETTERS_AN_INCH, PALETTE, canvas, headline_of, percentages
+from fairlane.plot.style import INK, LETTERS_AN_INCH, PALETTE, canvas, headline_of, percentages, plain_ticks
 from fairlane.reproduce.figure_data import figure_of
 from fairlane.reproduce.folder import Figure, Panel
 from fairlane.reproduce.planning import Plan
@@ -183,8 +183,7 @@ def _scales(axes: Axes, panel: Panel, values: pl.Series) -> None:
     low, high = np.percentile(values.drop_nulls().to_numpy(), (5, 95)) if values.dtype.is_numeric() else (0, 0)
     if panel.y_scale == "log" or (panel.y_scale == "auto" and 0 < WIDE * low < high):
         axes.set_yscale("log")
-        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        plain_ticks(axes.yaxis)
     elif panel.y_scale != "linear":
         axes.set_ylim(bottom=0)
     if panel.percent:
