@@ -28,7 +28,7 @@ _DARK = 0.45
 
 
 def draw_map(clauses: pl.DataFrame, indices: pl.DataFrame, title: str, note: str, folder: Path) -> Path | None:
-    """Draws clauses by parameters, and beside it the share at which each holds; nothing without clauses."""
+    """Draws clauses by parameters, and next to it the share at which each holds; nothing without clauses."""
     if not clauses.height:
         return None
     return write(_map(clauses, indices, title, note), folder / FILE)
@@ -62,9 +62,11 @@ def _bars(axes: Axes, clauses: pl.DataFrame, fontsize: float) -> None:
     colours = [COLOURS[verdict] for verdict in clauses["verdict"]]
     axes.barh(places, clauses["share"].to_numpy(), color=colours, height=0.66, zorder=2)
     axes.hlines(places, clauses["share_low"], clauses["share_high"], color=INK, linewidth=1.3, zorder=3)
+    none = clauses["share"].to_numpy() == 0  # bars without length, which show no colour
+    axes.scatter(0 * places[none], places[none], c=numpy.array(colours)[none], s=26, zorder=4, clip_on=False)
     usual = clauses.with_row_index("place").filter(pl.col("default_points") > 0)
     shares = (usual["default_held"] / usual["default_points"]).to_numpy()
-    axes.scatter(shares, usual["place"].to_numpy() - 0.42, marker="v", s=22, color=INK, zorder=4, clip_on=False)
+    axes.scatter(shares, usual["place"].to_numpy() - 0.36, marker="v", s=22, color=INK, zorder=4, clip_on=False)
     axes.set_yticks(places, [shorten(text, _LETTERS, placeholder=" …") for text in clauses["says"]], fontsize=fontsize)
     axes.set_ylim(clauses.height - 0.5, -0.6)
     axes.set_xlim(0, 1)

@@ -138,7 +138,7 @@ def points_of(space: Space, count: int, seed: int = SEED) -> list[Point]:
 
 
 def claims_of(folder: Folder, space: Space) -> list[Claim]:
-    """The claims that the small system is asked."""
+    """The claims that are judged on the small system."""
     return [claim for claim in folder.claims if claim.id not in space.left_out]
 
 

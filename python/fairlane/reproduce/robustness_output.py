@@ -123,7 +123,7 @@ def store(found: Map, folder: Path) -> None:
 
 def _meta(found: Map) -> MapMeta:
     mapped = found.mapped
-    left_out = [f"{claim} is not asked: {why}." for claim, why in mapped.space.left_out.items()]
+    left_out = [f"{claim} is left out: {why}." for claim, why in mapped.space.left_out.items()]
     return MapMeta(
         version=version("fairlane"),
         paper=mapped.folder.name,
@@ -131,7 +131,7 @@ def _meta(found: Map) -> MapMeta:
         simulator=sources(),
         lines=list(headlines(found)),
         parameters=[dict(zip(_COLUMNS, _facts(one), strict=True)) for one in mapped.space.parameter],
-        left_out=[*left_out, *(f"Left out: {words}" for words in found.failed)],
+        left_out=[*left_out, *(f"Not judged: {words}" for words in found.failed)],
     )
 
 
@@ -174,7 +174,7 @@ def _page(found: Map) -> Iterator[str]:
     yield f"\n![share and indices of each clause]({FILE})\n"
     yield from _levels_table(found)
     yield from _parameter_table(found)
-    yield from (f"- `{claim}` is not asked: {why}" for claim, why in mapped.space.left_out.items())
+    yield from (f"- `{claim}` is left out: {why}" for claim, why in mapped.space.left_out.items())
     yield from (f"- Left out: {words}" for words in found.failed)
     yield ""
 

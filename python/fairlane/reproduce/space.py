@@ -187,7 +187,7 @@ class Space(Table):
     studies: dict[str, Change] = Field(default_factory=dict)
     """Changes for this system in addition to those for ``--quick``, by study or study file."""
     left_out: dict[str, str] = Field(default_factory=dict)
-    """Claims that are not asked on this system, and why."""
+    """Claims that are not judged on this system, and why."""
     titles: dict[str, list[str]] = Field(default_factory=dict)
     """What each clause of a claim says, in a few words; by default its measurement without the numbers."""
     without_tables: list[str] = Field(default_factory=list)

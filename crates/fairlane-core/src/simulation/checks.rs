@@ -283,21 +283,14 @@ pub(super) fn jobs(jobs: Vec<JobSpec>, programs: Vec<Program>, graph: &Graph) ->
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
-    use crate::table::Named;
 
     #[test]
     fn lanes_that_a_switch_does_not_have_are_named_by_service_level() {
         let qos = |sl2vl: &[u8], lanes: u8| QosSpec {
             lanes: (lanes > 0).then_some(lanes),
             sl2vl: sl2vl.to_vec(),
-            lossy: Vec::new(),
-            trim_vl: None,
-            arbiter: Named { name: String::new(), params: serde_json::Value::Null },
-            default: 0,
-            kinds: BTreeMap::new(),
+            ..Default::default()
         };
         let pairs = [(0, 0), (0, 1), (1, 0), (2, 0)];
         assert_eq!(lanes(&pairs, &qos(&[0, 1, 2, 0], 4)), Ok(()));

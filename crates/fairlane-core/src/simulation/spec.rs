@@ -93,8 +93,23 @@ pub struct QosSpec {
     pub kinds: BTreeMap<String, Option<u8>>,
 }
 
+impl Default for QosSpec {
+    /// One virtual lane for all service levels.
+    fn default() -> Self {
+        Self {
+            lanes: None,
+            sl2vl: vec![0],
+            arbiter: Named::new("weighted_round_robin"),
+            lossy: Vec::new(),
+            trim_vl: None,
+            default: 0,
+            kinds: BTreeMap::new(),
+        }
+    }
+}
+
 /// A job: where its ranks live, and their service levels. Its program is given beside the specification.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct JobSpec {
     /// Its name, for errors and tables.

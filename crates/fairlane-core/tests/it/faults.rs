@@ -11,7 +11,7 @@ use fairlane_core::observe;
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, Op, Program, SendMode};
 use fairlane_core::registry::Registry;
-use fairlane_core::simulation::{FabricSpec, JobSpec, Named, Parallelism, QosSpec, Simulation, Spec};
+use fairlane_core::simulation::{FabricSpec, JobSpec, Named, Parallelism, Simulation, Spec};
 use fairlane_core::topology::{RailsSpec, Vertex, Wiring};
 use fairlane_core::units::{Bytes, Instant, Picoseconds};
 use serde_json::json;
@@ -34,17 +34,7 @@ fn degraded(link: &str, lanes: u8, at: u64, until: Option<u64>) -> FaultSpec {
 }
 
 fn spec(faults: Vec<FaultSpec>) -> Spec {
-    let job = JobSpec {
-        name: "job".into(),
-        hosts: vec![HostId(0), HostId(1)],
-        service_level: None,
-        ranks: Default::default(),
-        rails: None,
-        start: Picoseconds::ZERO,
-        stop: None,
-        marks: false,
-        transport: None,
-    };
+    let job = JobSpec { name: "job".into(), hosts: vec![HostId(0), HostId(1)], ..Default::default() };
     let params = json!({
         "hosts": 4, "levels": 1, "radix": 4, "bandwidth": 8_000_000_000_u64, "latency": LATENCY, "host_latency": LATENCY,
     });
@@ -57,15 +47,7 @@ fn spec(faults: Vec<FaultSpec>) -> Spec {
             rails: None,
         },
         network: network::Parameters { mtu: Bytes(1000), header: Bytes(0), ..Default::default() },
-        qos: QosSpec {
-            lanes: None,
-            sl2vl: vec![0],
-            lossy: Vec::new(),
-            trim_vl: None,
-            arbiter: Named::new("weighted_round_robin"),
-            default: 0,
-            kinds: Default::default(),
-        },
+        qos: Default::default(),
         mpi: fairlane_core::mpi::Parameters { eager_threshold: Bytes(1 << 30), ..Default::default() },
         jobs: vec![job],
         faults,

@@ -9,7 +9,7 @@ use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, Op, Program, SendMode};
 use fairlane_core::registry::Registry;
 use fairlane_core::routing::{Hop, Routing};
-use fairlane_core::simulation::{FabricSpec, JobSpec, Named, QosSpec, Simulation, Spec};
+use fairlane_core::simulation::{FabricSpec, JobSpec, Simulation, Spec};
 use fairlane_core::topology::{Graph, RailsSpec, Vertex};
 use fairlane_core::units::{Bytes, Instant, Picoseconds};
 use proptest::prelude::*;
@@ -45,26 +45,14 @@ fn simulation(fabric: FabricSpec, policy: RailPolicy, hosts: &[u32], ranks: Vec<
     let job = JobSpec {
         name: "job".into(),
         hosts: hosts.iter().map(|&host| HostId(host)).collect(),
-        service_level: None,
-        ranks: Default::default(),
-        transport: None,
         rails: Some(policy),
-        start: Picoseconds::ZERO,
-        stop: None,
         marks: true,
+        ..Default::default()
     };
     let spec = Spec {
         fabric,
         network: network::Parameters { mtu: Bytes(1000), header: Bytes(0), ..Default::default() },
-        qos: QosSpec {
-            lanes: None,
-            sl2vl: vec![0],
-            lossy: Vec::new(),
-            trim_vl: None,
-            arbiter: Named { name: "weighted_round_robin".into(), params: json!({}) },
-            default: 0,
-            kinds: Default::default(),
-        },
+        qos: Default::default(),
         mpi: mpi::Parameters {
             eager_threshold: Bytes(EAGER),
             send_overhead: Picoseconds::ZERO,

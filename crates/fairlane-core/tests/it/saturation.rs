@@ -19,7 +19,7 @@ use fairlane_core::program::{COMM_WORLD, Op, Program, SendMode};
 use fairlane_core::registry::Registry;
 use fairlane_core::rng;
 use fairlane_core::routing::{self, Hop};
-use fairlane_core::simulation::{FabricSpec, JobSpec, Named, QosSpec, Simulation, Spec};
+use fairlane_core::simulation::{FabricSpec, JobSpec, Simulation, Spec};
 use fairlane_core::topology::{self, Graph, Vertex};
 use fairlane_core::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 use rand::RngExt;
@@ -64,17 +64,7 @@ impl Load {
     /// One job, from the host and the script of each rank.
     fn simulation(&self, ranks: impl IntoIterator<Item = (u32, Script)>) -> Simulation {
         let (hosts, ranks) = ranks.into_iter().map(|(host, script)| (HostId(host), script.source())).unzip();
-        let job = JobSpec {
-            name: "all".into(),
-            hosts,
-            service_level: None,
-            ranks: Default::default(),
-            transport: None,
-            rails: None,
-            start: Picoseconds::ZERO,
-            stop: None,
-            marks: false,
-        };
+        let job = JobSpec { name: "all".into(), hosts, ..Default::default() };
         let spec = Spec {
             fabric: FabricSpec {
                 topology: self.topology.into(),
@@ -84,15 +74,7 @@ impl Load {
                 rails: None,
             },
             network: Default::default(),
-            qos: QosSpec {
-                lanes: None,
-                sl2vl: vec![0],
-                lossy: Vec::new(),
-                trim_vl: None,
-                arbiter: Named { name: "weighted_round_robin".into(), params: json!({}) },
-                default: 0,
-                kinds: Default::default(),
-            },
+            qos: Default::default(),
             mpi: mpi::Parameters {
                 send_overhead: Picoseconds::ZERO,
                 receive_overhead: Picoseconds::ZERO,

@@ -7,7 +7,7 @@ use fairlane_core::network;
 use fairlane_core::observe;
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, Op, Program, SendMode};
-use fairlane_core::simulation::{FabricSpec, JobSpec, Named, QosSpec, Simulation, Spec};
+use fairlane_core::simulation::{FabricSpec, JobSpec, QosSpec, Simulation, Spec};
 use fairlane_core::units::{Bytes, Instant, Picoseconds};
 use serde_json::{Value, json};
 
@@ -26,18 +26,7 @@ fn simulation_on(
     eager: u64,
     ranks: [Vec<Op>; 2],
 ) -> Simulation {
-    let job = JobSpec {
-        name: "job".into(),
-        hosts: hosts.into(),
-        service_level: None,
-        ranks: Default::default(),
-        transport: None,
-        rails: None,
-        start: Picoseconds::ZERO,
-        stop: None,
-        marks: false,
-    };
-    let named = |name: &str, params| Named { name: name.into(), params };
+    let job = JobSpec { name: "job".into(), hosts: hosts.into(), ..Default::default() };
     let spec = Spec {
         fabric: FabricSpec {
             topology: "fat_tree".into(),
@@ -47,15 +36,7 @@ fn simulation_on(
             rails: None,
         },
         network,
-        qos: QosSpec {
-            lanes: None,
-            sl2vl: vec![0, 1],
-            lossy: Vec::new(),
-            trim_vl: None,
-            arbiter: named("weighted_round_robin", json!({})),
-            default: 0,
-            kinds: Default::default(),
-        },
+        qos: QosSpec { sl2vl: vec![0, 1], ..Default::default() },
         mpi: mpi::Parameters { eager_threshold: Bytes(eager), ..Default::default() },
         jobs: vec![job],
         faults: Vec::new(),

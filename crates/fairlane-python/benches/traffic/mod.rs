@@ -8,7 +8,7 @@ use fairlane_core::ids::{HostId, Rank};
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, Op, Program, RequestId, SendMode};
 use fairlane_core::registry::Registry;
-use fairlane_core::simulation::{FabricSpec, JobSpec, Named, Parallelism, QosSpec, Simulation, Spec};
+use fairlane_core::simulation::{FabricSpec, JobSpec, Parallelism, QosSpec, Simulation, Spec};
 use fairlane_core::topology::{self, Graph};
 use fairlane_core::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 use fairlane_core::{mpi, observe, rng};
@@ -93,11 +93,7 @@ fn uniform(case: Case) -> (Spec, Vec<Program>) {
             hosts: own.iter().map(|&host| HostId(host)).collect(),
             service_level: Some(u8::try_from(job).expect("four jobs") % case.service_levels),
             ranks: (0..size).filter(|_| case.service_levels > 4).map(|rank| (rank, (rank % 16) as u8)).collect(),
-            transport: None,
-            rails: None,
-            start: Picoseconds::ZERO,
-            stop: None,
-            marks: false,
+            ..Default::default()
         });
     }
     let spec = Spec {
@@ -109,15 +105,7 @@ fn uniform(case: Case) -> (Spec, Vec<Program>) {
             rails: None,
         },
         network: Default::default(),
-        qos: QosSpec {
-            lanes: None,
-            sl2vl: (0..case.service_levels).collect(),
-            lossy: Vec::new(),
-            trim_vl: None,
-            arbiter: Named { name: "weighted_round_robin".into(), params: serde_json::json!({}) },
-            default: 0,
-            kinds: Default::default(),
-        },
+        qos: QosSpec { sl2vl: (0..case.service_levels).collect(), ..Default::default() },
         // The hosts do nothing but send and receive: what is measured is the engine, not the idle time of its CPUs.
         mpi: mpi::Parameters {
             send_overhead: Picoseconds::ZERO,
