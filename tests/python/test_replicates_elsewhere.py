@@ -7,6 +7,7 @@ import pytest
 
 from fairlane import ScenarioError
 from fairlane.reproduce import Reproduction, check_replicates, conclude, plan
+from fairlane.reproduce.earlier import known
 from fairlane.reproduce.running import stored_as
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.store import Store
@@ -68,6 +69,11 @@ def test_another_version_of_the_simulator_is_named(folder: Path, tmp_path: Path)
         (pl.lit(7).alias("clause"), "clause = 7.*unknown.*1 to 2, the clauses of three-of-four"),
         (pl.lit(9.0).alias("high"), "three-of-four, clause 1: another band.*<= 2"),
         (pl.lit("x").alias("replicate"), "--with.*cannot be read"),
+        (pl.lit("three-of-fuor").alias("claim"), "claim.*three-of-fuor.*did you mean .three-of-four"),
+        (
+            pl.lit(value=True).alias("scaled"),
+            "three-of-four, replicate 1: scaled and full experiments cannot be judged",
+        ),
     ],
 )
 def test_findings_that_do_not_fit_the_paper_are_refused(
@@ -86,12 +92,22 @@ def test_findings_that_do_not_fit_the_paper_are_refused(
         run(folder, tmp_path / "late", earlier=[tmp_path / "nothing.csv"])
 
 
+def test_bands_of_numbers_from_a_file_are_in_numbers(tmp_path: Path) -> None:
+    columns = ("claim", "clause", "measured", "replicate", "value", "low", "high", "in_band", "scaled", "simulator")
+    rows = [("wilke.port-counters", 1, "fat-tree: p99 / median of active time", 1, 1.84, None, 1.72, False, False, "")]
+    pl.DataFrame(rows, columns, orient="row").write_csv(tmp_path / "clauses.csv")
+    found = known([tmp_path], plan("wilke2020"), running=False)["wilke.port-counters"][1]
+    assert [it.words for it in found.findings] == ["fat-tree: p99 / median of active time: 1.84 (< 1.72)"]
+
+
 def test_files_alone_can_be_judged(folder: Path, tmp_path: Path) -> None:
     whole = run(folder, tmp_path / "whole", replicates=4)
     run(folder, tmp_path / "part", replicates=2, only="three-of-four")
     found = run(folder, tmp_path / "files", replicates=0, earlier=[tmp_path / "whole"])
     assert [one.words for one in found.verdicts] == [one.words for one in whole.verdicts]
     assert not found.done
+    words = [it.words for it in verdict(found, "three-of-four").judged[1].findings]
+    assert words == ["same: 0 (<= 2)", "varied: 0 (<= 2)", "seed: 1 (= 1)"]
     assert not (tmp_path / "files" / "answers").exists()
     assert_drawn(tmp_path / "files" / "claims.png")
     found = run(folder, tmp_path / "less", replicates=0, earlier=[tmp_path / "part" / "clauses.csv"])

@@ -22,7 +22,13 @@ def compare(
     from fairlane.comparison import compare as compared
 
     found = compared(a, b)
-    facts = {"a": found.first.name, "b": found.second.name, "replicates": found.replicates, "changes": found.table}
+    facts = {
+        "a": found.first.name,
+        "b": found.second.name,
+        "replicates": found.replicates,
+        "moved": found.moved,
+        "changes": found.table,
+    }
     return Answer(facts, _parts(found))
 
 
@@ -60,7 +66,7 @@ def _parts(found: "Comparison") -> "Iterator[Part]":
         Column("change", changed),
         Column("verdict", verdict, left=True),
     ]
-    over = {"iterations": "other iterations of the same placement", "placement": "placements", "seed": "seeds"}
+    over = {"iterations": "other iterations on the same hosts", "placement": "placements", "seed": "seeds"}
     about = f"Change of throughput, B against A. ±: 95% interval over {over[found.replicates]}."
     if (found.table["of"] == LATENCY).any():
         about += " Of jobs without iterations: mean message latency."
@@ -69,6 +75,11 @@ def _parts(found: "Comparison") -> "Iterator[Part]":
         mean = found.overall
         yield f"Mean over all rows: {with_half_width(mean.value, mean.low, mean.high, change)}"
     yield Text(summary(found), style="bold")
+    if found.moved:
+        words = (
+            f"On other hosts in B: {listed(found.moved)}. What other placements would give is not part of the intervals"
+        )
+        yield long(f"{words}; two studies with several placements would show it.", "yellow")
     if found.only_in_one:
         yield long(f"Only in one of the two: {listed(found.only_in_one)}.", "yellow")
     if found.failed:

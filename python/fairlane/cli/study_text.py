@@ -162,20 +162,23 @@ def _summed(work: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
 def _by_repetition(work: pl.DataFrame, study: StudyResults, keys: Sequence[str]) -> Table:
     """One row for each placement and seed of each condition; of every run the time of an iteration and W.
 
-    Where the terminal is too narrow it has no intervals: those of single runs are in the table ``work``.
+    Where the terminal is too narrow it has no intervals, or a row for each run.
     """
-    found = _summed(work, [*keys, "baseline", "treatment"])
-    names = study.meta.placements
+    names = dict(enumerate(study.meta.placements))
+    found = _summed(work, [*keys, "baseline", "treatment"]).with_columns(
+        pl.col(key).cast(pl.String)
+        if key != "placement"
+        else pl.col(key).replace_strict(names, default=pl.col(key).cast(pl.String), return_dtype=pl.String)
+        for key in keys
+    )
     interval_columns = [f"{column}{end}" for column in (PACE[0], "w") for end in ("", "_low", "_high")]
     rows: list[dict[str, Any]] = []
     for values, of_runs in found.group_by(keys, maintain_order=True):
         row: dict[str, Any] = dict(zip(keys, values, strict=True))
-        if row.get("placement", len(names)) < len(names):
-            row["placement"] = names[row["placement"]]
         for run in of_runs.to_dicts():
             label = _label(study, run)
             row |= {f"{label}\n{name}": run[name] for name in interval_columns}
-        rows.append({key: str(value) if key in keys else value for key, value in row.items()})
+        rows.append(row)
     runs = [_label(study, run) for run in work.select("baseline", "treatment").unique(maintain_order=True).to_dicts()]
     measures = [(PACE[0], "time per\niteration", seconds)] if work["workload"].n_unique() == 1 else []
     measures += [] if alone_everywhere(work) else [("w", "W", change)]
@@ -188,12 +191,17 @@ def _by_repetition(work: pl.DataFrame, study: StudyResults, keys: Sequence[str])
     title = f"By {' and '.join(key for key in keys if key != CONDITION)}"
     shown = _without_repeated(rows, [key for key in keys if key == CONDITION])
 
+    def by_run() -> Table:
+        measured = [Column(heading, with_interval(key, form)) for key, heading, form in measures]
+        columns = [*left, Column("run", partial(_label, study), left=True, wrap=True), *measured]
+        return Table(columns, _without_repeated(found.to_dicts(), keys), title)
+
     def made(*, intervals: bool) -> Table:
         measured = [
             Column(heading, with_interval(key, form)) if intervals else Column(heading, key, form)
             for heading, key, form in cells
         ]
-        narrow = partial(made, intervals=False) if intervals else None
+        narrow = partial(made, intervals=False) if intervals else by_run
         return Table([*left, *measured], shown, title, otherwise=narrow)
 
     return made(intervals=True)

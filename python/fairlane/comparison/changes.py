@@ -54,6 +54,8 @@ class Comparison:
     """Jobs that only one of the sides has."""
     failed: Sequence[str] = ()
     """Jobs that failed in one of two runs, which are not compared."""
+    moved: Sequence[str] = ()
+    """Jobs of two runs whose ranks are on other hosts in the second: intervals do not cover other placements."""
 
 
 def compare(
@@ -66,9 +68,10 @@ def compare(
     one, two = (
         given if isinstance(given, Side) else side_of(given, option) for given, option in ((first, "A"), (second, "B"))
     )
-    failed = set[str]()
+    failed, moved = set[str](), list[str]()
     if isinstance(one.results, Run) and isinstance(two.results, Run):
         failed = _failed(one.results) | _failed(two.results)
+        moved = _moved(one.results, two.results)
         rows = list(_runs(one.results, two.results, failed))
         apart = set(one.results.jobs["name"]) ^ set(two.results.jobs["name"])
         replicates, overall = "iterations", None
@@ -83,7 +86,7 @@ def compare(
     if not rows and not failed:
         words = f"has no job in common with {one.name} that could be compared"
         raise ScenarioError(Problem("B", words, two.name, "results with jobs, and points, of the same names"))
-    return Comparison(one, two, _with_verdicts(rows), replicates, overall, sorted(apart), sorted(failed))
+    return Comparison(one, two, _with_verdicts(rows), replicates, overall, sorted(apart), sorted(failed), moved)
 
 
 _Row = tuple[dict[str, Any], Estimate]
@@ -102,6 +105,13 @@ def _with_verdicts(rows: Sequence[_Row]) -> pl.DataFrame:
 def _failed(run: Run) -> set[str]:
     """The jobs that failed in the co-run."""
     return set() if run.failures is None else set(run.failures.filter(~pl.col("isolated"))["name"])
+
+
+def _moved(first: Run, second: Run) -> list[str]:
+    """The jobs of both runs whose ranks are not on the same hosts."""
+    hosts = [run.ranks.group_by("name", maintain_order=True).agg("host") for run in (first, second)]
+    both = hosts[0].join(hosts[1], on="name", suffix="_after", maintain_order="left")
+    return both.filter(pl.col("host") != pl.col("host_after"))["name"].to_list()
 
 
 def _runs(first: Run, second: Run, failed: Collection[str]) -> Iterator[_Row]:
@@ -154,13 +164,17 @@ def _latencies(row: dict[str, Any], first: Run, second: Run) -> Iterator[_Row]:
 
 
 def _matched(one: Side, two: Side, first: StudyResults, second: StudyResults) -> pl.DataFrame:
-    """The rows of both studies at the same points: of the chosen treatments, or of those that both have."""
+    """The rows of both studies at the same points: of the chosen treatments, or of those that both have.
+
+    Runs with a controller in episodes have default runs in episodes, so a study may have several default runs at a
+    point, which its column ``baseline`` tells apart. Only runs that have the same are compared.
+    """
     varied = first.work.columns[1 : first.work.columns.index("seed") + 1]
     missing = [name for name in varied if name not in second.work.columns]
     if missing:
         words = f"has no {missing[0]} by which its points could be matched with those of {one.name}"
         raise ScenarioError(Problem("B", words, two.name, "studies with the same parameters"))
-    keys = [*varied, "name"]
+    keys = [*varied, "baseline", "name"]
     sides = []
     for side, study in ((one, first), (two, second)):
         rows = study.work.filter(pl.col("seconds_per_iteration").is_not_null())
@@ -171,6 +185,11 @@ def _matched(one: Side, two: Side, first: StudyResults, second: StudyResults) ->
         keys.append("treatment")
     kept = ["workload", "seconds_per_iteration", *([] if "treatment" in keys else ["treatment"])]
     before, after = (side.select(*keys, *kept) for side in sides)
+    kinds = [list(dict.fromkeys(side["baseline"])) for side in sides]
+    if all(kinds) and not {*kinds[0]} & {*kinds[1]}:
+        shown = ["; ".join(kind or "whole runs" for kind in of) for of in kinds]
+        words = f"is compared with other default runs ({shown[1]}) than {one.name} ({shown[0]})"
+        raise ScenarioError(Problem("B", words, two.name, "treatments with default runs of one kind"))
     return before.join(after, on=keys, how="inner", nulls_equal=True, suffix="_after", maintain_order="left")
 
 
@@ -181,7 +200,7 @@ def _studies(matched: pl.DataFrame) -> Iterator[_Row]:
     if matched.is_empty():
         return
     places = matched.columns.index("placement")
-    varied = [name for name in matched.columns[:places] if matched[name].n_unique() > 1]
+    varied = [name for name in (*matched.columns[:places], "baseline") if matched[name].n_unique() > 1]
     by = [*varied, "treatment", "name"]
     unit = outer_unit(matched)
     for key, rows in matched.group_by(by, maintain_order=True):

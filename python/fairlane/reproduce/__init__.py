@@ -151,7 +151,7 @@ def conclude(
     earlier: Sequence[Path] = (),
 ) -> Reproduction:
     """The same by an executor, whose store is in ``folder``."""
-    others = known(earlier, chosen.claims)
+    others = known(earlier, chosen, running=replicates > 0)
     if replicates == 0:
         chosen = replace(chosen, studies={})
     outcome = perform(chosen, executor)

@@ -123,6 +123,15 @@ def edges(clause: Clause) -> tuple[float | None, float | None] | None:
         return None
 
 
+def band_of(clause: Clause, low: float | None, high: float | None) -> str:
+    """A clause's band in numbers, from its ends."""
+    operator = _band(clause)["operator"]
+    if operator:
+        bound = low if high is None else high
+        return clause.band if bound is None else f"{operator} {bound:.4g}"
+    return clause.band if low is None or high is None else f"in [{low:.4g}, {high:.4g}]"
+
+
 def _band(clause: Clause) -> re.Match[str]:
     found = BAND.fullmatch(clause.band)
     assert found is not None, "bands are checked when they are read"

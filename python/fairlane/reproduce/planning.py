@@ -115,6 +115,10 @@ class Plan:
         """The paper's."""
         return self.folder.name
 
+    def scales(self, claim: Claim) -> bool:
+        """Whether a study of the claim is not run as in the paper: then its numbers are a trial and no verdict."""
+        return self.options.quick or any(name in self.left_out for name in claim.studies)
+
     @property
     def differences(self) -> Mapping[str, Sequence[str]]:
         """Choices of the model that are not the paper's and have no effect on verdicts, with the studies."""

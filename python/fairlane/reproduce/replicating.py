@@ -46,7 +46,7 @@ def judge(plan: Plan, outcome: Outcome) -> list[Judged]:
             claim,
             outcome.tables,
             [words for name in claim.studies for words in outcome.missing(plan, name)],
-            scaled=plan.options.quick or any(name in plan.left_out for name in claim.studies),
+            scaled=plan.scales(claim),
         )
         for claim in plan.claims
     ]
