@@ -14,7 +14,7 @@ from fairlane.reproduce.folder import Folder
 from fairlane.reproduce.robustness import SCHEMA, Mapped, planned, points_of, run_points
 from fairlane.reproduce.robustness_output import CLAUSES, INDICES, LEVELS, POINTS, Map, combine, store
 from fairlane.reproduce.running import stored_as
-from fairlane.reproduce.shares import CALIBRATED, DEPENDS, FAILS, ROBUST, by_point
+from fairlane.reproduce.shares import CALIBRATED, DEPENDS, FAILS, ROBUST, TOO_FEW, by_point
 from fairlane.reproduce.space import FILE, Parameter, space_of
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.store import Store
@@ -278,6 +278,11 @@ def test_values_are_filled_into_texts(text: str, value: float, expected: object)
         }
     )
     assert one.change(value, ("study",)).scenario["key"] == {"inner": [expected]}
+
+
+def test_of_few_points_there_is_no_verdict(place: Path, tmp_path: Path) -> None:
+    found = Map.of(run(folder_of(place), tmp_path / "out", 2))
+    assert found.clauses["verdict"].unique().to_list() == [TOO_FEW]
 
 
 def test_a_map_has_shares_and_what_decides_them(place: Path, tmp_path: Path) -> None:

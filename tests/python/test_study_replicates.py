@@ -170,3 +170,12 @@ def test_the_command_shows_the_note(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert execute(["study", str(tmp_path / "study.toml"), "--out", str(tmp_path / "out"), "--workers", "1"]) == 0
     assert "Note: Effects are precise to ±30.0% under every condition, with 6 replicates" in capsys.readouterr().out
     assert json.loads((tmp_path / "out" / "study.json").read_text())["notes"]
+
+
+def test_a_study_says_that_its_simulations_do_not_end_at_a_precision(tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    ends = ('duration = "500 us"', 'until = { precision = "5%", at_most = "300 us" }')
+    file.write_text(STUDY.format(replicates="", more="").replace(*ends))
+    found = run(Study.load(file), out=tmp_path / "out", workers=1)
+    [note] = found.meta.notes
+    assert note.startswith("every simulation lasted until.at_most, 300 us: only fairlane run ends at a precision")

@@ -20,6 +20,9 @@ from fairlane.statistics.sensitivity import Sensitivity, bins, first_order, rank
 
 ROBUST, DEPENDS, FAILS, CALIBRATED = "robust", "depends", "fails everywhere", "calibrated"
 """Verdicts on a clause: it holds at 90% of the points or more; between; at 10% or fewer; an input was chosen by it."""
+TOO_FEW = "too few points"
+FEWEST_POINTS = 20
+"""Of fewer points nothing is said but their number: the interval of a share is up to 40 points wide then."""
 PARTS = 3
 """Parts of a range for which the share is given."""
 FEWEST_REPEATS = 3
@@ -91,6 +94,8 @@ def verdict_of(held: int, points: int, clause: Clause) -> str:
     """The verdict by the share of points at which a clause holds."""
     if clause.calibrated:
         return CALIBRATED
+    if points < FEWEST_POINTS:
+        return TOO_FEW
     if 100 * held >= HOLDS_FROM * points:
         return ROBUST
     return FAILS if 100 * held <= FAILS_UP_TO * points else DEPENDS

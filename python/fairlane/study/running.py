@@ -23,6 +23,7 @@ from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import Pool, affordable, open_pool
 from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.store import Store
+from fairlane.wording import listed
 
 STUDY = "study.toml"
 CELLS = "cells.json"
@@ -114,7 +115,7 @@ def run(
         started=started,
         profile=profile(executor.laps, many, spent, wall),
         recomputed=store.damaged,
-        notes=list(planned.notes),
+        notes=[*planned.notes, *_stopping(cells)],
     )
     kept = dict(found)
     if study.table.design is not None:
@@ -123,6 +124,15 @@ def run(
         store.write(SHEET, "\n".join(data_sheet(study, kept["dataset"], meta)) + "\n")
     store.finish("study", STUDY_SCHEMA_VERSION, kept, {META: meta.model_dump_json(indent=2) + "\n"})
     return StudyResults.of(meta, found, store.folder)
+
+
+def _stopping(cells: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+    """That simulations of a study do not end early, if a scenario asks for it."""
+    longest = {until["at_most"] for cell in cells if (until := cell["scenario"].get("until"))}
+    if not longest:
+        return ()
+    words = f"every simulation lasted until.at_most, {listed(sorted(longest))}: only fairlane run ends at a precision"
+    return [f"{words}; in a study replicates = {{ precision = … }} does"]
 
 
 def _placements(study: Study, found: Mapping[str, pl.DataFrame]) -> Sequence[Mapping[str, Any]]:
