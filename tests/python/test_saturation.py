@@ -10,8 +10,10 @@ import pytest
 from fairlane import Scenario, ScenarioError, Simulation, load, query
 from fairlane.cli.main import execute
 from fairlane.results.errors import ResultsError
+from fairlane.results.latency import QUANTILES
 from fairlane.saturation import ACCEPTED_IN_FULL, OpenLoopOptions, Saturation, loads_of, prepared, sweep
 from fairlane.saturation.measure import Measurement
+from fairlane.statistics import FEWEST
 from fairlane.tasks.task import Answer, Stopwatch
 from pictures import assert_drawn
 
@@ -63,8 +65,22 @@ def test_load_on_a_switch_waits_for_the_sender_and_the_receiver() -> None:
     assert flight + nic < point["message_mean_ps"] < flight + 2 * nic
     assert point["message_mean_ps_low"] < point["message_mean_ps"] < point["message_mean_ps_high"]
     assert point["message_p50_ps"] < point["message_p99_ps"] < point["message_p999_ps"]
+    for of in ("message", "packet"):
+        for name in ("p50", "p90", "p99", "p999"):
+            assert point[f"{of}_{name}_ps_low"] < point[f"{of}_{name}_ps"] < point[f"{of}_{name}_ps_high"]
     assert point["saturated"] == "no"
     assert point["accepted"] == pytest.approx(load, rel=0.02)
+
+
+def test_quantiles_of_few_messages_have_no_interval() -> None:
+    found = swept(scenario(), 0.3, replicates=3, duration="60 us")
+    (point,) = found.points.rows(named=True)
+    fewest = min(found.runs["message_count"].to_list())
+    for name, share in QUANTILES.items():
+        known = fewest * (1 - share) >= FEWEST
+        assert (point[f"message_{name}_ps_low"] is not None) == known, (name, fewest)
+    assert point["message_p50_ps_low"] is not None
+    assert point["message_p999_ps_low"] is None
 
 
 def test_one_seed_decides_nothing() -> None:

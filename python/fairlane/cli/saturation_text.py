@@ -1,13 +1,12 @@
 """What the terminal shows of a sweep of loads."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 
 from fairlane.cli.options import stored
-from fairlane.cli.tables import Column, Part, Row, Table, columns, fixed, long, time_ps
+from fairlane.cli.tables import Column, Part, Table, fixed, long, time_ps, with_interval
 from fairlane.saturation.results import ACCEPTED_IN_FULL, FEW, Saturation
-from fairlane.statistics import COVERAGE
-from fairlane.wording import plural, with_half_width
+from fairlane.statistics import COVERAGE, FEWEST
+from fairlane.wording import plural
 
 
 def saturation_parts(found: Saturation) -> Iterator[Part]:
@@ -16,14 +15,15 @@ def saturation_parts(found: Saturation) -> Iterator[Part]:
     measured, warm_up = time_ps(meta["duration_ps"] - meta["warm_up_ps"]), time_ps(meta["warm_up_ps"])
     what = f"{plural(found.points.height, 'load')} on {plural(len(meta['seeds']), 'seed')}"
     yield f"{what}, {measured} measured after {warm_up} of warm-up\n"
-    mean = partial(_with_half, "message_mean_ps", "message_mean_ps_{}", time_ps)
-    quantiles = {"message_p50_ps": "50%", "message_p99_ps": "99%", "message_p999_ps": "99.9%"}
+    latencies = [("mean", "latency: mean", 0), ("p50", "50%", 2), ("p99", "99%", 0), ("p999", "99.9%", 3)]
     shown = [
         Column("load", lambda row: f"{row['load']:g}", left=False),
-        Column("offered", "offered", fixed(4)),
-        Column("accepted", partial(_with_half, "accepted", "accepted_{}", fixed(4))),
-        Column("latency: mean", mean),
-        *columns(time_ps, **quantiles),
+        Column("offered", "offered", fixed(4), drop=1),
+        Column("accepted", with_interval("accepted", fixed(4))),
+        *(
+            Column(heading, with_interval(f"message_{name}_ps", time_ps), drop=drop)
+            for name, heading, drop in latencies
+        ),
         Column("saturated", "saturated"),
     ]
     yield Table(shown, found.points.to_dicts())
@@ -31,18 +31,13 @@ def saturation_parts(found: Saturation) -> Iterator[Part]:
     yield from stored(found.folder)
 
 
-def _with_half(key: str, ends: str, form: Callable[[float], str], row: Row) -> str | None:
-    """A value and half its confidence interval: ``0.5012 ± 0.0031``."""
-    value = row[key]
-    return None if value is None else with_half_width(value, row[ends.format("low")], row[ends.format("high")], form)
-
-
 def _remarks(found: Saturation) -> Iterator[str]:
     """What the columns are, where saturation lies, and what is weak about the figures."""
     points = found.points
     yield (
         "Offered, accepted: shares of the injection bandwidth of the sending ranks, headers included. Latency: of "
-        f"messages delivered after the warm-up, from generation to last byte. ±: {COVERAGE:.0%} over seeds."
+        f"messages delivered after the warm-up, from generation to last byte. ±: {COVERAGE:.0%} over seeds; "
+        f"none of a quantile that fewer than {FEWEST} messages of a seed exceed."
     )
     yield (
         f"Saturated: the whole interval of accepted over offered is below {ACCEPTED_IN_FULL:.0%}; latencies there grow "

@@ -20,13 +20,13 @@ from fairlane.results.manifest import Sealed, read_json
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import Optional, Schema
 from fairlane.saturation.measure import Replicate
-from fairlane.statistics import independent
+from fairlane.statistics import FEWEST, independent
 from fairlane.tasks.store import Store
 from fairlane.wording import html_table
 
 META = "saturation.json"
 CSV = "points.csv"
-SATURATION_SCHEMA_VERSION = 1
+SATURATION_SCHEMA_VERSION = 2
 """Version of the layout of a sweep's folder and of its tables' columns."""
 
 ACCEPTED_IN_FULL = 0.97
@@ -110,7 +110,7 @@ _LATENCIES = [
 _TYPES = {name: pl.Int64 if name.endswith("count") else pl.Float64 for name in _LATENCIES}
 _SHARES = {"offered": pl.Float64, "accepted": pl.Float64, "links": pl.Float64}
 _RUN = {"load": pl.Float64, "seed": pl.UInt64, **_SHARES, **_TYPES}
-_INTERVALS = ("accepted", "message_mean_ps", "message_p99_ps")
+_INTERVALS = ("accepted", *(name for name in _LATENCIES if not name.endswith("count")))
 _POINT = {
     "load": pl.Float64,
     "seeds": pl.Int64,
@@ -169,7 +169,11 @@ def _point(load: float, replicates: Sequence[Replicate], runs: pl.DataFrame) -> 
     row: dict[str, Any] = {"load": load, "seeds": len(replicates), **merged}
     row |= {name: runs[name].mean() for name in _SHARES}
     for name in _INTERVALS:
-        found = independent(runs[name].drop_nulls().to_list())
+        # A quantile of few messages is that of the few largest: it has no interval.
+        of, _, quantile = name.removesuffix("_ps").partition("_")
+        few = FEWEST / (1 - QUANTILES[quantile]) if quantile in QUANTILES else 0.0
+        counts = runs[f"{of}_count"].fill_null(0).to_list() if few else []
+        found = None if any(count < few for count in counts) else independent(runs[name].drop_nulls().to_list())
         row[f"{name}_low"], row[f"{name}_high"] = (found.low, found.high) if found else (None, None)
     ratios = [replicate.accepted / replicate.offered for replicate in replicates if replicate.offered > 0]
     row |= interval("ratio", independent(ratios))
