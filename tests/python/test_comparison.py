@@ -100,6 +100,50 @@ def test_studies_are_compared_by_treatment_and_without_replicates_have_no_verdic
     assert few.table["change_low"].null_count() == few.table["beyond_noise"].null_count() == few.table.height
 
 
+def test_only_runs_with_the_same_default_runs_are_compared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The change from the default runs to a treatment is its improvement, although there are other default runs."""
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    controller = 'controller = {{ name = "slack", service_levels = 2 }}, period = "1 ms", periods = 3'
+    file = tmp_path / "two.toml"
+    file.write_text(
+        (
+            STUDY
+            + f"treatments.fresh = {{{{ mode = 'episodes', {controller}, draws = 2 }}}}\n"
+            + f"treatments.whole = {{{{ mode = 'online', {controller} }}}}\n"
+        ).format(duration="3 ms", more="")
+    )
+    run_study(Study.load(file), out=tmp_path / "two", workers=1)
+    work = pl.read_parquet(tmp_path / "two" / "work.parquet")
+    assert work["baseline"].n_unique() == 3
+    for name in ("slow", "whole"):
+        found = fairlane.compare(f"{tmp_path / 'two'}:default", f"{tmp_path / 'two'}:{name}")
+        treated = (
+            work.filter(treatment=name)
+            .group_by("name", maintain_order=True)
+            .agg(
+                pl.col("default_seconds_per_iteration").mean().alias("before"),
+                pl.col("seconds_per_iteration").mean().alias("after"),
+            )
+        )
+        assert found.table["before"].to_list() == pytest.approx(treated["before"].to_list())
+        assert found.table["after"].to_list() == pytest.approx(treated["after"].to_list())
+    assert execute(["compare", f"{tmp_path / 'two'}:fresh", f"{tmp_path / 'two'}:whole"]) == 2
+    error = capfd.readouterr().err
+    assert "is compared with other default runs (3 x 1 ms online) than" in error
+    assert "(3 x 1 ms episodes, 2 draws)" in error
+
+
+def test_jobs_that_moved_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for seed in (1, 2):
+        run(scenario("5 ms").model_copy(update={"seed": seed}), out=tmp_path / str(seed), isolated=False)
+    assert execute(["compare", str(tmp_path / "1"), str(tmp_path / "1")]) == 0
+    assert "On other hosts" not in capsys.readouterr().out
+    assert execute(["compare", str(tmp_path / "1"), str(tmp_path / "2")]) == 0
+    assert "On other hosts in B: flood-0, flood-1 and flood-2." in capsys.readouterr().out
+
+
 def test_jobs_without_iterations_are_compared_by_latency() -> None:
     def loaded(load: float) -> fairlane.Run:
         job = {"name": "load", "ranks": 4, "workload": {"name": "open_loop", "load": load}}

@@ -191,6 +191,21 @@ def test_intervals_of_single_runs_are_shown_where_there_is_room() -> None:
     assert any(line.split() == ["1", "2.00", "ms"] for line in narrow)
 
 
+def test_runs_with_many_treatments_have_a_row_each_where_there_is_no_room() -> None:
+    names = ["default", *(f"treatment-{number}" for number in range(6))]
+    rows = [
+        {"placement": placement, "job": job, "treatment": name, "seconds": (1 + placement + number) * MS}
+        for placement in (0, 1)
+        for number, name in enumerate(names)
+        for job in (0, 1)
+    ]
+    lines = [line.split() for line in printed(results(rows, names[1:], ["first", "second"]), width=70)]
+    begin = lines.index(["By", "placement"])
+    assert ["first", "default", "1.00", "ms", "0.0%"] in lines[begin:]
+    assert ["treatment-5", "7.00", "ms", "0.0%"] in lines[begin:]
+    assert ["second", "default", "2.00", "ms", "0.0%"] in lines[begin:]
+
+
 def test_treatments_and_co_running_jobs_are_shown_by_condition() -> None:
     rows = [
         {"fabric.leaf_up": up, "placement": placement, "job": job, "treatment": run, "workload": f"w{job}"}
