@@ -65,7 +65,8 @@ def test_conditions_are_those_of_the_figures() -> None:
     power = 5 * 4 * 3 * (2 + 1 + 2)
     alone = 5 * 4 * (1 + 1 + 2)
     assert counts == {
-        "rails": 5 * 3 * 5 * 2,
+        "rails": 3 * 5 * 2,
+        "rails.others": 4 * 3 * 5 * 2,
         "alone": 5 * 3 * 2,
         "neighbour": 2 * 2 * 2 * 2,
         "power": power,
