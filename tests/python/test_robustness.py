@@ -14,7 +14,7 @@ from fairlane.reproduce.folder import Folder
 from fairlane.reproduce.robustness import SCHEMA, Mapped, planned, points_of, run_points
 from fairlane.reproduce.robustness_output import CLAUSES, INDICES, LEVELS, POINTS, Map, combine, store
 from fairlane.reproduce.running import stored_as
-from fairlane.reproduce.shares import CALIBRATED, DEPENDS, FAILS, ROBUST, TOO_FEW, by_point
+from fairlane.reproduce.shares import CALIBRATED, DEPENDS, RARE, ROBUST, TOO_FEW, by_point
 from fairlane.reproduce.space import FILE, Parameter, space_of
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.store import Store
@@ -300,7 +300,7 @@ def test_a_map_has_shares_and_what_decides_them(place: Path, tmp_path: Path) -> 
     index = found.indices.filter(clause=1, parameter="size").row(0, named=True)
     assert index["index"] > 0.9, "four bins of equal width of a rank leave a sixteenth of its variance"
     assert rows["the duration is that of --quick"]["verdict"] == ROBUST
-    assert rows["more than two ranks"]["verdict"] == FAILS
+    assert rows["more than two ranks"]["verdict"] == RARE
     levels = found.levels.filter(clause=1, parameter="size").sort("share", descending=True)
     assert levels["share"].to_list()[::2] == [1.0, 0.0]
     store(found, out)
@@ -402,10 +402,10 @@ def test_the_command_maps_a_paper_and_draws_several_together(
 def test_the_stored_table_of_all_papers_is_that_of_their_stored_maps(tmp_path: Path) -> None:
     clauses = combine([STORED / name for name in WITH_MAPS], tmp_path)
     assert (tmp_path / CLAUSES).read_text() == (STORED / CLAUSES).read_text()
-    number = {verdict: clauses.filter(verdict=verdict).height for verdict in (ROBUST, DEPENDS, FAILS, CALIBRATED)}
+    number = {verdict: clauses.filter(verdict=verdict).height for verdict in (ROBUST, DEPENDS, RARE, CALIBRATED)}
     counts = (
         f"Of {clauses.height} clauses, {number[ROBUST]} are robust, {number[DEPENDS]} depend on what is chosen "
-        f"(or on chance), {number[FAILS]} fail everywhere, and {number[CALIBRATED]} are calibrated."
+        f"(or on chance), {number[RARE]} rarely hold, and {number[CALIBRATED]} are calibrated."
     )
     assert counts in PAGE.read_text(encoding="utf-8")
 

@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 from fairlane.plot.files import write
 from fairlane.plot.heat import EMPTY, HEAT
 from fairlane.plot.style import INK, MUTED, PALETTE, canvas, headline_of
-from fairlane.reproduce.shares import CALIBRATED, DEPENDS, FAILS, ROBUST, TOO_FEW
+from fairlane.reproduce.shares import CALIBRATED, DEPENDS, RARE, ROBUST, TOO_FEW
 
 FILE = "robustness.png"
-COLOURS = {ROBUST: PALETTE[0], DEPENDS: PALETTE[1], FAILS: PALETTE[2], CALIBRATED: "#b5b5b5", TOO_FEW: "#d9d9d9"}
+COLOURS = {ROBUST: PALETTE[0], DEPENDS: PALETTE[1], RARE: PALETTE[2], CALIBRATED: "#b5b5b5", TOO_FEW: "#d9d9d9"}
 """Of bars, by verdict."""
 _ROW_IN, _FRAME_IN = 0.3, 2.9
 _CELL_IN, _TEXT_IN, _BAR_IN = 0.5, 5.4, 2.2
@@ -163,7 +163,7 @@ def _legend(figure: Figure) -> None:
     words = {
         ROBUST: "robust: at 90% of the points or more",
         DEPENDS: "depends",
-        FAILS: "fails everywhere: at 10% or fewer",
+        RARE: "rarely holds: at 10% or fewer",
         CALIBRATED: "calibrated: an input was chosen by it",
     }
     handles = [Patch(color=COLOURS[name], label=text) for name, text in words.items()]

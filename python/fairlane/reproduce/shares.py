@@ -18,7 +18,7 @@ from fairlane.reproduce.space import Parameter, Space
 from fairlane.reproduce.verdicts import FAILS_UP_TO, HOLDS_FROM
 from fairlane.statistics.sensitivity import Sensitivity, bins, first_order, ranks, share
 
-ROBUST, DEPENDS, FAILS, CALIBRATED = "robust", "depends", "fails everywhere", "calibrated"
+ROBUST, DEPENDS, RARE, CALIBRATED = "robust", "depends", "rarely holds", "calibrated"
 """Verdicts on a clause: it holds at 90% of the points or more; between; at 10% or fewer; an input was chosen by it."""
 TOO_FEW = "too few points"
 FEWEST_POINTS = 20
@@ -98,7 +98,7 @@ def verdict_of(held: int, points: int, clause: Clause) -> str:
         return TOO_FEW
     if 100 * held >= HOLDS_FROM * points:
         return ROBUST
-    return FAILS if 100 * held <= FAILS_UP_TO * points else DEPENDS
+    return RARE if 100 * held <= FAILS_UP_TO * points else DEPENDS
 
 
 def title_of(space: Space, claim: Claim, number: int) -> str:

@@ -10,7 +10,7 @@ from fairlane.report.tables import rows_of
 from fairlane.results.reproduction import RobustnessResults
 from fairlane.wording import listed, plural
 
-VERDICTS = ("robust", "depends", "fails everywhere", "calibrated")
+VERDICTS = ("robust", "depends", "rarely holds", "calibrated", "too few points")
 """Verdicts of clauses in the order in which pages name them."""
 
 

@@ -8,8 +8,12 @@ import { choose } from "report/robustness/state";
 import { PALETTE, colours } from "report/theme";
 import { whiskers } from "report/whiskers";
 
-const VERDICTS = ["robust", "depends", "fails everywhere", "calibrated"];
-const colourOf = (verdict) => (verdict === "calibrated" ? colours().muted : PALETTE[VERDICTS.indexOf(verdict)]);
+const VERDICTS = ["robust", "depends", "rarely holds", "calibrated", "too few points"];
+const JUDGED = 3; // verdicts with a colour of their own
+const colourOf = (verdict) => {
+  const at = VERDICTS.indexOf(verdict);
+  return at < JUDGED ? PALETTE[at] : colours().muted;
+};
 const usual = ({ default_held: held, default_points: points }) => (points ? held / points : null);
 
 export function startShares({ clauses, sentences }, other) {
@@ -19,7 +23,7 @@ export function startShares({ clauses, sentences }, other) {
   figure({
     id: "shares", wide: true, responsive: true, title: "Where clauses hold", sentence: sentences.shares, height: () => nameAxis(names).height + 24,
     click: ({ dataIndex, seriesType }) => seriesType === "bar" && choose({ clause: dataIndex }),
-    note: `Share of the points of the plausible space at which a clause holds, with its 95% interval. Robust: at 90% or more; fails everywhere: at 10% or fewer; depends: between. Triangles: share at the defaults, over seeds.${other ? ` Diamonds: ${comparison.meta.name}.` : ""} Click a bar for what the clause depends on.`,
+    note: `Share of the points of the plausible space at which a clause holds, with its 95% interval. Robust: at 90% or more; rarely holds: at 10% or fewer; depends: between. Triangles: share at the defaults, over seeds.${other ? ` Diamonds: ${comparison.meta.name}.` : ""} Click a bar for what the clause depends on.`,
     option: (width) => {
       const room = roomFor(names, width * 1.4);
       const { height, ...parts } = nameAxis(names, room);
