@@ -1,5 +1,6 @@
 """Figures as ``figures.toml`` describes them: boxes, strips, points, bars, lines and heat maps of queries."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -121,9 +122,12 @@ def _draw(figure: Figure, row: Mapping[str, Any], tables: Database, folder: Path
 
 def _legend(drawn: Canvas, legend: Mapping[str, Any], title: str) -> None:
     """On the title's line if it fits, else at the right."""
-    letters = len(title) * 1.6 + sum(len(name) + 6 for name in legend)
+    letters = len(title) * 1.6 + sum(len(name) + 4 for name in legend)
     fits = letters < LETTERS_AN_INCH * drawn.get_figwidth()
-    look = {"loc": "outside upper right", "ncols": len(legend)} if fits else {"loc": "outside right upper"}
+    look: dict[str, Any] = {"loc": "outside right upper"}
+    if fits:
+        look = {"loc": "outside upper right", "ncols": len(legend)}
+    look |= {"columnspacing": 1.2, "handletextpad": 0.2}
     drawn.legend(list(legend.values()), list(legend), frameon=False, fontsize=10, **look)
 
 
@@ -163,11 +167,11 @@ def _panel(axes: Axes, panel: Panel, data: pl.DataFrame, names: Sequence[Any]) -
     if categories is not None:
         axes.set_xticks(range(len(categories)), [str(name).replace("_", "\n") for name in categories])
         axes.set_xlim(-0.6, len(categories) - 0.4)
-    _scales(axes, panel, data[panel.y])
     for column in panel.lines:
         axes.axhline(data[column][0], color=INK, linestyle="--", linewidth=1.2)
     for column in panel.x_lines:
         axes.axvline(data[column][0], color=INK, linestyle="--", linewidth=1.2)
+    _scales(axes, panel, data[panel.y])
     axes.grid(axis="y")
     if panel.series is None:
         return {}
@@ -224,9 +228,11 @@ def _scatter(axes: Axes, panel: Panel, series: Sequence[Series], categories: Seq
 
 
 def _bars(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequence[Any] | None) -> None:
-    """Bars, grouped or stacked."""
+    """Bars, grouped or stacked; groups are centred on their category, also where some series have no bar in it."""
     numeric = categories is None
     base: dict[float, float] = {}
+    of = Counter(place for one in series for place in {*_places(one.rows, panel.x, categories)})
+    before: Counter[float] = Counter()
     for one in series:
         places, heights = _places(one.rows, panel.x, categories), one.rows[panel.y].to_numpy()
         if panel.stacked or numeric:
@@ -234,7 +240,9 @@ def _bars(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequen
             axes.bar(places, heights, bottom=bottom, width=0.9, color=one.colour, linewidth=0)
             base |= {place: base.get(place, 0.0) + height for place, height in zip(places, heights, strict=True)}
         else:
-            axes.bar(places + one.shift, heights, width=0.9 * GROUP / one.of, color=one.colour)
+            shifts = [(before[place] - (of[place] - 1) / 2) * GROUP / one.of for place in places]
+            axes.bar(places + shifts, heights, width=0.9 * GROUP / one.of, color=one.colour)
+            before.update({*places})
 
 
 def _lines(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequence[Any] | None) -> None:
