@@ -14,8 +14,9 @@ from fairlane.reproduce.folder import Folder
 from fairlane.reproduce.robustness import SCHEMA, Mapped, planned, points_of, run_points
 from fairlane.reproduce.robustness_output import CLAUSES, INDICES, LEVELS, POINTS, Map, combine, store
 from fairlane.reproduce.running import stored_as
-from fairlane.reproduce.shares import CALIBRATED, DEPENDS, RARE, ROBUST, TOO_FEW, by_point
+from fairlane.reproduce.shares import by_point
 from fairlane.reproduce.space import FILE, Parameter, space_of
+from fairlane.results.reproduction import CALIBRATED, DEPENDS, RARE, ROBUST, TOO_FEW
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.store import Store
 from pictures import assert_drawn

@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from fairlane.plot.files import write
 from fairlane.plot.heat import EMPTY, HEAT
 from fairlane.plot.style import INK, MUTED, PALETTE, canvas, headline_of
-from fairlane.reproduce.shares import CALIBRATED, DEPENDS, RARE, ROBUST, TOO_FEW
+from fairlane.results.reproduction import CALIBRATED, DEPENDS, RARE, ROBUST, TOO_FEW
 
 FILE = "robustness.png"
 COLOURS = {ROBUST: PALETTE[0], DEPENDS: PALETTE[1], RARE: PALETTE[2], CALIBRATED: "#b5b5b5", TOO_FEW: "#d9d9d9"}

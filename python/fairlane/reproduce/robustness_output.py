@@ -15,10 +15,10 @@ from fairlane.reproduce.output import RESULTS
 from fairlane.reproduce.robustness import MOST_POINTS, Mapped, run_points
 from fairlane.reproduce.robustness import POINTS as DEFAULT_POINTS
 from fairlane.reproduce.running import stored_as
-from fairlane.reproduce.shares import DEPENDS, summarised
+from fairlane.reproduce.shares import summarised
 from fairlane.reproduce.space import Parameter, space_of
 from fairlane.results.manifest import unseal
-from fairlane.results.reproduction import MAP, MapMeta, seal_reproduction
+from fairlane.results.reproduction import DEPENDS, MAP, MapMeta, seal_reproduction
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import open_pool
 from fairlane.tasks.progress import TaskProgress

@@ -16,11 +16,9 @@ from fairlane.reproduce.folder import Claim, Clause
 from fairlane.reproduce.robustness import Mapped
 from fairlane.reproduce.space import Parameter, Space
 from fairlane.reproduce.verdicts import FAILS_UP_TO, HOLDS_FROM
+from fairlane.results.reproduction import CALIBRATED, DEPENDS, RARE, ROBUST, TOO_FEW
 from fairlane.statistics.sensitivity import Sensitivity, bins, first_order, ranks, share
 
-ROBUST, DEPENDS, RARE, CALIBRATED = "robust", "depends", "rarely holds", "calibrated"
-"""Verdicts on a clause: it holds at 90% of the points or more; between; at 10% or fewer; an input was chosen by it."""
-TOO_FEW = "too few points"
 FEWEST_POINTS = 20
 """Of fewer points nothing is said but their number: the interval of a share is up to 40 points wide then."""
 PARTS = 3

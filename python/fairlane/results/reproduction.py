@@ -17,6 +17,12 @@ from fairlane.wording import plural
 META, FIGURES, MAP = "reproduction.json", "figures.json", "robustness.json"
 REPRODUCTION_SCHEMA_VERSION = 1
 """Version of the layout of the folders of reproductions and robustness maps."""
+ROBUST, DEPENDS, RARE, CALIBRATED = "robust", "depends", "rarely holds", "calibrated"
+"""Verdicts of a map: holds at 90% of the points or more; between; at 10% or fewer; an input was chosen by it."""
+TOO_FEW = "too few points"
+"""Of which nothing can be said."""
+MAP_VERDICTS = (ROBUST, DEPENDS, RARE, CALIBRATED, TOO_FEW)
+"""In the order in which figures and pages name them."""
 MAP_TABLES = ("robustness", "robustness-clauses", "robustness-indices", "robustness-levels")
 """Tables of a map, which are CSV files: every number at every point, clauses, indices, shares by level."""
 

@@ -7,11 +7,8 @@ import polars as pl
 from fairlane.errors import Problem, ScenarioError
 from fairlane.report.meta import meta_of
 from fairlane.report.tables import rows_of
-from fairlane.results.reproduction import RobustnessResults
+from fairlane.results.reproduction import MAP_VERDICTS, RobustnessResults
 from fairlane.wording import listed, plural
-
-VERDICTS = ("robust", "depends", "rarely holds", "calibrated", "too few points")
-"""Verdicts of clauses in the order in which pages name them."""
 
 
 def data_of(
@@ -37,6 +34,7 @@ def map_of(found: RobustnessResults) -> dict[str, Any]:
         "clauses": clauses.to_dicts(),
         "indices": indices.to_dicts(),
         "levels": levels.with_columns(pl.col("level").cast(pl.String)).to_dicts(),
+        "verdicts": MAP_VERDICTS,
         "parameters": found.meta.parameters,
         "points": rows_of(found.frames["robustness"]),
         "sentences": {"shares": _shares(clauses), "indices": _indices(indices)},
@@ -62,7 +60,7 @@ def _meta(found: RobustnessResults) -> dict[str, Any]:
 
 def _shares(clauses: pl.DataFrame) -> str:
     counts = dict(clauses.group_by("verdict").len().iter_rows())
-    parts = [f"{counts[one]} {one}" for one in VERDICTS if counts.get(one)]
+    parts = [f"{counts[one]} {one}" for one in MAP_VERDICTS if counts.get(one)]
     return f"{plural(clauses.height, 'clause')}: {listed(parts)}." if parts else "No clause was judged."
 
 

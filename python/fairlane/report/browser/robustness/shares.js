@@ -8,15 +8,14 @@ import { choose } from "report/robustness/state";
 import { PALETTE, colours } from "report/theme";
 import { whiskers } from "report/whiskers";
 
-const VERDICTS = ["robust", "depends", "rarely holds", "calibrated", "too few points"];
-const JUDGED = 3; // verdicts with a colour of their own
-const colourOf = (verdict) => {
-  const at = VERDICTS.indexOf(verdict);
-  return at < JUDGED ? PALETTE[at] : colours().muted;
-};
+const JUDGED = 3; // verdicts with a colour of their own, the first
 const usual = ({ default_held: held, default_points: points }) => (points ? held / points : null);
 
-export function startShares({ clauses, sentences }, other) {
+export function startShares({ clauses, sentences, verdicts }, other) {
+  const colourOf = (verdict) => {
+    const at = verdicts.indexOf(verdict);
+    return at < JUDGED ? PALETTE[at] : colours().muted;
+  };
   const names = clauses.map(({ says }) => says);
   const others = new Map((other?.clauses ?? []).map((row) => [`${row.claim} ${row.clause}`, row]));
   const compared = clauses.map((row) => others.get(`${row.claim} ${row.clause}`));
@@ -28,7 +27,7 @@ export function startShares({ clauses, sentences }, other) {
       const room = roomFor(names, width * 1.4);
       const { height, ...parts } = nameAxis(names, room);
       const { ink, card } = colours();
-      const used = VERDICTS.filter((verdict) => clauses.some((row) => row.verdict === verdict));
+      const used = verdicts.filter((verdict) => clauses.some((row) => row.verdict === verdict));
       return {
         grid: { ...LEFT, left: room + 12, top: 46 }, ...parts, xAxis: { ...percentAxis, min: 0, max: 1, name: "share of points" }, legend: { top: 0, type: "scroll", data: used },
         tooltip: { formatter: ({ dataIndex, data: item }) => tip(clauses[item.row ?? dataIndex]) },
