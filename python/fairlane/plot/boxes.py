@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.cbook import boxplot_stats
+from matplotlib.colors import to_rgb
 
 from fairlane.plot.style import INK
 from fairlane.statistics import Estimate
@@ -15,6 +16,8 @@ Floats = npt.NDArray[np.float64]
 
 TAILS = (1.0, 99.0)  # percentiles that the whiskers reach
 QUARTILES = 1.5  # whiskers of Tukey's box plots reach the last value within so many interquartile ranges
+PALE = 0.7
+"""Dots of paler colours than this, from 0 to 1, have an outline."""
 MOST_DOTS = 2000
 """Of more outliers than this in a box, those that are evenly spaced in order, the extremes among them, are drawn."""
 
@@ -42,7 +45,8 @@ def draw_boxes(
         beyond = _outliers(values, whiskers)
         at = np.full(beyond.size, place)
         across, along = (beyond, at) if horizontal else (at, beyond)
-        axes.scatter(across, along, s=9, color=colour, alpha=0.7, linewidths=0)
+        outline = 0.6 if min(to_rgb(colour)) > PALE else 0.0
+        axes.scatter(across, along, s=9, color=colour, alpha=0.7, edgecolors=INK, linewidths=outline)
     if horizontal:
         axes.set_ylim(max(places) + 0.6, min(places) - 0.6)
 

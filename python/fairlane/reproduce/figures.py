@@ -15,7 +15,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import StrMethodFormatter
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.plot.boxes import draw_boxes, spread
+from fairlane.plot.boxes import QUARTILES, TAILS, draw_boxes, spread
 from fairlane.plot.files import write
 from fairlane.plot.heat import draw_heat
 from fairlane.plot.style import INK, LETTERS_AN_INCH, PALETTE, canvas, headline_of, percentages, plain_ticks
@@ -31,6 +31,10 @@ GROUP = 0.84
 """Share of a category's width that its boxes or bars take."""
 WIDE = 10
 """By which factor the 5% and 95% quantiles differ where the scale is chosen to be logarithmic."""
+FEW = 100
+"""Of fewer values in every box the quantiles at 1% and 99% are the extremes, or nearly so."""
+MARGIN = 0.05
+"""Above the greatest value, as a share of it, where an axis begins at zero."""
 MARKERS = "osD^vP*X"
 
 
@@ -108,6 +112,8 @@ def _draw(figure: Figure, row: Mapping[str, Any], tables: Database, folder: Path
                     part = _part(_part(data, panel.column, column), panel.row, line)
                     legend |= _panel(axes, panel, part, _values(data, panel.series))
                     _label(axes, panel, (column, line), first=at == 0, top=below == 0, bottom=line == down[-1])
+                if panel.same_scale:
+                    _same_scale(drawn.axes[-len(down) :])
             start += len(across)
         if len(legend) > 1:
             _legend(drawn, legend, title)
@@ -118,6 +124,13 @@ def _draw(figure: Figure, row: Mapping[str, Any], tables: Database, folder: Path
     file = f"{name}.png"
     write(make, folder / file)
     return Picture(file, title, figure_of(name, title, note, blocks))
+
+
+def _same_scale(column: Sequence[Axes]) -> None:
+    """The same limits for the values of all panels of a column."""
+    limits = [axes.get_ylim() for axes in column]
+    for axes in column:
+        axes.set_ylim(min(low for low, _ in limits), max(high for _, high in limits))
 
 
 def _legend(drawn: Canvas, legend: Mapping[str, Any], title: str) -> None:
@@ -184,12 +197,13 @@ def _scales(axes: Axes, panel: Panel, values: pl.Series) -> None:
     if panel.x_scale != "linear":
         axes.set_xscale("log", base=2 if panel.x_scale == "log2" else 10)
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-    low, high = np.percentile(values.drop_nulls().to_numpy(), (5, 95)) if values.dtype.is_numeric() else (0, 0)
+    numbers = values.drop_nulls().to_numpy() if values.dtype.is_numeric() else np.zeros(0)
+    low, high = np.percentile(numbers, (5, 95)) if numbers.size else (0, 0)
     if panel.y_scale == "log" or (panel.y_scale == "auto" and 0 < WIDE * low < high):
         axes.set_yscale("log")
         plain_ticks(axes.yaxis)
     elif panel.y_scale != "linear":
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, max(axes.get_ylim()[1], (1 + MARGIN) * numbers.max(initial=0)))
     if panel.percent:
         percentages(axes.yaxis, signed=panel.y_scale == "linear")
 
@@ -201,12 +215,15 @@ def _places(rows: pl.DataFrame, x: str, categories: Sequence[Any] | None) -> Flo
 
 
 def _box(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequence[Any] | None) -> None:
-    """Quartiles and medians, whiskers from 1% to 99%."""
+    """Quartiles and medians, whiskers from 1% to 99%, or where there are few values within 1.5 interquartile ranges."""
+    most = max(count for one in series for count in [0, *Counter(one.rows[panel.x]).values()])
+    whiskers = QUARTILES if most < FEW else TAILS
+    width = 0.85 * GROUP / series[0].of
     for one in series:
         names = categories or sorted(set(one.rows[panel.x].to_list()))
         groups = [one.rows.filter(pl.col(panel.x) == name)[panel.y].drop_nulls().to_numpy() for name in names]
         places = [at + one.shift for at in (range(len(names)) if categories else names)]
-        draw_boxes(axes, groups, [one.colour] * len(groups), positions=places, width=0.85 * GROUP / one.of)
+        draw_boxes(axes, groups, [one.colour] * len(groups), positions=places, width=width, whiskers=whiskers)
 
 
 def _strip(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequence[Any] | None) -> None:

@@ -249,6 +249,8 @@ class Panel(Table):
     x_scale: Literal["linear", "log", "log2"] = "linear"
     y_scale: Literal["linear", "log", "zero", "auto"] = "zero"
     """``zero`` is linear from zero, ``auto`` logarithmic where values differ very much and else from zero."""
+    same_scale: bool = False
+    """Whether all rows have the same axis of values."""
     percent: bool = False
     """Whether values are shares, written in percent."""
     stacked: bool = False
