@@ -123,6 +123,7 @@ def test_queueing_by_port_adds_up_to_that_of_the_jobs(run: Run) -> None:
     [("interference", 1), ("slowdown", 1), ("utilisation", 2), ("iterations", 1), ("latency", 1), ("power", 1)],
 )
 def test_figures_are_drawn_on_axes_and_return_them(run: Run, figure: str, panels: int) -> None:
+    pyplot.close("all")  # those of other tests
     new = run.plot(figure)
     assert isinstance(new, Axes if panels == 1 else list)
     assert len(pyplot.get_fignums()) == 1, "pyplot shows it"

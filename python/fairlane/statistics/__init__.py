@@ -7,7 +7,7 @@ of many differences are beyond noise. All of them return an ``Estimate``.
 
 from fairlane.statistics.comparing import FALSE_DISCOVERIES, beyond_noise, difference, p_value
 from fairlane.statistics.estimate import COVERAGE, Estimate, half_width
-from fairlane.statistics.replicates import independent, over_replicates
+from fairlane.statistics.replicates import FEWEST_UNITS, independent, over_replicates
 from fairlane.statistics.series import FEWEST, differences, mean, ratio_change, warm_up
 from fairlane.statistics.tails import quantile
 
@@ -15,6 +15,7 @@ __all__ = [
     "COVERAGE",
     "FALSE_DISCOVERIES",
     "FEWEST",
+    "FEWEST_UNITS",
     "Estimate",
     "beyond_noise",
     "difference",
