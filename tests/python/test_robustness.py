@@ -398,6 +398,10 @@ def test_the_command_maps_a_paper_and_draws_several_together(
     assert combine([out], tmp_path / "all")["title"].to_list() == ["A paper, 2020"] * 3
     assert execute(["robustness", str(tmp_path), "--out", str(tmp_path / "all")]) == 2
     assert "no robustness map" in capsys.readouterr().err
+    table = out / CLAUSES
+    table.write_text(table.read_text().replace(RARE, "fails everywhere"))
+    assert execute(["robustness", str(out), "--out", str(tmp_path / "all")]) == 2
+    assert 'verdict = "fails everywhere": is no verdict of this version' in capsys.readouterr().err
 
 
 def test_the_stored_table_of_all_papers_is_that_of_their_stored_maps(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from fairlane.reproduce.running import stored_as
 from fairlane.reproduce.shares import summarised
 from fairlane.reproduce.space import Parameter, space_of
 from fairlane.results.manifest import unseal
-from fairlane.results.reproduction import DEPENDS, MAP, MapMeta, seal_reproduction
+from fairlane.results.reproduction import DEPENDS, MAP, MAP_VERDICTS, MapMeta, seal_reproduction
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import open_pool
 from fairlane.tasks.progress import TaskProgress
@@ -224,7 +224,8 @@ def read_clauses(folder: Path) -> tuple[str, pl.DataFrame]:
     try:
         found = pl.read_csv(path)
         title = str(found["title"][0])
-        return title, found.with_columns(pl.col("decided_by").fill_null(""))
+        clauses = found.with_columns(pl.col("decided_by").fill_null(""))
+        unknown = [verdict for verdict in clauses["verdict"] if verdict not in MAP_VERDICTS]
     except FileNotFoundError:
         words = "no robustness map"
         raise ScenarioError(
@@ -232,6 +233,10 @@ def read_clauses(folder: Path) -> tuple[str, pl.DataFrame]:
         ) from None
     except (pl.exceptions.PolarsError, IndexError) as error:
         raise ScenarioError(Problem("", f"cannot be read: {error}", file=str(path))) from None
+    if unknown:
+        words, allowed = "is no verdict of this version", f"{', '.join(MAP_VERDICTS)}; map the paper again"
+        raise ScenarioError(Problem("verdict", words, unknown[0], allowed, file=str(path)))
+    return title, clauses
 
 
 def combine(folders: Sequence[Path], out: Path) -> pl.DataFrame:
