@@ -190,10 +190,10 @@ def test_a_paper_without_the_file_has_no_map() -> None:
         space_of(folder_of("kim2008"))
 
 
-SAME_SEEDS = """
+SHARED_SEEDS = """
 title = "what does not matter"
 system = "a ring of two ranks"
-same_seeds = true
+shared_seeds = true
 repeats = 2
 left_out = { other = "it is not asked" }
 [[parameter]]
@@ -205,14 +205,14 @@ levels = { one = {}, other = {} }
 """
 
 
-def test_a_further_space_can_have_the_same_simulations_at_all_points(
+def test_points_of_a_further_space_can_share_the_simulations_of_the_repeats(
     place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (place / "robustness-more.toml").write_text(SAME_SEEDS)
+    (place / "robustness-more.toml").write_text(SHARED_SEEDS)
     command = ["reproduce", str(place), "--robustness", "--space", "more", "--points", "8", "--workers", "1"]
     assert execute([*command, "--out", str(tmp_path / "out"), "--allow-code"]) == 0
     assert "8 points and 2 repeats of the defaults" in capsys.readouterr().out
-    assert len(answers(tmp_path / "out")) == 2, "one for the points and the first repeat, one for the second"
+    assert len(answers(tmp_path / "out")) == 2, "one for each repeat and every second point"
     page = (tmp_path / "out" / "robustness.md").read_text(encoding="utf-8")
     assert page.startswith("# A paper, what does not matter: robustness")
     with allow_code():
@@ -225,10 +225,10 @@ def test_a_further_space_can_have_the_same_simulations_at_all_points(
 def test_a_space_that_is_not_there_is_refused(place: Path) -> None:
     with pytest.raises(ScenarioError, match=r'--space = "more": paper has one space only; allowed: no --space'):
         space_of(folder_of(place), "more")
-    (place / "robustness-more.toml").write_text(SAME_SEEDS)
+    (place / "robustness-more.toml").write_text(SHARED_SEEDS)
     with pytest.raises(ScenarioError, match=r'--space = "mor": unknown space; allowed: more; did you mean "more"'):
         space_of(folder_of(place), "mor")
-    (place / "robustness-more.toml").write_text(SAME_SEEDS.replace("system", "systm"))
+    (place / "robustness-more.toml").write_text(SHARED_SEEDS.replace("system", "systm"))
     with pytest.raises(ScenarioError, match=r"robustness-more.toml:3: systm = .*unknown key"):
         space_of(folder_of(place), "more")
 

@@ -3,10 +3,10 @@
 The points are the beginning of a scrambled Sobol' sequence over the parameters of ``robustness.toml`` (I. M. Sobol',
 USSR Comput. Math. Math. Phys. 7, 1967; A. B. Owen, J. Complexity 14, 1998), so any first part of them is spread evenly,
 too. Every point has seeds of its own, as a replicate has: what is found over points includes chance. How much of it is
-chance is seen at the defaults, which are run several times with other seeds. In a space with ``same_seeds`` only the
-parameters vary over points, and simulations that do not depend on them are run once. A point is a plan as any other, on
-a smaller system; its answers are stored as those of other plans are. A point that cannot be run is reported and left
-out.
+chance is seen at the defaults, which are run several times with other seeds. In a space with ``shared_seeds`` points
+have the seeds of these repeats in turn, so that simulations that do not depend on the parameters are run only with
+these. A point is a plan as any other, on a smaller system; its answers are stored as those of other plans are. A point
+that cannot be run is reported and left out.
 """
 
 from __future__ import annotations
@@ -55,10 +55,13 @@ class Point:
     """From 1; repeats of the defaults are 0 and below."""
     values: Mapping[str, Value]
 
-    def replicate(self, *, same_seeds: bool = False) -> int:
-        """The replicate whose seeds it has: never the first, whose seeds are the folder's."""
+    def replicate(self, shared: int = 0) -> int:
+        """The replicate whose seeds it has: never the first, whose seeds are the folder's.
+
+        With ``shared`` points have the seeds of so many repeats of the defaults, in turn.
+        """
         if self.number > 0:
-            return FIRST_REPEAT if same_seeds else self.number + 1
+            return FIRST_REPEAT + self.number % shared if shared else self.number + 1
         return FIRST_REPEAT - self.number
 
     def __str__(self) -> str:
@@ -153,7 +156,7 @@ def planned(folder: Folder, space: Space, point: Point) -> Plan:
         for one in space.parameter:
             change = change.updated(one.change(point.values[one.name], names))
         changes[entry.name] = change
-    replicate = point.replicate(same_seeds=space.same_seeds)
+    replicate = point.replicate(max(space.repeats, 1) if space.shared_seeds else 0)
     options = Options(True, replicate=replicate, changes=changes, without_tables=space.without_tables)
     return plan_of(folder, claims_of(folder, space), options)
 

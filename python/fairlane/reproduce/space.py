@@ -180,8 +180,9 @@ class Space(Table):
 
     title: str = ""
     """What the parameters are about, in a few words; for a space in a file of its own."""
-    same_seeds: bool = False
-    """Whether all points have the seeds of the first repeat of the defaults, so that only the parameters vary."""
+    shared_seeds: bool = False
+    """Whether points have the seeds of the repeats of the defaults, in turn, and not each its own: then points share
+    simulations that do not depend on the parameters."""
     system: str = Field(min_length=1)
     """The system on which points are run, and how it differs from the paper's, as a sentence."""
     studies: dict[str, Change] = Field(default_factory=dict)
