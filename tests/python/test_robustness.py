@@ -26,6 +26,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "reproduction" / "robustness.md"
 STORED = PAGE.with_suffix("")
 """The maps that the documentation shows, a folder for each paper."""
 WITH_MAPS = ("patki2016", "savoie2020", "smith2018", "wilke2020", "yang2016")
+MAPS = sorted([*WITH_MAPS, "smith2018-models"])
 PAPER = """
 title = "A paper, 2020"
 citation = "Nobody: Nothing, 2020."
@@ -212,7 +213,7 @@ def test_points_of_a_further_space_can_share_the_simulations_of_the_repeats(
     command = ["reproduce", str(place), "--robustness", "--space", "more", "--points", "8", "--workers", "1"]
     assert execute([*command, "--out", str(tmp_path / "out"), "--allow-code"]) == 0
     assert "8 points and 2 repeats of the defaults" in capsys.readouterr().out
-    assert len(answers(tmp_path / "out")) == 2, "one for each repeat and every second point"
+    assert len(answers(tmp_path / "out")) == 2, "one for each repeat, which the points share"
     page = (tmp_path / "out" / "robustness.md").read_text(encoding="utf-8")
     assert page.startswith("# A paper, what does not matter: robustness")
     with allow_code():
@@ -220,6 +221,19 @@ def test_points_of_a_further_space_can_share_the_simulations_of_the_repeats(
         store(Map.of(run(folder_of(place), tmp_path / "main", 4)), tmp_path / "main")
     combine([tmp_path / "main", tmp_path / "out"], tmp_path / "all")
     assert_drawn(tmp_path / "all" / "robustness.png")
+
+
+@pytest.mark.parametrize("parameter", range(3))
+def test_shared_seeds_are_not_confounded_with_a_parameter(parameter: int) -> None:
+    space = space_of(folder_of("smith2018"), "models")
+    name = space.parameter[parameter].name
+    points = [point for point in points_of(space, 64) if point.number > 0]
+    ordered = sorted(points, key=lambda point: float(point.values[name]))
+    for part in (ordered[:32], ordered[32:]):
+        found = [point.replicate(space.repeats) for point in part]
+        assert len(set(found)) == space.repeats
+        # Four of each, but for values that are equal as they are rounded to whole numbers.
+        assert {found.count(replicate) for replicate in set(found)} <= {3, 4, 5}
 
 
 def test_a_space_that_is_not_there_is_refused(place: Path) -> None:
@@ -405,7 +419,7 @@ def test_the_command_maps_a_paper_and_draws_several_together(
 
 
 def test_the_stored_table_of_all_papers_is_that_of_their_stored_maps(tmp_path: Path) -> None:
-    clauses = combine([STORED / name for name in WITH_MAPS], tmp_path)
+    clauses = combine([STORED / name for name in MAPS], tmp_path)
     assert (tmp_path / CLAUSES).read_text() == (STORED / CLAUSES).read_text()
     number = {verdict: clauses.filter(verdict=verdict).height for verdict in (ROBUST, DEPENDS, RARE, CALIBRATED)}
     counts = (
@@ -415,7 +429,7 @@ def test_the_stored_table_of_all_papers_is_that_of_their_stored_maps(tmp_path: P
     assert counts in PAGE.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", WITH_MAPS)
+@pytest.mark.parametrize("name", MAPS)
 def test_a_stored_map_has_the_shares_of_its_points(name: str) -> None:
     numbers = pl.read_csv(STORED / name / POINTS, infer_schema_length=None)
     found = by_point(numbers.filter(pl.col("point") > 0).select(*SCHEMA).cast(pl.Schema(SCHEMA)))

@@ -4,9 +4,9 @@ The points are the beginning of a scrambled Sobol' sequence over the parameters 
 USSR Comput. Math. Math. Phys. 7, 1967; A. B. Owen, J. Complexity 14, 1998), so any first part of them is spread evenly,
 too. Every point has seeds of its own, as a replicate has: what is found over points includes chance. How much of it is
 chance is seen at the defaults, which are run several times with other seeds. In a space with ``shared_seeds`` points
-have the seeds of these repeats in turn, so that simulations that do not depend on the parameters are run only with
-these. A point is a plan as any other, on a smaller system; its answers are stored as those of other plans are. A point
-that cannot be run is reported and left out.
+have the seeds of these repeats, so that simulations that do not depend on the parameters are run only with these. A
+point is a plan as any other, on a smaller system; its answers are stored as those of other plans are. A point that
+cannot be run is reported and left out.
 """
 
 from __future__ import annotations
@@ -58,10 +58,12 @@ class Point:
     def replicate(self, shared: int = 0) -> int:
         """The replicate whose seeds it has: never the first, whose seeds are the folder's.
 
-        With ``shared`` points have the seeds of so many repeats of the defaults, in turn.
+        With ``shared`` points have the seeds of so many repeats of the defaults, as many successive points each: these
+        are spread evenly over each parameter. If the repeats took turns from point to point, every part of the range of
+        a parameter would have the seeds of one repeat.
         """
         if self.number > 0:
-            return FIRST_REPEAT + self.number % shared if shared else self.number + 1
+            return FIRST_REPEAT + (self.number - 1) // shared % shared if shared else self.number + 1
         return FIRST_REPEAT - self.number
 
     def __str__(self) -> str:

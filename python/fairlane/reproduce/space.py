@@ -181,7 +181,7 @@ class Space(Table):
     title: str = ""
     """What the parameters are about, in a few words; for a space in a file of its own."""
     shared_seeds: bool = False
-    """Whether points have the seeds of the repeats of the defaults, in turn, and not each its own: then points share
+    """Whether points have the seeds of the repeats of the defaults, and not each its own: then points share
     simulations that do not depend on the parameters."""
     system: str = Field(min_length=1)
     """The system on which points are run, and how it differs from the paper's, as a sentence."""
