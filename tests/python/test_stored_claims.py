@@ -33,9 +33,12 @@ def _jobs() -> dict[str, pl.DataFrame]:
 def _conditions() -> dict[str, pl.DataFrame]:
     """The table ``conditions`` of patki2016, as its folder makes it of the runs."""
     runs = Database({"runs_of_applications": pl.read_csv(PAGES / "patki2016" / "runs.csv")})
-    [sql] = [one.sql for one in plan("patki2016").folder.paper.table if one.name == "conditions"]
-    assert sql
-    return {"conditions": runs.ask(sql)}
+    queries = {one.name: one.sql for one in plan("patki2016").folder.paper.table}
+    for name in ("labels", "conditions"):
+        sql = queries[name]
+        assert sql
+        runs.put(name, runs.ask(sql))
+    return {"conditions": runs.ask("SELECT * FROM conditions")}
 
 
 def _stats() -> dict[str, pl.DataFrame]:
