@@ -7,10 +7,11 @@ from typing import Any
 import polars as pl
 
 from fairlane.reproduce import Reproduction, conclude, folder_of
+from fairlane.reproduce.deriving import Deriving
 from fairlane.reproduce.folder import Change
 from fairlane.reproduce.judging import Finding, findings
 from fairlane.reproduce.planning import Options, Plan, plan_of
-from fairlane.reproduce.running import derive, stored_as
+from fairlane.reproduce.running import stored_as
 from fairlane.scenario import Scenario
 from fairlane.study import Study
 from fairlane.study.sql import Database
@@ -70,7 +71,7 @@ def tables_of(paper: str, database: Database, count: int | None = None) -> Datab
     """The database with the tables that a paper derives from others, or the first few of them."""
     folder = folder_of(paper)
     for one in folder.paper.table[:count]:
-        for name, table in derive(folder, one, database).items():
+        for name, table in Deriving(folder, database).derive(one).items():
             database.put(name, table)
     return database
 

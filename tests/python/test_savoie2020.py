@@ -176,12 +176,16 @@ def test_another_routing_is_judged_against_the_jobs_alone_under_the_first() -> N
     assert held("savoie2020", "savoie.small.adaptive-routing", tables) == [True]
 
 
+OF_PLACEMENTS = ["gaining", "mean_improvement", "max_improvement", "min_improvement"]
+
+
 def test_stored_tables_have_the_columns_that_are_written() -> None:
     tables = made_up(periods([{"name": "a", "iterations": 945, "default_iterations": 900}]))
     jobs = tables.ask("SELECT * EXCLUDE (file) FROM kept").columns
     columns = {
         "small.adaptive-routing": [*jobs, "rerouted_iterations", "w_rerouted", "w_rerouted_own"],
         "medium.static-slack": [jobs[0], "treatment", *jobs[1:]],  # two treatments in one file
+        "small.static-replicates": ["replicate", "placement", "jobs", *OF_PLACEMENTS],  # a row for each placement
     }
     assert tables.ask("SELECT * FROM rerouted").columns == columns["small.adaptive-routing"]
     stored = list(STUDIES.parent.glob("*.*.csv"))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from scipy import stats
 
 from fairlane.reproduce import plan
 from fairlane.reproduce.judging import judged
@@ -99,3 +100,26 @@ def test_the_overview_counts_the_stored_verdicts() -> None:
         missing = len(plan(paper).folder.claims) - len(verdicts)
         expected = [count["holds"], count["does not hold"], count["undecided"], count["not run in full"] + missing]
         assert [int(cell.strip() or 0) for cell in cells] == expected, paper
+
+
+def test_the_stored_improvement_of_placements_agrees_with_the_clauses_and_with_the_page() -> None:
+    folder = PAGES / "savoie2020"
+    placements = pl.read_csv(folder / "small.static-replicates.csv")
+    first = pl.read_csv(folder / "small.static.csv").group_by("placement").agg(pl.col("improvement").mean())
+    own = placements.filter(replicate=1).join(first, on="placement")
+    assert own.height == 8
+    assert own["mean_improvement"].to_list() == pytest.approx(own["improvement"].to_list(), abs=1e-6)
+    replicates = placements.group_by("replicate").agg(
+        pl.col("mean_improvement").mean(),
+        gaining=pl.col("gaining").sum() / pl.col("jobs").sum(),
+        greatest=pl.col("max_improvement").max(),
+        least=pl.col("min_improvement").min(),
+    )
+    values = pl.read_csv(folder / "clauses.csv").filter(claim="savoie.small.static")
+    for clause, column in ((1, "gaining"), (2, "greatest"), (4, "least")):
+        both = values.filter(clause=clause).join(replicates, on="replicate")
+        assert both.height == 8, clause
+        assert both["value"].to_list() == pytest.approx(both[column].to_list(), rel=1e-3), clause
+    later = replicates.filter(pl.col("replicate") >= 4)["mean_improvement"].to_numpy()
+    percents = f"{100 * later.mean():.1f} ± {100 * stats.t.ppf(0.975, later.size - 1) * stats.sem(later):.1f}%"
+    assert f"the mean improvement is {percents}" in (folder / "index.md").read_text()

@@ -72,7 +72,7 @@ class Point:
 
 @dataclass(frozen=True)
 class PointRun:
-    """What came of a point: rows of ``SCHEMA``; the processor time of its simulations, s; or why there is nothing."""
+    """What came of a point: rows of ``SCHEMA``; the processor time that it took, s; or why there is nothing."""
 
     point: Point
     rows: Sequence[tuple[object, ...]] = ()
@@ -80,11 +80,13 @@ class PointRun:
     error: str = ""
     missing: Mapping[str, str] = field(default_factory=dict)
     """Claims that could not be judged at this point, and what was missing."""
+    derived_cpu_s: float = 0.0
+    """Processor time of functions that derive tables, as those that fit models, s."""
 
     @property
     def cpu_s(self) -> float:
-        """Processor time of its simulations, whenever they were computed."""
-        return sum(one.cpu for one in self.done.values())
+        """Processor time of its simulations and of what is derived from them, whenever they were computed."""
+        return sum(one.cpu for one in self.done.values()) + self.derived_cpu_s
 
 
 @dataclass(frozen=True)
@@ -110,8 +112,9 @@ class Mapped:
 
     @property
     def cpu_s(self) -> float:
-        """Processor time of all simulations, s; those that several points share once."""
-        return sum(one.cpu for one in {key: it for run in self.runs for key, it in run.done.items()}.values())
+        """Processor time of all points, s; simulations that several points share count once."""
+        simulated = {key: it for run in self.runs for key, it in run.done.items()}
+        return sum(one.cpu for one in simulated.values()) + sum(run.derived_cpu_s for run in self.runs)
 
     @property
     def found(self) -> pl.DataFrame:
@@ -202,7 +205,7 @@ def _run(folder: Folder, space: Space, point: Point, executor: Executor) -> Poin
     missing = {one.claim.id: "; ".join(one.missing) for one in found if one.missing}
     rows = [row for one in found if not one.missing for row in _rows(point, one)]
     outcome.tables.close()
-    return PointRun(point, rows, outcome.done, missing=missing)
+    return PointRun(point, rows, outcome.done, missing=missing, derived_cpu_s=outcome.derived_cpu_s)
 
 
 def _rows(point: Point, one: Judged) -> Iterator[tuple[object, ...]]:

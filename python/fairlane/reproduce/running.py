@@ -13,8 +13,9 @@ import polars as pl
 from typing_extensions import override
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.reproduce.folder import Conditional, Derived, Folder
-from fairlane.reproduce.planning import Plan, Prepared, method_of, trusted
+from fairlane.reproduce.deriving import Deriving
+from fairlane.reproduce.folder import Conditional
+from fairlane.reproduce.planning import Plan, Prepared, trusted
 from fairlane.reproduce.reseeding import shift
 from fairlane.study.measured import plan_of
 from fairlane.study.method import MEASURE, Method
@@ -22,6 +23,7 @@ from fairlane.study.plan import Plan as Tasks
 from fairlane.study.sql import Database, QueryError
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.sources import sources
+from fairlane.tasks.store import Store
 from fairlane.tasks.task import Answer, Computable, Stopwatch, Task
 from fairlane.wording import plural
 
@@ -126,6 +128,8 @@ class Outcome:
     """What came of every task, by digest."""
     tasks: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Digests of the tasks of each study; studies may share tasks."""
+    derived_cpu_s: float = 0.0
+    """Processor time of the paper's functions that derive tables, s, whenever they were called."""
 
     def missing(self, plan: Plan, study: str) -> list[str]:
         """What claims about a study would need and is not there, in words."""
@@ -162,7 +166,7 @@ def perform(plan: Plan, executor: Executor) -> Outcome:
         name: frozenset(task.digest for task in chain(part.calibrations(), part.tasks()))
         for name, part in parts.items()
     }
-    return _derived(plan, _stored(plan, found, Outcome(Database(), {}, failures, done, by_study)))
+    return _derived(plan, _stored(plan, found, Outcome(Database(), {}, failures, done, by_study)), executor.store)
 
 
 def _done(task: Computable, executor: Executor) -> Done:
@@ -200,14 +204,15 @@ def made(plan: Plan, outcome: Outcome, one: Conditional) -> bool:
     return not one.studies or any(name in plan.studies for name in one.studies)
 
 
-def _derived(plan: Plan, outcome: Outcome) -> Outcome:
+def _derived(plan: Plan, outcome: Outcome, store: Store | None) -> Outcome:
     """With the tables that the paper makes."""
     found: dict[str, pl.DataFrame] = {}
+    deriving = Deriving(plan.folder, outcome.tables, store)
     for one in plan.folder.paper.table:
         if one.name in plan.options.without_tables or not made(plan, outcome, one):
             continue
         try:
-            new = derive(plan.folder, one, outcome.tables)
+            new = deriving.derive(one)
         except QueryError as error:
             if outcome.partial(plan):  # there may be nothing to make it of
                 continue
@@ -216,13 +221,4 @@ def _derived(plan: Plan, outcome: Outcome) -> Outcome:
         for name, table in new.items():
             outcome.tables.put(name, table)
             found[name] = table
-    return replace(outcome, derived=found)
-
-
-def derive(folder: Folder, one: Derived, tables: Database) -> dict[str, pl.DataFrame]:
-    """A table, or several, that the paper derives from others. Raises ``QueryError``."""
-    if one.call is not None:
-        answer = method_of(folder, one.call).function()(tables)
-        return dict(answer) if isinstance(answer, Mapping) else {one.name: answer}
-    assert one.sql is not None, "a table has a query or a function"
-    return {one.name: tables.ask(one.sql)}
+    return replace(outcome, derived=found, derived_cpu_s=deriving.cpu_s)

@@ -43,6 +43,13 @@ class Store:
         self.damaged: list[str] = []
         """Stored answers that have changed since they were stored: they are computed again."""
         self._found = folder.exists()
+        self._answers = ANSWERS
+
+    def section(self, name: str) -> "Store":
+        """The same folder, but with answers in a folder of this name inside it; ``damaged`` is of both."""
+        other = Store(self.folder, self.key)
+        other._answers, other.damaged = name, self.damaged
+        return other
 
     @classmethod
     def open(
@@ -178,7 +185,7 @@ class Store:
         An answer that is not the one that was stored is none: it is named in ``damaged``, and computed again.
         """
         key = self.key(task)
-        name = f"{ANSWERS}/{key}.json"
+        name = f"{self._answers}/{key}.json"
         try:
             found = parse_json(read_bytes(self.folder / name, MOST_STORED))
         except FileNotFoundError:
@@ -199,7 +206,7 @@ class Store:
         kept = {"answer": found.answer, "laps": found.laps, "cpu": found.cpu}
         key = self.key(task)
         record = {"task": key, "label": task.label, **kept}
-        self.write(f"{ANSWERS}/{key}.json", json.dumps({"sha256": _checksum(record), **record}))
+        self.write(f"{self._answers}/{key}.json", json.dumps({"sha256": _checksum(record), **record}))
 
     def fail(self, task: Computable) -> str:
         """Stores what a task that failed is about; its file, seen from the folder."""
@@ -220,7 +227,7 @@ class Store:
     def digests(self) -> set[str]:
         """Of which tasks there are answers."""
         try:
-            return {path.stem for path in (self.folder / ANSWERS).glob("[!.]*.json")}
+            return {path.stem for path in (self.folder / self._answers).glob("[!.]*.json")}
         except OSError:  # as of a name that is too long
             return set()
 

@@ -1,0 +1,142 @@
+"""Tables that a paper derives from those of its studies: by a query, or by a function whose answer is stored."""
+
+import json
+import time
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from fairlane.reproduce.folder import Derived, Folder
+from fairlane.reproduce.planning import BUILT_IN, RECORDINGS, method_of
+from fairlane.study.method import Method
+from fairlane.study.sql import Database
+from fairlane.tasks.store import Store
+from fairlane.tasks.task import Answer, Outcome, Stopwatch
+
+STORED = "derived"
+"""The folder, next to that of the answers of simulations, of the answers of functions."""
+LIBRARIES = ("duckdb", "numpy", "polars", "scikit-learn", "scipy")
+"""Libraries that a function may take its numbers from: their versions are part of its digest."""
+
+
+@dataclass(frozen=True)
+class Derivation:
+    """A function of the tables of a paper, as a task that is computed where the tables are."""
+
+    folder: Folder
+    method: Method
+    tables: Database
+
+    @property
+    def label(self) -> str:
+        """The name of the function."""
+        return self.method.name
+
+    @property
+    def cost(self) -> float:
+        """No more than that of others: it is computed alone."""
+        return 1.0
+
+    @cached_property
+    def digest(self) -> str:
+        """Another one when a table, a file of the paper, a part of fairlane or a library changes."""
+        key = [self.method.name, tables_digest(self.tables), files_digest(self.folder.path), _program(), _libraries()]
+        return sha256(json.dumps(key).encode()).hexdigest()[:32]
+
+    @property
+    def description(self) -> Mapping[str, Any]:
+        """The function."""
+        return {"file": self.method.file.name, "function": self.method.name}
+
+    def compute(self, _watch: Stopwatch) -> Answer:
+        """Calls the function; its tables are text, with all their types."""
+        found = self.method.function()(self.tables)
+        tables = dict(found) if isinstance(found, Mapping) else {"": found}
+        return {"tables": {name: _text(table) for name, table in tables.items()}}
+
+
+class Deriving:
+    """Derives the tables of one paper, in their order, and counts the processor time of its functions."""
+
+    def __init__(self, folder: Folder, tables: Database, store: Store | None = None) -> None:
+        self._folder, self._tables = folder, tables
+        self._store = None if store is None else store.section(STORED)
+        self.cpu_s = 0.0
+        """Processor time of functions, s, whenever they were called."""
+
+    def derive(self, one: Derived) -> dict[str, pl.DataFrame]:
+        """A table, or several, by name. Raises ``QueryError``, and ``ResultsError`` if an answer cannot be stored."""
+        if one.call is None:
+            assert one.sql is not None, "a table has a query or a function"
+            return {one.name: self._tables.ask(one.sql)}
+        found = self._called(Derivation(self._folder, method_of(self._folder, one.call), self._tables))
+        self.cpu_s += found.cpu
+        assert found.answer is not None, "a function that fails raises"
+        return {name or one.name: _table(text) for name, text in found.answer["tables"].items()}
+
+    def _called(self, task: Derivation) -> Outcome:
+        found = self._store.get(task) if self._store else None
+        if found is None:
+            begun = time.process_time()
+            answer = task.compute(Stopwatch())
+            found = Outcome(answer, cpu=time.process_time() - begun)
+            if self._store:
+                self._store.keep(task, found)
+        return found
+
+
+def _text(table: pl.DataFrame) -> str:
+    content = BytesIO()
+    table.write_ipc(content, compression="zstd")
+    return b64encode(content.getvalue()).decode()
+
+
+def _table(text: str) -> pl.DataFrame:
+    return pl.read_ipc(b64decode(text))
+
+
+def tables_digest(tables: Database) -> str:
+    """The same for the same tables: names, columns, types, and rows in their order."""
+    found = sha256()
+    known = tables.ask("SELECT table_schema, table_name FROM information_schema.tables ORDER BY ALL")
+    for schema, name in known.iter_rows():
+        content = BytesIO()
+        tables.ask(f'SELECT * FROM "{schema}"."{name}"').rechunk().write_ipc(content)
+        found.update(f"{schema}\0{name}\0".encode())
+        found.update(sha256(content.getbuffer()).digest())
+    return found.hexdigest()
+
+
+def files_digest(folder: Path, apart: tuple[Path, ...] = ()) -> str:
+    """A digest of the files in a folder and in those within it, but for compiled Python and what is ``apart``."""
+    found = sha256()
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.suffix != ".pyc" and not any(one in path.parents for one in apart):
+            found.update(f"{path.relative_to(folder).as_posix()}\0".encode())
+            found.update(sha256(path.read_bytes()).digest())
+    return found.hexdigest()[:16]
+
+
+@lru_cache
+def _program() -> str:
+    """A digest of fairlane without its papers; kept, as files do not change while a program runs."""
+    return files_digest(Path(__file__).parents[1], (BUILT_IN, RECORDINGS))
+
+
+def _libraries() -> dict[str, str]:
+    """The versions of the libraries that are installed."""
+    found = {}
+    for name in LIBRARIES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:  # of an extra
+            continue
+    return found
