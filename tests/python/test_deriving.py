@@ -127,6 +127,10 @@ def test_functions_are_called_once_and_again_when_something_has_changed(
     assert again.outcome.derived_cpu_s == found.outcome.derived_cpu_s > 0
     for name, table in found.outcome.derived.items():
         assert_frame_equal(table, again.outcome.derived[name])
+    run(place, place / "out")
+    assert calls(place) == "fg", "nothing is stored in another folder"
+    run(place, place / "out")
+    assert calls(place) == "", "results inside the folder are no files of the paper"
     claims = place / "claims.toml"
     claims.write_text(CLAIMS.replace("numbers", "some numbers"))
     run(place, out)

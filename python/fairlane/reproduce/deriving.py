@@ -3,7 +3,7 @@
 import json
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from hashlib import sha256
@@ -47,8 +47,12 @@ class Derivation:
 
     @cached_property
     def digest(self) -> str:
-        """Another one when a table, a file of the paper, a part of fairlane or a library changes."""
-        key = [self.method.name, tables_digest(self.tables), files_digest(self.folder.path), _program(), _libraries()]
+        """Another one when a table, a file of the paper, a part of fairlane or a library changes.
+
+        The files are those in its folder, not those in folders within it: results may be there.
+        """
+        files = files_digest(self.folder.path, self.folder.path.iterdir())
+        key = [self.method.name, tables_digest(self.tables), files, _program(), _libraries()]
         return sha256(json.dumps(key).encode()).hexdigest()[:32]
 
     @property
@@ -115,20 +119,20 @@ def tables_digest(tables: Database) -> str:
     return found.hexdigest()
 
 
-def files_digest(folder: Path, apart: tuple[Path, ...] = ()) -> str:
-    """A digest of the files in a folder and in those within it, but for compiled Python and what is ``apart``."""
+def files_digest(folder: Path, files: Iterable[Path]) -> str:
+    """A digest of files in a folder, but for compiled Python: their paths seen from there, and what is in them."""
     found = sha256()
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and path.suffix != ".pyc" and not any(one in path.parents for one in apart):
-            found.update(f"{path.relative_to(folder).as_posix()}\0".encode())
-            found.update(sha256(path.read_bytes()).digest())
+    for path in sorted(path for path in files if path.is_file() and path.suffix != ".pyc"):
+        found.update(f"{path.relative_to(folder).as_posix()}\0".encode())
+        found.update(sha256(path.read_bytes()).digest())
     return found.hexdigest()[:16]
 
 
 @lru_cache
 def _program() -> str:
     """A digest of fairlane without its papers; kept, as files do not change while a program runs."""
-    return files_digest(Path(__file__).parents[1], (BUILT_IN, RECORDINGS))
+    home = Path(__file__).parents[1]
+    return files_digest(home, (path for path in home.rglob("*") if not {BUILT_IN, RECORDINGS} & {*path.parents}))
 
 
 def _libraries() -> dict[str, str]:
