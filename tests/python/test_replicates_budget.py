@@ -116,7 +116,7 @@ def test_a_budget_of_no_time_runs_the_first_replicate_and_lists_the_rest(
     assert execute([*words[:-1], "--replicates", "3", "--cpu-hours", "1", "--resume"]) == 0
     printed = capsys.readouterr().out
     assert "three-of-four (I): holds, 3 replicates" in printed
-    assert "  measured  varied 1 (0 to 2) (band <= 2): in 3 of 3 replicates" in printed
+    assert "  measured  varied: 1 (0 to 2) (band <= 2): in 3 of 3 replicates" in printed
     assert "Not run" not in printed
     assert "of 1 CPU hours" in printed
 

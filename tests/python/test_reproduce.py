@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from matplotlib.axes import Axes
 
 from fairlane import ScenarioError
 from fairlane.cli.main import execute
@@ -13,6 +14,7 @@ from fairlane.reproduce import PAPERS, conclude, folder_of, plan
 from fairlane.reproduce.folder import Claim
 from fairlane.reproduce.judging import findings
 from fairlane.reproduce.running import stored_as
+from fairlane.results.manifest import examine
 from fairlane.study.sql import Database
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.store import Store
@@ -201,8 +203,70 @@ def test_a_claim_whose_study_was_left_out_is_not_judged(folder: Path, tmp_path: 
         ("claims.toml", '"times"', '"tiems"', 'did you mean "times"'),
         ("claims.toml", '"> bound"', '">> bound"', "is no band"),
         ("claims.toml", "medians large,", "median large,", "claim large-is-slow: has a query that is wrong"),
-        ("claims.toml", "{value:.2f}", "{valeu:.2f}", "does not fit the columns value, bound"),
-        ("figures.toml", 'y = "seconds"', 'y = "second"', "figure times: cannot be drawn"),
+        ("claims.toml", '"> bound"', '"[2, 1]"', 'claims.toml:15: claim[0].clause[0].band = "[2, 1]": is empty'),
+        ("claims.toml", 'id = "qos"', 'id = "large-is-slow"', 'claim = "large-is-slow": duplicate name'),
+        (
+            "claims.toml",
+            "{value:.2f}",
+            "{valeu:.2f}",
+            'claims.toml: claim large-is-slow, clause 1.says = "large / small {valeu:.2f}": unknown column in the '
+            'text; allowed: value, bound; did you mean "value"?',
+        ),
+        ("claims.toml", "{value:.2f}", "{value:d}", "cannot be filled in: Unknown format code 'd'"),
+        (
+            "claims.toml",
+            '"> bound"',
+            '"> bond"',
+            'clause 1.band = "bond": unknown column of the query; allowed: value, bound; did you mean "bound"?',
+        ),
+        ("claims.toml", "AS value, 2.0", "AS valeu, 2.0", 'clause 1.value = "value": unknown column of the query'),
+        ("claims.toml", "2.0 AS bound", "'two' AS bound", 'clause 1.band = "two": is no number'),
+        ("figures.toml", '"box"', '"boxes"', 'figures.toml:6: figure[0].panel[0].kind = "boxes": unknown name'),
+        (
+            "figures.toml",
+            'file = "times"',
+            'file = "../times"',
+            'figures.toml:3: figure[0].file = "../times": is no name',
+        ),
+        ("figures.toml", 'file = "times"', 'file = "claims"', '"claims.png": is a file of every reproduction'),
+        (
+            "figures.toml",
+            'y = "seconds"',
+            'y = "seconds"\nlow = "a"\nhigh = "b"',
+            "is not drawn by box; allowed: scatter",
+        ),
+        ("figures.toml", 'y = "seconds"', 'y = "seconds"\nlow = "a"', "needs the other end of the interval"),
+        ("paper.toml", 'csv = "{size}"', 'csv = "a/{size}"', 'csv = "a/{size}": is no name of a file'),
+        (
+            "paper.toml",
+            'quick."control.toml"',
+            'quick."contol.toml"',
+            'quick = "contol.toml": unknown study file; allowed',
+        ),
+        (
+            "paper.toml",
+            'file = "times.toml"',
+            'file = "times.toml"\nonly = { siez = ["small"] }',
+            'paper.toml: study times: only = "siez": unknown factor of times.toml; allowed: size; did you mean "size"?',
+        ),
+        (
+            "paper.toml",
+            'file = "times.toml"',
+            'file = "times.toml"\nonly = { size = ["smal"] }',
+            'times: only.size = "smal": unknown level of times.toml; allowed: small, large; did you mean "small"?',
+        ),
+        (
+            "paper.toml",
+            'file = "times.toml"',
+            'file = "times.toml"\nscenario = { "network.bufer" = "1 KiB" }',
+            'paper.toml: study.times.scenario.network.bufer = "1 KiB": unknown key',
+        ),
+        (
+            "paper.toml",
+            'file = "times.toml"',
+            'file = "times.toml"\nset = { "measure.until.of" = 1 }',
+            "paper.toml: study.times.set.measure.until.of",
+        ),
         ("times.toml", 'size = "small", seed', 'siez = "small", seed', 'did you mean "size"'),
         ("times.toml", 'until = "ring"', 'until = "rnig"', 'did you mean "ring"'),
         ("times.toml", "FROM iterations", "FROM iteration", "measure.tables.iterations"),
@@ -222,6 +286,106 @@ def test_what_is_wrong_with_a_folder_is_named(
     assert words in str(error.value)
 
 
+def test_a_clause_without_rows_is_missing_and_does_not_let_the_claim_hold(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlane.reproduce.open_pool", Here)
+    text = (folder / "claims.toml").read_text()
+    more = "[[claim.clause]]\nsays = 'small {value}'\nwhere = 'bound = 3'\nband = '> 0'\n[[claim]]\nid = \"qos\""
+    (folder / "claims.toml").write_text(text.replace('[[claim]]\nid = "qos"', more))
+    found = run(folder, tmp_path / "out", only="large-is-slow")
+    assert [one.words for one in found.verdicts] == ["not run"]
+    assert found.judged[0].missing == ["clause 2: its query has no rows"]
+    assert [it.clause for it in found.judged[0].findings] == [0]
+    paper = (folder / "paper.toml").read_text()
+    (folder / "paper.toml").write_text(paper.replace('only = { size = ["small"] }, ', ""))
+    words = ["reproduce", str(folder), "--only", "large-is-slow", "--quick", "--out", str(tmp_path / "quick")]
+    assert execute(words) == 0
+    shown = capsys.readouterr().out
+    assert "not run in full, one replicate: 1 of 1 clause in the band" in shown
+    assert "missing   clause 2 (band > 0): its query has no rows" in shown
+
+
+def test_figures_and_texts_that_cannot_be_written_cost_no_verdict(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fairlane.reproduce.open_pool", Here)
+    figures = (folder / "figures.toml").read_text()
+    for file, row in (("{size}", "a/b"), ("c", "-"), ("{size}", "c")):
+        each = f"""file = "{file}"\neach = "SELECT '{row}' AS size\""""
+        with (folder / "figures.toml").open("a") as several:
+            several.write(figures.replace('file = "times"', each))
+    text = (folder / "figures.toml").read_text()
+    (folder / "figures.toml").write_text(text.replace('y = "seconds"', 'y = "second"', 1))
+    with (folder / "paper.toml").open("a") as paper:
+        paper.write('[[text]]\nfile = "note.md"\ntext = "{rows} rows"\nsql = "SELECT 1 AS row"\n')
+    out = tmp_path / "out"
+    assert execute(["reproduce", str(folder), "--out", str(out)]) == 1
+    shown = capsys.readouterr()
+    assert "large-is-slow (I): holds, one replicate" in shown.out
+    for words in (
+        "paper.toml: text note.md: cannot be written: its query has no column 'rows'",
+        'figure times.panel[0].y = "second": unknown column of the query; allowed: size, seconds; did you mean',
+        'figures.toml: figure {size}.file = "a/b": is no name of a file',
+        'figures.toml: figure {size}.file = "c.png": another file has this name',
+    ):
+        assert words in shown.err
+    assert_drawn(out / "c.png")
+    assert not (tmp_path / "a").exists()
+    assert "**holds, one replicate**" in (out / "report.md").read_text(encoding="utf-8")
+    assert examine(out).problems == ()
+
+
+def test_no_name_with_a_value_in_it_leaves_the_folder(folder: Path, tmp_path: Path) -> None:
+    text = (folder / "paper.toml").read_text()
+    (folder / "paper.toml").write_text(text.replace("SELECT size, seed", "SELECT '../' || size AS size, seed"))
+    with pytest.raises(ScenarioError, match=r'table medians: csv = "\.\./(small|large)": is no name of a file'):
+        run(folder, tmp_path / "out", only="large-is-slow")
+    assert not list(tmp_path.glob("*.csv"))
+
+
+def test_bars_have_intervals_and_a_cell_of_zero_has_a_colour(folder: Path, tmp_path: Path) -> None:
+    sql = "SELECT * FROM (VALUES ('a', 'c', 1, 0.5, 1.5, 0), ('b', 'd', 2, 1.8, 2.6, 1)) t (x, o, y, lower, upper, v)"
+    (folder / "figures.toml").write_text(
+        f"""
+[[figure]]
+file = "bars"
+title = "Bars"
+[[figure.panel]]
+kind = "bars"
+sql = "{sql}"
+x = "x"
+y = "y"
+low = "lower"
+high = "upper"
+[[figure.panel]]
+kind = "heatmap"
+sql = "{sql}"
+x = "x"
+y = "o"
+value = "v"
+y_scale = "linear"
+"""
+    )
+    lines: list[Any] = []
+    shown: list[Any] = []
+
+    def vlines(_axes: Axes, *given: Any, **_look: Any) -> None:
+        lines.append(given)
+
+    def draw_heat(_axes: Axes, values: Any, *_given: Any, **_look: Any) -> None:
+        shown.append(values)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fairlane.reproduce.figures.draw_heat", draw_heat)
+        patch.setattr(Axes, "vlines", vlines)
+        assert not run(folder, tmp_path / "out", only="large-is-slow").not_written
+    assert [given[1].to_list() for given in lines if isinstance(given[1], pl.Series)] == [[0.5, 1.8]]
+    (values,) = shown
+    assert values[0, 0] == 0
+    assert values.mask.tolist() == [[False, True], [True, False]]
+
+
 def test_a_method_of_ones_own_runs_with_permission_only(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,6 +399,7 @@ def test_a_method_of_ones_own_runs_with_permission_only(
     words = ["reproduce", str(folder), "--only", "large-is-slow", "--quiet", "--workers", "1", "--out"]
     assert execute([*words, str(tmp_path / "refused")]) == 2
     assert "which is not permitted" in capsys.readouterr().err
+    assert not (tmp_path / "refused").exists(), "before anything was run"
     assert execute([*words, str(tmp_path / "out"), "--allow-code"]) == 0
     assert pl.read_csv(tmp_path / "out" / "twice.csv").height == 3
 

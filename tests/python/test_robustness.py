@@ -175,7 +175,11 @@ def answers(out: Path) -> dict[str, int]:
         ('"{value} * 1 KiB"', '"{value} of 1 KiB"', r'is no text with a value; allowed: "\{value\}"'),
         ('of."sizes.toml"', 'of."size.toml"', r"unknown study or study file; allowed: sizes, sizes.toml; did you mean"),
         ("other = ", "othr = ", r'left_out.othr = "othr": unknown claim; allowed: size, other; did you mean "other"'),
-        ('"more than two ranks"]', "]", "titles.size = 2: does not fit; allowed: 3, one for each clause"),
+        (
+            '"more than two ranks"]',
+            "]",
+            r"titles.size = \[.*\]: has 2 texts; allowed: 3, one for each clause of claims.toml",
+        ),
         ("range = [1, 16]", "levels = {}", "needs one of both; allowed: range or levels"),
         ('source = "nobody says"', "", r"parameter\[0\].source: missing"),
     ],
@@ -233,6 +237,42 @@ def test_shared_seeds_are_not_confounded_with_a_parameter(parameter: int) -> Non
         assert len(set(found)) == space.repeats
         # Four of each, but for values that are equal as they are rounded to whole numbers.
         assert {found.count(replicate) for replicate in set(found)} <= {3, 4, 5}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ('"input_queued"', '"input_qeued"', r"robustness.toml: scenario.network.switch.name = .*mean \"input_queued\""),
+        (
+            '"mpi.eager_threshold"',
+            '"mpi.eager_treshold"',
+            r"robustness.toml: scenario.mpi.eager_treshold = .*unknown key",
+        ),
+    ],
+)
+def test_what_no_point_with_a_level_could_run_is_known_before_the_first(
+    place: Path, tmp_path: Path, before: str, after: str, words: str
+) -> None:
+    with pytest.raises(ScenarioError, match=words):
+        run(change(place, before, after), tmp_path / "out", 1)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_function_that_fails_at_a_point_leaves_it_out(place: Path, tmp_path: Path) -> None:
+    with (place / "paper.toml").open("a") as file:
+        file.write('[[table]]\nname = "fitted"\ncall = "method.py:fitted"\n')
+    with (place / "method.py").open("a") as file:
+        file.write(
+            "\n\ndef fitted(tables):\n"
+            "    if tables.ask('SELECT size FROM sizes').item() > 8192:\n"
+            "        raise RuntimeError('no convergence')\n"
+            "    return tables.ask('SELECT 1 AS one')\n"
+        )
+    found = Map.of(run(folder_of(place), tmp_path / "out", 8))
+    assert found.failed
+    where = "table fitted: call: fitted fails at method.py:12: RuntimeError: no convergence"
+    assert all(where in words for words in found.failed)
+    assert found.clauses["points"].to_list() == [8 - len(found.failed)] * 3
 
 
 def test_a_space_that_is_not_there_is_refused(place: Path) -> None:
@@ -388,7 +428,7 @@ def test_a_point_that_fails_is_reported_and_left_out(place: Path, tmp_path: Path
     points = 32 - len(found.failed)
     assert found.clauses["points"].to_list() == [points] * 3
     change(place, '"jobs[0].workload.message_size"', '"jobs[0].wrkload"')
-    with pytest.raises(ScenarioError, match=r"defaults, repeat 1: .*wrkload"):
+    with pytest.raises(ScenarioError, match=r"robustness.toml: rules\[0\].set.jobs\[0\].wrkload"):
         run(folder_of(place), tmp_path / "other", 2)
 
 
@@ -413,6 +453,9 @@ def test_the_command_maps_a_paper_and_draws_several_together(
     assert "no robustness map" in capsys.readouterr().err
     table = out / CLAUSES
     table.write_text(table.read_text().replace(RARE, "fails everywhere"))
+    assert execute(["robustness", str(out), "--out", str(tmp_path / "all")]) != 0
+    assert f"{CLAUSES}: has changed since it was written" in capsys.readouterr().err
+    (out / "manifest.json").unlink()
     assert execute(["robustness", str(out), "--out", str(tmp_path / "all")]) == 2
     assert 'verdict = "fails everywhere": is no verdict of this version' in capsys.readouterr().err
 

@@ -144,18 +144,25 @@ def reproduce(
             earlier=earlier or (),
         )
     report_damaged(found.damaged, folder)
+    _report_not_written(found)
     rest = found.replication.rest
     return Answer(
         {
             "folder": folder,
             "claims": [_facts(one) for one in found.verdicts],
             "left_out": chosen.left_out,
+            "not_written": [str(problem) for problem in found.not_written],
             "not_run": {name: {"replicates": count, "cpu_s": cpu} for name, (count, cpu) in rest.items()},
         },
         chain(_claims(found), _time(found, len(there)), stored(folder)),
         folder,
-        code=ExitCode.RUN_FAILED if found.failed else ExitCode.DONE,
+        code=ExitCode.RUN_FAILED if found.failed or found.not_written else ExitCode.DONE,
     )
+
+
+def _report_not_written(found: "Reproduction") -> None:
+    for problem in found.not_written:
+        report(str(problem))
 
 
 def _facts(one: "ClaimVerdict") -> dict[str, object]:
@@ -219,9 +226,13 @@ def _claims(found: "Reproduction") -> Iterator[str]:
         for clause, number in numbers(one):
             if one.complete > 1:
                 share = f"in {number.held} of {plural(len(number.findings), 'replicate')}"
-                yield f"  measured  {number.label} {spread_of(number)} (band {band_of(number, clause)}): {share}"
+                yield f"  measured  {number.label}: {spread_of(number)} (band {band_of(number, clause)}): {share}"
             else:
                 yield f"  measured  {number.first.words}: {'yes' if number.first.holds else 'no'}"
+        measured = {clause.number for clause in one.clauses}
+        for at, asked in enumerate(one.claim.clause):
+            if at not in measured and not one.missing:
+                yield f"  missing   clause {at + 1} (band {asked.band}): its query has no rows"
         if one.missing:
             yield f"  missing   {', '.join(one.missing)}"
     for run in found.failed:

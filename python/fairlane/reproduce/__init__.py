@@ -19,7 +19,7 @@ from fairlane.reproduce.earlier import known
 from fairlane.reproduce.folder import Folder
 from fairlane.reproduce.judging import Judged
 from fairlane.reproduce.output import Reproduction, store
-from fairlane.reproduce.planning import PAPERS, Options, Plan, plan_of
+from fairlane.reproduce.planning import PAPERS, Options, Plan, check_outputs, plan_of
 from fairlane.reproduce.replicating import judge, nothing, repeat
 from fairlane.reproduce.reseeding import MOST_REPLICATES
 from fairlane.reproduce.running import perform, stored_as
@@ -88,6 +88,7 @@ def plan(
         allowed = ["only", "quick", "out", "resume", "workers", "dask", *sorted(folder.paper.options)]
         words = ", ".join(f"--{option}" for option in allowed)
         raise ScenarioError(Problem(f"--{refused[0]}", f"{folder.name} has no such option", allowed=words))
+    check_outputs(folder)
     return plan_of(folder, [claim for claim in folder.claims if not only or claim.id in only], options)
 
 
@@ -163,5 +164,4 @@ def conclude(
     tasks = [done.task for of in (outcome.done, *found.done.values()) for done in of.values()]
     unused = len(kept.digests() - {kept.key(task) for task in tasks}) if kept else 0
     reproduced = Reproduction(chosen, outcome, first, kept.damaged if kept else (), unused, found)
-    store(reproduced, folder)
-    return reproduced
+    return replace(reproduced, not_written=store(reproduced, folder))

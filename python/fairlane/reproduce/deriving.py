@@ -4,20 +4,23 @@ import json
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from io import BytesIO
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 import polars as pl
 
+from fairlane.errors import FairlaneError, Problem, ScenarioError
+from fairlane.inputs.problems import Problems
 from fairlane.reproduce.folder import Derived, Folder
 from fairlane.reproduce.planning import BUILT_IN, RECORDINGS, method_of
 from fairlane.study.method import Method
-from fairlane.study.sql import Database
+from fairlane.study.sql import Database, QueryError
 from fairlane.tasks.store import Store
 from fairlane.tasks.task import Answer, Outcome, Stopwatch
 
@@ -61,10 +64,21 @@ class Derivation:
         return {"file": self.method.file.name, "function": self.method.name}
 
     def compute(self, _watch: Stopwatch) -> Answer:
-        """Calls the function; its tables are text, with all their types."""
-        found = self.method.function()(self.tables)
+        """Calls the function; its tables are text, with all their types. Raises ``Problems`` if it does not work."""
+        function = self.method.function()
+        try:
+            found = function(self.tables)
+        except (FairlaneError, QueryError, Problems):
+            raise
+        except Exception as error:
+            words = f"{self.method.name} fails at {_place(error, self.method.file)}: {type(error).__name__}: {error}"
+            raise Problems(Problem("", words)) from error
         tables = dict(found) if isinstance(found, Mapping) else {"": found}
-        return {"tables": {name: _text(table) for name, table in tables.items()}}
+        for table in tables.values():
+            if not isinstance(table, pl.DataFrame):
+                words = f"{self.method.name} returns {type(table).__name__}"
+                raise Problems(Problem("", words, allowed="a data frame of Polars, or several by name"))
+        return {"tables": {str(name): _text(table) for name, table in tables.items()}}
 
 
 class Deriving:
@@ -77,11 +91,19 @@ class Deriving:
         """Processor time of functions, s, whenever they were called."""
 
     def derive(self, one: Derived) -> dict[str, pl.DataFrame]:
-        """A table, or several, by name. Raises ``QueryError``, and ``ResultsError`` if an answer cannot be stored."""
+        """A table, or several, by name.
+
+        Raises ``QueryError``, ``ScenarioError`` if a function does not work, and ``ResultsError`` if an answer cannot
+        be stored.
+        """
         if one.call is None:
             assert one.sql is not None, "a table has a query or a function"
             return {one.name: self._tables.ask(one.sql)}
-        found = self._called(Derivation(self._folder, method_of(self._folder, one.call), self._tables))
+        try:
+            found = self._called(Derivation(self._folder, method_of(self._folder, one.call), self._tables))
+        except Problems as problems:
+            file, key = str(self._folder.path / "paper.toml"), f"table {one.name}: call"
+            raise ScenarioError(replace(it.at(file, None), key=key) for it in problems.problems) from problems
         self.cpu_s += found.cpu
         assert found.answer is not None, "a function that fails raises"
         return {name or one.name: _table(text) for name, text in found.answer["tables"].items()}
@@ -95,6 +117,12 @@ class Deriving:
             if self._store:
                 self._store.keep(task, found)
         return found
+
+
+def _place(error: BaseException, file: Path) -> str:
+    """The line of a file at which it failed, or the file alone."""
+    lines = [frame.lineno for frame in extract_tb(error.__traceback__) if Path(frame.filename) == file]
+    return f"{file.name}:{lines[-1]}" if lines else file.name
 
 
 def _text(table: pl.DataFrame) -> str:

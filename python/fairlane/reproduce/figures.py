@@ -1,7 +1,7 @@
 """Figures as ``figures.toml`` describes them: boxes, strips, points, bars, lines and heat maps of queries."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,14 @@ from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import StrMethodFormatter
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import Problem
+from fairlane.inputs.problems import Problems, under
 from fairlane.plot.boxes import QUARTILES, TAILS, draw_boxes, spread
 from fairlane.plot.files import write
 from fairlane.plot.heat import draw_heat
 from fairlane.plot.style import INK, LETTERS_AN_INCH, PALETTE, canvas, headline_of, percentages, plain_ticks
 from fairlane.reproduce.figure_data import figure_of
-from fairlane.reproduce.folder import Figure, Panel
+from fairlane.reproduce.folder import OWN_FILES, Figure, Panel, file_name
 from fairlane.reproduce.planning import Plan
 from fairlane.reproduce.running import Outcome, made
 from fairlane.results.reproduction import FigureData
@@ -64,22 +65,36 @@ class Series:
         return (self.number - (self.of - 1) / 2) * GROUP / self.of
 
 
-def draw_all(plan: Plan, outcome: Outcome, folder: Path) -> list[Picture]:
-    """Draws the figures that there are data for."""
-    found = []
+def draw_all(plan: Plan, outcome: Outcome, folder: Path) -> tuple[list[Picture], list[Problem]]:
+    """Draws the figures that there are data for; also returns what is wrong with those that cannot be drawn."""
+    found: list[Picture] = []
+    wrong: list[Problem] = []
     for figure in plan.folder.figures:
         if not made(plan, outcome, figure):
             continue
         try:
             for row in _rows(figure, outcome.tables):
+                _named(figure, row, [*OWN_FILES, *(one.file for one in found)])
                 picture = _draw(figure, row, outcome.tables, folder)
                 found += [picture] if picture else []
+        except Problems as problems:
+            wrong += [problem.under(f"figure {figure.file}") for problem in problems.problems]
         except (KeyError, ValueError, pl.exceptions.PolarsError) as error:  # a QueryError is a ValueError
             if isinstance(error, QueryError) and outcome.partial(plan):
                 continue
-            file = str(plan.folder.path / "figures.toml")
-            raise ScenarioError(Problem(f"figure {figure.file}", f"cannot be drawn: {error}", file=file)) from None
-    return found
+            what = f"there is no column {error}" if isinstance(error, KeyError) else str(error)
+            wrong.append(Problem(f"figure {figure.file}", f"cannot be drawn: {what}"))
+    file = str(plan.folder.path / "figures.toml")
+    return found, [problem.at(file, None) for problem in wrong]
+
+
+def _named(figure: Figure, row: Mapping[str, Any], taken: Collection[str]) -> None:
+    """Raises ``Problems`` if a figure, with the columns of a row in its name, would be no new file in the folder."""
+    name = figure.file.format(**row)
+    with under("file"):
+        file_name(name)
+        if f"{name}.png" in taken:
+            raise Problems(Problem("", "another file has this name", f"{name}.png"))
 
 
 def _rows(figure: Figure, tables: Database) -> Iterator[Mapping[str, Any]]:
@@ -93,6 +108,8 @@ def _rows(figure: Figure, tables: Database) -> Iterator[Mapping[str, Any]]:
 def _draw(figure: Figure, row: Mapping[str, Any], tables: Database, folder: Path) -> Picture | None:
     """Draws one file; None if no panel has any rows."""
     blocks = [(panel, tables.ask(panel.sql)) for panel in figure.panel]
+    for at, (panel, data) in enumerate(blocks):
+        _check_columns(at, panel, data.columns)
     blocks = [(panel, data) for panel, data in blocks if data.height]
     if not blocks:
         return None
@@ -124,6 +141,20 @@ def _draw(figure: Figure, row: Mapping[str, Any], tables: Database, folder: Path
     file = f"{name}.png"
     write(make, folder / file)
     return Picture(file, title, figure_of(name, title, note, blocks))
+
+
+def _check_columns(at: int, panel: Panel, columns: Sequence[str]) -> None:
+    """Raises ``Problems`` for a column that the query of a panel does not have."""
+    keys = ["x", "y", "series", "low", "high", "column", "row", *(["value"] if panel.kind == "heatmap" else [])]
+    named = [(key, getattr(panel, key)) for key in keys]
+    named += [(key, name) for key in ("lines", "x_lines") for name in getattr(panel, key)]
+    wrong = [
+        Problem.unknown(f"panel[{at}].{key}", "column of the query", name, columns, name)
+        for key, name in named
+        if name is not None and name not in columns
+    ]
+    if wrong:
+        raise Problems(*wrong)
 
 
 def _same_scale(column: Sequence[Axes]) -> None:
@@ -245,7 +276,10 @@ def _scatter(axes: Axes, panel: Panel, series: Sequence[Series], categories: Seq
 
 
 def _bars(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequence[Any] | None) -> None:
-    """Bars, grouped or stacked; groups are centred on their category, also where some series have no bar in it."""
+    """Bars, grouped or stacked, with intervals where there are some.
+
+    Groups are centred on their category, also where some series have no bar in it.
+    """
     numeric = categories is None
     base: dict[float, float] = {}
     of = Counter(place for one in series for place in {*_places(one.rows, panel.x, categories)})
@@ -258,8 +292,11 @@ def _bars(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequen
             base |= {place: base.get(place, 0.0) + height for place, height in zip(places, heights, strict=True)}
         else:
             shifts = [(before[place] - (of[place] - 1) / 2) * GROUP / one.of for place in places]
-            axes.bar(places + shifts, heights, width=0.9 * GROUP / one.of, color=one.colour)
             before.update({*places})
+            places = places + shifts
+            axes.bar(places, heights, width=0.9 * GROUP / one.of, color=one.colour)
+        if panel.low and panel.high:
+            axes.vlines(places, one.rows[panel.low], one.rows[panel.high], color=INK, linewidth=1.3)
 
 
 def _lines(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequence[Any] | None) -> None:
@@ -278,7 +315,8 @@ def _heatmap(axes: Axes, panel: Panel, data: pl.DataFrame) -> None:
     across, down = _values(data, panel.x), _values(data, panel.y)
     values = np.full((len(down), len(across)), np.nan)
     for x, y, value in data.select(panel.x, panel.y, panel.value).iter_rows():
-        values[down.index(y), across.index(x)] = value or np.nan
+        if value is not None and (value > 0 or panel.y_scale != "log"):
+            values[down.index(y), across.index(x)] = value
     scale = LogNorm if panel.y_scale == "log" else Normalize
     norm = scale(np.nanmin(values), np.nanmax(values)) if np.isfinite(values).any() else Normalize(0, 1)
     draw_heat(axes, np.ma.masked_invalid(values), norm, aspect="auto")

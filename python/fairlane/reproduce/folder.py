@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.document import Document
@@ -20,6 +20,8 @@ from fairlane.inputs.problems import Problems, located, unfold
 from fairlane.inputs.table import Table
 
 Kind = Literal["box", "strip", "scatter", "bars", "lines", "heatmap"]
+WITH_INTERVALS = ("scatter", "bars", "lines")
+"""Kinds of panels that draw intervals."""
 BAND = re.compile(r"(?P<operator>[<>]=?|=)\s*(?P<bound>[\w.+-]+)|\[\s*(?P<low>[\w.+-]+)\s*,\s*(?P<high>[\w.+-]+)\s*\]")
 """A comparison with a number or a column of the query, or an interval of two."""
 
@@ -55,6 +57,20 @@ class Change(_Different):
             skip=self.skip or other.skip,
             note=other.note or self.note,
         )
+
+
+OWN_FILES = ("cells.csv", "claims.csv", "claims.png", "clauses.csv", "figures.json", "manifest.json", "report.md")
+"""Names of files that every reproduction has: no table, text or figure may have one of them."""
+
+
+def file_name(given: str) -> str:
+    """The name of a file in the folder of results. Raises ``Problems`` for one that would be elsewhere."""
+    if not given or given.startswith(".") or any(sign in given for sign in "/\\\0:"):
+        raise Problems(Problem("", "is no name of a file", given, "a name without a folder that begins with no point"))
+    return given
+
+
+FileName = Annotated[str, AfterValidator(file_name)]
 
 
 def _one_of(table: StudyEntry | Derived, key: str) -> None:
@@ -105,9 +121,9 @@ class Derived(Conditional):
     """One SELECT."""
     call: str | None = None
     """Instead of ``sql``, ``method.py:name`` of a function of a ``Database`` that returns one or more data frames."""
-    csv: str | None = None
+    csv: FileName | None = None
     """Name of a CSV file in which it is stored; with ``{column}`` in it a file for each value of the column."""
-    parquet: str | None = None
+    parquet: FileName | None = None
     """The same as Parquet, with all digits."""
 
     @model_validator(mode="after")
@@ -119,7 +135,7 @@ class Derived(Conditional):
 class Text(Conditional):
     """A text file, such as a data sheet."""
 
-    file: str
+    file: FileName
     """Its name."""
     text: str
     """Its text; columns of the query in braces are replaced."""
@@ -188,8 +204,15 @@ class Clause(Table):
     @field_validator("band")
     @classmethod
     def _read(cls, given: str) -> str:
-        if BAND.fullmatch(given.strip()) is None:
+        found = BAND.fullmatch(given.strip())
+        if found is None:
             raise Problems(Problem("", "is no band", given, '">= 0.15", "[0.15, 0.45]", or a column for a number'))
+        try:
+            ends = [] if found["operator"] else [float(found["low"]), float(found["high"])]
+        except ValueError:  # of a column
+            ends = []
+        if ends != sorted(ends):
+            raise Problems(Problem("", "is empty", given, "a least and a greater value"))
         return given.strip()
 
 
@@ -262,11 +285,21 @@ class Panel(Table):
     x_lines: list[str] = Field(default_factory=list)
     """The same along the values, at places of the axis ``x``."""
 
+    @model_validator(mode="after")
+    def _intervals(self) -> Self:
+        given = [key for key in ("low", "high") if getattr(self, key) is not None]
+        if len(given) == 1:
+            raise Problems(Problem(given[0], "needs the other end of the interval", allowed="low and high"))
+        if given and (self.kind not in WITH_INTERVALS or self.stacked):
+            kind = "stacked bars" if self.stacked else self.kind
+            raise Problems(Problem("low", f"is not drawn by {kind}", self.low, ", ".join(WITH_INTERVALS)))
+        return self
+
 
 class Figure(Conditional):
     """A figure."""
 
-    file: str
+    file: FileName
     """Name of its file, without ``.png``; columns of ``each`` in braces are replaced, here and in title and note."""
     title: str
     """Title."""
@@ -306,9 +339,15 @@ class Folder:
         """The content of ``paper.toml``."""
         found = self.read("paper.toml", PaperTable)
         names = [entry.name for entry in found.study]
-        again = [name for name in names if names.count(name) > 1]
-        if again:
-            raise ScenarioError(Problem("study", "duplicate name", again[0], file=str(self.path / "paper.toml")))
+        self._distinct("paper.toml", "study", names)
+        self._distinct("paper.toml", "table", [one.name for one in found.table])
+        written = [f"{name}.csv" for name in (one.csv for one in found.table) if name]
+        written += [f"{name}.parquet" for name in (one.parquet for one in found.table) if name]
+        self._distinct(
+            "paper.toml", "file of a table or text", [*written, *(one.file for one in found.text)], OWN_FILES
+        )
+        files = list(dict.fromkeys(entry.file for entry in found.study if entry.file))
+        self._unknown("paper.toml", files, [("", "quick", [*found.quick])], "study file")
         self._unknown("paper.toml", names, (("table", one.name, one.studies) for one in found.table))
         self._unknown("paper.toml", names, (("text", one.file, one.studies) for one in found.text))
         self._unknown("paper.toml", names, [("replicates", "fixed", found.replicates.fixed)])
@@ -319,6 +358,7 @@ class Folder:
         """Its claims."""
         found = self.read("claims.toml", ClaimsTable).claim
         needed = (("claim", one.id, [*one.studies, *one.shown]) for one in found)
+        self._distinct("claims.toml", "claim", [one.id for one in found])
         self._unknown("claims.toml", [entry.name for entry in self.paper.study], needed)
         for at, claim in enumerate(found):
             if claim.sql is None and any(clause.sql is None for clause in claim.clause):
@@ -332,6 +372,8 @@ class Folder:
         if not (self.path / "figures.toml").is_file():
             return []
         found = self.read("figures.toml", FiguresTable).figure
+        plain = [f"{one.file}.png" for one in found if "{" not in one.file]
+        self._distinct("figures.toml", "file of a figure", plain, OWN_FILES)
         needed = (("figure", one.file, one.studies) for one in found)
         self._unknown("figures.toml", [entry.name for entry in self.paper.study], needed)
         return found
@@ -344,12 +386,22 @@ class Folder:
         except ValidationError as error:
             raise ScenarioError(located(unfold(error, model), document)) from None
 
-    def _unknown(self, file: str, names: Sequence[str], needed: Iterable[tuple[str, str, Sequence[str]]]) -> None:
-        """Raises ``ScenarioError`` for names of studies that do not exist."""
+    def _distinct(self, file: str, what: str, names: Sequence[str], taken: Sequence[str] = ()) -> None:
+        """Raises ``ScenarioError`` for a name that comes twice, or that is ``taken``."""
+        every = [*taken, *names]
+        again = next((name for at, name in enumerate(every) if name in every[:at]), None)
+        if again is not None:
+            words = "is a file of every reproduction" if again in taken else "duplicate name"
+            raise ScenarioError(Problem(what, words, again, file=str(self.path / file)))
+
+    def _unknown(
+        self, file: str, names: Sequence[str], needed: Iterable[tuple[str, str, Sequence[str]]], kind: str = "study"
+    ) -> None:
+        """Raises ``ScenarioError`` for names of studies, or of another kind, that do not exist."""
         wrong = [
-            Problem.unknown(f"{kind} {of}", "study", name, names, name)
-            for kind, of, studies in needed
-            for name in studies
+            Problem.unknown(f"{table} {of}".strip(), kind, name, names, name)
+            for table, of, given in needed
+            for name in given
             if name not in names
         ]
         if wrong:

@@ -8,6 +8,7 @@ from math import isnan
 from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.problems import Problems, refusing
 from fairlane.reproduce.folder import BAND, Claim, Clause
 from fairlane.study.sql import Database, QueryError
 
@@ -87,40 +88,75 @@ def findings(claim: Claim, tables: Database) -> Iterator[Finding]:
     for number, clause in enumerate(claim.clause):
         condition = f" WHERE {clause.where}" if clause.where else ""
         for row in tables.ask(f"SELECT * FROM ({clause.sql or claim.sql}){condition}").iter_rows(named=True):
-            try:
+            with refusing(f"claim {claim.id}, clause {number + 1}"):
                 yield _finding(number, clause, row)
-            except (KeyError, ValueError, IndexError, TypeError) as error:
-                words = f"does not fit the columns {', '.join(row)}: {error}"
-                raise ScenarioError(Problem(f"claim {claim.id}, clause {number + 1}", words)) from None
 
 
 def _finding(number: int, clause: Clause, row: Mapping[str, Any]) -> Finding:
-    given = row[clause.value]
-    value = float("nan") if given is None else float(given)
+    """A number, by a row of the clause's query. Raises ``Problems`` for a key that does not fit the columns."""
+    if clause.value not in row:
+        raise Problems(Problem.unknown("value", "column of the query", clause.value, [*row], clause.value))
+    value = _measured("value", row[clause.value])
     full = {name: float("nan") if it is None else it for name, it in row.items()}
     found = _band(clause)
     if found["operator"]:
-        low, high = _edges(found, row)
-        bound = _number(found["bound"], row)
+        bound = _bound(found["bound"], row)
+        low = bound if found["operator"] in (">", ">=", "=") else None
+        high = bound if found["operator"] in ("<", "<=", "=") else None
         held = _COMPARED[found["operator"]](value, bound)
         band = clause.band if found["bound"] not in row else f"{found['operator']} {bound:g}"
     else:
-        low, high = _number(found["low"], row), _number(found["high"], row)
+        low, high = _bound(found["low"], row), _bound(found["high"], row)
         held = low <= value <= high
         band = f"in [{low:g}, {high:g}]"
-    shown = clause.shown.format(**full) if clause.shown else band
-    words = f"{clause.says.format(**full)} ({shown})"
-    label = _label(clause.says.format(**{name: it if isinstance(it, str) else _Number() for name, it in row.items()}))
+    shown = _text("shown", clause.shown, full) if clause.shown else band
+    words = f"{_text('says', clause.says, full)} ({shown})"
+    label = _label(
+        _text("says", clause.says, {name: it if isinstance(it, str) else _Number() for name, it in row.items()})
+    )
     return Finding(number, words, value, low, high, held and not isnan(value), clause.reported, label)
+
+
+def _text(key: str, given: str, columns: Mapping[str, Any]) -> str:
+    """Text with columns of the query in it. Raises ``Problems``."""
+    try:
+        return given.format(**columns)
+    except KeyError as error:
+        raise Problems(Problem.unknown(key, "column in the text", str(error.args[0]), [*columns], given)) from None
+    except (ValueError, IndexError, TypeError) as error:
+        raise Problems(Problem(key, f"cannot be filled in: {error}", given, '"{column}" or "{column:.2f}"')) from None
+
+
+def _bound(text: str, row: Mapping[str, Any]) -> float:
+    """An end of a band: a number, or that of a column. Raises ``Problems``."""
+    if text in row:
+        return _measured("band", row[text])
+    try:
+        return float(text)
+    except ValueError:
+        raise Problems(Problem.unknown("band", "column of the query", text, [*row], text)) from None
+
+
+def _measured(key: str, given: Any) -> float:
+    """The number in a column; a missing one is a value, or a bound, that nothing meets. Raises ``Problems``."""
+    try:
+        return float("nan") if given is None else float(given)
+    except (ValueError, TypeError):
+        raise Problems(Problem(key, "is no number in the answer to the query", given)) from None
 
 
 def edges(clause: Clause) -> tuple[float | None, float | None] | None:
     """The ends of a clause's band, None where it has none; None of both if they are columns of its query."""
     found = _band(clause)
+    ends = [found["bound"]] if found["operator"] else [found["low"], found["high"]]
     try:
-        return _edges(found, {})
+        numbers = [float(end) for end in ends]
     except ValueError:
         return None
+    if not found["operator"]:
+        return numbers[0], numbers[1]
+    low = numbers[0] if found["operator"] in (">", ">=", "=") else None
+    return low, numbers[0] if found["operator"] in ("<", "<=", "=") else None
 
 
 def band_of(clause: Clause, low: float | None, high: float | None) -> str:
@@ -138,32 +174,23 @@ def _band(clause: Clause) -> re.Match[str]:
     return found
 
 
-def _edges(found: re.Match[str], row: Mapping[str, Any]) -> tuple[float | None, float | None]:
-    if not found["operator"]:
-        return _number(found["low"], row), _number(found["high"], row)
-    bound = _number(found["bound"], row)
-    low = bound if found["operator"] in (">", ">=", "=") else None
-    return low, bound if found["operator"] in ("<", "<=", "=") else None
-
-
 def _label(text: str) -> str:
     """Text without the numbers at its end and the signs around them."""
     return text.rstrip(f" {LEFT_OUT}:;,=+") or text
 
 
-def _number(text: str, row: Mapping[str, Any]) -> float:
-    """A number, or that of a column; a missing value is a bound that nothing meets."""
-    if text not in row:
-        return float(text)
-    return float("nan") if row[text] is None else float(row[text])
-
-
 def judged(claim: Claim, tables: Database, missing: Sequence[str], *, scaled: bool) -> Judged:
-    """The verdict. If something is missing, the available measurements are shown without a verdict."""
+    """The verdict. If something is missing, the available measurements are shown without a verdict.
+
+    A clause whose query has no rows is missing, unless the run is scaled: there may be nothing to measure then.
+    """
     try:
         found = list(findings(claim, tables))
     except QueryError as error:
         if not missing:
             raise ScenarioError(Problem(f"claim {claim.id}", f"has a query that is wrong: {error}")) from None
         found = []
+    if not missing and not scaled:
+        measured = {one.clause for one in found}
+        missing = [f"clause {at + 1}: its query has no rows" for at in range(len(claim.clause)) if at not in measured]
     return Judged(claim, [one for one in found if not (missing and isnan(one.value))], missing, scaled)

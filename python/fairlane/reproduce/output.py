@@ -8,11 +8,12 @@ from string import Formatter
 
 import polars as pl
 
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import Problem
+from fairlane.inputs.problems import refusing
 from fairlane.reproduce.bands import band_of, draw_claims, numbers, spread_of
 from fairlane.reproduce.earlier import CLAUSES, COLUMNS
 from fairlane.reproduce.figures import Picture, draw_all
-from fairlane.reproduce.folder import Derived, Text
+from fairlane.reproduce.folder import Derived, Text, file_name
 from fairlane.reproduce.judging import Finding, Judged
 from fairlane.reproduce.planning import Plan
 from fairlane.reproduce.replicating import Replication
@@ -47,6 +48,8 @@ class Reproduction:
     """Stored answers of other settings, or computed by another version of the simulator."""
     replication: Replication = field(default_factory=lambda: Replication(()))
     """All replicates, and the verdicts by them."""
+    not_written: Sequence[Problem] = ()
+    """What is wrong with figures and texts that could not be written."""
 
     @property
     def verdicts(self) -> Sequence[ClaimVerdict]:
@@ -69,21 +72,25 @@ class Reproduction:
         return [one for one in self.done if one.error is not None]
 
 
-def store(found: Reproduction, folder: Path) -> None:
-    """Writes everything."""
+def store(found: Reproduction, folder: Path) -> list[Problem]:
+    """Writes everything; returns what is wrong with figures and texts that cannot be written.
+
+    Raises ``ScenarioError`` if the name of a table's file, with the columns in it, is none.
+    """
     unseal(folder)
     for one in found.plan.folder.paper.table:
         _keep(one, found.outcome.derived, folder)
-    for text in found.plan.folder.paper.text:
-        _write(text, found, folder)
-    pictures = [*draw_claims(found.plan, found.verdicts, folder), *draw_all(found.plan, found.outcome, folder)]
     _claims(found.verdicts).write_csv(folder / "claims.csv")
     _clauses(found.verdicts).with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(folder / CLAUSES)
     _costs(found).write_csv(folder / "cells.csv", float_precision=1)
+    wrong = [problem for text in found.plan.folder.paper.text for problem in _write(text, found, folder)]
+    drawn, problems = draw_all(found.plan, found.outcome, folder)
+    pictures = [*draw_claims(found.plan, found.verdicts, folder), *drawn]
     (folder / PAGE).write_text("\n".join(_page(found, pictures)), encoding="utf-8")
     (folder / META).write_text(_meta(found).model_dump_json(indent=1) + "\n", encoding="utf-8")
     write_figures(folder / FIGURES, [one.data for one in pictures if one.data is not None])
     seal_reproduction(folder)
+    return wrong + problems
 
 
 def _meta(found: Reproduction) -> ReproductionMeta:
@@ -109,24 +116,26 @@ def _keep(one: Derived, derived: Mapping[str, pl.DataFrame], folder: Path) -> No
             [{}] if name and not columns else table.select(columns).unique().iter_rows(named=True) if name else []
         ):
             part = table.filter(**row).drop(columns) if row else table
-            path = folder / f"{str(name).format(**row)}.{suffix}"
+            with refusing(f"table {one.name}: {suffix}"):
+                path = folder / f"{file_name(str(name).format(**row))}.{suffix}"
             if suffix == "csv":
                 part.with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(path)
             else:
                 part.write_parquet(path)
 
 
-def _write(text: Text, found: Reproduction, folder: Path) -> None:
-    """Writes a text file, if its data exist."""
+def _write(text: Text, found: Reproduction, folder: Path) -> Iterator[Problem]:
+    """Writes a text file, if its data exist; yields what is wrong if it cannot be written."""
     if not made(found.plan, found.outcome, text):
         return
     try:
         row = found.outcome.tables.ask(text.sql).row(0, named=True)
         (folder / text.file).write_text(text.text.format(**row).lstrip(), encoding="utf-8")
-    except (QueryError, KeyError, pl.exceptions.PolarsError) as error:
+    except (QueryError, KeyError, ValueError, pl.exceptions.PolarsError) as error:
         if not found.outcome.partial(found.plan):
+            what = f"its query has no column {error}" if isinstance(error, KeyError) else str(error)
             file = str(found.plan.folder.path / "paper.toml")
-            raise ScenarioError(Problem(f"text {text.file}", f"cannot be written: {error}", file=file)) from None
+            yield Problem(f"text {text.file}", f"cannot be written: {what}", file=file)
 
 
 def _claims(verdicts: Sequence[ClaimVerdict]) -> pl.DataFrame:

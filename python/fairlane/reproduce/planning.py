@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import environ
 from pathlib import Path
 from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.document import Document
+from fairlane.inputs.document import Document, KeyPath, dotted
 from fairlane.inputs.problems import Problems, located, refusing
 from fairlane.inputs.registry import Registry
 from fairlane.reproduce.folder import Change, Claim, Folder, StudyEntry
@@ -78,6 +78,8 @@ class Options:
     """Whether studies that are only shown beside a claim are left out."""
     changes: Mapping[str, Change] = field(default_factory=dict)
     """Changes by study, after all others: those of a point of the robustness map."""
+    changes_file: str = PAPER
+    """The file that these are from."""
     without_tables: Sequence[str] = ()
     """Tables that the paper derives and that are not made."""
 
@@ -163,9 +165,17 @@ def _prepared(folder: Folder, entry: StudyEntry, quick: Change, options: Options
     document = _document(folder, entry, quick, options)
     data = document.data
     notes += _fewer(data, folder.paper.also, options)
-    data["rules"] = [*data.get("rules", []), *quick.rules]
+    own, others = data.get("rules", []), options.changes.get(entry.name, Change()).rules
+    data["rules"] = [*own, *quick.rules]
+    first = len(data["rules"]) - len(others)
+    for at in range(len(own), len(data["rules"])):
+        theirs = str(folder.path / options.changes_file), None, ("rules", at - first)
+        of_paper = str(folder.path / PAPER), None, ("study", entry.name, "rules", at - len(own))
+        document.places["rules", at] = theirs if at >= first else of_paper
     reseed(document, replicate)
-    data["rules"] = [*data["rules"], *_skipped(data.get("factors", {}), {**entry.only, **quick.only}, notes)]
+    only = {**entry.only, **quick.only}
+    _check_levels(folder, entry, data.get("factors", {}), only)
+    data["rules"] = [*data["rules"], *_skipped(data.get("factors", {}), only, notes)]
     for key in ("scenario", "rules", "set", "cases", "parameters"):
         if key in data:
             data[key] = _recordings(data[key])
@@ -181,6 +191,22 @@ def trusted() -> Iterable[Path]:
     return (BUILT_IN, *PAPERS.values())
 
 
+def check_outputs(folder: Folder) -> None:
+    """Reads what is needed after the runs only, so that what is wrong in it is known before them.
+
+    Raises ``ScenarioError`` for a figure, and for a function of a table that there is not, or that may not run.
+    """
+    figures, paper = folder.figures, str(folder.path / "paper.toml")
+    assert figures is not None, "read"
+    for one in folder.paper.table:
+        if one.call is not None:
+            try:
+                method_of(folder, one.call).function()
+            except ScenarioError as error:
+                key = f"table {one.name}: call"
+                raise ScenarioError(replace(it, key=key, file=it.file or paper) for it in error.problems) from None
+
+
 def method_of(folder: Folder, given: str) -> Method:
     """The function behind ``method.py:name`` in a paper's folder. Raises ``ScenarioError`` if it may not run."""
     with refusing("call"):
@@ -191,14 +217,24 @@ def _document(folder: Folder, entry: StudyEntry, quick: Change, options: Options
     """The study file with what the paper's file replaces."""
     assert entry.file is not None, "a study has a file or a function"
     document = Document.read(folder.path / entry.file)
-    file, paper = str(folder.path / "paper.toml"), folder.paper
+    paper, others = folder.paper, options.changes.get(entry.name, Change())
     cabling = paper.cablings.get(options.cabling or next(iter(paper.cablings), ""), {})
+
+    def place(table: str, key: str) -> tuple[str, int | None, KeyPath]:
+        """The file of a key, and how it is called there."""
+        if key in getattr(others, table):
+            return str(folder.path / options.changes_file), None, (table, key)
+        return str(folder.path / PAPER), None, ("study", entry.name, table, key)
+
     for key, value in [*entry.set.items(), *quick.set.items()]:
         try:
-            document.take(steps_of(key), deepcopy(value), (file, None, ("study", entry.name, "set", key)))
+            document.take(steps_of(key), deepcopy(value), place("set", key))
         except LookupError as error:
-            raise ScenarioError(Problem(f"study {entry.name}: set.{key}", str(error.args[0]), file=file)) from None
-    document.data["set"] = _in_order(document.data.get("set", {}), entry.scenario, quick.scenario, cabling)
+            file, _, path = place("set", key)
+            raise ScenarioError(Problem(dotted(path), str(error.args[0]), file=file)) from None
+    changed = (entry.scenario, quick.scenario, cabling)
+    document.data["set"] = _in_order(document.data.get("set", {}), *changed)
+    document.places.update({("set", key): place("scenario", key) for table in changed for key in table})
     if "placements" in document.data:
         document.data["placements"] = _placements(document)
     return document
@@ -220,6 +256,25 @@ def _in_order(*changes: Mapping[str, Any]) -> dict[str, Any]:
             found.pop(key, None)
             found[key] = value
     return found
+
+
+def _check_levels(
+    folder: Folder, entry: StudyEntry, factors: Mapping[str, Mapping[str, Any]], only: Mapping[str, Sequence[str]]
+) -> None:
+    """Raises ``ScenarioError`` for a factor or a level in ``only`` that the study does not have."""
+    key, wrong = f"study {entry.name}: only", []
+    for name, levels in only.items():
+        if name not in factors:
+            wrong.append(Problem.unknown(key, f"factor of {entry.file}", name, [*factors], name))
+            continue
+        known = [*factors[name]]
+        wrong += [
+            Problem.unknown(f"{key}.{name}", f"level of {entry.file}", level, known, level)
+            for level in levels
+            if level not in known
+        ]
+    if wrong:
+        raise ScenarioError(problem.at(str(folder.path / "paper.toml"), None) for problem in wrong)
 
 
 def _skipped(

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from fairlane.errors import ScenarioError
 from fairlane.reproduce.earlier import Known
 from fairlane.reproduce.folder import Claim
 from fairlane.reproduce.judging import Judged, judged
@@ -40,16 +41,22 @@ class Replication:
 
 
 def judge(plan: Plan, outcome: Outcome) -> list[Judged]:
-    """The verdicts on the claims in one replicate, by the tables of its outcome."""
-    return [
-        judged(
-            claim,
-            outcome.tables,
-            [words for name in claim.studies for words in outcome.missing(plan, name)],
-            scaled=plan.scales(claim),
-        )
-        for claim in plan.claims
-    ]
+    """The verdicts on the claims in one replicate, by the tables of its outcome.
+
+    Raises ``ScenarioError`` for a claim that does not fit the tables.
+    """
+    try:
+        return [
+            judged(
+                claim,
+                outcome.tables,
+                [words for name in claim.studies for words in outcome.missing(plan, name)],
+                scaled=plan.scales(claim),
+            )
+            for claim in plan.claims
+        ]
+    except ScenarioError as error:
+        raise ScenarioError(it.at(str(plan.folder.path / "claims.toml"), None) for it in error.problems) from None
 
 
 def repeat(

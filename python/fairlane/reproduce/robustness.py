@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import polars as pl
@@ -20,7 +21,7 @@ import polars as pl
 from fairlane.errors import FairlaneError, Problem, ScenarioError
 from fairlane.reproduce.folder import Change, Claim, Folder
 from fairlane.reproduce.judging import Judged
-from fairlane.reproduce.planning import Options, Plan, plan_of
+from fairlane.reproduce.planning import Options, Plan, check_outputs, plan_of
 from fairlane.reproduce.replicating import judge
 from fairlane.reproduce.running import Done, perform
 from fairlane.reproduce.space import Space, Value
@@ -162,7 +163,9 @@ def planned(folder: Folder, space: Space, point: Point) -> Plan:
             change = change.updated(one.change(point.values[one.name], names))
         changes[entry.name] = change
     replicate = point.replicate(max(space.repeats, 1) if space.shared_seeds else 0)
-    options = Options(True, replicate=replicate, changes=changes, without_tables=space.without_tables)
+    options = Options(
+        True, replicate=replicate, changes=changes, changes_file=space.file, without_tables=space.without_tables
+    )
     return plan_of(folder, claims_of(folder, space), options)
 
 
@@ -179,8 +182,10 @@ def run_points(
         limit_s: Processor time, s, after which no point is begun, whenever it was spent; None for no limit.
 
     Raises:
-        ScenarioError: Not even the defaults, or the first point where these are not run, can be prepared.
+        ScenarioError: A level cannot be prepared, or not even the defaults, or the first point where these are not run.
     """
+    check_outputs(folder)
+    check_levels(folder, space)
     runs: list[PointRun] = []
     mapped = Mapped(folder, space, runs, count)
     every = points_of(space, count)
@@ -193,6 +198,20 @@ def run_points(
         if runs[-1].error and len(runs) == 1:
             raise ScenarioError(Problem(str(point), runs[-1].error, file=str(folder.path)))
     return mapped
+
+
+def check_levels(folder: Folder, space: Space) -> None:
+    """Prepares the defaults, and these with every other level in its turn: what is wrong is known before anything runs.
+
+    Raises ``ScenarioError``.
+    """
+    usual = {one.name: one.usual for one in space.parameter}
+    others = [{**usual, one.name: level} for one in space.parameter for level in one.levels if level != one.default]
+    for values in (usual, *others):
+        for prepared in planned(folder, space, Point(0, values)).studies.values():
+            for point in islice(prepared.study.points() if prepared.study else (), 1):
+                assert prepared.study is not None, "it has a point"
+                prepared.study.scenario(point, background=False)
 
 
 def _run(folder: Folder, space: Space, point: Point, executor: Executor) -> PointRun:

@@ -17,7 +17,7 @@ from fairlane.reproduce.robustness import POINTS as DEFAULT_POINTS
 from fairlane.reproduce.running import stored_as
 from fairlane.reproduce.shares import summarised
 from fairlane.reproduce.space import Parameter, space_of
-from fairlane.results.manifest import unseal
+from fairlane.results.manifest import check_listed, unseal
 from fairlane.results.reproduction import DEPENDS, MAP, MAP_VERDICTS, MapMeta, seal_reproduction
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import open_pool
@@ -219,8 +219,12 @@ def _parameter_table(found: Map) -> Iterator[str]:
 
 
 def read_clauses(folder: Path) -> tuple[str, pl.DataFrame]:
-    """The title of a paper and the clauses of its map, from a folder. Raises ``ScenarioError`` if there is none."""
+    """The title of a paper and the clauses of its map, from a folder.
+
+    Raises ``ScenarioError`` if there is none, and ``ResultsError`` if it has changed since it was written.
+    """
     path = folder / CLAUSES
+    check_listed(path)
     try:
         found = pl.read_csv(path)
         title = str(found["title"][0])

@@ -135,6 +135,8 @@ class Outcome:
         """What claims about a study would need and is not there, in words."""
         if study not in plan.studies:
             return [f"{study}: {plan.left_out.get(study, 'not run')}"]
+        if study in self.tasks and not self.tasks[study]:
+            return [f"{study}: no condition is left to run"]
         note = plan.left_out.get(study, "")
         gone = [part for part in note.split("; ") if " is not run: " in part]
         count = self.failures.get(study, 0)

@@ -12,13 +12,14 @@ from collections.abc import Iterator, Mapping
 from math import exp, log
 from typing import Any, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 from fairlane.reproduce.folder import Change, Folder
 from fairlane.units import BANDWIDTH, DURATION, POWER, SIZE, Kind
+from fairlane.wording import plural
 
 FILE = "robustness.toml"
 """Its name in the folder of a paper. A further space is in ``robustness-NAME.toml``."""
@@ -178,6 +179,7 @@ class Parameter(Effect):
 class Space(Table):
     """The file ``robustness.toml``."""
 
+    _file: str = PrivateAttr(default=FILE)
     title: str = ""
     """What the parameters are about, in a few words; for a space in a file of its own."""
     shared_seeds: bool = False
@@ -208,6 +210,11 @@ class Space(Table):
         return given
 
     @property
+    def file(self) -> str:
+        """The name of the file that it was read from."""
+        return self._file
+
+    @property
     def named(self) -> Iterator[tuple[str, str]]:
         """Every name of a study or a study file that is given, with its key."""
         yield from ((f"studies.{name}", name) for name in self.studies)
@@ -234,6 +241,7 @@ def space_of(folder: Folder, name: str | None = None) -> Space:
     if not (folder.path / file).is_file():
         raise ScenarioError(Problem("--robustness", f"{folder.name} has no {file}", allowed="a paper with that file"))
     found, entries, claims = folder.read(file, Space), folder.paper.study, [one.id for one in folder.claims]
+    found._file = file
     names = list(dict.fromkeys([*(one.name for one in entries), *(one.file for one in entries if one.file)]))
     wrong = [Problem.unknown(key, "study or study file", of, names, of) for key, of in found.named if of not in names]
     wrong += [Problem.unknown(f"left_out.{of}", "claim", of, claims, of) for of in found.left_out if of not in claims]
@@ -242,7 +250,8 @@ def space_of(folder: Folder, name: str | None = None) -> Space:
         if of not in clauses:
             wrong.append(Problem.unknown(f"titles.{of}", "claim", of, claims, of))
         elif len(titles) != clauses[of]:
-            wrong.append(Problem(f"titles.{of}", "does not fit", len(titles), f"{clauses[of]}, one for each clause"))
+            allowed = f"{clauses[of]}, one for each clause of claims.toml"
+            wrong.append(Problem(f"titles.{of}", f"has {plural(len(titles), 'text')}", titles, allowed))
     tables = [one.name for one in folder.paper.table]
     wrong += [
         Problem.unknown("without_tables", "table", of, tables, of) for of in found.without_tables if of not in tables

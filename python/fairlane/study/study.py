@@ -245,16 +245,16 @@ class Study:
             document.data["placement"] = {"name": placed}
         for path, value, source in found:
             try:
-                document.take(path, deepcopy(value), (*self.place(source), source))
+                document.take(path, deepcopy(value), self.place(source))
             except LookupError as error:
                 problem = Problem(dotted(source), str(error.args[0]))
                 raise ScenarioError(self._document.locate(problem, source)) from None
         return document
 
-    def place(self, path: KeyPath) -> tuple[str, int | None]:
-        """The file and line (or the option) where the study sets a key."""
+    def place(self, path: KeyPath) -> tuple[str, int | None, KeyPath]:
+        """The file and line (or the option) where the study sets a key, and how the key is called there."""
         found = self._document.locate(Problem("", ""), path)
-        return found.file or "the study", found.line
+        return found.file or "the study", found.line, undotted(found.key) or path
 
     def error(self, problem: Problem) -> Problem:
         """The problem, with its position in the study file."""
