@@ -22,7 +22,7 @@ COLOURS = {ROBUST: PALETTE[0], DEPENDS: PALETTE[1], RARE: PALETTE[2], CALIBRATED
 _ROW_IN, _FRAME_IN = 0.3, 2.9
 _CELL_IN, _TEXT_IN, _BAR_IN = 0.5, 5.4, 2.2
 _LETTERS, _TITLE_LETTERS = 58, 70
-_PAGE_ROW_IN, _PAGE_WIDTH_IN = 0.245, 19.0
+_PAGE_ROW_IN, _PAGE_WIDTH_IN, _ONE_WIDTH_IN = 0.245, 19.0, 13.0
 _DARK = 0.45
 """Indices from which numbers in cells are white."""
 
@@ -112,7 +112,7 @@ def draw_papers(papers: Mapping[str, pl.DataFrame], path: Path) -> Path:
 
     def make() -> Figure:
         heights = [sum(papers[title].height + 3 for title in column) for column in columns]
-        figure = canvas(_PAGE_WIDTH_IN * len(columns) / 2, 1.9 + _PAGE_ROW_IN * max(heights))
+        figure = canvas(_PAGE_WIDTH_IN if len(columns) > 1 else _ONE_WIDTH_IN, 1.9 + _PAGE_ROW_IN * max(heights))
         whole = figure.add_gridspec(1, len(columns))
         for at, column in enumerate(columns):
             rows = [papers[title].height + 2.0 for title in column]
@@ -167,5 +167,7 @@ def _legend(figure: Figure) -> None:
         CALIBRATED: "calibrated: an input was chosen by it",
     }
     handles = [Patch(color=COLOURS[name], label=text) for name, text in words.items()]
-    ncols = 4 if figure.get_figwidth() >= _PAGE_WIDTH_IN else 2
-    figure.legend(handles=handles, loc="outside upper right", ncols=ncols, fontsize=10.5)
+    if figure.get_figwidth() < _PAGE_WIDTH_IN:  # there is no room beside the title
+        figure.legend(handles=handles, loc="outside right upper", fontsize=10.5)
+    else:
+        figure.legend(handles=handles, loc="outside upper right", ncols=4, fontsize=10.5)
