@@ -50,6 +50,8 @@ def load(folder: str | Path) -> Loaded:
         ResultsError: there is none of them in ``folder``, it is incomplete, or another version of fairlane wrote it.
     """
     folder = Path(folder)
+    if folder.is_file():
+        raise ResultsError(f"{folder}: is a file; results are in folders")
     if is_reproduction(folder):
         words = "is missing: an earlier version of fairlane wrote this folder; repeat the reproduction in a new one"
         raise ResultsError(f"{folder / REPRODUCTION_META}: {words}")

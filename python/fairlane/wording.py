@@ -97,6 +97,11 @@ def percent(share: float | None, *, signed: bool = False) -> str:
     return f"{100 * round(share, 5):{sign}.{decimals}f}%".replace("-0.0", "0.0").replace("-", "−")
 
 
+def fine_percent(share: float) -> str:
+    """A share as ``percent`` writes it, with one digit of what is below 0.1%: "1.0%", "0.01%"."""
+    return percent(share) if share >= 0.001 else f"{100 * share:.1g}%"
+
+
 def short_percent(share: float) -> str:
     """The same for narrow columns, unsigned and with two digits: "0.4%", "12%", "135%"."""
     return "<.1%" if 0 < share < 0.0005 else f"{100 * share:.{1 if share < 0.0995 else 0}f}%"

@@ -343,7 +343,7 @@ def test_what_is_wrong_is_said(plain: Path, tmp_path: Path, capsys: pytest.Captu
     assert execute(["analyze", str(plain), "--threshold", "5"]) == 2
     assert '--threshold = "5"' in capsys.readouterr().err
     assert execute(["analyze", str(tmp_path)]) == 2
-    assert "holds no run" in capsys.readouterr().err
+    assert "holds no results" in capsys.readouterr().err
 
     copy = tmp_path / "copy"
     shutil.copytree(plain, copy, ignore=shutil.ignore_patterns("analysis", "scenario.toml"))

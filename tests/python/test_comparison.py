@@ -144,6 +144,64 @@ def test_jobs_that_moved_are_named(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "On other hosts in B: flood-0, flood-1 and flood-2." in capsys.readouterr().out
 
 
+def test_what_differs_between_the_scenarios_is_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = scenario("5 ms")
+    data = scenario("5 ms", seed=2, mpi={"send_overhead": "40 us"}).model_dump(mode="json", exclude_none=True)
+    data["jobs"][0]["workload"]["message_size"] = "2 KiB"
+    second = Scenario(**data)
+    for name, one in (("1", first), ("2", second)):
+        run(one, out=tmp_path / name, isolated=False)
+    keys = {"seed", "mpi.send_overhead", "jobs[flood].workload.message_size"}
+    assert keys <= {*fairlane.compare(tmp_path / "1", tmp_path / "2").differs}
+    assert fairlane.compare(tmp_path / "1", run(first, isolated=False)).differs == []
+    assert execute(["compare", str(tmp_path / "1"), str(tmp_path / "2")]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "The scenarios differ in " in shown
+    assert "jobs[flood].workload.message_size" in shown
+
+
+def test_jobs_with_nothing_in_common_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def with_a_slow_one(duration: str) -> Scenario:
+        slow = {"name": "slow", "ranks": 4, "workload": {"name": "ring", "compute": "50 ms"}}
+        flood = {"name": "flood", "ranks": 4, "workload": {"name": "flood_pairs", "compute": "20 us"}}
+        return Scenario(fabric=TREE, placement="linear", duration=duration, jobs=[flood, slow])
+
+    for name, duration in (("1", "5 ms"), ("2", "6 ms")):
+        run(with_a_slow_one(duration), out=tmp_path / name, isolated=False)
+    assert fairlane.compare(tmp_path / "1", tmp_path / "2").without == ["slow"]
+    assert execute(["compare", str(tmp_path / "1"), str(tmp_path / "2")]) == 0
+    assert "Nothing to compare, no iterations or messages in common: slow." in capsys.readouterr().out
+
+
+def test_placements_of_two_studies_are_matched_by_what_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    for name, placements in (
+        ("a", "{{ count = 4, first = 1 }}"),
+        ("b", "{{ count = 4, first = 3 }}"),
+        ("c", "['linear']"),
+    ):
+        file = tmp_path / f"{name}.toml"
+        file.write_text(STUDY.replace("placements = 4", f"placements = {placements}").format(duration="2 ms", more=""))
+        run_study(Study.load(file), out=tmp_path / name, workers=1)
+    a, b, c = (str(tmp_path / name) for name in "abc")
+    found = fairlane.compare(f"{a}:default", f"{b}:default")
+    assert found.points == (2, 4, 4)
+    assert found.table["change"].to_list() == [0.0, 0.0], "seeds 3 and 4 are in both"
+    assert execute(["compare", a, b]) == 0
+    assert "Compared at the 2 points that both have; A has 4, B 4." in capsys.readouterr().out
+    with pytest.raises(ScenarioError, match="no job in common"):
+        fairlane.compare(a, c)
+
+
+def test_a_treatment_is_not_compared_with_a_mixture(study: Path) -> None:
+    for sides, option in (((f"{study}:default", study), "B"), ((study, f"{study}:slow"), "A")):
+        words = rf"{option} = .*has several treatments, and . is one; allowed: {study}:default, {study}:slow"
+        with pytest.raises(ScenarioError, match=words):
+            fairlane.compare(*sides)
+
+
 def test_jobs_without_iterations_are_compared_by_latency() -> None:
     def loaded(load: float) -> fairlane.Run:
         job = {"name": "load", "ranks": 4, "workload": {"name": "open_loop", "load": load}}
@@ -174,7 +232,8 @@ def test_what_cannot_be_compared_is_refused(study: Path, tmp_path: Path, capfd: 
         ([str(study), str(stored)], ["B", "same kind", "two runs"]),
         ([f"{study}:slw", str(study)], ["unknown treatment", "slw", 'did you mean "slow"']),
         ([f"{stored}:slow", str(stored)], ["a run has no treatments"]),
-        ([str(tmp_path / "none"), str(stored)], ["none"]),
+        ([str(tmp_path / "none"), str(stored)], ["none: there is no such folder"]),
+        ([str(stored / "run.json"), str(stored)], ["run.json: is a file; results are in folders"]),
     ):
         assert execute(["compare", *arguments]) == 2, arguments
         error = capfd.readouterr().err

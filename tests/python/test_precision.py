@@ -74,6 +74,19 @@ def test_open_loop_load_alone_is_simulated_to_the_end() -> None:
     assert found.meta.notes[-1].startswith("No job has an interval of W")
 
 
+def test_w_needs_isolated_runs() -> None:
+    with pytest.raises(
+        ScenarioError, match=r'until.of = "w": needs isolated runs, .*"time_per_iteration", or isolated'
+    ):
+        run(scenario({"precision": "2%", "at_most": "2 ms"}), isolated=False)
+
+
+def test_a_precision_far_below_what_is_reached_is_written_out() -> None:
+    [note] = run(scenario({"precision": "0.001%", "at_most": "5 ms"})).meta.notes
+    assert note.startswith("W is not precise to ±0.001% for 2 of 2 jobs: flood-0 (±")
+    assert "more than 5.00 s needed" in note
+
+
 def test_the_time_per_iteration_needs_no_isolated_run() -> None:
     until = {"precision": "2%", "of": "time_per_iteration", "at_most": "200 ms"}
     found = run(scenario(until), isolated=False)

@@ -282,7 +282,7 @@ def test_folders_of_one_second_do_not_collide(run: Run, tmp_path: Path, monkeypa
 
 def test_a_wrong_folder_is_named_with_the_nearest(run: Run, tmp_path: Path) -> None:
     run.save(tmp_path / "quickstart")
-    with pytest.raises(ResultsError, match=r"quickstar: holds no run .*did you mean .*quickstart\?"):
+    with pytest.raises(ResultsError, match=r"quickstar: there is no such folder.*did you mean .*quickstart\?"):
         load_run(tmp_path / "quickstar")
 
 

@@ -81,7 +81,7 @@ def test_conditions_whose_effect_is_least_certain_get_the_replicates() -> None:
     allocation, counts = allocated(values, precision="1%", at_most=300)
     assert counts["calm"] == 5
     assert 60 <= counts["wild"] <= 200, "(1.98 * 0.05 / 0.01)^2 = 98"
-    assert allocation.words().startswith("Effects are precise to ±1.0% under every condition")
+    assert allocation.words().startswith("Mean effects over jobs are precise to ±1.0% under every condition")
 
 
 def test_what_the_others_would_need_is_said_when_the_replicates_are_used_up() -> None:
@@ -91,7 +91,7 @@ def test_what_the_others_would_need_is_said_when_the_replicates_are_used_up() ->
     assert counts == {"calm": 5, "wild": 25}
     words = allocation.words()
     assert words.startswith(
-        "Effects are not precise to ±1.0% under 1 of 2 conditions, with 30 replicates in all: wild (±"
+        "Mean effects over jobs are not precise to ±1.0% under 1 of 2 conditions, with 30 replicates in all: wild (±"
     )
     needed = int(words.split("about ")[1].split()[0])
     assert 60 <= needed <= 160
@@ -144,12 +144,31 @@ def test_an_interrupted_study_goes_on_to_the_same_end(tmp_path: Path) -> None:
     assert rest.meta.digest == whole.meta.digest
 
 
+def test_a_study_is_resumed_with_more_replicates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
+    few = run(study(tmp_path, "precision = '0.1%', at_most = 10"), out=tmp_path / "grown", workers=1)
+    answers = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "grown" / "answers").iterdir()}
+    more = study(tmp_path, "precision = '0.01%', at_most = 14")
+    grown = run(more, out=tmp_path / "grown", resume=True, workers=1)
+    assert (few.meta.points, grown.meta.points) == (10, 14)
+    after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "grown" / "answers").iterdir()}
+    assert answers.items() < after.items(), "what was stored is not computed again"
+    assert grown.meta.digest == run(more, out=tmp_path / "whole", workers=1).meta.digest
+    assert "at_most = 14" in (tmp_path / "grown" / "study.toml").read_text()
+    assert "±0.01%" in grown.meta.notes[0]
+
+
 @pytest.mark.parametrize(
     ("replicates", "more", "words"),
     [
         ("precision = '1%', at_most = 20", "placements = 4", ["placements", "placements or replicates"]),
         ("precision = '1%', at_most = 20", "seeds = [1, 2]", ["seeds", "seeds or replicates"]),
         ("precision = '1%', at_most = 2", "", ["replicates.at_most", "at least 3"]),
+        (
+            "precision = '1%', at_most = 4",
+            "",
+            ["replicates.at_most = 4: is too few", "at least 10, 5 for each of 2 cond"],
+        ),
         ("precision = 'x', at_most = 20", "", ["replicates.precision", "1%"]),
         ("precision = '1%', at_most = 20, of = 'v'", "", ["replicates.of", "improvement"]),
     ],
@@ -168,7 +187,10 @@ def test_wrong_tables_are_refused(
 def test_the_command_shows_the_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study(tmp_path, "precision = '30%', at_most = 8, at_least = 3")
     assert execute(["study", str(tmp_path / "study.toml"), "--out", str(tmp_path / "out"), "--workers", "1"]) == 0
-    assert "Note: Effects are precise to ±30.0% under every condition, with 6 replicates" in capsys.readouterr().out
+    assert (
+        "Note: Mean effects over jobs are precise to ±30.0% under every condition, with 6 replicates"
+        in capsys.readouterr().out
+    )
     assert json.loads((tmp_path / "out" / "study.json").read_text())["notes"]
 
 

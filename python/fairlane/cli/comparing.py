@@ -1,6 +1,6 @@
 """Comparing two results by job."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from fairlane.cli.tables import Part, Row
     from fairlane.comparison import Comparison
 
+_MOST_KEYS = 8
+"""Of scenarios, that are listed where they differ."""
 _HELP = "The folder of a run or a study; FOLDER:TREATMENT is one treatment of a study, FOLDER:default its default runs."
 
 
@@ -27,6 +29,9 @@ def compare(
         "b": found.second.name,
         "replicates": found.replicates,
         "moved": found.moved,
+        "differs": found.differs,
+        "without": found.without,
+        "points": found.points,
         "changes": found.table,
     }
     return Answer(facts, _parts(found))
@@ -35,9 +40,9 @@ def compare(
 def _parts(found: "Comparison") -> "Iterator[Part]":
     from rich.text import Text
 
-    from fairlane.cli.tables import Column, Table, change, columns, long
+    from fairlane.cli.tables import Column, Table, change, columns
     from fairlane.comparison.changes import LATENCY, summary
-    from fairlane.wording import listed, seconds, with_half_width
+    from fairlane.wording import seconds, with_half_width
 
     def changed(row: "Row") -> Text:
         shown = with_half_width(row["change"], row["change_low"], row["change_high"], change)
@@ -58,23 +63,41 @@ def _parts(found: "Comparison") -> "Iterator[Part]":
         for name in ("condition", "treatment")
         if found.table[name].null_count() < found.table.height
     ]
+    latencies = (found.table["of"] == LATENCY).any()
+    of = "time per\niteration, or latency" if latencies else "time per\niteration"
     shown = [
         *several,
         Column("job", "name", left=True),
         Column("workload", "workload", left=True, wrap=True),
-        *columns(seconds, before="A: time per\niteration", after="B: time per\niteration"),
+        *columns(seconds, before=f"A: {of}", after=f"B: {of}"),
         Column("change", changed),
         Column("verdict", verdict, left=True),
     ]
     over = {"iterations": "other iterations on the same hosts", "placement": "placements", "seed": "seeds"}
     about = f"Change of throughput, B against A. ±: 95% interval over {over[found.replicates]}."
-    if (found.table["of"] == LATENCY).any():
-        about += " Of jobs without iterations: mean message latency."
+    if latencies:
+        about += " Of jobs without iterations: mean message latency; positive where it is lower in B."
     yield Table(shown, found.table.to_dicts(), note=about)
     if found.overall is not None:
         mean = found.overall
-        yield f"Mean over all rows: {with_half_width(mean.value, mean.low, mean.high, change)}"
+        shown_mean = with_half_width(mean.value, mean.low, mean.high, change)
+        yield f"Mean of all jobs over {over[found.replicates]}: {shown_mean}"
     yield Text(summary(found), style="bold")
+    yield from _notes(found)
+
+
+def _notes(found: "Comparison") -> "Iterator[Part]":
+    """What limits the comparison."""
+    from fairlane.cli.tables import long
+    from fairlane.wording import listed, plural
+
+    if found.differs:
+        yield long(f"The scenarios differ in {_several(found.differs)}.", "dim")
+    if found.points is not None and found.points[0] < max(found.points):
+        common, first, second = found.points
+        yield long(f"Compared at the {plural(common, 'point')} that both have; A has {first}, B {second}.", "yellow")
+    if found.without:
+        yield long(f"Nothing to compare, no iterations or messages in common: {listed(found.without)}.", "yellow")
     if found.moved:
         words = (
             f"On other hosts in B: {listed(found.moved)}. What other placements would give is not part of the intervals"
@@ -84,3 +107,11 @@ def _parts(found: "Comparison") -> "Iterator[Part]":
         yield long(f"Only in one of the two: {listed(found.only_in_one)}.", "yellow")
     if found.failed:
         yield long(f"Failed in one of the two, and not compared: {listed(found.failed)}.", "yellow")
+
+
+def _several(keys: "Sequence[str]") -> str:
+    """The first keys, and how many more there are."""
+    from fairlane.wording import listed, plural
+
+    shown = [*keys[:_MOST_KEYS]]
+    return listed([*shown, f"{plural(len(keys) - len(shown), 'further key')}"] if len(keys) > len(shown) else shown)

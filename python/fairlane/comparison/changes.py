@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from fairlane.comparison.differences import differing
 from fairlane.comparison.sides import Side, side_of
 from fairlane.engine.tables import PS
 from fairlane.errors import Problem, ScenarioError
@@ -16,8 +17,11 @@ from fairlane.results.run import Run
 from fairlane.results.study import StudyResults
 from fairlane.statistics import FALSE_DISCOVERIES, Estimate, beyond_noise, half_width, over_replicates, p_value
 from fairlane.study.replication import outer_unit
+from fairlane.wording import plural
 
 THROUGHPUT, LATENCY = "throughput", "latency"
+_MANY = {"iterations": "iterations", "placement": "placements", "seed": "seeds", "": "replicates"}
+"""What there are several of, by what intervals are over."""
 _SCHEMA: dict[str, Any] = {
     "treatment": pl.String,
     "condition": pl.String,
@@ -56,6 +60,12 @@ class Comparison:
     """Jobs that failed in one of two runs, which are not compared."""
     moved: Sequence[str] = ()
     """Jobs of two runs whose ranks are on other hosts in the second: intervals do not cover other placements."""
+    differs: Sequence[str] = ()
+    """Keys of the scenarios of two runs that have another value in the second."""
+    without: Sequence[str] = ()
+    """Jobs of both sides that have no iteration, nor messages of one kind, in common."""
+    points: tuple[int, int, int] | None = None
+    """Points that two studies have in common, and how many each of them has; None of runs."""
 
 
 def compare(
@@ -68,17 +78,18 @@ def compare(
     one, two = (
         given if isinstance(given, Side) else side_of(given, option) for given, option in ((first, "A"), (second, "B"))
     )
-    failed, moved = set[str](), list[str]()
+    failed, moved, differs, points = set[str](), list[str](), list[str](), None
     if isinstance(one.results, Run) and isinstance(two.results, Run):
         failed = _failed(one.results) | _failed(two.results)
         moved = _moved(one.results, two.results)
+        differs = differing(one.results, two.results)
         rows = list(_runs(one.results, two.results, failed))
-        apart = set(one.results.jobs["name"]) ^ set(two.results.jobs["name"])
+        names = [set(side.jobs["name"]) for side in (one.results, two.results)]
         replicates, overall = "iterations", None
     elif isinstance(one.results, StudyResults) and isinstance(two.results, StudyResults):
-        matched = _matched(one, two, one.results, two.results)
+        matched, points = _matched(one, two, one.results, two.results)
         rows = list(_studies(matched))
-        apart = set(one.results.work["name"]) ^ set(two.results.work["name"])
+        names = [set(side.work["name"]) for side in (one.results, two.results)]
         replicates, overall = outer_unit(matched) if matched.height else "", _over(matched)
     else:
         words = "is not of the same kind as A"
@@ -86,7 +97,20 @@ def compare(
     if not rows and not failed:
         words = f"has no job in common with {one.name} that could be compared"
         raise ScenarioError(Problem("B", words, two.name, "results with jobs, and points, of the same names"))
-    return Comparison(one, two, _with_verdicts(rows), replicates, overall, sorted(apart), sorted(failed), moved)
+    compared = {row["name"] for row, _ in rows}
+    return Comparison(
+        one,
+        two,
+        _with_verdicts(rows),
+        replicates,
+        overall,
+        only_in_one=sorted(names[0] ^ names[1]),
+        failed=sorted(failed),
+        moved=moved,
+        differs=differs,
+        without=sorted((names[0] & names[1]) - compared - failed),
+        points=points,
+    )
 
 
 _Row = tuple[dict[str, Any], Estimate]
@@ -163,8 +187,13 @@ def _latencies(row: dict[str, Any], first: Run, second: Run) -> Iterator[_Row]:
     yield {**row, "of": LATENCY, "before": before * PS, "after": after * PS}, estimate
 
 
-def _matched(one: Side, two: Side, first: StudyResults, second: StudyResults) -> pl.DataFrame:
+def _matched(
+    one: Side, two: Side, first: StudyResults, second: StudyResults
+) -> tuple[pl.DataFrame, tuple[int, int, int]]:
     """The rows of both studies at the same points: of the chosen treatments, or of those that both have.
+
+    Also how many points these are, and how many each study has. Placements are the same if they have the same name and
+    seed, whatever their number.
 
     Runs with a controller in episodes have default runs in episodes, so a study may have several default runs at a
     point, which its column ``baseline`` tells apart. Only runs that have the same are compared.
@@ -174,13 +203,12 @@ def _matched(one: Side, two: Side, first: StudyResults, second: StudyResults) ->
     if missing:
         words = f"has no {missing[0]} by which its points could be matched with those of {one.name}"
         raise ScenarioError(Problem("B", words, two.name, "studies with the same parameters"))
+    _check_chosen(one, two, first, second)
     keys = [*varied, "baseline", "name"]
-    sides = []
-    for side, study in ((one, first), (two, second)):
-        rows = study.work.filter(pl.col("seconds_per_iteration").is_not_null())
-        if side.treatment is not None:
-            rows = rows.filter(pl.col("treatment") == side.treatment)
-        sides.append(rows.unique([*keys, "treatment"], keep="first", maintain_order=True))
+    sides = [
+        _compared(side, work).unique([*keys, "treatment"], keep="first", maintain_order=True)
+        for side, work in ((one, first.work), (two, _renumbered(second, first)))
+    ]
     if one.treatment is None and two.treatment is None:
         keys.append("treatment")
     kept = ["workload", "seconds_per_iteration", *([] if "treatment" in keys else ["treatment"])]
@@ -190,7 +218,36 @@ def _matched(one: Side, two: Side, first: StudyResults, second: StudyResults) ->
         shown = ["; ".join(kind or "whole runs" for kind in of) for of in kinds]
         words = f"is compared with other default runs ({shown[1]}) than {one.name} ({shown[0]})"
         raise ScenarioError(Problem("B", words, two.name, "treatments with default runs of one kind"))
-    return before.join(after, on=keys, how="inner", nulls_equal=True, suffix="_after", maintain_order="left")
+    matched = before.join(after, on=keys, how="inner", nulls_equal=True, suffix="_after", maintain_order="left")
+    common, *own = (part.select(varied).n_unique() for part in (matched, sides[0], _compared(two, second.work)))
+    return matched, (common if matched.height else 0, own[0], own[1])
+
+
+def _compared(side: Side, work: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a side that have a time per iteration, of its treatment if it is one."""
+    rows = work.filter(pl.col("seconds_per_iteration").is_not_null())
+    return rows if side.treatment is None else rows.filter(pl.col("treatment") == side.treatment)
+
+
+def _check_chosen(one: Side, two: Side, first: StudyResults, second: StudyResults) -> None:
+    """Raises ``ScenarioError`` if one side names a treatment and the other has several and names none."""
+    if (one.treatment is None) == (two.treatment is None):
+        return
+    option, side, study = ("A", one, first) if one.treatment is None else ("B", two, second)
+    known = study.work["treatment"].unique(maintain_order=True).to_list()
+    if len(known) > 1:
+        words = f"has several treatments, and {'B' if option == 'A' else 'A'} is one"
+        raise ScenarioError(Problem(option, words, side.name, ", ".join(f"{side.name}:{name}" for name in known)))
+
+
+def _renumbered(study: StudyResults, other: StudyResults) -> pl.DataFrame:
+    """The table ``work`` with the placements that the other study has, too, by their number there."""
+    names, there = study.meta.placements, other.meta.placements
+    if names == there or not names or not there:
+        return study.work
+    numbers = {number: there.index(name) for number, name in enumerate(names) if name in there}
+    known = study.work.filter(pl.col("placement").is_in([*numbers]))
+    return known.with_columns(pl.col("placement").replace(numbers))
 
 
 def _studies(matched: pl.DataFrame) -> Iterator[_Row]:
@@ -234,5 +291,6 @@ def summary(found: Comparison) -> str:
     better, worse = (beyond.filter(sign).height for sign in (pl.col("change") > 0, pl.col("change") < 0))
     unknown = found.table.height - known.height
     words = f"{beyond.height} of {known.height} differences are beyond noise: {better} faster, {worse} slower"
-    more = f"; {unknown} have too few replicates to say" if unknown else ""
+    few = f"{plural(unknown, 'has', 'have')} too few {_MANY[found.replicates]} to say"
+    more = f"; {few}" if unknown else ""
     return f"{words} (at most {FALSE_DISCOVERIES:.0%} of such findings are expected to be false){more}."

@@ -21,6 +21,14 @@ _BOUNDS = {
     "less_than_equal": "at most",
 }
 
+_TABLE = ("is no table", "a table, as { key = value } or under a heading of its own")
+_KINDS = {
+    "model_type": _TABLE,
+    "dict_type": _TABLE,
+    "list_type": ("is no list", "a list, as [ ... ], or [[tables]] of this name"),
+}
+"""What pydantic calls another kind of value than is wanted, and what is allowed."""
+
 
 class Problems(ValueError):
     """Problems that a validator found, with keys relative to what it validates. Pydantic carries it out."""
@@ -106,8 +114,9 @@ def _translate(detail: ErrorDetails, path: KeyPath, model: type[BaseModel]) -> P
             return Problem(key, "out of range", value, f"{_BOUNDS[bound]} {next(iter(detail['ctx'].values()))}")
         case "value_error":
             return Problem(key, str(detail["ctx"]["error"]), value)
-        case _:
-            return Problem(key, detail["msg"][0].lower() + detail["msg"][1:], value)
+        case kind:
+            words, allowed = _KINDS.get(kind, (detail["msg"][0].lower() + detail["msg"][1:], None))
+            return Problem(key, words, value, allowed)
 
 
 def _owner(model: type[BaseModel], path: KeyPath) -> type[BaseModel] | None:

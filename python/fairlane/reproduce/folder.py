@@ -59,7 +59,16 @@ class Change(_Different):
         )
 
 
-OWN_FILES = ("cells.csv", "claims.csv", "claims.png", "clauses.csv", "figures.json", "manifest.json", "report.md")
+OWN_FILES = (
+    "cells.csv",
+    "claims.csv",
+    "claims.png",
+    "clauses.csv",
+    "figures.json",
+    "manifest.json",
+    "report.md",
+    "reproduction.json",
+)
 """Names of files that every reproduction has: no table, text or figure may have one of them."""
 
 

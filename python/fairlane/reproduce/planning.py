@@ -196,8 +196,8 @@ def check_outputs(folder: Folder) -> None:
 
     Raises ``ScenarioError`` for a figure, and for a function of a table that there is not, or that may not run.
     """
-    figures, paper = folder.figures, str(folder.path / "paper.toml")
-    assert figures is not None, "read"
+    paper = str(folder.path / PAPER)
+    assert folder.figures is not None, "read here"
     for one in folder.paper.table:
         if one.call is not None:
             try:

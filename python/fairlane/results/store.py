@@ -68,7 +68,8 @@ def load_run(folder: str | Path) -> Run:
         every = [str(path.parent) for root in {folder.parent, Path("runs")} for path in root.glob(f"*/{META}")]
         meant = nearest(str(folder), every)
         hint = f"; did you mean {meant}?" if meant else ""
-        raise ResultsError(f"{folder}: holds no run ({META} is missing){hint}")
+        words = f"holds no results ({META} is missing)" if folder.is_dir() else "there is no such folder"
+        raise ResultsError(f"{folder}: {words}{hint}")
     meta = read_as(RunMeta, path)
     if meta.schema_version != SCHEMA_VERSION:
         raise ResultsError(

@@ -12,7 +12,7 @@ import polars as pl
 
 from fairlane.engine import Engine, Slice, Watcher, drive
 from fairlane.engine.tables import Work, frame
-from fairlane.errors import RunError
+from fairlane.errors import Problem, RunError, ScenarioError
 from fairlane.results.latency_batches import LatencyBatches
 from fairlane.results.tables import Observed
 from fairlane.runner.counters import IterationCounters, PortSampler
@@ -95,6 +95,9 @@ class Experiment:
         self, scenario: "Resolved", *, isolated: bool, threads: int | None = None, live: Live | None = None
     ) -> None:
         until = scenario.until
+        if until and until.of == "w" and not isolated:
+            allowed = '"time_per_iteration", or isolated runs'
+            raise ScenarioError(Problem("until.of", "needs isolated runs, and there are none", until.of, allowed))
         self._scenario = scenario
         self._threads = threads
         self._stop = Event()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from fairlane.engine.tables import Work
 from fairlane.results.milestones import Milestones, common, milestones
 from fairlane.statistics import Estimate
-from fairlane.wording import listed, percent, plural, seconds
+from fairlane.wording import fine_percent, listed, percent, plural, seconds
 
 if TYPE_CHECKING:
     from fairlane.scenario.resolved import ResolvedJob
@@ -78,7 +78,7 @@ class Precision:
     def words(self) -> str:
         """What the checks found, and what limited the run."""
         of = "W" if self.until.of == "w" else "the time per iteration"
-        wanted = f"±{percent(self.until.precision)}"
+        wanted = f"±{fine_percent(self.until.precision)}"
         if not self._last:
             return f"No job has an interval of {of}: the precision of {wanted} was not checked."
         names = {job: self.of_run[job].name for job in self.jobs}
@@ -100,7 +100,9 @@ class Precision:
         if found.over:
             return f"{shown}, it has ended"
         longer = (found.half / self.until.precision) ** 2
-        return f"{shown}, about {seconds(self._now * longer * 1e-12)} needed" if longer <= _LONGEST else shown
+        if longer > _LONGEST:
+            return f"{shown}, more than {seconds(self._now * _LONGEST * 1e-12)} needed"
+        return f"{shown}, about {seconds(self._now * longer * 1e-12)} needed"
 
 
 def _relative(pace: Estimate | None) -> float | None:

@@ -26,6 +26,7 @@ from fairlane.study.treatments import Treatment
 from fairlane.study.treatments.base import Overrides
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.task import Computable, Task
+from fairlane.wording import plural
 
 T = TypeVar("T")
 
@@ -226,7 +227,10 @@ def plan(study: Study) -> ComparedPlan:
 
     Raises ``ScenarioError`` with everything that is wrong, before anything runs.
     """
-    asked = study.table.replicates
+    asked, points = study.table.replicates, sum(1 for _ in study.points())
+    if asked and asked.at_most < points:
+        allowed = f"at least {points}, {asked.at_least} for each of {plural(points // asked.at_least, 'condition')}"
+        raise ScenarioError(study.error(Problem("replicates.at_most", "is too few", asked.at_most, allowed)))
     return ComparedPlan(study, judged(study, lambda point: _cell(study, point)), Allocation(asked) if asked else None)
 
 

@@ -21,7 +21,7 @@ from fairlane.scenario.until import Share
 from fairlane.statistics import Estimate
 from fairlane.study.conditions import condition_of
 from fairlane.study.replication import estimate
-from fairlane.wording import listed, percent, plural
+from fairlane.wording import fine_percent, listed, percent, plural
 
 if TYPE_CHECKING:
     from fairlane.study.study import Point
@@ -34,9 +34,9 @@ class Replicates(Table):
     """How many replicates a study has: as many as a precision needs."""
 
     precision: Share
-    """What half of the 95% interval of every effect may be at most, as ``"0.5%"``."""
+    """What half of the 95% interval of every effect, the mean over jobs, may be at most, as ``"0.5%"``."""
     at_most: int = Field(ge=3)
-    """Replicates of all conditions together after which none is added."""
+    """Replicates of all conditions together after which none is added; no fewer than those that are always there."""
     at_least: int = Field(default=5, ge=3)
     """Replicates of each condition that are always there."""
     of: Literal["improvement", "w"] | None = None
@@ -64,7 +64,7 @@ class Allocation:
         self._halves = {
             key: self._half(work.filter(pl.col("point").is_in(numbers))) for key, numbers in of_point.items()
         }
-        left = self.asked.at_most - sum(self.counts.values())
+        left = max(0, self.asked.at_most - sum(self.counts.values()))
         before = dict(self.counts)
         for key in sorted(self._wide(), key=lambda one: -(self._halves[one] or 0.0)):
             more = min(left, ceil(GROWTH * self.counts[key]), self._missing(key)) if self._halves[key] else 0
@@ -89,14 +89,14 @@ class Allocation:
 
     def words(self) -> str:
         """What was found: how precise the effects are, and how many replicates the others would need."""
-        total, wanted = plural(sum(self.counts.values()), "replicate"), f"±{percent(self.asked.precision)}"
+        total, wanted = plural(sum(self.counts.values()), "replicate"), f"±{fine_percent(self.asked.precision)}"
         wide = self._wide()
         if not wide:
             everywhere = "" if len(self.counts) == 1 else " under every condition"
-            return f"Effects are precise to {wanted}{everywhere}, with {total} in all."
+            return f"Mean effects over jobs are precise to {wanted}{everywhere}, with {total} in all."
         each = [f"{self._names[key]} ({self._how_far(key)})" for key in wide]
         of = "" if len(self.counts) == 1 else f" under {len(wide)} of {plural(len(self.counts), 'condition')}"
-        return f"Effects are not precise to {wanted}{of}, with {total} in all: {listed(each)}."
+        return f"Mean effects over jobs are not precise to {wanted}{of}, with {total} in all: {listed(each)}."
 
     def _how_far(self, key: str) -> str:
         half, count = self._halves[key], plural(self.counts[key], "replicate")

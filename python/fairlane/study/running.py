@@ -79,6 +79,8 @@ def run(
             resume=resume,
             complete=lambda folder: (folder / META).is_file(),
         )
+        if resume:  # with more replicates
+            store.write(STUDY, study.text)
         pool = far or ends.enter_context(closing(_pool(study, store, workers, resume=resume)))
         opened = time.monotonic()
         with TaskProgress(wanted=progress) as shown:

@@ -100,8 +100,13 @@ class Study:
 
     @property
     def spec(self) -> dict[str, Any]:
-        """Everything that its tables depend on, as plain data; where it runs is not included."""
-        table = self.table.model_dump(mode="json", exclude_none=True, exclude={"cluster", "scenario", "name"})
+        """Everything that a simulation of it depends on, as plain data.
+
+        Where it runs is not included, nor how precise it is to be: a study can be resumed with more replicates.
+        """
+        apart: dict[str, Any] = dict.fromkeys(("cluster", "scenario", "name"), True)
+        apart["replicates"] = {"precision", "at_most", "of"}
+        table = self.table.model_dump(mode="json", exclude_none=True, exclude=apart)
         spec: dict[str, Any] = json.loads(json.dumps({**table, "scenario": self._base.data}, default=str))
         return spec
 
