@@ -21,7 +21,7 @@ COLOURS = {ROBUST: PALETTE[0], DEPENDS: PALETTE[1], RARE: PALETTE[2], CALIBRATED
 """Of bars, by verdict."""
 _ROW_IN, _FRAME_IN = 0.3, 2.9
 _CELL_IN, _TEXT_IN, _BAR_IN = 0.5, 5.4, 2.2
-_LETTERS, _TITLE_LETTERS = 58, 70
+_LETTERS, _TITLE_LETTERS = 58, 48
 _PAGE_ROW_IN, _PAGE_WIDTH_IN, _ONE_WIDTH_IN = 0.245, 19.0, 13.0
 _DARK = 0.45
 """Indices from which numbers in cells are white."""
