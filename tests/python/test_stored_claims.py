@@ -123,3 +123,15 @@ def test_the_stored_improvement_of_placements_agrees_with_the_clauses_and_with_t
     later = replicates.filter(pl.col("replicate") >= 4)["mean_improvement"].to_numpy()
     percents = f"{100 * later.mean():.1f} ± {100 * stats.t.ppf(0.975, later.size - 1) * stats.sem(later):.1f}%"
     assert f"the mean improvement is {percents}" in (folder / "index.md").read_text()
+
+
+@pytest.mark.parametrize("replicate", [1, 2, 3])
+def test_stored_replicates_of_halo3d_agree_with_the_clauses(replicate: int) -> None:
+    folder = PAGES / "wilke2020"
+    medians = pl.read_csv(folder / "halo3d-replicates.csv", schema_overrides={"size": pl.String})
+    database = Database({"stats": medians.filter(replicate=replicate).with_row_index("point")})
+    (claim,) = [one for one in plan("wilke2020").claims if one.id == "wilke.halo3d"]
+    rows = pl.read_csv(folder / "clauses.csv").filter(claim=claim.id, replicate=replicate).to_dicts()
+    found = judged(claim, database, (), scaled=False).findings
+    assert [(row["clause"], row["in_band"]) for row in rows] == [(one.clause + 1, one.holds) for one in found]
+    assert [row["value"] for row in rows] == pytest.approx([one.value for one in found], rel=5e-3, abs=1e-5)
