@@ -227,8 +227,8 @@ def plan(study: Study) -> ComparedPlan:
 
     Raises ``ScenarioError`` with everything that is wrong, before anything runs.
     """
-    asked, points = study.table.replicates, sum(1 for _ in study.points())
-    if asked and asked.at_most < points:
+    asked = study.table.replicates
+    if asked and asked.at_most < (points := sum(1 for _ in study.points())):
         allowed = f"at least {points}, {asked.at_least} for each of {plural(points // asked.at_least, 'condition')}"
         raise ScenarioError(study.error(Problem("replicates.at_most", "is too few", asked.at_most, allowed)))
     return ComparedPlan(study, judged(study, lambda point: _cell(study, point)), Allocation(asked) if asked else None)
