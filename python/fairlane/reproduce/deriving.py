@@ -1,6 +1,5 @@
 """Tables that a paper derives from those of its studies: by a query, or by a function whose answer is stored."""
 
-import json
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
@@ -22,7 +21,7 @@ from fairlane.reproduce.planning import BUILT_IN, RECORDINGS, method_of
 from fairlane.study.method import Method
 from fairlane.study.sql import Database, QueryError
 from fairlane.tasks.store import Store
-from fairlane.tasks.task import Answer, Outcome, Stopwatch
+from fairlane.tasks.task import Answer, Outcome, Stopwatch, digest_of
 
 STORED = "derived"
 """The folder, next to that of the answers of simulations, of the answers of functions."""
@@ -56,7 +55,7 @@ class Derivation:
         """
         files = files_digest(self.folder.path, self.folder.path.iterdir())
         key = [self.method.name, tables_digest(self.tables), files, _program(), _libraries()]
-        return sha256(json.dumps(key).encode()).hexdigest()[:32]
+        return digest_of(key)
 
     @property
     def description(self) -> Mapping[str, Any]:

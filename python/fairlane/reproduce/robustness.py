@@ -208,10 +208,10 @@ def check_levels(folder: Folder, space: Space) -> None:
     usual = {one.name: one.usual for one in space.parameter}
     others = [{**usual, one.name: level} for one in space.parameter for level in one.levels if level != one.default]
     for values in (usual, *others):
-        for prepared in planned(folder, space, Point(0, values)).studies.values():
-            for point in islice(prepared.study.points() if prepared.study else (), 1):
-                assert prepared.study is not None, "it has a point"
-                prepared.study.scenario(point, background=False)
+        studies = [prepared.study for prepared in planned(folder, space, Point(0, values)).studies.values()]
+        for study in filter(None, studies):
+            for point in islice(study.points(), 1):
+                study.scenario(point, background=False)
 
 
 def _run(folder: Folder, space: Space, point: Point, executor: Executor) -> PointRun:

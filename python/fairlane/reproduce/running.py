@@ -13,7 +13,7 @@ import polars as pl
 from typing_extensions import override
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.reproduce.deriving import Deriving
+from fairlane.reproduce.deriving import Deriving, files_digest
 from fairlane.reproduce.folder import Conditional
 from fairlane.reproduce.planning import Plan, Prepared, trusted
 from fairlane.reproduce.reseeding import shift
@@ -69,12 +69,9 @@ class Called:
 @lru_cache
 def _data() -> str:
     """A digest of the files of fairlane that are no programs, as of its models, but for those of papers."""
-    home, found = Path(__file__).parents[1], sha256()
-    for path in sorted(home.rglob("*")):
-        apart = path.suffix in (".py", ".pyc", ".pyi", ".so", ".pyd") or "reproduce" in path.relative_to(home).parts
-        if path.is_file() and not apart:
-            found.update(sha256(path.read_bytes()).digest())
-    return found.hexdigest()[:16]
+    home, programs = Path(__file__).parents[1], (".py", ".pyc", ".pyi", ".so", ".pyd")
+    inside = ((path, path.relative_to(home).parts) for path in home.rglob("*") if path.suffix not in programs)
+    return files_digest(home, (path for path, parts in inside if "reproduce" not in parts))
 
 
 class _CalledPlan(Tasks):
