@@ -17,7 +17,7 @@ from fairlane.errors import ScenarioError
 from fairlane.fabric import Cable, Fabric, Wiring, read_wiring
 from fairlane.fabric.export import FORMATS, ibnetdiscover, wiring_of
 from fairlane.fabric.export.ibsim import write_ibsim
-from fairlane.fabric.export.identities import numbered
+from fairlane.fabric.identities import numbered
 from fairlane.fabric.table import FabricTable
 from fairlane.slurm import expand
 

@@ -8,8 +8,8 @@
 //! tree any shift permutation then loads every link at most once.
 //!
 //! The rule has two representations. [`Span`] is arithmetic in 32 bytes, for switches whose children are equal
-//! consecutive intervals of hosts; [`PortTable`] lists the port for every destination, for all others: irregular, faulty
-//! or multi-rail trees.
+//! consecutive intervals of hosts; [`PortTable`] lists the port for every destination, for all others: irregular or
+//! faulty trees, and hosts that are not numbered leaf by leaf.
 //!
 //! One virtual channel is enough: no packet goes up after it went down, so channel dependencies have no cycle.
 
@@ -22,6 +22,7 @@ use schemars::schema_for;
 pub(super) use self::span::Span;
 use self::table::PortTable;
 use self::tree::LevelledFabric;
+use super::parts::Ends;
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
@@ -54,6 +55,7 @@ enum Ports {
 }
 
 struct DModK {
+    ends: Ends,
     switches: Vec<Ports>,
     table: PortTable,
 }
@@ -76,11 +78,17 @@ impl DModK {
             }
         };
         let switches = (0..).map(SwitchId).zip(spans).map(ports).collect();
-        Ok(Self { switches, table: PortTable::new(tree, &listed)? })
+        let ends = Ends::new(tree.graph, ENTRY.name)?;
+        let table = PortTable::new(tree, &listed, &ends.parts)?;
+        Ok(Self { ends, switches, table })
     }
 }
 
 impl Routing for DModK {
+    fn reaches(&self, at: SwitchId, to: HostId) -> bool {
+        self.ends.reaches(at, to)
+    }
+
     #[inline]
     fn next_hop(&self, at: SwitchId, _previous: Hop, to: HostId) -> Hop {
         let link = match &self.switches[at.index()] {

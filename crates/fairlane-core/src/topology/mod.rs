@@ -6,6 +6,7 @@ mod arrangement;
 mod cascade;
 mod dragonfly;
 mod dragonfly_plus;
+mod endpoints;
 mod fat_tree;
 mod forwarding;
 mod graph;
@@ -26,6 +27,7 @@ mod torus;
 
 use crate::error::BuildError;
 use crate::table::{Item, Kind, Table};
+pub use endpoints::RailMap;
 pub use forwarding::Forwarding;
 pub use graph::{Graph, GraphBuilder, Link, Vertex};
 pub use layout::{Grid, Layout, LineCabling, LinkRole};

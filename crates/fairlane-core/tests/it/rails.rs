@@ -21,7 +21,7 @@ const ROUND_ROBIN: RailPolicy = RailPolicy::RoundRobin;
 const STRIPE: RailPolicy = RailPolicy::Stripe { above: Bytes(1000) };
 
 fn only(only: u8) -> RailPolicy {
-    RailPolicy::Only { only }
+    RailPolicy::Only { only, to: None }
 }
 
 fn fabric(topology: &str, params: Value, routing: &str, rails: &Value) -> FabricSpec {
@@ -175,8 +175,8 @@ fn measured(mut simulation: Simulation) -> (Vec<u32>, String) {
     simulation.run_until(FAR, u64::MAX).unwrap();
     let network = simulation.network();
     let graph = network.graph();
-    let inside = |link: LinkId| match graph.base().1 {
-        Some(planes) => planes.link_inside(graph.rail(link).unwrap().into(), link),
+    let inside = |link: LinkId| match graph.plane() {
+        Some((_, planes)) => planes.link_inside(graph.rail(link).unwrap().into(), link),
         None => link,
     };
     let mut departures: Vec<_> =

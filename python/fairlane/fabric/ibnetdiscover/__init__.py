@@ -136,16 +136,3 @@ def _nodes(
         for it in vertices.values()
         if names[it.name] in cabled and it.links
     )
-
-
-def _lids(vertices: dict[str, Vertex], names: dict[str, str]) -> dict[int, str]:
-    lids: dict[int, str] = {}
-    known: set[str] = set()
-    for vertex in vertices.values():
-        if vertex.is_switch or not vertex.links or names[vertex.name] in known:
-            continue
-        first = vertex.links[min(vertex.links)]
-        if first.lid is not None:
-            lids[first.lid] = names[vertex.name]
-            known.add(names[vertex.name])
-    return lids
