@@ -52,7 +52,6 @@ def read_ibnetdiscover(text: str, file: Path, name_map: Path | None = None, *, s
         tuple(cables),
         labels={names[switch.name]: switch.description for switch in switches},
         guids={switch.guid: names[switch.name] for switch in switches if switch.guid is not None},
-        lids=_lids(vertices, names),
         nodes=_nodes(vertices, names, overrides, cabled),
         remarks=(*remarks, *more, *dropped),
         source=file,
