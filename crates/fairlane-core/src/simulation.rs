@@ -398,8 +398,7 @@ impl Parts {
             routing: Arc::clone(&routing),
             sweep_time: spec.network.sweep_time,
         };
-        let limits =
-            Limits { losses: checks::cannot_lose(input_queued), packet: spec.network.largest_packet() };
+        let limits = Limits { losses: checks::cannot_lose(input_queued), packet: spec.network.largest_packet() };
         let mut faults = Schedule::new(registry.faults().clone(), Arc::clone(&graph), routes, limits);
         for (number, fault) in spec.faults.iter().enumerate() {
             faults.add(fault, &format!("fault[{number}]"))?;

@@ -143,7 +143,8 @@ impl Fabric {
     #[pyo3(signature = (source, destination, rail = 0, to_rail = None))]
     fn route(&self, source: u32, destination: u32, rail: u32, to_rail: Option<u32>) -> PyResult<Vec<u32>> {
         let (from, to) = ((HostId(source), rail), (HostId(destination), to_rail));
-        let path = routing::path(&self.graph, &*self.routing, &self.rails, from, to).map_err(|error| errors::path(&error))?;
+        let path =
+            routing::path(&self.graph, &*self.routing, &self.rails, from, to).map_err(|error| errors::path(&error))?;
         Ok(path.into_iter().map(|link| link.0).collect())
     }
 

@@ -135,7 +135,13 @@ impl RailSelection {
     }
 
     /// The adapters of a transfer between ranks, with their hosts. `turn`: see [`RailSelection::begin`].
-    pub fn choose(&self, job: JobId, (origin, from): (Rank, HostId), (target, to): (Rank, HostId), turn: u8) -> [u8; 2] {
+    pub fn choose(
+        &self,
+        job: JobId,
+        (origin, from): (Rank, HostId),
+        (target, to): (Rank, HostId),
+        turn: u8,
+    ) -> [u8; 2] {
         let pairs = self.map.pairs(from, to);
         let number = |number: usize| pairs[number % pairs.len()];
         let from_rail = |rail: u8| {

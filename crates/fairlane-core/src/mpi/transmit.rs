@@ -25,7 +25,8 @@ impl Messaging {
         let vl = self.sl2vl.lane(self.levels.of(job, sender, receiver, kind));
         let urgent = !matches!(stage, Stage::Eager | Stage::Datagram);
         let (token, stage) = (self.naming.translate(transfer), stage as u8);
-        let injection = Injection { at: Instant(at), from, to, bytes, rails: [0, 0], vl, job, kind, token, stage, urgent };
+        let injection =
+            Injection { at: Instant(at), from, to, bytes, rails: [0, 0], vl, job, kind, token, stage, urgent };
         if self.rails.trivial() {
             self.outbox.push(injection);
         } else {

@@ -132,10 +132,13 @@ impl<'g> Follower<'g> {
     fn follow_last_hops(&mut self) {
         let endpoints = self.graph.endpoints();
         for to in (0..).take(endpoints).map(HostId) {
-            let number = |place: usize| HostId(u32::try_from(place % endpoints).expect("invariant: links have 27 bits"));
+            let number =
+                |place: usize| HostId(u32::try_from(place % endpoints).expect("invariant: links have 27 bits"));
             let mut others = (1..endpoints.min(MOST_TRIED)).map(|step| number(to.index() + step));
             let is_source = |from: &HostId| match self.graph.link(first_link(*from)).to {
-                Vertex::Switch(at) => self.routing.reaches(at, to) && self.graph.host_of(*from) != self.graph.host_of(to),
+                Vertex::Switch(at) => {
+                    self.routing.reaches(at, to) && self.graph.host_of(*from) != self.graph.host_of(to)
+                }
                 Vertex::Host(_) => false,
             };
             let Some(from) = others.find(is_source) else { continue };

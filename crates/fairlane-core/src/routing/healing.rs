@@ -44,8 +44,7 @@ pub fn heal(
             Some(numbers) => numbers.get(link.index()).map_or(*link, |number| LinkId(*number)),
             None => *link,
         };
-        let (routing, name, instead) =
-            heal_one(routings, named, &base, &down.iter().map(endpoint).collect(), before)?;
+        let (routing, name, instead) = heal_one(routings, named, &base, &down.iter().map(endpoint).collect(), before)?;
         return Ok(Healed { routing: by_endpoint(routing, numbers), name, instead, cut_off });
     };
     let rails = graph.rails();

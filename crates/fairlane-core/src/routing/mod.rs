@@ -36,11 +36,11 @@ use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::NONE;
 use crate::table::{Item, Kind, NoParams, Table};
 use crate::topology::{Graph, Size};
-use renumbered::{ByEndpoint, OnPlanes, Renumbered};
 pub use coverage::{Coverage, coverage};
 pub use healing::{Healed, heal};
 pub use loads::{LaneLoads, Loads, Visit};
 pub use paths::{PathError, forwarding, link_loads, path};
+use renumbered::{ByEndpoint, OnPlanes, Renumbered};
 
 /// One hop of a packet's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,6 +190,9 @@ impl Kind for Routings {
         params: &serde_json::Value,
         graph: &Graph,
     ) -> Result<Box<dyn Routing>, BuildError> {
+        if !graph.is_joined() {
+            return Err(BuildError::value(Self::PATH, entry.name, "needs a connected fabric"));
+        }
         let plane = graph.plane();
         let (base, numbers) = plane.map_or_else(|| graph.by_endpoint(), |(plane, _)| (Cow::Borrowed(plane), None));
         let inner = (entry.build)(&base, params, table).map_err(|error| {

@@ -111,7 +111,9 @@ pub fn link_loads(
         #[allow(clippy::cast_precision_loss, reason = "a few rails")]
         let part = bytes / rails.len() as f64;
         for [rail, other] in rails {
-            walk(graph, routing, (from, u32::from(*rail)), (to, u32::from(*other)), |link| loads[link.index()] += part)?;
+            walk(graph, routing, (from, u32::from(*rail)), (to, u32::from(*other)), |link| {
+                loads[link.index()] += part
+            })?;
         }
     }
     Ok(loads)
@@ -224,7 +226,8 @@ mod tests {
     #[test]
     fn what_there_is_none_of_is_named() {
         let (graph, routing, map) = torus();
-        let of = |to, rail| path(&graph, &*routing, &map, (HostId(1), rail), (HostId(to), None)).unwrap_err().to_string();
+        let of =
+            |to, rail| path(&graph, &*routing, &map, (HostId(1), rail), (HostId(to), None)).unwrap_err().to_string();
         assert_eq!(of(12, 0), "no host 12: the fabric has 12 hosts, numbered from 0");
         assert_eq!(of(3, 1), "host1 has no adapter 1: it has 1, numbered from 0");
         let loads = link_loads(&graph, &*routing, &map, &[HostId(0), HostId(99)], &[0.0; 4]);

@@ -214,19 +214,20 @@ mod tests {
 
     #[test]
     fn packets_that_enter_at_a_spine_over_a_second_adapter_reach_a_host_at_another_spine() {
-        // Two gateways with a cable to each of two spines; packets leave at spine s only, and enter at t, too.
+        // Two gateways with a cable to each of two spines: from the one at t to the one at s.
         let link = |a: &str, b: &str| json!({ "ends": [a, b] });
         let hosts = ["h0", "h1", "h2", "h3", "h4", "h5", "h6", "h7", "g0", "g1"];
         let cables = (0..8).map(|host| link(hosts[host], if host < 4 { "a" } else { "b" }));
         let more = [("a", "s"), ("a", "t"), ("b", "s"), ("b", "t"), ("g0", "s"), ("g0", "t"), ("g1", "s"), ("g1", "t")];
         let links: Vec<Value> = cables.chain(more.map(|(a, b)| link(a, b))).collect();
-        let (graph, routing) = build("imported", &json!({ "hosts": hosts, "links": links }));
+        let graph = topology::build("imported", &json!({ "hosts": hosts, "links": links })).unwrap();
+        let routing = crate::routing::build(NAME, &json!({}), &graph).unwrap();
         assert_eq!(routing.virtual_channels(), 2);
         let enters = graph.ports(Vertex::Host(HostId(8))).nth(1).unwrap();
         let mut hop = Hop { link: enters, channel: 0 };
         let mut channels = Vec::new();
         while let Vertex::Switch(at) = graph.link(hop.link).to {
-            hop = routing.next_hop(at, hop, HostId(9));
+            hop = routing.next_hop(at, hop, graph.endpoint(HostId(9), 0));
             channels.push(hop.channel);
         }
         assert_eq!(graph.link(hop.link).to, Vertex::Host(HostId(9)));

@@ -9,39 +9,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::graph::{Given, Graph, Link, Vertex};
+use super::parts::{NOWHERE, Parts};
 use crate::ids::{HostId, LinkId, SwitchId};
 
-/// No part: an adapter whose cable is down.
-const NOWHERE: u32 = u32::MAX;
-
-/// The parts of a fabric, and the rail of each.
-#[derive(Debug)]
-pub(super) struct Parts {
-    /// By switch. Hosts join nothing.
-    of_switch: Vec<u32>,
-    /// By part: the rail of all of its endpoints; none if it has endpoints of several.
-    rails: Vec<Option<u8>>,
-}
-
-impl Parts {
-    pub fn new(graph: &Graph) -> Self {
-        let (of_switch, count) = graph.parts_without(&BTreeSet::new());
-        let mut rails: Vec<Option<Option<u8>>> = vec![None; count];
-        for (link, rail) in graph.adapters() {
-            if let Vertex::Switch(switch) = graph.link(link).to {
-                let known = &mut rails[of_switch[switch.index()] as usize];
-                *known = Some(known.map_or(Some(rail), |known| known.filter(|known| *known == rail)));
-            }
-        }
-        Self { of_switch, rails: rails.into_iter().map(Option::flatten).collect() }
-    }
-
-    fn rail(&self, switch: SwitchId) -> Option<u8> {
-        self.rails[self.of_switch[switch.index()] as usize]
-    }
-}
-
 impl Graph {
+    /// The parts of the fabric.
+    fn parts(&self) -> &Parts {
+        self.parts_cell().get_or_init(|| {
+            let (of_switch, count) = self.parts_without(&BTreeSet::new());
+            let mut rails: Vec<Option<Option<u8>>> = vec![None; count];
+            for (link, rail) in self.adapters() {
+                if let Vertex::Switch(switch) = self.link(link).to {
+                    let known = &mut rails[of_switch[switch.index()] as usize];
+                    *known = Some(known.map_or(Some(rail), |known| known.filter(|known| *known == rail)));
+                }
+            }
+            Arc::new(Parts { of_switch, rails: rails.into_iter().map(Option::flatten).collect() })
+        })
+    }
+
     /// How many endpoints there are: adapters of all hosts.
     #[must_use]
     pub fn endpoints(&self) -> usize {
@@ -118,6 +104,35 @@ impl Graph {
         (parts, count as usize)
     }
 
+    /// Whether all hosts are joined, by switches or by hosts with several adapters.
+    pub(crate) fn is_joined(&self) -> bool {
+        let (of_switch, count) = self.parts_without(&BTreeSet::new());
+        if count == 1 || self.is_of_endpoints() {
+            return true;
+        }
+        let mut joined = vec![NOWHERE; count];
+        let find = |joined: &[u32], mut part: u32| {
+            while joined[part as usize] != part && joined[part as usize] != NOWHERE {
+                part = joined[part as usize];
+            }
+            part
+        };
+        for host in (0..self.hosts()).map(|host| Vertex::Host(HostId(number(host)))) {
+            let mut first = None;
+            for link in self.ports(host) {
+                if let Vertex::Switch(switch) = self.link(link).to {
+                    let part = find(&joined, of_switch[switch.index()]);
+                    let into = *first.get_or_insert(part);
+                    let into = find(&joined, into);
+                    joined[part as usize] = into;
+                }
+            }
+        }
+        let roots: BTreeSet<u32> =
+            (0..).zip(&joined).filter(|(_, into)| **into != NOWHERE).map(|(part, _)| find(&joined, part)).collect();
+        roots.len() <= 1
+    }
+
     /// The fabric by endpoint, and the number that each endpoint has as a host there; none where that is its own. Where
     /// hosts have several adapters, endpoints are numbered switch by switch, part by part, in the order of the first endpoint of
     /// each switch: routings share paths by the numbers of destinations, and those of one switch follow each other then.
@@ -130,7 +145,9 @@ impl Graph {
         for endpoint in 0..endpoints {
             members.entry(self.links()[endpoint].to).or_default().push(endpoint);
         }
-        let part = |end: &Vertex| if let Vertex::Switch(switch) = end { self.parts().of_switch[switch.index()] } else { NOWHERE };
+        let part = |end: &Vertex| {
+            if let Vertex::Switch(switch) = end { self.parts().of_switch[switch.index()] } else { NOWHERE }
+        };
         let mut switches: Vec<(u32, Vec<usize>)> = members.into_iter().map(|(end, own)| (part(&end), own)).collect();
         switches.sort_unstable_by_key(|(part, members)| (*part, members[0]));
         let order: Vec<usize> = switches.into_iter().flat_map(|(_, members)| members).collect();
@@ -156,7 +173,8 @@ impl Graph {
                 if self.ports(Vertex::Host(host)).len() == 1 { name.clone() } else { format!("{name} adapter {rail}") }
             };
             let all: Vec<String> = self.adapters().map(called).collect();
-            let ports = order.iter().copied().chain(endpoints..self.links().len()).map(|old| given.ports[old]).collect();
+            let ports =
+                order.iter().copied().chain(endpoints..self.links().len()).map(|old| given.ports[old]).collect();
             let hosts = order.iter().map(|endpoint| all[*endpoint].clone()).collect();
             Arc::new(Given { hosts, switches: given.switches.clone(), ports })
         });

@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use super::Entry;
-use super::endpoints::Parts;
 use super::forwarding::Forwarding;
 use super::layout::{Layout, LinkRole};
+use super::parts::Parts;
 use super::rails_spec::{RailsSpec, Wiring};
 use super::size::Size;
 use crate::error::BuildError;
@@ -75,6 +75,8 @@ pub struct Graph {
     names: Option<Arc<Given>>,
     made: Option<Arc<Made>>,
     parts: OnceLock<Arc<Parts>>,
+    /// It is a fabric by endpoint, whose parts may be joined by hosts with several adapters.
+    of_endpoints: bool,
 }
 
 impl Graph {
@@ -138,6 +140,7 @@ impl Graph {
             names,
             made: None,
             parts: OnceLock::new(),
+            of_endpoints: self.of_endpoints,
         };
         (graph, left)
     }
@@ -152,9 +155,15 @@ impl Graph {
             names,
             made: None,
             parts: OnceLock::new(),
+            of_endpoints: true,
             forwarding: self.forwarding.as_ref().map(|tables| tables.reordered(order)),
             ..self.clone()
         }
+    }
+
+    /// Whether it is a fabric by endpoint; see [`Graph::by_endpoint`].
+    pub(super) fn is_of_endpoints(&self) -> bool {
+        self.of_endpoints
     }
 
     /// The number of the first endpoint of a host, which is that of its first link.
@@ -163,9 +172,9 @@ impl Graph {
         self.host_ports[host.index()]
     }
 
-    /// The parts of the fabric.
-    pub(super) fn parts(&self) -> &Parts {
-        self.parts.get_or_init(|| Arc::new(Parts::new(self)))
+    /// Where the parts of the fabric are kept once they are known.
+    pub(super) fn parts_cell(&self) -> &OnceLock<Arc<Parts>> {
+        &self.parts
     }
 
     /// The links that leave `vertex`, in order of port number.
@@ -239,6 +248,7 @@ impl Graph {
             names,
             made: Some(Arc::new(Made { plane: (rails.wiring == Wiring::Planes).then_some(self), rails })),
             parts: OnceLock::new(),
+            of_endpoints: false,
         }
     }
 
@@ -441,6 +451,7 @@ impl GraphBuilder {
             names,
             made: None,
             parts: OnceLock::new(),
+            of_endpoints: false,
         })
     }
 }

@@ -16,6 +16,7 @@ mod lattice;
 mod layout;
 mod links;
 mod names;
+mod parts;
 mod preset;
 mod rails;
 mod rails_spec;
