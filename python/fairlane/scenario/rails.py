@@ -55,7 +55,7 @@ class RailPolicy(Table):
     ) -> dict[str, Any]:
         """The policy as the simulator takes it, for ranks on these ``hosts``, which have so many ``adapters`` each."""
         extra: dict[str, Callable[[], dict[str, Any]]] = {
-            "only": lambda: {"only": self.only, "to": self.to},
+            "only": lambda: {"only": self.only, **({} if self.to is None else {"to": self.to})},
             "stripe": lambda: {"above": self.above},
             "by_source": lambda: {"ranks": _assigned(hosts, adapters, rng) if self.order == "random" else []},
             "by_rank": lambda: {"ranks": _assigned(hosts, adapters)},
