@@ -218,6 +218,11 @@ impl Transfer {
         self.parts = parts;
     }
 
+    /// How many parts of its payload have not come whole, if it was cut.
+    pub const fn parts_left(&self) -> u8 {
+        self.parts & !Self::BEGUN
+    }
+
     /// The first or the last packet of a part of the payload has come: whether it is the first or the last of all.
     pub fn part_came(&mut self, first: bool, last: bool) -> (bool, bool) {
         let first = first && self.parts & Self::BEGUN == 0;
