@@ -1,7 +1,6 @@
 """Reads a fabric from a file, whatever of the known kinds it is."""
 
 import codecs
-from collections.abc import Sequence
 from lzma import FORMAT_XZ, LZMADecompressor, LZMAError
 from pathlib import Path
 

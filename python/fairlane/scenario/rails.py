@@ -50,9 +50,7 @@ class RailPolicy(Table):
                 raise Problems(Problem(key, f"belongs to policy {policy!r}", self.policy))
         return self
 
-    def spec(
-        self, hosts: Sequence[int], adapters: Mapping[int, int], rng: "numpy.random.Generator"
-    ) -> dict[str, Any]:
+    def spec(self, hosts: Sequence[int], adapters: Mapping[int, int], rng: "numpy.random.Generator") -> dict[str, Any]:
         """The policy as the simulator takes it, for ranks on these ``hosts``, which have so many ``adapters`` each."""
         extra: dict[str, Callable[[], dict[str, Any]]] = {
             "only": lambda: {"only": self.only, **({} if self.to is None else {"to": self.to})},

@@ -68,7 +68,9 @@ def _destinations(nodes: tuple[Node, ...], wiring: Wiring, cables: "_Cables") ->
             yield _Destination(port.lid, port.guid or 0, owner, "Channel Adapter", (owner, number), end, there)
     for node in nodes:
         if node.is_switch and node.lid is not None:
-            yield _Destination(node.lid, node.guid or 0, node.owner, "Switch", (node.owner, _MANAGEMENT), node.owner, _MANAGEMENT)
+            yield _Destination(
+                node.lid, node.guid or 0, node.owner, "Switch", (node.owner, _MANAGEMENT), node.owner, _MANAGEMENT
+            )
 
 
 class _Cables:
