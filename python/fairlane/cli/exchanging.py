@@ -58,8 +58,18 @@ def export_qos(
     write_folder(opensm, found.files, "--opensm")
     paths = [opensm / name for name in found.files]
     lines = [f"{job}: service level {level}" for job, level in found.levels.items()]
+    lines += [
+        f"VL{one.lane}: {one.exported:.1%} of a link on which all lanes always send, {one.simulated:.1%} simulated"
+        for one in found.shares
+    ]
     return Answer(
-        {"levels": found.levels, "settings": found.settings, "notes": found.notes, "files": paths},
+        {
+            "levels": found.levels,
+            "settings": found.settings,
+            "shares": found.shares,
+            "notes": found.notes,
+            "files": paths,
+        },
         [*lines, *map(str, paths)],
         opensm,
     )

@@ -13,9 +13,12 @@ from fairlane.opensm.policy import DEFAULT, PORT_NAMES, Policy, Rule, can_name_p
 from fairlane.opensm.ports import group_of, guids_of, names_of
 from fairlane.opensm.scripts import SCRIPTS
 from fairlane.opensm.settings import DATA_LANES, LEVELS, Settings
+from fairlane.opensm.shares import LaneShare, write_shares
 from fairlane.scenario import Resolved
 from fairlane.slurm import slurm_names
 
+SHARES_FILE = "shares.tsv"
+"""Shares of a link by lane."""
 POLICY_FILE = "/etc/opensm/qos-policy.conf"
 """Where OpenSM looks for the policy unless it is told otherwise."""
 
@@ -29,6 +32,8 @@ class Exported:
     levels: Mapping[str, int]
     """Service level of each job."""
     settings: Settings
+    shares: tuple[LaneShare, ...]
+    """Share of a link by lane, as simulated and as exported."""
     policy: Policy
     notes: tuple[str, ...]
     """What is not exactly the same on a cluster, one sentence each."""
@@ -51,7 +56,7 @@ def export(
         allowed = "printable ASCII characters without blanks and #"
         raise ScenarioError(Problem("--policy-file", "cannot be in opensm.conf", policy_file, allowed))
     levels, notes = levels_of(resolved, approximate=approximate)
-    settings, more = _settings(resolved, approximate=approximate, data_lanes=data_lanes)
+    settings, shares, more = _settings(resolved, approximate=approximate, data_lanes=data_lanes)
     check_names(list(levels))
     fabric = Fabric.build(resolved.tables["fabric"])
     notes += [*more, *_channels(fabric, settings)]
@@ -71,15 +76,18 @@ def export(
         "qos-policy.conf": write_policy(policy, (f"QoS policy for {name}",)),
         "levels.tsv": write_tsv(levels),
         "ports.tsv": "".join(f"{host}\t{line}\n" for host, line in _port_lines(ports)),
+        SHARES_FILE: write_shares(shares, sum(resolved.tables["network"][key] for key in ("mtu", "header"))),
         "default-level": f"{policy.default}\n",
         **{f"env/{job}.sh": environment(level) for job, level in levels.items()},
         **SCRIPTS,
         **fabric_texts,
     }
-    return Exported(files, levels, settings, policy, tuple(notes))
+    return Exported(files, levels, settings, shares, policy, tuple(notes))
 
 
-def _settings(resolved: Resolved, *, approximate: bool, data_lanes: int) -> tuple[Settings, list[str]]:
+def _settings(
+    resolved: Resolved, *, approximate: bool, data_lanes: int
+) -> tuple[Settings, tuple[LaneShare, ...], list[str]]:
     qos, network = resolved.tables["qos"], resolved.tables["network"]
     sl2vl = tuple(qos["sl2vl"])
     lanes = max(sl2vl) + 1
@@ -87,10 +95,20 @@ def _settings(resolved: Resolved, *, approximate: bool, data_lanes: int) -> tupl
         words = f"needs {lanes} virtual lanes"
         most = "InfiniBand has VL0 to VL14 for data" if data_lanes >= DATA_LANES else f"--data-vls is {data_lanes}"
         raise ScenarioError(Problem("qos.sl2vl", words, list(sl2vl), f"at most {min(data_lanes, DATA_LANES)}: {most}"))
-    ports = Ports(sorted(set(sl2vl)), network["mtu"] + network["header"], approximate)
+    ports = Ports(sorted(set(sl2vl)), network["mtu"], network["header"], approximate)
     found = tables_of(qos["arbiter"]["name"], qos["arbiter"]["params"], ports)
     full = (*sl2vl, *[0] * (LEVELS - len(sl2vl)))
-    return Settings(lanes, found.high_limit, found.high, found.low, full), list(found.notes)
+    exported = found.exported(ports)
+    shares = tuple(
+        LaneShare(
+            lane,
+            tuple(level for level, own in enumerate(sl2vl) if own == lane),
+            float(found.simulated[lane]),
+            float(exported[lane]),
+        )
+        for lane in ports.lanes
+    )
+    return Settings(lanes, found.high_limit, found.high, found.low, full), shares, list(found.notes)
 
 
 def _channels(fabric: Fabric, settings: Settings) -> list[str]:

@@ -13,6 +13,11 @@ MOST_WEIGHT = 255
 UNIT = 64
 """Bytes that one unit of weight stands for."""
 
+LIMIT_UNIT = 4096
+"""Bytes that one unit of the limit of high priority stands for."""
+NO_LIMIT = 255
+"""The limit of high priority that means none."""
+
 Table = tuple[tuple[int, int], ...]
 """A table of VL arbitration: pairs of virtual lane and weight."""
 
