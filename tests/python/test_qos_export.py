@@ -52,6 +52,7 @@ def test_vl_arbitration_is_exported_as_it_is() -> None:
     assert found == {
         "qos": "TRUE",
         "qos_policy_file": "/etc/opensm/qos-policy.conf",
+        "max_op_vls": "5",
         "qos_max_vls": "4",
         "qos_high_limit": "10",
         "qos_vlarb_high": "3:64",
@@ -234,7 +235,8 @@ def settings(draw: st.DrawFn) -> Settings:
     sl2vl = draw(st.lists(st.integers(0, lanes - 1), min_size=16, max_size=16))
     sl2vl[draw(st.integers(0, 15))] = lanes - 1
     tables = [tuple(draw(st.lists(entry, max_size=5))) for _ in range(2)]
-    return Settings(lanes, draw(st.integers(0, 255)), tables[0], tables[1], tuple(sl2vl))
+    operational = draw(st.sampled_from([8, 15]))
+    return Settings(lanes, draw(st.integers(0, 255)), tables[0], tables[1], tuple(sl2vl), operational)
 
 
 @given(made=settings())
@@ -244,7 +246,7 @@ def test_options_come_back(made: Settings, tmp_path_factory: pytest.TempPathFact
     found, notes, options = read_options(file)
     nothing = ((0, 0),)
     high, low = made.vlarb_high or nothing, made.vlarb_low or nothing
-    assert found == Settings(made.max_vls, made.high_limit, high, low, made.sl2vl)
+    assert found == replace(made, vlarb_high=high, vlarb_low=low)
     assert (notes, options.policy_file) == ([], "policy")
     table, _ = qos_table(found)
     assert (table["lanes"], tuple(table["sl2vl"])) == (made.max_vls, made.sl2vl)
@@ -277,6 +279,8 @@ def test_options_that_are_not_set_are_opensms_defaults(tmp_path: Path) -> None:
         ("qos_sl2vl 0,1,16", "not a lane for each service level"),
         ("qos_sl2v 0,1", 'unknown option of OpenSM\'s QoS; did you mean "qos_sl2vl"'),
         ("qos_swe_high_limit 3", "adapters and switches have different settings"),
+        ("qos_sw2w_high_limit 3", 'unknown option of OpenSM\'s QoS; did you mean "qos_sw2sw_high_limit"'),
+        ("max_op_vls two", 'max_op_vls = "two": not a code of OperationalVLs; allowed: 1 to 5 for 1, 2, 4'),
     ],
 )
 def test_wrong_options_are_named_with_their_line(line: str, words: str, tmp_path: Path) -> None:
@@ -288,11 +292,57 @@ def test_wrong_options_are_named_with_their_line(line: str, words: str, tmp_path
 
 
 def test_levels_without_a_lane_are_noted() -> None:
-    made = Settings(4, 0, (), ((0, 1), (1, 1), (3, 1)), (0, 1, 15, 7, *[15] * 12))
+    made = Settings(4, 0, (), ((0, 1), (1, 1), (3, 1)), (0, 1, 15, 7, *[15] * 12), operational_vls=4)
     table, notes = qos_table(made)
     assert table["sl2vl"] == [0, 1, 0, 3]
     assert sum("VL15, which drops its packets" in note for note in notes) == 13
-    assert any("service level 3 is mapped to VL7, and there are 4; here to lane 3" in note for note in notes)
+    assert any("4 data lanes in operation (max_op_vls)" in note and "service levels 3" in note for note in notes)
+
+
+@pytest.mark.parametrize(("code", "lanes"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, 15), (7, 15)])
+def test_ports_have_the_lanes_that_max_op_vls_leaves_them(code: int, lanes: int, tmp_path: Path) -> None:
+    """As OpenSM 3.3.23 sets SL2VL and VL arbitration of ports that ibsim simulates: the low bits of a lane's number."""
+    (tmp_path / "opensm.conf").write_text(f"qos TRUE\nmax_op_vls {code}\n")
+    table, notes = qos_table(read_options(tmp_path / "opensm.conf")[0])
+    usual = [*range(15), 7]
+    assert table["lanes"] == lanes
+    assert table["sl2vl"] == (usual if lanes == 15 else [lane % lanes for lane in usual])
+    assert table["arbiter"]["vlarb_high"] == [[0, 4]]
+    assert table["arbiter"]["vlarb_low"] == [[lane % lanes if lanes < 15 else lane, 4] for lane in range(1, 15)]
+    assert bool(notes) == (lanes < 15)
+    again, _ = qos_table(replace(read_options(tmp_path / "opensm.conf")[0], operational_vls=15), data_lanes=lanes)
+    assert again == table
+
+
+def test_qos_max_vls_is_not_used_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "opensm.conf").write_text("qos TRUE\nqos_max_vls 2\nqos_sl2vl 0,1,2,3,0,0,0,0,0,0,0,0,0,0,0,15\n")
+    settings, notes, _ = read_options(tmp_path / "opensm.conf")
+    assert qos_table(settings)[0]["sl2vl"][:4] == [0, 1, 2, 3]
+    assert notes == [
+        "qos_max_vls 2: OpenSM does not use this option; sl2vl has VL3, which is set in ports as max_op_vls has it"
+    ]
+
+
+def test_options_of_ports_between_switches(tmp_path: Path) -> None:
+    """OpenSM 5 lists them in its template; where they are not set, the options of switches apply."""
+    rows = ["max_vls 0", "high_limit -1", "vlarb_high (null)", "vlarb_low (null)", "sl2vl (null)"]
+    template = "".join(f"qos_{kind}{row}\n" for kind in ("", "ca_", "sw0_", "swe_", "sw2sw_", "rtr_") for row in rows)
+    file = tmp_path / "opensm.conf"
+    file.write_text("qos TRUE\n" + template)
+    assert read_options(file)[0] == Settings(15, 0, *(tables(read_options(file)[0])), (*range(15), 7))
+    file.write_text("qos TRUE\nqos_high_limit 3\nqos_sw2sw_high_limit 3\n")
+    assert read_options(file)[0].high_limit == 3
+    file.write_text("qos TRUE\nqos_ca_high_limit 3\nqos_swe_high_limit 3\n")
+    assert read_options(file)[0].high_limit == 3
+    file.write_text("qos TRUE\nqos_sw2sw_high_limit 3\n")
+    with pytest.raises(
+        ScenarioError, match=r":2: qos_sw2sw_high_limit = \"3\": switches and ports between switches have"
+    ):
+        read_options(file)
+
+
+def tables(settings: Settings) -> tuple[Any, Any]:
+    return settings.vlarb_high, settings.vlarb_low
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,7 @@ def import_qos(
     fabric: Annotated[
         Path | None, Option(metavar="FILE", help="The fabric that the policy is for, as fabric import reads it.")
     ] = None,
+    data_vls: Annotated[int, Option("--data-vls", min=1, max=15, help="Data lanes that the ports have.")] = 15,
     out: Annotated[Path | None, out_option("Where to write the table; by default it is printed.")] = None,
 ) -> Answer:
     """Read OpenSM's QoS options as the table [qos] of a scenario.
@@ -94,7 +95,7 @@ def import_qos(
 
     settings, notes, _ = read_options(file)
     groups, default, more = _groups(policy, fabric)
-    table, changes = qos_table(settings, default)
+    table, changes = qos_table(settings, default, data_vls)
     for note in (*notes, *more, *changes):
         report(note)
     text = tomlkit.dumps({"qos": {**table, "arbiter": _inline(table["arbiter"])}})

@@ -4,16 +4,25 @@ from collections.abc import Sequence
 from typing import Any
 
 from fairlane.opensm.settings import DATA_LANES, Settings, Table
+from fairlane.wording import plural
 
 
-def qos_table(settings: Settings, default: int = 0) -> tuple[dict[str, Any], list[str]]:
-    """The table, and notes on what is not the same.
+def qos_table(settings: Settings, default: int = 0, data_lanes: int = DATA_LANES) -> tuple[dict[str, Any], list[str]]:
+    """The table, and notes on what is not the same; ``data_lanes`` is the number of data lanes that the ports have.
 
     A switch drops packets of a level that is mapped to VL15, which the simulator does not do: such levels are at the
-    end left out of ``sl2vl``, so that a scenario that uses one is refused, and in the middle mapped to lane 0. Lanes
-    from ``max_vls`` on do not exist: OpenSM writes them as they are, and ports use the low bits of the number.
+    end left out of ``sl2vl``, so that a scenario that uses one is refused, and in the middle mapped to lane 0. Of lanes
+    that ports do not have in operation OpenSM keeps the low bits of the number.
     """
+    given, settings = settings, settings.in_force(data_lanes)
     lanes, notes = list(settings.sl2vl), []
+    folded = [level for level, lane in enumerate(lanes) if lane != given.sl2vl[level]]
+    if folded:
+        reason = "max_op_vls" if given.operational_vls <= data_lanes else "the ports have no more"
+        notes.append(
+            f"{plural(settings.operational_vls, 'data lane')} in operation ({reason}): OpenSM sets the low bits of a "
+            f"lane's number, here for service levels {', '.join(map(str, folded))}"
+        )
     while len(lanes) > 1 and lanes[-1] == DATA_LANES:
         lanes.pop()
         notes.append(f"service level {len(lanes)} is mapped to VL15, which drops its packets: left out of sl2vl")
@@ -23,10 +32,6 @@ def qos_table(settings: Settings, default: int = 0) -> tuple[dict[str, Any], lis
             notes.append(
                 f"service level {level} is mapped to VL15, which drops its packets; here to lane 0: do not use it"
             )
-        elif lane >= settings.max_vls:
-            lanes[level] = lane & ((1 << (settings.max_vls.bit_length() - 1)) - 1)
-            words = f"service level {level} is mapped to VL{lane}, and there are {settings.max_vls}"
-            notes.append(f"{words}; here to lane {lanes[level]}, its low bits: do not use it")
     used = set(lanes)
     table = {
         "lanes": max(used) + 1,
