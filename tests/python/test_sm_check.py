@@ -9,7 +9,7 @@ import pytest
 
 from fairlane import Scenario
 from fairlane.errors import ScenarioError
-from fairlane.fabric import Fabric, Wiring, read_wiring
+from fairlane.fabric import Cable, Fabric, Wiring, read_wiring
 from fairlane.fabric.export import FORMATS, wiring_of
 from fairlane.fabric.export.lfts import write_lfts
 from fairlane.fabric.forwarding import with_tables
@@ -246,6 +246,24 @@ def test_forwarding_tables_come_back_and_lead_to_every_lid(name: str, tmp_path: 
     assert re.findall(r"^(\d+) valid lids dumped", text, re.MULTILINE) == [str(lids)] * len(wiring.switches)
     if name != "torus":  # with one virtual lane its routes can deadlock
         replace(wiring, tables=again).fabric("tables")
+
+
+@pytest.mark.parametrize(("hosts", "ports", "switches"), [(20, 24, 24), (4, 1, 150)])
+def test_own_tables_are_read_whatever_their_size(hosts: int, ports: int, switches: int, tmp_path: Path) -> None:
+    """A switch has an entry for every port of a host and for every switch, and there can be many more than hosts."""
+    cables = [Cable((f"host{host}", f"s{port}")) for host in range(hosts) for port in range(ports)]
+    cables += [Cable((f"s{number}", f"s{number + 1}")) for number in range(switches - 1)]
+    (tmp_path / "dump").write_text(
+        FORMATS["ibnetdiscover"].write(Wiring(tuple(f"host{host}" for host in range(hosts)), tuple(cables))).text
+    )
+    wiring = read_wiring(tmp_path / "dump")
+    text = write_lfts(wiring, {switch: [1] * hosts for switch in wiring.switches})
+    assert len(text) > 256 * (hosts + 16) * (switches + 16)  # more than a limit by the number of hosts
+    (tmp_path / "lfts").write_text(text)
+    assert len(with_tables(wiring, tmp_path / "lfts").tables) == switches
+    (tmp_path / "lfts").write_text(text * 9)
+    with pytest.raises(ScenarioError, match="it has more than"):
+        with_tables(wiring, tmp_path / "lfts")
 
 
 def test_tables_are_the_ports_of_routes() -> None:
