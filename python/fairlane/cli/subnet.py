@@ -60,8 +60,9 @@ def check_subnet(
 ) -> Answer:
     """Have a real OpenSM read exported QoS settings, read back what it sets in every port, and compare.
 
-    The subnet is simulated by ibsim. Compared are the tables of VL arbitration, SL2VL, service levels of path records
-    and forwarding tables; the exit code is 1 if one differs. For example: fairlane sm check two-jobs.toml
+    The subnet is simulated by ibsim. Compared are the shares of links, the tables of VL arbitration, SL2VL, service
+    levels of path records and forwarding tables; the exit code is 1 if one differs.
+    For example: fairlane sm check two-jobs.toml
     """
     from fairlane.opensm.check import ENGINES, PAIRS, check, find_programs
 
@@ -113,7 +114,9 @@ def _lines(found: "Checked") -> Iterator["Part"]:
         shown = [vars(one) for one in found.differences[:_SHOWN]]
         left = len(found.differences) - len(shown)
         note = f"{left:,} more differences: --json has all." if left else ""
-        headings = columns(node="node", port="port", what="what", expected="expected", found="found")
+        headings = columns(
+            node="node", port="port", what="what", expected="expected", found="found", cause="due to", effect="effect"
+        )
         yield Table([Column(one.header, one.value, left=True) for one in headings], shown, "Differences", note)
 
 

@@ -13,12 +13,10 @@ from fairlane.opensm.policy import DEFAULT, PORT_NAMES, Policy, Rule, can_name_p
 from fairlane.opensm.ports import group_of, guids_of, names_of
 from fairlane.opensm.scripts import SCRIPTS
 from fairlane.opensm.settings import DATA_LANES, LEVELS, Settings
-from fairlane.opensm.shares import LaneShare, write_shares
+from fairlane.opensm.shares import SHARES_FILE, LaneShare, write_shares
 from fairlane.scenario import Resolved
 from fairlane.slurm import slurm_names
 
-SHARES_FILE = "shares.tsv"
-"""Shares of a link by lane."""
 POLICY_FILE = "/etc/opensm/qos-policy.conf"
 """Where OpenSM looks for the policy unless it is told otherwise."""
 

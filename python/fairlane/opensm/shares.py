@@ -6,14 +6,24 @@ the last one may exceed it (InfiniBand Architecture Specification 1.4, section 7
 row, and then one packet of low priority.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
+from pathlib import Path
 from typing import Any
 
-from fairlane.opensm.settings import LIMIT_UNIT, NO_LIMIT, UNIT, Table
+from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.files import read_text, reading
+from fairlane.opensm.settings import DATA_LANES, LIMIT_UNIT, NO_LIMIT, UNIT, Settings, Table
+
+SHARES_FILE = "shares.tsv"
+"""The file of shares beside exported settings."""
+_COMMENT = "# percent of a link if all lanes always have packets of {} bytes to send"
+_HEADINGS = ("lane", "service levels", "simulated", "exported")
+_ROUNDED = 1e-5  # of a share in the file
 
 Shares = dict[int, Fraction]
 """Share by virtual lane."""
@@ -56,6 +66,12 @@ def shares_of_tables(high: Table, low: Table, high_limit: int, sizes: Mapping[in
     return {lane: bytes_ / total for lane, bytes_ in sent.items()}
 
 
+def shares_of(settings: Settings, packet: int) -> Shares:
+    """Shares of the lanes of all service levels with packets of this many bytes."""
+    sizes = dict.fromkeys(sorted({lane for lane in settings.sl2vl if lane < DATA_LANES}), packet)
+    return shares_of_tables(settings.vlarb_high, settings.vlarb_low, settings.high_limit, sizes)
+
+
 def shares_of_packets(packets: Mapping[int, int], sizes: Mapping[int, int]) -> Shares:
     """Shares under round-robin of so many packets of each lane."""
     return _parts([(lane, packets[lane], size) for lane, size in sizes.items()])
@@ -90,8 +106,32 @@ def write_shares(shares: Sequence[LaneShare], packet: int) -> str:
         f"{one.lane}\t{','.join(map(str, one.levels))}\t{100 * one.simulated:.6g}\t{100 * one.exported:.6g}\n"
         for one in shares
     ]
-    words = f"# percent of a link if all lanes always have packets of {packet} bytes to send"
-    return "".join([f"{words}\n", "lane\tservice levels\tsimulated\texported\n", *rows])
+    headings = "\t".join(_HEADINGS)
+    return "".join([f"{_COMMENT.format(packet)}\n", f"{headings}\n", *rows])
+
+
+def read_shares(file: Path) -> tuple[int, list[LaneShare]]:
+    """The packet size and the shares of a file that ``write_shares`` has made; others are a ``ScenarioError``."""
+    with reading(file):
+        lines = read_text(file).splitlines()
+    packet = re.fullmatch(re.escape(_COMMENT).replace(r"\{\}", r"([1-9]\d{0,8})"), lines[0] if lines else "")
+    if packet is None or lines[1:2] != ["\t".join(_HEADINGS)]:
+        raise ScenarioError(Problem.of_file(file, "not a file of shares that qos export has written", 1))
+    found = []
+    for number, line in enumerate(lines[2:], 3):
+        try:
+            lane, levels, simulated, exported = line.split("\t")
+            own = tuple(int(level) for level in levels.split(",") if level)
+            found.append(LaneShare(int(lane), own, float(simulated) / 100, float(exported) / 100))
+        except ValueError:
+            words = f"not a row of {', '.join(_HEADINGS)}: {line[:60]!r}"
+            raise ScenarioError(Problem.of_file(file, words, number)) from None
+    return int(packet[1]), found
+
+
+def differ(one: Mapping[int, Fraction | float], other: Mapping[int, Fraction | float]) -> bool:
+    """Whether a lane has another share, beyond the digits of a file."""
+    return any(abs(float(one.get(lane, 0)) - float(other.get(lane, 0))) > _ROUNDED for lane in {*one, *other})
 
 
 def _round(table: Table, sizes: Mapping[int, int]) -> Iterator[tuple[int, int, int]]:
