@@ -129,10 +129,29 @@ def test_long_tables_are_compared_as_far_as_ibsim_can_hold_them(tmp_path: Path) 
     assert "VL0 90.9%, VL1 9.1% of a link, with those of ibsim VL0 100.0%, VL1 0.0%" in note
 
 
+@pytest.mark.parametrize("lanes", [5, 2])
+def test_exported_settings_are_taken_back(lanes: int, small: Path, tmp_path: Path) -> None:
+    source = copied(small, tmp_path, "opensm.conf", "max_op_vls 5", f"max_op_vls {lanes}")
+    found = check(source, folder(tmp_path), pairs=100, revert=True)
+    assert found.counts["SL2VL tables after revert"] == found.counts["SL2VL tables"]
+    assert not [one for one in found.differences if "after revert" in one.what]
+
+
+def test_without_options_tables_stay_as_they_are(small: Path, tmp_path: Path) -> None:
+    """Why the defaults are written out to take settings back."""
+    left = copied(small, tmp_path, "revert/opensm.conf", "qos TRUE", "qos FALSE")
+    kept = check(left, folder(tmp_path), pairs=100, revert=True)
+    assert {one.what.partition(",")[0] for one in kept.differences} == {"VL arbitration", "SL2VL"}
+    assert all("after revert" in one.what for one in kept.differences)
+    assert {one.found for one in kept.differences if one.what.startswith("SL2VL")} == {"0,1,2,3" + ",0" * 12}
+
+
 def copied(small: Path, tmp_path: Path, file: str, old: str, new: str) -> Path:
     """What was exported, with a file changed."""
     source = folder(tmp_path, "qos")
-    for name in ("opensm.conf", "qos-policy.conf", "shares.tsv", "fabric.ibnetdiscover", "fabric.lfts"):
+    (source / "revert").mkdir()
+    exported_files = ("opensm.conf", "qos-policy.conf", "shares.tsv", "fabric.ibnetdiscover", "fabric.lfts")
+    for name in (*exported_files, "revert/opensm.conf", "revert/qos-policy.conf"):
         text = (small / name).read_text()
         assert name != file or old in text
         (source / name).write_text(text.replace(old, new) if name == file else text)

@@ -53,6 +53,9 @@ def check_subnet(
     keep: Annotated[
         Path | None, Option(metavar="DIR", help="A new or empty folder for the files and logs of ibsim and OpenSM.")
     ] = None,
+    revert: Annotated[
+        bool, Option("--revert", help="At the end take the settings back as revert/ does, and read the ports again.")
+    ] = False,
     approximate: Annotated[
         bool, Option("--approximate", help="Approximate what a cluster cannot do, as qos export does.")
     ] = False,
@@ -81,7 +84,7 @@ def check_subnet(
         else:
             exported = folder / _EXPORTED
             _export(source, exported, assignments, guids, approximate=approximate, allow_code=allow_code)
-        found = check(exported, folder, engine=engine, pairs=pairs or PAIRS, timeout_s=limit)
+        found = check(exported, folder, engine=engine, pairs=pairs or PAIRS, timeout_s=limit, revert=revert)
     for note in found.notes:
         report(note)
     if routes_out is not None:

@@ -11,12 +11,17 @@ from fairlane.opensm.jobs import check_names, environment, levels_of, write_tsv
 from fairlane.opensm.options import write_options
 from fairlane.opensm.policy import DEFAULT, PORT_NAMES, Policy, Rule, can_name_port, write_policy
 from fairlane.opensm.ports import group_of, guids_of, names_of
+from fairlane.opensm.revert import revert_files
 from fairlane.opensm.scripts import SCRIPTS
 from fairlane.opensm.settings import DATA_LANES, LEVELS, Settings
 from fairlane.opensm.shares import SHARES_FILE, LaneShare, write_shares
 from fairlane.scenario import Resolved
 from fairlane.slurm import slurm_names
 
+_PLACE = (
+    "Options of the same names for kinds of ports (qos_ca_, qos_sw0_, qos_swe_, qos_sw2sw_, qos_rtr_) take precedence:",
+    "remove them. revert/opensm.conf takes these settings back.",
+)
 POLICY_FILE = "/etc/opensm/qos-policy.conf"
 """Where OpenSM looks for the policy unless it is told otherwise."""
 
@@ -67,7 +72,7 @@ def export(
     policy = _policy(resolved, levels, ports)
     fabric_texts, more = fabric_files(fabric, resolved.tables["fabric"], dump)
     notes += more
-    words = tuple(f"note: {note}" for note in notes)
+    words = (*(f"note: {note}" for note in notes), *_PLACE)
     name = " ".join(resolved.name.split())  # a comment is one line
     files = {
         "opensm.conf": write_options(settings, policy_file, (f"QoS options for {name}", *words)),
@@ -78,6 +83,7 @@ def export(
         "default-level": f"{policy.default}\n",
         **{f"env/{job}.sh": environment(level) for job, level in levels.items()},
         **SCRIPTS,
+        **revert_files(policy_file),
         **fabric_texts,
     }
     return Exported(files, levels, settings, shares, policy, tuple(notes))

@@ -80,6 +80,13 @@ def write_options(settings: Settings, policy_file: str, comments: tuple[str, ...
     return "".join(f"# {words}\n" for words in comments) + "".join(f"{key} {value}\n" for key, value in rows.items())
 
 
+def default_options(policy_file: str) -> str:
+    """Lines of ``opensm.conf`` that set OpenSM's defaults in all ports."""
+    defaults = {f"qos_{key}": value for key, value in DEFAULTS.items()}
+    rows = {"qos": "TRUE", "qos_policy_file": policy_file, _OPERATIONAL: str(max(OPERATIONAL_VLS)), **defaults}
+    return "".join(f"{key} {value}\n" for key, value in rows.items())
+
+
 def read_options(file: Path) -> tuple[Settings, list[str], Options]:
     """The settings of a file, notes on what a scenario has no place for, and the file's options.
 

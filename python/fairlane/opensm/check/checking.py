@@ -2,14 +2,14 @@
 
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import read_wiring
 from fairlane.fabric.forwarding import with_tables
 from fairlane.inputs.files import read_text, reading
-from fairlane.opensm.check.difference import OPENSM, Difference
+from fairlane.opensm.check.difference import OPENSM, Compared, Difference
 from fairlane.opensm.check.effects import compare_shares
 from fairlane.opensm.check.layout import Layout, layout_of
 from fairlane.opensm.check.paths import compare_paths, for_subnet, members
@@ -20,6 +20,7 @@ from fairlane.opensm.check.simulated import Subnet, simulated_subnet
 from fairlane.opensm.fabric_files import FABRIC_FILE, ROUTES_FILE
 from fairlane.opensm.options import read_options
 from fairlane.opensm.policy import read_policy, write_policy
+from fairlane.opensm.revert import REVERT
 from fairlane.opensm.settings import Settings
 
 OPTIONS_FILE, POLICY_FILE = "opensm.conf", "qos-policy.conf"
@@ -53,13 +54,20 @@ class Checked:
 
 
 def check(
-    exported: Path, folder: Path, *, engine: str | None = None, pairs: int = PAIRS, timeout_s: float = 120.0
+    exported: Path,
+    folder: Path,
+    *,
+    engine: str | None = None,
+    pairs: int = PAIRS,
+    timeout_s: float = 120.0,
+    revert: bool = False,
 ) -> Checked:
     """Checks what ``fairlane qos export`` has written into the folder ``exported``.
 
     ``folder`` takes the files and logs of ibsim and OpenSM. ``engine`` is a routing engine of OpenSM; without one it
     loads the simulator's forwarding tables, where there are some. ``pairs`` is the number of path records that are read
-    at most. Raises ``ScenarioError`` for wrong input, and for what OpenSM refuses.
+    at most. ``revert`` takes the settings back at the end by the files in ``revert``, and reads all ports again. Raises
+    ``ScenarioError`` for wrong input, and for what OpenSM refuses.
     """
     programs, folder = find_programs(), folder.absolute()  # OpenSM runs in the folder
     settings, notes, _ = read_options(_file(exported, OPTIONS_FILE))
@@ -78,11 +86,13 @@ def check(
     expected = with_tables(layout.wiring, routes).tables if routes else None
     wanted = engine or (_LOADED if routes else "minhop")
     _write(folder, exported, layout, wanted, routes if wanted == _LOADED else None)
+    if revert:
+        _file(exported / REVERT, OPTIONS_FILE)
     if inside is not policy:
         (folder / POLICY_FILE).write_text(write_policy(inside), encoding="utf-8")
     with simulated_subnet(folder, layout.hosts, layout.sizes, timeout_s, programs) as subnet:
         _check_engine(subnet, wanted)
-        if settings.operational_vls < DATA_VLS:
+        if lanes_change := settings.operational_vls < DATA_VLS:
             # OpenSM 3.3.23 first sets tables of switches for the lanes that they had in operation before.
             subnet.read_again(timeout_s)
         began = time.monotonic()
@@ -93,6 +103,11 @@ def check(
             compare_paths(subnet, policy, groups, layout.manager, pairs, _cause(wanted)),
             compare_routes(read, expected, loaded=wanted == _LOADED),
         ]
+        if revert:
+            _take_back(subnet, exported)
+            for _ in range(1 + lanes_change):
+                subnet.read_again(timeout_s)
+            parts.append(_reverted(subnet, exported, layout, packet))
         read_s = time.monotonic() - began
         notes += [f"OpenSM reports: {words}" for words in subnet.errors[:_SHOWN]]
     notes = [*notes, *policy.notes, *layout.notes, *(note for part in parts for note in part.notes)]
@@ -158,6 +173,31 @@ def _write(folder: Path, exported: Path, layout: Layout, engine: str, routes: Pa
     }
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8")
+
+
+def _take_back(subnet: Subnet, exported: Path) -> None:
+    """Writes the options and the policy that take the exported ones back."""
+    own = (subnet.folder / OPTIONS_FILE).read_text(encoding="utf-8")
+    kept = "".join(f"{line}\n" for line in own.splitlines() if not _exported_option(line))
+    text = read_text(exported / REVERT / OPTIONS_FILE) + kept
+    (subnet.folder / OPTIONS_FILE).write_text(text, encoding="utf-8")
+    shutil.copyfile(_file(exported / REVERT, POLICY_FILE), subnet.folder / POLICY_FILE)
+
+
+def _reverted(subnet: Subnet, exported: Path, layout: Layout, packet: int) -> Compared:
+    """The ports, compared with the options that have taken the exported ones back."""
+    settings = read_options(exported / REVERT / OPTIONS_FILE)[0].in_force(DATA_VLS)
+    found = compare_ports(subnet, layout.ends, settings, packet)
+    counts = {f"{what} after {REVERT}": count for what, count in found.counts.items()}
+    differences = (replace(one, what=f"{one.what}, after {REVERT}") for one in found.differences)
+    return Compared(counts, tuple(differences), tuple(f"after {REVERT}: {note}" for note in found.notes))
+
+
+def _exported_option(line: str) -> bool:
+    """Whether a line is replaced when settings are taken back; the place of the policy here is not."""
+    return line.startswith(("#", "qos ", "max_op_vls ")) or (
+        line.startswith("qos_") and not line.startswith("qos_policy_file ")
+    )
 
 
 def _check_engine(subnet: Subnet, wanted: str) -> None:
