@@ -171,6 +171,7 @@ def test_levels_are_set_by_the_variables_of_each_library() -> None:
     assert found.splitlines() == [
         "export UCX_IB_SL=2",
         "export NCCL_IB_SL=2",
+        "export MV2_DEFAULT_SERVICE_LEVEL=2",
         "export OMPI_MCA_btl_openib_ib_service_level=2",
     ]
 
