@@ -292,6 +292,23 @@ def test_wrong_options_are_named_with_their_line(line: str, words: str, tmp_path
     assert str(caught.value).startswith(f"{file}:2: ")
 
 
+def test_weights_below_a_packet_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """28 units are 1,792 bytes and 4 are 256: one packet of 4,122 bytes either, and so is any weight up to 64."""
+    (tmp_path / "opensm.conf").write_text("qos TRUE\nqos_vlarb_high 0:4\nqos_vlarb_low 1:28,2:4\nqos_sl2vl 0,1,2\n")
+    assert execute(["qos", "import", str(tmp_path / "opensm.conf")]) == 0
+    notes = capsys.readouterr().err
+    assert (
+        "shares of a link on which all lanes always send packets of 4122 bytes: VL0 50.0%, VL1 25.0%, VL2 25.0" in notes
+    )
+    assert (
+        "lanes of vlarb_low do not share by its weights (VL1 87.5%, VL2 12.5%) but by packets: VL1 50.0%, VL2 50.0%"
+        in notes
+    )
+    (tmp_path / "opensm.conf").write_text("qos TRUE\nqos_vlarb_low 1:192,2:64\nqos_sl2vl 0,1,2\n")
+    assert execute(["qos", "import", str(tmp_path / "opensm.conf")]) == 0
+    assert "do not share" not in capsys.readouterr().err
+
+
 def test_levels_without_a_lane_are_noted() -> None:
     made = Settings(4, 0, (), ((0, 1), (1, 1), (3, 1)), (0, 1, 15, 7, *[15] * 12), operational_vls=4)
     table, notes = qos_table(made)
@@ -351,6 +368,7 @@ def tables(settings: Settings) -> tuple[Any, Any]:
     [
         (3, "        nme: a", "3: nme: unknown keyword in port-group; allowed: name, use"),
         (4, "        port-guid: 0x12g", 'port-guid = "0x12g": not a port GUID'),
+        (4, "        port-guid: 0x20-0x1f", "ends before it begins; allowed: 0x1f-0x20"),
         (5, "    end-port-groups", "end-port-groups: closes what is not open; allowed: end-port-group"),
         (10, "        sl: 16", 'sl = "16": not a service level; allowed: 0 to 15'),
         (15, "        source: b", 'source = "b": unknown port group; allowed: a'),

@@ -238,7 +238,10 @@ def test_wrong_options(small: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         ([str(tmp_path / "none.toml")], "none.toml"),
     ):
         assert execute(["sm", "check", *arguments]) == 2
-        assert words in capsys.readouterr().err
+        printed = capsys.readouterr().err
+        assert words in printed
+        allowed = printed.partition("another engine: ")[2]
+        assert "torus-2QoS" not in allowed
 
 
 def _processes(of: int) -> list[int]:

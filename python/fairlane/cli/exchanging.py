@@ -91,11 +91,12 @@ def import_qos(
     """
     import tomlkit
 
-    from fairlane.opensm import qos_table, read_options
+    from fairlane.opensm import qos_table, read_options, share_notes
 
     settings, notes, _ = read_options(file)
     groups, default, more = _groups(policy, fabric)
     table, changes = qos_table(settings, default, data_vls)
+    changes += share_notes(settings.in_force(data_vls))
     for note in (*notes, *more, *changes):
         report(note)
     text = tomlkit.dumps({"qos": {**table, "arbiter": _inline(table["arbiter"])}})

@@ -1,10 +1,17 @@
 """OpenSM's settings as the table ``qos`` of a scenario."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from fairlane.opensm.settings import DATA_LANES, Settings, Table
+from fairlane.opensm.shares import largest_error, shares_of, shares_of_tables, shown
+from fairlane.scenario.models import Network
 from fairlane.wording import plural
+
+PACKET = Network().mtu + Network().header
+"""Wire size of a full packet of a scenario that sets neither, bytes."""
+_NOTED = Fraction(1, 100)  # an error of a share that is worth a note
 
 
 def qos_table(settings: Settings, default: int = 0, data_lanes: int = DATA_LANES) -> tuple[dict[str, Any], list[str]]:
@@ -49,6 +56,26 @@ def qos_table(settings: Settings, default: int = 0, data_lanes: int = DATA_LANES
         words = f"virtual lanes {starved} have no weight in either table: their packets would never be sent"
         notes.append(words)
     return table, notes
+
+
+def share_notes(settings: Settings, packet: int = PACKET) -> list[str]:
+    """The shares of a link with packets of this many bytes, and a note if the weights seem to say others."""
+    found = shares_of(settings, packet)
+    notes = [f"shares of a link on which all lanes always send packets of {packet} bytes: {shown(found)}"]
+    for name, table in (("vlarb_high", settings.vlarb_high), ("vlarb_low", settings.vlarb_low)):
+        weights: dict[int, int] = {}
+        for lane, weight in table:
+            if lane in found:
+                weights[lane] = weights.get(lane, 0) + weight
+        total = sum(weights.values())
+        if not total:
+            continue
+        by_weight = {lane: Fraction(weight, total) for lane, weight in weights.items()}
+        by_packet = shares_of_tables((), table, 0, dict.fromkeys(weights, packet))
+        if largest_error(by_weight, by_packet) > _NOTED:
+            words = f"an entry sends whole packets, so lanes of {name} do not share by its weights ({shown(by_weight)})"
+            notes.append(f"{words} but by packets: {shown(by_packet)}")
+    return notes
 
 
 def _used(table: Table, lanes: Sequence[int] | set[int]) -> list[list[int]]:

@@ -30,6 +30,7 @@ DATA_VLS = 8
 """Data lanes of the ports that ibsim simulates: VL0 to VL7."""
 PAIRS = 20_000
 """Path records that are read unless another number is given."""
+_CONFIGURED = ("torus-2QoS",)  # engines with a configuration of their own, which a check does not have
 _LOADED = "file"
 _SHOWN = 3  # errors of OpenSM's log in a message
 _OVERRIDES = ("dfsssp", "lash", "torus-2QoS")  # engines that choose service levels themselves
@@ -205,4 +206,7 @@ def _check_engine(subnet: Subnet, wanted: str) -> None:
     if subnet.engine != wanted:
         reasons = " / ".join(subnet.errors[:_SHOWN])
         words = f"OpenSM cannot route this fabric with it, and has used {subnet.engine}: {reasons}"
-        raise ScenarioError(Problem("--engine", words, wanted, ", ".join(ENGINES)))
+        others = ", ".join(engine for engine in ENGINES if engine not in (wanted, *_CONFIGURED))
+        if wanted == _LOADED:
+            raise ScenarioError(Problem("sm check", f"{ROUTES_FILE}: {words}", allowed=f"--engine: {others}"))
+        raise ScenarioError(Problem("--engine", words, wanted, f"another engine: {others}"))

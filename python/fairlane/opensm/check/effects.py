@@ -3,11 +3,9 @@
 from pathlib import Path
 
 from fairlane.opensm.check.difference import EXPORTED, Compared, Difference
+from fairlane.opensm.scenario_qos import PACKET
 from fairlane.opensm.settings import Settings
 from fairlane.opensm.shares import SHARES_FILE, differ, read_shares, shares_of, shown
-
-PACKET = 4096 + 26
-"""Wire size of a full packet where no file says another, bytes."""
 
 
 def compare_shares(settings: Settings, exported: Path) -> tuple[int, Compared]:
