@@ -231,6 +231,32 @@ def test_a_table_that_cannot_have_the_shares_has_the_nearest_and_says_so() -> No
     assert any("an error of 0.095 points" in note for note in found.notes)
 
 
+def test_tables_fit_the_entries_that_ports_have() -> None:
+    """Eight entries of up to four packets: 40 and 4 packets are ten and one entries, 10 and 1 three and one."""
+    qos = arbiter("weighted_round_robin", weights=[40, 4])
+    long = export(scenario(qos, [0, 1]).decide())
+    assert len(long.settings.vlarb_low) == 11
+    assert any("has 11 entries: ports need room for them" in note for note in long.notes)
+    short = export(scenario(qos, [0, 1]).decide(), entries=8)
+    assert short.settings.vlarb_low == ((0, 255), (0, 255), (0, 128), (1, 64))
+    assert not any("need room" in note for note in short.notes)
+    # 31 and 2 packets are eight entries and one: one too many. The nearest of all that fit is found by trying them.
+    odd = arbiter("weighted_round_robin", weights=[31, 2])
+    with pytest.raises(ScenarioError, match=r"tables of 8 entries of weights up to 255.*an error of"):
+        export(scenario(odd, [0, 1]).decide(), entries=8)
+    near = export(scenario(odd, [0, 1]).decide(), entries=8, approximate=True).shares
+    errors = {
+        abs(first / (first + second) - 31 / 33)
+        for first in range(1, 29)
+        for second in range(1, 29)
+        if -(-first // 4) + -(-second // 4) <= 8
+    }
+    assert abs(near[0].exported - 31 / 33) == pytest.approx(min(errors))
+    for two in (arbiter("vlarb", 4, vlarb_low=[[lane, 64] for lane in range(4)]), arbiter("strict_priority", 6)):
+        with pytest.raises(ScenarioError, match=r"needs a table of VL arbitration with . entries.*--vlarb-entries"):
+            export(scenario(two, [0, 1]).decide(), entries=3, approximate=True)
+
+
 def test_weights_with_a_common_divisor_are_the_same_shares() -> None:
     found = exported(arbiter("weighted_round_robin", weights=[300, 100]))
     assert found.settings.vlarb_low == ((0, 192), (1, 64))

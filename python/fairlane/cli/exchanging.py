@@ -29,6 +29,15 @@ def export_qos(
         ),
     ] = None,
     data_vls: Annotated[int, Option("--data-vls", min=1, max=15, help="Data lanes that the switches have.")] = 15,
+    vlarb_entries: Annotated[
+        int,
+        Option(
+            "--vlarb-entries",
+            min=1,
+            max=64,
+            help="Entries that ports have room for in each table of VL arbitration: VLArbLowCap of smpquery portinfo.",
+        ),
+    ] = 64,
     policy_file: Annotated[
         str, Option("--policy-file", metavar="PATH", help="Path of the policy on OpenSM's machine.")
     ] = "/etc/opensm/qos-policy.conf",
@@ -52,6 +61,7 @@ def export_qos(
         data_lanes=data_vls,
         dump=read_wiring(guids) if guids else None,
         policy_file=policy_file,
+        entries=vlarb_entries,
     )
     for note in found.notes:
         report(note)

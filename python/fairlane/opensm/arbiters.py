@@ -4,7 +4,7 @@ What the tables cannot express is an error; on request it is approximated, and a
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import reduce
 from math import gcd
@@ -21,6 +21,8 @@ from fairlane.opensm.shares import (
     shares_of_tables,
     shown,
 )
+
+_USUAL = 8  # entries that the tables of ports often have room for, as those of ibsim
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class Ports:
     header: int
     approximate: bool
     """Whether settings that the tables cannot express may be approximated."""
+    room: int = MOST_ENTRIES
+    """Entries that each table may have."""
 
     @property
     def packet(self) -> int:
@@ -88,13 +92,13 @@ class Ports:
 
     def fit(self, packets: Mapping[int, int]) -> bool:
         """Whether the table has room for them."""
-        return sum(-(-count // self.most) for count in packets.values()) <= MOST_ENTRIES
+        return sum(-(-count // self.most) for count in packets.values()) <= self.room
 
     def nearest(self, shares: Mapping[int, Fraction]) -> Table:
         """The entries whose shares are nearest to these, with the shortest round that is as near."""
         wanted = {lane: float(share) for lane, share in shares.items()}
         best, least = dict.fromkeys(wanted, 1), 1.0
-        for total in range(len(wanted), MOST_ENTRIES * self.most + 1):
+        for total in range(len(wanted), self.room * self.most + 1):
             packets = {lane: max(1, round(total * share)) for lane, share in wanted.items()}
             entire = sum(packets.values())
             error = max(abs(packets[lane] / entire - share) for lane, share in wanted.items())
@@ -106,7 +110,7 @@ class Ports:
 
     def descending(self, lanes: Sequence[int]) -> Table:
         """Entries with the largest ratio between each lane and the next that the table has room for."""
-        below, above = 1.0, float(MOST_ENTRIES * self.most)
+        below, above = 1.0, float(self.room * self.most)
         packets = dict.fromkeys(lanes, 1)
         while above - below > 1e-3:
             ratio = (below + above) / 2
@@ -154,7 +158,7 @@ def _weighted_round_robin(params: Mapping[str, Any], ports: Ports) -> Tables:
         low = ports.nearest(simulated)
     exported = shares_of_tables((), low, 0, ports.sizes)
     if error := largest_error(simulated, exported):
-        words = f"tables of {MOST_ENTRIES} entries of weights up to {MOST_WEIGHT} for these weights"
+        words = f"tables of {ports.room} entries of weights up to {MOST_WEIGHT} for these weights"
         approximation = f"{shown(exported)} instead of {shown(simulated)}, an error of {float(100 * error):.2g} points"
         notes.append(_not_exact(ports, "qos.arbiter.weights", list(packets.values()), words, approximation))
     return Tables((), low, 0, simulated, tuple(notes))
@@ -206,7 +210,19 @@ ARBITERS: Mapping[str, Callable[[Mapping[str, Any], Ports], Tables]] = {
 
 def tables_of(name: str, params: Mapping[str, Any], ports: Ports) -> Tables:
     """The tables of an arbiter. Raises ``ScenarioError`` with its key if they cannot express it."""
-    return ARBITERS.get(name, _oldest_first if name == "oldest_first" else _unknown(name))(params, ports)
+    found = ARBITERS.get(name, _oldest_first if name == "oldest_first" else _unknown(name))(params, ports)
+    entries = max(len(found.high), len(found.low))
+    if entries > ports.room:
+        words = f"needs a table of VL arbitration with {entries} entries"
+        raise ScenarioError(Problem("qos.arbiter", words, name, f"at most {ports.room}: --vlarb-entries"))
+    if entries > _USUAL and ports.room == MOST_ENTRIES:
+        words = (
+            f"a table of VL arbitration has {entries} entries: ports need room for them (VLArbLowCap and VLArbHighCap "
+            f"of smpquery portinfo), or they have the first ones only; --vlarb-entries {_USUAL} exports what fits "
+            f"{_USUAL}"
+        )
+        found = replace(found, notes=(*found.notes, words))
+    return found
 
 
 def _unknown(name: str) -> Callable[[Mapping[str, Any], Ports], Tables]:

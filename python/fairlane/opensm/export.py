@@ -13,7 +13,7 @@ from fairlane.opensm.policy import DEFAULT, PORT_NAMES, Policy, Rule, can_name_p
 from fairlane.opensm.ports import group_of, guids_of, names_of
 from fairlane.opensm.revert import revert_files
 from fairlane.opensm.scripts import SCRIPTS
-from fairlane.opensm.settings import DATA_LANES, LEVELS, Settings
+from fairlane.opensm.settings import DATA_LANES, LEVELS, MOST_ENTRIES, Settings
 from fairlane.opensm.shares import SHARES_FILE, LaneShare, write_shares
 from fairlane.scenario import Resolved
 from fairlane.slurm import slurm_names
@@ -49,17 +49,19 @@ def export(
     data_lanes: int = DATA_LANES,
     dump: Wiring | None = None,
     policy_file: str = POLICY_FILE,
+    entries: int = MOST_ENTRIES,
 ) -> Exported:
     """The files for a scenario whose jobs have hosts.
 
-    ``data_lanes`` is the number of data VLs that the switches have; ``dump`` the fabric as ``ibnetdiscover`` prints it,
+    ``data_lanes`` is the number of data VLs that the switches have, ``entries`` what each of their tables of VL
+    arbitration has room for; ``dump`` the fabric as ``ibnetdiscover`` prints it,
     for port GUIDs. Raises ``ScenarioError`` with the key of what a cluster cannot do.
     """
     if not policy_file.isascii() or not policy_file.isprintable() or set(" #") & set(policy_file):
         allowed = "printable ASCII characters without blanks and #"
         raise ScenarioError(Problem("--policy-file", "cannot be in opensm.conf", policy_file, allowed))
     levels, notes = levels_of(resolved, approximate=approximate)
-    settings, shares, more = _settings(resolved, approximate=approximate, data_lanes=data_lanes)
+    settings, shares, more = _settings(resolved, approximate=approximate, data_lanes=data_lanes, entries=entries)
     check_names(list(levels))
     fabric = Fabric.build(resolved.tables["fabric"])
     notes += [*more, *_channels(fabric, settings)]
@@ -90,7 +92,7 @@ def export(
 
 
 def _settings(
-    resolved: Resolved, *, approximate: bool, data_lanes: int
+    resolved: Resolved, *, approximate: bool, data_lanes: int, entries: int
 ) -> tuple[Settings, tuple[LaneShare, ...], list[str]]:
     qos, network = resolved.tables["qos"], resolved.tables["network"]
     sl2vl = tuple(qos["sl2vl"])
@@ -99,7 +101,7 @@ def _settings(
         words = f"needs {lanes} virtual lanes"
         most = "InfiniBand has VL0 to VL14 for data" if data_lanes >= DATA_LANES else f"--data-vls is {data_lanes}"
         raise ScenarioError(Problem("qos.sl2vl", words, list(sl2vl), f"at most {min(data_lanes, DATA_LANES)}: {most}"))
-    ports = Ports(sorted(set(sl2vl)), network["mtu"], network["header"], approximate)
+    ports = Ports(sorted(set(sl2vl)), network["mtu"], network["header"], approximate, entries)
     found = tables_of(qos["arbiter"]["name"], qos["arbiter"]["params"], ports)
     full = (*sl2vl, *[0] * (LEVELS - len(sl2vl)))
     exported = found.exported(ports)

@@ -13,7 +13,8 @@ REVERT = "revert"
 _STEPS = (
     "Takes back what opensm.conf in the folder above has set: OpenSM's defaults. Removing lines, or restarting OpenSM",
     "without them, leaves the tables of all ports as they are. Instead:",
-    "1. In OpenSM's configuration, replace the lines that were added by those below; copy qos-policy.conf to {policy}.",
+    "1. In OpenSM's configuration, replace the lines that were added by those below, or by those that were there",
+    "   before, if all five qos_ options were set. Copy qos-policy.conf to {policy}.",
     "2. Have OpenSM read them: kill -HUP $(pidof opensm). Where max_op_vls has changed, do so again after SUBNET UP.",
     "3. Verify ports of a host and of a switch, by LID and port: smpquery vlarb LID PORT; smpquery sl2vl LID PORT.",
     "   SL n has lane n (of fewer lanes the low bits); VL0 has weight 4 in the high table, the others in the low one.",
