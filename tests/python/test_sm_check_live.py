@@ -146,6 +146,24 @@ def test_without_options_tables_stay_as_they_are(small: Path, tmp_path: Path) ->
     assert {one.found for one in kept.differences if one.what.startswith("SL2VL")} == {"0,1,2,3" + ",0" * 12}
 
 
+@pytest.mark.parametrize(
+    ("arbiter", "note"),
+    [
+        ({"name": "weighted_round_robin", "weights": [1, 3, 2, 6]}, ""),
+        ({"name": "strict_priority", "order": [3, 2, 1, 0], "shares": [[3, 20], [2, 30]]}, ""),
+        ({"name": "strict_priority"}, ""),
+        ({"name": "weighted_round_robin", "weights": [997, 3, 1, 1]}, "shares of a link are approximated"),
+    ],
+    ids=["weights", "shares", "priority", "nearest"],
+)
+def test_tables_of_every_arbiter_are_set_as_exported(arbiter: dict[str, Any], note: str, tmp_path: Path) -> None:
+    qos = {"sl2vl": [0, 1, 2, 3], "arbiter": arbiter}
+    found = check(exported(tmp_path / "qos", scenario(TREES[16], qos, hosts=16)), folder(tmp_path), pairs=20)
+    assert found.differences == ()
+    assert any(note in one for one in found.notes)
+    assert bool(note) == any("approximated" in one for one in found.notes)
+
+
 def copied(small: Path, tmp_path: Path, file: str, old: str, new: str) -> Path:
     """What was exported, with a file changed."""
     source = folder(tmp_path, "qos")
