@@ -112,6 +112,19 @@ def test_a_port_that_has_something_else_is_a_difference(
     }.get(read, "")
 
 
+def test_ports_that_do_not_say_how_many_lanes_are_in_operation_are_a_difference() -> None:
+    info = bytearray(answers()["port_info"])
+    info[43] &= 15
+
+    def change(asked: str, _lid: int, _modifier: int) -> bytes | None:
+        return bytes(info) if asked == "port_info" else None
+
+    found = compare_ports(RecordedSubnet(change), layout_of(tree()).ends, SETTINGS, PACKET)
+    assert {(one.what, one.expected, one.found) for one in found.differences} == {
+        ("operational VLs", "at least 4", "0")
+    }
+
+
 @pytest.mark.parametrize("low", [[0, 8, 1, 16, 2, 33], [0, 8, 5, 0, 1, 16, 2, 32], [2, 32, 0, 8, 1, 16]])
 def test_other_tables_with_the_same_shares_are_a_note(low: list[int]) -> None:
     def change(asked: str, _lid: int, modifier: int) -> bytes | None:

@@ -13,7 +13,7 @@ from fairlane.opensm.policy import DEFAULT, PORT_NAMES, Policy, Rule, can_name_p
 from fairlane.opensm.ports import group_of, guids_of, names_of
 from fairlane.opensm.revert import revert_files
 from fairlane.opensm.scripts import SCRIPTS
-from fairlane.opensm.settings import DATA_LANES, LEVELS, MOST_ENTRIES, Settings
+from fairlane.opensm.settings import DATA_LANES, LEVELS, MOST_ENTRIES, Settings, operational
 from fairlane.opensm.shares import SHARES_FILE, LaneShare, write_shares
 from fairlane.scenario import Resolved
 from fairlane.slurm import slurm_names
@@ -97,10 +97,10 @@ def _settings(
     qos, network = resolved.tables["qos"], resolved.tables["network"]
     sl2vl = tuple(qos["sl2vl"])
     lanes = max(sl2vl) + 1
-    if lanes > min(data_lanes, DATA_LANES):
+    if lanes > (most := operational(min(data_lanes, DATA_LANES))):
         words = f"needs {lanes} virtual lanes"
-        most = "InfiniBand has VL0 to VL14 for data" if data_lanes >= DATA_LANES else f"--data-vls is {data_lanes}"
-        raise ScenarioError(Problem("qos.sl2vl", words, list(sl2vl), f"at most {min(data_lanes, DATA_LANES)}: {most}"))
+        reason = "InfiniBand has VL0 to VL14 for data" if data_lanes >= DATA_LANES else f"--data-vls is {data_lanes}"
+        raise ScenarioError(Problem("qos.sl2vl", words, list(sl2vl), f"at most {most}: {reason}"))
     ports = Ports(sorted(set(sl2vl)), network["mtu"], network["header"], approximate, entries)
     found = tables_of(qos["arbiter"]["name"], qos["arbiter"]["params"], ports)
     full = (*sl2vl, *[0] * (LEVELS - len(sl2vl)))

@@ -24,6 +24,11 @@ Table = tuple[tuple[int, int], ...]
 """A table of VL arbitration: pairs of virtual lane and weight."""
 
 
+def operational(lanes: int) -> int:
+    """How many of so many data lanes a port can have in operation."""
+    return max(number for number in OPERATIONAL_VLS.values() if number <= lanes)
+
+
 @dataclass(frozen=True)
 class Settings:
     """The QoS options of OpenSM, for all ports alike."""
@@ -47,8 +52,8 @@ class Settings:
         Lanes are those of OpenSM 3.3.23 on a subnet simulated by ibsim, in SL2VL and in both tables of VL arbitration.
         VL15 stays, which drops packets.
         """
-        lanes = min(lanes, self.operational_vls)
-        mask = DATA_LANES if lanes == DATA_LANES else (1 << (lanes.bit_length() - 1)) - 1
+        lanes = operational(min(lanes, self.operational_vls))
+        mask = DATA_LANES if lanes == DATA_LANES else lanes - 1
 
         def kept(table: Table) -> Table:
             return tuple((lane & mask, weight) for lane, weight in table)

@@ -80,7 +80,7 @@ class _Found:
         if info is None:
             self._differ(end, "PortInfo", "an answer", NO_ANSWER, SIMULATED)
             return
-        self.lanes[end] = info.operational_vls
+        lanes = self.lanes[end] = info.operational_vls or DATA_LANES  # 0 is no number of lanes
         used = max(lane for lane in (0, *self.settings.sl2vl) if lane < DATA_LANES) + 1
         if info.operational_vls < used:
             cause = OPENSM if info.vl_cap >= used else SIMULATED
@@ -93,7 +93,7 @@ class _Found:
                 self._differ(end, "VLHighLimit", str(self.settings.high_limit), str(info.high_limit))
         expected = self._expected(end)
         if len(_needed(expected.vlarb_low)) > info.low_entries or len(_needed(expected.vlarb_high)) > info.high_entries:
-            self.cut[info.low_entries, info.high_entries, info.operational_vls] += 1
+            self.cut[info.low_entries, info.high_entries, lanes] += 1
 
     def take_block(self, end: End, name: str, entries: int, answer: bytes | None) -> None:
         """A block of a table; blocks come in their order."""
