@@ -72,8 +72,9 @@ class _Found:
     lanes: dict[End, int] = field(default_factory=dict)  # operational lanes
     tables: dict[tuple[End, str], list[tuple[int, int]] | None] = field(default_factory=dict)
     equivalent: int = 0  # ports with other tables and the same shares
+    # Ports that have no room for all entries, by room in the low and high table and by operational lanes.
     cut: dict[tuple[int, int, int], int] = field(default_factory=lambda: defaultdict(int))
-    # ports by room in the two tables, and lanes, that have no room for all entries
+    in_force: dict[int, Settings] = field(default_factory=dict)  # by operational lanes
 
     def take_info(self, end: End, info: PortSettings | None) -> None:
         """Lanes in use, and the limit of high priority."""
@@ -162,7 +163,10 @@ class _Found:
             yield f"{self.equivalent} ports have other tables of VL arbitration that give all lanes the same shares"
 
     def _expected(self, end: End) -> Settings:
-        return self.settings.in_force(self.lanes.get(end, DATA_LANES))
+        lanes = self.lanes.get(end, DATA_LANES)
+        if lanes not in self.in_force:
+            self.in_force[lanes] = self.settings.in_force(lanes)
+        return self.in_force[lanes]
 
     def _table(self, end: End, name: str) -> Table:
         expected = self._expected(end)
