@@ -116,7 +116,7 @@ def direct_paths(given: dict[str, Any]) -> dict[tuple[int, int], tuple[int, ...]
     found: dict[tuple[int, int], tuple[int, ...]] = {}
     for source in range(core.hosts):
         for rail in range(adapters[source]):
-            for to, other in ((to, other) for to in range(core.hosts) for other in range(adapters[to])):
+            for to, other in ((host, number) for host in range(core.hosts) for number in range(adapters[host])):
                 try:
                     path = core.route(source, to, rail, other) if to != source else []
                 except IndexError:  # no path between switches joins them

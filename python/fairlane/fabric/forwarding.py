@@ -25,7 +25,7 @@ def with_tables(wiring: Wiring, file: Path) -> Wiring:
     """The wiring with the forwarding tables of ``file``; ``ScenarioError`` names the line that is wrong."""
     with reading(file):
         lids = endpoint_lids(wiring)
-        text = read_text(file, _LARGEST_ENTRY * (len(lids) + 16) * (len(wiring.switches) + 16))
+        text = read_text(file, _most_bytes(wiring))
     if not lids:
         words = "the fabric's links have no local identifiers: tables go with a dump of ibnetdiscover"
         raise ScenarioError(Problem.of_file(file, words))
@@ -33,6 +33,13 @@ def with_tables(wiring: Wiring, file: Path) -> Wiring:
     for number, line in enumerate(text.splitlines(), 1):
         reader.read(number, line)
     return replace(wiring, tables=reader.finished(), tables_source=file)
+
+
+def _most_bytes(wiring: Wiring) -> int:
+    """The size up to which a file is read: every switch has an entry for every switch and every port of a host."""
+    hosts = set(wiring.hosts)
+    ports = sum(end in hosts for cable in wiring.cables for end in cable.ends)
+    return _LARGEST_ENTRY * (ports + len(wiring.switches) + 16) * (len(wiring.switches) + 16)
 
 
 class _Reader:

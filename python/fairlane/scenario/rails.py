@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class RailPolicy(Table):
     """Which adapter (rail) of its host each message of a job uses, and which of the receiving host.
 
-    Adapter ``k`` of a host sends to adapter ``k`` of the other. If that has fewer, or no path between switches joins the
-    two, the messages go to one that is joined. The control messages of a payload use its adapters.
+    Adapter ``k`` of a host sends to adapter ``k`` of the other. If that has fewer, or no path between switches joins
+    the two, the messages go to one that is joined. The control messages of a payload use its adapters.
     """
 
     policy: Literal["round_robin", "stripe", "by_destination", "by_source", "by_rank", "only"] = "round_robin"
