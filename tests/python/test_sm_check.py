@@ -13,6 +13,7 @@ from fairlane.fabric import Cable, Fabric, Wiring, read_wiring
 from fairlane.fabric.export import FORMATS, wiring_of
 from fairlane.fabric.export.lfts import write_lfts
 from fairlane.fabric.forwarding import with_tables
+from fairlane.fabric.identities import endpoint_lids, endpoints_of
 from fairlane.fabric.routes import tables_of
 from fairlane.opensm import Settings
 from fairlane.opensm.check import programs
@@ -271,7 +272,9 @@ def test_lids_and_guids_are_those_of_the_dump() -> None:
     wiring = read_wiring(DATA / "x5.ibnetdiscover")
     layout = layout_of(wiring)
     assert layout.notes == ()
-    assert {end.lid: end.node for end in layout.ends if not end.is_switch} == wiring.lids
+    number = {place: at for at, place in enumerate(endpoints_of(wiring))}
+    ends = {end.lid: number[end.node, end.port] for end in layout.ends if not end.is_switch}
+    assert ends == endpoint_lids(wiring)
     assert {end.guid: end.node for end in layout.ends if end.is_switch} == wiring.guids
     assert all(end.guid == end.fabric_guid for end in layout.ends)
     assert layout.sizes.nodes == 89 + 11
