@@ -242,7 +242,7 @@ class Placement(TableModel):
     name: str = "random"
     """Name of the placement policy; ``list`` for explicit ``hosts``."""
     seed: int | None = Field(default=None, ge=0, le=LARGEST_SEED)
-    """Seed of random choices. Default: the scenario's seed."""
+    """Seed of random choices. Default: that of the scenario's ``placement``, or else the scenario's seed."""
     ranks_per_host: int = Field(default=1, ge=1, le=MOST_RANKS)
     """Number of consecutive ranks on a host."""
     mapping: MappingField = Field(default_factory=Linear)

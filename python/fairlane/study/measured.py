@@ -24,7 +24,7 @@ from fairlane.study.plan import DEFAULT, Plan, decided_of, judged, plan
 from fairlane.study.sql import Database, QueryError
 from fairlane.study.study import Point, Study
 from fairlane.study.table import RUN_TABLES
-from fairlane.study.tables import points_table, table_of, with_points
+from fairlane.study.tables import digest_of_answer, points_table, table_of, with_points
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.task import Stopwatch, Task
 from fairlane.units import DURATION
@@ -176,7 +176,7 @@ def measured_tables(runs: Sequence[MeasuredRun], executor: Executor) -> dict[str
         simulated = {
             "simulation": simulations.setdefault(run.task.digest, len(simulations)),
             "packet_hops": answer.get("packet_hops"),
-            "digest": answer.get("digest"),
+            "digest": digest_of_answer(answer),
             "failed": failure is not None,
         }
         rows["runs"].append({**whole, **simulated})

@@ -16,6 +16,7 @@ from fairlane.results.study import META, STUDY_SCHEMA_VERSION, StudyMeta, StudyR
 from fairlane.study.design import SHEET, data_sheet, dataset, effects, placement_name
 from fairlane.study.measured import plan_of
 from fairlane.study.plan import Plan
+from fairlane.study.repeated import repeated
 from fairlane.study.study import Study
 from fairlane.study.table import RUN_TABLES
 from fairlane.tasks.cluster import find, start_slurm
@@ -117,7 +118,11 @@ def run(
         started=started,
         profile=profile(executor.laps, many, spent, wall),
         recomputed=store.damaged,
-        notes=[*planned.notes, *_stopping(cells)],
+        notes=[
+            *planned.notes,
+            *repeated(found["runs"], found["work"] if study.table.measure is None else None),
+            *_stopping(cells),
+        ],
     )
     kept = dict(found)
     if study.table.design is not None:
