@@ -163,7 +163,8 @@ class Qos(Table):
     """
 
     strategy: str | None = None
-    """Name of a QoS strategy; it sets all other keys except ``lanes`` (see ``fairlane list strategies``)."""
+    """Name of a QoS strategy (see ``fairlane list strategies``); it sets all other keys except ``lanes``, ``lossy`` and
+    ``trim_vl``."""
     service_levels: int | None = Field(default=None, ge=1, le=MAX_LEVELS)
     """Number of service levels with a lane of their own. Default: as many as the scenario uses."""
     lanes: int | None = Field(default=None, ge=1, le=MAX_LANES)

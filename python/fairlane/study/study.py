@@ -245,7 +245,12 @@ class Study:
             found += changes(self.treatments[treatment].set, ("treatments", treatment, "set"))
         base = self._base
         document = Document(deepcopy(base.data), base.file, "", dict(base.lines), allow_code=base.allow_code)
+        replaced = set[KeyPath]()
         for path, value, source in found:
+            table = source[: source.index("qos") + 1] if path[:1] == ("qos",) and "qos" in source else ()
+            if table and table not in replaced and "strategy" in document.data.get("qos", {}):
+                document.take(("qos",), {}, self.place(table))  # a strategy sets all keys, so others replace it
+            replaced.add(table)
             if path[:1] == ("placement",) and len(path) > 1:  # a placement by number changes its seed
                 _as_table(document.data, "placement")
             try:
