@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 
+from fairlane.errors import Problem, ScenarioError
 from fairlane.results.derive import change, interval
 from fairlane.results.milestones import Common, common, enough
 from fairlane.results.schemas import STUDY, types
@@ -102,6 +103,10 @@ def table_of(name: str, rows: list[Row]) -> pl.DataFrame:
 
 def with_points(table: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
     """The table with the columns of its rows' points in front."""
+    again = [name for name in table.columns[1:] if name in points.columns]
+    if again:  # of a controller's state, which is known only now
+        words = "is a column of the table periods, too: the controller's state"
+        raise ScenarioError(Problem(f"factors.{again[0]}", words, allowed="another name"))
     joined = table.join(points, on="point", how="left", maintain_order="left")
     return joined.select(*points.columns, *table.columns[1:])
 
