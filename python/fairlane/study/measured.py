@@ -55,6 +55,7 @@ class MeasuredPlan(Plan):
         self._arguments: dict[str, Any] = {"tables": asked.tables}
         if asked.function is not None:
             method = study.method(trusted)
+            self.code = [method.file]
             self._arguments = {"file": str(method.file), "name": method.name, "arguments": asked.arguments}
         self.runs = judged(study, lambda point: self._run(study, point))
 

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
@@ -128,6 +129,9 @@ class Plan(ABC):
     """Estimated bytes of memory of the largest simulation."""
     allowed: int = 0
     """Largest memory limit of its scenarios; 0 if none has one."""
+
+    code: Sequence[Path] = ()
+    """Files of functions of the study's own that its tasks call."""
 
     def calibrations(self) -> Iterable[Computable]:
         """Tasks whose answers the others need."""

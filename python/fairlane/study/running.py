@@ -23,6 +23,7 @@ from fairlane.tasks.cluster import find, start_slurm
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import Pool, affordable, open_pool
 from fairlane.tasks.progress import TaskProgress
+from fairlane.tasks.sources import STUDY as TASKS
 from fairlane.tasks.store import Store
 from fairlane.wording import listed
 
@@ -75,6 +76,7 @@ def run(
             study.name,
             study.spec,
             {STUDY: study.text},
+            code=[*TASKS, *planned.code],
             out=out,
             started=started,
             resume=resume,

@@ -23,6 +23,8 @@ from fairlane.engine import Engine, Watcher, drive
 from fairlane.errors import FairlaneError, RunError, ScenarioError
 from fairlane.inputs.document import Document
 from fairlane.scenario import Resolved, Scenario
+from fairlane.tasks.closure import beside
+from fairlane.tasks.sources import sources
 
 ANCHORS = (".meta", ".otf2")
 """Suffixes of files that name a recording; its other files are in the same folder."""
@@ -99,7 +101,10 @@ def digest_of(data: Any) -> str:
 
 
 def files_of(value: Any, folder: Path) -> Iterator[tuple[str, int, int]]:
-    """Path, size and time of every file that a string in the data names; of a recording of many files, of all."""
+    """Path, size and time of every file that a string in the data names; of a recording of many files, of all.
+
+    Of Python files also those beside them that they import, and the digest of what they use of fairlane.
+    """
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if key == "path" and isinstance(inner, str):
@@ -111,7 +116,12 @@ def files_of(value: Any, folder: Path) -> Iterator[tuple[str, int, int]]:
             yield from files_of(inner, folder)
     elif isinstance(value, str) and ("/" in value or "." in value):
         name, colon, _ = value.rpartition(":")  # file.py:ClassName
-        yield from _stamp(folder / (name if colon and name.endswith(".py") else value))
+        path = folder / (name if colon and name.endswith(".py") else value)
+        yield from _stamp(path)
+        if path.suffix == ".py" and path.is_file():
+            for other in beside(path):
+                yield from _stamp(other)
+            yield sources(path), 0, 0
 
 
 def _recording(path: Path) -> Iterator[tuple[str, int, int]]:
