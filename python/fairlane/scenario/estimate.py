@@ -68,6 +68,7 @@ class Estimate:
     parts: tuple[Part, ...]  # what depends on the scenario, the largest first
     packet_hops: float  # of the co-run; isolated runs are not included
     seconds: float  # time on one core, jobs alone and tables included
+    simulation_s: float = 0.0  # of this the co-run
 
     @property
     def memory(self) -> float:
@@ -133,8 +134,9 @@ def estimate(scenario: "Scenario", jobs: Sequence["ResolvedJob"], path: MeanPath
     ranks, operations = (sum(getattr(table, name) for table in sums.values()) for name in ("ranks", "operations"))
     simulations = 1 if len(jobs) == 1 else 2  # all together, and each alone
     setup = PER_LINK * path.links + PER_OPERATION * operations + PER_RANK * ranks
-    seconds = START + setup + simulations * hops * packet_hop_time(path.links, architecture) * 1e-9
-    return Estimate(tuple(sorted(parts, key=lambda part: -part.bytes)), hops, seconds)
+    moving = hops * packet_hop_time(path.links, architecture) * 1e-9
+    seconds = START + setup + simulations * moving
+    return Estimate(tuple(sorted(parts, key=lambda part: -part.bytes)), hops, seconds, setup + moving)
 
 
 class _Table:
