@@ -127,6 +127,7 @@ def estimate(scenario: "Scenario", jobs: Sequence["ResolvedJob"], path: MeanPath
         loads[job.name] = (
             recorded_load(scenario, job, path) if program is None else load_of(scenario, job, program, path)
         )
+        sums[job.key].waiting += loads[job.name].waiting
     for table in sums.values():
         parts += table.parts(lanes)
     parts += _tables(scenario, path, jobs, loads)
@@ -145,7 +146,7 @@ class _Table:
     def __init__(self, job: "ResolvedJob") -> None:
         self.key = job.key
         self.ranks = 0
-        self.operations = self.messages = self.draws = 0.0
+        self.operations = self.messages = self.draws = self.waiting = 0.0
         self._program: Counted | None = None
         if job.table.workload is not None:
             stop = job.table.stop if isinstance(job.table.stop, int) else None
@@ -169,6 +170,9 @@ class _Table:
             f"{self.key}.workload", f"{self.operations:,.0f} operations", self.operations * operation + self.draws
         )
         yield Part(f"{self.key}.workload", f"{at_once:,.0f} messages at once", at_once * MESSAGE)
+        if self.waiting > at_once:
+            words = f"at most {self.waiting:,.0f} messages that wait: more are sent than its receivers take"
+            yield Part(f"{self.key}.workload", words, self.waiting * MESSAGE)
 
 
 def _check_messages(job: "ResolvedJob", program: Counted) -> None:
