@@ -1,6 +1,7 @@
 """Surveys of failures: forks of one beginning, the most critical cable, what is stored and resumed, and wrong input."""
 
 import json
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
@@ -203,6 +204,21 @@ def test_slowdown_is_of_the_iterations_that_both_forks_completed() -> None:
     assert of_iterations(unbroken, unbroken, 60)["slowdown"] is None
     ended = of_iterations(Milestones(1, [10, 20], 2, ended=25), Milestones(1, [10, 30], 2, ended=35), 15)
     assert ended["slowdown"] == 2.0
+
+
+@pytest.mark.parametrize("stride", [1, 4])
+@pytest.mark.parametrize("at", [20, 23, 29])
+def test_the_time_per_iteration_does_not_depend_on_when_in_one_the_failure_comes(at: int, stride: int) -> None:
+    """Nothing changes in the fork that fails, so both take 10 an iteration: of the one under way its rest counts."""
+    times = [10 * stride * number for number in range(1, 6)]
+    same = Milestones(stride, times, 5 * stride)
+    found = of_iterations(same, same, stride * at)
+    assert found["unbroken_s"] == found["broken_s"] == pytest.approx(10e-12)
+    # Also of a program that ends, and if it fails in its last iteration.
+    ended = Milestones(1, [10, 20], 3, ended=30)
+    found = of_iterations(ended, replace(ended, ended=30 + (30 - at)), at)
+    assert found["unbroken_s"] == pytest.approx(10e-12)
+    assert found["slowdown"] == pytest.approx(2.0)
 
 
 @pytest.mark.parametrize(

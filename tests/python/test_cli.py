@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from fairlane.cli.fabrics import _chosen
 from fairlane.cli.main import execute
 from fairlane.cli.options import folder_for
 from fairlane.errors import BuildError
+from fairlane.inputs.parameters import entries
 from fairlane.placement import PLACEMENTS
 from fairlane.scenario import schema
 from fairlane.workload import WORKLOADS
@@ -76,6 +78,9 @@ main()
         (["list", "worklods"], 'did you mean "workloads"'),
         (["fabric", "describe"], "either a scenario or --topology"),
         (["fabric", "describe", "--topology", "fat_tre"], 'did you mean "fat_tree"'),
+        (["fabric", "describe", "edisn"], "unknown file, topology or preset; allowed: cascade, dragonfly"),
+        (["fabric", "describe", "edisn"], 'did you mean "edison"'),
+        (["fabric", "describe", "wilke2020"], "allowed: dragonfly:preset=wilke2020 or fat_tree:preset=wilke2020"),
         (["trace", "describe", "none"], "there is no"),
         (["query", "none", "select 1"], "none"),
     ],
@@ -155,6 +160,21 @@ def test_list_names_everything(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"fat_tree", "d_mod_k", "vlarb", "allreduce", *WORKLOADS, *PLACEMENTS} <= set(words)
     assert execute(["list", "arbiters"]) == 0
     assert "fat_tree" not in capsys.readouterr().out
+
+
+def test_every_preset_is_known_by_its_name_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    presets: dict[str, list[str]] = {}
+    for topology, entry in entries("topology").items():
+        for name in entry.schema.get("properties", {}).get("preset", {}).get("enum", []):
+            presets.setdefault(name, []).append(topology)
+    assert len(presets) > 5
+    for name, topologies in presets.items():
+        for topology in topologies:
+            source = name if len(topologies) == 1 else f"{topology}:preset={name}"
+            whole = _chosen("fabric describe", None, topology, None, [f"preset={name}"])
+            assert _chosen("fabric describe", Path(source), None, None, None) == whole
+    assert execute(["fabric", "describe", "fat_tree:hosts=16:levels=2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["hosts"] == 16
 
 
 def test_a_fabric_is_described(capsys: pytest.CaptureFixture[str]) -> None:

@@ -138,7 +138,7 @@ def test_functions_are_called_once_and_again_when_something_has_changed(
     monkeypatch.setattr(deriving, "_libraries", lambda: {"polars": "0"})
     run(place, out)
     assert calls(place) == "fg", "a library"
-    monkeypatch.setattr(deriving, "_program", lambda: "another")
+    monkeypatch.setattr(deriving, "sources", lambda *_: "another")
     run(place, out)
     assert calls(place) == "fg", "a part of fairlane"
 

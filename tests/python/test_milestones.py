@@ -139,17 +139,23 @@ def test_where_both_programs_end_the_end_is_compared() -> None:
 
 def test_without_a_common_iteration_there_is_no_w_but_how_long_it_would_take() -> None:
     assert common(Milestones(1, [], 0), every(10, 100)) is None
-    late, none, later = every(20, 60), Milestones(1, [], 0, start=5), Milestones(1, [], 0, later=42, start=5)
-    # By its own pace, else by that of the isolated run, else by the first iteration of the isolated run that went on.
+    late, none, later = every(20, 60), Milestones(1, [], 0, start=5), Milestones(1, [], 0, later=[42, 45], start=5)
+    # By its own pace, else by that of the isolated run, else by the first iterations of the isolated run that went on.
     assert enough(replace(late, start=5), every(10, 60)) == 5 + 200
     assert enough(none, every(10, 30)) == 5 + 100
-    assert enough(none, later) == 5 + 10 * 42
+    assert enough(none, later) == 5 + 42 + 9 * 3
+    # Of one iteration alone it is not known how much of it is the job's start: ten take longer than one.
+    assert enough(none, replace(later, later=[42])) == 5 + 42
     assert enough(none, none) is enough(none, None) is None
     assert enough(every(10, 100), every(10, 100)) is None, "ten are enough"
     assert enough(every(10, 100), every(11, 100)) == 110, "the slower run decides, also if that is the isolated one"
     assert enough(Milestones(1, [3], 1, ended=4), every(3, 4)) is None, "it has no more"
     # A program of three iterations that has ended in the isolated run only: until its end, at the slower pace.
     assert enough(every(20, 40), replace(every(10, 30), ended=30)) == 60
+    # 57 of start-up, then 1 for each iteration: 57 + 10, and not ten times 58. The others are as much slower as one is.
+    started = Milestones(1, [58, 59, 60], 3)
+    assert enough(started, started) == 67
+    assert enough(Milestones(1, [116], 1), started) == 116 + 9 * 2
     assert Milestones.read(json.loads(json.dumps(later.written()))) == later
 
 

@@ -96,7 +96,7 @@ def test_another_simulator_or_controller_makes_other_runs(monkeypatch: pytest.Mo
     (cell,) = calibrated("small.static").cells
     task = cell.of(CONTROL)[0].task
     before = stored_as(task)
-    monkeypatch.setattr("fairlane.reproduce.running.sources", lambda controller: f"another {controller}")
+    monkeypatch.setattr("fairlane.reproduce.running.sources", lambda *_code, controller: f"another {controller}")
     assert stored_as(task) != before
     few, many = ({cell.of(CONTROL)[0].task.digest for cell in plan_with(placements).cells} for placements in (2, 3))
     assert few < many, "more placements leave runs as they are"

@@ -68,6 +68,7 @@ def results(rows: list[dict[str, Any]], treatments: list[str], placements: list[
     points = work.select("case", *[name for name in PARAMETERS if name in work.columns], "placement", "seed")
     numbers: dict[tuple[Any, ...], int] = {}
     work = work.with_columns(point=pl.Series([numbers.setdefault(row, len(numbers)) for row in points.iter_rows()]))
+    work = work.with_columns(same_as=pl.col("point"))
     meta = StudyMeta(
         version="0",
         study="made-up",

@@ -32,15 +32,17 @@ def test_while_there_is_no_worker_progress_says_so_and_estimates_nothing(monkeyp
 
 
 def test_progress_counts_what_is_done_of_a_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of the first simulation, too: nothing is done yet, and the time left is known all the same."""
+    """Before one is completed nothing is estimated: a first share of a millionth would make it years."""
     now = [0.0]
     monkeypatch.setattr("fairlane.tasks.progress.time.monotonic", lambda: now[0])
     shown = TaskProgress(wanted=False)
     task = Task("any:thing", {}, "", "one")
     shown.begin([task] * 10, [])
     now[0] = 60.0
+    shown.update(2, [(task, 1e-6), (task, None)])
+    assert shown.text(2) == "0 of 10, running: 0%"
     shown.update(2, [(task, 0.3), (task, 0.2), (task, None)])
-    assert shown.text(2) == "0 of 10, running: 30%, 20%, about 1140 s left"
+    assert shown.text(2) == "0 of 10, running: 30%, 20%"
     shown.done(task)
     shown.update(2, [(task, 0.5)])
     assert shown.text(2) == "1 of 10, running: 50%, about 340 s left"

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from fairlane.cli.main import execute
+from fairlane.errors import ScenarioError
+from fairlane.results.schemas import STUDY
+from fairlane.study.study import Point
+from fairlane.study.tables import points_table, with_points
 from small_study import SCENARIO
 
 
@@ -237,3 +242,54 @@ def test_wrong_input_is_refused_before_anything_runs(
     assert f"fairlane: {folder / place}: " in told
     assert words in told
     assert not (folder / "out").exists()
+
+
+FACTORS = """
+[scenario]
+duration = "50 us"
+fabric = { topology = "fat_tree", hosts = 16, levels = 2, radix = 8 }
+jobs = [{ name = "a", ranks = 4, workload = { name = "ring", compute = "1 us" } }]
+"""
+MEASURED = '[measure]\ntables.t = "SELECT rank, iterations FROM ranks"\n'
+
+
+def refused(folder: Path, text: str, capsys: pytest.CaptureFixture[str]) -> str:
+    (folder / "levels.toml").write_text(text)
+    assert execute(["study", str(folder / "levels.toml"), "--out", str(folder / "out")]) == 2
+    assert not (folder / "out").exists()
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("more", "compared"), [(MEASURED, False), ("", True)])
+def test_no_factor_has_the_name_of_a_column_of_a_study(
+    folder: Path, more: str, compared: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tables = ("runs", "failures", *(("work", "periods", "effects") if compared else ()))
+    names = sorted({column for table in tables for column in STUDY[table]} | {"point", "Treatment", "JOB"})
+    factors = "\n".join(f'[factors."{name}"]\nx = {{ "jobs[0].ranks" = 4 }}' for name in names)
+    words = refused(folder, f"{more}{factors}\n{FACTORS}", capsys)
+    for name in names:
+        assert f"factors.{name}: is a column that the tables have already; allowed: another name" in words
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("SELECT * FROM ranks", 'measure.tables.t = "rank": is a column of every table of the study; allowed: another'),
+        ("SELECT rank AS Seed FROM ranks", 'measure.tables.t = "Seed": is a column of every table of the study'),
+        ("SELEC rank FROM ranks", "measure.tables.t: Parser Error"),
+        ("DROP TABLE ranks", "measure.tables.t: give one SELECT"),
+    ],
+)
+def test_queries_that_cannot_work_are_refused_before_the_first_simulation(
+    folder: Path, query: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    factor = '[factors.rank]\nx = { "jobs[0].ranks" = 4 }'
+    assert words in refused(folder, f'[measure]\ntables.t = "{query}"\n{factor}\n{FACTORS}', capsys)
+
+
+def test_columns_of_a_controller_that_are_factors_are_an_error_and_no_traceback() -> None:
+    points = points_table([Point(None, {"reward": "x"}, 0, 1, ())])
+    periods = pl.DataFrame({"point": [0], "reward": [1.0]}, schema_overrides={"point": pl.UInt32})
+    with pytest.raises(ScenarioError, match=r"factors\.reward: is a column of the table periods, too"):
+        with_points(periods, points)

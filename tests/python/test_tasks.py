@@ -78,7 +78,7 @@ class OneByOne(Here):
 
 def opened(folder: Path, spec: Mapping[str, Any], *, resume: bool = False) -> Store:
     return Store.open(
-        "sweep", "small", spec, {}, out=folder, started=STARTED, resume=resume, complete=lambda _folder: False
+        "sweep", "small", spec, {}, out=folder, started=STARTED, resume=resume, complete=lambda _folder: False, code=[]
     )
 
 

@@ -23,6 +23,7 @@ from fairlane.results.manifest import MANIFEST
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import open_pool
 from fairlane.tasks.progress import TaskProgress
+from fairlane.tasks.sources import STUDY
 from fairlane.tasks.store import Store
 
 RUNS = "runs"
@@ -154,6 +155,7 @@ def advise(
             f"{question.scenario.name}-advice",
             {},
             {},
+            code=[*STUDY, "fairlane.advice.fingerprint"],
             out=out,
             started=datetime.now().astimezone(),
             resume=resume,

@@ -166,6 +166,8 @@ def jobs_of(trunk: Trunk, broken: State) -> list[dict[str, Any]]:
 def of_iterations(unbroken: Milestones, broken: Milestones, begin: int) -> dict[str, Any]:
     """The time per iteration from the failure to the last iteration that both forks completed.
 
+    Of the iteration that is under way at the failure, only what is left of it counts.
+
     ``stalled``: the job completed none after the failure, but does in the unbroken fork. Where its program ends in both
     forks, all of the rest counts.
     """
@@ -181,7 +183,7 @@ def of_iterations(unbroken: Milestones, broken: Milestones, begin: int) -> dict[
         known = len(unbroken.times) * unbroken.stride > first and not done
         return {"count": 0, "unbroken_s": None, "broken_s": None, "slowdown": None, "stalled": known}
     spans = [time - origin for time in times]
-    each = [span * PS / (last - first) for span in spans]
+    each = [span * PS / (last - first - _under_way(unbroken, first, origin)) for span in spans]
     return {
         "count": last - first,
         "unbroken_s": each[0],
@@ -189,6 +191,20 @@ def of_iterations(unbroken: Milestones, broken: Milestones, begin: int) -> dict[
         "slowdown": spans[1] / spans[0],
         "stalled": False,
     }
+
+
+def _under_way(unbroken: Milestones, first: int, origin: int) -> float:
+    """How much of the iterations after ``first`` was done at ``origin``, the failure: before that, forks are one.
+
+    As a part of the time that the iteration under way takes without the failure.
+    """
+    done = first // unbroken.stride
+    if done < len(unbroken.times):
+        begin, end, iterations = unbroken.times[done - 1] if done else 0, unbroken.times[done], unbroken.stride
+    else:  # the last one, to the end of the program
+        begin, end = unbroken.times[-1] if unbroken.times else 0, unbroken.ended or origin
+        iterations = max(1, unbroken.iterations - first)
+    return iterations * (origin - begin) / (end - begin) if end > begin else 0.0
 
 
 def _of_messages(job: int, before: State, unbroken: State, broken: State) -> dict[str, Any]:

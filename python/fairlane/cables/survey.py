@@ -19,7 +19,9 @@ def opened(plan: Plan, started: datetime, out: Path | None, *, resume: bool) -> 
     something else.
     """
     plan.check()
-    return measuring.opened("survey", plan, META, started, out, suffix="cables", resume=resume)
+    return measuring.opened(
+        "survey", plan, META, started, out, code="fairlane.cables.measure", suffix="cables", resume=resume
+    )
 
 
 def survey(plan: Plan, *, store: Store | None = None, progress: bool = False) -> Cables:

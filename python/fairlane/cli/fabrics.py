@@ -12,11 +12,14 @@ from fairlane.cli.options import Assignments, TopologyName, refused, report
 if TYPE_CHECKING:
     from fairlane.fabric import Fabric, Wiring
 
-_SOURCE = "A scenario (.toml), a fabric's file as fabric import reads, or TOPOLOGY[:KEY=VALUE]..."
+_SOURCE = "A scenario (.toml), a fabric's file as fabric import reads, a preset, or TOPOLOGY[:KEY=VALUE]..."
 
 _ScenarioOrTopology = Annotated[
     Path | None,
-    Argument(metavar="SCENARIO", help="A scenario (.toml), or a file of fabric import (.json); or give --topology."),
+    Argument(
+        metavar="SCENARIO",
+        help="A scenario (.toml), a file of fabric import (.json), a preset, TOPOLOGY:KEY=VALUE; or --topology.",
+    ),
 ]
 
 
@@ -29,7 +32,8 @@ def describe_fabric(
     """Hosts, switches, links and bisection of a fabric.
 
     Switches are counted by level or group, links by class and role. The bisection is the greatest flow from one half
-    of the hosts to the other. For example: fairlane fabric describe --topology fat_tree --set hosts=64
+    of the hosts to the other. For example: fairlane fabric describe --topology fat_tree --set hosts=64, or
+    fairlane fabric describe edison, a preset
     """
     from fairlane.cli.fabric_text import fabric_lines
 
@@ -181,8 +185,7 @@ def _of_source(source: str) -> "Fabric":
         return _built(_of_scenario(path, None))
     if path.exists():
         return read_wiring(path).fabric()
-    topology, *parameters = source.split(":")
-    return _built(_of_table({"topology": topology}, parameters))
+    return _built(_of_table(*_named("fabric compare", source)))
 
 
 def _chosen(
@@ -193,9 +196,32 @@ def _chosen(
         raise refused(command, "needs either a scenario or --topology")
     if scenario is None:
         return _of_table({"topology": topology, "routing": routing}, assignments)
+    if scenario.suffix not in (".toml", ".json") and not scenario.exists():
+        table, parameters = _named(command, str(scenario))
+        return _of_table({**table, "routing": routing}, [*parameters, *(assignments or ())])
     if scenario.suffix == ".json":
         return _of_table({"topology": "imported", "file": str(scenario), "routing": routing}, assignments)
     return _of_scenario(scenario, assignments)
+
+
+def _named(command: str, name: str) -> tuple[dict[str, Any], list[str]]:
+    """The table of a fabric, and what is to be set in it: by the name of a preset, or as ``TOPOLOGY:KEY=VALUE``."""
+    from fairlane.errors import Problem, ScenarioError
+    from fairlane.inputs.parameters import entries
+
+    topology, *parameters = name.split(":")
+    schemas = {kind: entry.schema.get("properties", {}) for kind, entry in entries("topology").items()}
+    if parameters or topology in schemas:
+        return {"topology": topology}, parameters
+    presets = {kind: properties.get("preset", {}).get("enum", []) for kind, properties in schemas.items()}
+    kinds = [kind for kind, names in presets.items() if name in names]
+    if len(kinds) > 1:
+        several = " or ".join(f"{kind}:preset={name}" for kind in kinds)
+        raise refused(command, "is a preset of several topologies", name, several)
+    if not kinds:
+        known = [*schemas, *sorted({preset for names in presets.values() for preset in names})]
+        raise ScenarioError(Problem.unknown(command, "file, topology or preset", name, known, name))
+    return {"topology": kinds[0], "preset": name}, []
 
 
 def _of_scenario(scenario: Path, assignments: list[str] | None) -> dict[str, Any]:

@@ -53,16 +53,20 @@ def run(
 def check(
     scenario: ScenarioFile, assignments: Assignments = None, seed: Seed = None, allow_code: AllowCode = False
 ) -> Answer:
-    """Read a scenario and report what is wrong with it.
+    """Read a scenario or a study and report what is wrong with it.
 
-    All problems are reported at once. Nothing is simulated but what calibration takes. Code that the scenario names is
+    All problems are reported at once. Of a study also what it takes (simulations, processor time, memory) and which of
+    its points are the same simulation. Nothing is simulated but what calibration takes. Code that the scenario names is
     listed; it runs, and what it does is checked, only with --allow-code.
     """
     from fairlane import Scenario, required_virtual_lanes
+    from fairlane.cli.studies import check_study, is_study
     from fairlane.fabric import Fabric
     from fairlane.inputs.code import listing
     from fairlane.inputs.registry import used
 
+    if is_study(scenario):
+        return check_study(scenario, assignments, seed, allow_code=allow_code)
     with listing() as code, used() as plugins:
         loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
         resolved = loaded.decide() if code else loaded.resolve()

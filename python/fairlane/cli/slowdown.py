@@ -41,7 +41,11 @@ def fit(
 
     with code.allow_code(allow_code):
         patterns = PatternMix.from_file(mix)
-    store = None if keep is None else Store.kept("fit", keep, {"fabric": fabric, "seed": seed})
+    store = (
+        None
+        if keep is None
+        else Store.kept("fit", keep, {"fabric": fabric, "seed": seed}, ["fairlane.scheduler.slowdown.bench"])
+    )
     with (
         TaskProgress(wanted=not quiet) as shown,
         Executor(Threads(workers or machine_cores()), store, shown, attempts=1, first_failure_ends=True) as executor,

@@ -1,5 +1,6 @@
 """Simulating a scenario many times: study."""
 
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +9,7 @@ from typer import Argument, Option
 
 from fairlane.cli.command import Answer, ExitCode, Quiet, out_option
 from fairlane.cli.options import AllowCode, Assignments, Dask, Resume, Workers, report, report_damaged
+from fairlane.wording import listed
 
 
 def study(
@@ -57,3 +59,32 @@ def study(
         "\n".join([str(found.folder), *time]),
         code=ExitCode.RUN_FAILED if found.failures.height else ExitCode.DONE,
     )
+
+
+def is_study(file: Path) -> bool:
+    """Whether a TOML file is a study: it has a scenario, and no fabric of its own."""
+    from fairlane.inputs.document import Document
+
+    data = Document.read(file).data
+    return "scenario" in data and "fabric" not in data
+
+
+def check_study(file: Path, assignments: list[str] | None, seed: int | None, *, allow_code: bool) -> Answer:
+    """Read a study, try every scenario and treatment, and report what it takes. Nothing is simulated."""
+    from fairlane.inputs.code import listing
+    from fairlane.inputs.registry import used
+    from fairlane.study import Study
+    from fairlane.study.cost import cost_of
+    from fairlane.study.measured import plan_of
+
+    own = [] if seed is None else [f"seeds=[{seed}]"]
+    with listing() as code, used() as plugins:
+        loaded = Study.load(file, set=[*(assignments or ()), *own], allow_code=allow_code)
+        cost = cost_of(plan_of(loaded))
+    facts = {"study": loaded.name, **asdict(cost), "code": [str(one) for one in code], "plugins": plugins}
+    lines = [
+        f"{loaded.name}: a study of {listed([*loaded.treatments]) or 'no treatment'}",
+        *(f"  {line}" for line in cost.lines()),
+    ]
+    lines += [f"  names code: {one}; it has not run and is not checked without --allow-code" for one in code]
+    return Answer(facts, [*lines, *(f"  runs code: {one}" for one in plugins)])

@@ -150,7 +150,7 @@ def _without_repeated(rows: list[dict[str, Any]], labels: Sequence[str]) -> list
 
 def _summed(work: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     summed = work.group_by(by, maintain_order=True).agg(
-        pl.len().alias("jobs"),
+        pl.struct("same_as", "job").n_unique().alias("jobs"),
         pl.col("w").min().alias("worst_w"),
         pl.col("improvement").max().alias("best"),
         pl.col("improvement").min().alias("worst"),

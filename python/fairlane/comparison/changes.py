@@ -211,7 +211,7 @@ def _matched(
     ]
     if one.treatment is None and two.treatment is None:
         keys.append("treatment")
-    kept = ["workload", "seconds_per_iteration", *([] if "treatment" in keys else ["treatment"])]
+    kept = ["workload", "seconds_per_iteration", "same_as", *([] if "treatment" in keys else ["treatment"])]
     before, after = (side.select(*keys, *kept) for side in sides)
     kinds = [list(dict.fromkeys(side["baseline"])) for side in sides]
     if all(kinds) and not {*kinds[0]} & {*kinds[1]}:
@@ -220,6 +220,9 @@ def _matched(
         raise ScenarioError(Problem("B", words, two.name, "treatments with default runs of one kind"))
     matched = before.join(after, on=keys, how="inner", nulls_equal=True, suffix="_after", maintain_order="left")
     common, *own = (part.select(varied).n_unique() for part in (matched, sides[0], _compared(two, second.work)))
+    # Points that repeat another one on both sides are one replicate.
+    repeated = ["same_as", "same_as_after", *(key for key in keys if key not in ("placement", "seed"))]
+    matched = matched.unique(repeated, keep="first", maintain_order=True).drop("same_as", "same_as_after")
     return matched, (common if matched.height else 0, own[0], own[1])
 
 

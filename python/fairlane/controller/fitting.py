@@ -14,6 +14,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import columns
 from fairlane.inputs.problems import Problems
 from fairlane.scenario import Resolved, ResolvedJob
+from fairlane.scenario.resolve import without_strategy
 from fairlane.simulation import Simulation
 
 if TYPE_CHECKING:
@@ -75,6 +76,9 @@ def _taken(scenario: "Scenario", controller: str) -> Iterator[Problem]:
     for kind, level in scenario.qos.kinds:
         if level:
             yield Problem(f"qos.kinds.{kind}", words, level, "0")
+    strategy = scenario.qos.strategy
+    if strategy is not None and len(without_strategy(scenario).qos.sl2vl or ()) > 1:
+        yield Problem("qos.strategy", words, strategy, "none, or no strategy")
     for at, job in enumerate(scenario.jobs):
         if job.service_level:
             yield Problem(f"jobs[{at}].service_level", words, job.service_level, "0")

@@ -1,6 +1,7 @@
 """What one simulation measured, taken from the engine as exact integers (picoseconds, bytes, counts)."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,8 +28,8 @@ class Work:
     ranks: pl.DataFrame  # one row per rank, in the engine's own columns
     marks: pl.DataFrame = field(default_factory=_no_marks)
     """When jobs completed their iterations: ``job``, ``iteration`` from 1, ``time``."""
-    first_iteration: int | None = None
-    """When a job that was simulated alone, and on for this, completed its first iteration after the end, ps."""
+    later_iterations: Sequence[int] = ()
+    """When a job that was simulated alone, and on for this, completed what it lacked of two iterations, ps."""
     under_way: pl.DataFrame | None = None
     """For how long each rank has computed or been in a call at the end: ``ranks`` has what is over."""
     failures: pl.DataFrame = field(default_factory=_no_failures)

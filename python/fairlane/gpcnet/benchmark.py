@@ -18,7 +18,9 @@ def opened(plan: Plan, started: datetime, out: Path | None, *, resume: bool) -> 
 
     Raises ``ResultsError`` if the folder is of something else.
     """
-    return measuring.opened("gpcnet", plan, META, started, out, suffix="gpcnet", resume=resume)
+    return measuring.opened(
+        "gpcnet", plan, META, started, out, code="fairlane.gpcnet.measure", suffix="gpcnet", resume=resume
+    )
 
 
 def benchmark(plan: Plan, *, store: Store | None = None, progress: bool = False) -> Gpcnet:

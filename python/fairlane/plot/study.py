@@ -22,7 +22,7 @@ from fairlane.plot.treatments import RunKind, draw_legend, run_kinds
 from fairlane.results.study import StudyResults
 from fairlane.statistics import FEWEST_UNITS
 from fairlane.study.conditions import varied, with_condition
-from fairlane.study.replication import estimate, outer_unit, over_points
+from fairlane.study.replication import distinct, estimate, outer_unit, over_points
 from fairlane.wording import percent, plural, with_half_width
 
 LEGEND_INCHES = 2.6  # room for a row of the legend
@@ -53,7 +53,7 @@ def draw(study: StudyResults, axes: Given = None) -> Drawn | None:
     what = f"{meta.study}: {plural(meta.points, 'point')}, {plural(work['name'].n_unique(), 'job')} at each{over}. "
     unit = outer_unit(study.work)
     words = "W and improvement are changes of each job's throughput. Boxes: jobs at all points; diamonds: their means. "
-    few = work[unit].n_unique() < FEWEST_UNITS
+    few = distinct(work)[unit].n_unique() < FEWEST_UNITS
     words += f"Too few {unit}s for an interval" if few else f"± and thick whiskers: 95% interval over {unit}s"
     words += "; whiskers at right: within each run." if treated["improvement_low"].count() else "."
     return panels.headline(_title(treated, work), what + words)

@@ -4,7 +4,7 @@ import time
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
 from io import BytesIO
@@ -17,9 +17,10 @@ import polars as pl
 from fairlane.errors import FairlaneError, Problem, ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.reproduce.folder import Derived, Folder
-from fairlane.reproduce.planning import BUILT_IN, RECORDINGS, method_of
+from fairlane.reproduce.planning import method_of
 from fairlane.study.method import Method
 from fairlane.study.sql import Database, QueryError
+from fairlane.tasks.sources import sources
 from fairlane.tasks.store import Store
 from fairlane.tasks.task import Answer, Outcome, Stopwatch, digest_of
 
@@ -49,12 +50,12 @@ class Derivation:
 
     @cached_property
     def digest(self) -> str:
-        """Another one when a table, a file of the paper, a part of fairlane or a library changes.
+        """Another one when a table, a file of the paper, the code of the function or a library changes.
 
         The files are those in its folder, not those in folders within it: results may be there.
         """
         files = files_digest(self.folder.path, self.folder.path.iterdir())
-        key = [self.method.name, tables_digest(self.tables), files, _program(), _libraries()]
+        key = [self.method.name, tables_digest(self.tables), files, sources(self.method.file), _libraries()]
         return digest_of(key)
 
     @property
@@ -153,13 +154,6 @@ def files_digest(folder: Path, files: Iterable[Path]) -> str:
         found.update(f"{path.relative_to(folder).as_posix()}\0".encode())
         found.update(sha256(path.read_bytes()).digest())
     return found.hexdigest()[:16]
-
-
-@lru_cache
-def _program() -> str:
-    """A digest of fairlane without its papers; kept, as files do not change while a program runs."""
-    home = Path(__file__).parents[1]
-    return files_digest(home, (path for path in home.rglob("*") if not {BUILT_IN, RECORDINGS} & {*path.parents}))
 
 
 def _libraries() -> dict[str, str]:

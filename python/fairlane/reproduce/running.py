@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
@@ -13,7 +13,7 @@ import polars as pl
 from typing_extensions import override
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.reproduce.deriving import Deriving, files_digest
+from fairlane.reproduce.deriving import Deriving
 from fairlane.reproduce.folder import Conditional
 from fairlane.reproduce.planning import Plan, Prepared, trusted
 from fairlane.reproduce.reseeding import shift
@@ -49,11 +49,11 @@ class Called:
 
     @cached_property
     def digest(self) -> str:
-        """Another one when arguments, files that they name, the function's file or the program change."""
+        """Another one when arguments, files that they name, or the code and the data of its function change."""
         files = [Path(it) for it in self.arguments.values() if isinstance(it, str) and Path(it).is_file()]
         read = [sha256(path.read_bytes()).hexdigest() for path in files]
         plain = {key: it for key, it in self.arguments.items() if not (isinstance(it, str) and Path(it) in files)}
-        key = [plain, read, self.method.name, self.method.digest, sources("none"), _data()]
+        key = [plain, read, self.method.name, sources(self.method.file)]
         return sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:32]
 
     @property
@@ -64,14 +64,6 @@ class Called:
     def compute(self, watch: Stopwatch) -> Answer:
         """Calls the function, which returns tables by column."""
         return {"tables": self.method.function()(self.arguments, watch)}
-
-
-@lru_cache
-def _data() -> str:
-    """A digest of the files of fairlane that are no programs, as of its models, but for those of papers."""
-    home, programs = Path(__file__).parents[1], (".py", ".pyc", ".pyi", ".so", ".pyd")
-    inside = ((path, path.relative_to(home).parts) for path in home.rglob("*") if path.suffix not in programs)
-    return files_digest(home, (path for path, parts in inside if "reproduce" not in parts))
 
 
 class _CalledPlan(Tasks):
@@ -103,10 +95,10 @@ def stored_as(task: Computable) -> str:
     """The digest that the answer of a task is stored by: another one when the simulator or its own method changes."""
     if not isinstance(task, Task):
         return task.digest
-    own = task.function == MEASURE
-    method = Method(Path(task.arguments["file"]), "").digest if own else ""
+    module, own = task.function.partition(":")[0], task.function == MEASURE
+    code: list[str | Path] = [module, *([Path(task.arguments["file"])] if own else [])]
     controller = None if own else task.arguments.get("controller", "none")  # a function may use any of them
-    key = [task.digest, sources(controller), method]
+    key = [task.digest, sources(*code, controller=controller)]
     return sha256(json.dumps(key).encode()).hexdigest()[:32]
 
 

@@ -38,8 +38,8 @@ class Milestones:
     """How many it completed."""
     ended: int | None = None
     """When its last rank came to the end of its program; None if not all did."""
-    later: int | None = None
-    """When it completed its first iteration after the end of the simulated time, if it was simulated on for that."""
+    later: Sequence[int] = ()
+    """When it completed the others of its first two after the end of the simulated time, if it was simulated on."""
     start: int = 0
     """When it began, ps after the beginning of the simulation."""
     stop: int | None = None
@@ -57,9 +57,20 @@ class Milestones:
         return cls(**data)
 
     @property
+    def known(self) -> Sequence[int]:
+        """When it completed iterations, those after the end of the simulated time included."""
+        return [*self.times, *self.later]
+
+    @property
+    def first(self) -> float | None:
+        """The time of the first iteration, ps, with what happens once at the job's start; None if none is known."""
+        return self.known[0] / self.stride if self.known else None
+
+    @property
     def per_iteration(self) -> float | None:
-        """The mean time of an iteration, ps, from the job's start; None if none is known."""
-        return self.times[-1] / (self.stride * len(self.times)) if self.times else self.later
+        """The mean time from one known iteration to the next, ps; None of fewer than two."""
+        known = self.known
+        return (known[-1] - known[0]) / (self.stride * (len(known) - 1)) if len(known) > 1 else None
 
     @cached_property
     def pace(self) -> Estimate | None:
@@ -120,17 +131,23 @@ def common(run: Milestones, reference: Milestones, *, warm_up: bool = True) -> C
 def enough(run: Milestones, isolated: Milestones | None) -> int | None:
     """The simulated time in which a job completes enough iterations for W, ps; None if it did or that is not known.
 
-    It goes by the mean time of its iterations so far, in the slower of both runs. Of a job that completed none in one
-    of them the other's is a lower bound. Of a program with fewer iterations it is the time until its end, at least.
+    That is the time of the first iteration, and for each of the others the mean time from one to the next so far, both
+    in the slower of the two runs. A run of which one iteration is known slows the others down as it does the first. Of
+    a job that completed none in one of them the other's is a lower bound, and so is the time of one iteration where no
+    second one is known. Of a program with fewer iterations it is the time until its end, at least.
     """
-    if any(of.failed for of in (run, isolated) if of):
+    both = [of for of in (run, isolated) if of]
+    if any(of.failed for of in both):
         return None
-    if run.ended is not None or min(of.iterations for of in (run, isolated) if of) >= FEW_ITERATIONS:
+    if run.ended is not None or min(of.iterations for of in both) >= FEW_ITERATIONS:
         return None
-    pace = max((of.per_iteration or 0 for of in (run, isolated) if of), default=0)
+    first = max((of.first or 0.0 for of in both), default=0.0)
+    known = [(of.first, of.per_iteration) for of in both if of.first and of.per_iteration]
+    alone = [of.first for of in both if of.first and not of.per_iteration]
+    pace = max([pace for _, pace in known] + [pace * one / of for of, pace in known for one in alone], default=0.0)
     if isolated is not None and isolated.ended is not None and isolated.iterations < FEW_ITERATIONS:
-        return run.start + round(max(isolated.ended, pace * isolated.iterations))
-    return run.start + round(FEW_ITERATIONS * pace) if pace else None
+        return run.start + round(max(isolated.ended, first + pace * (isolated.iterations - 1)))
+    return run.start + round(first + pace * (FEW_ITERATIONS - 1)) if first else None
 
 
 def milestones(work: Work, starts: Sequence[int] = (), stops: Sequence[int | None] = ()) -> dict[int, Milestones]:
@@ -147,7 +164,7 @@ def milestones(work: Work, starts: Sequence[int] = (), stops: Sequence[int | Non
             times=[at - start for at in rows["time"]],
             iterations=iterations,
             ended=None if end is None else end - start,
-            later=None if work.first_iteration is None else work.first_iteration - start,
+            later=[at - start for at in work.later_iterations],
             start=start,
             stop=stops[job] if job < len(stops) else None,
             failed=job in failed,

@@ -199,6 +199,7 @@ STUDY: Mapping[str, Schema] = {
     "work": {
         **_POINT,
         **_all(_TEXT, "baseline treatment"),
+        "same_as": _ID,
         **_WORK,
         "default_iterations": _MAYBE_COUNT,
         **_pace("default_"),

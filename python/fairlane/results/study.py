@@ -18,7 +18,7 @@ from fairlane.results.schemas import STUDY, types
 from fairlane.wording import html_table, percent, plural
 
 META = "study.json"
-STUDY_SCHEMA_VERSION = 6
+STUDY_SCHEMA_VERSION = 7
 """Version of the layout of a study's folder and of its tables' columns."""
 
 

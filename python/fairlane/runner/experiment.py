@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 WATCH_S = 0.1  # how often progress is shown, s
 LATER_HOPS = 1_000_000
-"""Packet-hops that an isolated run without an iteration in time may always use to complete its first one."""
-LATER_PS = 10**15  # the simulated time after which no first iteration is waited for, ps
+"""Packet-hops that an isolated run without two iterations in time may always use to complete them."""
+LATER_PS = 10**15  # the simulated time after which no iteration is waited for, ps
 
 
 @dataclass(frozen=True)
@@ -179,17 +179,17 @@ class Experiment:
             self._end_of_all()
         elif one.complete:
             work = Work.of(one.engine)
-            self._measured[job] = replace(work, first_iteration=later_iteration(one.engine, self._stop))
+            self._measured[job] = replace(work, later_iterations=later_iterations(one.engine, self._stop))
             one.release()
 
     def _end_of_all(self) -> None:
-        """What all jobs together have done, then when a job that is alone completes its first iteration."""
+        """What all jobs together have done, then when a job that is alone completes its first two iterations."""
         engine = self._together.engine
         self._counted = self._counters.table(engine) if self._counters else None
         observed = Observed.of(engine, self._scenario)
         if self._is_alone and self._together.complete and self._scenario.jobs[0].iterates:
-            first = later_iteration(engine, self._stop)
-            observed = replace(observed, measured=replace(observed.measured, first_iteration=first))
+            later = later_iterations(engine, self._stop)
+            observed = replace(observed, measured=replace(observed.measured, later_iterations=later))
             self._measured[0] = observed.measured
         self._observed = observed
 
@@ -233,16 +233,16 @@ def simulate(
         return drive(engine, to, watchers=watchers, progress=gauge.reach, stop=stop, last=False).complete
 
 
-def later_iteration(engine: Engine, stop: Event | None = None) -> int | None:
-    """When the one job of ``engine`` completes its first iteration, ps; None if it has one, or that is not found out.
+def later_iterations(engine: Engine, stop: Event | None = None) -> list[int]:
+    """When the one job of ``engine`` completes what it lacks of two iterations, ps; fewer where that is not found out.
 
     The simulation goes on for that, with few packet-hops more: idle time costs nothing.
     """
-    if min(engine.progress()[0], default=1):
-        return None
+    before = min(engine.progress()[0], default=2)
+    if before >= 2:
+        return []
     step = Slice(hops=LATER_HOPS // 10, window=max(1, engine.now // 10), growth=2)
     budget = max(LATER_HOPS - engine.packet_hops, engine.packet_hops)
     with suppress(RunError):  # it fails after the time that was asked for
-        drive(engine, LATER_PS, done=lambda engine: min(engine.progress()[0]) > 0, every=step, budget=budget, stop=stop)
-    found = frame(engine.table("job_marks"))["time"]
-    return int(found[0]) if found.len() else None
+        drive(engine, LATER_PS, done=lambda engine: min(engine.progress()[0]) > 1, every=step, budget=budget, stop=stop)
+    return [int(time) for time in frame(engine.table("job_marks"))["time"][before:2]]

@@ -18,7 +18,9 @@ def opened(plan: Plan, started: datetime, out: Path | None, *, resume: bool) -> 
     Raises ``ScenarioError`` if the plan cannot be simulated, ``ResultsError`` if the folder is of something else.
     """
     plan.check()
-    return measuring.opened("sweep", plan, META, started, out, suffix="saturation", resume=resume)
+    return measuring.opened(
+        "sweep", plan, META, started, out, code="fairlane.saturation.measure", suffix="saturation", resume=resume
+    )
 
 
 def sweep(plan: Plan, *, store: Store | None = None, progress: bool = False) -> Saturation:

@@ -68,6 +68,7 @@ class Estimate:
     parts: tuple[Part, ...]  # what depends on the scenario, the largest first
     packet_hops: float  # of the co-run; isolated runs are not included
     seconds: float  # time on one core, jobs alone and tables included
+    simulation_s: float = 0.0  # of this the co-run
 
     @property
     def memory(self) -> float:
@@ -126,6 +127,7 @@ def estimate(scenario: "Scenario", jobs: Sequence["ResolvedJob"], path: MeanPath
         loads[job.name] = (
             recorded_load(scenario, job, path) if program is None else load_of(scenario, job, program, path)
         )
+        sums[job.key].waiting += loads[job.name].waiting
     for table in sums.values():
         parts += table.parts(lanes)
     parts += _tables(scenario, path, jobs, loads)
@@ -133,8 +135,9 @@ def estimate(scenario: "Scenario", jobs: Sequence["ResolvedJob"], path: MeanPath
     ranks, operations = (sum(getattr(table, name) for table in sums.values()) for name in ("ranks", "operations"))
     simulations = 1 if len(jobs) == 1 else 2  # all together, and each alone
     setup = PER_LINK * path.links + PER_OPERATION * operations + PER_RANK * ranks
-    seconds = START + setup + simulations * hops * packet_hop_time(path.links, architecture) * 1e-9
-    return Estimate(tuple(sorted(parts, key=lambda part: -part.bytes)), hops, seconds)
+    moving = hops * packet_hop_time(path.links, architecture) * 1e-9
+    seconds = START + setup + simulations * moving
+    return Estimate(tuple(sorted(parts, key=lambda part: -part.bytes)), hops, seconds, setup + moving)
 
 
 class _Table:
@@ -143,7 +146,7 @@ class _Table:
     def __init__(self, job: "ResolvedJob") -> None:
         self.key = job.key
         self.ranks = 0
-        self.operations = self.messages = self.draws = 0.0
+        self.operations = self.messages = self.draws = self.waiting = 0.0
         self._program: Counted | None = None
         if job.table.workload is not None:
             stop = job.table.stop if isinstance(job.table.stop, int) else None
@@ -167,6 +170,9 @@ class _Table:
             f"{self.key}.workload", f"{self.operations:,.0f} operations", self.operations * operation + self.draws
         )
         yield Part(f"{self.key}.workload", f"{at_once:,.0f} messages at once", at_once * MESSAGE)
+        if self.waiting > at_once:
+            words = f"at most {self.waiting:,.0f} messages that wait: more are sent than its receivers take"
+            yield Part(f"{self.key}.workload", words, self.waiting * MESSAGE)
 
 
 def _check_messages(job: "ResolvedJob", program: Counted) -> None:

@@ -163,7 +163,8 @@ class Qos(Table):
     """
 
     strategy: str | None = None
-    """Name of a QoS strategy; it sets all other keys except ``lanes`` (see ``fairlane list strategies``)."""
+    """Name of a QoS strategy (see ``fairlane list strategies``); it sets all other keys except ``lanes``, ``lossy`` and
+    ``trim_vl``."""
     service_levels: int | None = Field(default=None, ge=1, le=MAX_LEVELS)
     """Number of service levels with a lane of their own. Default: as many as the scenario uses."""
     lanes: int | None = Field(default=None, ge=1, le=MAX_LANES)
@@ -242,7 +243,7 @@ class Placement(TableModel):
     name: str = "random"
     """Name of the placement policy; ``list`` for explicit ``hosts``."""
     seed: int | None = Field(default=None, ge=0, le=LARGEST_SEED)
-    """Seed of random choices. Default: the scenario's seed."""
+    """Seed of random choices. Default: that of the scenario's ``placement``, or else the scenario's seed."""
     ranks_per_host: int = Field(default=1, ge=1, le=MOST_RANKS)
     """Number of consecutive ranks on a host."""
     mapping: MappingField = Field(default_factory=Linear)

@@ -144,7 +144,8 @@ def _allocate(
 ) -> list[list[int]]:
     """The hosts of jobs of one placement table, among those of the pool."""
     table = jobs[0].placement
-    seed = scenario.seed if table.seed is None else table.seed
+    seeds = (table.seed, scenario.placement.seed, scenario.seed)
+    seed = next(seed for seed in seeds if seed is not None)
     needs = [job.hosts_needed for job in jobs]
     if table.allocator is None:
         given = [list(pool[: needs[0]]) if needs[0] <= len(pool) else None]

@@ -17,7 +17,7 @@ from fairlane.power import Pace, job_power
 from fairlane.qos import JobShare
 from fairlane.scenario.background import with_background
 from fairlane.scenario.calibrate import CalibrationError, calibrate
-from fairlane.scenario.checks import lossy_lanes, sl2vl
+from fairlane.scenario.checks import WITH_STRATEGY, lossy_lanes, sl2vl
 from fairlane.scenario.estimate import estimate, fabric_parts, within_memory
 from fairlane.scenario.placing import place
 from fairlane.scenario.rails import rail_notes
@@ -154,7 +154,8 @@ def expand(qos: "Qos", jobs: Sequence[JobShare]) -> tuple["Qos", Mapping[str, in
             raise
         raise Problems(problem) from error
     try:
-        return validated(type(qos), {"lanes": qos.lanes, **given}), found.jobs
+        kept = {key: getattr(qos, key) for key in sorted(WITH_STRATEGY - {"strategy"})}
+        return validated(type(qos), {**kept, **given}), found.jobs
     except Problems as problems:
         words = f"the strategy {qos.strategy} makes of the jobs: "
         raise Problems(*(replace(one, message=words + one.message).under("qos") for one in problems.problems)) from None

@@ -11,10 +11,15 @@ from math import ceil
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import numpy
+from numpy.typing import NDArray
+
 from fairlane import _core
 from fairlane.fabric import Fabric
+from fairlane.seeds import Purpose, stream
 from fairlane.units import CLOCK_END
 from fairlane.workload.counting import Counted, Traffic
+from fairlane.workload.open_loop import OpenLoop
 
 if TYPE_CHECKING:
     from fairlane.scenario.resolved import ResolvedJob
@@ -54,6 +59,7 @@ class Load:
 
     packet_hops: float
     iterations: float  # iterations of a rank
+    waiting: float = 0.0  # messages that may be sent and not delivered at the end: more come than receivers take
 
 
 def load_of(scenario: "Scenario", job: "ResolvedJob", program: Counted, path: MeanPath) -> Load:
@@ -71,7 +77,66 @@ def load_of(scenario: "Scenario", job: "ResolvedJob", program: Counted, path: Me
     if isinstance(job.table.stop, int):
         iterations = min(iterations, job.table.stop)
     packets = sum(weight * _packets(scenario, traffic) for weight, traffic in program.ranks)
-    return Load(packets * path.hops * iterations, iterations)
+    waiting = _open_overload(scenario, job, path) if offered else _run_ahead(scenario, job, program, path, compute)
+    return Load(packets * path.hops * iterations, iterations, waiting)
+
+
+def _run_ahead(
+    scenario: "Scenario", job: "ResolvedJob", program: Counted, path: MeanPath, compute: int | None
+) -> float:
+    """Eager messages of ranks that only send, without those that the links of the ranks that receive can carry.
+
+    An eager send is over when its CPU time is: nothing holds back a rank that waits for no other. That is how many
+    messages there are at most; senders of a rendezvous wait.
+    """
+    mpi, span = scenario.mpi, _span(scenario, job)
+    sent, limit, parts = 0.0, job.table.stop if isinstance(job.table.stop, int) else None, _compute_parts(scenario, job)
+    for weight, traffic in program.ranks:
+        eager = sum(count for size, count in traffic.messages.items() if size <= mpi.eager_threshold)
+        if traffic.waits_for_others or not eager:
+            continue
+        times = traffic.sent * mpi.send_overhead + (compute or 0) * parts
+        rounds = span / numpy.maximum(times, 1.0)
+        sent += weight * eager * float((rounds if limit is None else numpy.minimum(rounds, limit)).mean())
+    if not sent:
+        return 0.0
+    sizes = [(size, weight * count) for weight, one in program.ranks for size, count in one.messages.items()]
+    mean = sum(size * count for size, count in sizes) / sum(count for _, count in sizes)
+    each = max(_wire(scenario, mean, path), float(mpi.receive_overhead), 1.0)
+    taken = sum(weight for weight, traffic in program.ranks if traffic.received) * span / each
+    return max(0.0, sent - taken)
+
+
+def _compute_parts(scenario: "Scenario", job: "ResolvedJob") -> NDArray[numpy.float64]:
+    """Each rank's part of the compute time."""
+    assert job.table.workload is not None, "only for jobs with a workload"
+    try:
+        rng = stream(scenario.seed, Purpose.COMPUTE, job.number)
+        return job.table.workload.imbalance.parts(job.ranks, rng)
+    except Exception:  # of an imbalance of the user's own: reported when its program is written
+        return numpy.ones(1)
+
+
+def _open_overload(scenario: "Scenario", job: "ResolvedJob", path: MeanPath) -> float:
+    """Messages of open-loop load above the bandwidth of those that receive.
+
+    Links between switches may carry less; what waits for them is not counted.
+    """
+    workload = job.table.workload
+    if not isinstance(workload, OpenLoop):
+        return 0.0
+    load, size = workload.offered()
+    share, ranks = workload.pattern.share, job.ranks
+    try:
+        targets = workload.pattern.targets(ranks, lambda: stream(scenario.seed, Purpose.PATTERN, job.number))
+    except Exception:  # of a pattern of the user's own: reported when its program is written
+        return 0.0
+    arriving = [(1 - share) * load] * ranks
+    for chosen in targets:
+        for target in chosen:
+            arriving[target] += share * load / len(chosen)
+    above = sum(max(0.0, part - 1) for part in arriving)
+    return above * _span(scenario, job) / max(_wire(scenario, size, path) * min(job.ranks_per_host, ranks), 1.0)
 
 
 def recorded_load(scenario: "Scenario", job: "ResolvedJob", path: MeanPath) -> Load:

@@ -93,6 +93,8 @@ def dataset(work: pl.DataFrame, placements: Sequence[str]) -> pl.DataFrame:
     cases = ["case"] if work["case"].null_count() < work.height else []
     treated = ["treatment"] if work["treatment"].n_unique() > 1 else []
     names = pl.col("placement").replace_strict(dict(enumerate(placements)), return_dtype=pl.String)
+    # A seed that changes nothing is no repetition.
+    work = work.unique(["same_as", "placement", "baseline", "treatment", "job"], keep="first", maintain_order=True)
     # Of a job that did nothing in its time there is nothing to say.
     rows = work.filter(pl.col("iterations") > 0).with_columns(
         placement=names,

@@ -20,13 +20,14 @@ from fairlane.results.tables import Links, Observed, Tables
 from fairlane.runner.counters import IterationCounters, PortSampler
 from fairlane.scenario import Scenario
 from fairlane.study.method import MEASURE
+from fairlane.study.pinned import pin
 from fairlane.study.plan import DEFAULT, Plan, decided_of, judged, plan
 from fairlane.study.sql import Database, QueryError
 from fairlane.study.study import Point, Study
 from fairlane.study.table import RUN_TABLES
-from fairlane.study.tables import points_table, table_of, with_points
+from fairlane.study.tables import digest_of_answer, points_table, table_of, with_points
 from fairlane.tasks.executor import Executor
-from fairlane.tasks.task import Stopwatch, Task
+from fairlane.tasks.task import Stopwatch, Task, digest_of
 from fairlane.units import DURATION
 
 QUERIES = "fairlane.study.measured:measure"
@@ -38,6 +39,10 @@ class MeasuredRun:
 
     point: Point
     task: Task
+    seconds: float | None = None
+    """Estimated processor time, s; None where that is not known."""
+    worked_out: str = ""
+    """Digest of its scenario with all decisions made: points with the same one are one simulation."""
 
 
 class MeasuredPlan(Plan):
@@ -55,13 +60,18 @@ class MeasuredPlan(Plan):
         self._arguments: dict[str, Any] = {"tables": asked.tables}
         if asked.function is not None:
             method = study.method(trusted)
+            self.code = [method.file]
             self._arguments = {"file": str(method.file), "name": method.name, "arguments": asked.arguments}
         self.runs = judged(study, lambda point: self._run(study, point))
 
     def _run(self, study: Study, point: Point) -> MeasuredRun:
         scenario = study.scenario(point, background=False)  # drawn where it is simulated
+        seconds, worked_out = None, ""
         if self._judge:
-            decided = decided_of(scenario.with_background())
+            whole = scenario.with_background()
+            decided = decided_of(whole)
+            seconds = decided.estimate.simulation_s if decided.estimate else None
+            worked_out = digest_of(pin(whole, decided, study.folder, "").data)
             self.memory = max(self.memory, decided.estimate.memory if decided.estimate else 0.0)
             self.allowed = max(self.allowed, scenario.memory or 0)
         function, arguments = MEASURE, self._arguments
@@ -69,7 +79,8 @@ class MeasuredPlan(Plan):
             function, arguments = QUERIES, {"until": _until(study, point, scenario), **arguments}
         cost = sum(job.count * (job.ranks or 32) for job in scenario.jobs if job.start < scenario.duration)
         label, data = f"{study.name}: {point}", study.written(point).data
-        return MeasuredRun(point, Task(function, data, study.folder, label, arguments, float(cost)))
+        task = Task(function, data, study.folder, label, arguments, float(cost))
+        return MeasuredRun(point, task, seconds, worked_out or task.digest)
 
     @override
     def tasks(self) -> list[Task]:
@@ -176,7 +187,7 @@ def measured_tables(runs: Sequence[MeasuredRun], executor: Executor) -> dict[str
         simulated = {
             "simulation": simulations.setdefault(run.task.digest, len(simulations)),
             "packet_hops": answer.get("packet_hops"),
-            "digest": answer.get("digest"),
+            "digest": digest_of_answer(answer),
             "failed": failure is not None,
         }
         rows["runs"].append({**whole, **simulated})

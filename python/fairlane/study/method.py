@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -39,11 +38,6 @@ class Method:
         if not any(one in found.file.parents for one in trusted):
             may_run(Code(path, name), given)
         return found
-
-    @property
-    def digest(self) -> str:
-        """Changes with the file's content."""
-        return sha256(self.file.read_bytes()).hexdigest()[:16]
 
     def function(self) -> Callable[..., Any]:
         """Imports it. Raises ``ScenarioError`` if the file cannot be imported, or has none of this name."""

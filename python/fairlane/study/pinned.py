@@ -13,6 +13,7 @@ from typing import Any
 
 from fairlane.scenario import Resolved, Scenario
 from fairlane.scenario.models import Job
+from fairlane.scenario.resolve import without_strategy
 from fairlane.tasks.task import Task
 from fairlane.units import DURATION
 
@@ -86,6 +87,9 @@ def _observing(observe: Mapping[str, Any], jobs: Set[str]) -> dict[str, Any]:
 def pin(scenario: Scenario, decided: Resolved, folder: str, place: str) -> Pinned:
     """``scenario`` as it was ``decided``; compute times stay as they are until they are known."""
     data = scenario.model_dump(mode="json", exclude_none=True, exclude={"placement", "jobs"})
+    strategy = scenario.qos.strategy is not None
+    if strategy:  # what it stands for depends on the jobs: an isolated run keeps the levels and lanes of all
+        data["qos"] = without_strategy(scenario).qos.model_dump(mode="json", exclude_none=True)
     data["fabric"].setdefault("routing", {"name": decided.tables["fabric"]["routing"]})
     copies = [(job, copy) for job in scenario.jobs for copy in range(job.count)]
     jobs = [
@@ -97,6 +101,9 @@ def pin(scenario: Scenario, decided: Resolved, folder: str, place: str) -> Pinne
         table["ranks_per_host"] = job.ranks_per_host or (
             job.placement.ranks_per_host if job.placement else ranks_per_host
         )
+    for found, table in zip(decided.jobs, jobs, strict=True):
+        if strategy and found.service_level is not None:
+            table["service_level"] = found.service_level
     return Pinned({**data, "jobs": jobs}, decided.tables["qos"]["sl2vl"], folder, place)
 
 

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
@@ -25,7 +26,7 @@ from fairlane.study.study import Point, Study
 from fairlane.study.treatments import Treatment
 from fairlane.study.treatments.base import Overrides
 from fairlane.tasks.executor import Executor
-from fairlane.tasks.task import Computable, Task
+from fairlane.tasks.task import Computable, Task, read
 from fairlane.wording import plural
 
 T = TypeVar("T")
@@ -64,7 +65,9 @@ class Cell:
     treated: Mapping[str, Pinned]
     jobs: Sequence[ResolvedJob]
     memory: float = 0.0
-    """Estimated bytes of memory of one simulation."""
+    """Estimated bytes of memory of one simulation, the largest of the default run and the treated ones."""
+    seconds: float = 0.0
+    """Estimated processor time of the default run, s."""
     allowed: int = 0
     """Memory limit of its scenario; 0 if it has none."""
     runs: list[CellRun] = field(default_factory=list)
@@ -104,6 +107,10 @@ class Cell:
         tasks = {job: kind.isolated(pinned, number) for number, job in enumerate(self.pinned.names)}
         return [CellRun(kind.baseline, ISOLATED, job, task, kind, own) for job, task in tasks.items() if task]
 
+    def seconds_of(self, task: Task) -> float:
+        """The estimated processor time of one of its tasks, s, by what they cost in proportion to the default run."""
+        return self.seconds * task.cost / self.pinned.task("", "").cost
+
     def of(self, treatment: str, baseline: str | None = None, own: str | None = None) -> list[CellRun]:
         """Its runs with a treatment, or without: of one baseline or of all; isolated ones of a treatment's own."""
         return [
@@ -128,6 +135,9 @@ class Plan(ABC):
     """Estimated bytes of memory of the largest simulation."""
     allowed: int = 0
     """Largest memory limit of its scenarios; 0 if none has one."""
+
+    code: Sequence[Path] = ()
+    """Files of functions of the study's own that its tasks call."""
 
     def calibrations(self) -> Iterable[Computable]:
         """Tasks whose answers the others need."""
@@ -231,7 +241,21 @@ def plan(study: Study) -> ComparedPlan:
     if asked and asked.at_most < (points := sum(1 for _ in study.points())):
         allowed = f"at least {points}, {asked.at_least} for each of {plural(points // asked.at_least, 'condition')}"
         raise ScenarioError(study.error(Problem("replicates.at_most", "is too few", asked.at_most, allowed)))
-    return ComparedPlan(study, judged(study, lambda point: _cell(study, point)), Allocation(asked) if asked else None)
+    cells = judged(study, lambda point: _cell(study, point))
+    if cells:
+        _try_out(study, cells[0])
+    return ComparedPlan(study, cells, Allocation(asked) if asked else None)
+
+
+def _try_out(study: Study, cell: Cell) -> None:
+    """Reads a point's runs as workers will: what they could not read is refused before the first simulation."""
+    for name, pinned in {DEFAULT: cell.pinned, **cell.treated}.items():
+        try:
+            decided_of(read(pinned.task("", name)))
+        except ScenarioError as error:
+            words = f"the {name} run cannot be simulated as it is worked out: {error}"
+            key = "scenario" if name == DEFAULT else f"treatments.{name}"
+            raise ScenarioError(study.error(Problem(key, words))) from error
 
 
 def judged(study: Study, judge: Callable[[Point], T], replicates: Mapping[str, int] | None = None) -> list[T]:
@@ -259,6 +283,7 @@ def _cell(study: Study, point: Point) -> Cell:
             raise scenario.error(Problems(*wrong))
     decided = decided_of(scenario)
     pinned = pin(scenario, decided, study.folder, str(point))
+    memory, seconds = (decided.estimate.memory, decided.estimate.simulation_s) if decided.estimate else (0.0, 0.0)
     treated: dict[str, Pinned] = {}
     problems: list[Problem] = []
     for name, treatment in study.treatments.items():
@@ -267,7 +292,9 @@ def _cell(study: Study, point: Point) -> Cell:
             wrong = list(_located(study, name, other, treatment.check(other)))
             problems += wrong
             fitted = other if wrong else treatment.fitted(other)
-            outcome = pin(fitted, decided_of(fitted), study.folder, str(point))
+            judgement = decided_of(fitted)
+            memory = max(memory, judgement.estimate.memory if judgement.estimate else 0.0)
+            outcome = pin(fitted, judgement, study.folder, str(point))
         except ScenarioError as error:
             problems += error.problems
             continue
@@ -275,8 +302,7 @@ def _cell(study: Study, point: Point) -> Cell:
         treated[name] = outcome
     if problems:
         raise ScenarioError(problems)
-    memory = decided.estimate.memory if decided.estimate else 0.0
-    return Cell(point, pinned, treated, decided.jobs, memory, scenario.memory or 0)
+    return Cell(point, pinned, treated, decided.jobs, memory, seconds, scenario.memory or 0)
 
 
 def _located(study: Study, name: str, scenario: Scenario, problems: Iterable[Problem]) -> Iterator[Problem]:

@@ -3,6 +3,8 @@
 The outer units are placements; where there is one placement, seeds are. A unit's value is the mean over its seeds and
 jobs. With fewer than three units there is no interval, unless it is one run of one job: then it is the run's own.
 
+Points of a condition with the same results, bit for bit, are one replicate.
+
 A run of a job with fewer than two iterations has no time per iteration and no rate: it was too slow. A mean over the
 other runs would be that of the fast ones, so there is none.
 """
@@ -21,9 +23,20 @@ PACE = ("seconds_per_iteration", "iterations_per_second")
 """How fast jobs are, in ``work``: there is a mean only where every row has a value."""
 
 
+def distinct(work: pl.DataFrame) -> pl.DataFrame:
+    """The rows of ``work`` without those that repeat another of the same condition, bit for bit (``same_as``).
+
+    Placements and seeds that change nothing are one replicate.
+    """
+    if "same_as" not in work.columns:
+        return work
+    row = [name for name in ("same_as", "baseline", "treatment", "job") if name in work.columns]
+    return work.unique(row, keep="first", maintain_order=True)
+
+
 def outer_unit(work: pl.DataFrame) -> str:
     """The column that has the outer units: ``placement``, or ``seed`` where there is one placement."""
-    return "placement" if work["placement"].n_unique() > 1 else "seed"
+    return "placement" if distinct(work)["placement"].n_unique() > 1 else "seed"
 
 
 def estimate(rows: pl.DataFrame, column: str, unit: str, *, complete: bool = False) -> Estimate | None:
@@ -31,6 +44,7 @@ def estimate(rows: pl.DataFrame, column: str, unit: str, *, complete: bool = Fal
 
     With ``complete``, and for columns of ``PACE``, None also if any row has no value.
     """
+    rows = distinct(rows)
     known = rows.filter(pl.col(column).is_not_null())
     if known.height < rows.height and (complete or column in PACE):
         return None

@@ -16,12 +16,14 @@ from fairlane.results.study import META, STUDY_SCHEMA_VERSION, StudyMeta, StudyR
 from fairlane.study.design import SHEET, data_sheet, dataset, effects, placement_name
 from fairlane.study.measured import plan_of
 from fairlane.study.plan import Plan
+from fairlane.study.repeated import repeated
 from fairlane.study.study import Study
 from fairlane.study.table import RUN_TABLES
 from fairlane.tasks.cluster import find, start_slurm
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import Pool, affordable, open_pool
 from fairlane.tasks.progress import TaskProgress
+from fairlane.tasks.sources import STUDY as TASKS
 from fairlane.tasks.store import Store
 from fairlane.wording import listed
 
@@ -74,6 +76,7 @@ def run(
             study.name,
             study.spec,
             {STUDY: study.text},
+            code=[*TASKS, *planned.code],
             out=out,
             started=started,
             resume=resume,
@@ -117,7 +120,11 @@ def run(
         started=started,
         profile=profile(executor.laps, many, spent, wall),
         recomputed=store.damaged,
-        notes=[*planned.notes, *_stopping(cells)],
+        notes=[
+            *planned.notes,
+            *repeated(found["runs"], found["work"] if study.table.measure is None else None),
+            *_stopping(cells),
+        ],
     )
     kept = dict(found)
     if study.table.design is not None:

@@ -9,7 +9,7 @@ from fairlane.errors import Problem
 from fairlane.inputs.document import KeyPath, undotted
 from fairlane.inputs.problems import Problems
 
-IDENTITIES = frozenset(("name", "topology", "path", "policy"))
+IDENTITIES = frozenset(("name", "topology", "path", "policy", "strategy"))
 """A table with one of these keys replaces the whole table; other tables change single keys."""
 LISTED = {("seed",): "seeds"}
 """Scenario keys that take the values of a list of the study."""

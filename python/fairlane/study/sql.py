@@ -39,14 +39,29 @@ class Database:
         self._connection.execute(f'CREATE OR REPLACE TABLE "{schema}"."{name}" AS SELECT * FROM _incoming')
         self._connection.unregister("_incoming")
 
-    def ask(self, sql: str) -> pl.DataFrame:
-        """The answer to one SELECT. Raises ``QueryError``."""
-        from duckdb import StatementType
+    def columns(self, sql: str) -> list[str] | None:
+        """The columns of a SELECT, which is not run; None if it does not fit the tables. Raises ``QueryError``."""
+        import duckdb
 
         try:
-            statements = self._connection.extract_statements(sql)
-            if len(statements) != 1 or statements[0].type != StatementType.SELECT:
-                raise QueryError("give one SELECT")
+            self._check(sql)
+            return list(self._connection.sql(sql).columns)
+        except duckdb.ParserException as error:
+            raise QueryError(str(error).strip()) from error
+        except duckdb.Error:
+            return None
+
+    def _check(self, sql: str) -> None:
+        from duckdb import StatementType
+
+        statements = self._connection.extract_statements(sql)
+        if len(statements) != 1 or statements[0].type != StatementType.SELECT:
+            raise QueryError("give one SELECT")
+
+    def ask(self, sql: str) -> pl.DataFrame:
+        """The answer to one SELECT. Raises ``QueryError``."""
+        try:
+            self._check(sql)
             found = self._connection.sql(sql)
             columns = [_plain(name, str(kind)) for name, kind in zip(found.columns, found.types, strict=True)]
             answer = frame_of(found.project(", ".join(columns)))

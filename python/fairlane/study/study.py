@@ -245,15 +245,23 @@ class Study:
             found += changes(self.treatments[treatment].set, ("treatments", treatment, "set"))
         base = self._base
         document = Document(deepcopy(base.data), base.file, "", dict(base.lines), allow_code=base.allow_code)
-        placed = document.data.get("placement")
-        if isinstance(placed, str):  # a placement by number changes its seed
-            document.data["placement"] = {"name": placed}
+        replaced = set[KeyPath]()
         for path, value, source in found:
+            table = source[: source.index("qos") + 1] if path[:1] == ("qos",) and "qos" in source else ()
+            if table and table not in replaced and "strategy" in document.data.get("qos", {}):
+                document.take(("qos",), {}, self.place(table))  # a strategy sets all keys, so others replace it
+            replaced.add(table)
+            if path[:1] == ("placement",) and len(path) > 1:  # a placement by number changes its seed
+                _as_table(document.data, "placement")
             try:
                 document.take(path, deepcopy(value), self.place(source))
             except LookupError as error:
                 problem = Problem(dotted(source), str(error.args[0]))
                 raise ScenarioError(self._document.locate(problem, source)) from None
+        # Another placement policy in a treatment has the point's seed: default and treated runs are compared by point.
+        seed = next((table["seed"] for table in _placements_of(point) if "seed" in table), None)
+        if treatment is not None and seed is not None:
+            _as_table(document.data, "placement").setdefault("seed", seed)
         return document
 
     def place(self, path: KeyPath) -> tuple[str, int | None, KeyPath]:
@@ -264,6 +272,21 @@ class Study:
     def error(self, problem: Problem) -> Problem:
         """The problem, with its position in the study file."""
         return self._document.locate(problem, undotted(problem.key))
+
+
+def _as_table(data: dict[str, Any], key: str) -> dict[str, Any]:
+    """The table of a key, written out where it is a name."""
+    given = data.setdefault(key, {})
+    if isinstance(given, str):
+        data[key] = given = {"name": given}
+    return given if isinstance(given, dict) else {}
+
+
+def _placements_of(point: Point) -> Iterator[Mapping[str, Any]]:
+    """The placement of a point as the study lists it: a table, or single keys."""
+    for path, value, source in point.changes:
+        if source[:1] == ("placements",) and path[:1] == ("placement",):
+            yield value if len(path) == 1 else {str(path[-1]): value}
 
 
 def _placed(table: Mapping[str, Any], number: int) -> list[Change]:

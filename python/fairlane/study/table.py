@@ -13,6 +13,7 @@ from fairlane.inputs.table import Table
 from fairlane.placement import LIST
 from fairlane.scenario.models import Placement
 from fairlane.seeds import LARGEST_SEED
+from fairlane.study.columns import collisions, queried
 from fairlane.study.replicates import Replicates
 from fairlane.study.setting import Change, Setting, changes, misplaced, steps_of
 from fairlane.study.treatments import Treatment, read_treatment
@@ -31,8 +32,6 @@ MOST_SEEDS = 10_000
 """Largest number of seeds that a placement can have of its own."""
 RUN_TABLES = ("runs", "failures")
 """Tables of every study: a row for each run, or for each failed run."""
-POINT = ("point", "case", "placement", "seed")
-"""Columns that identify the point of a row, in addition to parameters and factors."""
 
 
 class Case(Table):
@@ -282,9 +281,10 @@ class StudyTable(Table):
 
     def _factored(self) -> Iterator[Problem]:
         """Errors in factors, rules and measurements."""
+        yield from collisions(self.factors, self.parameters, measured=self.measure is not None)
+        if self.measure is not None:
+            yield from queried(self.measure.tables, [*self.parameters, *self.factors])
         for name, levels in self.factors.items():
-            if name in (*POINT, *self.parameters):
-                yield Problem(f"factors.{name}", "is a column that the tables have already", allowed="another name")
             if not levels:
                 yield Problem(f"factors.{name}", "has no levels", allowed="a table for each level")
         known: dict[str, list[Any]] = {name: [*levels] for name, levels in self.factors.items()}

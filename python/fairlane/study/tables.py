@@ -1,20 +1,23 @@
 """From the answers of a study's tasks to its tables."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from fairlane.errors import Problem, ScenarioError
 from fairlane.results.derive import change, interval
 from fairlane.results.milestones import Common, common, enough
 from fairlane.results.schemas import STUDY, types
 from fairlane.statistics import Estimate, ratio_change
 from fairlane.study.plan import DEFAULT, ISOLATED, Cell, CellRun
+from fairlane.study.replicates import key_of
 from fairlane.study.study import Point
 from fairlane.study.treatments import Progress
 from fairlane.tasks.executor import Executor
-from fairlane.tasks.task import Task
+from fairlane.tasks.task import Answer, Task, digest_of
 
 Row = dict[str, Any]
 
@@ -28,12 +31,15 @@ def tables(cells: Sequence[Cell], executor: Executor) -> dict[str, pl.DataFrame]
     """The tables ``runs``, ``work``, ``periods`` and ``failures`` of a study that compares."""
     rows: dict[str, list[Row]] = {"runs": [], "work": [], "periods": [], "failures": []}
     simulations: dict[str, int] = {}
+    digests: dict[str, str | None] = {}
+    first: dict[tuple[str, ...], int] = {}
     for number, cell in enumerate(cells):
         point = {"point": number}
         for name, task in zip(cell.pinned.names, cell.calibrations, strict=True):
             rows["failures"] += [{**point, **row} for row in _failures(executor, DEFAULT, name, task)]
         for run in cell.runs:
             answer = executor.answer(run.task) or {}
+            digest = digests.setdefault(run.task.digest, digest_of_answer(answer))
             rows["runs"].append(
                 {
                     **point,
@@ -41,18 +47,47 @@ def tables(cells: Sequence[Cell], executor: Executor) -> dict[str, pl.DataFrame]
                     "treatment": run.treatment,
                     "job": run.job,
                     "packet_hops": answer.get("packet_hops"),
-                    "digest": answer.get("digest"),
+                    "digest": digest,
                     "failed": run.task.digest in executor.failures,
                     "simulation": simulations.setdefault(run.task.digest, len(simulations)),
                 }
             )
             rows["failures"] += [{**point, **row} for row in _failures(executor, run.treatment, run.job, run.task)]
-        rows["work"] += [{**point, **row} for row in _work(cell, executor)]
+        same = _SameRuns(cell, number, digests, first)
+        rows["work"] += [{**point, "same_as": same.as_point(row), **row} for row in _work(cell, executor)]
         rows["periods"] += [{**point, **row} for row in _periods(cell, executor)]
     points = points_table([cell.point for cell in cells])
     found = {name: table_of(name, rows[name]) for name in ("runs", "work", "periods", "failures")}
     found["work"] = _compared(found["work"])
     return {name: with_points(table, points) for name, table in found.items()}
+
+
+def digest_of_answer(answer: Answer) -> str | None:
+    """The digest of a simulation's results, or of all that a task of many simulations returned; None if it failed."""
+    return str(answer.get("digest") or digest_of(answer)) if answer else None
+
+
+@dataclass(frozen=True)
+class _SameRuns:
+    """Which points of a condition have the same results, bit for bit: they are one replicate."""
+
+    cell: Cell
+    number: int
+    """Number of the cell's point."""
+    digests: Mapping[str, str | None]
+    """Digest of what each task returned."""
+    first: dict[tuple[str, ...], int]
+    """The first point with these runs, for all cells so far."""
+
+    def as_point(self, row: Row) -> int:
+        """The first point that has the same runs as a row of ``work``: those of its treatment and its baseline."""
+        kinds = (row["treatment"], DEFAULT, ISOLATED)
+        runs = [run for run in self.cell.runs if run.baseline == row["baseline"] and run.treatment in kinds]
+        own = [run for run in runs if run.own in (None, row["treatment"])]
+        results = [str(self.digests[run.task.digest]) for run in own]
+        condition = key_of(self.cell.point.case, self.cell.point.parameters)
+        key = (condition, row["baseline"], row["treatment"], *results)
+        return self.first.setdefault(key, self.number)
 
 
 def table_of(name: str, rows: list[Row]) -> pl.DataFrame:
@@ -68,6 +103,10 @@ def table_of(name: str, rows: list[Row]) -> pl.DataFrame:
 
 def with_points(table: pl.DataFrame, points: pl.DataFrame) -> pl.DataFrame:
     """The table with the columns of its rows' points in front."""
+    again = [name for name in table.columns[1:] if name in points.columns]
+    if again:  # of a controller's state, which is known only now
+        words = "is a column of the table periods, too: the controller's state"
+        raise ScenarioError(Problem(f"factors.{again[0]}", words, allowed="another name"))
     joined = table.join(points, on="point", how="left", maintain_order="left")
     return joined.select(*points.columns, *table.columns[1:])
 

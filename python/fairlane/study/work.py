@@ -12,7 +12,7 @@ from fairlane.controller import controller_of, row_of
 from fairlane.engine.tables import Work
 from fairlane.results.derive import labels_of, work
 from fairlane.results.milestones import milestones
-from fairlane.runner.experiment import later_iteration
+from fairlane.runner.experiment import later_iterations
 from fairlane.scenario import Scenario
 from fairlane.tasks.task import Stopwatch
 
@@ -31,7 +31,7 @@ def simulate(scenario: Scenario, _arguments: Mapping[str, Any], watch: Stopwatch
         engine = watch.drive(resolved)
         measured, hops, digest = Work.of(engine), engine.packet_hops, engine.digest()
         if len(resolved.jobs) == 1 and resolved.jobs[0].iterates:
-            measured = replace(measured, first_iteration=later_iteration(engine))
+            measured = replace(measured, later_iterations=later_iterations(engine))
     reached = milestones(measured, [job.start for job in resolved.jobs], [job.stop for job in resolved.jobs])
     rows = (
         work(measured, labels_of(resolved))

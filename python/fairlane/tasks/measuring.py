@@ -28,12 +28,12 @@ class Planned(Protocol):
 
 
 def opened(
-    kind: str, plan: Planned, meta: str, started: datetime, out: Path | None, *, suffix: str, resume: bool
+    kind: str, plan: Planned, meta: str, started: datetime, out: Path | None, *, code: str, suffix: str, resume: bool
 ) -> Store:
     """The folder of a command's results: a new one, or with ``resume`` one that is there.
 
-    By default that is the latest unfinished one. ``meta`` is the JSON file that says whether it is whole. Raises
-    ``ResultsError`` if the folder is of something else.
+    By default that is the latest unfinished one. ``code`` is the module of its tasks, ``meta`` the JSON file that says
+    whether it is whole. Raises ``ResultsError`` if the folder is of something else.
     """
     file, described = plan.scenario.file, plan.described()
     files = sorted(set(files_of(described["scenario"], Path() if file is None else file.parent)))
@@ -42,6 +42,7 @@ def opened(
         f"{plan.scenario.name}-{suffix}",
         {**described, "files": files},
         {"scenario.toml": plan.scenario.text},
+        code=[code],
         out=out,
         started=started,
         resume=resume,

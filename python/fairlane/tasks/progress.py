@@ -17,7 +17,10 @@ MOST_SHARES = 4
 
 
 class TaskProgress:
-    """Counts what is done. The time left is estimated from what the tasks cost, by what they have cost so far."""
+    """Counts what is done. The time left is estimated from what the tasks cost, by what they have cost so far.
+
+    There is no estimate before the first of them is completed.
+    """
 
     def __init__(self, *, wanted: bool, console: Console | None = None) -> None:
         self._console, self._wanted = console or Console(stderr=True), wanted
@@ -62,7 +65,9 @@ class TaskProgress:
         if not workers and self._count < self._total:
             return f"{self._count} of {self._total}, no worker is there"
         now = self._spent + self._partly - self._known
-        left = (time.monotonic() - self._started) * (self._cost - self._known - now) / now if now > 0 else None
+        # Shares of running tasks say too little: a task begins slowly, and its first share may be next to nothing.
+        measured = self._spent > self._known
+        left = (time.monotonic() - self._started) * (self._cost - self._known - now) / now if measured else None
         estimate = f", about {seconds(left)} left" if left and left > 0 else ""
         shares = [f"{100 * share:.0f}%" for share in self._shares if 0 < share < 1]
         inside = f", running: {', '.join(shares[:MOST_SHARES])}{', ...' if len(shares) > MOST_SHARES else ''}"

@@ -6,7 +6,7 @@ An answer is found again by the digest of its task. What has changed since it wa
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from hashlib import sha256
@@ -59,6 +59,7 @@ class Store:
         spec: Mapping[str, Any],
         files: Mapping[str, str],
         *,
+        code: Sequence[str | Path],
         out: Path | None,
         started: datetime,
         resume: bool,
@@ -71,6 +72,7 @@ class Store:
             name: The name that a new folder in ``runs/`` begins with.
             spec: All that its answers depend on, besides the tasks.
             files: Texts that a new folder gets, by name.
+            code: Modules or files of the functions that compute its answers.
             out: The folder; None for a new one in ``runs/``, or for the latest there that is not complete.
             started: The time that a new folder is named after.
             resume: Whether to continue in an existing folder.
@@ -82,7 +84,7 @@ class Store:
         identity = {
             "schema_version": SCHEMA_VERSION,
             "version": version("fairlane"),
-            "sources": sources(),
+            "sources": sources(*code),
             kind: json.loads(json.dumps(spec)),
         }
         if resume:
@@ -100,13 +102,14 @@ class Store:
         return store
 
     @classmethod
-    def kept(cls, kind: str, folder: Path, spec: Mapping[str, Any]) -> Self:
+    def kept(cls, kind: str, folder: Path, spec: Mapping[str, Any], code: Sequence[str | Path]) -> Self:
         """A new folder, or an existing one of the same ``spec``. Raises ``ResultsError`` as ``open``."""
         return cls.open(
             kind,
             folder.name,
             spec,
             {},
+            code=code,
             out=folder,
             started=datetime.now(),
             resume=(folder / SPEC).is_file(),

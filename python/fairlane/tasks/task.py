@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -20,14 +20,18 @@ from threading import Event
 from typing import Any, Protocol
 
 from fairlane.engine import Engine, Watcher, drive
-from fairlane.errors import FairlaneError, RunError
+from fairlane.errors import FairlaneError, RunError, ScenarioError
 from fairlane.inputs.document import Document
 from fairlane.scenario import Resolved, Scenario
+from fairlane.tasks.closure import beside
+from fairlane.tasks.sources import sources
 
 ANCHORS = (".meta", ".otf2")
 """Suffixes of files that name a recording; its other files are in the same folder."""
 RECORDED = (*ANCHORS, ".bin", ".def")
 """Suffixes of files of recordings; events of OTF2 are in a folder with the name of its anchor."""
+SCENARIO = "scenario.toml"
+"""What a task's scenario is called while it is read; there is no such file."""
 Answer = dict[str, Any]
 """What comes of a task: JSON, the same wherever it was computed."""
 
@@ -81,9 +85,13 @@ class Task:
 
     def compute(self, watch: Stopwatch) -> Answer:
         """Calls the function."""
-        with watch.lap("set-up"):
-            function, scenario = resolve_name(self.function), read(self)
-        answer: Answer = function(scenario, self.arguments, watch)
+        try:
+            with watch.lap("set-up"):
+                function, scenario = resolve_name(self.function), read(self)
+            answer: Answer = function(scenario, self.arguments, watch)
+        except ScenarioError as error:  # its scenario is in no file
+            own = str(Path(self.folder) / SCENARIO)
+            raise ScenarioError(replace(it, file=None) if it.file == own else it for it in error.problems) from error
         return answer
 
 
@@ -93,7 +101,10 @@ def digest_of(data: Any) -> str:
 
 
 def files_of(value: Any, folder: Path) -> Iterator[tuple[str, int, int]]:
-    """Path, size and time of every file that a string in the data names; of a recording of many files, of all."""
+    """Path, size and time of every file that a string in the data names; of a recording of many files, of all.
+
+    Of Python files also those beside them that they import, and the digest of what they use of fairlane.
+    """
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if key == "path" and isinstance(inner, str):
@@ -105,7 +116,12 @@ def files_of(value: Any, folder: Path) -> Iterator[tuple[str, int, int]]:
             yield from files_of(inner, folder)
     elif isinstance(value, str) and ("/" in value or "." in value):
         name, colon, _ = value.rpartition(":")  # file.py:ClassName
-        yield from _stamp(folder / (name if colon and name.endswith(".py") else value))
+        path = folder / (name if colon and name.endswith(".py") else value)
+        yield from _stamp(path)
+        if path.suffix == ".py" and path.is_file():
+            for other in beside(path):
+                yield from _stamp(other)
+            yield sources(path), 0, 0
 
 
 def _recording(path: Path) -> Iterator[tuple[str, int, int]]:
@@ -229,4 +245,4 @@ def read(task: Task) -> Scenario:
     """The task's scenario."""
     data = json.loads(json.dumps(dict(task.scenario)))
     # Whoever made the task has read the scenario that it is of, with permission for the code in it.
-    return Scenario.of(Document(data, Path(task.folder) / "scenario.toml", allow_code=True))
+    return Scenario.of(Document(data, Path(task.folder) / SCENARIO, allow_code=True))

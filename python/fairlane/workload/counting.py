@@ -22,6 +22,8 @@ LARGE = 4096
 """Whole numbers above which a script is not even tried: it may take long before its first operation."""
 _ELSEWHERE = frozenset({"variant", "distinct_iterations"})
 """Whole numbers of every workload on which the length of one iteration does not depend."""
+_LOCAL = frozenset({"compute", "datagram", "request_free", "build"})
+"""Operations that end without another rank, besides those that are counted by themselves."""
 _LONG = 2**19
 """Bytes above which an allreduce is taken to be done in parts."""
 
@@ -40,6 +42,8 @@ class Traffic:
     rounds: float = 0.0
     """How often it waits for messages, one latency each."""
     iterations: float = 0.0
+    waits_for_others: bool = False
+    """Whether it does what ends only when another rank has done its part: a receive, a synchronous send, a fence."""
 
     @property
     def sent(self) -> float:
@@ -54,7 +58,7 @@ class Traffic:
     def scaled(self, factor: float) -> "Traffic":
         """So many times as much, in as many iterations."""
         messages = {size: count * factor for size, count in self.messages.items()}
-        return Traffic(messages, self.received * factor, self.rounds * factor, self.iterations)
+        return Traffic(messages, self.received * factor, self.rounds * factor, self.iterations, self.waits_for_others)
 
 
 class Tally:
@@ -69,6 +73,8 @@ class Tally:
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         """Any other operation."""
+        if name not in _LOCAL:
+            self.traffic.waits_for_others = True
         return lambda *_, **__: self._count()
 
     def _count(self, operations: int = 1) -> None:
@@ -101,19 +107,24 @@ class Tally:
         self._count()
         self.traffic.iterations += self._times[-1]
 
-    def isend(self, _: int, __: int, size: int, *___: Any) -> None:
+    def isend(
+        self, _: int, __: int, size: int, request: int = 0, tag: int = 0, comm: int = 0, synchronous: bool = False
+    ) -> None:
         """A message."""
+        del request, tag, comm
         self._count()
         self._sends(size)
+        self.traffic.waits_for_others |= synchronous
 
-    def send(self, *given: Any) -> None:
+    def send(self, rank: int, to: int, size: int, tag: int = 0, comm: int = 0, synchronous: bool = False) -> None:
         """A message that is waited for."""
-        self.isend(*given)
+        self.isend(rank, to, size, 0, tag, comm, synchronous)
         self._waits()
 
     def irecv(self, *_: Any) -> None:
         """A message that comes."""
         self._count()
+        self.traffic.waits_for_others = True
         self.traffic.received += self._times[-1]
 
     def recv(self, *given: Any) -> None:
@@ -128,15 +139,17 @@ class Tally:
 
     wait_all = wait_any = wait_some = wait
 
-    def exchange(self, _: int, __: Sequence[int], targets: Sequence[int], size: int, *___: Any) -> None:
+    def exchange(self, _: int, sources: Sequence[int], targets: Sequence[int], size: int, *___: Any) -> None:
         """A message to each target, as many received, and a wait."""
         self._count(2 * len(targets) + 1)
         self._sends(size, len(targets))
         self.traffic.received += len(targets) * self._times[-1]
+        self.traffic.waits_for_others |= bool(sources)
         self._waits()
 
     def rma(self, _: int, __: str, ___: int, ____: int, size: int, *_____: Any) -> None:
         """A message, and an answer."""
+        self.traffic.waits_for_others = True
         self._count()
         self._sends(size)
 
@@ -153,6 +166,7 @@ class Tally:
     def collective(self, _: int, kind: str, volume: int | list[int] = 0, comm: int = 0, *__: Any) -> None:
         """Its messages."""
         self._count()
+        self.traffic.waits_for_others = True
         ranks = self._ranks.get(comm, self._ranks[0])
         block = float(volume) if isinstance(volume, int) else sum(volume) / max(1, len(volume))
         for size, count in _messages(kind, block, ranks):

@@ -14,7 +14,7 @@ from fairlane.plot.treatments import run_kinds
 from fairlane.results.study import StudyResults
 from fairlane.statistics import Estimate, beyond_noise
 from fairlane.study.conditions import CONDITION, with_condition
-from fairlane.study.replication import EFFECTS, estimate, outer_unit
+from fairlane.study.replication import EFFECTS, distinct, estimate, outer_unit
 
 LEVELS = {
     "treatment": (),
@@ -45,7 +45,7 @@ def _rows(table: pl.DataFrame, by: Sequence[str], unit: str) -> list[dict[str, A
         of = kind.rows(table)
         groups = of.group_by(by, maintain_order=True) if by else [((), of)]
         for key, group in groups:
-            rows.append({"run": number, **dict(zip(by, key, strict=True)), "units": group[unit].n_unique()})
+            rows.append({"run": number, **dict(zip(by, key, strict=True)), "units": distinct(group)[unit].n_unique()})
             for column in EFFECTS:
                 estimates[column].append(estimate(group, column, unit))
     for column, found in estimates.items():

@@ -1,0 +1,58 @@
+"""Points of a study with the same results, bit for bit: seeds, placements and factors that change nothing.
+
+Found by the digests of results, so it does not matter why they are the same. Points of one condition that repeat each
+other are one replicate (``same_as`` in ``work``).
+"""
+
+from collections.abc import Iterator, Sequence
+
+import polars as pl
+
+from fairlane.wording import listed, plural
+
+_RUN = ("baseline", "treatment", "job")
+
+
+def repeated(runs: pl.DataFrame, work: pl.DataFrame | None) -> Iterator[str]:
+    """Sentences about points, and about cases, parameters and factors, that change nothing.
+
+    A study that measures has no table ``work``: then the digests of ``runs`` say so.
+    """
+    conditions = runs.columns[1 : runs.columns.index("placement")]
+    measured = runs.filter(pl.col("digest").is_not_null()).with_columns(
+        same_as=pl.col("point").min().over(*conditions, *_RUN, "digest")
+    )
+    yield from _points(measured if work is None else work)
+    for name in conditions:
+        if runs[name].n_unique() > 1 and _changes_nothing(runs, name, [one for one in conditions if one != name]):
+            yield f"{name} changes nothing: results are the same, bit for bit, at all its values."
+
+
+def _points(table: pl.DataFrame) -> Iterator[str]:
+    """How many points repeat another one of their condition, and in which runs."""
+    treatments = table["treatment"].unique(maintain_order=True).to_list()
+    by_count: dict[tuple[int, int], list[str]] = {}
+    for treatment in treatments:
+        of = table.filter(pl.col("treatment") == treatment)
+        points, repeats = (rows["point"].n_unique() for rows in (of, of.filter(pl.col("same_as") < pl.col("point"))))
+        if repeats:
+            by_count.setdefault((repeats, points), []).append(treatment)
+    varied = [f"{name}s" for name in ("placement", "seed") if table[name].n_unique() > 1]
+    for (repeats, points), names in by_count.items():
+        whose = "" if names == treatments else f" in {listed(names)} runs"
+        one = "repeats" if repeats == 1 else "repeat"
+        words = (
+            f"{repeats} of {plural(points, 'point')} {one} another of the same condition, bit for bit, and count once"
+        )
+        yield f"{words}: {listed(varied)} change nothing there{whose}."
+
+
+def _changes_nothing(runs: pl.DataFrame, name: str, others: Sequence[str]) -> bool:
+    """Whether all values of a column have the same results, wherever points differ in nothing else."""
+    groups = runs.group_by(*others, "placement", "seed", *_RUN).agg(
+        pl.col(name).n_unique().alias("values"),
+        pl.col("digest").n_unique(),
+        pl.col("digest").null_count().alias("none"),
+    )
+    compared = groups.filter(pl.col("values") > 1)
+    return compared.height > 0 and bool(((compared["digest"] == 1) & (compared["none"] == 0)).all())
