@@ -20,7 +20,7 @@ from fairlane.agent.events import from_environment, read_event
 from fairlane.agent.squeue import read_jobs, running
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from waiting import FOREVER, HANG_S, wait_for
+from waiting import FOREVER, HANG, HANG_S, wait_for
 
 COMMON = {"name": "lammps", "account": "phys", "partition": "all", "user_name": "ada"}
 JOB = SlurmJob("7", ("n1", "n2"), "lammps", "phys", "all", "ada")
@@ -217,7 +217,7 @@ def test_a_real_slurm_reports_jobs_by_prolog_epilog_and_squeue(tmp_path: Path) -
     for what in ("begin", "end"):
         script = tmp_path / what
         paths = os.environ.get("PYTHONPATH", "")
-        command = f"{sys.executable} -m fairlane agent notify {what} --strict --socket {path}"
+        command = f"{sys.executable} -m fairlane agent notify {what} --strict --wait '{HANG}' --socket {path}"
         script.write_text(f"#!/bin/sh\nPYTHONPATH={paths} exec {command} > {script}.out 2>&1\n")
         script.chmod(0o755)
     more = f"PrologSlurmctld={tmp_path / 'begin'}\nEpilogSlurmctld={tmp_path / 'end'}"

@@ -9,6 +9,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import read_wiring
 from fairlane.fabric.forwarding import with_tables
 from fairlane.inputs.files import read_text, reading
+from fairlane.limits import HANG_S
 from fairlane.opensm.check.difference import Difference
 from fairlane.opensm.check.layout import Layout, layout_of
 from fairlane.opensm.check.paths import compare_paths, for_subnet, members
@@ -52,7 +53,7 @@ class Checked:
 
 
 def check(
-    exported: Path, folder: Path, *, engine: str | None = None, pairs: int = PAIRS, timeout_s: float = 120.0
+    exported: Path, folder: Path, *, engine: str | None = None, pairs: int = PAIRS, timeout_s: float = HANG_S
 ) -> Checked:
     """Checks what ``fairlane qos export`` has written into the folder ``exported``.
 
