@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Iterator
 from math import prod
 from typing import Any
 
@@ -14,6 +16,7 @@ from fairlane.cli.listing import entries_of
 from fairlane.fabric import Fabric
 from fairlane.inputs.parameters import BUILT_IN, entries
 from fairlane.qos import STRATEGIES
+from fairlane.scenario import schema
 from pages import ROOT, Shown, command_lines, inline, names, pages, table
 
 TUTORIAL = {"route"}
@@ -145,6 +148,57 @@ def test_strategies_use_as_many_lanes_as_the_table_says() -> None:
     }
 
 
+def plain(value: Any) -> str:
+    """A default as pages write it, without marks."""
+    return str(value).replace("µ", "u").replace(",", "").strip(' `"').lower().removesuffix(".0")
+
+
+@pytest.mark.parametrize("name", ["cables", "gpcnet", "serve"])
+def test_defaults_of_options_are_those_that_their_page_says(name: str) -> None:
+    defaults = {option: one.default for one in COMMANDS[name].params for option in one.opts}
+    text, seen = dict(pages())[f"docs/{name}.md"], 0
+    for option, words in re.findall(r"^\| `(--[\w-]+)[^|]*\| (.*) \|$", text, re.MULTILINE):
+        assert option in defaults, option
+        for value in re.findall(r"by default (\d+(?:[,.]\d+)*(?: [µmn]?[sB]\b| [KMG]iB)?)", words):
+            assert plain(defaults[option]) == plain(value), option
+            seen += 1
+    assert seen > 5 or name != "gpcnet"
+
+
+def described_defaults(schema: Any) -> Iterator[tuple[str, str]]:
+    """Key and default of all properties in a schema, as they are or in the words of the description."""
+    if isinstance(schema, dict):
+        for key, one in (schema.get("properties") or {}).items():
+            if isinstance(one, dict):
+                yield key, plain(one.get("default"))
+                words = re.search(r"[Dd]efault: ([^.;]+)", one.get("description") or "")
+                yield key, plain(words[1]) if words else ""
+    for below in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        yield from described_defaults(below)
+
+
+def test_defaults_of_keys_are_those_of_the_schema() -> None:
+    known = defaultdict(set)
+    tables = [
+        entry.schema
+        for kind in ("routing", "arbiter", "transport", "switch", "fault")
+        for entry in entries(kind).values()
+    ]
+    for key, default in described_defaults([schema(), *tables]):
+        known[key].add(default)
+    stated = []
+    for page, text in pages():
+        near = r"`([\w.]+)`(?:(?! \| |\. |;|`).){0,80}?\(default:? (`?\d[^);:]*)\)?[);:]"
+        stated += [(page, *found) for found in re.findall(near, text)]
+    for key, value in re.findall(
+        r"^\| `network\.(\w+)` \| (\S+(?: [µm]?s)?) \|", dict(pages())["docs/faults.md"], re.MULTILINE
+    ):
+        stated.append(("docs/faults.md", key, value))
+    assert len(stated) > 6
+    wrong = [one for one in stated if plain(one[2]) not in known[one[1].rpartition(".")[2]]]
+    assert wrong == []
+
+
 REST = {
     r"congestion (control|notification)|throttl": "congestion-control.md",
     r"failure|fault|link training": "faults.md",
@@ -174,6 +228,15 @@ def test_what_is_called_left_out_is_not_there() -> None:
         for words, page in REST.items():
             if re.search(words, one.text, re.IGNORECASE) and page.partition(".")[0] not in one.page:
                 assert page in one.text, f"{one.page}: {one.text}"
+
+
+def test_variables_of_the_tests_have_the_values_that_are_stated() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    stated = re.findall(r"`(FAIRLANE_\w+)=([^`]+)`", text)
+    assert len(stated) >= 2
+    sources = "".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    for name, value in stated:
+        assert f'environ.get("{name}", "{value}")' in sources, name
 
 
 def test_the_check_says_what_it_does() -> None:
