@@ -27,7 +27,7 @@ _Found = TypeVar("_Found")
 
 
 def wait_for(
-    found: Callable[[], _Found], what: object = "the event", process: subprocess.Popen[Any] | None = None
+    found: Callable[[], _Found | None], what: object = "the event", process: subprocess.Popen[Any] | None = None
 ) -> _Found:
     """Return what a function returns as soon as that is true.
 
