@@ -30,7 +30,7 @@ default_role = "code"
 
 # Notebooks are run at every build, and one that fails ends it. What they print is not kept between builds.
 nb_execution_mode = "force"
-nb_execution_timeout = 120
+nb_execution_timeout = 1800
 nb_execution_raise_on_error = True
 nb_merge_streams = True
 

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,8 +13,9 @@ from typing import Any
 
 from fairlane.agent import AgentConfig, Setting
 from fairlane.agent.jobs import levels_of
+from waiting import HANG, wait_for
 
-CONFIG = """
+CONFIG = f"""
 journal = "agent.db"
 
 [fabric]
@@ -28,21 +28,22 @@ bandwidth = "10 Gb/s"
 
 [qos]
 service_levels = 3
-arbiter = { name = "weighted_round_robin", weights = [1, 4, 1] }
+arbiter = {{ name = "weighted_round_robin", weights = [1, 4, 1] }}
 
 [slurm]
 socket = "agent.socket"
 squeue = ["@python", "squeue.py"]
-poll = "60 s"
-hosts = { "n[1-16]" = "host[0-15]" }
+timeout = "{HANG}"
+poll = "{HANG}"
+hosts = {{ "n[1-16]" = "host[0-15]" }}
 
 [[profile]]
 name = "solver*"
-workload = { name = "all_to_all", message_size = "2 KiB", compute = "10 us" }
+workload = {{ name = "all_to_all", message_size = "2 KiB", compute = "10 us" }}
 
 [[profile]]
 name = "io*"
-workload = { name = "all_to_all", message_size = "64 KiB", compute = "10 us" }
+workload = {{ name = "all_to_all", message_size = "64 KiB", compute = "10 us" }}
 
 [policy]
 levels = [1, 2]
@@ -53,10 +54,12 @@ warm_up = "200 us"
 horizon = "2 ms"
 replicates = 3
 threads = 1
+time_limit = "{HANG}"
 """
 """A solver that shares the up links of leaf switches with a job that writes: level 1 is made for the solver."""
 SOLVER = {"job_id": 12, "name": "solver", "job_state": ["RUNNING"], "nodes": "n[1,5,9,13]"}
 WRITER = {"job_id": 13, "name": "io", "job_state": ["RUNNING"], "nodes": "n[2,6,10,14]"}
+BOTH = (SOLVER, WRITER)
 _SQUEUE = "import pathlib, sys; sys.stdout.write(pathlib.Path({file!r}).read_text())"
 OPENSM = Path(__file__).with_name("fake_opensm.py")
 POLICY = """qos-levels
@@ -66,10 +69,12 @@ POLICY = """qos-levels
     end-qos-level
 end-qos-levels
 """
+IMPATIENT = "100 ms"
+"""A timeout for an OpenSM that does not answer at all."""
 SETTINGS = (Setting("12", 1, ("host0", "host4")),)
 
 
-def config_file(folder: Path, text: str = CONFIG, jobs: Sequence[Any] = (SOLVER, WRITER)) -> Path:
+def config_file(folder: Path, text: str = CONFIG, jobs: Sequence[Any] = BOTH) -> Path:
     """An agent.toml in a folder, whose squeue prints these jobs."""
     slurm_has(folder, jobs)
     script = folder / "squeue.py"
@@ -79,7 +84,7 @@ def config_file(folder: Path, text: str = CONFIG, jobs: Sequence[Any] = (SOLVER,
     return folder / "agent.toml"
 
 
-def config(folder: Path, text: str = CONFIG, jobs: Sequence[Any] = (SOLVER, WRITER)) -> AgentConfig:
+def config(folder: Path, text: str = CONFIG, jobs: Sequence[Any] = BOTH) -> AgentConfig:
     """The same, read."""
     return AgentConfig.load(config_file(folder, text, jobs))
 
@@ -98,11 +103,7 @@ def opensm(folder: Path, policy: str = POLICY) -> Iterator[dict[str, Any]]:
     (folder / "qos-policy.conf").write_text(policy)
     process = subprocess.Popen([sys.executable, OPENSM, str(folder)])
     try:
-        deadline = time.monotonic() + 10
-        while not (folder / "opensm.pid").exists():
-            if time.monotonic() > deadline:
-                raise TimeoutError("the OpenSM of the tests did not come up")
-            time.sleep(0.01)
+        wait_for((folder / "opensm.pid").exists, "the OpenSM of the tests", process)
         name = Path(f"/proc/{process.pid}/comm").read_text().strip()
         yield {
             "name": "opensm",
@@ -110,7 +111,7 @@ def opensm(folder: Path, policy: str = POLICY) -> Iterator[dict[str, Any]]:
             "log": str(folder / "osm.log"),
             "pid_file": str(folder / "opensm.pid"),
             "process": name,
-            "timeout": "2 s",
+            "timeout": HANG,
         }
     finally:
         process.kill()
@@ -124,9 +125,8 @@ def killed(folder: Path, backend: dict[str, Any], stride: int = 1) -> list[dict[
     """What the script reports."""
     paths = os.pathsep.join([str(SCRIPT.parent), os.environ.get("PYTHONPATH", "")])
     command = [sys.executable, str(SCRIPT), str(folder), json.dumps(backend), str(stride)]
-    done = subprocess.run(
-        command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=False, timeout=100
-    )
+    environment = os.environ | {"PYTHONPATH": paths}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any
 
 import pytest
 
-__all__ = ["Browser", "browser"]
+from waiting import HANG_S, wait_for
 
-READY_S = 30
+__all__ = ["Browser", "browser"]
 
 
 class Browser:
@@ -29,10 +28,7 @@ class Browser:
 
     def wait(self, condition: str) -> None:
         """Waits until an expression of JavaScript is true."""
-        end = time.monotonic() + READY_S
-        while not self.run(f"return {condition}"):
-            assert time.monotonic() < end, f"after {READY_S} s it is not so: {condition}; {self.errors()}"
-            time.sleep(0.05)
+        wait_for(lambda: self.run(f"return {condition}"), lambda: f"{condition}; {self.errors()}")
 
     def run(self, script: str, *arguments: Any) -> Any:
         """What a script returns."""
@@ -122,7 +118,8 @@ def browser(downloads: Path, *more: str) -> Iterator[Browser]:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     started = webdriver.Chrome(options=options, service=Service(driver))
     try:
-        started.set_script_timeout(READY_S)
+        started.set_script_timeout(HANG_S)
+        started.set_page_load_timeout(HANG_S)
         where = {"behavior": "allow", "downloadPath": str(downloads)}
         started.execute_cdp_cmd("Browser.setDownloadBehavior", where)
         yield Browser(started)

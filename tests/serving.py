@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from fairlane.serve import Server
+from waiting import HANG_S
 
 __all__ = ["Answered", "Client", "serving"]
 
@@ -48,7 +49,7 @@ class Client:
 
     def ask(self, path: str, method: str = "GET", **headers: str) -> Answered:
         """One request. Underscores in the names of headers are hyphens; an empty header is not sent."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=HANG_S)
         given = {"Cookie": self.cookie} | {name.replace("_", "-"): value for name, value in headers.items()}
         try:
             connection.putrequest(method, path, skip_host="Host" in given, skip_accept_encoding=True)
@@ -91,7 +92,7 @@ def serving(folder: Path) -> Iterator[Client]:
         yield Client(server)
     finally:
         loop.call_soon_threadsafe(ended.set)
-        thread.join(60)
+        thread.join()
         loop.run_until_complete(loop.shutdown_default_executor())
         loop.close()
         server.close()

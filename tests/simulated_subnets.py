@@ -13,6 +13,7 @@ from fairlane.cli.exchanging import write_folder
 from fairlane.opensm import export
 from fairlane.opensm.check import Subnet
 from fairlane.opensm.check.query import PORT_INFO, SL_TO_VL
+from waiting import HANG_S
 
 RECORDED = Path(__file__).parent / "data" / "opensm"
 QOS: dict[str, Any] = {
@@ -56,7 +57,7 @@ class RecordedSubnet(Subnet):
         object.__setattr__(self, "change", change)
 
     @override
-    def run(self, command: Sequence[str], given: bytes = b"", timeout_s: float = 600.0) -> bytes:
+    def run(self, command: Sequence[str], given: bytes = b"", timeout_s: float = HANG_S) -> bytes:
         size = 8 if "smp" in command else 32
         return b"".join(self._answer(given[at : at + size]) for at in range(0, len(given), size))
 

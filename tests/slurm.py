@@ -12,15 +12,16 @@ import secrets
 import shutil
 import socket
 import subprocess
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from waiting import wait_for
+
 DAEMONS = ("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel", "sinfo")
 SBIN = "/usr/sbin"
-STARTED_S = 30.0
-"""The longest that anything may take: the nodes to be ready, a job to start or end."""
+GRACE_S = 5.0
+"""How long a daemon has to end by itself; then it is killed."""
 
 _CONF = """
 ClusterName=fairlane
@@ -47,6 +48,11 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 ReturnToService=2
 KillWait=2
+MessageTimeout=100
+TCPTimeout=100
+BatchStartTimeout=1500
+UnkillableStepTimeout=1500
+SlurmdTimeout=1500
 SlurmdParameters=config_overrides
 {nodes}
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
@@ -75,14 +81,14 @@ def slurm(folder: Path, nodes: int = 4, more: str = "") -> Iterator[Mapping[str,
             *("munged", "--foreground", "--force", f"--socket={folder}/munge.socket", f"--key-file={folder}/munge.key"),
             *(f"--pid-file={folder}/munged.pid", f"--log-file={folder}/munged.log", f"--seed-file={folder}/munge.seed"),
         )
-        _until((folder / "munge.socket").exists, "munged")
+        wait_for((folder / "munge.socket").exists, "munged", daemons[0])
         start("slurmctld", "-D", "-c")
         for node in range(1, nodes + 1):
             start("slurmd", "-D", "-N", f"n{node}")
-        _until(lambda: _idle(environment) == nodes, "the nodes of Slurm")
+        wait_for(lambda: _idle(environment) == nodes, "the nodes of Slurm", daemons[1])
         yield environment
-        subprocess.run(["scancel", f"--user={getpass.getuser()}"], env=environment, check=False, timeout=10)
-        _until(lambda: not _output(environment, "squeue", "-h"), "the end of Slurm's jobs")
+        subprocess.run(["scancel", f"--user={getpass.getuser()}"], env=environment, check=False)
+        wait_for(lambda: not _output(environment, "squeue", "-h"), "the end of Slurm's jobs", daemons[1])
     finally:
         munged, *others = daemons
         for daemon in others:
@@ -92,22 +98,17 @@ def slurm(folder: Path, nodes: int = 4, more: str = "") -> Iterator[Mapping[str,
         _ended([munged])
 
 
-def wait_for(path: Path) -> None:
-    """Returns when a job has written the file: one that is cancelled before its processes run may take long to end."""
-    _until(path.exists, str(path))
-
-
 def _ended(daemons: list[subprocess.Popen[bytes]]) -> None:
     for daemon in daemons:
         try:
-            daemon.wait(5)
+            daemon.wait(GRACE_S)
         except subprocess.TimeoutExpired:
             daemon.kill()
             daemon.wait()
 
 
 def _output(environment: Mapping[str, str], *command: str) -> str:
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=10).stdout
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False).stdout
 
 
 def _configure(folder: Path, nodes: int, more: str) -> None:
@@ -139,11 +140,3 @@ def _free_ports(count: int) -> list[int]:
 
 def _idle(environment: Mapping[str, str]) -> int:
     return len(_output(environment, "sinfo", "-h", "-N", "-t", "idle", "-o", "%N").split())
-
-
-def _until(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + STARTED_S
-    while not condition():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{what}: not within {STARTED_S:.0f} s")
-        time.sleep(0.1)

@@ -11,16 +11,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from waiting import HANG_S
+
 __all__ = ["LONGEST_S", "MOST_BYTES", "Finding", "Outcome", "fuzz"]
 
 LONGEST_S = 20.0
 """Processor time that an input may take, s: it does not depend on what else the machine does."""
-LONGEST_WALL_S = 120.0
-"""How long an input may take in all."""
 MOST_BYTES = 2 * 10**9
 """How much memory a worker may have."""
-LONGEST_START_S = 120.0
-"""How long a worker may take to make the whole inputs."""
 RENEW = 400
 """A worker is replaced after so many inputs, so that what libraries keep does not add up."""
 POLL_S = 0.05
@@ -70,7 +68,7 @@ class _Worker:
         self._rest = b""
         self._messages: deque[bytes] = deque()
         self.done = 0
-        ready, _ = self._until("ready", LONGEST_START_S)
+        ready, _ = self._until("ready")
         if not ready:
             raise RuntimeError(f"a worker does not start; see {folder}.log")
 
@@ -79,15 +77,15 @@ class _Worker:
         assert self._process.stdin is not None
         self._process.stdin.write(f"{number}\n".encode())
         self._process.stdin.flush()
-        begun, error = self._until("begun", LONGEST_WALL_S)
+        begun, error = self._until("begun")
         if error:
             return {"number": number, "reader": "?", "command": []}, error
-        found, error = self._until("number", LONGEST_WALL_S, LONGEST_S)
+        found, error = self._until("number", LONGEST_S)
         self.done += 1
         return found or begun, error
 
-    def _until(self, key: str, longest: float, cpu: float = float("inf")) -> tuple[dict[str, object], str]:
-        end, used = time.monotonic() + longest, self._cpu() + cpu
+    def _until(self, key: str, cpu: float = float("inf")) -> tuple[dict[str, object], str]:
+        end, used = time.monotonic() + HANG_S, self._cpu() + cpu
         while time.monotonic() < end:
             self._read()
             while self._messages:
@@ -105,7 +103,7 @@ class _Worker:
                 self.kill()
                 return {}, f"{size / 1e9:.1f} GB of memory"
         self.kill()
-        return {}, f"no answer in {longest:g} s"
+        return {}, f"no answer in {HANG_S:g} s"
 
     def _read(self) -> None:
         """Takes in what the worker has said; more than one line may come at once."""

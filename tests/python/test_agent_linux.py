@@ -178,7 +178,6 @@ def test_half_a_change_is_undone(namespace: str, tmp_path: Path) -> None:
         backend_of()
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.usefixtures("namespace")
 def test_the_agent_killed_at_every_call_of_tc_is_repaired(tmp_path: Path) -> None:
     # Without devices on both ends some ten calls of tc are in a change; each is killed before and after.

@@ -20,6 +20,7 @@ from fairlane.agent.jobs import levels_of
 from fairlane.errors import ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.opensm.check import Sizes, missing_programs, simulated_subnet
+from waiting import HANG
 
 HOSTS = [f"host{number}" for number in range(16)]
 AROUND = Surroundings(HOSTS, {0: 0, 1: 1, 2: 2})
@@ -94,7 +95,7 @@ def test_a_change_is_read_by_opensm_and_taken_back(tmp_path: Path) -> None:
 @pytest.mark.parametrize("trouble", ["refuses", "deaf"])
 def test_a_policy_that_opensm_does_not_take_is_undone(trouble: str, tmp_path: Path) -> None:
     with agents.opensm(tmp_path) as parameters, Journal(tmp_path / "agent.db") as journal:
-        backend = backend_of(parameters, timeout="300 ms")
+        backend = backend_of(parameters | {"timeout": agents.IMPATIENT} if trouble == "deaf" else parameters)
         (tmp_path / trouble).touch()
         number = journal.decided(backend.name, "change", ["12"], agents.SETTINGS, (), "a test")
         with pytest.raises(BackendError, match="cannot be undone yet"):
@@ -102,7 +103,7 @@ def test_a_policy_that_opensm_does_not_take_is_undone(trouble: str, tmp_path: Pa
         assert (tmp_path / "qos-policy.conf").read_text() == agents.POLICY
         assert journal.entry(number).state == "undoing"
         (tmp_path / trouble).unlink()
-        (entry,) = recover(journal, backend)
+        (entry,) = recover(journal, backend_of(parameters))
         assert entry.state == "undone"
         assert ("ERR AC03" if trouble == "refuses" else "does not answer") in entry.error
         assert (tmp_path / "loaded.conf").read_text() == agents.POLICY
@@ -319,7 +320,7 @@ def managed_subnet(folder: Path) -> Iterator[dict[str, Any]]:
         f"qos TRUE\nqos_policy_file {folder}/qos-policy.conf\nqos_max_vls 4\nforce_log_flush TRUE\n"
         f"dump_files_dir {folder}\nqos_sl2vl 0,1,2,3,0,0,0,0,0,0,0,0,0,0,0,7\nno_partition_enforcement TRUE\n"
     )
-    with simulated_subnet(folder, ["host0", "host8"], Sizes(4, 1, 8), timeout_s=15) as subnet:
+    with simulated_subnet(folder, ["host0", "host8"], Sizes(4, 1, 8)) as subnet:
         names = ("IBSIM_SOCKNAME", "SIM_HOST", "LD_PRELOAD", "PATH")
         inside = ["env", "-C", str(folder), *(f"{name}={subnet.within[name]}" for name in names)]
         yield {
@@ -328,13 +329,14 @@ def managed_subnet(folder: Path) -> Iterator[dict[str, Any]]:
             "conf": str(folder / "opensm.conf"),
             "log": str(folder / "osm.log"),
             "pid": subnet.opensm,
+            "timeout": HANG,
+            "read_back_wait": HANG,
             "guids": str(folder / "guids.txt"),
             "discover": [*inside, "ibnetdiscover"],
             "read_back": [*inside, "saquery", "--sgid-to-dgid", "{source_gid}-{destination_gid}"],
         }
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 def test_a_real_opensm_gives_paths_the_level_and_takes_it_back(tmp_path: Path) -> None:
     with managed_subnet(tmp_path) as parameters, Journal(tmp_path / "agent.db") as journal:

@@ -20,6 +20,7 @@ from fairlane.agent.events import from_environment, read_event
 from fairlane.agent.squeue import read_jobs, running
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
+from waiting import FOREVER, HANG, HANG_S, wait_for
 
 COMMON = {"name": "lammps", "account": "phys", "partition": "all", "user_name": "ada"}
 JOB = SlurmJob("7", ("n1", "n2"), "lammps", "phys", "all", "ada")
@@ -111,9 +112,9 @@ def test_whatever_an_event_holds_it_is_read_or_refused(key: str, value: Any) -> 
 
 def test_a_slurm_that_hangs_or_is_missing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(AgentError, match=r"no answer within 0.2 s"):
-        running([sys.executable, "-c", "import time; time.sleep(20)"], 0.2)
+        running(FOREVER, 0.2)
     with pytest.raises(AgentError, match="cannot be started: No such file"):
-        running([str(tmp_path / "squeue")], 1)
+        running([str(tmp_path / "squeue")], HANG_S)
 
 
 def test_only_the_owner_may_write_to_the_socket(tmp_path: Path) -> None:
@@ -162,7 +163,7 @@ def test_events_arrive_in_order_and_wrong_ones_are_refused(tmp_path: Path) -> No
                 notify(path, wrong)
             assert words in str(raised.value)
         notify(path, {"event": "end", "job": 7})
-        first, second = listener.events.get(timeout=5), listener.events.get(timeout=5)
+        first, second = listener.events.get(timeout=HANG_S), listener.events.get(timeout=HANG_S)
         assert (first.what, first.job) == ("begin", JOB)
         assert (second.what, second.job.id) == ("end", "7")
         assert listener.events.empty()
@@ -201,7 +202,7 @@ def test_a_prolog_is_not_held_up_by_a_missing_agent(
     with Listener(tmp_path / "agent.socket") as listener:
         assert execute([*arguments, "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["sent"] is True
-        assert listener.events.get(timeout=5).job.nodes == ("n1", "n2")
+        assert listener.events.get(timeout=HANG_S).job.nodes == ("n1", "n2")
     monkeypatch.delenv("SLURM_JOB_ID")
     assert execute(arguments) == 2
     assert "SLURM_JOB_ID" in capsys.readouterr().err
@@ -209,7 +210,6 @@ def test_a_prolog_is_not_held_up_by_a_missing_agent(
         from_environment("end", {"SLURM_JOB_ID": "7; rm"})
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.skipif(bool(slurm.missing()), reason=f"not installed: {', '.join(slurm.missing())}")
 def test_a_real_slurm_reports_jobs_by_prolog_epilog_and_squeue(tmp_path: Path) -> None:
     folder, path, started = tmp_path / "slurm", tmp_path / "agent.socket", tmp_path / "started"
@@ -217,13 +217,13 @@ def test_a_real_slurm_reports_jobs_by_prolog_epilog_and_squeue(tmp_path: Path) -
     for what in ("begin", "end"):
         script = tmp_path / what
         paths = os.environ.get("PYTHONPATH", "")
-        command = f"{sys.executable} -m fairlane agent notify {what} --strict --socket {path}"
+        command = f"{sys.executable} -m fairlane agent notify {what} --strict --wait '{HANG}' --socket {path}"
         script.write_text(f"#!/bin/sh\nPYTHONPATH={paths} exec {command} > {script}.out 2>&1\n")
         script.chmod(0o755)
     more = f"PrologSlurmctld={tmp_path / 'begin'}\nEpilogSlurmctld={tmp_path / 'end'}"
     with Listener(path) as listener, slurm.slurm(folder, 2, more) as environment:
         squeue = ["env", f"SLURM_CONF={environment['SLURM_CONF']}", "squeue", "--json"]
-        assert running(squeue, 10) == {}
+        assert running(squeue, HANG_S) == {}
         submit = [
             "sbatch",
             "--parsable",
@@ -233,22 +233,22 @@ def test_a_real_slurm_reports_jobs_by_prolog_epilog_and_squeue(tmp_path: Path) -
             "-o",
             "/dev/null",
             "--wrap",
-            f"touch {started}; sleep 60",
+            f"touch {started}; sleep infinity",
         ]
         number = subprocess.run(submit, env=environment, check=True, capture_output=True, text=True).stdout.strip()
-        begun = listener.events.get(timeout=60)
+        begun = listener.events.get(timeout=HANG_S)
         assert (begun.what, begun.job.id, begun.job.nodes) == ("begin", number, ("n1", "n2"))
         assert (begun.job.name, begun.job.partition) == ("solver", "all")
-        found = running(squeue, 10)[number]
+        found = running(squeue, HANG_S)[number]
         assert (found.nodes, found.name, found.partition) == (begun.job.nodes, begun.job.name, begun.job.partition)
         assert found == begun.job, "the same job is no news"
-        slurm.wait_for(started)
+        wait_for(started.exists, started)  # a job that is cancelled before its processes run may take long to end
         subprocess.run(["scancel", number], env=environment, check=True)
-        ended = listener.events.get(timeout=60)
+        ended = listener.events.get(timeout=HANG_S)
         assert (ended.what, ended.job.id) == ("end", number)
-        assert number not in running(squeue, 10)
+        assert number not in running(squeue, HANG_S)
     with pytest.raises(AgentError, match="squeue --json: "):
-        running(squeue, 30)
+        running(squeue, HANG_S)
 
 
 def test_the_socket_of_an_agent_that_runs_is_not_replaced(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_the_socket_of_an_agent_that_runs_is_not_replaced(tmp_path: Path) -> Non
         with pytest.raises(AgentError, match="another agent has this socket"), Listener(path):
             pass
         notify(path, {"event": "end", "job": "7"})
-        assert listener.events.get(timeout=5).job.id == "7"
+        assert listener.events.get(timeout=HANG_S).job.id == "7"
     assert not path.exists()
 
 

@@ -43,7 +43,7 @@ def torus(*sides: int, mesh: bool = False, hosts: int = 1) -> Fabric:
 
 
 @given(sides=st.lists(st.integers(1, 5), min_size=1, max_size=3), mesh=st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_distances_on_tori_and_meshes_are_sums_over_dimensions(sides: list[int], mesh: bool) -> None:
     fabric = torus(*sides, mesh=mesh)
     at = np.stack(np.unravel_index(np.arange(fabric.hosts), sides, order="F"), axis=1)
@@ -83,7 +83,7 @@ def test_shared_links_are_those_on_both_jobs_routes() -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_links_used_are_exactly_those_of_the_routes(data: st.DataObject) -> None:
     fabric = torus(3, 4)
     hosts = data.draw(st.lists(st.integers(0, 11), min_size=1, max_size=5, unique=True))
@@ -110,7 +110,7 @@ def slots(fabric: Fabric, hosts: list[int], traffic: np.ndarray[Any, Any]) -> Sl
 
 
 @given(seed=st.integers(0, 200))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_hop_bytes_is_never_worse_than_linear_and_small_ones_are_near_the_best(seed: int) -> None:
     rng = np.random.default_rng(seed)
     fabric, ranks = torus(3, 2, mesh=True), 6

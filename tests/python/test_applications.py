@@ -131,7 +131,6 @@ def test_milc_exchanges_what_the_recording_does() -> None:
 
 
 @pytest.mark.skipif("FAIRLANE_TRACES" not in os.environ, reason="FAIRLANE_TRACES names no folder of large traces")
-@pytest.mark.timeout(120)
 def test_milc_has_the_neighbours_and_faces_of_the_recording() -> None:
     path = Path(os.environ["FAIRLANE_TRACES"]) / "milc-64.tar.zst"
     trace = observe(Trace(path=path, compute_scale=0, repeat=False).program())

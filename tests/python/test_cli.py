@@ -23,6 +23,7 @@ from fairlane.scenario import schema
 from fairlane.workload import WORKLOADS
 from pictures import assert_drawn
 from samples import PAIRS
+from waiting import HANG_S
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
@@ -40,7 +41,7 @@ def test_ctrl_c_while_calibrating_ends_the_run(
 
     def calibrate(*arguments: Any) -> int:
         _thread.interrupt_main()
-        if arguments[-1].wait(20):
+        if arguments[-1].wait(HANG_S):
             told.set()
         raise CancelledError
 
@@ -49,7 +50,7 @@ def test_ctrl_c_while_calibrating_ends_the_run(
     (tmp_path / "small.toml").write_text(text)
     assert execute(["run", str(tmp_path / "small.toml"), "--out", str(tmp_path / "run"), "--quiet"]) == 130
     assert capsys.readouterr().err.split() == ["fairlane:", "interrupted"]
-    assert told.wait(20)
+    assert told.wait(HANG_S)
     assert not (tmp_path / "run").exists()
 
 

@@ -28,7 +28,6 @@ def test_a_python_example_prints_what_is_stored(
     assert printed.out == file.with_suffix(".out").read_text(encoding="utf-8"), "if this is meant to be: make readme"
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("studies/*.toml")), ids=lambda file: file.stem)
 def test_a_study_says_something_about_every_treatment(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -43,7 +42,6 @@ def test_a_study_says_something_about_every_treatment(
     assert_drawn(tmp_path / "out" / picture)
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.toml")), ids=lambda file: file.stem)
 def test_a_scenario_runs_and_shows_every_job(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     names = [name for job in Scenario.load(file).jobs for name in job.names()]
@@ -70,7 +68,6 @@ SMALL = {"modern": "1 ms", "coming-from": "300 us"}
 """Folders of scenarios, and how much of them is simulated."""
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "file",
     [file for folder in SMALL for file in sorted(EXAMPLES.glob(f"{folder}/*.toml")) if "[fabric]" in file.read_text()],
@@ -83,7 +80,6 @@ def test_a_scenario_of_the_pages_runs(file: Path) -> None:
     assert f"examples/{file.parent.name}/{file.name}" in file.read_text(), "the command that runs it"
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     "file",
     [

@@ -44,7 +44,6 @@ def folder(small: str) -> Path:
     return folder
 
 
-@pytest.mark.timeout(120)  # fifteen commands one after the other
 def test_the_core_works_without_extras(folder: Path) -> None:
     commands = [
         ["check", "small.toml"],

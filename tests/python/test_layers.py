@@ -11,7 +11,7 @@ import pytest
 import fairlane
 
 LAYERS = """
-    errors units wording seeds signals statistics _core otf2_child
+    errors limits units wording seeds signals statistics _core otf2_child
     slurm inputs
     fabric power qos
     placement engine

@@ -13,11 +13,8 @@ from oracle.cases import MoreScripts, cases, wide_cases
 
 thorough = settings(
     max_examples=100,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
 )
-
-patient = pytest.mark.timeout(400)  # where a case fails, up to 300 s go into finding the smallest that does
 
 
 def first_difference(found: Outcome, expected: Outcome) -> str:
@@ -29,21 +26,18 @@ def first_difference(found: Outcome, expected: Outcome) -> str:
     return ""
 
 
-@patient
 @thorough
 @given(cases())
 def test_engine_and_oracle_agree(case: Case) -> None:
     agree(case)
 
 
-@patient
 @thorough
 @given(cases(MoreScripts))
 def test_engine_and_oracle_agree_on_collectives_and_windows(case: Case) -> None:
     agree(case)
 
 
-@patient
 @settings(thorough, max_examples=8)
 @given(data=st.data())
 @pytest.mark.parametrize("routing", sorted(entries("routing")))
@@ -70,7 +64,6 @@ def agree(case: Case) -> None:
     assert len(names) == len({departure.message for departure in expected.departures})
 
 
-@patient
 @thorough
 @given(cases())
 def test_oracle_keeps_the_laws(case: Case) -> None:

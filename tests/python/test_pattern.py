@@ -174,7 +174,6 @@ def test_every_recorded_trace_has_its_verdict_in_the_documentation() -> None:
 
 
 @pytest.mark.skipif("FAIRLANE_TRACES" not in os.environ, reason="FAIRLANE_TRACES names no folder of large traces")
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", LARGE)
 def test_verdicts_on_large_traces(name: str) -> None:
     verdict = recorded(Path(os.environ["FAIRLANE_TRACES"]) / name).verdict

@@ -90,7 +90,7 @@ def test_every_strategy_is_among_the_examples() -> None:
 
 @pytest.mark.parametrize(("name", "fabric", "parameters"), EXAMPLES)
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_an_allocation_is_distinct_free_hosts_of_the_right_number_or_nothing(
     name: str, fabric: Fabric, parameters: dict[str, Any], data: st.DataObject
 ) -> None:
@@ -116,7 +116,7 @@ ANY = [
 
 @pytest.mark.parametrize(("name", "parameters"), ANY)
 @given(free=st.sets(st.integers(0, 15), min_size=1), data=st.data())
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_strategies_that_take_any_hosts_find_them_exactly_if_enough_are_free(
     name: str, parameters: dict[str, Any], free: set[int], data: st.DataObject
 ) -> None:
@@ -127,7 +127,7 @@ def test_strategies_that_take_any_hosts_find_them_exactly_if_enough_are_free(
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4])
 @given(data=st.data())
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 def test_groups_takes_hosts_of_exactly_so_many_groups(count: int, data: st.DataObject) -> None:
     hosts = data.draw(st.integers(count, 6 * count))
     seed = data.draw(st.integers(0, 100))
@@ -145,7 +145,6 @@ def test_groups_refuses_more_groups_than_there_are() -> None:
 
 
 @given(free=st.sets(st.integers(0, 15), min_size=1), data=st.data())
-@settings(deadline=None)
 def test_packed_uses_as_few_leaves_as_possible(free: set[int], data: st.DataObject) -> None:
     count = data.draw(st.integers(1, len(free)))
     room = {leaf: sum(FLAT.leaf_of[host] == leaf for host in free) for leaf in range(4)}
@@ -158,7 +157,6 @@ def test_packed_uses_as_few_leaves_as_possible(free: set[int], data: st.DataObje
 
 
 @given(free=st.sets(st.integers(0, 15), min_size=1), data=st.data())
-@settings(deadline=None)
 def test_spread_uses_as_many_leaves_as_possible(free: set[int], data: st.DataObject) -> None:
     count = data.draw(st.integers(1, len(free)))
     most = min(count, leaves_used(FLAT, list(free)))
@@ -180,7 +178,6 @@ def test_linear_in_a_row_takes_the_first_or_the_shortest_stretch() -> None:
 
 
 @given(free=st.sets(st.integers(0, 15), min_size=1), data=st.data())
-@settings(deadline=None)
 def test_fragments_keep_the_order_of_hosts(free: set[int], data: st.DataObject) -> None:
     hosts = take(make("fragmented"), sorted(free), data.draw(st.integers(1, len(free))), FLAT) or []
     assert hosts == sorted(hosts)
@@ -235,7 +232,7 @@ def boxes(sides: tuple[int, ...], shape: tuple[int, ...], *, ring: bool) -> Iter
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_a_box_is_found_exactly_if_one_is_free(data: st.DataObject) -> None:
     sides = tuple(data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3)))
     shape = tuple(data.draw(st.integers(1, side)) for side in sides)
@@ -270,7 +267,7 @@ def touching(fabric: Fabric, box: set[int], free: list[int]) -> int:
 
 @pytest.mark.parametrize("shape", ["cube", "prism", "plane", [3, 2, 1]])
 @given(busy=st.sets(st.integers(0, 23), max_size=8), count=st.integers(1, 6))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_boxes_are_in_one_piece(shape: Any, busy: set[int], count: int) -> None:
     free = [host for host in range(24) if host not in busy]
     found = take(make("box", shape=shape), free, count, TORUS)
@@ -300,7 +297,6 @@ def test_units_are_interleaved_among_the_jobs_of_a_placement() -> None:
 
 
 @given(size=st.sampled_from([1, 2, 4, 8]), count=st.integers(1, 16), seed=st.integers(0, 99))
-@settings(deadline=None)
 def test_random_units_are_whole(size: int, count: int, seed: int) -> None:
     found = make("units", size=size, order="random").allocate(range(16), Request(count, rng(seed)), TREE) or []
     starts = found[::size]
@@ -327,7 +323,6 @@ def as_pattern(free: list[int], count: int, fabric: Fabric, kind: str, unit: int
 
 
 @given(busy=st.sets(st.integers(0, 23), max_size=16), count=st.integers(2, 8), wait=st.booleans())
-@settings(deadline=None)
 def test_many_to_many_jobs_get_a_box_or_wait_if_they_may(busy: set[int], count: int, wait: bool) -> None:
     free = [host for host in range(24) if host not in busy]
     found = as_pattern(free, count, TORUS, "many-to-many", None, wait=wait)

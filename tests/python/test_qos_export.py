@@ -490,17 +490,17 @@ def test_prolog_and_epilog_keep_the_policy_of_running_jobs(slurm: dict[str, str]
 
 def test_only_the_named_opensm_reads_the_policy_again(slurm: dict[str, str], tmp_path: Path) -> None:
     # Both wait until the signal; pidof finds both, as it does where each port of a machine has an OpenSM.
-    waiting = [subprocess.Popen(["sleep", "60"]) for _ in range(2)]
+    waiting = [subprocess.Popen(["sleep", "infinity"]) for _ in range(2)]
     try:
         (tmp_path / "bin" / "pidof").write_text(f"#!/bin/sh\necho {waiting[0].pid} {waiting[1].pid}\n")
         (tmp_path / "pid").write_text(f"{waiting[1].pid}\n")
         job = {"SLURM_JOB_ID": "8", "SLURM_JOB_NAME": "latency", "SLURM_JOB_NODELIST": "login"}
         named = {"QOS_OPENSM_PID_FILE": str(tmp_path / "pid")}
         subprocess.run([tmp_path / "prolog.sh"], env=slurm | job | named, check=True)
-        assert waiting[1].wait(10) == -signal.SIGHUP
+        assert waiting[1].wait() == -signal.SIGHUP
         assert waiting[0].poll() is None
         subprocess.run([tmp_path / "epilog.sh"], env=slurm | job, check=True)
-        assert waiting[0].wait(10) == -signal.SIGHUP
+        assert waiting[0].wait() == -signal.SIGHUP
     finally:
         for process in waiting:
             process.kill()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from fairlane import Run
 from fairlane.report import write_report
 from fairlane.report.page import has_echarts
 from report_runs import EVIL, evil, simulated
+from waiting import wait_for
 
 pytestmark = pytest.mark.skipif(not has_echarts(), reason="make build has not fetched ECharts")
 AXE = Path(__file__).parents[2] / "target" / "browser" / "axe.min.js"
@@ -191,10 +191,7 @@ def test_figures_are_stored_as_csv_svg_and_png(page: Browser, run: Run, tmp_path
     for kind in ("CSV", "SVG", "PNG"):
         page.run("arguments[0].click()", page.find(f"#slowdown [aria-label$='{kind}']"))
     files = {kind: tmp_path / f"slowdown.{kind}" for kind in ("csv", "svg", "png")}
-    end = time.monotonic() + 20
-    while not all(file.is_file() for file in files.values()):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    wait_for(lambda: all(file.is_file() for file in files.values()), files)
     rows = list(csv.DictReader(files["csv"].read_text("utf-8").splitlines()))
     w = dict(run.jobs.drop_nulls("w").select("name", "w").iter_rows())
     assert {row["job"]: float(row["w"]) for row in rows} == pytest.approx(w)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from fairlane.report import write_report
 from fairlane.report.page import has_echarts
 from report_kinds import CONTROLLED, failures, impact, map_results, reproduction, schedule, study, sweep_results
 from report_runs import EVIL
+from waiting import wait_for
 
 pytestmark = pytest.mark.skipif(not has_echarts(), reason="make build has not fetched ECharts")
 AXE = Path(__file__).parents[2] / "target" / "browser" / "axe.min.js"
@@ -147,10 +147,7 @@ def test_figures_of_a_study_are_stored(opened: Browser, tmp_path: Path) -> None:
     for kind in ("CSV", "SVG", "PNG"):
         opened.run("arguments[0].click()", opened.find(f"#effects [aria-label$='{kind}']"))
     files = {kind: tmp_path / f"effects.{kind}" for kind in ("csv", "svg", "png")}
-    end = time.monotonic() + 20
-    while not all(file.is_file() for file in files.values()):
-        assert time.monotonic() < end
-        time.sleep(0.05)
+    wait_for(lambda: all(file.is_file() for file in files.values()), files)
     rows = list(csv.DictReader(files["csv"].read_text("utf-8").splitlines()))
     assert {row["level"] for row in rows} == {"treatment", "workload", "job", "condition"}
     assert files["svg"].read_text("utf-8").startswith("<svg")

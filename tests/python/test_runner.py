@@ -25,6 +25,7 @@ from fairlane.results import ResultsError, Run, load_run
 from fairlane.runner import experiment
 from fairlane.runner.progress import Bars, Gauge, Lines
 from fake_engine import MS, FakeEngine, fake_links
+from waiting import HANG_S
 
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
@@ -176,9 +177,9 @@ def test_an_interrupt_keeps_what_was_measured(tmp_path: Path, monkeypatch: pytes
             if len(self.jobs) == 2:
                 slices.append(self.now)
                 if len(slices) == 2:
-                    assert watched.wait(20)
+                    assert watched.wait(HANG_S)
                     _thread.interrupt_main()
-                    assert stop.wait(20)
+                    assert stop.wait(HANG_S)
             return reached
 
     run = simulate(FakeScenario(build=Interrupted), tmp_path / "run", figures=True)

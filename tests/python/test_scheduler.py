@@ -83,7 +83,7 @@ def test_a_job_that_no_box_ever_holds_is_refused_and_the_others_run() -> None:
 
 @pytest.mark.parametrize("name", ALLOCATORS)
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_laws_of_every_schedule(name: str, data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 14))
     rows = [
@@ -116,7 +116,7 @@ def test_laws_of_every_schedule(name: str, data: st.DataObject) -> None:
     rows=st.lists(st.tuples(st.integers(0, 20), st.integers(1, 16), st.integers(1, 20)), min_size=1, max_size=14),
     extra=st.integers(0, 30),
 )
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_allocators_that_take_any_hosts_give_the_same_schedule(rows: list[tuple[int, int, int]], extra: int) -> None:
     """Where hosts do not matter, only their number does: EASY as it is usually written."""
     jobs = [logged(at, *row, row[2] + extra * (at % 2)) for at, row in enumerate(sorted(rows))]
@@ -157,7 +157,7 @@ def busy(jobs: list[LoggedJob], started: dict[int, int], now: int) -> int:
 
 
 @given(rows=st.lists(st.tuples(st.integers(0, 9), st.integers(1, 4), st.integers(1, 9)), min_size=1, max_size=10))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_nobody_is_idle_while_the_head_could_run(rows: list[tuple[int, int, int]]) -> None:
     jobs = [logged(at, *row) for at, row in enumerate(sorted(rows))]
     found = replay(jobs, LINE, ALLOCATORS["linear"])

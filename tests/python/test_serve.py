@@ -9,7 +9,6 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -21,8 +20,9 @@ from fairlane.report.page import has_echarts
 from fairlane.results.live import live_folder, read_live
 from fairlane.serve import folders as listing
 from fairlane.serve.folders import Folders
-from live_runs import running, wait_for
+from live_runs import running
 from serving import Client, serving
+from waiting import HANG_S, wait_for
 
 pytestmark = pytest.mark.skipif(not has_echarts(), reason="make build has not fetched ECharts")
 EVIL = "<img src=x onerror=alert(1)> & 'x' \"y\""
@@ -191,7 +191,7 @@ def test_a_run_is_watched_and_stopped_from_there_and_its_results_are_read(root: 
         action = client.action("/live/now")
         answer = client.ask("/api/stop/now", "POST", X_Fairlane_Token=action, Origin=f"http://127.0.0.1:{client.port}")
         assert (answer.status, answer.json) == (200, {"asked": True})
-        assert process.wait(60) == 130
+        assert process.wait() == 130
         ended = client.ask("/api/live/now").json
         assert (ended["status"], ended["report"], ended["state"]) == ("partial", "/report/now", None)
         assert client.entries()["now"]["status"] == "partial"
@@ -274,19 +274,16 @@ def test_the_command_prints_its_address_and_ends_cleanly(root: Path, number: int
         stderr=subprocess.PIPE,
         text=True,
     )
-    timer = threading.Timer(60, process.kill)
-    timer.start()
     try:
         assert process.stdout is not None
         url = process.stdout.readline().strip()
         assert url.startswith("http://127.0.0.1:")
         port = int(url.partition("/?")[0].rpartition(":")[2])
-        with socket.create_connection(("127.0.0.1", port), timeout=10) as idle:
+        with socket.create_connection(("127.0.0.1", port), timeout=HANG_S) as idle:
             idle.sendall(b"GET / HTTP/1.1\r\n")  # a connection that is left open does not hold it up
             process.send_signal(number)
             out, err = process.communicate()
     finally:
-        timer.cancel()
         process.kill()
     assert (process.returncode, out) == (0, "")
     assert err == f"fairlane: {root} is served on port {port}; Ctrl-C ends it\n"

@@ -12,9 +12,10 @@ pytest.importorskip("tornado", reason="the extra `serve` is not installed")
 from browsers import Browser, browser
 from fairlane import load
 from fairlane.report.page import has_echarts
-from live_runs import running, wait_for
+from live_runs import running
 from report_runs import SCENARIO, simulated
 from serving import Client, serving
+from waiting import wait_for
 
 pytestmark = pytest.mark.skipif(not has_echarts(), reason="make build has not fetched ECharts")
 AXE = Path(__file__).parents[2] / "target" / "browser" / "axe.min.js"
@@ -137,7 +138,7 @@ def test_a_run_is_watched_without_reloading_and_stopped(page: Browser, root: Pat
         page.find("#stop").click()
         page.find("#confirm-stop").click()
         page.wait(f"{STATUS} === 'partial'")
-        assert process.wait(60) == 130
+        assert process.wait() == 130
     assert page.run("return window.kept") is True
     assert not page.find("#stop").is_displayed()
     page.find("#report").click()
@@ -150,7 +151,7 @@ def test_a_run_is_watched_without_reloading_and_stopped(page: Browser, root: Pat
 def test_a_run_that_was_killed_is_shown_with_its_last_state(page: Browser, root: Path, client: Client) -> None:
     with running(root / "killed") as process:
         client.log_in()
-        wait_for(lambda: True if client.ask("/api/live/killed").status == 200 else None)
+        wait_for(lambda: client.ask("/api/live/killed").status == 200)
         page.open(f"http://127.0.0.1:{client.port}/live/killed")
         page.wait("document.getElementById('progress').value > 0")
         process.kill()

@@ -188,7 +188,7 @@ def forecast_use(forecast: Forecast, job: Resident) -> object:
     ),
     name=st.sampled_from(["linear", "box", "pattern", "random"]),
 )
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_laws_of_slowed_schedules(forecast: Forecast, rows: list[tuple[int, int, int]], name: str) -> None:
     jobs = [LoggedJob(at, submit, run, hosts, run, at) for at, (submit, hosts, run) in enumerate(sorted(rows))]
     found = replay(jobs, forecast.fabric, PLACEMENTS[name](), forecast=forecast, communication=forecast.communication)

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +16,10 @@ from fairlane.errors import ScenarioError
 from fairlane.fabric import read_wiring
 from fairlane.opensm.check import check, checking, missing_programs
 from simulated_subnets import TREES, exported, scenario
+from waiting import wait_for
 
 MISSING = missing_programs()
-pytestmark = [
-    pytest.mark.timeout(150),
-    pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"),
-]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
 
 
 def folder(tmp_path: Path, name: str = "files") -> Path:
@@ -280,16 +277,10 @@ def test_nothing_runs_on_when_the_command_is_killed(number: signal.Signals, smal
     command = [sys.executable, "-m", "fairlane", "sm", "check", str(small)]
     process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        deadline = time.monotonic() + 60
-        while len(_processes(process.pid)) < 2:  # ibsim and opensm
-            assert time.monotonic() < deadline
-            assert process.poll() is None
-            time.sleep(0.01)
+        wait_for(lambda: len(_processes(process.pid)) >= 2, "ibsim and opensm", process)
         process.send_signal(number)
-        process.wait(timeout=30)
-        while _processes(process.pid):
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        process.wait()
+        wait_for(lambda: not _processes(process.pid), "the end of ibsim and opensm")
     finally:
         process.kill()
         process.wait()

@@ -20,8 +20,6 @@ from fairlane.tasks.task import Stopwatch
 from papers import judged, performed, scenarios, small, stored_tables, study_of
 from pictures import assert_drawn
 
-pytestmark = pytest.mark.timeout(120)
-
 GROUPS = {1: 3, 2: 2, 3: 1, 4: 3, 5: 1, 6: 2}
 """Of each small run."""
 TINY: Mapping[str, Any] = {

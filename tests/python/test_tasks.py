@@ -21,6 +21,7 @@ from fairlane.tasks.pools import Threads
 from fairlane.tasks.store import Store
 from fairlane.tasks.task import Answer, Computable, Outcome, Stopwatch, digest_of, perform
 from small_study import Here
+from waiting import HANG_S
 
 STARTED = datetime(2026, 1, 2)
 
@@ -119,7 +120,7 @@ def test_threads_that_are_closed_stop_what_they_are_at() -> None:
 
     pool = Threads(1)
     futures = [pool.submit(Endless(1)), pool.submit(Square(2))]
-    assert begun.wait(10)
+    assert begun.wait(HANG_S)
     assert pool.share(futures[0]) == 0.25
     pool.close()
     assert futures[0].result().error == "stopped"

@@ -83,7 +83,6 @@ def payload(simulation: Simulation, lane: int) -> int:
     return int(out["bytes"].sum()) - HEADER * int(out["packets"].sum())
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", ARCHIVES)
 def test_an_archive_replays_to_its_end_and_agrees_with_its_check(name: str) -> None:
     trace = ARCHIVES[name]

@@ -4,8 +4,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent.parent
 RIGHT = """
 import fairlane
@@ -37,7 +35,6 @@ WRONG = {
 }
 
 
-@pytest.mark.timeout(300)
 def test_examples_and_scenarios_in_python_pass_mypy_as_users_write_them(tmp_path: Path) -> None:
     """In one run of mypy: most of its time is that of reading the package."""
     right, wrong, settings = (tmp_path / name for name in ("right.py", "wrong.py", "mypy.ini"))

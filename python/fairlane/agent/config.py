@@ -38,7 +38,7 @@ class SlurmTable(Table):
     """A group of users who may write to it too: that of ``SlurmUser``, if the agent runs as another user."""
     squeue: list[str] = Field(default=["squeue", "--json"], min_length=1)
     """Command that prints all jobs as ``squeue --json`` of Slurm 22.05 or later does."""
-    timeout: Duration = Field(default=10 * SECOND, gt=0)
+    timeout: Duration = Field(default=60 * SECOND, gt=0)
     """How long that command may take."""
     poll: Duration = Field(default=30 * SECOND, gt=0)
     """How often the jobs are compared with what it prints."""

@@ -21,12 +21,11 @@ from typing import Any, Literal
 from fairlane.agent.errors import AgentError
 from fairlane.agent.jobs import SlurmJob, printable
 from fairlane.errors import ScenarioError
+from fairlane.limits import HANG_S
 from fairlane.slurm import expand
 
 LONGEST = 1 << 20
 """Bytes of an event."""
-ANSWER_S = 2.0
-"""How long a client waits for the answer, and the agent for the client's line, s."""
 _MODE, _GROUP_MODE = 0o600, 0o660
 
 What = Literal["begin", "end"]
@@ -71,11 +70,11 @@ def from_environment(what: What, environment: Mapping[str, str]) -> dict[str, An
     return {"event": what, "job": job, **found}
 
 
-def notify(path: Path, event: Mapping[str, Any]) -> None:
-    """Sends an event; raises ``AgentError`` if no agent takes it."""
+def notify(path: Path, event: Mapping[str, Any], timeout_s: float = HANG_S) -> None:
+    """Sends an event; raises ``AgentError`` if no agent takes it within this time."""
     try:
         with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(ANSWER_S)
+            client.settimeout(timeout_s)
             client.connect(str(path))
             client.sendall(json.dumps(event).encode() + b"\n")
             answer = client.makefile("rb").readline(LONGEST).decode(errors="replace").strip()
@@ -86,7 +85,7 @@ def notify(path: Path, event: Mapping[str, Any]) -> None:
 
 
 class _Handler(socketserver.StreamRequestHandler):
-    timeout = ANSWER_S
+    timeout = HANG_S
 
     def handle(self) -> None:
         try:
@@ -120,7 +119,7 @@ class _Server(socketserver.ThreadingUnixStreamServer):
 def _is_served(path: Path) -> bool:
     """Whether a process takes connections at a socket."""
     with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(ANSWER_S)
+        client.settimeout(HANG_S)
         try:
             client.connect(str(path))
         except (ConnectionRefusedError, FileNotFoundError):

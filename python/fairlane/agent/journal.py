@@ -8,7 +8,6 @@ nothing is ``kept``; a change goes through these states::
                     \-> undoing -> undone       (also from ``applied``; ``planned`` -> ``undone``)
 """
 
-import fcntl
 import json
 import os
 import sqlite3
@@ -21,6 +20,7 @@ from typing import Any, Self
 
 from fairlane.agent.errors import AgentError
 from fairlane.agent.jobs import Setting, Settings, SlurmJob, ordered
+from fairlane.inputs.locks import is_taken, take
 from fairlane.statistics import Estimate
 
 VERSION = 1
@@ -100,10 +100,13 @@ class Journal:
         except OSError as error:
             raise AgentError(f"{file}: the journal cannot be made: {error.strerror}") from None
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+            alone = take(self._lock)
+        except OSError as error:
             os.close(self._lock)
-            raise AgentError(f"{file}: another agent has this journal open; there can be one at a time") from None
+            raise AgentError(f"{_lock_of(file)}: cannot be locked: {error.strerror}") from None
+        if not alone:
+            os.close(self._lock)
+            raise AgentError(f"{file}: another agent has this journal open; there can be one at a time")
         try:
             os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             self._open()
@@ -288,16 +291,13 @@ def _lock_of(file: Path) -> Path:
 
 def _is_locked(file: Path) -> bool:
     try:
-        lock = os.open(_lock_of(file), os.O_RDWR)
+        lock = os.open(_lock_of(file), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return False
     try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
+        return is_taken(lock)
     finally:
         os.close(lock)
-    return False
 
 
 def _jobs(data: sqlite3.Connection) -> dict[str, SlurmJob]:

@@ -8,7 +8,7 @@ import typer
 from typer import Argument, Option
 
 from fairlane.cli.command import Answer, ExitCode
-from fairlane.cli.options import AllowCode, one_of, report
+from fairlane.cli.options import AllowCode, duration_of, one_of, report
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,6 +86,9 @@ def notify(
     strict: Annotated[
         bool, Option("--strict", help="End with an error if no agent answers; else the job is not held up.")
     ] = False,
+    wait: Annotated[
+        str, Option(help="How long the agent may take to answer: one that hangs holds up the job for so long.")
+    ] = "10 s",
 ) -> Answer:
     """Report to the agent that a job begins or ends; for PrologSlurmctld and EpilogSlurmctld.
 
@@ -100,7 +103,7 @@ def notify(
     chosen: Any = one_of("begin|end", what, ["begin", "end"])
     event = from_environment(chosen, os.environ)
     try:
-        send(socket, event)
+        send(socket, event, duration_of("--wait", wait) * 1e-12)
     except AgentError as error:
         if strict:
             raise

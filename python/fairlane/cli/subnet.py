@@ -49,7 +49,7 @@ def check_subnet(
         int | None,
         Option(min=1, metavar="NUMBER", help="Path records to read at most, evenly spaced; by default 20,000."),
     ] = None,
-    timeout: Annotated[str, Option(help="How long OpenSM may take to set up the subnet.")] = "120 s",
+    timeout: Annotated[str, Option(help="How long OpenSM may take to set up the subnet.")] = "30 min",
     keep: Annotated[
         Path | None, Option(metavar="DIR", help="A new or empty folder for the files and logs of ibsim and OpenSM.")
     ] = None,

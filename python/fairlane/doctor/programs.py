@@ -14,7 +14,7 @@ from fairlane.errors import FairlaneError
 from fairlane.opensm.check import programs as subnet
 from fairlane.testbed import machine as testbed
 
-_TIMEOUT_S = 10.0
+_TIMEOUT_S = 120.0
 _SUBNET, _TESTBED, _AGENT = "sm check", "testbed run", "agent run"
 
 

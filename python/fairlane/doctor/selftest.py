@@ -11,7 +11,8 @@ from importlib.resources import as_file, files
 from time import perf_counter
 from typing import Any
 
-_TIMEOUT_S = 300.0
+from fairlane.limits import HANG_S
+
 _CHILD = "import sys; from fairlane.doctor.selftest import {function}; sys.stdout.write({function}())"
 
 
@@ -30,9 +31,9 @@ def ask(function: str) -> Mapping[str, Any]:
     command = [sys.executable, "-P", "-c", _CHILD.format(function=function)]
     environment = os.environ | {"MPLBACKEND": "Agg"}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=_TIMEOUT_S, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=HANG_S, check=False)
     except subprocess.TimeoutExpired:
-        raise ChildError(f"no answer within {_TIMEOUT_S:g} s") from None
+        raise ChildError(f"no answer within {HANG_S:g} s") from None
     except OSError as error:
         raise ChildError(f"{sys.executable}: cannot be started: {error.strerror}") from None
     if done.returncode < 0:

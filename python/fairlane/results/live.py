@@ -12,7 +12,6 @@ The folder is removed when the run is stored. If a run ends with an error, it st
 Nothing is read from it but ``stop``, and what cannot be written there does not disturb the run.
 """
 
-import fcntl
 import os
 import shutil
 import time
@@ -24,13 +23,13 @@ from typing import Literal, Self
 
 from pydantic import Field
 
+from fairlane.inputs.locks import is_taken, take
 from fairlane.inputs.table import Table
 from fairlane.results.errors import ResultsError
 from fairlane.results.manifest import read_as
 
 STATE, LOCK, STOP = "state.json", "lock", "stop"
 _PREFIX, _SUFFIX = ".", ".live"
-_TRIES, _PAUSE_S = 20, 0.02  # a reader that looks whether the lock is held has it for microseconds
 
 
 class Progress(Table):
@@ -180,14 +179,11 @@ def _is_locked(live: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
+        return is_taken(lock)
     except OSError:
         return False
     finally:
         os.close(lock)
-    return False
 
 
 class LiveFolder:
@@ -210,7 +206,8 @@ class LiveFolder:
         except OSError:
             return None
         try:
-            _take(lock, folder)
+            if not take(lock):
+                raise ResultsError(f"{folder}: another process simulates a run into it; choose another")
             for name in (STOP, STATE):
                 (live / name).unlink(missing_ok=True)
         except OSError:  # as of a file system without locks
@@ -237,12 +234,3 @@ class LiveFolder:
         if not keep:
             shutil.rmtree(self._live, ignore_errors=True)
         os.close(self._lock)
-
-
-def _take(lock: int, folder: Path) -> None:
-    for _ in range(_TRIES):
-        with suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        time.sleep(_PAUSE_S)
-    raise ResultsError(f"{folder}: another process simulates a run into it; choose another")

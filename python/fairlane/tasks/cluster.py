@@ -22,14 +22,15 @@ from fairlane.errors import Problem, RunError, ScenarioError
 from fairlane.inputs.extras import require
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
+from fairlane.limits import HANG_S
 from fairlane.tasks.task import Computable, Outcome, perform
 from fairlane.units import SIZE, whole_number
 
 IN_FLIGHT = 4
 """Tasks that are sent for each thread of the workers, so that none waits for the network."""
-FIRST_WAIT_S = "10 s"
+FIRST_WAIT_S = "120 s"
 """How long a scheduler may take to answer once its port has."""
-PORT_WAIT_S = 3.0
+PORT_WAIT_S = 30.0
 """How long its port may take."""
 LAST_PORT = 65535
 WEB = ("ws", "wss")
@@ -165,7 +166,7 @@ def _connection() -> Iterator[None]:
 
 
 def find(address: str) -> None:
-    """Raises ``ScenarioError`` if nothing listens at the address of a scheduler, or it is none: within seconds."""
+    """Raises ``ScenarioError`` if nothing listens at the address of a scheduler, or it is none."""
     require("dask")
     scheme, separator, place = address.rpartition("://")
     if separator and scheme not in SCHEMES:
@@ -220,6 +221,7 @@ def start_slurm(cluster: Cluster, name: str, logs: str) -> DaskPool:
                     job_script_prologue=cluster.prologue,
                     job_name="fairlane-" + re.sub(r"[^\w.+-]+", "_", name),
                     log_directory=logs,
+                    death_timeout=HANG_S,  # how long a worker may take to start and to find the scheduler
                     scheduler_options={"dashboard_address": ":0"},
                 )
             )

@@ -23,8 +23,6 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.tasks.task import Computable, Outcome, Stopwatch, perform
 
 _SHARE = struct.Struct("=d")
-STARTED_S = 60.0
-"""The longest that a new process may take to answer, s."""
 
 
 class Pool(Protocol):
@@ -183,7 +181,7 @@ class _Worker:
         """Ends the process, also in the middle of a task."""
         if self._process is not None:
             with suppress(ProcessLookupError, BrokenExecutor):
-                os.kill(self._process.result(STARTED_S), signal.SIGKILL)
+                os.kill(self._process.result(), signal.SIGKILL)
         self._executor.shutdown(wait=False, cancel_futures=True)
 
 

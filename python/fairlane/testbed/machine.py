@@ -11,6 +11,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from fairlane.agent.commands import call
+from fairlane.limits import HANG_S
 from fairlane.testbed.errors import TestbedError
 from fairlane.testbed.plan import PREFIX, Plan
 
@@ -29,8 +30,6 @@ NAMESPACES = Path("/run/netns")
 """Where the machine has names of network namespaces."""
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 """The kernel's list of the congestion controls that it has loaded."""
-_TIMEOUT_S = 30.0
-_END_S = 5.0  # how long processes may take to end
 
 
 def missing() -> str:
@@ -122,14 +121,14 @@ def down() -> list[str]:
     for name in names:
         _end(name)
     for name in names:
-        call(["ip", "netns", "del", name], _TIMEOUT_S, TestbedError)
+        call(["ip", "netns", "del", name], HANG_S, TestbedError)
     return names
 
 
 def processes(name: str) -> list[int]:
     """The processes in a namespace."""
     try:
-        text = call(["ip", "netns", "pids", name], _TIMEOUT_S, TestbedError)
+        text = call(["ip", "netns", "pids", name], HANG_S, TestbedError)
     except TestbedError:  # what is there is no namespace: it was left half made
         return []
     return [int(word) for word in text.split() if int(word) != os.getpid()]
@@ -146,7 +145,7 @@ def inside(name: str, command: Sequence[str]) -> list[str]:
 
 
 def _end(name: str) -> None:
-    end = monotonic() + _END_S
+    end = monotonic() + HANG_S
     while (found := processes(name)) and monotonic() < end:
         for process in found:
             with suppress(ProcessLookupError):
@@ -155,7 +154,7 @@ def _end(name: str) -> None:
 
 
 def _batch(command: Sequence[str], lines: Iterable[str]) -> None:
-    call(command, _TIMEOUT_S, TestbedError, "".join(f"{line}\n" for line in lines))
+    call(command, HANG_S, TestbedError, "".join(f"{line}\n" for line in lines))
 
 
 def _sysctl(name: str, settings: Iterable[str]) -> None:

@@ -16,6 +16,7 @@ import polars as pl
 from fairlane.agent.backends.linux import Device, Linux
 from fairlane.agent.jobs import Setting
 from fairlane.inputs.files import replacing
+from fairlane.limits import HANG_S
 from fairlane.results.errors import writing
 from fairlane.signals import deferred_signals, temporary_folder
 from fairlane.testbed import machine
@@ -29,8 +30,6 @@ ISOLATED, TOGETHER = "isolated", "together"
 TREATED = "treated:"
 AGENT = "agent"
 """The kind of the phases in which what the agent has set is in force."""
-_TC_TIMEOUT = "60 s"  # a call of tc on a machine that is busy with the jobs
-_STOP_S = 60.0  # how long the last iterations of a phase may take
 _PS = 1e-12
 _SHARED_MEMORY = Path("/dev/shm")
 
@@ -61,7 +60,7 @@ def backend_of(file: TestbedFile) -> Linux | None:
         return None
     plan = Plan(file.fabric)
     devices = [Device(namespace=one.namespace, device=one.device, rate=f"{one.rate} b/s") for one in plan.trunk_devices]
-    return Linux(devices=devices, levels=file.qos.levels, addresses=plan.addresses, timeout=_TC_TIMEOUT)
+    return Linux(devices=devices, levels=file.qos.levels, addresses=plan.addresses, timeout=f"{HANG_S} s")
 
 
 class Bench:
@@ -114,7 +113,7 @@ class Bench:
         end = monotonic()
         rows = []
         for one, first in zip(active, firsts, strict=True):
-            last = one.control.wait_stopped(_STOP_S)
+            last = one.control.wait_stopped(HANG_S)
             times = one.control.completions(first, last)
             kept = times[(times >= start + measure.warm_up * _PS) & (times <= end)] - start
             if len(kept) <= measure.min_iterations:

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from fairlane.agent.commands import call
+from fairlane.limits import HANG_S
 from fairlane.testbed.control import Control
 from fairlane.testbed.errors import TestbedError
 from fairlane.testbed.file import Job, TestbedFile
@@ -23,7 +24,6 @@ shift
 exec setpriv --pdeathsig KILL ip netns exec {PREFIX}host-$host unshare -u sh -c "hostname $host; exec $*"
 """
 _OB1_HEADER = 64  # bytes that Open MPI's protocol adds to an eager message, at most
-_START_S = 60.0  # how long the ranks of a job may take to start
 _END_S = 10.0  # how long they may take to end
 _OPTIONS = (
     "--allow-run-as-root --leave-session-attached --bind-to none --map-by node --oversubscribe "
@@ -37,7 +37,7 @@ def compile_replay(folder: Path) -> Path:
     """Compiles the program of the ranks. Raises ``TestbedError`` with the compiler's message if it cannot."""
     target = folder / "replay"
     with as_file(files("fairlane.testbed") / "replay.c") as source:
-        call(["mpicc", "-O2", "-o", str(target), str(source)], _START_S, TestbedError)
+        call(["mpicc", "-O2", "-o", str(target), str(source)], HANG_S, TestbedError)
     return target
 
 
@@ -51,7 +51,7 @@ class RunningJob:
 
     def wait_ready(self) -> None:
         """Waits until all ranks are ready. Raises ``MeasurementError`` with what they printed if they are not."""
-        self.control.wait_ready(_START_S)
+        self.control.wait_ready(HANG_S)
 
     def end(self) -> None:
         """Has the ranks end, and kills what does not."""

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from fairlane.errors import BuildError, Problem, RunError, nearest
+from fairlane.limits import HANG_S
 from fairlane.wording import plural
 
 MOST_SHOWN = 8
 """Problems, or names, that an error lists; ``trace describe`` has all."""
 CPU_S, CPU_S_PER_MB = 10, 1.0
 """Processor time that reading may take, s, and how much more for each megabyte: it takes 0.05 s on a slow machine."""
-WAITING = 4
-"""So many times the processor time is how long it may take in all, on a machine that has other things to do."""
 MEMORY, MEMORY_PER_BYTE = 1 << 30, 2
 """Address space that reading may take, and how much more for each byte of the archive: it does not grow with it."""
 
@@ -128,10 +127,10 @@ def describe_apart(trace: str, options: str, size: int) -> str:
     command = [sys.executable, "-P", "-m", "fairlane.otf2_child"]
     try:
         child = subprocess.run(
-            command, input=json.dumps(asked).encode(), capture_output=True, check=False, timeout=WAITING * cpu_s
+            command, input=json.dumps(asked).encode(), capture_output=True, check=False, timeout=HANG_S + cpu_s
         )
     except subprocess.TimeoutExpired:
-        raise RunError(f"reading it takes more than {WAITING * cpu_s} s: it is damaged") from None
+        raise RunError(f"reading it takes more than {HANG_S + cpu_s:g} s: it is damaged") from None
     if child.returncode:
         raise RunError(_death(child.returncode, cpu_s, asked["bytes"], child.stderr))
     answer = json.loads(child.stdout)

@@ -59,7 +59,7 @@ class Linux(Backend):
     devices: list[Device] = Field(min_length=1, description="links whose bandwidth is shared")
     levels: list[LevelClass] = Field(min_length=2, description="classes of the default level and of all others")
     addresses: dict[str, IPv4Address] = Field(description="IPv4 address by host")
-    timeout: Duration = Field(10 * 10**12, gt=0, description="how long a call of tc may take")
+    timeout: Duration = Field(60 * 10**12, gt=0, description="how long a call of tc may take")
     _default: int = PrivateAttr(0)
 
     @model_validator(mode="after")

@@ -49,7 +49,7 @@ class OpenSm(Backend):
     process: str = Field("opensm", description="name of the process; no other gets a SIGHUP")
     done: str = Field("SUBNET UP", description="part of the log's line when the new policy is in force")
     refused: str = Field("ERR AC", description="part of the log's line when OpenSM refuses the policy")
-    timeout: Duration = Field(30 * 10**12, gt=0, description="how long OpenSM may take for a change")
+    timeout: Duration = Field(300 * 10**12, gt=0, description="how long OpenSM may take for a change")
     port: str = Field("{host}/P1", description="name of a host's port in the policy, without `guids`")
     guids: FilePath | None = Field(None, description="file with a host and its port GUID a line; replaces `port`")
     discover: list[str] = Field(
@@ -65,7 +65,7 @@ class OpenSm(Backend):
         r"(?m)^\s*sl\.*(0x[0-9a-fA-F]+|\d+)", description="regular expression whose group is the level that it prints"
     )
     read_back_wait: Duration = Field(
-        3 * 10**12,
+        30 * 10**12,
         ge=0,
         description="how long a path may have its old level: a sweep that had begun before ends with `done`, too",
     )

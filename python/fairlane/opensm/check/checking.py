@@ -9,6 +9,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import read_wiring
 from fairlane.fabric.forwarding import with_tables
 from fairlane.inputs.files import read_text, reading
+from fairlane.limits import HANG_S
 from fairlane.opensm.check.difference import OPENSM, Compared, Difference
 from fairlane.opensm.check.effects import compare_shares
 from fairlane.opensm.check.layout import Layout, layout_of
@@ -60,7 +61,7 @@ def check(
     *,
     engine: str | None = None,
     pairs: int = PAIRS,
-    timeout_s: float = 120.0,
+    timeout_s: float = HANG_S,
     revert: bool = False,
 ) -> Checked:
     """Checks what ``fairlane qos export`` has written into the folder ``exported``.

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairlane.errors import Problem, RunError, ScenarioError
+from fairlane.limits import HANG_S
 from fairlane.opensm.check.programs import Programs, find_programs
 from fairlane.signals import deferred_signals
 
@@ -27,7 +28,6 @@ _OPTION = re.compile(r"Unrecognized token|Invalid Cached Option|Warning: Cached 
 _USED = re.compile(r"(\S+) tables configured on all switches")
 _ERROR = " 0x01 -> "  # in its log
 _POLL_S = 0.02
-_START_S = 20.0  # how long ibsim may take to read its file
 _SHOWN = 5  # lines of a log in a message
 
 
@@ -57,7 +57,7 @@ class Subnet:
     seconds: float
     """How long OpenSM took."""
 
-    def run(self, command: Sequence[str], given: bytes = b"", timeout_s: float = 600.0) -> bytes:
+    def run(self, command: Sequence[str], given: bytes = b"", timeout_s: float = HANG_S) -> bytes:
         """What a program prints that sees the subnet. Raises ``RunError`` if it fails."""
         words = " ".join(command[:3])
         try:
@@ -110,7 +110,7 @@ def _bound(command: Sequence[str], library: str | None = None) -> list[str]:
 
 @contextmanager
 def simulated_subnet(
-    folder: Path, hosts: Sequence[str], sizes: Sizes, timeout_s: float = 60.0, programs: Programs | None = None
+    folder: Path, hosts: Sequence[str], sizes: Sizes, timeout_s: float = HANG_S, programs: Programs | None = None
 ) -> Iterator[Subnet]:
     """The subnet of ``fabric.net`` under OpenSM with ``opensm.conf``, both in ``folder``.
 
@@ -161,7 +161,7 @@ def _start(
 
 
 def _await_ibsim(process: "subprocess.Popen[bytes]", folder: Path) -> None:
-    deadline = time.monotonic() + _START_S
+    deadline = time.monotonic() + HANG_S
     while _READY not in (text := _read(folder / "ibsim.out")):
         if process.poll() is not None or time.monotonic() > deadline:
             raise RunError(f"ibsim did not start: {_last(text)}")

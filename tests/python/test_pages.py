@@ -1,0 +1,250 @@
+"""What the pages say agrees with the program: commands, options, names, defaults, and what is said to be left out."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from math import prod
+from typing import Any
+
+import pytest
+import reference
+
+import fairlane
+from fairlane.cli.listing import entries_of
+from fairlane.fabric import Fabric
+from fairlane.inputs.parameters import BUILT_IN, entries
+from fairlane.qos import STRATEGIES
+from fairlane.scenario import schema
+from pages import ROOT, Shown, command_lines, inline, names, pages, table
+
+TUTORIAL = {"route"}
+"""Commands that CONTRIBUTING.md shows how to add."""
+COMMANDS = {" ".join(words[1:]): command for words, command in reference.commands(reference.root())}
+TABLES = {
+    "topologies": ("docs/fabrics.md", "topology", "default routing"),
+    "workloads": ("docs/workloads.md", "workload", "pattern"),
+    "strategies": ("docs/qos.md", "strategy", "arbiter"),
+    "transports": ("docs/congestion-control.md", "transport", "switches"),
+    "faults": ("docs/faults.md", "kind", "what happens"),
+    "switches": ("docs/switches.md", "architecture", "packets wait"),
+}
+"""Where all names of a kind are listed, and columns of the table."""
+
+
+def parse(words: list[str]) -> None:
+    """Parse a command line as the program does, without running it."""
+    command, rest, above = reference.root(), list(words), None
+    name = "fairlane"
+    while True:
+        context = command.make_context(name, rest, parent=above)
+        rest = [*getattr(context, "_protected_args", []), *context.args]
+        if not hasattr(command, "commands") or not rest:
+            return
+        name, command, rest = command.resolve_command(context, rest)
+        above = context
+
+
+COMMAND_LINES = [one for one in command_lines() if one[1] not in ([], ["--version"]) and one[1][0] not in TUTORIAL]
+
+
+@pytest.mark.parametrize("words", [pytest.param(words, id=shown.place) for shown, words in COMMAND_LINES])
+def test_every_command_line_is_one(words: list[str]) -> None:
+    parse(words)
+
+
+def test_command_lines_are_found() -> None:
+    assert len(COMMAND_LINES) > 100
+    with pytest.raises(Exception, match="No such option"):
+        parse(["run", "x.toml", "--no-such-option"])
+
+
+def test_options_within_sentences_exist() -> None:
+    wrong = []
+    for shown in inline():
+        words = shown.text.split()
+        if words[:1] != ["fairlane"] or len(words) == 1 or words[1] in TUTORIAL:
+            continue
+        name = next((one for end in (3, 2) if (one := " ".join(words[1:end])) in COMMANDS), "")
+        below = [command for one, command in COMMANDS.items() if f"{one} ".startswith(f"{name} ")] if name else []
+        known = {option for command in below or COMMANDS.values() for one in command.params for option in one.opts}
+        options = {found[0] for word in words if (found := re.match(r"--?[a-z][\w-]*", word))}
+        if not (name or words[1].startswith("-")) or options - known - {"-h", "--help"}:
+            wrong.append(f"{shown.place}: {shown.text}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_a_table_of_all_names_has_all(kind: str) -> None:
+    page, column, *others = TABLES[kind]
+    listed = {name for row in table(page, column, *others) for name in names(row[column])}
+    known = {name for name, entry in entries_of(kind).items() if entry.origin == BUILT_IN}
+    assert listed == known
+
+
+def test_every_routing_is_described() -> None:
+    text = dict(pages())["docs/fabrics.md"].partition("\n## Routing\n")[2].partition("\n### ")[0]
+    described = {name for line in re.findall(r"^- ([^:]*):", text, re.MULTILINE) for name in names(line)}
+    assert described == set(entries("routing"))
+
+
+def test_topologies_have_the_default_routing_of_the_table() -> None:
+    for row in table("docs/fabrics.md", "topology", "default routing"):
+        (topology,), (routing,) = names(row["topology"]), names(row["default routing"])
+        assert entries("topology")[topology].routing == routing, topology
+
+
+FABRICS: dict[str, dict[str, Any]] = {
+    "dragonfly": {"groups": 9, "switches_per_group": 4, "hosts_per_switch": 2, "global_links": 2},
+    "Cascade": {"topology": "cascade", "columns": 4, "groups": 4, "hosts_per_switch": 2, "rows": 3},
+    "Dragonfly+": {
+        "topology": "dragonfly_plus",
+        "groups": 9,
+        "leaves": 4,
+        "spines": 4,
+        "hosts_per_leaf": 4,
+        "global_links": 2,
+    },
+    "torus": {"sides": [4, 4, 4]},
+    "HyperX": {"topology": "hyperx", "sides": [4, 4], "hosts_per_switch": 4},
+    "fat-tree": {"topology": "fat_tree", "hosts": 64, "levels": 2, "radix": 16},
+    "Slim Fly": {"topology": "slim_fly", "q": 5},
+}
+
+
+@pytest.mark.parametrize("column", FABRICS)
+def test_virtual_channels_are_those_of_the_table(column: str) -> None:
+    fabric = {"topology": column, **FABRICS[column]}
+    for row in table("docs/fabrics.md", "virtual channels", "torus", "Slim Fly"):
+        if not (count := row.get(column, "").strip()):
+            continue
+        routings: list[Any] = list(names(row["virtual channels"])) or [None]
+        if "fewest" in row["virtual channels"]:
+            routings = [{"name": "progressive", "channels": "fewest"}]
+        for routing in routings:
+            chosen = routing or entries("topology")[fabric["topology"]].routing
+            assert len(fairlane.required_virtual_lanes(fabric, chosen, {})) == int(count), (column, routing)
+
+
+@pytest.mark.parametrize("row", table("docs/fabrics.md", "topology", "preset"), ids=lambda row: names(row["preset"])[0])
+def test_presets_have_the_hosts_and_switches_that_the_table_says(row: dict[str, str]) -> None:
+    (topology,), (preset,) = names(row["topology"]), names(row["preset"])
+    fabric = Fabric.build({"topology": topology, "params": {"preset": preset}, "routing": "up_down"})
+    if counted := re.match(r"(\d+) hosts, (\d+) switches", row["what it is"]):
+        assert (len(fabric.host_names), fabric.switches) == (int(counted[1]), int(counted[2]))
+    if counted := re.search(r"(\d+) hosts, (\d+) leaves of (\d+) hosts, (\d+) spines", row["what it is"]):
+        hosts, leaves, of_leaf, spines = map(int, counted.groups())
+        assert (len(fabric.host_names), fabric.switches) == (hosts, leaves + spines)
+        assert hosts == leaves * of_leaf
+    if "x" in row["what it is"] and topology == "torus":
+        sides = re.findall(r"\d+(?= x|,)", row["what it is"])
+        assert fabric.switches == prod(map(int, sides))
+
+
+def test_strategies_use_as_many_lanes_as_the_table_says() -> None:
+    assert {name for row in table("docs/qos.md", "strategy", "lanes") for name in names(row["strategy"])} == {
+        name for name in STRATEGIES if entries_of("strategies")[name].origin == BUILT_IN
+    }
+
+
+def plain(value: Any) -> str:
+    """A default as pages write it, without marks."""
+    return str(value).replace("µ", "u").replace(",", "").strip(' `"').lower().removesuffix(".0")
+
+
+@pytest.mark.parametrize("name", ["cables", "gpcnet", "serve"])
+def test_defaults_of_options_are_those_that_their_page_says(name: str) -> None:
+    defaults = {option: one.default for one in COMMANDS[name].params for option in one.opts}
+    text, seen = dict(pages())[f"docs/{name}.md"], 0
+    for option, words in re.findall(r"^\| `(--[\w-]+)[^|]*\| (.*) \|$", text, re.MULTILINE):
+        assert option in defaults, option
+        for value in re.findall(r"by default (\d+(?:[,.]\d+)*(?: [µmn]?[sB]\b| [KMG]iB)?)", words):
+            assert plain(defaults[option]) == plain(value), option
+            seen += 1
+    assert seen > 5 or name != "gpcnet"
+
+
+def described_defaults(schema: Any) -> Iterator[tuple[str, str]]:
+    """Key and default of all properties in a schema, as they are or in the words of the description."""
+    if isinstance(schema, dict):
+        for key, one in (schema.get("properties") or {}).items():
+            if isinstance(one, dict):
+                yield key, plain(one.get("default"))
+                words = re.search(r"[Dd]efault: ([^.;]+)", one.get("description") or "")
+                yield key, plain(words[1]) if words else ""
+    for below in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        yield from described_defaults(below)
+
+
+def test_defaults_of_keys_are_those_of_the_schema() -> None:
+    known = defaultdict(set)
+    tables = [
+        entry.schema
+        for kind in ("routing", "arbiter", "transport", "switch", "fault")
+        for entry in entries(kind).values()
+    ]
+    for key, default in described_defaults([schema(), *tables]):
+        known[key].add(default)
+    stated = []
+    for page, text in pages():
+        near = r"`([\w.]+)`(?:(?! \| |\. |;|`).){0,80}?\(default:? (`?\d[^);:]*)\)?[);:]"
+        stated += [(page, *found) for found in re.findall(near, text)]
+    for key, value in re.findall(
+        r"^\| `network\.(\w+)` \| (\S+(?: [µm]?s)?) \|", dict(pages())["docs/faults.md"], re.MULTILINE
+    ):
+        stated.append(("docs/faults.md", key, value))
+    assert len(stated) > 6
+    wrong = [one for one in stated if plain(one[2]) not in known[one[1].rpartition(".")[2]]]
+    assert wrong == []
+
+
+REST = {
+    r"congestion (control|notification)|throttl": "congestion-control.md",
+    r"failure|fault|link training": "faults.md",
+    r"energy|power cap": "power.md",
+    r"\brails?\b|second adapter": "rails.md",
+    r"\bdropp|\bloss\b": "congestion-control.md",
+}
+"""What a page may call left out only with a link to what there is of it."""
+
+
+def left_out() -> list[Shown]:
+    """The statements on what is not simulated."""
+    found = []
+    for page, text in pages():
+        for section in re.finditer(
+            r"^## What is (?:left out|not modelled)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL
+        ):
+            found += [Shown(page, 0, item) for item in re.findall(r"^- .*(?:\n  .*)*", section[1], re.MULTILINE)]
+        found += [Shown(page, 0, item) for item in re.findall(r"^Not in fairlane: .*", text, re.MULTILINE)]
+    return found
+
+
+def test_what_is_called_left_out_is_not_there() -> None:
+    statements = left_out()
+    assert len(statements) > 8
+    for one in statements:
+        for words, page in REST.items():
+            if re.search(words, one.text, re.IGNORECASE) and page.partition(".")[0] not in one.page:
+                assert page in one.text, f"{one.page}: {one.text}"
+
+
+def test_variables_of_the_tests_have_the_values_that_are_stated() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    stated = re.findall(r"`(FAIRLANE_\w+)=([^`]+)`", text)
+    assert len(stated) >= 2
+    sources = "".join(path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    for name, value in stated:
+        assert f'environ.get("{name}", "{value}")' in sources, name
+
+
+def test_the_check_says_what_it_does() -> None:
+    text = (ROOT / ".ci" / "run").read_text("utf-8")
+    head = text.partition("\nset -")[0].lower()
+    steps = re.findall(r'^(?:step|begin) "([^"]+)" make', text, re.MULTILINE)
+    assert {"build", "documentation", "lint", "test", "demo", "reproduction", "instructions"} < set(steps)
+    for name in steps:
+        assert name.removesuffix("s").removeprefix("Rust ").lower() in head, name
+    assert not any("wheel" in name for name in steps)
+    assert "wheels are built and tested at a release" in " ".join(head.replace("#", "").split())
