@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.export.identities import LARGEST_LID, nodes_of, numbered, places
+from fairlane.fabric.export.identities import nodes_of, numbered, places
 from fairlane.fabric.export.notes import Written, left_out
 from fairlane.fabric.export.speeds import speeds_of
 from fairlane.fabric.ibnetdiscover import read_ibnetdiscover
-from fairlane.fabric.nodes import Node, Port
+from fairlane.fabric.nodes import LARGEST_LID, Node, Port
 from fairlane.fabric.wiring import Wiring
 
 _Far = dict[tuple[str, int], tuple[tuple[str, int], str]]  # the other end of each port, and the port's speed
