@@ -81,3 +81,59 @@ def tree(leaves: int, spines: int, hosts: Mapping[int, int], speed: str = "4xNDR
             join(leaf, hosts[at] + 1 + number, spine, at + 1, speed)
         down.append(leaf)
     return [*down, *up, *adapters]
+
+
+_PER_LANE = {"SDR": "2.5", "QDR": "10.0", "FDR": "14.0625", "EDR": "25.78125", "HDR": "53.125", "NDR": "106.25"}
+
+
+def ports_report(devices: Iterable[Device]) -> str:
+    """What ``ibnetdiscover -p`` prints: ports from the last to the first, also those without a cable."""
+    short = {"Switch": "SW", "Ca": "CA", "Rt": "RT"}
+    lines = []
+    for device in devices:
+        for port in range(device.size, 0, -1):
+            here = f"{short[device.kind]:>2} {device.port_lid(port):5} {port:2} 0x{device.guid:016x}"
+            if port not in device.far:
+                lines.append(f"{here} 4x ???{'':36}'{device.description}'")
+                continue
+            to, there, speed = device.far[port]
+            width, _, rate = speed.partition("x")
+            far = f"{short[to.kind]:>2} {to.port_lid(there):5} {there:2} 0x{to.guid:016x}"
+            lines.append(f"{here} {width}x {rate} - {far} ( '{device.description}' - '{to.description}' )")
+    return "\n".join(lines) + "\n"
+
+
+def link_report(devices: Iterable[Device], *, line_mode: bool = False) -> str:
+    """What ``iblinkinfo`` prints, by node or with ``-l``."""
+    lines = []
+    for device in devices:
+        is_switch = device.kind == "Switch"
+        if not line_mode:
+            name = {"Switch": f"Switch: 0x{device.guid:016x}", "Ca": "CA:", "Rt": "Router:"}[device.kind]
+            lines.append(f"{name} {device.description}:")
+        for port in range(1, device.size + 1):
+            guid = device.guid if is_switch else device.port_guid(port)
+            here = f'0x{guid:016x} "{device.description:>30}" ' if line_mode else "      "
+            here += f"0x{guid:016x} " if not is_switch and not line_mode else ""
+            state, far = "              {:>6}/{:>8}".format("Down", "Polling"), '           [  ] "" ( )'
+            if port in device.far:
+                to, there, speed = device.far[port]
+                width, _, rate = speed.partition("x")
+                state = "{:>3} {:>18} {:>6}/{:>8}".format(f"{width}X", f"{_PER_LANE[rate]} Gbps", "Active", "LinkUp")
+                there_guid = to.guid if to.kind == "Switch" else to.port_guid(there)
+                far = f"0x{there_guid:016x} " if line_mode else ""
+                far += f'{to.port_lid(there):6} {there:4}[  ] "{to.description}" ( )'
+            lines.append(f"{here}{device.port_lid(port):6} {port:4}[  ] ==({state})==>  {far}")
+    return "\n".join(lines) + "\n"
+
+
+def ndt(devices: Iterable[Device], *, both_ends: bool, header: str = "StartDevice,StartPort,EndDevice,EndPort") -> str:
+    """A topology file of UFM: a row for each cable, or for either end; ports as UFM labels them."""
+    rows = [header + ",State,Domain"]
+    blank = "," * header.split("StartDevice", maxsplit=1)[0].count(",")
+    for device in devices:
+        for port, (to, there, _) in sorted(device.far.items()):
+            if both_ends or (device.guid, port) < (to.guid, there):
+                row = f"{device.description},Port {port},{to.description},Port {there},Active,In-Scope"
+                rows.append(blank + row)
+    return "\n".join(rows) + "\n"

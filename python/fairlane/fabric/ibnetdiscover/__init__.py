@@ -1,4 +1,4 @@
-"""Fabrics of real clusters from what ``ibnetdiscover`` prints.
+"""Fabrics of real clusters from what ``ibnetdiscover`` prints; ``reports`` has the other reports that are read.
 
 Every port of every switch and adapter has a line; a cable has two, one from either end, and both are compared: a port
 without its counterpart means that the dump is not whole. Loopback cables, cables between two adapters, aggregation
@@ -13,18 +13,34 @@ from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.ibnetdiscover.cabling import checked_cabling
-from fairlane.fabric.ibnetdiscover.machines import in_rail_order, mapped, name_vertices, read_name_map
-from fairlane.fabric.ibnetdiscover.sections import LANE_RATES, SHOWN, Vertex, bandwidth, is_section, read_sections
+from fairlane.fabric.ibnetdiscover.machines import (
+    as_numbers_count,
+    in_rail_order,
+    machine_of,
+    mapped,
+    name_vertices,
+    read_name_map,
+)
+from fairlane.fabric.ibnetdiscover.reports import is_link_report, is_ports_report, read_link_report, read_ports_report
+from fairlane.fabric.ibnetdiscover.sections import (
+    LANE_RATES,
+    SHOWN,
+    Vertex,
+    bandwidth,
+    is_section,
+    read_sections,
+    refuse,
+)
 from fairlane.fabric.nodes import Node, Port
 from fairlane.fabric.wiring import Cable, Wiring, by_rails
 from fairlane.wording import plural, some
 
-__all__ = ["LANE_RATES", "is_ibnetdiscover", "read_ibnetdiscover"]
+__all__ = ["LANE_RATES", "as_numbers_count", "is_ibnetdiscover", "machine_of", "read_ibnetdiscover", "refuse"]
 
 
 def is_ibnetdiscover(text: str) -> bool:
-    """Whether a file looks like a dump."""
-    return any(is_section(line) for line in text.splitlines())
+    """Whether a file looks like a dump, or like a report of ``ibnetdiscover -p`` or ``iblinkinfo``."""
+    return any(is_section(line) for line in text.splitlines()) or is_ports_report(text) or is_link_report(text)
 
 
 def read_ibnetdiscover(text: str, file: Path, name_map: Path | None = None, *, switches_only: bool = False) -> Wiring:
@@ -34,7 +50,8 @@ def read_ibnetdiscover(text: str, file: Path, name_map: Path | None = None, *, s
     ``switches_only`` the dump has no sections of adapters: what their switches' lines say of them is all there is.
     """
     overrides = read_name_map(name_map) if name_map else {}
-    sections = read_sections(text, file)
+    read = read_ports_report if is_ports_report(text) else read_link_report if is_link_report(text) else read_sections
+    sections = read(text, file)
     vertices, remarks = checked_cabling(sections, file, switches_only=switches_only)
     names, more = name_vertices(vertices, overrides)
     vertices, lacking = in_rail_order(vertices, names, overrides)

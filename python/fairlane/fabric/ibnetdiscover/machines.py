@@ -90,6 +90,12 @@ def _machines(
     return kept, remarks
 
 
+def machine_of(words: str) -> tuple[str, str] | None:
+    """The machine and the adapter that a description names, as ``node17 mlx5_0``; None if it names none."""
+    found = _MACHINE.fullmatch(words.strip())
+    return (found[1], found[2]) if found else None
+
+
 def _described(adapter: Vertex) -> str | None:
     """The machine that an adapter's description names, if it does; a description that is no card's is a machine's."""
     words = adapter.description.strip()
@@ -124,7 +130,7 @@ def in_rail_order(
     adapters = [vertex for vertex in vertices.values() if not vertex.is_switch]
     called = {it.name: _adapter_name(it, overrides) for it in adapters}
     of_host: dict[str, list[Vertex]] = defaultdict(list)
-    for vertex in sorted(adapters, key=lambda it: (_as_numbers_count(called[it.name]), it.guid or 0, it.name)):
+    for vertex in sorted(adapters, key=lambda it: (as_numbers_count(called[it.name]), it.guid or 0, it.name)):
         of_host[names[vertex.name]].append(vertex)
     following = {host: iter(own) for host, own in of_host.items()}
     order = (it if it.is_switch else next(following[names[it.name]]) for it in vertices.values())
@@ -139,7 +145,7 @@ def _adapter_name(adapter: Vertex, overrides: Mapping[str, str]) -> str:
     return next((found[2] for found in given if found), "")
 
 
-def _as_numbers_count(name: str) -> tuple[bool, list[tuple[int, str]]]:
+def as_numbers_count(name: str) -> tuple[bool, list[tuple[int, str]]]:
     """A key that sorts names by their numbers, those without a name last."""
     parts = re.findall(r"(\d+)|(\D+)", name.lower())
     return not name, [(int(digits or -1), letters) for digits, letters in parts]

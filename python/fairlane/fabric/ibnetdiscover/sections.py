@@ -51,8 +51,8 @@ _NOT_OF_THE_DUMP = {
     "a shell prompt": re.compile(
         r"(?:\(\S+\)\s*)?(?:\[[^\]\s]*@[^\]]*\]|[\w.-]+@[\w.-]+(?::\S*)?|[\w.-]*)\s?\S{0,80}[$#%>](?:\s.*)?"
     ),
-    "a command": re.compile(r"(?:sudo\s+)?(?:\S*/)?ibnetdiscover\b.*"),
-    "a warning of the tool": re.compile(r"(?:\S*/)?(?:ibwarn|ibnetdiscover|src/\S+)\b.*:.*"),
+    "a command": re.compile(r"(?:sudo\s+)?(?:\S*/)?(?:ibnetdiscover|iblinkinfo)\b.*"),
+    "a warning of the tool": re.compile(r"(?:\S*/)?(?:ibwarn|ibnetdiscover|iblinkinfo|src/\S+)\b.*:.*"),
     "a Markdown fence": re.compile(r"(?:```|~~~)\w*"),
 }
 
@@ -166,7 +166,7 @@ class _Reader:
         elif states := _CARD.match(line):
             self._card = states[1] if int(states[1], 16) else None
         elif not _ATTRIBUTE.match(line):
-            what = _outside(line) or _around(line, number, self._first, self._last)
+            what = outside(line) or _around(line, number, self._first, self._last)
             if what is None:
                 return f"not a line of ibnetdiscover: {line[:60]!r}; is the dump cut off?"
             self._skipped[what].append(f"line {number} ({line[:60]})")
@@ -218,8 +218,8 @@ def _extent(lines: list[str]) -> tuple[int, int]:
     return (inside[0], inside[-1]) if inside else (1, len(lines))
 
 
-def _outside(line: str) -> str | None:
-    """What a paste has added."""
+def outside(line: str) -> str | None:
+    """What a line is that a paste has added: a prompt, a command, a warning; None for any other."""
     return next((what for what, shape in _NOT_OF_THE_DUMP.items() if shape.fullmatch(line)), None)
 
 
