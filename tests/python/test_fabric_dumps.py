@@ -1,5 +1,6 @@
 """Dumps as people have them: pasted, large, with routers, adapters joined to each other, rails in any order."""
 
+import lzma
 import random
 import re
 from collections import Counter, defaultdict
@@ -13,6 +14,7 @@ from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Wiring, read_wiring, survey
+from fairlane.fabric.export.identities import numbered, places
 
 DATA = Path(__file__).parents[1] / "data"
 REPRODUCERS = DATA / "reproducers" / "fabrics"
@@ -47,8 +49,6 @@ def test_a_dump_that_a_terminal_has_stripped_of_its_tabs_is_read_with_a_note() -
 
 @pytest.mark.parametrize("name", ["x5.ibnetdiscover", "ndr-dgx.ibnetdiscover.xz"])
 def test_a_paste_of_a_real_dump_is_the_same_fabric(name: str, tmp_path: Path) -> None:
-    import lzma
-
     raw = (DATA / "fabrics" / name).read_bytes()
     text = (lzma.decompress(raw) if name.endswith("xz") else raw).decode()
     plain, found = read(tmp_path, text), read(tmp_path, pasted(text))
@@ -206,6 +206,45 @@ def test_adapters_of_any_hosts_of_a_real_cluster_are_numbered_alike() -> None:
             port for it in wiring.cables if host in it.ends for port in [it.ports and it.ports[it.ends.index(host)]]
         ]
         assert ports == list(range(1, len(adapters) + 1))
+
+
+def stated(text: str) -> dict[int, tuple[str, int]]:
+    """By LID of an adapter's port the description of the switch and its port, from the switches' lines of a dump."""
+    found: dict[int, tuple[str, int]] = {}
+    switch = ""
+    for line in text.splitlines():
+        if begins := re.match(r'(Switch|Ca)\t\d+ "\S+"\s+# "(.*)"', line):
+            switch = begins[2] if begins[1] == "Switch" else ""
+        elif (
+            (port := re.match(r'\[(\d+)\]\t"H-.*# "(.*)" lid (\d+) ', line)) and switch and "Aggregation" not in port[2]
+        ):
+            found[int(port[3])] = (switch, int(port[1]))
+    return found
+
+
+@pytest.mark.parametrize("name", ["rails-by-listing-order", "ndr-dgx", "random"])
+def test_every_lid_is_at_the_port_that_the_dump_states(name: str, tmp_path: Path) -> None:
+    """Each port of each adapter has its own, whatever the order of adapters in the dump."""
+    if name == "random":
+        devices = tree(5, 2, dict.fromkeys(range(5), 6))
+        adapters = [it for it in devices if it.kind == "Ca"]
+        for at, adapter in enumerate(adapters):
+            adapter.description = f"n{at % 7} mlx5_{12 - at // 7}"
+            join(adapter, 2, devices[at % 5], 20 + at)
+            devices[at % 5].size = 60
+        text = dump(random.Random(3).sample(devices, len(devices)))
+    elif name == "ndr-dgx":
+        text = lzma.decompress((DATA / "fabrics" / "ndr-dgx.ibnetdiscover.xz").read_bytes()).decode()
+    else:
+        text = (REPRODUCERS / f"{name}.ibnetdiscover").read_text()
+    wiring = read(tmp_path, text)
+    far: dict[tuple[str, int], tuple[str, int]] = {}
+    for one, other in numbered(wiring):
+        far[one], far[other] = other, one
+    ends = places(wiring.nodes, wiring).items()
+    found = {port.lid: far[place] for place, (node, port) in ends if not node.is_switch and port.lid is not None}
+    assert found == stated(text)
+    assert len(found) == sum(end in set(wiring.hosts) for cable in wiring.cables for end in cable.ends)
 
 
 def test_random_listings_of_one_fabric_have_the_same_rails(tmp_path: Path) -> None:

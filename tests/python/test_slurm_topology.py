@@ -9,7 +9,7 @@ from typing import Any
 
 import networkx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import slurm
@@ -340,6 +340,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(data=st.lists(VALUES, min_size=1, max_size=3) | st.dictionaries(PLAIN, VALUES, min_size=1, max_size=3))
 def test_yaml_is_read_as_the_library_reads_it(data: Any) -> None:
     yaml: Any = import_module("yaml")
