@@ -79,9 +79,9 @@ KEPT = {"csv": (True, True), "graphml": (True, True), "ibnetdiscover": (True, Fa
 @given(wiring=wirings())
 def test_the_same_graph_comes_back(name: str, wiring: Wiring, tmp_path: Path) -> None:
     file = tmp_path / "exported"
+    notes: tuple[str, ...] = ()
     if name == "json":
         wiring.save(file)
-        notes = ()
     else:
         written = FORMATS[name].write(wiring)
         file.write_text(written.text, encoding="utf-8")

@@ -76,7 +76,7 @@ def read_ndt(text: str, file: Path) -> Wiring:
 
 def _columns(line: str) -> list[str]:
     """The names of the columns, in small letters."""
-    cells = (cell.strip().rpartition(":")[2].lstrip("#").strip().lower() for cell in next(csv.reader([line]), []))
+    cells = (cell.rpartition(":")[2].lstrip("#").strip().lower() for cell in _cells(line))
     return [_SHORT.get(cell, cell) for cell in cells]
 
 
@@ -86,13 +86,21 @@ def _rows(text: str, file: Path, problems: list[Problem]) -> Iterator[tuple[int,
     columns = _columns(header)
     least = 1 + max(columns.index(name) for name in _NEEDED)
     for number, line in rows:
-        cells = [cell.strip() for cell in next(csv.reader([line]))]
+        cells = _cells(line)
         if len(cells) < 2 or (len(cells) < least and any(cells[2:3])):
             words = f"has {plural(len(cells), 'cell')}, and the header {len(columns)}: is the file cut off?"
             problems.append(Problem.of_file(file, words, number))
             continue
         cells += [""] * (len(columns) - len(cells))
         yield number, dict(zip(columns, cells, strict=False))
+
+
+def _cells(line: str) -> list[str]:
+    """The cells of a line; none of one that has a longer one than there may be."""
+    try:
+        return [cell.strip() for cell in next(csv.reader([line]), [])]
+    except csv.Error:
+        return []
 
 
 def _rate(text: str) -> int | None:

@@ -25,7 +25,9 @@ _CONF = re.compile(r"(?:SwitchName|BlockName|RingName|BlockSizes)\s*=", re.IGNOR
 _YAML = re.compile(r"-\s+topology\s*:")
 _KEYS = {"switchname": ("nodes", "switches", "linkspeed"), "blockname": ("nodes",), "ringname": ("nodes",)}
 _PLUGINS = ("tree", "block", "ring", "torus3d")
-_MOST_CELLS = 1_000_000  # cells of a torus
+_MOST_CELLS = 100_000  # cells of a torus
+_MOST_HOSTS = 200_000  # hosts of a file
+_DIGITS = 9  # of the size of a block
 _SHOWN = 3
 
 
@@ -181,6 +183,8 @@ class _Reader:
             self.wrong(f"{name} has both nodes and switches", line, "either of them")
         for host in found.hosts:
             self.hosts.setdefault(host, []).append(name)
+        if len(self.hosts) > _MOST_HOSTS:
+            raise ScenarioError(Problem.of_file(self._file, f"more than {_MOST_HOSTS:,} hosts up to here", line))
         return found
 
     def _names(self, text: Any, line: int) -> list[str]:
@@ -191,7 +195,7 @@ class _Reader:
             return []
 
     def _count(self, text: str, line: int) -> int:
-        if not (str(text).isdecimal() and 0 < int(text) < 10**9):
+        if not (str(text).isdecimal() and len(text) <= _DIGITS and int(text) > 0):
             self.wrong(f"no size of a block: {str(text)[:40]!r}", line, "a number from 1")
             return 1
         return int(text)
@@ -207,7 +211,7 @@ class _Reader:
     def _triple(self, given: Any, key: str, line: int, least: int) -> tuple[int, ...]:
         table = given if isinstance(given, Mapping) else {}
         texts = [str(table.get(axis, "")) for axis in "xyz"]
-        if not all(text.isdecimal() and least <= int(text) < 65_536 for text in texts):
+        if not all(text.isdecimal() and len(text) <= 5 and least <= int(text) < 65_536 for text in texts):
             raise ScenarioError(
                 Problem.of_file(self._file, f"{key}: not three numbers", line, f"x, y and z, from {least}")
             )

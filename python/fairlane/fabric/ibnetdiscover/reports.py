@@ -18,7 +18,7 @@ from fairlane.units import whole_number
 from fairlane.wording import plural, some
 
 _NODE = r"(SW|CA|RT)\s+(\d{1,9})\s+(\d{1,9})\s+0x([0-9a-fA-F]{1,16})"
-_CABLED = re.compile(rf"{_NODE}\s+(\d+)x\s+(\S+)\s+-\s+{_NODE}\s+\(\s*'(.*)'\s+-\s+'(.*)'\s*\)")
+_CABLED = re.compile(rf"{_NODE}\s+(\d{{1,9}})x\s+(\S+)\s+-\s+{_NODE}\s+\(\s*'(.*)'\s+-\s+'(.*)'\s*\)")
 _FREE = re.compile(rf"{_NODE}\s+(?:\d+|\?+)x\s+\S+\s+'(.*)'")
 _KINDS = {"SW": "S", "Switch": "S", "CA": "H", "RT": "R", "Router": "R"}
 
@@ -26,7 +26,7 @@ _HEADING = re.compile(r"(CA|Switch|Router):\s+(?:0x([0-9a-fA-F]{1,16})\s+)?(.*):
 _HERE = r'(?:0x([0-9a-fA-F]{1,16})\s+(?:"\s*(.*?)\s*"\s+)?)?(\d{1,9})\s+(\d{1,9})\[\s*\d*\s*\]'
 _THERE = r'(?:0x([0-9a-fA-F]{1,16})\s+)?(\d{1,9})\s+(\d{1,9})\[\s*\d*\s*\]\s+"(.*)"'
 _LINK = re.compile(rf"{_HERE}\s+==\((.*)\)==>\s+(?:{_THERE}|.*)\s*(?:\([^\"]*\))?")
-_UP = re.compile(r"\s*(\d+)X\s+([\d.]+)\s+Gbps(\s+\(FDR10\))?\s+\S+/\s*LinkUp\b.*", re.IGNORECASE)
+_UP = re.compile(r"\s*(\d{1,9})X\s+(\d{1,6}(?:\.\d{1,9})?)\s+Gbps(\s+\(FDR10\))?\s+\S+/\s*LinkUp\b.*", re.IGNORECASE)
 _DOWN = re.compile(r"\s*(?:\S.*\s)?\S+/\s*\S+.*")
 _SIGNALLING = {
     "SDR": 2.5,
