@@ -9,7 +9,6 @@ from typer import Argument, Option
 from fairlane.cli.command import Answer, out_option, write_text
 from fairlane.cli.options import Assignments, TopologyName, refused, report
 from fairlane.errors import Problem, ScenarioError
-from fairlane.units import BANDWIDTH
 
 if TYPE_CHECKING:
     from fairlane.fabric import Fabric, Wiring
@@ -83,6 +82,7 @@ def import_fabric(
     """
     from fairlane.cli.fabric_text import survey_lines
     from fairlane.fabric import read_wiring, survey
+    from fairlane.units import BANDWIDTH
 
     try:
         rate = None if bandwidth is None else BANDWIDTH.parse(bandwidth)
