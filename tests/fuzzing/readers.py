@@ -263,13 +263,15 @@ def _import_counters(path: Path, _out: Path, _rng: Random) -> Command:
 
 def _tables(folder: Path) -> list[Path]:
     from fairlane.fabric import read_wiring
+    from fairlane.fabric.identities import endpoint_lids, endpoints_of
 
     dump = Path(shutil.copy(DATA / "fabrics" / "x5.ibnetdiscover", folder))
     wiring = read_wiring(dump)
-    towards = {host: _ports_towards(wiring, host) for host in wiring.lids.values()}
+    endpoints, lids = endpoints_of(wiring), endpoint_lids(wiring)
+    towards = {number: _ports_towards(wiring, endpoints[number][0]) for number in lids.values()}
     blocks = []
     for guid, switch in wiring.guids.items():
-        lines = [f"0x{lid:04x} {towards[host][switch]:03d} : (x)" for lid, host in wiring.lids.items()]
+        lines = [f"0x{lid:04x} {towards[end][switch]:03d} : (x)" for lid, end in lids.items()]
         head = f"Unicast lids [0x0-0x50] of switch Lid 1 guid 0x{guid:016x} ({switch}):\n  Lid  Out   Destination"
         blocks.append("\n".join([head, *lines, f"{len(lines)} valid lids dumped"]))
     return _written(folder, tables__lft="\n".join(blocks) + "\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 
@@ -91,6 +92,39 @@ class Fabric:
     def lane_of(self, queue: int) -> int:
         """The virtual lane of a queue."""
         return bisect_right(self.queues, queue) - 1 if self.queues else queue // self.channels
+
+    @cached_property
+    def _parts(self) -> dict[int, list[int]]:
+        """By host: the least switch that is joined with the switch of each adapter, over switches only."""
+        switches = {link.from_switch for link in self.links if link.from_switch is not None}
+        part = {switch: switch for switch in switches}
+        changed = True
+        while changed:
+            changed = False
+            for link in self.links:
+                if link.from_switch is not None and link.to_switch is not None:
+                    least = min(part[link.from_switch], part[link.to_switch])
+                    changed |= {part[link.from_switch], part[link.to_switch]} != {least}
+                    part[link.from_switch] = part[link.to_switch] = least
+        found: dict[int, list[int]] = {}
+        for link in self.links:
+            if link.from_host is not None:
+                found.setdefault(link.from_host, []).append(-1 if link.to_switch is None else part[link.to_switch])
+        return found
+
+    def rail_pairs(self, origin: int, target: int) -> list[tuple[int, int]]:
+        """The adapters of two hosts that exchange messages."""
+        here, there = self._parts[origin], self._parts[target]
+        pairs = []
+        for number in range(max(len(here), len(there))):
+            own, other = number % len(here), number % len(there)
+            if here[own] != there[other]:
+                joined = [place for place, part in enumerate(there) if part == here[own]]
+                if not joined:
+                    continue
+                other = joined[number % len(joined)]
+            pairs.append((own, other))
+        return pairs
 
     def gap(self, rail: int) -> int:
         """The least time between two messages of an adapter."""
@@ -335,8 +369,6 @@ class Job:
     rails: dict[str, Any] = field(default_factory=lambda: {"policy": "only", "only": 0})
     start: int = 0
     stop: int | None = None
-    adapters: int | None = None
-    """How many adapters each of its hosts has; by default as many as the fabric's hosts have."""
 
 
 @dataclass(frozen=True)

@@ -441,7 +441,7 @@ def wide_cases(draw: st.DrawFn, routing: str) -> Case:
     for places in draw(placements(len(used))):
         hosts = [used[place] for place in places]
         adapters = min(rails[host] for host in hosts)
-        some_jobs.append(replace(draw(jobs(hosts, adapters, Scripts)), adapters=adapters))
+        some_jobs.append(draw(jobs(hosts, adapters, Scripts)))
     network = draw(networks())
     # A port has at most 32 lanes.
     qos = draw(qualities(min(4, 32 // fabric.channels)))

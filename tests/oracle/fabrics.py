@@ -116,10 +116,11 @@ def direct_paths(given: dict[str, Any]) -> dict[tuple[int, int], tuple[int, ...]
     found: dict[tuple[int, int], tuple[int, ...]] = {}
     for source in range(core.hosts):
         for rail in range(adapters[source]):
-            for to in range(core.hosts):
-                if to == source or rail >= adapters[to]:
+            for to, other in ((host, number) for host in range(core.hosts) for number in range(adapters[host])):
+                try:
+                    path = core.route(source, to, rail, other) if to != source else []
+                except IndexError:  # no path between switches joins them
                     continue
-                path = core.route(source, to, rail)
                 found |= {(ends[link], path[-1]): tuple(path[place:]) for place, link in enumerate(path) if place}
     return found
 

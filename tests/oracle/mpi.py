@@ -13,7 +13,7 @@ from .network import Interconnect
 from .one_sided import Windows
 from .outcome import Outcome
 from .packets import Message
-from .state import Rank, Receiving, Request, Sending
+from .state import Exchange, Rank, Receiving, Request, Sending
 
 
 @dataclass
@@ -205,7 +205,7 @@ class World:
         size, kind = (self.mpi.control_bytes, "control") if rendezvous else (op.size, "eager")
         of_payload = None if rendezvous else called
         handed = called + self.mpi.send_overhead
-        self.transfer(rank, receiver, size, self.kind(op, kind), delivered, handed, of_payload)
+        sending.exchange = self.transfer(rank, receiver, size, self.kind(op, kind), delivered, handed, of_payload)
         return sending
 
     def kind(self, op: Send, kind: str) -> str:
@@ -224,21 +224,21 @@ class World:
 
     def get(self, sending: Sending, receive: Receiving) -> None:
         """The rest of a rendezvous: get, payload, acknowledgement."""
-        sender, receiver, now = sending.rank, receive.rank, self.clock.now
+        sender, receiver, now, of = sending.rank, receive.rank, self.clock.now, sending.exchange
         control, bulk = self.kind(sending.op, "control"), self.kind(sending.op, "bulk")
 
         def payload(_first: bool, _last: bool) -> None:
-            self.transfer(sender, receiver, sending.op.size, bulk, acknowledge, self.clock.now, sending.called)
+            self.transfer(sender, receiver, sending.op.size, bulk, acknowledge, self.clock.now, sending.called, of)
 
         def acknowledge(_first: bool, last: bool) -> None:
             if last:
                 self.complete(receive)
-                self.transfer(receiver, sender, self.mpi.control_bytes, control, done, self.clock.now)
+                self.transfer(receiver, sender, self.mpi.control_bytes, control, done, self.clock.now, of=of)
 
         def done(_first: bool, _last: bool) -> None:
             self.complete(sending)
 
-        self.transfer(receiver, sender, self.mpi.control_bytes, control, payload, now)
+        self.transfer(receiver, sender, self.mpi.control_bytes, control, payload, now, of=of)
 
     def transfer(
         self,
@@ -249,18 +249,22 @@ class World:
         delivered: Callable[[bool, bool], None],
         time: int,
         called: int | None = None,
-    ) -> None:
+        of: Exchange | None = None,
+    ) -> Exchange | None:
         """Makes a message, handed over at `time`: through memory on one host, else over the interconnect.
 
-        If it is the payload of a send, that was `called` then.
+        If it is the payload of a send, that was `called` then. Returns the exchange that it begins or belongs to.
         """
         number = next(self.numbers)
         if source.host == to.host:
             end = time + self.mpi.memory_latency + ser(size, self.mpi.memory_bandwidth)
             self.clock.at(end, Stage.MEMORY, (number,), lambda: delivered(True, True))
-            return
+            return None
         lane = self.case.qos.sl2vl[self.service_level(source, to, kind)]
-        parts = self.parts(source, to, size, kind)
+        if of is None:
+            of = Exchange(source, to, source.begun)
+            source.begun += 1
+        parts = self.parts(of, source, size, kind)
 
         def told(first: bool, last: bool) -> None:
             if last and called is not None:
@@ -274,26 +278,30 @@ class World:
             message = Message(source.job, kind, number, lane, route, payloads, whole.delivered, to.host)
             self.interconnect.hand_over(message, time, self.case.fabric.gap(rail))
             number = next(self.numbers)
+        return of
 
-    def parts(self, source: Rank, to: Rank, size: int, kind: str) -> list[tuple[int, int]]:
-        """Rail and bytes of each part of a message, by the job's policy."""
-        job = self.case.jobs[source.job]
-        policy, rails = job.rails, job.adapters or self.case.fabric.adapters
+    def parts(self, of: Exchange, source: Rank, size: int, kind: str) -> list[tuple[int, int]]:
+        """The sending adapter and bytes of each part of a message, by the job's policy."""
+        policy = self.case.jobs[source.job].rails
+        pairs = self.case.fabric.rail_pairs(of.origin.host, of.target.host)
+        side = 0 if source is of.origin else 1
+        if policy["policy"] == "stripe" and kind not in ("control", "collective_control") and size > policy["above"]:
+            ends = [size * part // len(pairs) for part in range(len(pairs) + 1)]
+            sizes = [after - before for before, after in pairwise(ends)] if size >= len(pairs) else [1] * size
+            return [(pair[side], part) for pair, part in zip(pairs, sizes, strict=False)]
         match policy["policy"]:
             case "only":
-                return [(policy["only"], size)]
+                pair = next(pair for pair in pairs if pair[0] == policy["only"])
             case "by_destination":
-                return [(to.number % rails, size)]
+                pair = pairs[of.target.number % len(pairs)]
             case "by_source" if policy.get("ranks"):
-                return [(policy["ranks"][source.number], size)]
+                rail = policy["ranks"][of.origin.number]
+                pair = next((pair for pair in pairs if pair[0] == rail), pairs[rail % len(pairs)])
             case "by_source":
-                return [(source.number % rails, size)]
-            case "stripe" if kind not in ("control", "collective_control") and size > policy["above"]:
-                ends = [size * part // rails for part in range(rails + 1)]
-                parts = [after - before for before, after in pairwise(ends)]
-                return list(enumerate(parts)) if size >= rails else [(rail, 1) for rail in range(size)]
-        source.turn += 1
-        return [((source.turn - 1) % rails, size)]
+                pair = pairs[of.origin.number % len(pairs)]
+            case _:
+                pair = pairs[of.turn % len(pairs)]
+        return [(pair[side], size)]
 
     def service_level(self, source: Rank, to: Rank, kind: str) -> int:
         """The sender's own level, else the receiver's, the kind's, the job's, the default."""

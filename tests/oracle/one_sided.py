@@ -106,7 +106,7 @@ class Windows:
         def answer() -> None:
             back, kind = (size, self.kind(size)) if op.kind in RETURNING else (world.mpi.control_bytes, "control")
             returns = called if op.kind in RETURNING else None
-            world.transfer(target, rank, back, kind, end, world.clock.now, returns)
+            world.transfer(target, rank, back, kind, end, world.clock.now, returns, of)
 
         def landed(_first: bool, last: bool) -> None:
             if last and op.kind in ("put", "get"):
@@ -117,7 +117,7 @@ class Windows:
         sent = {"get": world.mpi.control_bytes, "compare_and_swap": 2 * size}.get(op.kind, size)
         kind = "control" if op.kind == "get" else self.kind(sent)
         of_payload = None if op.kind == "get" else called
-        world.transfer(rank, target, sent, kind, landed, called + world.mpi.send_overhead, of_payload)
+        of = world.transfer(rank, target, sent, kind, landed, called + world.mpi.send_overhead, of_payload)
 
     def kind(self, size: int) -> str:
         """The kind of payload."""
@@ -149,13 +149,13 @@ class Windows:
 
         def granted() -> None:
             done = lambda _first, _last: world.complete(request)  # noqa: E731
-            world.transfer(target, rank, world.mpi.control_bytes, "control", done, world.clock.now)
+            world.transfer(target, rank, world.mpi.control_bytes, "control", done, world.clock.now, of=of)
 
         def asked(_first: bool, _last: bool) -> None:
             guard.waiting.append((exclusive, granted))
             guard.grant()
 
-        world.transfer(rank, target, world.mpi.control_bytes, "control", asked, time)
+        of = world.transfer(rank, target, world.mpi.control_bytes, "control", asked, time)
 
     def release(self, rank: Rank, window: int, targets: Iterable[int]) -> int:
         """Gives locks up, one after another: how long the CPU is busy."""

@@ -22,6 +22,16 @@ class Receiving(Request):
     op: Recv
 
 
+@dataclass(frozen=True)
+class Exchange:
+    """Messages that belong together, as those of a rendezvous: they use one pair of adapters."""
+
+    origin: "Rank"
+    target: "Rank"
+    turn: int
+    """How many the origin began before it."""
+
+
 @dataclass(eq=False, kw_only=True)
 class Sending(Request):
     """A send that was started, and how far its first message (eager payload or request) and its matching are."""
@@ -32,6 +42,7 @@ class Sending(Request):
     arrived: bool = False
     delivered: bool = False
     receive: Receiving | None = None
+    exchange: Exchange | None = None
 
     def suits(self, receive: Receiving) -> bool:
         """Whether a receive may take this message."""
@@ -54,4 +65,4 @@ class Rank:
     unexpected: list[Sending] = field(default_factory=list)  # messages without a receive
     life: Iterator[int | None] = field(default_factory=lambda: iter(()))
     finished: bool = False
-    turn: int = 0  # the next rail, where they take turns
+    begun: int = 0  # exchanges with other hosts

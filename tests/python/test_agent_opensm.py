@@ -274,7 +274,6 @@ CONF = "qos TRUE\nqos_policy_file {policy}\nqos_max_vls 4\nqos_sl2vl 0,1,2,3,0,0
     [
         ("qos TRUE", "qos FALSE", ':1: qos: OpenSM does not set up service levels; allowed: TRUE'),
         ("qos TRUE\n", "", "opensm.conf: qos: OpenSM does not set up"),
-        ("qos_max_vls 4", "qos_max_vls 2", ':3: qos_max_vls: the switches have 2 lanes, and service level 2'),
         ("qos_max_vls 4", "max_op_vls 2", ':3: max_op_vls: the switches have 2 lanes, and service level 2 needs'),
         ("0,1,2,3", "0,1,1,3", "maps service level 2 to lane 1, the twin to lane 2"),
         ("qos_sl2vl", "qos_swe_sl2vl", "adapters and switches have different settings"),

@@ -15,7 +15,7 @@ from fairlane.cli.main import execute
 from fairlane.counters import COUNTERS, PortCounters, export, located, read_counters, since, snapshots, table_of
 from fairlane.errors import ScenarioError
 from fairlane.fabric import read_wiring
-from fairlane.fabric.export.identities import nodes_of
+from fairlane.fabric.identities import nodes_of
 from fairlane.results.run import Run
 from fairlane.results.store import load_run
 from port_counters import BASIC, IBQUERYERRORS, PERFQUERY, PROMETHEUS

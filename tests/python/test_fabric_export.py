@@ -17,7 +17,7 @@ from fairlane.errors import ScenarioError
 from fairlane.fabric import Cable, Fabric, Wiring, read_wiring
 from fairlane.fabric.export import FORMATS, ibnetdiscover, wiring_of
 from fairlane.fabric.export.ibsim import write_ibsim
-from fairlane.fabric.export.identities import numbered
+from fairlane.fabric.identities import numbered
 from fairlane.fabric.table import FabricTable
 from fairlane.slurm import expand
 
@@ -57,12 +57,7 @@ def test_a_real_dump_comes_back_with_every_identifier(dump: str, tmp_path: Path)
     found = again(wiring, "ibnetdiscover", tmp_path)
     assert found.hosts == wiring.hosts
     assert found.parameters() == wiring.parameters()
-    assert (found.nodes, found.guids, found.lids, found.labels) == (
-        wiring.nodes,
-        wiring.guids,
-        wiring.lids,
-        wiring.labels,
-    )
+    assert (found.nodes, found.guids, found.labels) == (wiring.nodes, wiring.guids, wiring.labels)
     assert [cable.kind for cable in found.cables] == [cable.kind for cable in wiring.cables]
 
 
@@ -77,7 +72,7 @@ def test_the_file_of_an_import_keeps_identifiers_and_the_names_of_a_map(dump: st
         wiring.save(tmp_path / "x.fabric.json")
         found = read_wiring(tmp_path / "x.fabric.json")
         assert found.parameters() == wiring.parameters()
-        assert (found.nodes, found.guids, found.lids) == (wiring.nodes, wiring.guids, wiring.lids)
+        assert (found.nodes, found.guids) == (wiring.nodes, wiring.guids)
         # A scenario takes the file, and a dump that is made of it has the same names.
         assert FabricTable.read({"topology": "imported", "file": str(tmp_path / "x.fabric.json")}).spec
         assert again(found, "ibnetdiscover", tmp_path).hosts == wiring.hosts

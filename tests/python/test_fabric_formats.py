@@ -11,7 +11,7 @@ from fabric_dumps import Device, dump, join, link_report, ndt, ports_report
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Wiring, read_wiring
-from fairlane.fabric.export.identities import numbered
+from fairlane.fabric.identities import endpoint_lids, endpoints_of, numbered
 
 REPRODUCERS = Path(__file__).parents[1] / "data" / "reproducers" / "fabrics"
 Write = Callable[[list[Device]], str]
@@ -137,7 +137,8 @@ Switch: 0x0002c9020046c588 leaf:
 def test_a_report_of_links_in_its_own_words(tmp_path: Path) -> None:
     wiring = read(tmp_path, LINKS)
     assert [cable.kind for cable in wiring.cables] == ["4xQDR", "4xFDR10"]
-    assert wiring.lids == {4: "n1", 5: "n2"}
+    hosts = [host for host, _ in endpoints_of(wiring)]
+    assert {lid: hosts[endpoint] for lid, endpoint in endpoint_lids(wiring).items()} == {4: "n1", 5: "n2"}
     for old, new, line, words in (
         ("4X          10.0", "4X          11.0", 2, "unknown speed 11.0 Gbps of a lane; allowed: 2.5, 5, 10, "),
         ("           2    3[  ]", "           2    4[  ]", 7, "used twice|has no line for that port|no section"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from fairlane.fabric import Cable, Fabric, Wiring, read_wiring
 from fairlane.fabric.export import FORMATS, wiring_of
-from fairlane.fabric.export.identities import numbered
+from fairlane.fabric.identities import numbered
 from fairlane.fabric.table import FabricTable
 
 SPEEDS = ("50 Gb/s", "100 Gb/s", "200 Gb/s", "400 Gb/s")

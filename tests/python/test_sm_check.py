@@ -9,13 +9,15 @@ import pytest
 
 from fairlane import Scenario
 from fairlane.errors import ScenarioError
-from fairlane.fabric import Fabric, Wiring, read_wiring
+from fairlane.fabric import Cable, Fabric, Wiring, read_wiring
 from fairlane.fabric.export import FORMATS, wiring_of
 from fairlane.fabric.export.lfts import write_lfts
 from fairlane.fabric.forwarding import with_tables
+from fairlane.fabric.identities import endpoint_lids, endpoints_of
 from fairlane.fabric.routes import tables_of
 from fairlane.opensm import Settings
 from fairlane.opensm.check import programs
+from fairlane.opensm.check.effects import compare_shares
 from fairlane.opensm.check.layout import GENERATED, layout_of
 from fairlane.opensm.check.paths import compare_paths, for_subnet, members
 from fairlane.opensm.check.ports import compare_ports
@@ -23,11 +25,13 @@ from fairlane.opensm.check.query import PortSettings, decode_level, decode_sl2vl
 from fairlane.opensm.check.routes import Read, compare_routes
 from fairlane.opensm.policy import Group, Policy, Rule
 from fairlane.opensm.ports import as_ranges
+from fairlane.opensm.shares import LaneShare, read_shares, write_shares
 from simulated_subnets import RECORDED, TREES, RecordedSubnet, answers, scenario
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"
 SETTINGS = Settings(4, 0, ((3, 64),), ((0, 8), (1, 16), (2, 32)), (0, 1, 2, 3, *[0] * 12))
 """What was in force when the answers were recorded."""
+PACKET = 4122
 
 
 def built(**fabric: Any) -> tuple[Fabric, dict[str, Any]]:
@@ -66,7 +70,7 @@ def test_answers_are_decoded_as_smpquery_and_saquery_print_them() -> None:
 
 def test_ports_that_have_what_was_exported_are_equal() -> None:
     layout = layout_of(tree())
-    found = compare_ports(RecordedSubnet(), layout.ends, SETTINGS)
+    found = compare_ports(RecordedSubnet(), layout.ends, SETTINGS, PACKET)
     # 16 hosts with a port each; 4 leaf switches with 8 cables, 2 spine switches with 8. Input port 0 and those with
     # a cable, for each output port of a switch.
     assert found.counts == {"ports": 16 + 48, "VL arbitration tables": 128, "SL2VL tables": 16 + 6 * 8 * 9}
@@ -78,7 +82,7 @@ def test_ports_that_have_what_was_exported_are_equal() -> None:
     ("kind", "answer", "what", "expected", "read"),
     [
         ("sl2vl", b"\x01\x32", "SL2VL, input port 2", "0,1,2,3" + ",0" * 12, "0,1,3,2" + ",0" * 12),
-        ("vlarb_low", bytes([0, 8, 1, 16, 2, 33]), "VL arbitration, low priority", "0:8,1:16,2:32", "0:8,1:16,2:33"),
+        ("vlarb_low", bytes([0, 8, 1, 16, 2, 65]), "VL arbitration, low priority", "0:8,1:16,2:32", "0:8,1:16,2:65"),
         ("vlarb_high", bytes(6), "VL arbitration, high priority", "3:64", "empty"),
         ("port_info", b"", "PortInfo", "an answer", "no answer"),
         ("sl2vl", b"", "SL2VL, input port 2", "0,1,2,3" + ",0" * 12, "no answer"),
@@ -96,9 +100,83 @@ def test_a_port_that_has_something_else_is_a_difference(
             wrong &= modifier >> 8 == 2
         return answer.ljust(64 if answer else 0, b"\x00") if wrong else None
 
-    found = compare_ports(RecordedSubnet(change), layout.ends, SETTINGS)
+    found = compare_ports(RecordedSubnet(change), layout.ends, SETTINGS, PACKET)
     (one,) = found.differences
     assert (one.node, one.port, one.what, one.expected, one.found) == ("leaf1", "3", what, expected, read)
+    assert one.cause == ("ibsim" if read == "no answer" else "OpenSM")
+    # A packet of high priority and one of low priority follow each other; 65 units are two packets. Without the high
+    # table lane 3 is never sent.
+    assert one.effect == {
+        "0:8,1:16,2:65": "VL0 12.5%, VL1 12.5%, VL2 25.0%, VL3 50.0% instead of "
+        "VL0 16.7%, VL1 16.7%, VL2 16.7%, VL3 50.0%",
+        "empty": "VL0 33.3%, VL1 33.3%, VL2 33.3%, VL3 0.0% instead of VL0 16.7%, VL1 16.7%, VL2 16.7%, VL3 50.0%",
+    }.get(read, "")
+
+
+def test_ports_that_do_not_say_how_many_lanes_are_in_operation_are_a_difference() -> None:
+    info = bytearray(answers()["port_info"])
+    info[43] &= 15
+
+    def change(asked: str, _lid: int, _modifier: int) -> bytes | None:
+        return bytes(info) if asked == "port_info" else None
+
+    found = compare_ports(RecordedSubnet(change), layout_of(tree()).ends, SETTINGS, PACKET)
+    assert {(one.what, one.expected, one.found) for one in found.differences} == {
+        ("operational VLs", "at least 4", "0")
+    }
+
+
+@pytest.mark.parametrize("low", [[0, 8, 1, 16, 2, 33], [0, 8, 5, 0, 1, 16, 2, 32], [2, 32, 0, 8, 1, 16]])
+def test_other_tables_with_the_same_shares_are_a_note(low: list[int]) -> None:
+    def change(asked: str, _lid: int, modifier: int) -> bytes | None:
+        return bytes(low).ljust(64, b"\0") if asked == "vlarb_low" and modifier & 255 == 2 else None
+
+    found = compare_ports(RecordedSubnet(change), layout_of(tree()).ends, SETTINGS, PACKET)
+    assert found.differences == ()
+    assert found.notes == ("6 ports have other tables of VL arbitration that give all lanes the same shares",)
+
+
+@pytest.mark.parametrize(
+    ("text", "differences", "note"),
+    [
+        ("0:64,1:192", 0, ""),
+        ("0:65,1:195", 1, ""),
+        ("0:1,1:64,1:64,1:64", 0, ""),
+        (None, 0, "there is no shares.tsv"),
+    ],
+)
+def test_shares_of_the_exported_options(text: str | None, differences: int, note: str, tmp_path: Path) -> None:
+    rows = (LaneShare(0, (0,), 0.25, 0.25), LaneShare(1, (1,), 0.75, 0.75))
+    if text:
+        (tmp_path / "shares.tsv").write_text(write_shares(rows, PACKET))
+    low = tuple((int(one[0]), int(one[2:])) for one in (text or "0:1,1:1").split(","))
+    packet, found = compare_shares(Settings(2, 0, (), low, (0, 1, *[0] * 14)), tmp_path)
+    assert packet == PACKET
+    assert [(one.cause, one.expected, one.found) for one in found.differences] == [
+        ("exported files", "VL0 25.0%, VL1 75.0%", "VL0 33.3%, VL1 66.7%")
+    ] * differences
+    assert note in "".join(found.notes)
+    assert bool(note) == bool(found.notes)
+
+
+def test_shares_that_were_approximated_are_a_note(tmp_path: Path) -> None:
+    rows = (LaneShare(0, (0,), 0.997, 252 / 253), LaneShare(1, (1,), 0.003, 1 / 253))
+    (tmp_path / "shares.tsv").write_text(write_shares(rows, PACKET))
+    assert read_shares(tmp_path / "shares.tsv")[1][0].levels == (0,)
+    made = Settings(2, 0, (), (*[(0, 255)] * 63, (1, 64)), (0, 1, *[0] * 14))
+    _, found = compare_shares(made, tmp_path)
+    assert found.differences == ()
+    assert found.notes == (
+        "shares of a link are approximated: simulated VL0 99.7%, VL1 0.3%, exported VL0 99.6%, VL1 0.4%",
+    )
+
+
+@pytest.mark.parametrize(("text", "line"), [("lane\n", 1), ("{}\n1\t2\t3\n", 3)])
+def test_a_file_of_shares_that_is_none_is_named_with_its_line(text: str, line: int, tmp_path: Path) -> None:
+    file = tmp_path / "shares.tsv"
+    file.write_text(text.format(write_shares((), PACKET).rstrip("\n")))
+    with pytest.raises(ScenarioError, match=rf"shares.tsv:{line}: "):
+        read_shares(file)
 
 
 def test_a_fabric_that_needs_more_lids_than_there_are_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,23 +186,32 @@ def test_a_fabric_that_needs_more_lids_than_there_are_is_an_error(monkeypatch: p
 
 
 def test_what_ports_cannot_hold_is_a_note() -> None:
-    low = tuple((number % 4, 10 + number) for number in range(10))
+    low = (*[(number % 4, 64) for number in range(8)], (0, 192), (1, 64))
     longer = replace(SETTINGS, high_limit=10, vlarb_low=low)
 
     def change(asked: str, lid: int, modifier: int) -> bytes | None:
         del lid, modifier
         return bytes(value for entry in low[:8] for value in entry).ljust(64, b"\x00") if asked == "vlarb_low" else None
 
-    found = compare_ports(RecordedSubnet(change), layout_of(tree()).ends, longer)
+    found = compare_ports(RecordedSubnet(change), layout_of(tree()).ends, longer, PACKET)
     assert found.differences == ()
+    # Ten packets of lane 3 for each of low priority, of which there are 5 + 3 + 2 + 2 in a round, or 2 of each lane.
+    share = [100 * part / 11 for part in (5 / 12, 3 / 12, 2 / 12, 2 / 12 + 10)]
+    short = [100 * part / 11 for part in (1 / 4, 1 / 4, 1 / 4, 1 / 4 + 10)]
+    whole, cut = (", ".join(f"VL{lane} {part:.1f}%" for lane, part in enumerate(one)) for one in (share, short))
     assert found.notes == (
         "VLHighLimit is not compared: 64 ports read back 0, as all of ibsim do; exported is 10",
-        "the low-priority table of VL arbitration has 10 entries, and 64 ports have room for 8: the first 8 are "
-        "compared",
+        "VL arbitration has 10 low-priority and 1 high-priority entries, and 64 ports of ibsim have room for 8 and 8, "
+        f"which are compared. Real ports need room for all: {whole} of a link, with those of ibsim {cut}",
     )
     wider = replace(SETTINGS, sl2vl=(*range(9), *[0] * 7))
-    limits = compare_ports(RecordedSubnet(), layout_of(tree()).ends, wider).differences
-    assert {(one.expected, one.found) for one in limits if one.what == "operational VLs"} == {("at least 9", "8")}
+    limits = compare_ports(RecordedSubnet(), layout_of(tree()).ends, wider, PACKET).differences
+    assert {(one.expected, one.found, one.cause) for one in limits if one.what == "operational VLs"} == {
+        ("at least 9", "8", "ibsim")
+    }
+    folded = replace(wider, operational_vls=4)
+    causes = compare_ports(RecordedSubnet(), layout_of(tree()).ends, folded, PACKET).differences
+    assert {one.cause for one in causes if one.what == "operational VLs"} == {"exported files"}
 
 
 def test_a_limit_of_high_priority_that_is_another_is_a_difference() -> None:
@@ -134,7 +221,7 @@ def test_a_limit_of_high_priority_that_is_another_is_a_difference() -> None:
     def change(asked: str, lid: int, modifier: int) -> bytes | None:
         return bytes(info) if (asked, lid, modifier) == ("port_info", 1, 1) else None
 
-    found = compare_ports(RecordedSubnet(change), layout_of(tree()).ends, SETTINGS)
+    found = compare_ports(RecordedSubnet(change), layout_of(tree()).ends, SETTINGS, PACKET)
     (one,) = found.differences
     assert (one.node, one.what, one.expected, one.found) == ("host0", "VLHighLimit", "0", "7")
 
@@ -185,7 +272,9 @@ def test_lids_and_guids_are_those_of_the_dump() -> None:
     wiring = read_wiring(DATA / "x5.ibnetdiscover")
     layout = layout_of(wiring)
     assert layout.notes == ()
-    assert {end.lid: end.node for end in layout.ends if not end.is_switch} == wiring.lids
+    number = {place: at for at, place in enumerate(endpoints_of(wiring))}
+    ends = {end.lid: number[end.node, end.port] for end in layout.ends if not end.is_switch}
+    assert ends == endpoint_lids(wiring)
     assert {end.guid: end.node for end in layout.ends if end.is_switch} == wiring.guids
     assert all(end.guid == end.fabric_guid for end in layout.ends)
     assert layout.sizes.nodes == 89 + 11
@@ -246,6 +335,24 @@ def test_forwarding_tables_come_back_and_lead_to_every_lid(name: str, tmp_path: 
     assert re.findall(r"^(\d+) valid lids dumped", text, re.MULTILINE) == [str(lids)] * len(wiring.switches)
     if name != "torus":  # with one virtual lane its routes can deadlock
         replace(wiring, tables=again).fabric("tables")
+
+
+@pytest.mark.parametrize(("hosts", "ports", "switches"), [(20, 24, 24), (4, 1, 150)])
+def test_own_tables_are_read_whatever_their_size(hosts: int, ports: int, switches: int, tmp_path: Path) -> None:
+    """A switch has an entry for every port of a host and for every switch, and there can be many more than hosts."""
+    cables = [Cable((f"host{host}", f"s{port}")) for host in range(hosts) for port in range(ports)]
+    cables += [Cable((f"s{number}", f"s{number + 1}")) for number in range(switches - 1)]
+    (tmp_path / "dump").write_text(
+        FORMATS["ibnetdiscover"].write(Wiring(tuple(f"host{host}" for host in range(hosts)), tuple(cables))).text
+    )
+    wiring = read_wiring(tmp_path / "dump")
+    text = write_lfts(wiring, {switch: [1] * hosts for switch in wiring.switches})
+    assert len(text) > 256 * (hosts + 16) * (switches + 16)  # more than a limit by the number of hosts
+    (tmp_path / "lfts").write_text(text)
+    assert len(with_tables(wiring, tmp_path / "lfts").tables) == switches
+    (tmp_path / "lfts").write_text(text * 9)
+    with pytest.raises(ScenarioError, match="it has more than"):
+        with_tables(wiring, tmp_path / "lfts")
 
 
 def test_tables_are_the_ports_of_routes() -> None:

@@ -47,6 +47,7 @@ def test_exported_settings_are_read_back_from_every_port(hosts: int, tmp_path: P
     inputs = leaves * 2 * down * (2 * down + 1) + spines * 2 * down * (2 * down + 1) + hosts
     paths = found.counts.pop("path records")
     assert found.counts == {
+        "lanes with a share of links": 4,
         "ports": ports,
         "VL arbitration tables": 2 * ports,
         "SL2VL tables": inputs,
@@ -79,7 +80,7 @@ def test_settings_that_ports_do_not_have_are_differences(small: Path, tmp_path: 
         write(folder, *rest)
         options = (folder / "opensm.conf").read_text()
         (folder / "opensm.conf").write_text(
-            options.replace("qos_sl2vl 0,1,2,3", "qos_sl2vl 0,1,3,3").replace("2:32", "2:31")
+            options.replace("qos_sl2vl 0,1,2,3", "qos_sl2vl 0,1,3,3").replace("2:32", "2:65")
         )
         policy = (folder / "qos-policy.conf").read_text()
         (folder / "qos-policy.conf").write_text(policy.replace("sl: 3", "sl: 1"))
@@ -105,6 +106,76 @@ def test_settings_that_ports_do_not_have_are_differences(small: Path, tmp_path: 
     ]
 
 
+def test_lanes_that_max_op_vls_takes_away_are_due_to_the_exported_files(small: Path, tmp_path: Path) -> None:
+    source = copied(small, tmp_path, "opensm.conf", "max_op_vls 5", "max_op_vls 2")
+    found = check(source, folder(tmp_path), pairs=100)
+    assert {(one.what, one.expected, one.found, one.cause) for one in found.differences} == {
+        ("operational VLs", "at least 4", "2", "exported files"),
+        # Lanes 2 and 3 are 0 and 1 then: lane 1 has the high table and one of three packets of low priority.
+        (
+            "shares of a link",
+            "VL0 3.0%, VL1 3.0%, VL2 3.0%, VL3 90.9%",
+            f"VL0 {100 * 2 / 33:.1f}%, VL1 {100 * 31 / 33:.1f}%",
+            "exported files",
+        ),
+    }
+
+
+def test_long_tables_are_compared_as_far_as_ibsim_can_hold_them(tmp_path: Path) -> None:
+    weights = {"sl2vl": [0, 1, 1, 1], "arbiter": {"name": "weighted_round_robin", "weights": [40, 4]}}
+    found = check(exported(tmp_path / "qos", scenario(TREES[16], weights, hosts=16)), folder(tmp_path), pairs=100)
+    assert found.differences == ()
+    (note,) = [note for note in found.notes if "ibsim have room for 8 and 8" in note]
+    assert "VL0 90.9%, VL1 9.1% of a link, with those of ibsim VL0 100.0%, VL1 0.0%" in note
+
+
+@pytest.mark.parametrize("lanes", [5, 2])
+def test_exported_settings_are_taken_back(lanes: int, small: Path, tmp_path: Path) -> None:
+    source = copied(small, tmp_path, "opensm.conf", "max_op_vls 5", f"max_op_vls {lanes}")
+    found = check(source, folder(tmp_path), pairs=100, revert=True)
+    assert found.counts["SL2VL tables after revert"] == found.counts["SL2VL tables"]
+    assert not [one for one in found.differences if "after revert" in one.what]
+
+
+def test_without_options_tables_stay_as_they_are(small: Path, tmp_path: Path) -> None:
+    """Why the defaults are written out to take settings back."""
+    left = copied(small, tmp_path, "revert/opensm.conf", "qos TRUE", "qos FALSE")
+    kept = check(left, folder(tmp_path), pairs=100, revert=True)
+    assert {one.what.partition(",")[0] for one in kept.differences} == {"VL arbitration", "SL2VL"}
+    assert all("after revert" in one.what for one in kept.differences)
+    assert {one.found for one in kept.differences if one.what.startswith("SL2VL")} == {"0,1,2,3" + ",0" * 12}
+
+
+@pytest.mark.parametrize(
+    ("arbiter", "note"),
+    [
+        ({"name": "weighted_round_robin", "weights": [1, 3, 2, 6]}, ""),
+        ({"name": "strict_priority", "order": [3, 2, 1, 0], "shares": [[3, 20], [2, 30]]}, ""),
+        ({"name": "strict_priority"}, ""),
+        ({"name": "weighted_round_robin", "weights": [997, 3, 1, 1]}, "shares of a link are approximated"),
+    ],
+    ids=["weights", "shares", "priority", "nearest"],
+)
+def test_tables_of_every_arbiter_are_set_as_exported(arbiter: dict[str, Any], note: str, tmp_path: Path) -> None:
+    qos = {"sl2vl": [0, 1, 2, 3], "arbiter": arbiter}
+    found = check(exported(tmp_path / "qos", scenario(TREES[16], qos, hosts=16)), folder(tmp_path), pairs=20)
+    assert found.differences == ()
+    assert any(note in one for one in found.notes)
+    assert bool(note) == any("approximated" in one for one in found.notes)
+
+
+def copied(small: Path, tmp_path: Path, file: str, old: str, new: str) -> Path:
+    """What was exported, with a file changed."""
+    source = folder(tmp_path, "qos")
+    (source / "revert").mkdir()
+    exported_files = ("opensm.conf", "qos-policy.conf", "shares.tsv", "fabric.ibnetdiscover", "fabric.lfts")
+    for name in (*exported_files, "revert/opensm.conf", "revert/qos-policy.conf"):
+        text = (small / name).read_text()
+        assert name != file or old in text
+        (source / name).write_text(text.replace(old, new) if name == file else text)
+    return source
+
+
 @pytest.mark.parametrize("engine", ["ftree", "updn", "dfsssp", "nue"])
 def test_routes_of_opensm_can_be_simulated(
     engine: str, small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -117,6 +188,7 @@ def test_routes_of_opensm_can_be_simulated(
     # dfsssp chooses service levels itself, whatever the policy says; all else is as exported.
     assert {one["what"] for one in found["differences"]} == ({"service level of path"} if engine == "dfsssp" else set())
     assert status == (1 if engine == "dfsssp" else 0)
+    assert all(one["cause"] == "routing engine dfsssp" for one in found["differences"])
     dump = small / "fabric.ibnetdiscover"
     assert execute(["fabric", "import", str(dump), "--tables", str(lfts), "-o", str(fabric)]) == 0
     # Building a fabric with tables follows the route of every pair of hosts, and refuses one that does not arrive.
@@ -162,11 +234,7 @@ def test_other_fabrics(fabric: dict[str, Any], note: str, tmp_path: Path) -> Non
     ],
 )
 def test_what_opensm_refuses(file: str, old: str, new: str, words: str, small: Path, tmp_path: Path) -> None:
-    source = folder(tmp_path, "qos")
-    for name in ("opensm.conf", "qos-policy.conf", "fabric.ibnetdiscover", "fabric.lfts"):
-        text = (small / name).read_text()
-        assert name != file or old in text
-        (source / name).write_text(text.replace(old, new) if name == file else text)
+    source = copied(small, tmp_path, file, old, new)
     with pytest.raises(ScenarioError) as error:
         check(source, folder(tmp_path))
     assert words in str(error.value)
@@ -188,7 +256,10 @@ def test_wrong_options(small: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
         ([str(tmp_path / "none.toml")], "none.toml"),
     ):
         assert execute(["sm", "check", *arguments]) == 2
-        assert words in capsys.readouterr().err
+        printed = capsys.readouterr().err
+        assert words in printed
+        allowed = printed.partition("another engine: ")[2]
+        assert "torus-2QoS" not in allowed
 
 
 def _processes(of: int) -> list[int]:

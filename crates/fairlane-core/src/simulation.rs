@@ -4,7 +4,7 @@ mod checks;
 mod faults;
 mod spec;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::columns::Columns;
@@ -23,7 +23,7 @@ use crate::results::{self, Measured};
 use crate::routing::Routing;
 pub use crate::table::Named;
 use crate::table::Table;
-use crate::topology::Graph;
+use crate::topology::{Graph, RailMap};
 use crate::units::Instant;
 use faults::{Limits, Routes, Schedule};
 pub use spec::{FabricSpec, JobSpec, QosSpec, Spec};
@@ -126,7 +126,7 @@ impl Simulation {
     ) -> Result<Self, BuildError> {
         parallelism.check()?;
         let routing = spec.fabric.route(registry, &graph)?.into();
-        let Parts { plan, mpi: parameters, levels, sl2vl, preferences, jobs, arbiters, faults } =
+        let Parts { plan, mpi: parameters, levels, sl2vl, preferences, jobs, rails, arbiters, faults } =
             Parts::new(registry, graph, routing, spec, programs)?;
         let observe = plan.observe;
         let partition = network::Partition::new(&plan.graph, parallelism.shards.min(plan.most_shards()));
@@ -134,7 +134,7 @@ impl Simulation {
         let mut network = Network::new(&plan, partition);
         network.set_threads(parallelism.threads);
         let shards = Shards { count: network.shards(), of_hosts: &of_hosts };
-        let mut mpi = Mpi::new(plan.parameters.largest_message(), parameters, levels, sl2vl, &shards, jobs);
+        let mut mpi = Mpi::new(plan.parameters.largest_message(), parameters, levels, sl2vl, &rails, &shards, jobs);
         mpi.prefer(&preferences);
         if network.adaptive() || network.paces() || !plan.lossy.is_empty() {
             mpi.expect_overtaking();
@@ -351,6 +351,7 @@ struct Parts {
     sl2vl: Sl2Vl,
     preferences: Preferences,
     jobs: Vec<JobSetup>,
+    rails: Arc<RailMap>,
     arbiters: Table<arbiter::Entry>,
     faults: Schedule,
 }
@@ -383,7 +384,7 @@ impl Parts {
         if routing.adaptive() {
             checks::occupancy(&graph, lanes.len(), &spec.network, architecture.output_buffer())?;
         }
-        checks::lossy(&spec, &graph, &*routing, buffers.pool, input_queued, (&transport, &job_transports))?;
+        checks::lossy(&spec, &*routing, buffers.pool, input_queued, (&transport, &job_transports))?;
         let arbiters = registry.arbiters().clone();
         let arbiter = arbiters.build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, virtual_lanes)?.into();
         if spec.jobs.len() > MOST_JOBS {
@@ -397,14 +398,14 @@ impl Parts {
             routing: Arc::clone(&routing),
             sweep_time: spec.network.sweep_time,
         };
-        let limits =
-            Limits { losses: checks::cannot_lose(&spec, &graph, input_queued), packet: spec.network.largest_packet() };
+        let limits = Limits { losses: checks::cannot_lose(input_queued), packet: spec.network.largest_packet() };
         let mut faults = Schedule::new(registry.faults().clone(), Arc::clone(&graph), routes, limits);
         for (number, fault) in spec.faults.iter().enumerate() {
             faults.add(fault, &format!("fault[{number}]"))?;
         }
         let number = spec.jobs.len();
-        let jobs = checks::jobs(spec.jobs, programs, &graph)?;
+        let rails = Arc::new(RailMap::new(&graph, &BTreeSet::new()));
+        let jobs = checks::jobs(spec.jobs, programs, &graph, &rails)?;
         let (parameters, observe) = (spec.network, spec.observe);
         let plan = network::Plan {
             graph,
@@ -420,7 +421,7 @@ impl Parts {
             parameters,
             observe,
         };
-        Ok(Self { plan, mpi: spec.mpi, levels, sl2vl, preferences, jobs, arbiters, faults })
+        Ok(Self { plan, mpi: spec.mpi, levels, sl2vl, preferences, jobs, rails, arbiters, faults })
     }
 }
 

@@ -60,7 +60,9 @@ fn blocked<'py>(py: Python<'py>, at: &error::BlockedLane) -> PyResult<Bound<'py,
 /// A [`PathError`] as `IndexError` where the arguments are wrong, as `RuntimeError` where the routing is.
 pub fn path(error: &PathError) -> PyErr {
     match error {
-        PathError::Host { .. } | PathError::Adapter { .. } => PyIndexError::new_err(error.to_string()),
+        PathError::Host { .. } | PathError::Adapter { .. } | PathError::Apart { .. } => {
+            PyIndexError::new_err(error.to_string())
+        }
         PathError::Endless { .. } => PyRuntimeError::new_err(error.to_string()),
     }
 }

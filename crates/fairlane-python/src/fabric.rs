@@ -1,5 +1,6 @@
 //! A fabric without traffic: its graph and its routes.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use fairlane_core::ids::{HostId, LinkId, SwitchId};
@@ -8,7 +9,7 @@ use fairlane_core::network::Network;
 use fairlane_core::program::Op;
 use fairlane_core::routing::{self, Routing};
 use fairlane_core::simulation::{self, FabricSpec, Simulation};
-use fairlane_core::topology::{Graph, Size, Vertex, is_tree};
+use fairlane_core::topology::{Graph, RailMap, Size, Vertex, is_tree};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -27,6 +28,7 @@ type CoverageRow<'py> = (Bound<'py, PyBytes>, usize, bool, f64, Option<f64>, (us
 pub struct Fabric {
     graph: Arc<Graph>,
     routing: Arc<dyn Routing>,
+    rails: RailMap,
 }
 
 #[pymethods]
@@ -37,7 +39,8 @@ impl Fabric {
         let registry = registry();
         let graph = spec.build(&registry).map_err(|error| errors::build(&error))?;
         let routing = spec.route(&registry, &graph).map_err(|error| errors::build(&error))?;
-        Ok(Self { graph: Arc::new(graph), routing: routing.into() })
+        let rails = RailMap::new(&graph, &BTreeSet::new());
+        Ok(Self { graph: Arc::new(graph), routing: routing.into(), rails })
     }
 
     #[getter]
@@ -129,18 +132,27 @@ impl Fabric {
             .map_err(|error| errors::build(&error))
     }
 
-    /// Adapters of each host that have an address of their own.
+    /// The most adapters that a host has.
     #[getter]
     fn rails(&self) -> u32 {
         self.graph.rails()
     }
 
-    /// The links of the way from one host to another, over its adapter of this number.
-    #[pyo3(signature = (source, destination, rail = 0))]
-    fn route(&self, source: u32, destination: u32, rail: u32) -> PyResult<Vec<u32>> {
-        let ends = (HostId(source), HostId(destination));
-        let path = routing::path(&self.graph, &*self.routing, ends, rail).map_err(|error| errors::path(&error))?;
+    /// The links of the path from adapter `rail` of one host to adapter `to_rail` of another; by default the one that it is
+    /// paired with.
+    #[pyo3(signature = (source, destination, rail = 0, to_rail = None))]
+    fn route(&self, source: u32, destination: u32, rail: u32, to_rail: Option<u32>) -> PyResult<Vec<u32>> {
+        let (from, to) = ((HostId(source), rail), (HostId(destination), to_rail));
+        let path =
+            routing::path(&self.graph, &*self.routing, &self.rails, from, to).map_err(|error| errors::path(&error))?;
         Ok(path.into_iter().map(|link| link.0).collect())
+    }
+
+    /// Forwarding tables: by switch and endpoint the number of the port, 0 where no packets pass, an unsigned 32-bit number
+    /// each; none if that depends on where packets come from.
+    fn forwarding<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let ports = py.detach(|| routing::forwarding(&self.graph, &*self.routing));
+        ports.map(|ports| column(py, ports.into_iter(), u32::to_le_bytes))
     }
 
     /// What the routing uses of the fabric: a byte for each link, 1 if a route takes it; destinations whose routes were
@@ -153,7 +165,14 @@ impl Fabric {
         (bytes, found.destinations, found.is_exact, found.minimal_paths, routes, found.sources)
     }
 
-    /// What each link carries (64-bit floats) if `hosts[i]` sends `bytes[i * hosts.len() + j]` to `hosts[j]` over rail 0.
+    /// The adapters through which messages from one host to another go: pairs of the sender's and the receiver's.
+    fn rail_pairs(&self, source: u32, destination: u32) -> Vec<(u8, u8)> {
+        let pairs = self.rails.pairs(HostId(source), HostId(destination)).iter();
+        pairs.map(|[rail, other]| (*rail, *other)).collect()
+    }
+
+    /// What each link carries (64-bit floats) if `hosts[i]` sends `bytes[i * hosts.len() + j]` to `hosts[j]`, in equal parts over
+    /// their rail pairs.
     fn loads<'py>(&self, py: Python<'py>, hosts: Vec<u32>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
         let (numbers, rest) = bytes.as_chunks::<{ size_of::<f64>() }>();
         if !rest.is_empty() || numbers.len() != hosts.len() * hosts.len() {
@@ -161,7 +180,7 @@ impl Fabric {
         }
         let hosts: Vec<HostId> = hosts.into_iter().map(HostId).collect();
         let numbers: Vec<f64> = numbers.iter().copied().map(f64::from_le_bytes).collect();
-        let loads = py.detach(|| routing::link_loads(&self.graph, &*self.routing, &hosts, &numbers));
+        let loads = py.detach(|| routing::link_loads(&self.graph, &*self.routing, &self.rails, &hosts, &numbers));
         let loads = loads.map_err(|error| errors::path(&error))?;
         Ok(PyBytes::new(py, &loads.into_iter().flat_map(f64::to_le_bytes).collect::<Vec<_>>()))
     }

@@ -29,6 +29,15 @@ def export_qos(
         ),
     ] = None,
     data_vls: Annotated[int, Option("--data-vls", min=1, max=15, help="Data lanes that the switches have.")] = 15,
+    vlarb_entries: Annotated[
+        int,
+        Option(
+            "--vlarb-entries",
+            min=1,
+            max=64,
+            help="Entries that ports have room for in each table of VL arbitration: VLArbLowCap of smpquery portinfo.",
+        ),
+    ] = 64,
     policy_file: Annotated[
         str, Option("--policy-file", metavar="PATH", help="Path of the policy on OpenSM's machine.")
     ] = "/etc/opensm/qos-policy.conf",
@@ -52,14 +61,25 @@ def export_qos(
         data_lanes=data_vls,
         dump=read_wiring(guids) if guids else None,
         policy_file=policy_file,
+        entries=vlarb_entries,
     )
     for note in found.notes:
         report(note)
     write_folder(opensm, found.files, "--opensm")
     paths = [opensm / name for name in found.files]
     lines = [f"{job}: service level {level}" for job, level in found.levels.items()]
+    lines += [
+        f"VL{one.lane}: {one.exported:.1%} of a link on which all lanes always send, {one.simulated:.1%} simulated"
+        for one in found.shares
+    ]
     return Answer(
-        {"levels": found.levels, "settings": found.settings, "notes": found.notes, "files": paths},
+        {
+            "levels": found.levels,
+            "settings": found.settings,
+            "shares": found.shares,
+            "notes": found.notes,
+            "files": paths,
+        },
         [*lines, *map(str, paths)],
         opensm,
     )
@@ -71,6 +91,7 @@ def import_qos(
     fabric: Annotated[
         Path | None, Option(metavar="FILE", help="The fabric that the policy is for, as fabric import reads it.")
     ] = None,
+    data_vls: Annotated[int, Option("--data-vls", min=1, max=15, help="Data lanes that the ports have.")] = 15,
     out: Annotated[Path | None, out_option("Where to write the table; by default it is printed.")] = None,
 ) -> Answer:
     """Read OpenSM's QoS options as the table [qos] of a scenario.
@@ -80,11 +101,12 @@ def import_qos(
     """
     import tomlkit
 
-    from fairlane.opensm import qos_table, read_options
+    from fairlane.opensm import qos_table, read_options, share_notes
 
     settings, notes, _ = read_options(file)
     groups, default, more = _groups(policy, fabric)
-    table, changes = qos_table(settings, default)
+    table, changes = qos_table(settings, default, data_vls)
+    changes += share_notes(settings.in_force(data_vls))
     for note in (*notes, *more, *changes):
         report(note)
     text = tomlkit.dumps({"qos": {**table, "arbiter": _inline(table["arbiter"])}})

@@ -53,6 +53,9 @@ def check_subnet(
     keep: Annotated[
         Path | None, Option(metavar="DIR", help="A new or empty folder for the files and logs of ibsim and OpenSM.")
     ] = None,
+    revert: Annotated[
+        bool, Option("--revert", help="At the end take the settings back as revert/ does, and read the ports again.")
+    ] = False,
     approximate: Annotated[
         bool, Option("--approximate", help="Approximate what a cluster cannot do, as qos export does.")
     ] = False,
@@ -60,8 +63,9 @@ def check_subnet(
 ) -> Answer:
     """Have a real OpenSM read exported QoS settings, read back what it sets in every port, and compare.
 
-    The subnet is simulated by ibsim. Compared are the tables of VL arbitration, SL2VL, service levels of path records
-    and forwarding tables; the exit code is 1 if one differs. For example: fairlane sm check two-jobs.toml
+    The subnet is simulated by ibsim. Compared are the shares of links, the tables of VL arbitration, SL2VL, service
+    levels of path records and forwarding tables; the exit code is 1 if one differs.
+    For example: fairlane sm check two-jobs.toml
     """
     from fairlane.opensm.check import ENGINES, PAIRS, check, find_programs
 
@@ -80,7 +84,7 @@ def check_subnet(
         else:
             exported = folder / _EXPORTED
             _export(source, exported, assignments, guids, approximate=approximate, allow_code=allow_code)
-        found = check(exported, folder, engine=engine, pairs=pairs or PAIRS, timeout_s=limit)
+        found = check(exported, folder, engine=engine, pairs=pairs or PAIRS, timeout_s=limit, revert=revert)
     for note in found.notes:
         report(note)
     if routes_out is not None:
@@ -113,7 +117,9 @@ def _lines(found: "Checked") -> Iterator["Part"]:
         shown = [vars(one) for one in found.differences[:_SHOWN]]
         left = len(found.differences) - len(shown)
         note = f"{left:,} more differences: --json has all." if left else ""
-        headings = columns(node="node", port="port", what="what", expected="expected", found="found")
+        headings = columns(
+            node="node", port="port", what="what", expected="expected", found="found", cause="due to", effect="effect"
+        )
         yield Table([Column(one.header, one.value, left=True) for one in headings], shown, "Differences", note)
 
 

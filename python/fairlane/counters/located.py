@@ -7,7 +7,7 @@ from pathlib import Path
 from fairlane.counters.base import PortCounters
 from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.fabric import Wiring
-from fairlane.fabric.export.identities import nodes_of, places
+from fairlane.fabric.identities import nodes_of, places
 from fairlane.fabric.nodes import Node, Port
 
 

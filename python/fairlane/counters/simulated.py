@@ -13,7 +13,7 @@ import polars as pl
 
 from fairlane.counters.base import COUNTERS, TICK_WORDS, WORD, PortCounters
 from fairlane.fabric import Cable, Wiring
-from fairlane.fabric.export.identities import nodes_of, places
+from fairlane.fabric.identities import nodes_of, places
 from fairlane.fabric.nodes import Node, Port
 from fairlane.results.run import Run
 

@@ -32,7 +32,7 @@ class IdleLinks:
 
 @dataclass(frozen=True)
 class Coverage:
-    """What the routes between all pairs of hosts use of a fabric, whatever the loads."""
+    """What the routes between all pairs of endpoints (adapters) use of a fabric, whatever the loads."""
 
     idle: tuple[IdleLinks, ...]
     """Links that no route takes, by class."""
@@ -40,10 +40,10 @@ class Coverage:
     """Whether every route was followed; else there may be fewer idle links."""
     minimal_paths: float
     """Of the minimal paths between two switches with hosts, the share all of whose links are on routes: the mean over
-    all pairs of hosts at different switches."""
+    all pairs of endpoints at different switches."""
     minimal_routes: float | None
-    """Of the pairs of hosts at different switches, the share whose route is a minimal path; None for a routing that
-    goes by loads."""
+    """Of the pairs of endpoints at different switches, the share whose route is a minimal path; None for a routing
+    that goes by loads."""
     sources: tuple[int, int]
     """From how many switches the two shares were measured, and how many have hosts."""
     warnings: tuple[str, ...]

@@ -1,14 +1,16 @@
 """Forwarding tables as ``dump_lfts`` and ``ibroute`` print them: a block for each switch, a line for each destination.
 
-They belong to a dump of the same fabric, which has the local identifiers (LIDs) of hosts. Destinations that are
-no host's first port, as switches and further adapters, are skipped.
+They belong to a dump of the same fabric, which has the local identifiers (LIDs) of adapters. Other destinations, as
+switches, are skipped.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.fabric.identities import endpoint_lids, endpoints_of
 from fairlane.fabric.wiring import Wiring
 from fairlane.inputs.files import read_text, reading
 
@@ -22,22 +24,30 @@ _HEADING = re.compile(r"\s*(Lid\s+Out|Port\s+Info|#)")
 def with_tables(wiring: Wiring, file: Path) -> Wiring:
     """The wiring with the forwarding tables of ``file``; ``ScenarioError`` names the line that is wrong."""
     with reading(file):
-        text = read_text(file, _LARGEST_ENTRY * (len(wiring.lids) + 16) * (len(wiring.switches) + 16))
-    if not wiring.lids:
+        lids = endpoint_lids(wiring)
+        text = read_text(file, _most_bytes(wiring))
+    if not lids:
         words = "the fabric's links have no local identifiers: tables go with a dump of ibnetdiscover"
         raise ScenarioError(Problem.of_file(file, words))
-    reader = _Reader(wiring, file)
+    reader = _Reader(wiring, lids, file)
     for number, line in enumerate(text.splitlines(), 1):
         reader.read(number, line)
     return replace(wiring, tables=reader.finished(), tables_source=file)
 
 
+def _most_bytes(wiring: Wiring) -> int:
+    """The size up to which a file is read: every switch has an entry for every switch and every port of a host."""
+    hosts = set(wiring.hosts)
+    ports = sum(end in hosts for cable in wiring.cables for end in cable.ends)
+    return _LARGEST_ENTRY * (ports + len(wiring.switches) + 16) * (len(wiring.switches) + 16)
+
+
 class _Reader:
     """Reads a file of tables line by line."""
 
-    def __init__(self, wiring: Wiring, file: Path) -> None:
+    def __init__(self, wiring: Wiring, lids: Mapping[int, int], file: Path) -> None:
         self._wiring, self._file = wiring, file
-        self._column = {lid: wiring.hosts.index(host) for lid, host in wiring.lids.items()}
+        self._column, self._endpoints = lids, len(endpoints_of(wiring))
         self._tables: dict[str, list[int]] = {}
         self._row: list[int] | None = None
         self._entries = self._start = 0
@@ -45,7 +55,7 @@ class _Reader:
     def read(self, number: int, line: str) -> None:
         if begins := _BLOCK.match(line):
             self._end()
-            self._row, self._entries, self._start = [0] * len(self._wiring.hosts), 0, number
+            self._row, self._entries, self._start = [0] * self._endpoints, 0, number
             guid = int(begins[1], 16)
             if guid not in self._wiring.guids:
                 raise self._error(number, f"the fabric has no switch with the GUID 0x{guid:016x}")

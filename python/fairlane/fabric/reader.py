@@ -1,7 +1,7 @@
 """Reads a fabric from a file, whatever of the known kinds it is."""
 
 import codecs
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from lzma import FORMAT_XZ, LZMADecompressor, LZMAError
 from pathlib import Path
@@ -122,7 +122,6 @@ def _read_saved(text: str, path: Path) -> Wiring:
             tuple(cables),
             tables,
             guids={node.guid: node.owner for node in nodes if node.is_switch and node.guid is not None},
-            lids=_lids(nodes),
             nodes=nodes,
             groups=groups,
             source=path,
@@ -131,15 +130,6 @@ def _read_saved(text: str, path: Path) -> Wiring:
         found = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         words = "a table, list or text is something else" if isinstance(error, IndexError | TypeError) else found
         raise ScenarioError(Problem.of_file(path, f"not a file that fairlane fabric import wrote: {words}")) from None
-
-
-def _lids(nodes: Sequence[Node]) -> dict[int, str]:
-    """Hosts by the LID of their first port."""
-    found: dict[str, int] = {}
-    for node in nodes:
-        if not node.is_switch and node.ports and node.ports[0].lid is not None:
-            found.setdefault(node.owner, node.ports[0].lid)
-    return {lid: host for host, lid in found.items()}
 
 
 _READERS: tuple[tuple[Callable[[str], bool], Callable[[str, Path], Wiring]], ...] = (

@@ -29,9 +29,11 @@ class Rails(Table):
 
     count: int = Field(ge=1, le=MAX_RAILS)
     """Number of adapters of each host."""
-    wiring: Literal["planes", "shared"] = "planes"
+    wiring: Literal["planes", "shared", "rail_optimised"] = "planes"
     """``planes``: each adapter is connected to a copy of the topology with switches of its own. ``shared``: all are
-    connected to one fabric; the topology's hosts are adapters then, and consecutive ones form a host."""
+    connected to one fabric; the topology's hosts are adapters then, and consecutive ones form a host.
+    ``rail_optimised``: one fabric, in which each switch with hosts serves one rail of a group of hosts. With `n` rails,
+    `n` consecutive switches make a group, which has as many hosts as a switch."""
     adapters: list[Adapter] = Field(default_factory=list)
     """Properties of each adapter, in order. Default: all are equal."""
 

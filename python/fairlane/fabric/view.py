@@ -60,7 +60,7 @@ class FabricDescription:
     switch_list: str
     """The names of the switches, in the same way."""
     rails: int
-    """Adapters of each host with an address of their own."""
+    """Maximum number of adapters of a host."""
     adapters: dict[int, int]
     """Number of hosts by number of adapters, in descending order."""
     switches: dict[int, int]
@@ -149,7 +149,7 @@ class Fabric:
 
     @property
     def rails(self) -> int:
-        """Number of adapters with an address of their own, of each host."""
+        """Maximum number of adapters of a host."""
         return self._core.rails
 
     @cached_property
@@ -167,10 +167,6 @@ class Fabric:
         """Mean bandwidth of the hosts' links, bits per second, and mean latency of all links, ps."""
         return self._core.wires()
 
-    def adapters(self, hosts: Sequence[int]) -> int:
-        """Minimum number of adapters of these hosts."""
-        return int(self.adapters_of_hosts[list(hosts)].min())
-
     def host_numbers(self, hosts: "Host | Sequence[Host]") -> list[int]:
         """The numbers of hosts given by number, name, Slurm's lists as ``"cn[001-016],login1"``, or lists of these.
 
@@ -182,13 +178,25 @@ class Fabric:
         with refusing("hosts"):
             return host_numbers(read_hosts(hosts), self.host_names)
 
-    def route(self, source: "Host", destination: "Host", rail: int = 0) -> list[int]:
-        """The links that packets between two hosts take, in order, over the source's adapter ``rail``.
+    def route(self, source: "Host", destination: "Host", rail: int = 0, to_rail: int | None = None) -> list[int]:
+        """The links from adapter ``rail`` of the source to adapter ``to_rail`` of the destination, in order.
 
-        Hosts are given by number or by name.
+        By default ``to_rail`` is the adapter that ``rail`` is paired with. Hosts are given by number or by name.
         """
         begin, end = (one if isinstance(one, int) else self.host_numbers(one)[0] for one in (source, destination))
-        return self._core.route(begin, end, rail)
+        return self._core.route(begin, end, rail, to_rail)
+
+    def rail_pairs(self, source: int, destination: int) -> list[tuple[int, int]]:
+        """The adapters that messages between two hosts use: pairs of the sender's and the receiver's."""
+        return self._core.rail_pairs(source, destination)
+
+    def forwarding(self) -> NDArray[numpy.int64] | None:
+        """The port of each switch for each endpoint, 0 where no packets pass; None if it depends on their source.
+
+        Endpoints are the adapters, host by host. Shape: switches x endpoints.
+        """
+        found = self._core.forwarding()
+        return None if found is None else numpy.frombuffer(found, "<u4").astype(numpy.int64).reshape(self.switches, -1)
 
     def loads(self, hosts: Sequence[int], traffic: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
         """The load of every link if ``hosts[i]`` sends ``traffic[i, j]`` to ``hosts[j]``."""

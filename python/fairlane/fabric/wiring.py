@@ -65,13 +65,11 @@ class Wiring:
     hosts: tuple[str, ...]
     cables: tuple[Cable, ...]
     tables: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """Forwarding tables: for each switch the port for each host, 0 for none."""
+    """Forwarding tables: for each switch the port for each endpoint (adapter), host by host; 0 for none."""
     labels: Mapping[str, str] = field(default_factory=dict)
     """What the source says about a switch, by name."""
     guids: Mapping[int, str] = field(default_factory=dict)
     """Switches by GUID, where there are some."""
-    lids: Mapping[int, str] = field(default_factory=dict)
-    """Hosts by the local identifier of their first port, where there are some."""
     nodes: tuple[Node, ...] = ()
     """Switches and adapters with their GUIDs, where the source has them: those of switches and hosts with a cable."""
     groups: tuple[int, int] | None = None

@@ -3,7 +3,7 @@
 from fairlane.opensm.export import Exported, export
 from fairlane.opensm.options import read_options
 from fairlane.opensm.policy import Policy, read_policy
-from fairlane.opensm.scenario_qos import qos_table
+from fairlane.opensm.scenario_qos import qos_table, share_notes
 from fairlane.opensm.settings import Settings
 
-__all__ = ["Exported", "Policy", "Settings", "export", "qos_table", "read_options", "read_policy"]
+__all__ = ["Exported", "Policy", "Settings", "export", "qos_table", "read_options", "read_policy", "share_notes"]

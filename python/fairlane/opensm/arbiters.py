@@ -1,14 +1,28 @@
-"""Arbiters of the simulator as InfiniBand's two tables of VL arbitration; what they cannot express is an error.
+"""Arbiters of the simulator as InfiniBand's two tables of VL arbitration, with the shares of the link that both give.
 
-Some settings have an approximation, which is used on request and described in a note.
+What the tables cannot express is an error; on request it is approximated, and a note states the shares.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import reduce
+from math import gcd
 from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.opensm.settings import MOST_ENTRIES, MOST_WEIGHT, UNIT, Table
+from fairlane.opensm.settings import MOST_ENTRIES, MOST_WEIGHT, NO_LIMIT, UNIT, Table
+from fairlane.opensm.shares import (
+    Shares,
+    largest_error,
+    packets_of,
+    shares_of_packets,
+    shares_of_priority,
+    shares_of_tables,
+    shown,
+)
+
+_USUAL = 8  # entries that the tables of ports often have room for, as those of ibsim
 
 
 @dataclass(frozen=True)
@@ -18,7 +32,13 @@ class Tables:
     high: Table
     low: Table
     high_limit: int
+    simulated: Shares
+    """Shares of the link with the arbiter of the simulator, if all lanes always have full packets to send."""
     notes: tuple[str, ...] = ()
+
+    def exported(self, ports: "Ports") -> Shares:
+        """Shares with these tables."""
+        return shares_of_tables(self.high, self.low, self.high_limit, ports.sizes)
 
 
 @dataclass(frozen=True)
@@ -27,10 +47,79 @@ class Ports:
 
     lanes: Sequence[int]
     """The virtual lanes in use, ascending."""
-    packet: int
-    """Wire size of a full packet, bytes."""
+    mtu: int
+    """Bytes of a full packet without its header."""
+    header: int
     approximate: bool
     """Whether settings that the tables cannot express may be approximated."""
+    room: int = MOST_ENTRIES
+    """Entries that each table may have."""
+
+    @property
+    def packet(self) -> int:
+        """Wire size of a full packet, bytes."""
+        return self.mtu + self.header
+
+    @property
+    def sizes(self) -> dict[int, int]:
+        """The wire size of a full packet by lane."""
+        return dict.fromkeys(self.lanes, self.packet)
+
+    @property
+    def most(self) -> int:
+        """Full packets that an entry can send at most."""
+        return packets_of(MOST_WEIGHT, self.packet)
+
+    def weight(self, packets: int) -> int:
+        """The weight of an entry that sends so many full packets, as far as there is one.
+
+        Every weight from ``(packets - 1) * packet / 64`` to ``packets * packet / 64`` does in the simulator. That of
+        the payload is among them unless headers are long; it also suits ports that count packets without their header,
+        or in whole units.
+        """
+        payload = packets * self.mtu // UNIT
+        if packets_of(payload, self.packet) != packets:
+            payload = packets * self.packet // UNIT
+        return min(MOST_WEIGHT, max(1, payload))
+
+    def entries(self, packets: Mapping[int, int]) -> Table:
+        """Entries that let each lane send this many full packets in a round; large numbers take several in a row."""
+        found: list[tuple[int, int]] = []
+        for lane, count in packets.items():
+            parts = [self.most] * (count // self.most) + [count % self.most] * (count % self.most > 0)
+            found += [(lane, self.weight(part)) for part in parts]
+        return tuple(found)
+
+    def fit(self, packets: Mapping[int, int]) -> bool:
+        """Whether the table has room for them."""
+        return sum(-(-count // self.most) for count in packets.values()) <= self.room
+
+    def nearest(self, shares: Mapping[int, Fraction]) -> Table:
+        """The entries whose shares are nearest to these, with the shortest round that is as near."""
+        wanted = {lane: float(share) for lane, share in shares.items()}
+        best, least = dict.fromkeys(wanted, 1), 1.0
+        for total in range(len(wanted), self.room * self.most + 1):
+            packets = {lane: max(1, round(total * share)) for lane, share in wanted.items()}
+            entire = sum(packets.values())
+            error = max(abs(packets[lane] / entire - share) for lane, share in wanted.items())
+            if error < least - 1e-12 and self.fit(packets):
+                best, least = packets, error
+            if least < 1e-12:
+                break
+        return self.entries(best)
+
+    def descending(self, lanes: Sequence[int]) -> Table:
+        """Entries with the largest ratio between each lane and the next that the table has room for."""
+        below, above = 1.0, float(self.room * self.most)
+        packets = dict.fromkeys(lanes, 1)
+        while above - below > 1e-3:
+            ratio = (below + above) / 2
+            tried = {lane: round(ratio**at) for at, lane in enumerate(reversed(lanes))}
+            if self.fit(tried):
+                below, packets = ratio, tried
+            else:
+                above = ratio
+        return self.entries({lane: packets[lane] for lane in lanes})
 
 
 def _not_exact(ports: Ports, key: str, value: Any, words: str, approximation: str) -> str:
@@ -44,61 +133,66 @@ def _not_exact(ports: Ports, key: str, value: Any, words: str, approximation: st
 def _vlarb(params: Mapping[str, Any], ports: Ports) -> Tables:
     high: Table = tuple((lane, weight) for lane, weight in params.get("vlarb_high", ()))
     given = params.get("vlarb_low")
-    rest = [(lane, UNIT) for lane in ports.lanes if lane not in {one for one, _ in high}]
+    rest = [(lane, UNIT) for lane in ports.lanes if lane not in {one for one, weight in high if weight}]
     low: Table = tuple((lane, weight) for lane, weight in (rest if given is None else given))
-    return Tables(high, low, params.get("high_limit", 0))
+    limit = params.get("high_limit", 0)
+    return Tables(high, low, limit, shares_of_tables(high, low, limit, ports.sizes))
 
 
 def _weighted_round_robin(params: Mapping[str, Any], ports: Ports) -> Tables:
     given = params.get("weights", 1)
     packets = {lane: given if isinstance(given, int) else given[lane] for lane in ports.lanes}
-    note = (
+    simulated = shares_of_packets(packets, ports.sizes)
+    notes = [
         f"weighted_round_robin counts packets, InfiniBand units of {UNIT} bytes: the weights are those of full packets "
         f"of {ports.packet} bytes; a lane of smaller packets may send more of them in a round"
-    )
-    low, notes = _entries(packets, ports.packet), [note]
-    if len(low) > MOST_ENTRIES:
-        approximation = "the nearest smaller weights that fit"
-        words = f"table with {len(low)} entries, which these weights need; the limit is {MOST_ENTRIES}"
+    ]
+    unit = reduce(gcd, packets.values())
+    fewer = {lane: count // unit for lane, count in packets.items()}
+    if ports.fit(packets):
+        low = ports.entries(packets)
+    elif ports.fit(fewer):
+        low = ports.entries(fewer)
+        notes.append(f"weights are exported divided by {unit}: the shares are the same, and a round is shorter")
+    else:
+        low = ports.nearest(simulated)
+    exported = shares_of_tables((), low, 0, ports.sizes)
+    if error := largest_error(simulated, exported):
+        words = f"tables of {ports.room} entries of weights up to {MOST_WEIGHT} for these weights"
+        approximation = f"{shown(exported)} instead of {shown(simulated)}, an error of {float(100 * error):.2g} points"
         notes.append(_not_exact(ports, "qos.arbiter.weights", list(packets.values()), words, approximation))
-        most = max(packets.values())
-        for largest in range(most - 1, 0, -1):
-            fewer = {lane: max(1, round(count * largest / most)) for lane, count in packets.items()}
-            low = _entries(fewer, ports.packet)
-            if len(low) <= MOST_ENTRIES:
-                break
-    return Tables((), low, 0, tuple(notes))
-
-
-def _entries(packets: Mapping[int, int], packet: int) -> Table:
-    """Entries that let each lane send this many full packets in a round.
-
-    An entry is served until its weight is used up, and the last packet may exceed it. One of ``k`` packets' weight,
-    rounded up to units, therefore sends exactly ``k`` full packets; larger numbers take several entries in a row.
-    """
-    unit = -(-packet // UNIT)
-    most = max(1, MOST_WEIGHT // unit)
-    found: list[tuple[int, int]] = []
-    for lane, count in packets.items():
-        parts = [most] * (count // most) + [count % most] * (count % most > 0)
-        found += [(lane, min(MOST_WEIGHT, part * unit)) for part in parts]
-    return tuple(found)
+    return Tables((), low, 0, simulated, tuple(notes))
 
 
 def _strict_priority(params: Mapping[str, Any], ports: Ports) -> Tables:
     order = [lane for lane in params.get("order") or sorted(ports.lanes, reverse=True) if lane in ports.lanes]
+    shares = params.get("shares") or ()
+    simulated = shares_of_priority(order, {lane: percent for lane, percent in shares if lane in ports.lanes})
+    first = {lane: share for lane, share in simulated.items() if share}
+    rest = [lane for lane in order if lane not in first]
+    table = ports.nearest(first) if len(first) > 1 else ((order[0], MOST_WEIGHT),)
+    if not rest:
+        found = Tables((), table, 0, simulated)
+    else:
+        low = ports.descending(rest) if len(rest) > 1 else ((rest[0], MOST_WEIGHT),)
+        found = Tables(table, low, NO_LIMIT, simulated)
     notes = []
-    if shares := params.get("shares"):
-        approximation = "priority without shares"
+    if shares and len(order) > 1:
+        exported = found.exported(ports)
+        error = float(100 * largest_error(simulated, exported))
+        approximation = (
+            f"the bandwidth that lanes have if all have packets to send, {shown(exported)} (an error of {error:.2g} "
+            "points), without priority up to it"
+        )
         notes.append(_not_exact(ports, "qos.arbiter.shares", shares, "bandwidth shares", approximation))
-    if len(order) == 1:
-        return Tables((), ((order[0], MOST_WEIGHT),), 0, tuple(notes))
-    rest = [(lane, max(1, (MOST_WEIGHT + 1) // 2**at - (at == 0))) for at, lane in enumerate(order[1:])]
-    if len(order) > 2:
-        approximation = f"lane {order[0]} before all others, which share by weights of {rest}"
+    if len(rest) > 1:
+        before = "lane" if len(first) == 1 else "lanes"
+        names = ", ".join(map(str, first))
+        left = shares_of_tables((), found.low, 0, dict.fromkeys(rest, ports.packet))
+        approximation = f"{before} {names} before all others, which share what is left: {shown(left)}"
         words = f"{len(order)} levels of priority, only two"
         notes.append(_not_exact(ports, "qos.arbiter.order", order, words, approximation))
-    return Tables(((order[0], MOST_WEIGHT),), tuple(rest), 255, tuple(notes))
+    return Tables(found.high, found.low, found.high_limit, simulated, tuple(notes))
 
 
 def _oldest_first(_params: Mapping[str, Any], _ports: Ports) -> Tables:
@@ -116,7 +210,19 @@ ARBITERS: Mapping[str, Callable[[Mapping[str, Any], Ports], Tables]] = {
 
 def tables_of(name: str, params: Mapping[str, Any], ports: Ports) -> Tables:
     """The tables of an arbiter. Raises ``ScenarioError`` with its key if they cannot express it."""
-    return ARBITERS.get(name, _oldest_first if name == "oldest_first" else _unknown(name))(params, ports)
+    found = ARBITERS.get(name, _oldest_first if name == "oldest_first" else _unknown(name))(params, ports)
+    entries = max(len(found.high), len(found.low))
+    if entries > ports.room:
+        words = f"needs a table of VL arbitration with {entries} entries"
+        raise ScenarioError(Problem("qos.arbiter", words, name, f"at most {ports.room}: --vlarb-entries"))
+    if entries > _USUAL and ports.room == MOST_ENTRIES:
+        words = (
+            f"a table of VL arbitration has {entries} entries: ports need room for them (VLArbLowCap and VLArbHighCap "
+            f"of smpquery portinfo), or they have the first ones only; --vlarb-entries {_USUAL} exports what fits "
+            f"{_USUAL}"
+        )
+        found = replace(found, notes=(*found.notes, words))
+    return found
 
 
 def _unknown(name: str) -> Callable[[Mapping[str, Any], Ports], Tables]:

@@ -11,11 +11,17 @@ from fairlane.opensm.jobs import check_names, environment, levels_of, write_tsv
 from fairlane.opensm.options import write_options
 from fairlane.opensm.policy import DEFAULT, PORT_NAMES, Policy, Rule, can_name_port, write_policy
 from fairlane.opensm.ports import group_of, guids_of, names_of
+from fairlane.opensm.revert import revert_files
 from fairlane.opensm.scripts import SCRIPTS
-from fairlane.opensm.settings import DATA_LANES, LEVELS, Settings
+from fairlane.opensm.settings import DATA_LANES, LEVELS, MOST_ENTRIES, Settings, operational
+from fairlane.opensm.shares import SHARES_FILE, LaneShare, write_shares
 from fairlane.scenario import Resolved
 from fairlane.slurm import slurm_names
 
+_PLACE = (
+    "Options of the same names for kinds of ports (qos_ca_, qos_sw0_, qos_swe_, qos_sw2sw_, qos_rtr_) take precedence:",
+    "remove them. revert/opensm.conf takes these settings back.",
+)
 POLICY_FILE = "/etc/opensm/qos-policy.conf"
 """Where OpenSM looks for the policy unless it is told otherwise."""
 
@@ -29,6 +35,8 @@ class Exported:
     levels: Mapping[str, int]
     """Service level of each job."""
     settings: Settings
+    shares: tuple[LaneShare, ...]
+    """Share of a link by lane, as simulated and as exported."""
     policy: Policy
     notes: tuple[str, ...]
     """What is not exactly the same on a cluster, one sentence each."""
@@ -41,17 +49,19 @@ def export(
     data_lanes: int = DATA_LANES,
     dump: Wiring | None = None,
     policy_file: str = POLICY_FILE,
+    entries: int = MOST_ENTRIES,
 ) -> Exported:
     """The files for a scenario whose jobs have hosts.
 
-    ``data_lanes`` is the number of data VLs that the switches have; ``dump`` the fabric as ``ibnetdiscover`` prints it,
+    ``data_lanes`` is the number of data VLs that the switches have, ``entries`` what each of their tables of VL
+    arbitration has room for; ``dump`` the fabric as ``ibnetdiscover`` prints it,
     for port GUIDs. Raises ``ScenarioError`` with the key of what a cluster cannot do.
     """
     if not policy_file.isascii() or not policy_file.isprintable() or set(" #") & set(policy_file):
         allowed = "printable ASCII characters without blanks and #"
         raise ScenarioError(Problem("--policy-file", "cannot be in opensm.conf", policy_file, allowed))
     levels, notes = levels_of(resolved, approximate=approximate)
-    settings, more = _settings(resolved, approximate=approximate, data_lanes=data_lanes)
+    settings, shares, more = _settings(resolved, approximate=approximate, data_lanes=data_lanes, entries=entries)
     check_names(list(levels))
     fabric = Fabric.build(resolved.tables["fabric"])
     notes += [*more, *_channels(fabric, settings)]
@@ -64,33 +74,47 @@ def export(
     policy = _policy(resolved, levels, ports)
     fabric_texts, more = fabric_files(fabric, resolved.tables["fabric"], dump)
     notes += more
-    words = tuple(f"note: {note}" for note in notes)
+    words = (*(f"note: {note}" for note in notes), *_PLACE)
     name = " ".join(resolved.name.split())  # a comment is one line
     files = {
         "opensm.conf": write_options(settings, policy_file, (f"QoS options for {name}", *words)),
         "qos-policy.conf": write_policy(policy, (f"QoS policy for {name}",)),
         "levels.tsv": write_tsv(levels),
         "ports.tsv": "".join(f"{host}\t{line}\n" for host, line in _port_lines(ports)),
+        SHARES_FILE: write_shares(shares, sum(resolved.tables["network"][key] for key in ("mtu", "header"))),
         "default-level": f"{policy.default}\n",
         **{f"env/{job}.sh": environment(level) for job, level in levels.items()},
         **SCRIPTS,
+        **revert_files(policy_file),
         **fabric_texts,
     }
-    return Exported(files, levels, settings, policy, tuple(notes))
+    return Exported(files, levels, settings, shares, policy, tuple(notes))
 
 
-def _settings(resolved: Resolved, *, approximate: bool, data_lanes: int) -> tuple[Settings, list[str]]:
+def _settings(
+    resolved: Resolved, *, approximate: bool, data_lanes: int, entries: int
+) -> tuple[Settings, tuple[LaneShare, ...], list[str]]:
     qos, network = resolved.tables["qos"], resolved.tables["network"]
     sl2vl = tuple(qos["sl2vl"])
     lanes = max(sl2vl) + 1
-    if lanes > min(data_lanes, DATA_LANES):
+    if lanes > (most := operational(min(data_lanes, DATA_LANES))):
         words = f"needs {lanes} virtual lanes"
-        most = "InfiniBand has VL0 to VL14 for data" if data_lanes >= DATA_LANES else f"--data-vls is {data_lanes}"
-        raise ScenarioError(Problem("qos.sl2vl", words, list(sl2vl), f"at most {min(data_lanes, DATA_LANES)}: {most}"))
-    ports = Ports(sorted(set(sl2vl)), network["mtu"] + network["header"], approximate)
+        reason = "InfiniBand has VL0 to VL14 for data" if data_lanes >= DATA_LANES else f"--data-vls is {data_lanes}"
+        raise ScenarioError(Problem("qos.sl2vl", words, list(sl2vl), f"at most {most}: {reason}"))
+    ports = Ports(sorted(set(sl2vl)), network["mtu"], network["header"], approximate, entries)
     found = tables_of(qos["arbiter"]["name"], qos["arbiter"]["params"], ports)
     full = (*sl2vl, *[0] * (LEVELS - len(sl2vl)))
-    return Settings(lanes, found.high_limit, found.high, found.low, full), list(found.notes)
+    exported = found.exported(ports)
+    shares = tuple(
+        LaneShare(
+            lane,
+            tuple(level for level, own in enumerate(sl2vl) if own == lane),
+            float(found.simulated[lane]),
+            float(exported[lane]),
+        )
+        for lane in ports.lanes
+    )
+    return Settings(lanes, found.high_limit, found.high, found.low, full), shares, list(found.notes)
 
 
 def _channels(fabric: Fabric, settings: Settings) -> list[str]:

@@ -1,7 +1,8 @@
 """The service level of each job, and the lines and scripts that set it on a cluster.
 
-``UCX_IB_SL`` is UCX's, ``NCCL_IB_SL`` NCCL's; ``OMPI_MCA_btl_openib_ib_service_level`` is the parameter
-``btl_openib_ib_service_level`` of Open MPI's own InfiniBand transport (before 5.0), which otherwise uses UCX.
+``UCX_IB_SL`` is UCX's, ``NCCL_IB_SL`` NCCL's, ``MV2_DEFAULT_SERVICE_LEVEL`` MVAPICH2's;
+``OMPI_MCA_btl_openib_ib_service_level`` is the parameter ``btl_openib_ib_service_level`` of Open MPI's own InfiniBand
+transport (before 5.0), which otherwise uses UCX.
 """
 
 from collections.abc import Mapping
@@ -10,7 +11,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.scenario import Resolved
 from fairlane.scenario.resolved import ResolvedJob
 
-VARIABLES = ("UCX_IB_SL", "NCCL_IB_SL", "OMPI_MCA_btl_openib_ib_service_level")
+VARIABLES = ("UCX_IB_SL", "NCCL_IB_SL", "MV2_DEFAULT_SERVICE_LEVEL", "OMPI_MCA_btl_openib_ib_service_level")
 """Environment variables that take a service level."""
 
 

@@ -1,22 +1,32 @@
 """The QoS options of ``opensm.conf``: a name and a value on each line.
 
 ``qos_ca_``, ``qos_swe_``, ``qos_sw0_`` and ``qos_rtr_`` are the same options for adapters, external ports of switches,
-ports 0 of switches and routers; where they are not set, those without a type apply (see ``man opensm``). A scenario has
-one setting for all ports, so those of adapters and of switches must agree.
+ports 0 of switches and routers; where they are not set, those without a type apply (see ``man opensm``). OpenSM 5 has
+``qos_sw2sw_`` in addition, for ports between switches. A scenario has one setting for all ports, so those of adapters
+and of switches must agree. ``max_op_vls`` limits the data lanes of all ports.
 """
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.inputs.files import content_lines, read_text, reading
-from fairlane.opensm.settings import DATA_LANES, LEVELS, MOST_ENTRIES, MOST_WEIGHT, Settings, Table
+from fairlane.opensm.settings import (
+    DATA_LANES,
+    LEVELS,
+    MOST_ENTRIES,
+    MOST_WEIGHT,
+    OPERATIONAL_VLS,
+    Settings,
+    Table,
+)
 from fairlane.units import whole_number
 
 KEYS = ("max_vls", "high_limit", "vlarb_high", "vlarb_low", "sl2vl")
 """The options, without the prefix ``qos_`` and the type of port."""
-TYPES = ("", "ca_", "sw0_", "swe_", "rtr_")
+TYPES = ("", "ca_", "sw0_", "swe_", "sw2sw_", "rtr_")
 """The types of ports; the empty one stands for all."""
 DEFAULTS = {
     "max_vls": "15",
@@ -26,10 +36,13 @@ DEFAULTS = {
     "sl2vl": ",".join(map(str, (*range(DATA_LANES), 7))),
 }
 """What OpenSM uses where an option is not set (``man opensm``, QOS CONFIGURATION)."""
+_PORTS = {"ca_": "adapters", "swe_": "switches", "sw2sw_": "ports between switches"}
+_FALLBACKS = {"sw2sw_": ("sw2sw_", "swe_", "")}  # others have their own options and those for all ports
 _UNSET = ("(null)", "null", "")
 _DEFAULT = {"max_vls": "0", "high_limit": "-1"}  # values that stand for OpenSM's default
 _ENTRY = re.compile(r"\s*(\d{1,4})\s*:\s*(\d{1,6})\s*")
 _OTHER = ("qos", "qos_policy_file")
+_OPERATIONAL = "max_op_vls"
 
 
 @dataclass
@@ -41,6 +54,8 @@ class Options:
     """By name, without ``qos_``; those that are set."""
     lines: dict[str, int] = field(default_factory=dict)
     """Their lines."""
+    operational: str | None = None
+    """The value of ``max_op_vls``."""
     on: bool = False
     """Whether the file turns QoS on."""
     policy_file: str | None = None
@@ -53,6 +68,7 @@ def write_options(settings: Settings, policy_file: str, comments: tuple[str, ...
     rows = {
         "qos": "TRUE",
         "qos_policy_file": policy_file,
+        _OPERATIONAL: str(next(code for code, lanes in OPERATIONAL_VLS.items() if lanes == settings.operational_vls)),
         "qos_max_vls": str(settings.max_vls),
         "qos_high_limit": str(settings.high_limit),
         **{
@@ -64,6 +80,13 @@ def write_options(settings: Settings, policy_file: str, comments: tuple[str, ...
     return "".join(f"# {words}\n" for words in comments) + "".join(f"{key} {value}\n" for key, value in rows.items())
 
 
+def default_options(policy_file: str) -> str:
+    """Lines of ``opensm.conf`` that set OpenSM's defaults in all ports."""
+    defaults = {f"qos_{key}": value for key, value in DEFAULTS.items()}
+    rows = {"qos": "TRUE", "qos_policy_file": policy_file, _OPERATIONAL: str(max(OPERATIONAL_VLS)), **defaults}
+    return "".join(f"{key} {value}\n" for key, value in rows.items())
+
+
 def read_options(file: Path) -> tuple[Settings, list[str], Options]:
     """The settings of a file, notes on what a scenario has no place for, and the file's options.
 
@@ -72,23 +95,34 @@ def read_options(file: Path) -> tuple[Settings, list[str], Options]:
     found = _options(file)
     notes = [] if found.on else ["the file does not turn QoS on (qos TRUE): OpenSM does not use these options"]
     problems: list[Problem] = []
-    settings: dict[str, Settings] = {}
-    for kind in ("ca_", "swe_"):
-        settings[kind] = _settings(found, kind, problems)
+    settings = {kind: _settings(found, kind, problems) for kind in _PORTS}
     if problems:
         raise ScenarioError(dict.fromkeys(problems))
-    for key in KEYS:
-        of = {kind: getattr(settings[kind], key) for kind in settings}
-        if of["ca_"] != of["swe_"]:
-            name = next(f"qos_{kind}{key}" for kind in ("swe_", "ca_") if f"{kind}{key}" in found.values)
-            words = "adapters and switches have different settings, and a scenario has one for all ports"
-            value = found.values[name.removeprefix("qos_")]
-            line = found.lines[name.removeprefix("qos_")]
-            raise ScenarioError(Problem(name, words, value, file=str(file), line=line))
+    problems += _differences(found, settings)
+    if problems:
+        raise ScenarioError(problems)
     special = [f"qos_{kind}{key}" for kind in ("sw0_", "rtr_") for key in KEYS if f"{kind}{key}" in found.values]
     if special:
         notes.append(f"{', '.join(special)}: not read; there are no such ports in a scenario")
-    return settings["swe_"], notes, found
+    if found.operational == "0":
+        notes.append(f"{_OPERATIONAL} 0: ports keep the lanes that they have in operation; taken for all of them")
+    used = settings["swe_"]
+    if (lanes := max((lane for lane in used.sl2vl if lane < DATA_LANES), default=0) + 1) > used.max_vls:
+        words = f"sl2vl has VL{lanes - 1}, which is set in ports as {_OPERATIONAL} has it"
+        notes.append(f"qos_max_vls {used.max_vls}: OpenSM does not use this option; {words}")
+    return used, notes, found
+
+
+def _differences(found: Options, settings: dict[str, Settings]) -> Iterator[Problem]:
+    """An error for each option whose value is another for one kind of ports."""
+    for key in KEYS[1:]:  # OpenSM does not use max_vls
+        for kind, other in (("swe_", "ca_"), ("sw2sw_", "swe_")):
+            if getattr(settings[kind], key) == getattr(settings[other], key):
+                continue
+            name = next(f"{one}{key}" for one in (kind, other) if f"{one}{key}" in found.values)
+            words = f"{_PORTS[other]} and {_PORTS[kind]} have different settings, and a scenario has one for all ports"
+            value = found.values[name]
+            yield Problem(f"qos_{name}", words, value, file=str(found.file), line=found.lines[name])
 
 
 def _options(file: Path) -> Options:
@@ -104,6 +138,8 @@ def _options(file: Path) -> Options:
         key, value = key.strip(), value.partition("#")[0].strip()
         if key == "qos":
             found.on = value.upper() == "TRUE"
+        elif key == _OPERATIONAL:
+            found.operational, found.lines[key] = value, number
         elif key == "qos_policy_file":
             found.policy_file = None if value in _UNSET else value
         elif key.removeprefix("qos_") in known and key.startswith("qos_"):
@@ -128,6 +164,7 @@ def _settings(found: Options, kind: str, problems: list[Problem]) -> Settings:
         values.table("vlarb_high"),
         values.table("vlarb_low"),
         values.mapping(),
+        values.operational(),
     )
 
 
@@ -141,7 +178,7 @@ class _Values:
 
     def _value(self, key: str) -> tuple[str, str]:
         """Name and value of an option that applies."""
-        for prefix in (self.kind, ""):
+        for prefix in _FALLBACKS.get(self.kind, (self.kind, "")):
             given = self.options.values.get(prefix + key)
             if given is not None:
                 return prefix + key, given
@@ -149,7 +186,8 @@ class _Values:
 
     def _refuse(self, name: str, given: str, words: str, allowed: str) -> None:
         place = {"file": str(self.options.file), "line": self.options.lines.get(name)}
-        self.problems.append(Problem(f"qos_{name}", words, given, allowed, **place))  # type: ignore[arg-type]
+        key = name if name == _OPERATIONAL else f"qos_{name}"
+        self.problems.append(Problem(key, words, given, allowed, **place))  # type: ignore[arg-type]
 
     def number(self, key: str, low: int, high: int) -> int:
         """A number within bounds."""
@@ -158,6 +196,15 @@ class _Values:
             return whole_number(given)
         self._refuse(name, given, "not a number in range", f"{low} to {high}")
         return low
+
+    def operational(self) -> int:
+        """The number of lanes in operation."""
+        given = self.options.operational or str(max(OPERATIONAL_VLS))
+        if given.isdecimal():
+            code = whole_number(given)
+            return OPERATIONAL_VLS.get(code, DATA_LANES)
+        self._refuse(_OPERATIONAL, given, "not a code of OperationalVLs", "1 to 5 for 1, 2, 4, 8 and 15 data lanes")
+        return DATA_LANES
 
     def table(self, key: str) -> Table:
         """A table of VL arbitration."""

@@ -197,8 +197,11 @@ def _group(reader: _Reader, line: int, entries: list[tuple[str, str, int]]) -> G
         elif key == "port-guid":
             for part in filter(None, map(str.strip, value.split(","))):
                 found = _GUIDS.fullmatch(part)
-                if found is None or int(found[2] or found[1], 16) < int(found[1], 16):
+                if found is None:
                     reader.refuse(at, key, "not a port GUID or a range of them", part, "0xGUID or 0xLOW-0xHIGH")
+                elif int(found[2] or found[1], 16) < int(found[1], 16):
+                    ends = f"0x{found[2]}-0x{found[1]}"
+                    reader.refuse(at, key, "a range of port GUIDs that ends before it begins", part, ends)
                 else:
                     guids.append((int(found[1], 16), int(found[2] or found[1], 16)))
         elif key in ("pkey", "partition", "node-type"):

@@ -1,19 +1,35 @@
 """OpenSM's settings as the table ``qos`` of a scenario."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 from fairlane.opensm.settings import DATA_LANES, Settings, Table
+from fairlane.opensm.shares import largest_error, shares_of, shares_of_tables, shown
+from fairlane.scenario.models import Network
+from fairlane.wording import plural
+
+PACKET = Network().mtu + Network().header
+"""Wire size of a full packet of a scenario that sets neither, bytes."""
+_NOTED = Fraction(1, 100)  # an error of a share that is worth a note
 
 
-def qos_table(settings: Settings, default: int = 0) -> tuple[dict[str, Any], list[str]]:
-    """The table, and notes on what is not the same.
+def qos_table(settings: Settings, default: int = 0, data_lanes: int = DATA_LANES) -> tuple[dict[str, Any], list[str]]:
+    """The table, and notes on what is not the same; ``data_lanes`` is the number of data lanes that the ports have.
 
     A switch drops packets of a level that is mapped to VL15, which the simulator does not do: such levels are at the
-    end left out of ``sl2vl``, so that a scenario that uses one is refused, and in the middle mapped to lane 0. Lanes
-    from ``max_vls`` on do not exist: OpenSM writes them as they are, and ports use the low bits of the number.
+    end left out of ``sl2vl``, so that a scenario that uses one is refused, and in the middle mapped to lane 0. Of lanes
+    that ports do not have in operation OpenSM keeps the low bits of the number.
     """
+    given, settings = settings, settings.in_force(data_lanes)
     lanes, notes = list(settings.sl2vl), []
+    folded = [level for level, lane in enumerate(lanes) if lane != given.sl2vl[level]]
+    if folded:
+        reason = "max_op_vls" if given.operational_vls <= data_lanes else "the ports have no more"
+        notes.append(
+            f"{plural(settings.operational_vls, 'data lane')} in operation ({reason}): OpenSM sets the low bits of a "
+            f"lane's number, here for service levels {', '.join(map(str, folded))}"
+        )
     while len(lanes) > 1 and lanes[-1] == DATA_LANES:
         lanes.pop()
         notes.append(f"service level {len(lanes)} is mapped to VL15, which drops its packets: left out of sl2vl")
@@ -23,10 +39,6 @@ def qos_table(settings: Settings, default: int = 0) -> tuple[dict[str, Any], lis
             notes.append(
                 f"service level {level} is mapped to VL15, which drops its packets; here to lane 0: do not use it"
             )
-        elif lane >= settings.max_vls:
-            lanes[level] = lane & ((1 << (settings.max_vls.bit_length() - 1)) - 1)
-            words = f"service level {level} is mapped to VL{lane}, and there are {settings.max_vls}"
-            notes.append(f"{words}; here to lane {lanes[level]}, its low bits: do not use it")
     used = set(lanes)
     table = {
         "lanes": max(used) + 1,
@@ -44,6 +56,26 @@ def qos_table(settings: Settings, default: int = 0) -> tuple[dict[str, Any], lis
         words = f"virtual lanes {starved} have no weight in either table: their packets would never be sent"
         notes.append(words)
     return table, notes
+
+
+def share_notes(settings: Settings, packet: int = PACKET) -> list[str]:
+    """The shares of a link with packets of this many bytes, and a note if the weights seem to say others."""
+    found = shares_of(settings, packet)
+    notes = [f"shares of a link on which all lanes always send packets of {packet} bytes: {shown(found)}"]
+    for name, table in (("vlarb_high", settings.vlarb_high), ("vlarb_low", settings.vlarb_low)):
+        weights: dict[int, int] = {}
+        for lane, weight in table:
+            if lane in found:
+                weights[lane] = weights.get(lane, 0) + weight
+        total = sum(weights.values())
+        if not total:
+            continue
+        by_weight = {lane: Fraction(weight, total) for lane, weight in weights.items()}
+        by_packet = shares_of_tables((), table, 0, dict.fromkeys(weights, packet))
+        if largest_error(by_weight, by_packet) > _NOTED:
+            words = f"an entry sends whole packets, so lanes of {name} do not share by its weights ({shown(by_weight)})"
+            notes.append(f"{words} but by packets: {shown(by_packet)}")
+    return notes
 
 
 def _used(table: Table, lanes: Sequence[int] | set[int]) -> list[list[int]]:

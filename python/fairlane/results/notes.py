@@ -16,6 +16,8 @@ from fairlane.wording import listed, plural, seconds, significant, some, time_un
 
 MANY = 5
 """From this number of jobs on, iterations are summarised."""
+UNEVEN = 2
+"""A rail with more than so many times the bytes of another is noted."""
 MOST_LINES = 8
 """Failures, and sweeps, that have a line each."""
 MOST_HOSTS = 8
@@ -49,6 +51,7 @@ def notes(run: Run) -> Iterator[str]:
     yield from _failed(run)
     yield from _swept(run)
     yield from _silent(run)
+    yield from _uneven_rails(run)
     failed = [] if run.failures is None else run.failures["job"].to_list()
     asked = run.jobs.filter(pl.col("isolated_iterations").is_not_null(), ~pl.col("job").is_in(failed))
     without = asked.filter(pl.col("w").is_null())
@@ -69,6 +72,20 @@ def notes(run: Run) -> Iterator[str]:
         whose = listed(counts) if short.height < MANY else f"{_those(short, asked)} ({_range(short)})"
         time = f"{FEW_ITERATIONS} take about {sufficient(short)}{stops(short)}"
         yield f"Too few iterations for a reliable W: {whose}; {time}."
+
+
+def _uneven_rails(run: Run) -> Iterator[str]:
+    """A sentence if the adapters of one number sent more than twice the bytes of those of another."""
+    if run.ports is None:
+        return
+    sent = run.ports.filter(pl.col("role") == "host", pl.col("from_level") == 0, pl.col("rail").is_not_null())
+    several = sent.filter(pl.col("link").n_unique().over("from_name") > 1)
+    rails = several.group_by("rail").agg(pl.col("bytes").sum()).filter(pl.col("bytes").sum() > 0).sort("bytes", "rail")
+    if rails.height > 1:
+        (least, few), (most, many) = rails.row(0), rails.row(-1)
+        if many > UNEVEN * few:
+            than = f"{many / few:.1f} times the bytes of rail {least}" if few else f"all bytes, and rail {least} none"
+            yield f"Of what hosts sent, rail {most} carried {than}: see jobs.rails."
 
 
 def _failed(run: Run) -> Iterator[str]:

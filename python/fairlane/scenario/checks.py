@@ -137,10 +137,11 @@ def _rails(scenario: "Scenario") -> Iterator[Problem]:
         return  # the number of adapters is known after the fabric is built
     count = rails.count if rails else 1
     for at, job in enumerate(scenario.jobs):
-        only = job.rails.only if job.rails else None
-        if only is not None and only >= count:
-            allowed = f"0 to {count - 1}" if rails else "0, or more in fabric.rails"
-            yield Problem(f"jobs[{at}].rails.only", "the fabric has no such rail", only, allowed)
+        for key in ("only", "to"):
+            rail = getattr(job.rails, key) if job.rails else None
+            if rail is not None and rail >= count:
+                allowed = f"0 to {count - 1}" if rails else "0, or more in fabric.rails"
+                yield Problem(f"jobs[{at}].rails.{key}", "the fabric has no such rail", rail, allowed)
 
 
 def _caps(scenario: "Scenario") -> Iterator[Problem]:

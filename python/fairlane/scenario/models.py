@@ -321,8 +321,7 @@ class Job(Table):
     service_levels: RankLevelsField | None = None
     """Service levels of its ranks: a table, or a file of ``rank level`` lines with at most one ``default level``."""
     rails: RailPolicyField | None = None
-    """Rails that its messages use: a policy's name or a table. Default: ``round_robin`` if the fabric has ``rails``,
-    else the first adapter only."""
+    """Rails that its messages use: a policy's name or a table. Default: ``round_robin``."""
     transport: (
         Annotated[Written[Transport], BeforeValidator(table_of_name, json_schema_input_type=Transport | str)] | None
     ) = None

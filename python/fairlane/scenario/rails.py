@@ -1,4 +1,4 @@
-"""How a job shares its messages among the adapters of its hosts."""
+"""Which adapters of its hosts the messages of a job use."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,15 +17,23 @@ if TYPE_CHECKING:
 
 
 class RailPolicy(Table):
-    """Which adapter (rail) of its host each message of a job uses."""
+    """Which adapter (rail) of its host each message of a job uses, and which of the receiving host.
 
-    policy: Literal["round_robin", "stripe", "by_destination", "by_source", "only"] = "round_robin"
-    """``round_robin``: each rank uses the rails in cyclic order, message by message. ``stripe``: payloads above
+    Adapter ``k`` of a host sends to adapter ``k`` of the other. If that has fewer, or no path between switches joins
+    the two, the messages go to one that is joined. The control messages of a payload use its adapters.
+    """
+
+    policy: Literal["round_robin", "stripe", "by_destination", "by_source", "by_rank", "only"] = "round_robin"
+    """``round_robin``: each rank uses the rails in cyclic order, payload by payload. ``stripe``: payloads above
     ``above`` are divided into equal parts, one for each rail, and are complete when all parts are; other messages use
     round-robin. ``by_destination``: the receiving rank modulo the number of rails. ``by_source``: a fixed rail for each
-    sending rank. ``only``: one rail for all messages; ``only = 0`` implies it."""
+    sending rank. ``by_rank``: each rank sends and receives over the adapter of its own, as one next to its accelerator:
+    number ``k mod n`` of ``n`` for rank number ``k`` of its host. ``only``: one rail for all messages; ``only = 0``
+    implies it."""
     only: int | None = Field(default=None, ge=0, lt=MAX_RAILS)
     """For policy ``only``: the number of the rail."""
+    to: int | None = Field(default=None, ge=0, lt=MAX_RAILS)
+    """For policy ``only``: the rail of the receivers. Default: the same rail."""
     above: Size = 16384
     """For ``stripe``: the largest payload that is not striped."""
     order: Literal["rank", "random"] = "rank"
@@ -36,50 +44,42 @@ class RailPolicy(Table):
     def _consistent(self) -> Self:
         if (self.policy == "only") != (self.only is not None):
             raise Problems(Problem("only", "belongs to policy 'only': give both or neither", self.only))
-        for key, policy in (("above", "stripe"), ("order", "by_source")):
+        for key, policy in (("to", "only"), ("above", "stripe"), ("order", "by_source")):
             # A written scenario has all keys, including those that do not apply.
             if self.policy != policy and getattr(self, key) != type(self).model_fields[key].default:
                 raise Problems(Problem(key, f"belongs to policy {policy!r}", self.policy))
         return self
 
-    def spec(self, hosts: Sequence[int], rails: int, rng: "numpy.random.Generator") -> dict[str, Any]:
-        """The policy as the simulator takes it, for ranks on these ``hosts`` of so many ``rails``."""
-        extra: dict[str, dict[str, Any]] = {
-            "only": {"only": self.only},
-            "stripe": {"above": self.above},
-            "by_source": {"ranks": _assigned(hosts, rails, rng) if self.order == "random" else []},
+    def spec(self, hosts: Sequence[int], adapters: Mapping[int, int], rng: "numpy.random.Generator") -> dict[str, Any]:
+        """The policy as the simulator takes it, for ranks on these ``hosts``, which have so many ``adapters`` each."""
+        extra: dict[str, Callable[[], dict[str, Any]]] = {
+            "only": lambda: {"only": self.only, **({} if self.to is None else {"to": self.to})},
+            "stripe": lambda: {"above": self.above},
+            "by_source": lambda: {"ranks": _assigned(hosts, adapters, rng) if self.order == "random" else []},
+            "by_rank": lambda: {"ranks": _assigned(hosts, adapters)},
         }
-        return {"policy": self.policy, **extra.get(self.policy, {})}
+        return {"policy": self.policy, **extra.get(self.policy, dict)()}
 
 
-def rail_notes(
-    name: str, policy: RailPolicy | None, adapters: Mapping[int, int], rails: int, called: Callable[[int], str]
-) -> Iterator[str]:
-    """What a user should know of a job that uses fewer adapters than its hosts have.
-
-    ``adapters`` are those of each of its hosts, ``rails`` those of a host of the fabric with an address of their own,
-    ``called`` a host's name by number.
-    """
+def rail_notes(name: str, policy: RailPolicy | None, adapters: Mapping[int, int]) -> Iterator[str]:
+    """What a user should know of a job whose hosts differ in their number of ``adapters``."""
     fewest, most = min(adapters.values()), max(adapters.values())
-    if policy is None and rails == 1:
-        if most > 1:
-            has = f"{fewest} to {most}" if fewest < most else f"{most}"
-            yield f"job {name!r} sends over the first adapter of each host only; its hosts have {has}: see jobs.rails"
-    elif fewest < most and not (policy and policy.policy == "only"):
-        short = [host for host, count in adapters.items() if count == fewest]
-        others = f" (and {len(short) - 1} more of its hosts)" if len(short) > 1 else ""
-        has = f"has {fewest} adapter{'s' * (fewest != 1)}"
-        words = f"job {name!r} is limited to {fewest} of {most} rails"
-        yield f"{words}: {called(short[0])}{others} {has}, and a job uses only rails that all of its hosts have"
+    if fewest < most and not (policy and policy.policy == "only"):
+        yield (
+            f"the hosts of job {name!r} have {fewest} to {most} adapters: "
+            "an adapter of a host with fewer serves several rails of the others"
+        )
 
 
-def _assigned(hosts: Sequence[int], rails: int, rng: "numpy.random.Generator") -> list[int]:
-    """The rail of each rank: assigned round-robin to those of a host in a random order, beginning with rail 0."""
-    taken, found = Counter[int](), [0] * len(hosts)
-    for rank in rng.permutation(len(hosts)).tolist():
-        found[rank] = taken[hosts[rank]] % rails
+def _assigned(
+    hosts: Sequence[int], adapters: Mapping[int, int], rng: "numpy.random.Generator | None" = None
+) -> list[int]:
+    """The rail of each rank: assigned round-robin to those of a host, in a random order if ``rng`` draws one."""
+    taken, rails = Counter[int](), [0] * len(hosts)
+    for rank in range(len(hosts)) if rng is None else rng.permutation(len(hosts)).tolist():
+        rails[rank] = taken[hosts[rank]] % adapters[hosts[rank]]
         taken[hosts[rank]] += 1
-    return found
+    return rails
 
 
 def _name(given: Any) -> Any:

@@ -96,14 +96,13 @@ def _decide(scenario: "Scenario") -> Resolved:
 
 
 def _notes(jobs: list[ResolvedJob], fabric: Fabric) -> Iterator[str]:
-    """What is left out of traces, and which jobs use fewer adapters than their hosts have."""
+    """What is left out of traces, and which jobs' hosts differ in their adapters."""
     for job in jobs:
         if job.table.trace and (left_out := job.table.trace.left_out()):
             yield f"job {job.name!r} leaves out of its trace: {left_out}"
     adapters = fabric.adapters_of_hosts
     for job in jobs:
-        found = {host: int(adapters[host]) for host in job.hosts}
-        yield from rail_notes(job.name, job.table.rails, found, fabric.rails, fabric.host_names.__getitem__)
+        yield from rail_notes(job.name, job.table.rails, {host: int(adapters[host]) for host in job.hosts})
 
 
 def _rails(scenario: "Scenario", job: ResolvedJob, fabric: Fabric) -> dict[str, Any] | None:
@@ -111,7 +110,8 @@ def _rails(scenario: "Scenario", job: ResolvedJob, fabric: Fabric) -> dict[str, 
     if job.table.rails is None:
         return None
     rng = stream(scenario.seed, Purpose.RAILS, job.number)
-    return job.table.rails.spec(job.hosts, fabric.adapters(job.hosts), rng)
+    adapters = {host: int(fabric.adapters_of_hosts[host]) for host in job.hosts}
+    return job.table.rails.spec(job.hosts, adapters, rng)
 
 
 def _of_job(problem: Problem, jobs: list[ResolvedJob]) -> Problem:

@@ -25,7 +25,7 @@ impl Messaging {
     #[inline(always)]
     fn record_latency(&mut self, record: u32, stage: Stage, at: Instant) {
         let transfer = &self.transfers[record];
-        if stage.is_payload() && transfer.parts <= 1 {
+        if stage.is_payload() && transfer.parts_left() <= 1 {
             let job = self.ranks[transfer.end(stage) as usize].job;
             if self.jobs[job.index()].failed {
                 return;
@@ -46,7 +46,7 @@ impl Messaging {
             }
             let (count, last) = parts.entry(*token).or_default();
             (*count, *last) = (*count + 1, *at.max(last));
-            if *count == transfer.parts.max(1) {
+            if *count == transfer.parts_left().max(1) {
                 let job = self.ranks[transfer.end(stage) as usize].job;
                 if self.jobs[job.index()].failed {
                     continue;

@@ -75,6 +75,7 @@ use crate::network::Delivery;
 use crate::observe::{JobMarks, JobRecord, Latencies, PendingMarks, RankRecord, RecordOf};
 use crate::program::Program;
 use crate::qos::levels::{Levels, Sl2Vl};
+use crate::topology::RailMap;
 use crate::units::{Bytes, Instant, Picoseconds};
 use agreement::Agreements;
 use collectives::{Phase, Preferences};
@@ -121,8 +122,6 @@ pub struct JobSetup {
     pub hosts: Vec<HostId>,
     /// How its messages are shared among the adapters of its hosts.
     pub rails: RailPolicy,
-    /// How many adapters each of its hosts has.
-    pub adapters: u8,
     /// When its ranks begin.
     pub start: Instant,
     /// When it ends, whatever its programs say.
@@ -143,7 +142,8 @@ impl Mpi {
     /// Memory that every rank takes besides its program and its messages.
     pub const BYTES_PER_RANK: usize = size_of::<RankState>() + size_of::<Stream>() + 2 * size_of::<u64>();
 
-    /// All ranks at the start of their programs, due when their jobs begin. No send may be larger than `largest_message`.
+    /// All ranks at the start of their programs, due when their jobs begin. No send may be larger than `largest_message`;
+    /// `rails`: which adapters hosts exchange messages through.
     ///
     /// # Panics
     /// If a job has not as many hosts as ranks.
@@ -153,19 +153,20 @@ impl Mpi {
         parameters: Parameters,
         levels: Levels,
         sl2vl: Sl2Vl,
+        rails: &Arc<RailMap>,
         shards: &Shards<'_>,
         plans: Vec<JobSetup>,
     ) -> Self {
         let residence = Arc::new(build::residence(shards, &plans));
         let places = build::places(shards, &plans);
-        let policies: Arc<[_]> = plans.iter().map(|plan| (plan.rails.clone(), plan.adapters)).collect();
+        let policies: Arc<[_]> = plans.iter().map(|plan| plan.rails.clone()).collect();
         let contexts = Arc::new(Contexts::new(plans.len()));
         let (parameters, levels) = (Arc::new(parameters), Arc::new(levels));
         let shard = |shard: usize| {
             let naming = Naming::new(shard, shards.count);
             let own = |id: &RankPlace| naming.is_own(naming.translate(id.id));
             let ranks = places.iter().filter(|place| own(place)).count();
-            let rails = RailSelection::new(Arc::clone(&policies), ranks);
+            let rails = RailSelection::new(Arc::clone(&policies), Arc::clone(rails), ranks);
             let hosts = shards.of_hosts.iter().filter(|of| **of == shard).count();
             let messaging = Messaging {
                 parameters: Arc::clone(&parameters),
@@ -303,6 +304,12 @@ impl Mpi {
                 self.shards[shard].messaging.slow.insert(count(number), *thousandths);
             }
         }
+    }
+
+    /// Has messages that are sent from now on go through these adapters. Returns, by job, whether its messages do.
+    pub fn set_rails(&mut self, rails: &Arc<RailMap>) -> Vec<bool> {
+        self.shards.iter_mut().for_each(|shard| shard.messaging.rails.follow(rails));
+        self.shards[0].messaging.rails.fails_over().collect()
     }
 
     /// Which service level messages have.

@@ -63,7 +63,7 @@ impl Messaging {
             collective: send.collective,
             kind: payload_kind(eager, send.collective),
             parts: 0,
-            begun: false,
+            rail: 0,
         });
         if self.record.is_some() {
             self.record_sent(transfer);

@@ -88,6 +88,12 @@ impl Stage {
         matches!(self, Self::Get | Self::Acknowledgement | Self::Reply | Self::Done | Self::Grant)
     }
 
+    /// Whether a message of this stage is the first of its transfer.
+    #[inline]
+    pub const fn begins(self) -> bool {
+        !self.goes_back() && !matches!(self, Self::Bulk)
+    }
+
     /// Whether a message of this stage carries payload.
     #[inline]
     pub const fn is_payload(self) -> bool {
@@ -129,14 +135,20 @@ pub(super) struct Transfer {
     pub collective: bool,
     /// Of its payload, the one in flight if there are two.
     pub kind: TrafficKind,
-    /// Parts of its payload that have not come whole, if it was cut, and whether any packet of them has come.
+    /// Parts of its payload that have not come whole, if it was cut; [`Transfer::BEGUN`] is added once any packet of them has come.
     pub parts: u8,
-    pub begun: bool,
+    /// The number of its rail pair where rails are used in turn; see [`super::rails`].
+    pub rail: u8,
 }
 
 const _: () = assert!(size_of::<Transfer>() == 64);
 
 impl Transfer {
+    /// See [`Transfer::parts`].
+    const BEGUN: u8 = 0x80;
+    /// The most parts of a payload.
+    pub const MOST_PARTS: u8 = Self::BEGUN - 1;
+
     /// A transfer that matches nothing: `requests` are the origin's, and its program's own if it has one.
     pub fn one_sided(
         (from, to): (u32, u32),
@@ -163,7 +175,7 @@ impl Transfer {
             collective: false,
             kind: TrafficKind::Control,
             parts: 0,
-            begun: false,
+            rail: 0,
         }
     }
 
@@ -202,14 +214,24 @@ impl Transfer {
 
     /// Its payload is sent in so many parts.
     pub fn await_parts(&mut self, parts: u8) {
-        (self.parts, self.begun) = (parts, false);
+        debug_assert!(parts <= Self::MOST_PARTS, "invariant: parts are counted in seven bits");
+        self.parts = parts;
+    }
+
+    /// How many parts of its payload have not come whole, if it was cut.
+    pub const fn parts_left(&self) -> u8 {
+        self.parts & !Self::BEGUN
     }
 
     /// The first or the last packet of a part of the payload has come: whether it is the first or the last of all.
     pub fn part_came(&mut self, first: bool, last: bool) -> (bool, bool) {
-        let first = first && !std::mem::replace(&mut self.begun, true);
-        self.parts -= u8::from(last);
-        (first, last && self.parts == 0)
+        let first = first && self.parts & Self::BEGUN == 0;
+        self.parts = (self.parts | Self::BEGUN) - u8::from(last);
+        let whole = last && self.parts == Self::BEGUN;
+        if whole {
+            self.parts = 0;
+        }
+        (first, whole)
     }
 }
 

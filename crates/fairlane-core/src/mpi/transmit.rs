@@ -3,10 +3,9 @@
 use std::cmp::Reverse;
 
 use super::messaging::Messaging;
-use super::rails::RailPolicy;
 use super::rank::RankState;
 use super::transfer::{Outgoing, RankPlace, Stage, Transfer};
-use crate::ids::{JobId, Rank};
+use crate::ids::{HostId, JobId, Rank};
 use crate::network::Injection;
 use crate::qos::levels::TrafficKind;
 use crate::units::{Bytes, Instant};
@@ -26,7 +25,8 @@ impl Messaging {
         let vl = self.sl2vl.lane(self.levels.of(job, sender, receiver, kind));
         let urgent = !matches!(stage, Stage::Eager | Stage::Datagram);
         let (token, stage) = (self.naming.translate(transfer), stage as u8);
-        let injection = Injection { at: Instant(at), from, to, bytes, rail: 0, vl, job, kind, token, stage, urgent };
+        let injection =
+            Injection { at: Instant(at), from, to, bytes, rails: [0, 0], vl, job, kind, token, stage, urgent };
         if self.rails.trivial() {
             self.outbox.push(injection);
         } else {
@@ -77,35 +77,46 @@ impl Messaging {
         from: u32,
         [sender, receiver]: [Rank; 2],
     ) {
-        let JobId(job) = injection.job;
-        let (ref policy, rails) = self.rails.jobs[usize::from(job)];
-        let of_rank = |rank: Rank| u8::try_from(rank.0 % u32::from(rails)).expect("invariant: at most 255 rails");
-        let payload = Stage::of(injection.stage).is_payload();
-        let rail = match *policy {
-            RailPolicy::Stripe { above } if rails > 1 && payload && injection.bytes > above => {
-                self.send_parts(injection, transfer, rails);
-                return;
-            }
-            RailPolicy::RoundRobin | RailPolicy::Stripe { .. } => self.rails.next(from, rails),
-            RailPolicy::ByDestination => of_rank(receiver),
-            RailPolicy::BySource { ref ranks } => ranks.get(sender.index()).copied().unwrap_or_else(|| of_rank(sender)),
-            RailPolicy::Only { only } => only,
-        };
-        self.outbox.push(Injection { rail, ..injection });
+        let Injection { job, from: here, to: there, bytes, stage, .. } = injection;
+        let stage = Stage::of(stage);
+        let mut ends = [(sender, here), (receiver, there)];
+        if stage.goes_back() {
+            ends.reverse();
+        }
+        let [origin, target] = ends;
+        let pairs = self.rails.pairs(origin.1, target.1).len();
+        if stage.begins() {
+            self.transfers[transfer].rail = self.rails.begin(from, pairs);
+        }
+        let cut = self.rails.stripes_above(job).is_some_and(|above| bytes > above && stage.is_payload());
+        if cut && pairs > 1 {
+            self.send_parts(injection, transfer, (origin.1, target.1));
+            return;
+        }
+        let mut rails = self.rails.choose(job, origin, target, self.transfers[transfer].rail);
+        if stage.goes_back() {
+            rails.reverse();
+        }
+        self.outbox.push(Injection { rails, ..injection });
     }
 
     /// Hands a payload over in parts that differ by a byte at most, none of them empty.
-    fn send_parts(&mut self, whole: Injection, transfer: u32, rails: u8) {
+    fn send_parts(&mut self, whole: Injection, transfer: u32, (origin, target): (HostId, HostId)) {
         let bytes = whole.bytes.0;
-        let parts = u8::try_from(bytes).unwrap_or(u8::MAX).min(rails);
-        self.jobs[whole.job.index()].in_flight += i64::from(parts) - 1;
-        self.transfers[transfer].await_parts(parts);
+        let back = Stage::of(whole.stage).goes_back();
+        let Self { rails, outbox, transfers, jobs, .. } = self;
+        let pairs = rails.pairs(origin, target);
+        let most = u8::try_from(bytes).unwrap_or(u8::MAX).min(Transfer::MOST_PARTS);
+        let parts = u8::try_from(pairs.len()).unwrap_or(u8::MAX).min(most);
+        jobs[whole.job.index()].in_flight += i64::from(parts) - 1;
+        transfers[transfer].await_parts(parts);
         let end = |part: u8| {
             let end = u128::from(bytes) * u128::from(part) / u128::from(parts);
             u64::try_from(end).expect("invariant: no more than the whole")
         };
-        for rail in 0..parts {
-            self.outbox.push(Injection { rail, bytes: Bytes(end(rail + 1) - end(rail)), ..whole });
+        for (part, pair) in (0..parts).zip(pairs) {
+            let rails = if back { [pair[1], pair[0]] } else { *pair };
+            outbox.push(Injection { rails, bytes: Bytes(end(part + 1) - end(part)), ..whole });
         }
     }
 }

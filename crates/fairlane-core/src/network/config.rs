@@ -98,8 +98,8 @@ pub(super) struct Config {
     pub nic_host: Vec<u32>,
     /// The first NIC port of each host; one more at the end.
     pub first_nic: Vec<u32>,
-    /// Adapters of each host that have an address of their own.
-    pub rails: u32,
+    /// Every host has one adapter: its id is the address of it.
+    pub single_homed: bool,
     /// The minimum time between two messages of each NIC, ps; empty if there is none.
     pub gaps: Vec<u64>,
     /// The id of the switch at the far end of each link, or [`NONE`].
@@ -159,7 +159,7 @@ impl Config {
             state_words: arbiter.state_words(),
             nics: number(nics),
             first_nic: (0..=hosts).map(|host| number(ports_before(host))).collect(),
-            rails: graph.rails(),
+            single_homed: graph.endpoints() == graph.hosts(),
             gaps: message_gaps(graph, links().take(nics)),
             to_switch: links().map(|link| switch_of(link.to)).collect(),
             to_nic: links().map(|link| nic_of(link, partition)).collect(),
@@ -330,10 +330,10 @@ impl Config {
         self.partition.link(self.graph.link(LinkId(link)).reverse).number() as usize
     }
 
-    /// The address of packets to a host: the host's id, or, where hosts have several adapters, that of its adapter of this rail.
+    /// The address of a host's adapter of this rail: the number of the link that leaves it.
     #[inline]
     pub fn endpoint(&self, host: HostId, rail: u8) -> u32 {
-        if self.rails == 1 { host.0 } else { host.0 * self.rails + u32::from(rail) }
+        if self.single_homed { host.0 } else { self.graph.endpoint(host, rail.into()).0 }
     }
 
     /// The lane of a virtual lane and a virtual channel.

@@ -9,6 +9,8 @@
 //! A packet that is given up is handed to its host all the same, so that no record of its message stays behind. It arrives after
 //! its job has been stopped, and is ignored. A notice that is given up is processed as if it had come.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use super::Plan;
@@ -19,10 +21,10 @@ use super::packet::{Content, Message, Packet, PacketFlags};
 use super::port::{ActivePort, Arrival, kind};
 use super::probe::Probe;
 use crate::fault::GivenUp;
-use crate::ids::{HostId, JobId};
+use crate::ids::{HostId, JobId, LinkId};
 use crate::kernel::NONE;
 use crate::routing::Step;
-use crate::topology::Vertex;
+use crate::topology::{Graph, RailMap};
 use crate::units::{Instant, Picoseconds};
 
 /// When a link was down last.
@@ -71,6 +73,8 @@ pub(super) struct LossConfig {
     pub trim_vl: Option<u8>,
     /// Links that are or were down.
     pub outages: Outages,
+    /// Which adapters reach each other, once that has changed, and which jobs use others where theirs do not.
+    pub failover: Option<(Arc<RailMap>, Arc<[bool]>)>,
     /// From the loss of a packet until its retransmission, ps; at least four windows.
     timeout: u64,
     /// How often a packet is retransmitted at most.
@@ -88,6 +92,7 @@ impl LossConfig {
             lanes,
             trim_vl: plan.trim_vl,
             outages: Outages::default(),
+            failover: None,
             timeout: plan.parameters.retransmission_timeout.0.max(4 * window.0),
             retries: plan.parameters.retry_count,
         }
@@ -109,10 +114,29 @@ impl Config {
 
     /// The NIC port that the packets of an address come from and go to, by its number in the shard of its host.
     fn nic_of_address(&self, address: u32) -> (usize, u32) {
-        let (host, rail) = (HostId(address / self.rails), (address % self.rails) as usize);
-        let link = self.graph.ports(Vertex::Host(host)).nth(rail).expect("invariant: an address is of an adapter");
-        let place = self.partition.link(link);
+        let place = self.partition.link(LinkId(address));
         (place.shard(), place.number())
+    }
+}
+
+impl LossConfig {
+    /// The addresses through which a lost packet is retransmitted: those that it had, or, where adapters have been cut off, others of
+    /// the same hosts, as a connection moves to its alternate path (`InfiniBand` Architecture Specification, volume 1,
+    /// section 17.2.8, "Automatic path migration").
+    fn alternate(&self, graph: &Graph, &Packet { source, to, job, number, .. }: &Packet) -> [u32; 2] {
+        let Some((rails, jobs)) = &self.failover else { return [source, to] };
+        let end = |address: u32| {
+            let host = graph.host_of(HostId(address));
+            let rail = address - graph.endpoint(host, 0).0;
+            (host, u8::try_from(rail).unwrap_or(u8::MAX))
+        };
+        let [from, other] = [end(source), end(to)];
+        let pairs = rails.pairs(from.0, other.0);
+        if pairs.is_empty() || !jobs[usize::from(job)] || rails.joins(from, other) {
+            return [source, to];
+        }
+        let [rail, peer] = pairs[number.place() as usize % pairs.len()];
+        [graph.endpoint(from.0, rail.into()).0, graph.endpoint(other.0, peer.into()).0]
     }
 }
 
@@ -126,7 +150,7 @@ impl InFlight {
         let packet = &mut self.packets[record];
         packet.note = link;
         if packet.number.losses() == config.loss.retries {
-            let (from, to) = (HostId(packet.source), HostId(packet.to / config.rails));
+            let [from, to] = [packet.source, packet.to].map(|address| config.graph.host_of(HostId(address)));
             self.given_up.push(GivenUp { at: Instant(due), job: JobId(packet.job), from, to });
         }
         let sender = usize::from(self.packets[record].origin);
@@ -143,6 +167,9 @@ impl InFlight {
         let packet = &mut self.packets[record];
         if packet.number.losses() < config.loss.retries {
             packet.number = packet.number.lost();
+            if config.feedback[config.transport_place(packet.job)].is_none() {
+                [packet.source, packet.to] = config.loss.alternate(&config.graph, packet);
+            }
             self.totals.packets_retransmitted += 1;
             self.hand_over(config, record, Content::Lost, due);
             return;
@@ -176,7 +203,7 @@ impl InFlight {
             content,
         });
         self.sequence += 1;
-        let (_, nic) = config.nic_of_address(source * config.rails + to % config.rails);
+        let (_, nic) = config.nic_of_address(source);
         self.send_message(nic, message);
     }
 

@@ -51,7 +51,7 @@ use crate::ids::{HostId, JobId, LinkId, VirtualLane};
 use crate::observe::{self, Departure, Interference};
 use crate::qos::arbiter::Arbiter;
 use crate::routing::Routing;
-use crate::topology::Graph;
+use crate::topology::{Graph, RailMap};
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 use config::Config;
 use credits::CreditReturns;
@@ -252,6 +252,13 @@ impl Network {
     /// Packets that start from now on take other routes; those under way keep theirs.
     pub fn set_routing(&mut self, routing: &Arc<dyn Routing>) {
         self.shards.iter_mut().for_each(|shard| shard.set_routing(Arc::clone(routing)));
+    }
+
+    /// Packets of these jobs that are retransmitted from now on go through these adapters, where those that they were sent through
+    /// do not reach each other any more.
+    pub fn set_rails(&mut self, rails: &Arc<RailMap>, jobs: &[bool]) {
+        let failover = Some((Arc::clone(rails), Arc::from(jobs)));
+        self.shards.iter_mut().for_each(|shard| shard.config.loss.failover = failover.clone());
     }
 
     /// What has been given up since the last call, in order of time.

@@ -17,8 +17,8 @@ pub struct Injection {
     pub to: HostId,
     /// Payload.
     pub bytes: Bytes,
-    /// The adapter that sends it: its place among the ports of the sending host, below their number.
-    pub rail: u8,
+    /// The adapters that send and receive it: their places among the ports of their hosts.
+    pub rails: [u8; 2],
     /// Its virtual lane.
     pub vl: VirtualLane,
     /// The job it is counted for.
@@ -169,7 +169,7 @@ pub(super) struct Packet {
     pub bytes: u32,
     /// The address of its destination, see [`Config::endpoint`](super::config::Config::endpoint).
     pub to: u32,
-    /// The id of the host that sent it.
+    /// The address of the adapter that sent it.
     pub source: u32,
     pub number: PacketNumber,
     pub job: u16,

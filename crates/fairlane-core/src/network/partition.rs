@@ -137,8 +137,7 @@ impl Partition {
 
 /// The shard of each switch.
 fn divide(graph: &Graph, shards: usize) -> Vec<usize> {
-    let (base, _) = graph.base();
-    let plane = base.switches().max(1);
+    let plane = graph.plane().map_or(graph, |(plane, _)| plane).switches().max(1);
     let whole = if let Layout::Groups { switches, .. } = graph.layout() { *switches as usize } else { 1 };
     let ids = || (0..).take(graph.switches()).map(SwitchId);
     let class = |switch: SwitchId| (switch.index() / plane, graph.level(switch));

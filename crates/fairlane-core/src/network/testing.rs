@@ -24,7 +24,7 @@ impl Endpoint for Senders {
             from: host,
             to,
             bytes,
-            rail: 0,
+            rails: [0, 0],
             vl: VirtualLane(0),
             job: JobId(u16::try_from(host.0).unwrap()),
             kind: TrafficKind::Eager,

@@ -2,7 +2,6 @@
 
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
-use crate::topology::{Graph, Vertex};
 
 /// A routing's tables have so many entries at most: some gigabytes.
 const MOST_ENTRIES: u64 = 1 << 30;
@@ -21,40 +20,6 @@ pub(super) fn table_entries(routing: &str, [rows, columns]: [(usize, &str); 2]) 
         rows.0, rows.1, columns.0, columns.1
     );
     Err(BuildError::value("fabric.routing", routing, allowed))
-}
-
-/// The switch at each host's first link, and that switch's link to the host. Further links of a host are not used.
-pub(super) struct Ends(Vec<(SwitchId, LinkId)>);
-
-impl Ends {
-    /// Finds the ends; `routing` is for the error.
-    pub fn new(graph: &Graph, routing: &'static str) -> Result<Self, BuildError> {
-        let end = |host| {
-            let first = graph.ports(Vertex::Host(host)).map(|link| graph.link(link)).next();
-            match first.map(|link| (link.to, link.reverse)) {
-                Some((Vertex::Switch(switch), down)) => Ok((switch, down)),
-                _ => Err(BuildError::value(
-                    "fabric.routing",
-                    routing,
-                    format!("for hosts that are attached to switches, and {:?} is not", graph.host_name(host)),
-                )),
-            }
-        };
-        (0..).take(graph.hosts()).map(HostId).map(end).collect::<Result<_, _>>().map(Self)
-    }
-
-    /// Where a host hangs, and the link to it.
-    #[inline]
-    pub fn of(&self, host: HostId) -> (SwitchId, LinkId) {
-        self.0[host.index()]
-    }
-
-    /// The switches that have hosts, by number of switch.
-    pub fn leaves(&self, switches: usize) -> Vec<bool> {
-        let mut leaves = vec![false; switches];
-        self.0.iter().for_each(|(switch, _)| leaves[switch.index()] = true);
-        leaves
-    }
 }
 
 /// Lists of alternative links, by slot.

@@ -1,6 +1,6 @@
 //! What a routing uses of a fabric: the links on its routes, and how many of the minimal paths consist of these.
 //!
-//! Routes are those from every adapter of every host to every other host, on every virtual lane, whatever the loads. A
+//! Routes are those from every endpoint to every other of its part of the fabric, on every virtual lane, whatever the loads. A
 //! link between switches that no such route takes is idle whatever the jobs send. A *minimal path* of two switches is a
 //! path of the fewest links between them; paths over different links of a trunk are different paths.
 
@@ -15,15 +15,15 @@ use crate::topology::{Graph, Vertex};
 pub struct Coverage {
     /// By link: whether a route takes it.
     pub used: Vec<bool>,
-    /// How many destinations' routes were followed before every link between switches was known to be used, or the budget
+    /// How many destinations' (endpoints') routes were followed before every link between switches was known to be used, or the budget
     /// was spent.
     pub destinations: usize,
     /// Whether `used` is exact; else more links may be used.
     pub is_exact: bool,
     /// Of the minimal paths between two switches with hosts, the share all of whose links are used; the mean over all
-    /// pairs of adapters of one number at different switches. 1 if there is no such pair.
+    /// pairs of endpoints of one part at different switches. 1 if there is no such pair.
     pub minimal_paths: f64,
-    /// Of the pairs of adapters at different switches, the share whose route is a minimal path;
+    /// Of these pairs of endpoints, the share whose route is a minimal path;
     /// none for a routing that goes by loads.
     pub minimal_routes: Option<f64>,
     /// How many of the switches with hosts the shares were measured from, and how many there are.
@@ -36,16 +36,16 @@ pub struct Coverage {
 pub fn coverage(graph: &Graph, routing: &dyn Routing, budget: u64) -> Coverage {
     let mut follower = Follower::new(graph, routing);
     follower.follow_last_hops();
-    let hosts = graph.hosts();
+    let endpoints = graph.endpoints();
     let (mut destinations, mut steps) = (0, 0);
-    for host in spaced(hosts) {
+    for endpoint in spaced(endpoints) {
         if follower.idle == 0 || steps > budget {
             break;
         }
-        steps += follower.follow_to(host);
+        steps += follower.follow_to(endpoint);
         destinations += 1;
     }
-    let is_exact = follower.idle == 0 || destinations == hosts;
+    let is_exact = follower.idle == 0 || destinations == endpoints;
     let used = follower.used;
     let shares = MinimalShares::new(graph, routing, &used, budget);
     Coverage {
@@ -72,16 +72,18 @@ fn spaced(count: usize) -> impl Iterator<Item = HostId> {
         .map(move |number| HostId(u32::try_from(number * step % count).expect("invariant: fewer than 2^32 hosts")))
 }
 
+/// An endpoint of the same part and another host is looked for among so many.
+const MOST_TRIED: usize = 1024;
+
 /// A link between switches?
 fn is_inner(graph: &Graph, link: LinkId) -> bool {
     let link = graph.link(link);
     matches!((link.from, link.to), (Vertex::Switch(_), Vertex::Switch(_)))
 }
 
-/// The address of a host for packets that are sent over this port of another.
-fn address(graph: &Graph, host: HostId, port: usize) -> HostId {
-    let rail = if graph.rails() > 1 { u32::try_from(port).unwrap_or(0) } else { 0 };
-    graph.endpoint(host, rail)
+/// The link that leaves an endpoint.
+fn first_link(endpoint: HostId) -> LinkId {
+    LinkId(endpoint.0)
 }
 
 /// Marks the links on routes.
@@ -91,9 +93,8 @@ struct Follower<'g> {
     used: Vec<bool>,
     /// Links between switches that are not marked yet.
     idle: usize,
-    /// Where routes begin: by switch and number of the adapter, up to two hosts, and their links. The others are routed
-    /// as these.
-    sources: Vec<(usize, Vec<(HostId, LinkId)>)>,
+    /// Where routes begin: by switch, up to two endpoints. The others are routed as these.
+    sources: Vec<Vec<HostId>>,
     /// By link and channel: one more than the number of the flood that passed it last.
     passed: Vec<u32>,
     floods: u32,
@@ -101,13 +102,11 @@ struct Follower<'g> {
 
 impl<'g> Follower<'g> {
     fn new(graph: &'g Graph, routing: &'g dyn Routing) -> Self {
-        let mut sources: BTreeMap<(usize, Vertex), Vec<(HostId, LinkId)>> = BTreeMap::new();
-        for host in (0..).take(graph.hosts()).map(HostId) {
-            for (port, link) in graph.ports(Vertex::Host(host)).enumerate() {
-                let ends = sources.entry((port, graph.link(link).to)).or_default();
-                if ends.len() < 2 {
-                    ends.push((host, link));
-                }
+        let mut sources: BTreeMap<Vertex, Vec<HostId>> = BTreeMap::new();
+        for endpoint in (0..).take(graph.endpoints()).map(HostId) {
+            let ends = sources.entry(graph.link(first_link(endpoint)).to).or_default();
+            if ends.len() < 2 {
+                ends.push(endpoint);
             }
         }
         let inner = (0..).map(LinkId).take(graph.links().len()).filter(|link| is_inner(graph, *link)).count();
@@ -117,7 +116,7 @@ impl<'g> Follower<'g> {
             routing,
             used: vec![false; graph.links().len()],
             idle: inner,
-            sources: sources.into_iter().map(|((port, _), ends)| (port, ends)).collect(),
+            sources: sources.into_values().collect(),
             passed: vec![0; graph.links().len() * channels],
             floods: 0,
         }
@@ -129,47 +128,43 @@ impl<'g> Follower<'g> {
         }
     }
 
-    /// Marks the links of the routes to every host from each adapter of the next one.
+    /// Marks the links of the route to every endpoint from the next one of its part at another host.
     fn follow_last_hops(&mut self) {
-        let hosts = self.graph.hosts();
-        for number in 0..if hosts > 1 { hosts } else { 0 } {
-            let host = |number: usize| HostId(u32::try_from(number).expect("invariant: fewer than 2^32 hosts"));
-            let (to, from) = (host(number), host((number + 1) % hosts));
-            for (port, link) in self.graph.ports(Vertex::Host(from)).enumerate() {
-                let to = address(self.graph, to, port);
-                let mut hop = Hop { link, channel: 0 };
-                while let Vertex::Switch(at) = self.graph.link(hop.link).to {
-                    if !self.routing.reaches(at, to) {
-                        break;
-                    }
-                    self.mark(hop.link);
-                    hop = self.routing.next_hop(at, hop, to);
-                    self.mark(hop.link);
+        let endpoints = self.graph.endpoints();
+        for to in (0..).take(endpoints).map(HostId) {
+            let number =
+                |place: usize| HostId(u32::try_from(place % endpoints).expect("invariant: links have 27 bits"));
+            let mut others = (1..endpoints.min(MOST_TRIED)).map(|step| number(to.index() + step));
+            let is_source = |from: &HostId| match self.graph.link(first_link(*from)).to {
+                Vertex::Switch(at) => {
+                    self.routing.reaches(at, to) && self.graph.host_of(*from) != self.graph.host_of(to)
                 }
+                Vertex::Host(_) => false,
+            };
+            let Some(from) = others.find(is_source) else { continue };
+            let mut hop = Hop { link: first_link(from), channel: 0 };
+            self.mark(hop.link);
+            while let Vertex::Switch(at) = self.graph.link(hop.link).to {
+                hop = self.routing.next_hop(at, hop, to);
+                self.mark(hop.link);
             }
         }
     }
 
-    /// Marks the links of all routes to a host; returns how many hops it looked at.
-    fn follow_to(&mut self, host: HostId) -> u64 {
-        let mut steps = 0;
-        let rails = if self.graph.rails() > 1 { self.graph.rails() as usize } else { 1 };
-        for rail in 0..rails {
-            let to = address(self.graph, host, rail);
-            let fresh: Vec<Hop> = self
-                .sources
-                .iter()
-                .filter(|(port, _)| rails == 1 || *port == rail)
-                .filter_map(|(_, ends)| ends.iter().find(|(from, _)| *from != host))
-                .map(|(_, link)| Hop { link: *link, channel: 0 })
-                .filter(|hop| match self.graph.link(hop.link).to {
-                    Vertex::Switch(at) => self.routing.reaches(at, to),
-                    Vertex::Host(_) => false,
-                })
-                .collect();
-            steps += if self.routing.adaptive() { self.flood_options(fresh, to) } else { self.flood(fresh, to) };
-        }
-        steps
+    /// Marks the links of all routes to an endpoint; returns how many hops it looked at.
+    fn follow_to(&mut self, to: HostId) -> u64 {
+        let host = self.graph.host_of(to);
+        let fresh: Vec<Hop> = self
+            .sources
+            .iter()
+            .filter_map(|ends| ends.iter().find(|from| self.graph.host_of(**from) != host))
+            .map(|from| Hop { link: first_link(*from), channel: 0 })
+            .filter(|hop| match self.graph.link(hop.link).to {
+                Vertex::Switch(at) => self.routing.reaches(at, to),
+                Vertex::Host(_) => false,
+            })
+            .collect();
+        if self.routing.adaptive() { self.flood_options(fresh, to) } else { self.flood(fresh, to) }
     }
 
     fn flood(&mut self, mut open: Vec<Hop>, to: HostId) -> u64 {
@@ -219,30 +214,21 @@ struct MinimalShares {
 
 impl MinimalShares {
     fn new(graph: &Graph, routing: &dyn Routing, used: &[bool], budget: u64) -> Self {
-        let adapters = adapters(graph);
-        let leaves: Vec<SwitchId> = (0..)
-            .map(SwitchId)
-            .zip(&adapters)
-            .filter(|(_, found)| !found.is_empty())
-            .map(|(switch, _)| switch)
-            .collect();
+        let ends = by_switch(graph);
+        let leaves: Vec<SwitchId> = ends.keys().copied().collect();
         let affordable = usize::try_from(budget / (graph.links().len() as u64).max(1)).unwrap_or(usize::MAX).max(1);
         let step = leaves.len().div_ceil(affordable).max(1);
         let (mut paths, mut minimal, mut pairs) = (0.0, 0_u64, 0_u64);
         for from in leaves.iter().step_by(step) {
             let around = Around::new(graph, *from, used);
-            // By number: how many adapters, and the link of one of them.
-            let mut own: BTreeMap<usize, (u64, LinkId)> = BTreeMap::new();
-            adapters[from.index()].iter().for_each(|(_, port, link)| own.entry(*port).or_insert((0, *link)).0 += 1);
+            let own = &ends[from];
+            let weight = own.len() as u64;
             for to in leaves.iter().filter(|to| *to != from) {
                 let Some(length) = around.distance[to.index()] else { continue };
-                let mut number = 0;
-                for &(host, port, _) in &adapters[to.index()] {
-                    let Some(&(weight, first)) = own.get(&port) else { continue };
-                    number += weight;
-                    if !routing.adaptive() && hops(graph, routing, first, address(graph, host, port)) == Some(length) {
-                        minimal += weight;
-                    }
+                let number = weight * ends[to].len() as u64;
+                if !routing.adaptive() {
+                    let is_minimal = |to: &&HostId| hops(graph, routing, first_link(own[0]), **to) == Some(length);
+                    minimal += weight * ends[to].iter().filter(is_minimal).count() as u64;
                 }
                 pairs += number;
                 #[allow(clippy::cast_precision_loss, reason = "a weight")]
@@ -258,18 +244,15 @@ impl MinimalShares {
     }
 }
 
-/// By switch: the adapters there that have an address, with their hosts, numbers and links.
-fn adapters(graph: &Graph) -> Vec<Vec<(HostId, usize, LinkId)>> {
-    let mut adapters = vec![Vec::new(); graph.switches()];
-    for host in (0..).take(graph.hosts()).map(HostId) {
-        let addressed = graph.ports(Vertex::Host(host)).take(graph.rails() as usize);
-        for (port, link) in addressed.enumerate() {
-            if let Vertex::Switch(switch) = graph.link(link).to {
-                adapters[switch.index()].push((host, port, link));
-            }
+/// The endpoints at each switch that has some.
+fn by_switch(graph: &Graph) -> BTreeMap<SwitchId, Vec<HostId>> {
+    let mut ends: BTreeMap<SwitchId, Vec<HostId>> = BTreeMap::new();
+    for endpoint in (0..).take(graph.endpoints()).map(HostId) {
+        if let Vertex::Switch(switch) = graph.link(first_link(endpoint)).to {
+            ends.entry(switch).or_default().push(endpoint);
         }
     }
-    adapters
+    ends
 }
 
 /// Links between switches on the route of a packet that came over a host's link; none if it is not reached.

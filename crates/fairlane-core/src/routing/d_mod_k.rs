@@ -8,8 +8,8 @@
 //! tree any shift permutation then loads every link at most once.
 //!
 //! The rule has two representations. [`Span`] is arithmetic in 32 bytes, for switches whose children are equal
-//! consecutive intervals of hosts; [`PortTable`] lists the port for every destination, for all others: irregular, faulty
-//! or multi-rail trees.
+//! consecutive intervals of hosts; [`PortTable`] lists the port for every destination, for all others: irregular or
+//! faulty trees, and hosts that are not numbered leaf by leaf.
 //!
 //! One virtual channel is enough: no packet goes up after it went down, so channel dependencies have no cycle.
 
@@ -22,6 +22,7 @@ use schemars::schema_for;
 pub(super) use self::span::Span;
 use self::table::PortTable;
 use self::tree::LevelledFabric;
+use super::parts::Ends;
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
@@ -54,6 +55,7 @@ enum Ports {
 }
 
 struct DModK {
+    ends: Ends,
     switches: Vec<Ports>,
     table: PortTable,
 }
@@ -76,11 +78,17 @@ impl DModK {
             }
         };
         let switches = (0..).map(SwitchId).zip(spans).map(ports).collect();
-        Ok(Self { switches, table: PortTable::new(tree, &listed)? })
+        let ends = Ends::new(tree.graph, ENTRY.name)?;
+        let table = PortTable::new(tree, &listed, &ends.parts)?;
+        Ok(Self { ends, switches, table })
     }
 }
 
 impl Routing for DModK {
+    fn reaches(&self, at: SwitchId, to: HostId) -> bool {
+        self.ends.reaches(at, to)
+    }
+
     #[inline]
     fn next_hop(&self, at: SwitchId, _previous: Hop, to: HostId) -> Hop {
         let link = match &self.switches[at.index()] {
@@ -186,14 +194,23 @@ mod tests {
 
     #[test]
     fn fabrics_without_a_way_are_refused() {
-        let apart = irregular(&[0, 1], &[1, 1, 2, 2], &[(0, 2), (1, 3)]);
-        let error = DModK::new(&apart).err().unwrap().to_string();
-        assert_eq!(error, "fabric.routing: d_mod_k finds no up/down path from host \"host1\" to host \"host0\"");
         let flat = irregular(&[0, 1], &[1, 0], &[(0, 1)]);
         let error = DModK::new(&flat).err().unwrap().to_string();
         assert!(error.contains("\"switch1\" has none"), "{error}");
         // Two leaves that are joined only to each other: a link within a level is no path.
         let level = irregular(&[0, 1], &[1, 1], &[(0, 1)]);
-        assert!(DModK::new(&level).is_err());
+        let error = DModK::new(&level).err().unwrap().to_string();
+        assert_eq!(error, "fabric.routing: d_mod_k finds no up/down path from host \"host1\" to host \"host0\"");
+    }
+
+    #[test]
+    fn planes_that_no_switch_joins_are_routed_each_by_itself() {
+        // Two trees of two leaves and a spine each; their hosts take turns.
+        let planes = irregular(&[0, 2, 1, 3], &[1, 1, 1, 1, 2, 2], &[(0, 4), (1, 4), (2, 5), (3, 5)]);
+        let routing = DModK::new(&planes).unwrap();
+        let reaches = |at| (0..4).map(|to| routing.reaches(SwitchId(at), HostId(to))).collect::<Vec<_>>();
+        assert_eq!([reaches(0), reaches(3)], [[true, false, true, false], [false, true, false, true]]);
+        let up = planes.link(routing.next_hop(SwitchId(0), FRESH, HostId(2)).link).to;
+        assert_eq!(up, Vertex::Switch(SwitchId(4)));
     }
 }

@@ -11,7 +11,8 @@
 
 use schemars::schema_for;
 
-use super::choices::{Choices, Ends, spread};
+use super::choices::{Choices, spread};
+use super::parts::Ends;
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};

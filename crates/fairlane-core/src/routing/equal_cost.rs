@@ -48,7 +48,7 @@ impl<S: Selection> Routing for EqualCost<S> {
     }
 
     fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
-        let (target, down) = self.paths.ends.of(at, visit.to);
+        let (target, down) = self.paths.ends.of(visit.to);
         if at == target {
             return Hop { link: down, channel: 0 };
         }

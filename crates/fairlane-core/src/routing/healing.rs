@@ -7,10 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::planes::OnPlanes;
-use super::{Entry, Hop, Loads, Routing, Visit, up_down};
+use super::renumbered::{OnPlanes, Renumbered, Without};
+use super::{Entry, Routing, by_endpoint, up_down};
 use crate::error::BuildError;
-use crate::ids::{HostId, LinkId, SwitchId};
+use crate::ids::{HostId, LinkId};
 use crate::table::{Named, Table};
 use crate::topology::{Graph, Vertex};
 
@@ -37,43 +37,41 @@ pub fn heal(
     down: &BTreeSet<LinkId>,
     before: &dyn Routing,
 ) -> Result<Healed, BuildError> {
-    let rails = graph.rails();
-    let (base, planes) = graph.base();
-    let mut healed = match planes {
-        // Where adapters share switches, each is a host of the fabric that is routed.
-        None => heal_one(routings, named, base, down, before)?,
-        Some(planes) => {
-            let each = (0..rails).map(|plane| {
-                let own = down.iter().filter(|link| graph.rail(**link).map(u32::from) == Some(plane));
-                heal_one(routings, named, base, &own.map(|link| planes.link_inside(plane, *link)).collect(), before)
-            });
-            let each: Vec<Healed> = each.collect::<Result<_, _>>()?;
-            let name = each.iter().find(|plane| plane.instead.is_some()).unwrap_or(&each[0]).name.clone();
-            let (mut inner, mut instead, mut cut_off) = (Vec::new(), None, BTreeSet::new());
-            for plane in each {
-                cut_off.extend(plane.cut_off);
-                instead = instead.or(plane.instead);
-                inner.push(plane.routing);
-            }
-            let routing = Box::new(OnPlanes { inner, planes, rails });
-            return Ok(Healed { routing, name, instead, cut_off: cut_off.into_iter().collect() });
-        }
+    let cut_off = Parts::new(graph, down).cut_off(graph);
+    let Some((plane, planes)) = graph.plane() else {
+        let (base, numbers) = graph.by_endpoint();
+        let endpoint = |link: &LinkId| match &numbers {
+            Some(numbers) => numbers.get(link.index()).map_or(*link, |number| LinkId(*number)),
+            None => *link,
+        };
+        let (routing, name, instead) = heal_one(routings, named, &base, &down.iter().map(endpoint).collect(), before)?;
+        return Ok(Healed { routing: by_endpoint(routing, numbers), name, instead, cut_off });
     };
-    healed.cut_off.iter_mut().for_each(|host| host.0 /= rails);
-    healed.cut_off.dedup();
-    Ok(healed)
+    let rails = graph.rails();
+    let each = (0..rails).map(|rail| {
+        let own = down.iter().filter(|link| graph.rail(**link).map(u32::from) == Some(rail));
+        heal_one(routings, named, plane, &own.map(|link| planes.link_inside(rail, *link)).collect(), before)
+    });
+    let each: Vec<_> = each.collect::<Result<_, _>>()?;
+    let name = each.iter().find(|(_, _, instead)| instead.is_some()).unwrap_or(&each[0]).1.clone();
+    let (mut inner, mut instead) = (Vec::new(), None);
+    for (routing, _, reason) in each {
+        instead = instead.or(reason);
+        inner.push(routing);
+    }
+    let routing = Box::new(Renumbered::new(inner, OnPlanes { planes, rails }));
+    Ok(Healed { routing, name, instead, cut_off })
 }
 
-/// Routes a fabric, or one plane of it.
+/// Routes a fabric by endpoint, or one plane of it. Returns the routing, its name, and why it is not the one that was asked for.
 fn heal_one(
     routings: &Table<Entry>,
     named: &Named,
     graph: &Graph,
     down: &BTreeSet<LinkId>,
     before: &dyn Routing,
-) -> Result<Healed, BuildError> {
+) -> Result<(Box<dyn Routing>, String, Option<BuildError>), BuildError> {
     let mut parts = Parts::new(graph, down);
-    let cut_off = parts.cut_off(graph);
     let mut removed = down.clone();
     for link in down {
         let reverse = graph.link(*link).reverse;
@@ -84,7 +82,7 @@ fn heal_one(
     }
     let (rest, ids) = graph.without(&removed);
     let build = |name: &str, params: &serde_json::Value| {
-        let routing = Around::new(routings.build(name, params, &rest)?, graph, ids.clone());
+        let routing = Renumbered::new(vec![routings.build(name, params, &rest)?], Without::new(graph, ids.clone()));
         let channels = |routing: &dyn Routing| (0..=u8::MAX).map(|vl| routing.channels_of(vl)).collect::<Vec<_>>();
         let fits = channels(&routing).iter().zip(channels(before)).all(|(needed, given)| *needed <= given);
         let allowed = "not on what is left of the fabric: it needs more virtual channels there";
@@ -94,7 +92,7 @@ fn heal_one(
         Ok(routing) => (routing, &named.name[..], None),
         Err(error) => (build(up_down::ENTRY.name, &serde_json::json!({}))?, up_down::ENTRY.name, Some(error)),
     };
-    Ok(Healed { routing: Box::new(routing), name: name.to_owned(), instead, cut_off })
+    Ok((Box::new(routing), name.to_owned(), instead))
 }
 
 /// The parts into which a fabric has fallen, as a forest of switches and adapters. Hosts join nothing.
@@ -139,7 +137,7 @@ impl Parts {
         one != other
     }
 
-    /// The hosts with an adapter outside the part that has most of those that the whole fabric joins to it.
+    /// The hosts without an adapter in a part that has most of the adapters that the whole fabric joins to it.
     fn cut_off(&mut self, graph: &Graph) -> Vec<HostId> {
         let mut whole = Self::new(graph, &BTreeSet::new());
         let hosts = (0..).map(HostId).take(graph.hosts());
@@ -156,84 +154,8 @@ impl Parts {
             let most = largest.entry(whole).or_insert((part, size));
             *most = if size > most.1 { (part, size) } else { *most };
         }
-        let mut cut_off: Vec<HostId> =
-            adapters.iter().filter(|(_, whole, part)| largest[whole].0 != *part).map(|(host, ..)| *host).collect();
-        cut_off.dedup();
-        cut_off
-    }
-}
-
-/// A routing of the fabric without some links, whose numbers there are not their ids.
-struct Around {
-    inner: Box<dyn Routing>,
-    /// The ids of its links.
-    ids: Vec<LinkId>,
-    /// Its numbers of links, by id; of links that it does not have, 0.
-    numbers: Vec<LinkId>,
-}
-
-impl Around {
-    fn new(inner: Box<dyn Routing>, graph: &Graph, ids: Vec<LinkId>) -> Self {
-        let mut numbers = vec![LinkId(0); graph.links().len()];
-        (0..).map(LinkId).zip(&ids).for_each(|(number, id)| numbers[id.index()] = number);
-        Self { inner, ids, numbers }
-    }
-
-    fn inside(&self, hop: Hop) -> Hop {
-        Hop { link: self.numbers[hop.link.index()], ..hop }
-    }
-
-    fn outside(&self, hop: Hop) -> Hop {
-        Hop { link: self.ids[hop.link.index()], ..hop }
-    }
-
-    fn visit(&self, visit: &Visit) -> Visit {
-        Visit { previous: self.inside(visit.previous), ..*visit }
-    }
-}
-
-impl Routing for Around {
-    fn virtual_channels(&self) -> u8 {
-        self.inner.virtual_channels()
-    }
-
-    fn channels_of(&self, vl: u8) -> u8 {
-        self.inner.channels_of(vl)
-    }
-
-    fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
-        self.outside(self.inner.next_hop(at, self.inside(previous), to))
-    }
-
-    fn reaches(&self, at: SwitchId, to: HostId) -> bool {
-        self.inner.reaches(at, to)
-    }
-
-    fn routed_lanes(&self) -> u8 {
-        self.inner.routed_lanes()
-    }
-
-    fn adaptive(&self) -> bool {
-        self.inner.adaptive()
-    }
-
-    fn sees_lanes(&self) -> bool {
-        self.inner.sees_lanes()
-    }
-
-    fn sees_own_ports_only(&self) -> bool {
-        self.inner.sees_own_ports_only()
-    }
-
-    fn choose(&self, at: SwitchId, visit: &mut Visit, loads: &Loads) -> Hop {
-        let mut own = self.visit(visit);
-        let hop = self.inner.choose(at, &mut own, &Loads { ids: &self.ids, ..*loads });
-        visit.note = own.note;
-        self.outside(hop)
-    }
-
-    fn options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
-        let options = self.inner.options(at, &self.visit(visit));
-        options.into_iter().map(|(hop, note)| (self.outside(hop), note)).collect()
+        let of_hosts = adapters.chunk_by(|one, other| one.0 == other.0);
+        let is_cut_off = |own: &&[(HostId, usize, usize)]| own.iter().all(|(_, whole, part)| largest[whole].0 != *part);
+        of_hosts.filter(is_cut_off).map(|own| own[0].0).collect()
     }
 }

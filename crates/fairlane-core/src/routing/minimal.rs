@@ -28,7 +28,8 @@ use schemars::schema_for;
 use self::gateways::Gateways;
 use self::local::Local;
 use self::only::OnlyLinks;
-use super::choices::{Ends, spread};
+use super::choices::spread;
+use super::parts::Ends;
 use super::shortest::{Shortest, Targets};
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
@@ -74,7 +75,7 @@ impl Minimal {
         let ranks = ranks(graph)?;
         let local = Local::new(graph, size, &ranks, routing)?;
         let gateways = Gateways::new(graph, &local, routing)?;
-        let leaves = ends.leaves(graph.switches());
+        let leaves = ends.leaves();
         let channels = channels(graph, &local, &gateways, &ranks, &leaves)?;
         let mut minimal = Self { ends, size, local, gateways, ranks, channels, only: OnlyLinks::default() };
         minimal.only = OnlyLinks::new(graph, |at, target| minimal.only_link(at, target));
@@ -171,15 +172,15 @@ fn channels(
     local: &Local,
     gateways: &Gateways,
     ranks: &[u8],
-    leaves: &[bool],
+    leaves: &[SwitchId],
 ) -> Result<u8, BuildError> {
     let size = local.size();
     let mates = |at: SwitchId| (at.0 / size * size..(at.0 / size + 1) * size).map(SwitchId);
     let (mut within, mut before, mut after) = (0, 0, 0);
-    for at in (0..).take(graph.switches()).map(SwitchId).filter(|at| leaves[at.index()]) {
+    for &at in leaves {
         for other in mates(at) {
             let there = local.worst(graph, ranks, at, other, (0, 0));
-            if leaves[other.index()] {
+            if leaves.binary_search(&other).is_ok() {
                 within = within.max(there.0);
             }
             for global in gateways.ranks_of(other, ranks) {

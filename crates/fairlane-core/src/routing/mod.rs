@@ -18,14 +18,16 @@ mod non_minimal;
 mod parts;
 mod paths;
 mod per_lane;
-mod planes;
 mod progressive;
+mod renumbered;
 mod shortest;
 mod tables;
 mod ugal_g;
 mod ugal_l;
 mod up_down;
 mod valiant;
+
+use std::borrow::Cow;
 
 use serde_json::json;
 
@@ -37,7 +39,8 @@ use crate::topology::{Graph, Size};
 pub use coverage::{Coverage, coverage};
 pub use healing::{Healed, heal};
 pub use loads::{LaneLoads, Loads, Visit};
-pub use paths::{PathError, link_loads, path};
+pub use paths::{PathError, forwarding, link_loads, path};
+use renumbered::{ByEndpoint, OnPlanes, Renumbered};
 
 /// One hop of a packet's path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -187,23 +190,35 @@ impl Kind for Routings {
         params: &serde_json::Value,
         graph: &Graph,
     ) -> Result<Box<dyn Routing>, BuildError> {
-        let (base, planes) = graph.base();
-        let inner = (entry.build)(base, params, table).map_err(|error| {
+        if !graph.is_joined() {
+            return Err(BuildError::value(Self::PATH, entry.name, "needs a connected fabric"));
+        }
+        let plane = graph.plane();
+        let (base, numbers) = plane.map_or_else(|| graph.by_endpoint(), |(plane, _)| (Cow::Borrowed(plane), None));
+        let inner = (entry.build)(&base, params, table).map_err(|error| {
             // A routing that others are made of does not know the name of the one that is built.
             let error = error.of(Self::PATH, Self::PATH, entry.name);
             match graph.topology() {
                 // The routing that does not fit has named them already if it is one that this one is made of.
                 Some(topology) if !error.to_string().contains(USUALLY) => {
-                    let others = table.others(base, [entry.name, topology.routing()]);
+                    let others = table.others(&base, [entry.name, topology.routing()]);
                     error.and(&format!("topology {}{USUALLY}{}{others}", topology.name, topology.routing()))
                 }
                 _ => error,
             }
         })?;
-        Ok(match planes {
-            Some(planes) => Box::new(planes::OnPlanes { inner: vec![inner], planes, rails: graph.rails() }),
-            None => inner,
+        Ok(match plane {
+            Some((_, planes)) => Box::new(Renumbered::new(vec![inner], OnPlanes { planes, rails: graph.rails() })),
+            None => by_endpoint(inner, numbers),
         })
+    }
+}
+
+/// The routing of a fabric by endpoint, for destinations that are endpoints; see [`Graph::by_endpoint`].
+fn by_endpoint(inner: Box<dyn Routing>, numbers: Option<Vec<u32>>) -> Box<dyn Routing> {
+    match numbers {
+        Some(numbers) => Box::new(Renumbered::new(vec![inner], ByEndpoint(numbers))),
+        None => inner,
     }
 }
 

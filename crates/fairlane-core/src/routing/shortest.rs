@@ -13,7 +13,7 @@
 //! The table has a slot for each switch and each switch that packets can go to.
 
 use super::choices::Choices;
-use super::parts::{PartEnds, entries};
+use super::parts::Ends;
 use super::{Hop, Routing, Visit};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
@@ -42,7 +42,7 @@ pub(super) enum Targets {
 
 /// Shortest paths between switches.
 pub(super) struct Shortest {
-    pub ends: PartEnds,
+    pub ends: Ends,
     switches: usize,
     /// By switch: its column.
     columns: Vec<u32>,
@@ -65,8 +65,8 @@ impl Shortest {
                 "up to {MOST_SWITCHES} switches where paths are found by a table, and this fabric has {switches}; up_down has no such limit"
             ));
         }
-        let ends = PartEnds::new(graph, routing)?;
-        let sources = entries(graph);
+        let ends = Ends::new(graph, routing)?;
+        let sources = ends.leaves();
         let all: Vec<SwitchId> = (0..).take(switches).map(SwitchId).collect();
         let roots = if targets == Targets::Hosts { &sources } else { &all };
         let ranks: Vec<u8> = (0..).map(LinkId).take(graph.links().len()).map(|link| rank(graph, link)).collect();
@@ -148,7 +148,7 @@ impl Shortest {
 
     /// Every hop on a shortest path of a packet, with what is noted in the packet.
     pub fn all_options(&self, at: SwitchId, visit: &Visit) -> Vec<(Hop, u32)> {
-        let (target, down) = self.ends.of(at, visit.to);
+        let (target, down) = self.ends.of(visit.to);
         if at == target {
             return vec![(Hop { link: down, channel: 0 }, visit.note)];
         }
@@ -174,12 +174,12 @@ impl Routing for Shortest {
     }
 
     fn reaches(&self, at: SwitchId, to: HostId) -> bool {
-        self.ends.find(at, to).is_some()
+        self.ends.reaches(at, to)
     }
 
     #[inline]
     fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
-        let (target, down) = self.ends.of(at, to);
+        let (target, down) = self.ends.of(to);
         if at == target { Hop { link: down, channel: 0 } } else { self.hop(previous, self.link(at, target, to)) }
     }
 }

@@ -6,7 +6,7 @@
 
 use schemars::schema_for;
 
-use super::choices::Ends;
+use super::parts::Ends;
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
@@ -48,13 +48,14 @@ impl Tables {
 
     /// Follows packets from every switch with hosts to every host.
     fn check(&self, graph: &Graph) -> Result<(), BuildError> {
-        let leaves = Ends::new(graph, NAME)?.leaves(graph.switches());
+        let ends = Ends::new(graph, NAME)?;
+        let leaves = ends.leaves();
         let mut waits: Vec<Vec<LinkId>> = vec![Vec::new(); graph.links().len()];
         // The last host for which a switch was passed.
         let mut passed: Vec<Option<HostId>> = vec![None; graph.switches()];
         for to in (0..).take(graph.hosts()).map(HostId) {
-            for leaf in (0..).map(SwitchId).zip(&leaves).filter_map(|(leaf, has)| has.then_some(leaf)) {
-                self.follow(graph, leaf, to, &mut passed, &mut waits)?;
+            for leaf in leaves.iter().filter(|leaf| ends.reaches(**leaf, to)) {
+                self.follow(graph, *leaf, to, &mut passed, &mut waits)?;
             }
         }
         waits.iter_mut().for_each(|links| {

@@ -15,8 +15,7 @@
 //!
 //! Equally long paths, parallel links of a trunk included, are shared out by destination: see [`Sharing`].
 //!
-//! Parts of a fabric that are joined only through hosts, the planes of several rails, are routed each by itself: in each
-//! a host is reached over its first link there.
+//! Parts of a fabric that no path between switches joins, the planes of several rails, are routed each by itself.
 //!
 //! The table holds two short numbers for each switch and each switch with hosts: the links for packets that may still go
 //! up, and for those that came down.
@@ -33,7 +32,7 @@ use self::distances::Distances;
 use self::order::Order;
 use self::sharing::Sharing;
 use super::choices::{self, Choices};
-use super::parts::{PartEnds, entries};
+use super::parts::Ends;
 use super::{Entry, Hop, NoParams, Routing};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
@@ -53,7 +52,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 struct UpDown {
-    ends: PartEnds,
+    ends: Ends,
     /// The column of each switch with hosts.
     columns: Vec<u32>,
     leaves: usize,
@@ -72,24 +71,23 @@ struct UpDown {
 
 impl UpDown {
     fn new(graph: &Graph) -> Result<Self, BuildError> {
-        let ends = PartEnds::new(graph, NAME)?;
+        let ends = Ends::new(graph, NAME)?;
         let leaves = ends.leaves();
-        let sources = entries(graph);
         choices::table_entries(NAME, [(graph.switches(), "switches"), (leaves.len(), "switches with hosts")])?;
         let by_levels = Order::by_levels(graph);
         let mut distances = Distances::new(graph, &by_levels, &leaves);
-        if distances.reach_all(&sources, &leaves, &ends.parts) {
+        if distances.reach_all(&leaves, &ends.parts) {
             return Self::with(graph, ends, &leaves, &by_levels, &distances);
         }
         if topology::is_tree(graph) {
             distances.allow_second_ascent(graph, &by_levels);
-            if distances.reach_all(&sources, &leaves, &ends.parts) {
+            if distances.reach_all(&leaves, &ends.parts) {
                 return Self::with(graph, ends, &leaves, &by_levels, &distances);
             }
         }
         let order = Order::by_nearness(graph);
         let distances = Distances::new(graph, &order, &leaves);
-        if distances.reach_all(&sources, &leaves, &ends.parts) {
+        if distances.reach_all(&leaves, &ends.parts) {
             return Self::with(graph, ends, &leaves, &order, &distances);
         }
         Err(BuildError::value("fabric.routing", NAME, "needs a connected fabric"))
@@ -97,7 +95,7 @@ impl UpDown {
 
     fn with(
         graph: &Graph,
-        ends: PartEnds,
+        ends: Ends,
         leaves: &[SwitchId],
         order: &Order,
         distances: &Distances,
@@ -105,6 +103,7 @@ impl UpDown {
         let mut columns = vec![0; graph.switches()];
         (0..).zip(leaves).for_each(|(column, leaf)| columns[leaf.index()] = column);
         let descends = graph.links().iter().map(|link| order.descends(link)).collect();
+        let sharing = Sharing::new(graph, &ends);
         let mut routing = Self {
             ends,
             columns,
@@ -113,7 +112,7 @@ impl UpDown {
             first: Vec::new(),
             lists: Choices::default(),
             below: Vec::new(),
-            sharing: Sharing::new(graph),
+            sharing,
             descends,
             channels: distances.channels(),
         };
@@ -154,12 +153,12 @@ impl Routing for UpDown {
     }
 
     fn reaches(&self, at: SwitchId, to: HostId) -> bool {
-        self.ends.find(at, to).is_some()
+        self.ends.reaches(at, to)
     }
 
     #[inline]
     fn next_hop(&self, at: SwitchId, previous: Hop, to: HostId) -> Hop {
-        let (target, down) = self.ends.of(at, to);
+        let (target, down) = self.ends.of(to);
         if at == target {
             return Hop { link: down, channel: previous.channel };
         }
@@ -215,19 +214,20 @@ mod tests {
 
     #[test]
     fn packets_that_enter_at_a_spine_over_a_second_adapter_reach_a_host_at_another_spine() {
-        // Two gateways with a cable to each of two spines; packets leave at spine s only, and enter at t, too.
+        // Two gateways with a cable to each of two spines: from the one at t to the one at s.
         let link = |a: &str, b: &str| json!({ "ends": [a, b] });
         let hosts = ["h0", "h1", "h2", "h3", "h4", "h5", "h6", "h7", "g0", "g1"];
         let cables = (0..8).map(|host| link(hosts[host], if host < 4 { "a" } else { "b" }));
         let more = [("a", "s"), ("a", "t"), ("b", "s"), ("b", "t"), ("g0", "s"), ("g0", "t"), ("g1", "s"), ("g1", "t")];
         let links: Vec<Value> = cables.chain(more.map(|(a, b)| link(a, b))).collect();
-        let (graph, routing) = build("imported", &json!({ "hosts": hosts, "links": links }));
+        let graph = topology::build("imported", &json!({ "hosts": hosts, "links": links })).unwrap();
+        let routing = crate::routing::build(NAME, &json!({}), &graph).unwrap();
         assert_eq!(routing.virtual_channels(), 2);
         let enters = graph.ports(Vertex::Host(HostId(8))).nth(1).unwrap();
         let mut hop = Hop { link: enters, channel: 0 };
         let mut channels = Vec::new();
         while let Vertex::Switch(at) = graph.link(hop.link).to {
-            hop = routing.next_hop(at, hop, HostId(9));
+            hop = routing.next_hop(at, hop, graph.endpoint(HostId(9), 0));
             channels.push(hop.channel);
         }
         assert_eq!(graph.link(hop.link).to, Vertex::Host(HostId(9)));

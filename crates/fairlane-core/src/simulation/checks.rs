@@ -1,5 +1,6 @@
 //! Checks of a specification before a simulation is built from it, and what its jobs become once they are checked.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::spec::{JobSpec, QosSpec, Spec};
@@ -15,7 +16,7 @@ use crate::qos::levels::{Levels, TrafficKind};
 use crate::registry::Registry;
 use crate::routing::Routing;
 use crate::table::{Kind, Named};
-use crate::topology::{Graph, Vertex};
+use crate::topology::{Graph, RailMap, Vertex};
 use crate::units::{Bytes, Instant};
 
 /// The transports of jobs that have one of their own.
@@ -44,23 +45,13 @@ pub(super) fn transports(
 }
 
 /// Why packets cannot be lost in a simulation, if they cannot.
-pub(super) fn cannot_lose(spec: &Spec, graph: &Graph, input_queued: bool) -> Option<&'static str> {
-    let several = |host: u32| graph.ports(Vertex::Host(HostId(host))).len() > 1;
-    let unnamed = graph.rails() == 1 && spec.jobs.iter().any(|job| job.rails.is_some());
-    let hosts = u32::try_from(graph.hosts()).unwrap_or(u32::MAX);
-    if input_queued {
-        Some("packets can be lost only with network.switch = output_queued")
-    } else if unnamed && (0..hosts).any(several) {
-        Some("packets can be lost where hosts have several adapters only with fabric.rails, or if jobs have no rails")
-    } else {
-        None
-    }
+pub(super) fn cannot_lose(input_queued: bool) -> Option<&'static str> {
+    input_queued.then_some("packets can be lost only with network.switch = output_queued")
 }
 
 /// Checks lossy virtual lanes: who may send on them, and where headers go.
 pub(super) fn lossy(
     spec: &Spec,
-    graph: &Graph,
     routing: &dyn Routing,
     pool: Option<Bytes>,
     input_queued: bool,
@@ -78,7 +69,7 @@ pub(super) fn lossy(
         let allowed = "only with lossy lanes (qos.lossy): other lanes lose nothing, so nothing is trimmed";
         return trim_vl.map_or(Ok(()), |vl| Err(BuildError::value("qos.trim_vl", vl, allowed)));
     };
-    if let Some(allowed) = cannot_lose(spec, graph, input_queued) {
+    if let Some(allowed) = cannot_lose(input_queued) {
         return Err(BuildError::value("qos.lossy", first, allowed));
     }
     if pool.is_some() {
@@ -232,29 +223,54 @@ pub(super) fn levels(spec: &Spec) -> Result<Levels, BuildError> {
     Ok(levels)
 }
 
-/// A job's rail policy, and how many adapters all of its hosts have.
-fn rails(graph: &Graph, number: usize, job: &JobSpec) -> Result<(RailPolicy, u8), BuildError> {
-    let of_host = |host: &HostId| graph.ports(Vertex::Host(*host)).len();
-    let fewest = job.hosts.iter().min_by_key(|host| of_host(host));
-    let adapters = fewest.map_or(1, |host| u8::try_from(of_host(host)).unwrap_or(u8::MAX));
-    let usual = if graph.rails() > 1 { RailPolicy::RoundRobin } else { RailPolicy::Only { only: 0 } };
+/// A job's rail policy: which rails it names all of its hosts have, and any two of its hosts reach each other.
+fn rails(graph: &Graph, map: &RailMap, number: usize, job: &JobSpec) -> Result<RailPolicy, BuildError> {
+    let adapters = |host: &HostId| graph.ports(Vertex::Host(*host)).len();
+    let fewest = job.hosts.iter().min_by_key(|host| adapters(host));
+    let several = job.hosts.iter().any(|host| adapters(host) > 1);
+    let usual = if several { RailPolicy::RoundRobin } else { RailPolicy::Only { only: 0, to: None } };
     let policy = job.rails.clone().unwrap_or(usual);
-    let (key, most) = match &policy {
-        RailPolicy::Only { only } => ("only", Some(only)),
-        RailPolicy::BySource { ranks } => ("ranks", ranks.iter().max()),
-        _ => return Ok((policy, adapters)),
-    };
-    match (most, fewest) {
-        (Some(rail), Some(host)) if *rail >= adapters => {
-            let path = format!("jobs[{number}].rails.{key}");
-            Err(BuildError::value(path, rail, format!("a rail of {:?}, 0 to {}", graph.host_name(*host), adapters - 1)))
+    let named: &[(&str, Option<u8>)] = &match &policy {
+        RailPolicy::Only { only, to } => [("only", Some(*only)), ("to", *to)],
+        RailPolicy::BySource { ranks } | RailPolicy::ByRank { ranks } => {
+            [("ranks", ranks.iter().max().copied()), ("ranks", None)]
         }
-        _ => Ok((policy, adapters)),
+        _ => [("policy", None); 2],
+    };
+    for (key, rail) in named.iter().filter_map(|(key, rail)| Some((key, (*rail)?))) {
+        if let Some(host) = fewest.filter(|host| usize::from(rail) >= adapters(host)) {
+            let path = format!("jobs[{number}].rails.{key}");
+            let allowed = format!("a rail of {:?}, 0 to {}", graph.host_name(*host), adapters(host) - 1);
+            return Err(BuildError::value(path, rail, allowed));
+        }
     }
+    let mut classes: BTreeMap<u32, HostId> = BTreeMap::new();
+    job.hosts.iter().for_each(|host| _ = classes.entry(map.class(*host)).or_insert(*host));
+    for (from, to) in classes.values().flat_map(|from| classes.values().map(move |to| (*from, *to))) {
+        let apart = match policy {
+            RailPolicy::Only { only, to: Some(other) } => !map.joins((from, only), (to, other)),
+            RailPolicy::Only { only, to: None } => !map.pairs(from, to).iter().any(|pair| pair[0] == only),
+            _ => map.pairs(from, to).is_empty(),
+        };
+        if apart {
+            let problem = format!(
+                "no path between switches joins the adapters of {:?} and {:?} that messages may use",
+                graph.host_name(from),
+                graph.host_name(to)
+            );
+            return Err(BuildError::Shape { path: format!("jobs[{number}].rails"), problem });
+        }
+    }
+    Ok(policy)
 }
 
 /// The jobs, with their programs.
-pub(super) fn jobs(jobs: Vec<JobSpec>, programs: Vec<Program>, graph: &Graph) -> Result<Vec<JobSetup>, BuildError> {
+pub(super) fn jobs(
+    jobs: Vec<JobSpec>,
+    programs: Vec<Program>,
+    graph: &Graph,
+    map: &RailMap,
+) -> Result<Vec<JobSetup>, BuildError> {
     let hosts = graph.hosts();
     if jobs.len() != programs.len() {
         return Err(BuildError::value("jobs", jobs.len(), format!("as many as programs ({})", programs.len())));
@@ -273,10 +289,10 @@ pub(super) fn jobs(jobs: Vec<JobSpec>, programs: Vec<Program>, graph: &Graph) ->
             let path = format!("jobs[{number}].stop");
             return Err(BuildError::value(path, job.stop.unwrap_or_default(), "an instant after jobs[].start"));
         }
-        let (rails, adapters) = rails(graph, number, &job)?;
+        let rails = rails(graph, map, number, &job)?;
         let (start, stop) = (Instant(job.start.0), job.stop.map(|stop| Instant(stop.0)));
         let JobSpec { name, hosts, marks, .. } = job;
-        plans.push(JobSetup { name, program, hosts, rails, adapters, start, stop, marks });
+        plans.push(JobSetup { name, program, hosts, rails, start, stop, marks });
     }
     Ok(plans)
 }

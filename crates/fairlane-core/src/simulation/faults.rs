@@ -10,7 +10,7 @@ use crate::mpi::Mpi;
 use crate::network::Network;
 use crate::routing::{self, Routing};
 use crate::table::{Named, Table};
-use crate::topology::Graph;
+use crate::topology::{Graph, RailMap};
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 
 /// Faults of a fabric and when something changes next.
@@ -139,7 +139,7 @@ impl Schedule {
             self.change(now, network, mpi);
         }
         if take_until(&mut self.sweeps, now) {
-            self.sweep(now, network);
+            self.sweep(now, network, mpi);
         }
         while let Some(given_up) = self.failing.first().copied().filter(|given_up| given_up.at <= now) {
             self.failing.remove(&given_up);
@@ -183,10 +183,15 @@ impl Schedule {
         changed.map(|link| (*link, bandwidth(&self.condition, link))).collect()
     }
 
-    /// Computes routes for the fabric as it is.
-    fn sweep(&mut self, now: Instant, network: &mut Network) {
+    /// Computes routes for the fabric as it is, and through which adapters messages go.
+    fn sweep(&mut self, now: Instant, network: &mut Network, mpi: &mut Mpi) {
         let Routes { table, named, routing, .. } = &self.routes;
         let down = self.condition.down();
+        if self.graph.rails() > 1 {
+            let rails = Arc::new(RailMap::new(&self.graph, down));
+            let jobs = mpi.set_rails(&rails);
+            network.set_rails(&rails, &jobs);
+        }
         if down.is_empty() {
             network.set_routing(routing);
             let name = Some(named.name.clone());

@@ -1,12 +1,13 @@
 //! The graph of a fabric: hosts and switches joined by links.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::Entry;
 use super::forwarding::Forwarding;
 use super::layout::{Layout, LinkRole};
-use super::rails_spec::RailsSpec;
+use super::parts::Parts;
+use super::rails_spec::{RailsSpec, Wiring};
 use super::size::Size;
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
@@ -47,11 +48,12 @@ pub(super) struct Given {
     pub ports: Vec<u32>,
 }
 
-/// What a graph of several rails was made from.
+/// What a graph of several rails was made by.
 #[derive(Debug)]
 pub(super) struct Made {
     pub rails: RailsSpec,
-    pub base: Graph,
+    /// The topology, if each rail has a copy of it.
+    pub plane: Option<Graph>,
 }
 
 /// Hosts, switches and links of a fabric, and how the switches are levelled if they are.
@@ -72,6 +74,9 @@ pub struct Graph {
     topology: Option<&'static Entry>,
     names: Option<Arc<Given>>,
     made: Option<Arc<Made>>,
+    parts: OnceLock<Arc<Parts>>,
+    /// It is a fabric by endpoint, whose parts may be joined by hosts with several adapters.
+    of_endpoints: bool,
 }
 
 impl Graph {
@@ -134,8 +139,42 @@ impl Graph {
             topology: self.topology,
             names,
             made: None,
+            parts: OnceLock::new(),
+            of_endpoints: self.of_endpoints,
         };
         (graph, left)
+    }
+
+    /// The same fabric where each adapter is a host, with links in the order of their new ends. Forwarding tables are by
+    /// endpoint already: `order` are the endpoints in the order of the new hosts.
+    pub(super) fn single_homed(&self, links: Vec<Link>, names: Option<Arc<Given>>, order: &[usize]) -> Self {
+        let number = |id: usize| u32::try_from(id).expect("invariant: links have 27-bit numbers");
+        Self {
+            links,
+            host_ports: (0..=number(order.len())).collect(),
+            names,
+            made: None,
+            parts: OnceLock::new(),
+            of_endpoints: true,
+            forwarding: self.forwarding.as_ref().map(|tables| tables.reordered(order)),
+            ..self.clone()
+        }
+    }
+
+    /// Whether it is a fabric by endpoint; see [`Graph::by_endpoint`].
+    pub(super) fn is_of_endpoints(&self) -> bool {
+        self.of_endpoints
+    }
+
+    /// The number of the first endpoint of a host, which is that of its first link.
+    #[inline]
+    pub(super) fn first_endpoint(&self, host: HostId) -> u32 {
+        self.host_ports[host.index()]
+    }
+
+    /// Where the parts of the fabric are kept once they are known.
+    pub(super) fn parts_cell(&self) -> &OnceLock<Arc<Parts>> {
+        &self.parts
     }
 
     /// The links that leave `vertex`, in order of port number.
@@ -174,13 +213,20 @@ impl Graph {
         self.names.as_deref()
     }
 
-    /// What a graph of several rails was made from.
+    /// What a graph of several rails was made by.
     pub(super) fn made(&self) -> Option<&Made> {
         self.made.as_deref()
     }
 
-    /// The graph of these links, which join `hosts` hosts and `copies` times this graph's switches.
-    pub(super) fn multiplied(self, rails: RailsSpec, hosts: usize, copies: usize, links: Vec<Link>) -> Self {
+    /// The graph of these links, which join `hosts` hosts and `copies` times this graph's switches; `names` if there are.
+    pub(super) fn multiplied(
+        self,
+        rails: RailsSpec,
+        hosts: usize,
+        copies: usize,
+        links: Vec<Link>,
+        names: Option<Arc<Given>>,
+    ) -> Self {
         let starts = |count: usize, place: &dyn Fn(Vertex) -> Option<usize>| {
             let mut first = vec![0_u32; count + 1];
             links.iter().filter_map(|link| place(link.from)).for_each(|place| first[place + 1] += 1);
@@ -199,8 +245,10 @@ impl Graph {
             forwarding: None,
             topology: self.topology,
             links,
-            names: None,
-            made: Some(Arc::new(Made { rails, base: self })),
+            names,
+            made: Some(Arc::new(Made { plane: (rails.wiring == Wiring::Planes).then_some(self), rails })),
+            parts: OnceLock::new(),
+            of_endpoints: false,
         }
     }
 
@@ -210,7 +258,7 @@ impl Graph {
         &self.layout
     }
 
-    /// The forwarding tables that came with the fabric, if any did.
+    /// The forwarding tables that came with the fabric, if any did: by endpoint.
     #[must_use]
     pub fn forwarding(&self) -> Option<&Forwarding> {
         self.forwarding.as_ref()
@@ -402,6 +450,8 @@ impl GraphBuilder {
             topology: None,
             names,
             made: None,
+            parts: OnceLock::new(),
+            of_endpoints: false,
         })
     }
 }

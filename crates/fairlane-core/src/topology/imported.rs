@@ -43,8 +43,8 @@ struct Params {
     /// The cables. A name that is not among the hosts is a switch.
     #[serde(default)]
     links: Vec<CableParams>,
-    /// Forwarding tables, for the routing `tables`: for each switch the number of the port for each host, in the order
-    /// of `hosts`; 0 where there is none. They need links with port numbers.
+    /// Forwarding tables, for the routing `tables`: for each switch the number of the port for each adapter, in the order
+    /// of `hosts`, those of a host in the order of its cables; 0 where there is none. They need links with port numbers.
     #[serde(default)]
     tables: BTreeMap<String, Vec<u32>>,
     /// For a fabric of groups, as a dragonfly: how large they are. The first switches that the links name are the first
@@ -342,7 +342,9 @@ impl<'p> Names<'p> {
                 next[switch.index()] += 1;
             }
         }
-        let mut forwarding = Forwarding::new(self.switches.len(), self.hosts.len());
+        let of_hosts = self.ends.iter().flatten().filter(|end| matches!(end, Vertex::Host(_)));
+        let endpoints = of_hosts.count();
+        let mut forwarding = Forwarding::new(self.switches.len(), endpoints);
         for (name, row) in &params.tables {
             let path = || format!("fabric.tables.{name}");
             let Some(Vertex::Switch(switch)) = self.numbers.get(name.as_str()) else {
@@ -351,16 +353,16 @@ impl<'p> Names<'p> {
                     problem: "no link has a switch of this name".to_owned(),
                 });
             };
-            if row.len() != self.hosts.len() {
-                let allowed = format!("one for each of the {} hosts", self.hosts.len());
+            if row.len() != endpoints {
+                let allowed = format!("one for each of the {endpoints} adapters of hosts");
                 return Err(BuildError::value(path(), format!("{} ports", row.len()), allowed));
             }
-            for (host, port) in (0..).map(HostId).zip(row).filter(|(_, port)| **port != 0) {
+            for (endpoint, port) in (0..).map(HostId).zip(row).filter(|(_, port)| **port != 0) {
                 let Some(place) = places.get(&(*switch, *port)) else {
                     let allowed = format!("no link ends at port {port} of this switch");
-                    return Err(BuildError::value(format!("{}[{host}]", path()), port, allowed));
+                    return Err(BuildError::value(format!("{}[{endpoint}]", path()), port, allowed));
                 };
-                forwarding.set(*switch, host, *place);
+                forwarding.set(*switch, endpoint, *place);
             }
         }
         Ok(forwarding)
@@ -428,7 +430,7 @@ mod tests {
                 json!(["a"]),
                 json!([link("a", "s")]),
                 json!({ "s": [] }),
-                "fabric.tables.s = 0 ports: one for each of the 1",
+                "fabric.tables.s = 0 ports: one for each of the 1 adapters",
             ),
         ] {
             let message = error(json!({ "hosts": hosts, "links": links, "tables": tables }));

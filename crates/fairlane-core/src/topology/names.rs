@@ -22,27 +22,22 @@ impl Graph {
     /// The name of a host.
     #[must_use]
     pub fn host_name(&self, host: HostId) -> String {
-        let (base, planes) = self.base();
-        let adapters = if planes.is_none() { self.rails() } else { 1 };
-        match base.given() {
-            Some(given) => given.hosts[host.index() * adapters as usize].clone(),
-            None => format!("host{host}"),
-        }
+        let given = self.given().or_else(|| self.plane().and_then(|(plane, _)| plane.given()));
+        given.map_or_else(|| format!("host{host}"), |given| given.hosts[host.index()].clone())
     }
 
     /// The name of a switch.
     #[must_use]
     pub fn switch_name(&self, switch: SwitchId) -> String {
-        let (base, planes) = self.base();
-        if let Some(planes) = planes {
+        if let Some((plane, planes)) = self.plane() {
             let (rail, inside) = planes.inside(switch);
-            return format!("rail{rail}-{}", base.switch_name(inside));
+            return format!("rail{rail}-{}", plane.switch_name(inside));
         }
-        if let Some(given) = base.given() {
+        if let Some(given) = self.given() {
             return given.switches[switch.index()].clone();
         }
-        let same = |first: u32| (first..switch.0).filter(|other| base.level(SwitchId(*other)) == base.level(switch));
-        base.generated(switch, base.top(), |first| same(first).count())
+        let same = |first: u32| (first..switch.0).filter(|other| self.level(SwitchId(*other)) == self.level(switch));
+        self.generated(switch, self.top(), |first| same(first).count())
     }
 
     /// The name of either end of a link.
@@ -63,20 +58,19 @@ impl Graph {
     /// The names of all switches.
     #[must_use]
     pub fn switch_names(&self) -> Vec<String> {
-        let (base, planes) = self.base();
-        if planes.is_some() {
-            let names = base.switch_names();
+        if let Some((plane, _)) = self.plane() {
+            let names = plane.switch_names();
             return (0..self.rails())
                 .flat_map(|rail| names.iter().map(move |name| format!("rail{rail}-{name}")))
                 .collect();
         }
-        if let Some(given) = base.given() {
+        if let Some(given) = self.given() {
             return given.switches.clone();
         }
-        let (mut counts, mut group, top) = (Vec::new(), 0, base.top());
-        let each = (0..).take(base.switches()).map(SwitchId).map(|switch| {
-            let level = usize::from(base.level(switch));
-            if let Layout::Groups { switches, .. } = base.layout()
+        let (mut counts, mut group, top) = (Vec::new(), 0, self.top());
+        let each = (0..).take(self.switches()).map(SwitchId).map(|switch| {
+            let level = usize::from(self.level(switch));
+            if let Layout::Groups { switches, .. } = self.layout()
                 && switch.0 / switches != group
             {
                 group = switch.0 / switches;
@@ -85,7 +79,7 @@ impl Graph {
             counts.resize(counts.len().max(level + 1), 0);
             counts[level] += 1;
             let before = counts[level] - 1;
-            base.generated(switch, top, |_| before)
+            self.generated(switch, top, |_| before)
         });
         each.collect()
     }
@@ -94,14 +88,14 @@ impl Graph {
     #[must_use]
     pub fn port_number(&self, link: LinkId) -> u32 {
         let from = self.link(link).from;
-        let (base, planes) = self.base();
-        let inside = match (from, planes) {
-            (Vertex::Switch(switch), Some(planes)) => planes.link_inside(planes.inside(switch).0, link),
-            _ => link,
+        let given = match (self.plane(), from) {
+            (Some((plane, planes)), Vertex::Switch(switch)) => {
+                plane.given().map(|given| (given, planes.link_inside(planes.inside(switch).0, link)))
+            }
+            _ => self.given().map(|given| (given, link)),
         };
-        let is_base = matches!(from, Vertex::Switch(_)) || self.rails() == 1;
-        match base.given().filter(|_| is_base) {
-            Some(given) => given.ports[inside.index()],
+        match given {
+            Some((given, inside)) => given.ports[inside.index()],
             None => 1 + link.0 - self.ports(from).next().map_or(link.0, |first| first.0),
         }
     }

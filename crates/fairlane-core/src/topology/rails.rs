@@ -1,10 +1,12 @@
 //! Rails: hosts with several adapters, each on a plane of its own or on a port of its own of one fabric.
 //!
-//! Any topology is built once and multiplied here; its routing is built on what the topology built, too, so a packet
-//! stays on the rail that it was sent on. An adapter has an address of its own, its *endpoint*: endpoints are numbered
-//! host by host, those of one host rail by rail.
+//! Any topology is built once and multiplied here. Where each rail has a plane of its own, the routing is that of one plane.
+//! In one fabric, the topology's hosts become adapters: those of one host are neighbours (`shared`), or at different
+//! switches, where each switch serves one rail of a group of hosts (`rail_optimised`).
 
-use super::graph::{Graph, Link, Vertex, check_latency};
+use std::sync::Arc;
+
+use super::graph::{Given, Graph, Link, Vertex, check_latency};
 use super::rails_spec::{Adapter, RailsSpec, Wiring};
 use super::size::Size;
 use crate::error::BuildError;
@@ -67,21 +69,11 @@ impl Graph {
         rails.check(&self)?;
         Ok(match rails.wiring {
             Wiring::Planes => planes(self, rails),
-            Wiring::Shared => shared(self, rails),
+            Wiring::Shared | Wiring::RailOptimised => {
+                let adapters = rails.adapters_of(&self)?;
+                one_fabric(self, rails, &adapters)
+            }
         })
-    }
-
-    /// Adapters of each host that have an address of their own: 1 unless the fabric was made with rails.
-    #[must_use]
-    pub fn rails(&self) -> u32 {
-        self.made().map_or(1, |made| made.rails.count.into())
-    }
-
-    /// The address of an adapter.
-    #[must_use]
-    #[inline]
-    pub fn endpoint(&self, host: HostId, rail: u32) -> HostId {
-        HostId(host.0 * self.rails() + rail)
     }
 
     /// The least time between two messages that an adapter sends.
@@ -91,28 +83,11 @@ impl Graph {
         adapter.map_or(Picoseconds::ZERO, |adapter| adapter.message_gap)
     }
 
-    /// The graph that routings know, and how its links are found in this one where there are several planes of it.
+    /// The topology that each plane is a copy of, if this is a fabric of several planes.
     #[must_use]
-    pub fn base(&self) -> (&Self, Option<Planes>) {
-        let Some(made) = self.made() else { return (self, None) };
-        let planes = (made.rails.wiring == Wiring::Planes).then(|| Planes::new(&made.base, self.rails()));
-        (&made.base, planes)
-    }
-
-    /// The rail that a link belongs to; none for a link between switches that all rails share.
-    #[must_use]
-    pub fn rail(&self, id: LinkId) -> Option<u8> {
-        let link = self.link(id);
-        let end = |vertex, port: LinkId| match vertex {
-            Vertex::Host(_) => self.ports(vertex).position(|other| other == port),
-            Vertex::Switch(_) => None,
-        };
-        let rail =
-            end(link.from, id).or_else(|| end(link.to, link.reverse)).or_else(|| match (self.base(), link.from) {
-                ((_, Some(planes)), Vertex::Switch(switch)) => Some(planes.inside(switch).0 as usize),
-                _ => (self.rails() == 1).then_some(0),
-            });
-        rail.and_then(|rail| u8::try_from(rail).ok())
+    pub fn plane(&self) -> Option<(&Self, Planes)> {
+        let made = self.made()?;
+        made.plane.as_ref().map(|plane| (plane, Planes::new(plane, made.rails.count.into())))
     }
 }
 
@@ -127,7 +102,7 @@ impl RailsSpec {
                 switches: base.switches.saturating_mul(count),
                 links: base.links.saturating_mul(count),
             },
-            Wiring::Shared => Size { hosts: base.hosts / count, ..base },
+            Wiring::Shared | Wiring::RailOptimised => Size { hosts: base.hosts / count, ..base },
         }
     }
 
@@ -147,15 +122,42 @@ impl RailsSpec {
             );
             return Err(BuildError::value("fabric.rails.count", self.count, allowed));
         }
-        if self.wiring == Wiring::Shared && !base.hosts().is_multiple_of(usize::from(self.count)) {
+        if self.wiring != Wiring::Planes && !base.hosts().is_multiple_of(usize::from(self.count)) {
             let allowed = format!(
-                "with wiring \"shared\" a divisor of the topology's {} hosts, which are the adapters",
+                "with wiring {:?} a divisor of the topology's {} hosts, which are the adapters",
+                self.wiring.name(),
                 base.hosts()
             );
             return Err(BuildError::value("fabric.rails.count", self.count, allowed));
         }
         let checks = self.adapters.iter().enumerate().map(|(rail, adapter)| adapter.check(rail));
         checks.collect()
+    }
+
+    /// By host of the topology: the endpoint that it becomes, numbered host by host.
+    fn adapters_of(&self, base: &Graph) -> Result<Vec<u32>, BuildError> {
+        let count = u32::from(self.count);
+        if self.wiring != Wiring::RailOptimised {
+            return Ok((0..).take(base.hosts()).collect());
+        }
+        // The topology's hosts by switch: switch `j` serves rail `j mod count` of the hosts of group `j / count`.
+        let ends: Vec<Vertex> = base.links()[..base.hosts()].iter().map(|link| link.to).collect();
+        let switches: Vec<&[Vertex]> = ends.chunk_by(|a, b| a == b).collect();
+        let width = switches[0].len();
+        if switches.iter().any(|own| own.len() != width) || !switches.len().is_multiple_of(usize::from(self.count)) {
+            let allowed = format!(
+                "with wiring {:?} a divisor of the {} switches with hosts, each with the same number of hosts",
+                self.wiring.name(),
+                switches.len()
+            );
+            return Err(BuildError::value("fabric.rails.count", self.count, allowed));
+        }
+        let width = u32::try_from(width).expect("invariant: fewer than 2^32 hosts");
+        let endpoint = |place: u32| {
+            let (switch, inside) = (place / width, place % width);
+            (switch / count * width + inside) * count + switch % count
+        };
+        Ok((0..).take(base.hosts()).map(endpoint).collect())
     }
 
     /// A host's cable, or one direction of it, as the adapter of this rail has it.
@@ -204,25 +206,38 @@ fn planes(base: Graph, rails: &RailsSpec) -> Graph {
     let of_switches = (0..count).flat_map(|plane| switch_links.iter().map(move |link| (plane, link)));
     let links = of_hosts.chain(of_switches).map(|(plane, link)| copy(plane, link)).collect();
     let (hosts, copies) = (base.hosts(), usize::from(rails.count));
-    base.multiplied(rails.clone(), hosts, copies, links)
+    base.multiplied(rails.clone(), hosts, copies, links, None)
 }
 
-/// The fabric itself; consecutive hosts become the adapters of one.
-fn shared(base: Graph, rails: &RailsSpec) -> Graph {
+/// The fabric itself; each host of it becomes the adapter that `adapters` says.
+fn one_fabric(base: Graph, rails: &RailsSpec, adapters: &[u32]) -> Graph {
     let count = u32::from(rails.count);
-    let rail_of = |vertex| if let Vertex::Host(host) = vertex { Some(host.0 % count) } else { None };
+    let renamed = |link: LinkId| adapters.get(link.index()).map_or(link, |endpoint| LinkId(*endpoint));
     let merged = |vertex| match vertex {
-        Vertex::Host(host) => Vertex::Host(HostId(host.0 / count)),
+        Vertex::Host(host) => Vertex::Host(HostId(adapters[host.index()] / count)),
         switch @ Vertex::Switch(_) => switch,
     };
     let merge = |link: &Link| {
-        let rail = rail_of(link.from).or_else(|| rail_of(link.to));
-        let link = Link { from: merged(link.from), to: merged(link.to), ..*link };
+        let rail = [link.from, link.to].into_iter().find_map(|end| match end {
+            Vertex::Host(host) => Some(adapters[host.index()] % count),
+            Vertex::Switch(_) => None,
+        });
+        let link = Link { from: merged(link.from), to: merged(link.to), reverse: renamed(link.reverse), ..*link };
         rail.map_or(link, |rail| rails.fitted(rail as usize, link))
     };
-    let links = base.links().iter().map(merge).collect();
+    let mut order: Vec<usize> = (0..base.links().len()).collect();
+    order[..adapters.len()].sort_unstable_by_key(|place| adapters[*place]);
+    let links = order.iter().map(|place| merge(&base.links()[*place])).collect();
+    let names = base.given().map(|given| {
+        let hosts = order[..adapters.len()].iter().step_by(count as usize).map(|place| given.hosts[*place].clone());
+        let ports = order.iter().enumerate().map(|(place, old)| {
+            let own = place < adapters.len();
+            if own { 1 + u32::try_from(place).unwrap_or(u32::MAX) % count } else { given.ports[*old] }
+        });
+        Arc::new(Given { hosts: hosts.collect(), switches: given.switches.clone(), ports: ports.collect() })
+    });
     let hosts = base.hosts() / usize::from(rails.count);
-    base.multiplied(rails.clone(), hosts, 1, links)
+    base.multiplied(rails.clone(), hosts, 1, links, names)
 }
 
 #[cfg(test)]
@@ -245,8 +260,7 @@ mod tests {
         let graph = tree(16).with_rails(&rails(json!({ "count": 3 }))).unwrap();
         assert_eq!((graph.hosts(), graph.switches(), graph.rails()), (16, 3 * base.switches(), 3));
         assert_eq!(graph.links().len(), 3 * base.links().len());
-        let (known, planes) = graph.base();
-        let planes = planes.unwrap();
+        let (known, planes) = graph.plane().unwrap();
         assert_eq!(known.links(), base.links());
         for (id, link) in (0..).map(LinkId).zip(graph.links()) {
             let back = graph.link(link.reverse);

@@ -29,6 +29,21 @@ pub enum Wiring {
     Planes,
     /// All to one fabric: the topology's hosts are adapters, and consecutive ones make a host.
     Shared,
+    /// All to one fabric, as clusters of accelerators are cabled: each switch with hosts serves one rail of a group of hosts.
+    /// With `n` rails, `n` consecutive switches of the topology make a group, with as many hosts as one of them has.
+    RailOptimised,
+}
+
+impl Wiring {
+    /// Its name in specifications.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Planes => "planes",
+            Self::Shared => "shared",
+            Self::RailOptimised => "rail_optimised",
+        }
+    }
 }
 
 /// An adapter that is not like the topology's links say.

@@ -103,7 +103,7 @@ const POLICIES: [RailPolicy; 5] = [
     RailPolicy::Stripe { above: Bytes(700) },
     RailPolicy::ByDestination,
     RailPolicy::BySource { ranks: Vec::new() },
-    RailPolicy::Only { only: 0 },
+    RailPolicy::Only { only: 0, to: None },
 ];
 /// Transports of jobs; half of the jobs have none of their own.
 const TRANSPORTS: &[(&str, &str)] = &[

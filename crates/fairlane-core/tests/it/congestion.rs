@@ -52,7 +52,7 @@ impl Endpoint for Flows {
                 from: host,
                 to: HostId(*to),
                 bytes: Bytes(1 << 32),
-                rail: 0,
+                rails: [0, 0],
                 vl: VirtualLane(0),
                 job: JobId(*job),
                 kind: TrafficKind::Bulk,

@@ -362,7 +362,7 @@ fn packets_may_overtake_where_bandwidths_change() {
 /// One cable of shared switches goes down, and one of two adapters dies: messages over the other adapter take its own path.
 #[test]
 fn shared_rails_keep_their_adapters() {
-    let run = |faults: Vec<FaultSpec>, only: u8| {
+    let run = |faults: Vec<FaultSpec>, policy: RailPolicy| {
         let mut spec = spec(faults);
         spec.fabric.params = json!({
             "hosts": 8, "levels": 2, "radix": 8, "bandwidth": 8_000_000_000_u64, "latency": LATENCY, "host_latency": LATENCY,
@@ -371,7 +371,7 @@ fn shared_rails_keep_their_adapters() {
         spec.network.retransmission_timeout = Picoseconds(TIMEOUT);
         spec.network.sweep_time = Picoseconds(SWEEP);
         spec.jobs[0].hosts = vec![HostId(0), HostId(3)];
-        spec.jobs[0].rails = Some(RailPolicy::Only { only });
+        spec.jobs[0].rails = Some(policy);
         let send =
             Op::Send { to: Rank(1), bytes: Bytes(1000 * PACKETS), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard };
         let receive = Op::Recv { from: None, tag: None, comm: COMM_WORLD };
@@ -384,12 +384,22 @@ fn shared_rails_keep_their_adapters() {
         simulation
     };
     let dead = |rail: u8| fault("adapter_down", json!({ "host": "host3", "rail": rail }), 50 * PACKET, None);
+    let only = |only: u8| RailPolicy::Only { only, to: None };
+    let by_source = |rail: u8| RailPolicy::BySource { ranks: vec![rail; 2] };
     for rail in [0, 1] {
-        let beside = run(vec![dead(1 - rail)], rail);
-        assert!(beside.fault_log().failures.is_empty(), "rail {rail} works");
-        assert_eq!(beside.network().totals().packets_lost, 0);
-        assert_eq!(beside.fault_log().sweeps[0].cut_off, [HostId(3)]);
-        assert_eq!(run(vec![dead(rail)], rail).fault_log().failures.len(), 1);
+        let other = run(vec![dead(1 - rail)], only(rail));
+        assert!(other.fault_log().failures.is_empty(), "rail {rail} works");
+        assert_eq!(other.network().totals().packets_lost, 0);
+        assert_eq!(other.fault_log().sweeps[0].cut_off, [], "the host has an adapter left");
+        assert_eq!(run(vec![dead(rail)], only(rail)).fault_log().failures.len(), 1, "confined to a dead adapter");
+        // The packets that are lost go over the other adapter after the sweep.
+        let moved = run(vec![dead(rail)], by_source(rail));
+        assert!(moved.fault_log().failures.is_empty());
+        assert!(moved.network().totals().packets_lost > 0);
+        assert_eq!(moved.network().totals().packets_given_up, 0);
+        let both = run(vec![dead(0), dead(1)], by_source(rail));
+        assert_eq!(both.fault_log().failures.len(), 1);
+        assert!(both.fault_log().sweeps.iter().any(|sweep| sweep.cut_off == [HostId(3)]));
     }
 }
 

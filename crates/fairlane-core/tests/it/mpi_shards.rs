@@ -1,7 +1,7 @@
 //! Message passing in shards: however hosts are divided among shards, ranks do the same at the same instants. Over a network
 //! that is nothing but a latency, so that only message passing is tested here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use fairlane_core::error::RunError;
@@ -11,8 +11,10 @@ use fairlane_core::network::{Delivery, Endpoint, Injection};
 use fairlane_core::program::script::{Line, Script};
 use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, Program, RmaKind, SendMode, Volume};
 use fairlane_core::qos::levels::{Levels, Sl2Vl, TrafficKind};
+use fairlane_core::topology::{self, RailMap, RailsSpec};
 use fairlane_core::units::{Bytes, Instant, Picoseconds};
 use proptest::prelude::*;
+use serde_json::json;
 
 const HOSTS: usize = 9;
 const WINDOW: u64 = 500_000;
@@ -69,8 +71,8 @@ fn case() -> impl Strategy<Value = Case> {
     let stop = prop::option::weighted(0.2, 1_u64..30_000_000);
     let jobs = prop::collection::vec((hosts, phases, end, stop), 1..3);
     let policy = prop::sample::select(vec![
-        RailPolicy::Only { only: 0 },
-        RailPolicy::Only { only: 0 },
+        RailPolicy::Only { only: 0, to: None },
+        RailPolicy::Only { only: 0, to: None },
         RailPolicy::Stripe { above: Bytes(700) },
         RailPolicy::RoundRobin,
     ]);
@@ -192,7 +194,6 @@ impl Case {
             program: Self::program(hosts, phases, *end),
             hosts: hosts.iter().map(|host| HostId(*host)).collect(),
             rails: self.policy.clone(),
-            adapters: 2,
             start: Instant(number as u64 * 1_300_000),
             stop: stop.map(|stop| Instant(number as u64 * 1_300_000 + stop)),
             marks: true,
@@ -202,13 +203,21 @@ impl Case {
         let (parameters, sl2vl) =
             (Parameters { eager_threshold: Bytes(3000), ..Parameters::default() }, Sl2Vl::new(&[0, 1]));
         let shards = Shards { count: shards, of_hosts: &of_hosts };
-        let mut mpi = Mpi::new(Bytes(1 << 30), parameters, levels, sl2vl.unwrap(), &shards, plans);
+        let mut mpi = Mpi::new(Bytes(1 << 30), parameters, levels, sl2vl.unwrap(), &two_rails(), &shards, plans);
         mpi.keep_latencies();
         if self.overtaking {
             mpi.expect_overtaking();
         }
         mpi
     }
+}
+
+/// Hosts with an adapter in each of two planes.
+fn two_rails() -> Arc<RailMap> {
+    let params = json!({ "hosts": HOSTS, "levels": 1 });
+    let rails: RailsSpec = serde_json::from_value(json!({ "count": 2 })).unwrap();
+    let graph = topology::build("fat_tree", &params).unwrap().with_rails(&rails).unwrap();
+    Arc::new(RailMap::new(&graph, &BTreeSet::new()))
 }
 
 /// A host as the network sees it.
@@ -222,7 +231,7 @@ struct Host {
     /// Messages that it has sent.
     sent: u64,
     /// When the last message to each host is there, on each lane and rail.
-    last: BTreeMap<(u32, u8, u8), u64>,
+    last: BTreeMap<(u32, u8, [u8; 2]), u64>,
 }
 
 /// A latency between hosts, and shards run one after the other.
@@ -237,11 +246,11 @@ struct Run {
 impl Run {
     /// A message takes a latency, and a longer one time besides. Messages keep their order unless they may overtake.
     fn send(&mut self, injection: &Injection) {
-        let Injection { at, from, to, bytes, vl, rail, token, stage, urgent, .. } = *injection;
+        let Injection { at, from, to, bytes, vl, rails, token, stage, urgent, .. } = *injection;
         let jitter = (at.0 / 1000 + bytes.0 * 7 + u64::from(from.0) * 13 + u64::from(to.0) * 29) % 11 * 90_000;
         let mut first = at.0 + 600_000 + if self.overtaking { jitter } else { 0 };
         let host = &mut self.hosts[from.index()];
-        let last = host.last.entry((to.0, vl.0, rail)).or_default();
+        let last = host.last.entry((to.0, vl.0, rails)).or_default();
         if !self.overtaking {
             first = first.max(*last);
         }

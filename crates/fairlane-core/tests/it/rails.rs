@@ -21,7 +21,7 @@ const ROUND_ROBIN: RailPolicy = RailPolicy::RoundRobin;
 const STRIPE: RailPolicy = RailPolicy::Stripe { above: Bytes(1000) };
 
 fn only(only: u8) -> RailPolicy {
-    RailPolicy::Only { only }
+    RailPolicy::Only { only, to: None }
 }
 
 fn fabric(topology: &str, params: Value, routing: &str, rails: &Value) -> FabricSpec {
@@ -175,8 +175,8 @@ fn measured(mut simulation: Simulation) -> (Vec<u32>, String) {
     simulation.run_until(FAR, u64::MAX).unwrap();
     let network = simulation.network();
     let graph = network.graph();
-    let inside = |link: LinkId| match graph.base().1 {
-        Some(planes) => planes.link_inside(graph.rail(link).unwrap().into(), link),
+    let inside = |link: LinkId| match graph.plane() {
+        Some((_, planes)) => planes.link_inside(graph.rail(link).unwrap().into(), link),
         None => link,
     };
     let mut departures: Vec<_> =
@@ -295,6 +295,139 @@ fn a_message_that_overtakes_on_another_rail_waits_for_its_turn() {
     assert_eq!(in_order(ROUND_ROBIN, &slow, &[(9_000, false), (10, true)]), Ok(true));
     let swapped = json!({ "count": 2, "adapters": [{}, { "bandwidth": 1_000_000_000 }] });
     assert_eq!(in_order(ROUND_ROBIN, &swapped, &[(10, false), (9_000, false), (10, true)]), Ok(true));
+}
+
+/// Hosts with adapters in one fabric, cable by cable: what `fabric import` makes of a dump.
+fn imported(links: &[(&str, &str)]) -> FabricSpec {
+    let hosts: Vec<&str> = links.iter().map(|link| link.0).filter(|name| name.starts_with('h')).collect();
+    let hosts: std::collections::BTreeSet<&str> = hosts.into_iter().collect();
+    let cables: Vec<Value> = links.iter().map(|(a, b)| json!({ "ends": [a, b] })).collect();
+    fabric("imported", json!({ "hosts": hosts, "links": cables }), "up_down", &Value::Null)
+}
+
+/// Bytes that each link to a host has carried, by the host's adapter.
+fn received(simulation: &Simulation, host: u32) -> Vec<u64> {
+    let graph = simulation.network().graph();
+    let ports: Vec<LinkId> = graph.ports(Vertex::Host(HostId(host))).map(|port| graph.link(port).reverse).collect();
+    let mut bytes = vec![0; ports.len()];
+    for departure in simulation.network().departures() {
+        if let Some(rail) = ports.iter().position(|port| port.0 == departure.link) {
+            bytes[rail] += u64::from(departure.bytes);
+        }
+    }
+    bytes
+}
+
+fn run(fabric: FabricSpec, policy: RailPolicy, hosts: &[u32], ranks: Vec<Vec<Op>>) -> Simulation {
+    let mut simulation = simulation(fabric, policy, hosts, ranks);
+    assert!(simulation.run_until(FAR, u64::MAX).unwrap());
+    simulation.check_laws().unwrap();
+    simulation
+}
+
+#[test]
+fn every_policy_delivers_to_the_rail_that_it_names() {
+    // Two leaves, each with one adapter of each of four hosts, and a spine: rail 0 is at leaf a, rail 1 at leaf b.
+    let links: Vec<(&str, &str)> =
+        ["h0", "h1", "h2", "h3"].iter().flat_map(|host| [(*host, "a"), (*host, "b")]).collect();
+    let links = [&links[..], &[("a", "s"), ("b", "s")]].concat();
+    let to_rails = |policy, ranks| received(&run(imported(&links), policy, &[0, 3], ranks), 3);
+    for rail in 0..2_u8 {
+        let bytes = to_rails(only(rail), messages(4, 5_000));
+        assert_eq!((bytes[usize::from(rail)], bytes[1 - usize::from(rail)]), (20_000, 0));
+        let across = RailPolicy::Only { only: rail, to: Some(1 - rail) };
+        let bytes = to_rails(across, messages(4, 5_000));
+        assert_eq!((bytes[1 - usize::from(rail)], bytes[usize::from(rail)]), (20_000, 0));
+        let by_rank = RailPolicy::ByRank { ranks: vec![0, rail] };
+        assert_eq!(to_rails(by_rank, messages(4, 5_000))[usize::from(rail)], 20_000);
+    }
+    assert_eq!(to_rails(ROUND_ROBIN, messages(4, 5_000)), [10_000; 2]);
+    // Payloads are counted, not the messages of a rendezvous.
+    let bytes = to_rails(ROUND_ROBIN, messages(4, 50_000));
+    assert!(bytes.iter().all(|bytes| (100_000..101_000).contains(bytes)), "{bytes:?}");
+    let bytes = to_rails(STRIPE, messages(1, 50_000));
+    assert!(bytes.iter().all(|bytes| (25_000..25_500).contains(bytes)), "{bytes:?}");
+}
+
+#[test]
+fn a_message_between_adapters_at_one_leaf_crosses_no_spine() {
+    let links: Vec<(&str, &str)> = ["h0", "h1", "h2"].iter().flat_map(|host| [(*host, "a"), (*host, "b")]).collect();
+    let links = [&links[..], &[("a", "s"), ("b", "s")]].concat();
+    let spines = |policy| {
+        let simulation = run(imported(&links), policy, &[0, 1, 2], exchange(3));
+        let graph = simulation.network().graph();
+        let inner = |link: &&u32| {
+            let link = graph.link(LinkId(**link));
+            matches!((link.from, link.to), (Vertex::Switch(_), Vertex::Switch(_)))
+        };
+        let links: Vec<u32> = simulation.network().departures().iter().map(|departure| departure.link).collect();
+        links.iter().filter(inner).count()
+    };
+    for policy in [only(0), only(1), ROUND_ROBIN, STRIPE, RailPolicy::ByDestination] {
+        assert_eq!(spines(policy.clone()), 0, "{policy:?}");
+    }
+    assert!(spines(RailPolicy::Only { only: 0, to: Some(1) }) > 0);
+}
+
+#[test]
+fn hosts_with_other_numbers_of_adapters_use_all_of_them() {
+    // A server with one adapter and a client with four: 4 x 5 kB out of the server go to each adapter of the client once.
+    let links = [("h0", "a"), ("h1", "a"), ("h1", "a"), ("h1", "a"), ("h1", "a")];
+    assert_eq!(received(&run(imported(&links), ROUND_ROBIN, &[0, 1], messages(4, 5_000)), 1), [5_000; 4]);
+    assert_eq!(received(&run(imported(&links), ROUND_ROBIN, &[1, 0], messages(4, 5_000)), 0), [20_000]);
+}
+
+#[test]
+fn adapters_on_planes_of_other_numbers_find_each_other() {
+    // The planes a and b; h1 lists its adapters the other way round, h2 has one on plane b only.
+    let links = [("h0", "a"), ("h0", "b"), ("h1", "b"), ("h1", "a"), ("h2", "b")];
+    assert_eq!(received(&run(imported(&links), ROUND_ROBIN, &[0, 1], messages(4, 5_000)), 1), [10_000; 2]);
+    assert_eq!(received(&run(imported(&links), only(0), &[0, 1], messages(4, 5_000)), 1), [0, 20_000]);
+    assert_eq!(received(&run(imported(&links), ROUND_ROBIN, &[0, 2], messages(4, 5_000)), 2), [20_000]);
+}
+
+#[test]
+fn hosts_that_no_plane_joins_are_named() {
+    let links = [("h0", "a"), ("h1", "a"), ("h1", "b"), ("h2", "b")];
+    let spec: Spec = serde_json::from_value(json!({
+        "fabric": imported(&links),
+        "qos": { "arbiter": { "name": "weighted_round_robin", "params": {} } },
+        "jobs": [{ "name": "job", "hosts": [0, 2] }],
+    }))
+    .unwrap();
+    let source = |ops: Vec<Op>| Script::new(ops.into_iter().map(Line::Op).collect()).unwrap().source();
+    let program = Program { ranks: messages(1, 10).into_iter().map(source).collect() };
+    let error = Simulation::new(spec, vec![program]).err().unwrap().to_string();
+    let expected =
+        "jobs[0].rails: no path between switches joins the adapters of \"h0\" and \"h2\" that messages may use";
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn a_rail_optimised_tree_serves_each_rail_by_a_leaf() {
+    // 4 leaves of 4 adapters, two rails: two groups of 4 hosts, leaf 2 g + r serves rail r of group g.
+    let spec = tree(&json!({ "count": 2, "wiring": "rail_optimised" }));
+    let graph = spec.build(&Registry::default()).unwrap();
+    assert_eq!((graph.hosts(), graph.rails()), (8, 2));
+    for host in 0..8_u32 {
+        let leaves: Vec<Vertex> = graph.ports(Vertex::Host(HostId(host))).map(|port| graph.link(port).to).collect();
+        let first = host / 4 * 2;
+        let expected = [first, first + 1].map(|leaf| Vertex::Switch(fairlane_core::ids::SwitchId(leaf)));
+        assert_eq!(leaves, expected, "host {host}");
+    }
+    for routing in ["d_mod_k", "up_down", "adaptive", "minimal"] {
+        let Ok(routing) = fairlane_core::routing::build(routing, &json!({}), &graph) else { continue };
+        for (from, to, rail) in (0..8).flat_map(|from| (0..8).map(move |to| (from, to, (from + to) % 2))) {
+            if from != to {
+                let path = way(&graph, &*routing, from, to, rail);
+                assert_eq!(path.len(), if from / 4 == to / 4 { 2 } else { 4 });
+            }
+        }
+    }
+    // Destinations of a rail are spread over all spines: 4 hosts of the other group, 4 up links of a leaf.
+    let routing = fairlane_core::routing::build("d_mod_k", &json!({}), &graph).unwrap();
+    let ups: std::collections::BTreeSet<LinkId> = (4..8).map(|to| way(&graph, &*routing, 0, to, 1)[1]).collect();
+    assert_eq!(ups.len(), 4);
 }
 
 #[test]

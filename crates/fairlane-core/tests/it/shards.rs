@@ -58,7 +58,7 @@ impl Traffic {
             from: HostId(from),
             to: HostId(to),
             bytes: Bytes(bytes),
-            rail: random.random_range(0..self.rails),
+            rails: [random.random_range(0..self.rails); 2],
             vl: VirtualLane(random.random_range(0..2)),
             job: JobId(random.random_range(0..JOBS)),
             kind: TrafficKind::ALL[random.random_range(0..TrafficKind::ALL.len())],

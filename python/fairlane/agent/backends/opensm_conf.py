@@ -9,8 +9,6 @@ from fairlane.inputs.files import content_lines, read_text, reading
 from fairlane.opensm.options import Options, read_options
 from fairlane.opensm.settings import Settings
 
-_OPERATIONAL = {"1": 1, "2": 2, "3": 4, "4": 8, "5": 15}
-"""Data lanes by the value of ``max_op_vls``, as in the InfiniBand specification's OperationalVLs."""
 _POLICY = "/etc/opensm/qos-policy.conf"
 """OpenSM's default of ``qos_policy_file``."""
 
@@ -21,9 +19,7 @@ def check_conf(file: Path, surroundings: Surroundings, policy: Path) -> None:
     with reading(file):
         rows = [(number, line.split()) for number, line in content_lines(read_text(file))]
     lines = {words[0]: number for number, words in rows}
-    values = {words[0]: words[1] for _, words in rows if len(words) > 1}
-    lanes = min(settings.max_vls, _OPERATIONAL.get(values.get("max_op_vls", ""), settings.max_vls))
-    problems = [*_files(options, policy), *_levels(settings, lanes, surroundings)]
+    problems = [*_files(options, policy), *_levels(settings, surroundings)]
     if problems:
         raise ScenarioError(problem.at(str(file), lines.get(problem.key)) for problem in problems)
 
@@ -37,9 +33,9 @@ def _files(options: Options, policy: Path) -> Iterator[Problem]:
         yield Problem("qos_policy_file", "is not the policy of the agent's backend", named, str(policy))
 
 
-def _levels(settings: Settings, lanes: int, of: Surroundings) -> Iterator[Problem]:
+def _levels(settings: Settings, of: Surroundings) -> Iterator[Problem]:
     """Whether the switches map the levels as the twin does, to lanes that they have."""
-    key = "qos_max_vls" if lanes == settings.max_vls else "max_op_vls"
+    lanes = settings.operational_vls
     for level, lane in of.lanes.items():
         if settings.sl2vl[level] != lane:
             words = f"maps service level {level} to lane {settings.sl2vl[level]}, the twin to lane {lane}"
@@ -47,4 +43,4 @@ def _levels(settings: Settings, lanes: int, of: Surroundings) -> Iterator[Proble
             yield Problem("qos_sl2vl", words, shown, "the same as qos.sl2vl of the agent")
         elif lane >= lanes:
             words = f"the switches have {lanes} lanes, and service level {level} needs lane {lane}"
-            yield Problem(key, words, allowed=f"at least {lane + 1} lanes, or fewer levels in policy.levels")
+            yield Problem("max_op_vls", words, allowed=f"at least {lane + 1} lanes, or fewer levels in policy.levels")

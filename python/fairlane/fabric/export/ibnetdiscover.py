@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.export.identities import nodes_of, numbered, places
 from fairlane.fabric.export.notes import Written, left_out, renumbered
 from fairlane.fabric.export.speeds import speeds_of
 from fairlane.fabric.ibnetdiscover import read_ibnetdiscover
+from fairlane.fabric.identities import nodes_of, numbered, places
 from fairlane.fabric.nodes import LARGEST_LID, Node, Port
 from fairlane.fabric.wiring import Wiring
 

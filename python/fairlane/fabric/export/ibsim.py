@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.export.identities import numbered
 from fairlane.fabric.export.notes import Written, left_out, renumbered
+from fairlane.fabric.identities import numbered
 from fairlane.fabric.wiring import Wiring
 from fairlane.slurm.hostlist import unused
 

@@ -1,7 +1,6 @@
 """Forwarding tables as ``dump_lfts`` prints them, which OpenSM reads as its ``lfts_file``, too.
 
-A switch has an entry for every LID: those without one in the tables, as of other switches and of further adapters,
-lead along a shortest path.
+A switch has an entry for every LID: those without one in the tables, as of other switches, lead along a shortest path.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +9,7 @@ from dataclasses import dataclass
 import numpy
 from numpy.typing import NDArray
 
-from fairlane.fabric.export.identities import nodes_of, numbered, places
+from fairlane.fabric.identities import endpoints_of, nodes_of, numbered, places
 from fairlane.fabric.nodes import Node
 from fairlane.fabric.wiring import Wiring
 
@@ -19,10 +18,10 @@ _HEADING = "  Lid  Out   Destination\n       Port     Info "
 
 
 def write_lfts(wiring: Wiring, tables: Mapping[str, Sequence[int]]) -> str:
-    """The tables of all switches; ``tables`` has by switch the port for each host of the wiring, 0 for none."""
+    """The tables of all switches; ``tables`` has by switch the port for each endpoint of the wiring, 0 for none."""
     nodes, cables = nodes_of(wiring), _Cables(wiring)
     ends = sorted(_destinations(nodes, wiring, cables), key=lambda end: end.lid)
-    columns = {host: number for number, host in enumerate(wiring.hosts)}
+    columns = {place: number for number, place in enumerate(endpoints_of(wiring))}
     parts = []
     for node in nodes:
         if not node.is_switch:
@@ -30,7 +29,7 @@ def write_lfts(wiring: Wiring, tables: Mapping[str, Sequence[int]]) -> str:
         table = tables.get(node.owner, (0,) * len(columns))
         rows = []
         for end in ends:
-            port: int | None = table[columns[end.name]] if end.is_first else None
+            port: int | None = table[columns[end.place]] if end.place in columns else None
             if port := port or cables.port_towards(node.owner, end):
                 rows.append(end.row(port))
             elif end.switch == node.owner:
@@ -48,8 +47,8 @@ class _Destination:
     guid: int
     name: str
     kind: str
-    is_first: bool
-    """Whether it is the first port of a host, which tables are for."""
+    place: tuple[str, int]
+    """Host, or switch, and its port."""
     switch: str
     """The switch that it is at."""
     port: int
@@ -61,17 +60,17 @@ class _Destination:
 
 
 def _destinations(nodes: tuple[Node, ...], wiring: Wiring, cables: "_Cables") -> Iterator[_Destination]:
-    seen: set[str] = set()
     for (owner, number), (node, port) in sorted(places(nodes, wiring).items(), key=lambda one: one[0]):
         if node.is_switch or (owner, number) not in cables.far:
             continue
         end, there = cables.far[owner, number]
         if port.lid is not None and end in cables.number:
-            yield _Destination(port.lid, port.guid or 0, owner, "Channel Adapter", owner not in seen, end, there)
-            seen.add(owner)
+            yield _Destination(port.lid, port.guid or 0, owner, "Channel Adapter", (owner, number), end, there)
     for node in nodes:
         if node.is_switch and node.lid is not None:
-            yield _Destination(node.lid, node.guid or 0, node.owner, "Switch", False, node.owner, _MANAGEMENT)
+            yield _Destination(
+                node.lid, node.guid or 0, node.owner, "Switch", (node.owner, _MANAGEMENT), node.owner, _MANAGEMENT
+            )
 
 
 class _Cables:

@@ -1,7 +1,7 @@
 """Slurm's descriptions of a fabric: ``topology.conf`` and, from Slurm 25.05 on, ``topology.yaml``.
 
-Both are for one of Slurm's topology plugins: ``tree``, ``block``, ``ring`` (25.11 and later) and, in YAML, ``torus3d``
-(26.05). Cables have no place in them.
+Both are for one of Slurm's topology plugins: ``tree``, ``block``, and from Slurm 26.05 on ``ring`` and, in YAML,
+``torus3d``. Cables have no place in them.
 """
 
 import json

@@ -68,7 +68,6 @@ def read_ibnetdiscover(text: str, file: Path, name_map: Path | None = None, *, s
         by_rails(cables, hosts),
         labels={names[switch.name]: switch.description for switch in switches},
         guids={switch.guid: names[switch.name] for switch in switches if switch.guid is not None},
-        lids=_lids(vertices, names),
         nodes=_nodes(vertices, names, overrides, cabled),
         remarks=(*remarks, *more, *lacking, *spare),
         source=file,
@@ -148,16 +147,3 @@ def _nodes(
         for it in vertices.values()
         if names[it.name] in cabled and it.links
     )
-
-
-def _lids(vertices: dict[str, Vertex], names: dict[str, str]) -> dict[int, str]:
-    lids: dict[int, str] = {}
-    known: set[str] = set()
-    for vertex in vertices.values():
-        if vertex.is_switch or not vertex.links or names[vertex.name] in known:
-            continue
-        first = vertex.links[min(vertex.links)]
-        if first.lid is not None:
-            lids.setdefault(first.lid, names[vertex.name])
-            known.add(names[vertex.name])
-    return lids

@@ -2,14 +2,15 @@
 
 import shutil
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import read_wiring
 from fairlane.fabric.forwarding import with_tables
 from fairlane.inputs.files import read_text, reading
-from fairlane.opensm.check.difference import Difference
+from fairlane.opensm.check.difference import OPENSM, Compared, Difference
+from fairlane.opensm.check.effects import compare_shares
 from fairlane.opensm.check.layout import Layout, layout_of
 from fairlane.opensm.check.paths import compare_paths, for_subnet, members
 from fairlane.opensm.check.ports import compare_ports
@@ -19,6 +20,7 @@ from fairlane.opensm.check.simulated import Subnet, simulated_subnet
 from fairlane.opensm.fabric_files import FABRIC_FILE, ROUTES_FILE
 from fairlane.opensm.options import read_options
 from fairlane.opensm.policy import read_policy, write_policy
+from fairlane.opensm.revert import REVERT
 from fairlane.opensm.settings import Settings
 
 OPTIONS_FILE, POLICY_FILE = "opensm.conf", "qos-policy.conf"
@@ -28,6 +30,7 @@ DATA_VLS = 8
 """Data lanes of the ports that ibsim simulates: VL0 to VL7."""
 PAIRS = 20_000
 """Path records that are read unless another number is given."""
+_CONFIGURED = ("torus-2QoS",)  # engines with a configuration of their own, which a check does not have
 _LOADED = "file"
 _SHOWN = 3  # errors of OpenSM's log in a message
 _OVERRIDES = ("dfsssp", "lash", "torus-2QoS")  # engines that choose service levels themselves
@@ -52,17 +55,25 @@ class Checked:
 
 
 def check(
-    exported: Path, folder: Path, *, engine: str | None = None, pairs: int = PAIRS, timeout_s: float = 120.0
+    exported: Path,
+    folder: Path,
+    *,
+    engine: str | None = None,
+    pairs: int = PAIRS,
+    timeout_s: float = 120.0,
+    revert: bool = False,
 ) -> Checked:
     """Checks what ``fairlane qos export`` has written into the folder ``exported``.
 
     ``folder`` takes the files and logs of ibsim and OpenSM. ``engine`` is a routing engine of OpenSM; without one it
     loads the simulator's forwarding tables, where there are some. ``pairs`` is the number of path records that are read
-    at most. Raises ``ScenarioError`` for wrong input, and for what OpenSM refuses.
+    at most. ``revert`` takes the settings back at the end by the files in ``revert``, and reads all ports again. Raises
+    ``ScenarioError`` for wrong input, and for what OpenSM refuses.
     """
     programs, folder = find_programs(), folder.absolute()  # OpenSM runs in the folder
     settings, notes, _ = read_options(_file(exported, OPTIONS_FILE))
     check_lanes(settings, "qos_sl2vl", exported / OPTIONS_FILE)
+    packet, shares = compare_shares(settings, exported)
     policy = read_policy(_file(exported, POLICY_FILE))
     layout = layout_of(read_wiring(_file(exported, FABRIC_FILE)))
     groups = members(policy, layout.ends, exported / POLICY_FILE)
@@ -76,21 +87,32 @@ def check(
     expected = with_tables(layout.wiring, routes).tables if routes else None
     wanted = engine or (_LOADED if routes else "minhop")
     _write(folder, exported, layout, wanted, routes if wanted == _LOADED else None)
+    if revert:
+        _file(exported / REVERT, OPTIONS_FILE)
     if inside is not policy:
         (folder / POLICY_FILE).write_text(write_policy(inside), encoding="utf-8")
     with simulated_subnet(folder, layout.hosts, layout.sizes, timeout_s, programs) as subnet:
         _check_engine(subnet, wanted)
+        if lanes_change := settings.operational_vls < DATA_VLS:
+            # OpenSM 3.3.23 first sets tables of switches for the lanes that they had in operation before.
+            subnet.read_again(timeout_s)
         began = time.monotonic()
         read = read_routes(subnet, layout.wiring)
         parts = [
-            compare_ports(subnet, layout.ends, settings),
-            compare_paths(subnet, policy, groups, layout.manager, pairs),
+            shares,
+            compare_ports(subnet, layout.ends, settings, packet),
+            compare_paths(subnet, policy, groups, layout.manager, pairs, _cause(wanted)),
             compare_routes(read, expected, loaded=wanted == _LOADED),
         ]
+        if revert:
+            _take_back(subnet, exported)
+            for _ in range(1 + lanes_change):
+                subnet.read_again(timeout_s)
+            parts.append(_reverted(subnet, exported, layout, packet))
         read_s = time.monotonic() - began
         notes += [f"OpenSM reports: {words}" for words in subnet.errors[:_SHOWN]]
     notes = [*notes, *policy.notes, *layout.notes, *(note for part in parts for note in part.notes)]
-    if wanted in _OVERRIDES and parts[1].differences:
+    if wanted in _OVERRIDES and parts[2].differences:
         notes.append(f"the routing engine {wanted} chooses service levels itself, whatever the policy says")
     return Checked(
         {what: count for part in parts for what, count in part.counts.items()},
@@ -101,6 +123,11 @@ def check(
         subnet.seconds,
         read_s,
     )
+
+
+def _cause(engine: str) -> str:
+    """What service levels of paths are due to that are not those of the policy."""
+    return f"routing engine {engine}" if engine in _OVERRIDES else OPENSM
 
 
 def _file(folder: Path, name: str) -> Path:
@@ -115,7 +142,7 @@ def check_lanes(settings: Settings, key: str, file: Path | None = None) -> None:
 
     OpenSM would map such levels to the low bits of their lane, without a word.
     """
-    if (lanes := max(settings.sl2vl) + 1) > DATA_VLS:
+    if (lanes := max(settings.in_force().sl2vl) + 1) > DATA_VLS:
         words = f"needs {lanes} data lanes"
         allowed = f"at most {DATA_VLS}: the ports that ibsim simulates have VL0 to VL{DATA_VLS - 1}"
         place = None if file is None else str(file)
@@ -149,9 +176,37 @@ def _write(folder: Path, exported: Path, layout: Layout, engine: str, routes: Pa
         (folder / name).write_text(text, encoding="utf-8")
 
 
+def _take_back(subnet: Subnet, exported: Path) -> None:
+    """Writes the options and the policy that take the exported ones back."""
+    own = (subnet.folder / OPTIONS_FILE).read_text(encoding="utf-8")
+    kept = "".join(f"{line}\n" for line in own.splitlines() if not _exported_option(line))
+    text = read_text(exported / REVERT / OPTIONS_FILE) + kept
+    (subnet.folder / OPTIONS_FILE).write_text(text, encoding="utf-8")
+    shutil.copyfile(_file(exported / REVERT, POLICY_FILE), subnet.folder / POLICY_FILE)
+
+
+def _reverted(subnet: Subnet, exported: Path, layout: Layout, packet: int) -> Compared:
+    """The ports, compared with the options that have taken the exported ones back."""
+    settings = read_options(exported / REVERT / OPTIONS_FILE)[0].in_force(DATA_VLS)
+    found = compare_ports(subnet, layout.ends, settings, packet)
+    counts = {f"{what} after {REVERT}": count for what, count in found.counts.items()}
+    differences = (replace(one, what=f"{one.what}, after {REVERT}") for one in found.differences)
+    return Compared(counts, tuple(differences), tuple(f"after {REVERT}: {note}" for note in found.notes))
+
+
+def _exported_option(line: str) -> bool:
+    """Whether a line is replaced when settings are taken back; the place of the policy here is not."""
+    return line.startswith(("#", "qos ", "max_op_vls ")) or (
+        line.startswith("qos_") and not line.startswith("qos_policy_file ")
+    )
+
+
 def _check_engine(subnet: Subnet, wanted: str) -> None:
     """OpenSM takes minhop where an engine cannot route a fabric: refused, because routes of another were asked for."""
     if subnet.engine != wanted:
         reasons = " / ".join(subnet.errors[:_SHOWN])
         words = f"OpenSM cannot route this fabric with it, and has used {subnet.engine}: {reasons}"
-        raise ScenarioError(Problem("--engine", words, wanted, ", ".join(ENGINES)))
+        others = ", ".join(engine for engine in ENGINES if engine not in (wanted, *_CONFIGURED))
+        if wanted == _LOADED:
+            raise ScenarioError(Problem("sm check", f"{ROUTES_FILE}: {words}", allowed=f"--engine: {others}"))
+        raise ScenarioError(Problem("--engine", words, wanted, f"another engine: {others}"))

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+EXPORTED, OPENSM, SIMULATED = "exported files", "OpenSM", "ibsim"
+"""What a difference can be due to."""
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -16,6 +19,10 @@ class Difference:
     """What was read, as ``SL2VL, input port 3``."""
     expected: str
     found: str
+    cause: str = OPENSM
+    """Which of the exported files, OpenSM, one of its routing engines and ibsim it is due to."""
+    effect: str = ""
+    """The shares of a link that lanes have because of it, where they are others."""
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import numpy
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.export.ibsim import write_ibsim
-from fairlane.fabric.export.identities import nodes_of, numbered, places
+from fairlane.fabric.identities import nodes_of, numbered, places
 from fairlane.fabric.nodes import LARGEST_LID
 from fairlane.fabric.wiring import Wiring
 from fairlane.opensm.check.simulated import Sizes
@@ -86,7 +86,7 @@ def layout_of(wiring: Wiring) -> Layout:
     found = _with_identities(wiring)
     if found is not None:
         return found
-    generated = _with_identities(replace(wiring, nodes=(), guids={}, lids={}))
+    generated = _with_identities(replace(wiring, nodes=(), guids={}))
     if generated is None:  # they are unique, but there are only so many
         words = "has more ports of hosts and switches than there are LIDs in a subnet"
         raise ScenarioError(Problem("fabric", words, allowed=f"at most {LARGEST_LID:,}"))
@@ -128,11 +128,9 @@ def _with_identities(wiring: Wiring) -> Layout | None:
     if max(Counter([*base.values(), *(end.guid for end in ends if not end.is_switch)]).values()) > 1:
         return None
     lines = (f"0x{end.guid:016x} 0x{end.lid:04x} 0x{end.lid:04x}\n\n" for end in lids.values())
-    first = {name: next(end for end in ends if end.node == name) for name in hosts}
     known = replace(
         wiring,
         guids={end.guid: end.node for end in ends if end.is_switch},
-        lids={end.lid: name for name, end in first.items()},
         nodes=nodes,
     )
     return Layout(known, tuple(ends), write_ibsim(wiring, base).text, "".join(lines))

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError, nearest
-from fairlane.opensm.check.difference import Compared, Difference
+from fairlane.opensm.check.difference import OPENSM, Compared, Difference
 from fairlane.opensm.check.layout import End
 from fairlane.opensm.check.query import ask_paths, decode_level
 from fairlane.opensm.check.simulated import Subnet
@@ -66,9 +66,16 @@ def for_subnet(policy: Policy, groups: Mapping[str, Sequence[End]]) -> tuple[Pol
 
 
 def compare_paths(
-    subnet: Subnet, policy: Policy, groups: Mapping[str, Sequence[End]], manager: int, most: int
+    subnet: Subnet,
+    policy: Policy,
+    groups: Mapping[str, Sequence[End]],
+    manager: int,
+    most: int,
+    cause: str = OPENSM,
 ) -> Compared:
     """Reads the path records of all pairs of ports that a rule is for, or of ``most`` evenly spaced ones.
+
+    ``cause`` is what other levels are due to.
 
     Pairs of ports of different rules, one for every two that follow each other, are read as well: they have the level
     of the first rule that matches, or DEFAULT.
@@ -89,7 +96,9 @@ def compare_paths(
         expected = next((level for one, two, level in matching if begin in one and end in two), policy.default)
         found = NO_PATH if answer is None else str(decode_level(answer))
         if found != str(expected):
-            differences.append(Difference(begin.node, f"to {end.name}", "service level of path", str(expected), found))
+            differences.append(
+                Difference(begin.node, f"to {end.name}", "service level of path", str(expected), found, cause)
+            )
     notes = []
     if step > 1:
         words = f"path records: a sample of every {step}th of {total:,} pairs of ports that a rule is for"

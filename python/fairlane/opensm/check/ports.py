@@ -1,10 +1,10 @@
 """Compares the settings of virtual lanes of every port that has a cable with those that were exported."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from fairlane.opensm.check.difference import Compared, Difference
+from fairlane.opensm.check.difference import EXPORTED, OPENSM, SIMULATED, Compared, Difference
 from fairlane.opensm.check.layout import End
 from fairlane.opensm.check.query import (
     BLOCK,
@@ -20,24 +20,30 @@ from fairlane.opensm.check.query import (
     decode_vlarb,
 )
 from fairlane.opensm.check.simulated import Subnet
-from fairlane.opensm.settings import Settings, Table
+from fairlane.opensm.settings import DATA_LANES, Settings, Table
+from fairlane.opensm.shares import differ, shares_of, shown
 
 NO_ANSWER = "no answer"
 _TABLES = (("low", LOW), ("high", HIGH))
 
 
-def compare_ports(subnet: Subnet, ends: Sequence[End], settings: Settings) -> Compared:
-    """Reads PortInfo, both tables of VL arbitration, and SL2VL of every output port for every input port."""
+def compare_ports(subnet: Subnet, ends: Sequence[End], settings: Settings, packet: int) -> Compared:
+    """Reads PortInfo, both tables of VL arbitration, and SL2VL of every output port for every input port.
+
+    Expected is what OpenSM sets for these settings in a port with its lanes. Tables of VL arbitration that are others
+    and give all lanes the same shares are no difference; ``packet`` is the wire size of the packets, bytes.
+    """
     answers = ask(subnet, [Smp(end.lid, PORT_INFO, end.port) for end in ends])
     infos = [None if one is None else PortSettings.decode(one) for one in answers]
-    found = _Found(settings)
+    found = _Found(settings, packet)
     for end, info in zip(ends, infos, strict=True):
         found.take_info(end, info)
     answering = [(end, info) for end, info in zip(ends, infos, strict=True) if info is not None]
     asked = [(end, info, *rest) for end, info in answering for rest in _blocks(info)]
     queries = [Smp(end.lid, VL_ARBITRATION, block << 16 | end.port) for end, _, _, block, _ in asked]
-    for (end, _, name, block, entries), answer in zip(asked, ask(subnet, queries), strict=True):
-        found.take_table(end, name, BLOCK * (block in (LOW + 1, HIGH + 1)), entries, answer)
+    for (end, _, name, _, entries), answer in zip(asked, ask(subnet, queries), strict=True):
+        found.take_block(end, name, entries, answer)
+    found.compare_tables()
     inputs: dict[str, list[int]] = defaultdict(lambda: [0])
     for end in ends:
         inputs[end.node] += [end.port] if end.is_switch else []
@@ -60,64 +66,125 @@ def _blocks(info: PortSettings) -> Iterator[tuple[str, int, int]]:
 @dataclass
 class _Found:
     settings: Settings
+    packet: int
     differences: list[Difference] = field(default_factory=list)
     no_limit: int = 0  # ports that read back 0 as the limit of high priority
-    short: dict[tuple[str, int], int] = field(default_factory=lambda: defaultdict(int))  # ports by table and entries
+    lanes: dict[End, int] = field(default_factory=dict)  # operational lanes
+    tables: dict[tuple[End, str], list[tuple[int, int]] | None] = field(default_factory=dict)
+    equivalent: int = 0  # ports with other tables and the same shares
+    # Ports that have no room for all entries, by room in the low and high table and by operational lanes.
+    cut: dict[tuple[int, int, int], int] = field(default_factory=lambda: defaultdict(int))
+    in_force: dict[int, Settings] = field(default_factory=dict)  # by operational lanes
 
     def take_info(self, end: End, info: PortSettings | None) -> None:
         """Lanes in use, and the limit of high priority."""
         if info is None:
-            self._differ(end, "PortInfo", "an answer", NO_ANSWER)
+            self._differ(end, "PortInfo", "an answer", NO_ANSWER, SIMULATED)
             return
-        used = max(self.settings.sl2vl) + 1
+        lanes = self.lanes[end] = info.operational_vls or DATA_LANES  # 0 is no number of lanes
+        used = max(lane for lane in (0, *self.settings.sl2vl) if lane < DATA_LANES) + 1
         if info.operational_vls < used:
-            self._differ(end, "operational VLs", f"at least {used}", str(info.operational_vls))
+            cause = OPENSM if info.vl_cap >= used else SIMULATED
+            cause = EXPORTED if self.settings.operational_vls < used else cause
+            self._differ(end, "operational VLs", f"at least {used}", str(info.operational_vls), cause)
         if info.high_limit != self.settings.high_limit:
             if info.high_limit == 0:
                 self.no_limit += 1
             else:
                 self._differ(end, "VLHighLimit", str(self.settings.high_limit), str(info.high_limit))
-        for (name, _), entries in zip(_TABLES, (info.low_entries, info.high_entries), strict=True):
-            table = self._table(name)
-            if any(weight for _, weight in table[entries:]):
-                self.short[name, entries] += 1
+        expected = self._expected(end)
+        if len(_needed(expected.vlarb_low)) > info.low_entries or len(_needed(expected.vlarb_high)) > info.high_entries:
+            self.cut[info.low_entries, info.high_entries, lanes] += 1
 
-    def take_table(self, end: End, name: str, begin: int, entries: int, answer: bytes | None) -> None:
-        """A block of a table, as far as the port has entries."""
-        table = self._table(name)[begin : begin + entries]
-        expected = (*table, *[(0, 0)] * (entries - len(table)))
-        found = None if answer is None else decode_vlarb(answer)[:entries]
-        if found != expected:
-            words = f"VL arbitration, {name} priority"
-            self._differ(end, words, _shown(expected), NO_ANSWER if found is None else _shown(found))
+    def take_block(self, end: End, name: str, entries: int, answer: bytes | None) -> None:
+        """A block of a table; blocks come in their order."""
+        table = self.tables.setdefault((end, name), [])
+        if answer is None or table is None:
+            self.tables[end, name] = None
+        else:
+            table += decode_vlarb(answer)[:entries]
+
+    def compare_tables(self) -> None:
+        """Both tables of every port, as far as it has entries."""
+        for end in dict.fromkeys(end for end, _ in self.tables):
+            room, wrong = {}, []
+            for name, _ in _TABLES:
+                expected, found = self._table(end, name), self.tables.get((end, name), [])
+                if found is None:
+                    self._differ(end, f"VL arbitration, {name} priority", _shown(expected), NO_ANSWER, SIMULATED)
+                    continue
+                room[name] = found
+                if _needed(found) != _needed(expected[: len(found)]):
+                    wrong.append((f"VL arbitration, {name} priority", _shown(expected[: len(found)]), _shown(found)))
+            if not wrong:
+                continue
+            effect = self._effect(end, room)
+            if effect is None:
+                self.equivalent += 1
+            for words, shown_expected, shown_found in wrong if effect is not None else ():
+                self._differ(end, words, shown_expected, shown_found, effect=effect or "")
+
+    def _effect(self, end: End, found: Mapping[str, Sequence[tuple[int, int]]]) -> str | None:
+        """What other tables do to the shares of lanes; None if nothing, empty if a table is not known."""
+        if len(found) < len(_TABLES):
+            return ""
+        expected = self._expected(end)
+        low, high = tuple(found["low"]), tuple(found["high"])
+        wanted = replace(
+            expected, vlarb_low=expected.vlarb_low[: len(low)], vlarb_high=expected.vlarb_high[: len(high)]
+        )
+        before = shares_of(wanted, self.packet)
+        after = shares_of(replace(expected, vlarb_low=low, vlarb_high=high), self.packet)
+        return f"{shown(after)} instead of {shown(before)}" if differ(before, after) else None
 
     def take_mapping(self, end: End, number: int, found: tuple[int, ...] | None) -> None:
         """The SL2VL table of an output port for one input port."""
-        if found != self.settings.sl2vl:
+        expected = self._expected(end).sl2vl
+        if found != expected:
             words = f"SL2VL, input port {number}" if end.is_switch else "SL2VL"
-            shown = NO_ANSWER if found is None else _lanes(found)
-            self._differ(end, words, _lanes(self.settings.sl2vl), shown)
+            cause = SIMULATED if found is None else OPENSM
+            self._differ(end, words, _lanes(expected), NO_ANSWER if found is None else _lanes(found), cause)
 
     def notes(self) -> Iterator[str]:
         """What ports cannot hold."""
         if self.no_limit:
             words = f"VLHighLimit is not compared: {self.no_limit} ports read back 0, as all of ibsim do"
             yield f"{words}; exported is {self.settings.high_limit}"
-        for (name, entries), ports in self.short.items():
-            words = f"the {name}-priority table of VL arbitration has {len(self._table(name))} entries"
-            yield f"{words}, and {ports} ports have room for {entries}: the first {entries} are compared"
+        for (low, high, lanes), ports in self.cut.items():
+            whole = self.settings.in_force(lanes)
+            short = replace(whole, vlarb_low=whole.vlarb_low[:low], vlarb_high=whole.vlarb_high[:high])
+            counts = f"{len(_needed(whole.vlarb_low))} low-priority and {len(_needed(whole.vlarb_high))} high-priority"
+            before, after = (shown(shares_of(one, self.packet)) for one in (whole, short))
+            yield (
+                f"VL arbitration has {counts} entries, and {ports} ports of ibsim have room for {low} and {high}, "
+                f"which are compared. Real ports need room for all: {before} of a link, with those of ibsim {after}"
+            )
+        if self.equivalent:
+            yield f"{self.equivalent} ports have other tables of VL arbitration that give all lanes the same shares"
 
-    def _table(self, name: str) -> Table:
-        return self.settings.vlarb_low if name == "low" else self.settings.vlarb_high
+    def _expected(self, end: End) -> Settings:
+        lanes = self.lanes.get(end, DATA_LANES)
+        if lanes not in self.in_force:
+            self.in_force[lanes] = self.settings.in_force(lanes)
+        return self.in_force[lanes]
 
-    def _differ(self, end: End, what: str, expected: str, found: str) -> None:
-        self.differences.append(Difference(end.node, str(end.port), what, expected, found))
+    def _table(self, end: End, name: str) -> Table:
+        expected = self._expected(end)
+        return expected.vlarb_low if name == "low" else expected.vlarb_high
+
+    def _differ(self, end: End, what: str, expected: str, found: str, cause: str = OPENSM, effect: str = "") -> None:
+        self.differences.append(Difference(end.node, str(end.port), what, expected, found, cause, effect))
 
 
-def _shown(table: Table) -> str:
-    """A table as OpenSM's option has it, without empty entries at its end."""
+def _needed(table: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+    """A table without the empty entries at its end; the lane of an empty one does not matter."""
     last = max((at for at, (_, weight) in enumerate(table, 1) if weight), default=0)
-    return ",".join(f"{lane}:{weight}" for lane, weight in table[:last]) or "empty"
+    return tuple((lane if weight else 0, weight) for lane, weight in table[:last])
+
+
+def _shown(table: Sequence[tuple[int, int]]) -> str:
+    """A table as OpenSM's option has it, without empty entries at its end."""
+    return ",".join(f"{lane}:{weight}" for lane, weight in _needed(table)) or "empty"
 
 
 def _lanes(lanes: Sequence[int]) -> str:

@@ -77,6 +77,15 @@ class Subnet:
             raise RunError(f"{words}: ended with code {done.returncode}: {message[-300:]}")
         return done.stdout
 
+    def read_again(self, timeout_s: float = 60.0) -> None:
+        """Has OpenSM read its options again (SIGHUP), and waits until it has set all ports."""
+        before, deadline = self.log().count(UP), time.monotonic() + timeout_s
+        os.kill(self.opensm, signal.SIGHUP)
+        while self.log().count(UP) == before:
+            if time.monotonic() > deadline:
+                raise RunError(f"OpenSM: the subnet is not up again after {timeout_s:g} s: {_last(self.log())}")
+            time.sleep(_POLL_S)
+
     def log(self) -> str:
         """OpenSM's log."""
         return _read(self.folder / "osm.log")

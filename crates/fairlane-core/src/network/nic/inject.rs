@@ -21,7 +21,7 @@ impl InFlight {
         injection: &Injection,
         until: u64,
     ) -> bool {
-        let Injection { at, from, to, bytes, rail, vl, job, kind, token, stage, urgent } = *injection;
+        let Injection { at, from, to, bytes, rails: [rail, other], vl, job, kind, token, stage, urgent } = *injection;
         let nic = nics.start + u32::from(rail);
         debug_assert!(nic < nics.end, "host {from} has no rail {rail}");
         debug_assert!(at >= self.calendar.opening(self.calendar.window()), "host {from} sends in the past");
@@ -35,7 +35,7 @@ impl InFlight {
             undelivered: u32::try_from(packets).expect("invariant: a message has fewer than 2^25 packets"),
             sent: 0,
             next: NONE,
-            to: config.endpoint(to, rail),
+            to: config.endpoint(to, other),
             token,
             job: job.0,
             kind,

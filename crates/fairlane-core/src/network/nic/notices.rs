@@ -7,7 +7,6 @@ use rustc_hash::FxHashMap;
 
 use super::pacing::Key;
 use super::transport::{Notice, Notices, RECENT};
-use crate::ids::HostId;
 use crate::kernel::NONE;
 use crate::network::config::Config;
 use crate::network::in_flight::InFlight;
@@ -36,8 +35,6 @@ pub(in crate::network) struct Tag {
     /// Of a notice of a trimmed packet: what else is needed to make that packet again.
     trimmed: Option<Remains>,
     vl: u8,
-    /// The place of the NIC that sent it (of a notice: that sent the packet that it answers) among the ports of its host.
-    rail: u8,
     /// A switch has marked it; of a notice, the packet that it answers.
     pub marked: bool,
     /// It is a notice.
@@ -61,8 +58,8 @@ pub(in crate::network) struct Expected {
     pub notice: Notice,
 }
 
-/// A flow at its receiver: the sending host, its NIC's port, job, virtual lane.
-type Source = (u32, u8, u16, u8);
+/// A flow at its receiver: the sending address, job, virtual lane.
+type Source = (u32, u16, u8);
 
 /// The flows of which packets have come to a NIC.
 #[derive(Clone, Default)]
@@ -128,7 +125,7 @@ impl InFlight {
         let Some(feedback) = &config.feedback[config.transport_place(job)] else { return false };
         let trimmed = (tag.whole > 0).then(|| self.take_trimmed(record));
         let (vl, bytes) = if trimmed.is_some() { (tag.vl, tag.whole) } else { (vl, bytes) };
-        let (flows, last) = self.flows[nic as usize].heard.hear((source, tag.rail, job, vl), time);
+        let (flows, last) = self.flows[nic as usize].heard.hear((source, job, vl), time);
         let answered = match feedback.notices {
             Notices::EveryPacket => true,
             Notices::Marked(gap) => trimmed.is_some() || tag.marked && (*last == u64::MAX || time - *last >= gap.0),
@@ -147,7 +144,7 @@ impl InFlight {
             undelivered: 1,
             sent: 0,
             next: NONE,
-            to: config.endpoint(HostId(source), tag.rail),
+            to: source,
             token: notice,
             job,
             kind: TrafficKind::Control,
@@ -175,8 +172,6 @@ impl InFlight {
 
     /// A notice of a trimmed packet will arrive at its sender at instant `time`: the packet is retransmitted then.
     fn restore_trimmed(&mut self, config: &Config, job: u16, tag: &Tag, remains: Remains, (nic, time): (u32, u64)) {
-        let host = config.nic_host[nic as usize];
-        let host = config.host_ids.get(host as usize).map_or(host, |id| *id);
         let Remains { message, number, offered, kind, flags } = remains;
         let record = self.packets.insert(Packet {
             time,
@@ -185,7 +180,7 @@ impl InFlight {
             message,
             bytes: tag.whole,
             to: tag.to,
-            source: host,
+            source: config.link_of(nic),
             number,
             job,
             kind,
@@ -240,8 +235,7 @@ impl InFlight {
 
     /// A notice will arrive at instant `time` at NIC `nic`, of the host whose flow it is for.
     fn expect(&mut self, config: &Config, nic: u32, job: u16, tag: &Tag, time: u64) {
-        let &Tag { sent, received, to, bytes, flows, vl, rail, marked, .. } = tag;
-        let sender = config.nics_of(config.nic_host[nic as usize]).start + u32::from(rail);
+        let &Tag { sent, received, to, bytes, flows, vl, marked, .. } = tag;
         if let Some(remains) = tag.trimmed {
             self.restore_trimmed(config, job, tag, remains, (nic, time));
         }
@@ -253,11 +247,11 @@ impl InFlight {
             received: Instant(received),
             flows,
         };
-        let flows = &mut self.flows[sender as usize];
+        let flows = &mut self.flows[nic as usize];
         flows.heard.count += 1;
         let place = (time, nic, flows.heard.count);
         flows.expected.insert(place, Expected { key: Key { to, job, vl }, notice });
-        self.wake_port(sender, Instant(time));
+        self.wake_port(nic, Instant(time));
     }
 }
 
@@ -270,11 +264,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 in_flight.notices.remove(notice);
                 in_flight.notices[notice]
             }
-            None => {
-                let nics = self.config.nics_of(self.config.nic_host[self.number as usize]);
-                let rail = u8::try_from(self.number - nics.start).expect("invariant: a rail has an 8-bit number");
-                Tag { sent: now, rail, ..Tag::default() }
-            }
+            None => Tag { sent: now, ..Tag::default() },
         };
         in_flight.set_tag(packet, tag);
     }

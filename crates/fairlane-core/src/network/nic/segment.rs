@@ -29,7 +29,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             message: if flags.whole() { message.token } else { record },
             bytes: payload + self.config.header,
             to: message.to,
-            source: self.config.host_id::<P>(self.config.nic_host[self.number as usize]).0,
+            source: self.config.link_id::<P>(self.number),
             number: PacketNumber::new(number, self.config.routes.tag),
             job: message.job,
             kind: message.kind,

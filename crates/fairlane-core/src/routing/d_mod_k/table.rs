@@ -21,11 +21,11 @@ pub(super) struct PortTable {
 }
 
 impl PortTable {
-    /// Lists the ports of the switches in `rows`.
+    /// Lists the ports of the switches in `rows`; `parts`: the part of the fabric of each switch.
     ///
     /// # Errors
     /// [`BuildError::Shape`] when a host cannot be reached from another by going up and then down.
-    pub fn new(tree: &LevelledFabric, rows: &[SwitchId]) -> Result<Self, BuildError> {
+    pub fn new(tree: &LevelledFabric, rows: &[SwitchId], parts: &[u32]) -> Result<Self, BuildError> {
         if rows.is_empty() {
             return Ok(Self::default());
         }
@@ -33,14 +33,14 @@ impl PortTable {
         let places = table_entries("d_mod_k", [(rows.len(), "irregular switches"), (hosts, "hosts")])?;
         let mut table = Self { hosts, ports: vec![NONE; places] };
         let mut steps = Steps::new(tree);
-        for (leaves, destinations) in hosts_by_leaves(tree) {
-            steps.towards(&leaves);
-            steps.check(destinations[0])?;
+        for (leaf, destinations) in hosts_by_leaf(tree) {
+            steps.towards(leaf);
+            steps.check(leaf, destinations[0], parts)?;
             for (row, &switch) in rows.iter().enumerate() {
                 let on_the_way = steps.candidates(switch);
                 for &host in &destinations {
                     let direct = || links_to_host(tree, switch, host);
-                    let candidates = if leaves.contains(&switch) { &direct() } else { &on_the_way };
+                    let candidates = if leaf == switch { &direct() } else { &on_the_way };
                     table.ports[row * hosts + host.index()] = choose(tree, switch, candidates, host)?;
                 }
             }
@@ -73,23 +73,18 @@ fn choose(tree: &LevelledFabric, switch: SwitchId, candidates: &[LinkId], to: Ho
     })
 }
 
-/// Hosts that hang below the same leaves: all switches are equally far from them.
-fn hosts_by_leaves(tree: &LevelledFabric) -> BTreeMap<Vec<SwitchId>, Vec<HostId>> {
-    let mut groups: BTreeMap<Vec<SwitchId>, Vec<HostId>> = BTreeMap::new();
+/// Hosts by the switch that they hang at.
+fn hosts_by_leaf(tree: &LevelledFabric) -> BTreeMap<SwitchId, Vec<HostId>> {
+    let mut groups: BTreeMap<SwitchId, Vec<HostId>> = BTreeMap::new();
     for host in (0..).take(tree.graph.hosts()).map(HostId) {
-        groups.entry(leaves_of(tree, host)).or_default().push(host);
+        let ends = tree.graph.ports(Vertex::Host(host)).map(|link| tree.graph.link(link).to);
+        for end in ends {
+            if let Vertex::Switch(leaf) = end {
+                groups.entry(leaf).or_default().push(host);
+            }
+        }
     }
     groups
-}
-
-/// The switches that a host is cabled to.
-fn leaves_of(tree: &LevelledFabric, host: HostId) -> Vec<SwitchId> {
-    let ends = tree.graph.ports(Vertex::Host(host)).map(|link| tree.graph.link(link).to);
-    let mut leaves: Vec<SwitchId> =
-        ends.filter_map(|end| if let Vertex::Switch(leaf) = end { Some(leaf) } else { None }).collect();
-    leaves.sort_unstable();
-    leaves.dedup();
-    leaves
 }
 
 fn links_to_host(tree: &LevelledFabric, leaf: SwitchId, host: HostId) -> Vec<LinkId> {
@@ -97,7 +92,7 @@ fn links_to_host(tree: &LevelledFabric, leaf: SwitchId, host: HostId) -> Vec<Lin
     down.filter(|link| tree.graph.link(*link).to == Vertex::Host(host)).collect()
 }
 
-/// How far every switch is from the leaves of a destination.
+/// How far every switch is from the leaf of a destination.
 struct Steps<'t> {
     tree: &'t LevelledFabric<'t>,
     /// Links on the shortest path down, by switch.
@@ -112,11 +107,11 @@ impl<'t> Steps<'t> {
         Self { tree, down: vec![FAR; switches], any: vec![FAR; switches] }
     }
 
-    /// Measures from every switch to the nearest of `leaves`.
-    fn towards(&mut self, leaves: &[SwitchId]) {
+    /// Measures from every switch to `leaf`.
+    fn towards(&mut self, leaf: SwitchId) {
         for &switch in &self.tree.bottom_up {
             let nearest = self.nearest(&self.tree.ports[switch.index()].down, &self.down);
-            self.down[switch.index()] = if leaves.contains(&switch) { 0 } else { nearest };
+            self.down[switch.index()] = if leaf == switch { 0 } else { nearest };
         }
         for &switch in self.tree.bottom_up.iter().rev() {
             self.any[switch.index()] = match self.down[switch.index()] {
@@ -148,12 +143,13 @@ impl<'t> Steps<'t> {
         links.iter().copied().filter(nearer).collect()
     }
 
-    /// Checks that packets from every host find a path to `host`, whose leaves were measured to.
-    fn check(&self, host: HostId) -> Result<(), BuildError> {
+    /// Checks that packets from every host of its part find a path to `host`, whose leaf was measured to.
+    fn check(&self, leaf: SwitchId, host: HostId, parts: &[u32]) -> Result<(), BuildError> {
         let graph = self.tree.graph;
         let cut_off = |other: &HostId| {
-            let mut leaves = graph.ports(Vertex::Host(*other)).map(|link| graph.link(link).to);
-            leaves.any(|end| matches!(end, Vertex::Switch(leaf) if self.any[leaf.index()] == FAR))
+            let mut ends = graph.ports(Vertex::Host(*other)).map(|link| graph.link(link).to);
+            let is_far = |at: SwitchId| self.any[at.index()] == FAR && parts[at.index()] == parts[leaf.index()];
+            ends.any(|end| matches!(end, Vertex::Switch(at) if is_far(at)))
         };
         (0..).take(graph.hosts()).map(HostId).find(cut_off).map_or(Ok(()), |other| {
             let problem = format!(

@@ -173,8 +173,7 @@ struct Extent {
 impl Extent {
     fn new(graph: &Graph, minimal: &Minimal) -> Self {
         let all: Vec<SwitchId> = (0..).take(graph.switches()).map(SwitchId).collect();
-        let has_hosts = minimal.ends.leaves(graph.switches());
-        let leaves: Vec<SwitchId> = all.iter().copied().filter(|at| has_hosts[at.index()]).collect();
+        let leaves = minimal.ends.leaves();
         let is_gateway = |at: &SwitchId| !minimal.gateways.ranks_of(*at, &minimal.ranks).is_empty();
         let gateways: Vec<SwitchId> = all.iter().copied().filter(is_gateway).collect();
         let apart = |from: &[SwitchId], to: &[SwitchId]| {

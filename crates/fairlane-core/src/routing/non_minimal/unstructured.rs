@@ -62,7 +62,7 @@ impl Paths for Unstructured {
     }
 
     fn length(&self, at: SwitchId, path: Path, to: HostId) -> u32 {
-        let (target, _) = self.paths.ends.of(at, to);
+        let (target, _) = self.paths.ends.of(to);
         match path.next() {
             Next::Switch(via) => self.paths.length(at, via) + self.paths.length(via, target),
             _ => self.paths.length(at, target),
@@ -71,7 +71,7 @@ impl Paths for Unstructured {
 
     #[inline]
     fn draw(&self, at: SwitchId, to: HostId, random: u32) -> Option<Path> {
-        let (target, _) = self.paths.ends.of(at, to);
+        let (target, _) = self.paths.ends.of(to);
         let around = self.around(at);
         let count = u32::try_from(around.len()).expect("invariant: fewer than 2^32 switches");
         let [here, there] = [at, target].map(|switch| self.places[switch.index()]);
@@ -80,7 +80,7 @@ impl Paths for Unstructured {
     }
 
     fn all(&self, at: SwitchId, to: HostId) -> Vec<Path> {
-        let (target, _) = self.paths.ends.of(at, to);
+        let (target, _) = self.paths.ends.of(to);
         let others = self.around(at).iter().copied();
         others.filter(|via| at != target && *via != at && *via != target).map(Path::through).collect()
     }

@@ -52,10 +52,10 @@ impl Distances {
         if self.again.is_some() { 2 } else { 1 }
     }
 
-    /// Whether a path leads from each of these switches to every leaf in its part of the fabric.
-    pub fn reach_all(&self, sources: &[SwitchId], leaves: &[SwitchId], parts: &[u32]) -> bool {
+    /// Whether a path leads from each leaf to every other in its part of the fabric.
+    pub fn reach_all(&self, leaves: &[SwitchId], parts: &[u32]) -> bool {
         let distances = self.again.as_ref().map_or(&self.any, |again| &again.fresh);
-        sources.iter().all(|from| {
+        leaves.iter().all(|from| {
             let row = &distances[from.index() * self.leaves..(from.index() + 1) * self.leaves];
             let inside = |to: &SwitchId| parts[to.index()] == parts[from.index()];
             row.iter().zip(leaves).all(|(distance, to)| *distance != FAR || !inside(to))

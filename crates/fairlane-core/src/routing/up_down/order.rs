@@ -1,9 +1,9 @@
 //! Which of two switches is further up.
 
 use std::cmp::Reverse;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
-use super::super::parts::{neighbours, parts};
+use super::super::parts::neighbours;
 use crate::ids::SwitchId;
 use crate::topology::{Graph, Link, Vertex};
 
@@ -24,7 +24,7 @@ impl Order {
     /// of several it is one with many links to other switches.
     pub fn by_nearness(graph: &Graph) -> Self {
         let all = || (0..).take(graph.switches()).map(SwitchId);
-        let (parts, count) = parts(graph);
+        let (parts, count) = graph.parts_without(&BTreeSet::new());
         let furthest = |switch: SwitchId| distances(graph, switch).into_iter().filter(|far| *far != usize::MAX).max();
         let mut centres: Vec<Option<_>> = vec![None; count];
         for switch in all() {

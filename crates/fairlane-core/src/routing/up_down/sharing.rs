@@ -19,6 +19,7 @@ use std::collections::HashMap;
 
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::routing::choices::{share, spread};
+use crate::routing::parts::Ends;
 use crate::topology::{self, Graph, Vertex};
 
 /// How equally long paths are shared out by destination.
@@ -28,7 +29,7 @@ pub(super) struct Sharing {
 }
 
 struct TreeRanks {
-    /// By host: its level, and its rank among the hosts of that level.
+    /// By host: its level, and its rank among the hosts of that level in its part of the fabric.
     ranks: Vec<(u8, u32)>,
     /// By switch.
     levels: Vec<u8>,
@@ -41,8 +42,8 @@ struct TreeRanks {
 }
 
 impl Sharing {
-    pub fn new(graph: &Graph) -> Self {
-        Self { tree: topology::is_tree(graph).then(|| TreeRanks::new(graph)) }
+    pub fn new(graph: &Graph, ends: &Ends) -> Self {
+        Self { tree: topology::is_tree(graph).then(|| TreeRanks::new(graph, ends)) }
     }
 
     /// Which of `count` candidates a destination takes; `below` as [`Sharing::below`] finds them.
@@ -91,7 +92,7 @@ impl Sharing {
 }
 
 impl TreeRanks {
-    fn new(graph: &Graph) -> Self {
+    fn new(graph: &Graph, ends: &Ends) -> Self {
         let switches = || (0..).take(graph.switches()).map(SwitchId);
         let levels: Vec<u8> = switches().map(|switch| graph.level(switch)).collect();
         let top = usize::from(levels.iter().copied().max().unwrap_or(0));
@@ -99,7 +100,7 @@ impl TreeRanks {
         let strides = (0..=top).map(|low| strides(&parents, low, top)).collect();
         let mut tree = Self { ranks: Vec::new(), strides, places: places(graph, &levels), levels, above: Vec::new() };
         let parents: Vec<Vec<SwitchId>> = switches().map(|at| tree.parents(graph, at)).collect();
-        tree.ranks = tree.ranks(graph, &parents, top);
+        tree.ranks = tree.ranks(graph, ends, &parents, top);
         tree.above = tree.ways_up(graph, &parents, top);
         tree
     }
@@ -108,7 +109,7 @@ impl TreeRanks {
     /// are in the order of their names, numbers within names by value, so that ranks do not depend on the order in which
     /// a file lists them. Switches of one subtree, those with the same first parent, follow each other; subtrees and
     /// switches do as their first hosts.
-    fn ranks(&self, graph: &Graph, parents: &[Vec<SwitchId>], top: usize) -> Vec<(u8, u32)> {
+    fn ranks(&self, graph: &Graph, ends: &Ends, parents: &[Vec<SwitchId>], top: usize) -> Vec<(u8, u32)> {
         let named = by_name((0..).take(graph.hosts()).map(HostId), |host| graph.host_name(host));
         let mut first: HashMap<SwitchId, usize> = HashMap::new();
         let mut chains: Vec<Vec<SwitchId>> = Vec::with_capacity(graph.hosts());
@@ -134,7 +135,7 @@ impl TreeRanks {
         let mut ranks = vec![(1, 0); graph.hosts()];
         let mut next = HashMap::new();
         for (level, _, _, host) in order {
-            let rank: &mut u32 = next.entry(level).or_default();
+            let rank: &mut u32 = next.entry((ends.parts[ends.of(host).0.index()], level)).or_default();
             ranks[host.index()] = (level, *rank);
             *rank += 1;
         }

@@ -67,6 +67,23 @@ def ports_of(wiring: Wiring) -> dict[str, list[int]]:
     return found
 
 
+def endpoints_of(wiring: Wiring) -> tuple[tuple[str, int], ...]:
+    """Host and port of each endpoint, in the simulator's order: host by host, and by the host's cables."""
+    ports: dict[str, list[int]] = {host: [] for host in wiring.hosts}
+    for ends in numbered(wiring):
+        for name, port in ends:
+            if name in ports:
+                ports[name].append(port)
+    return tuple((host, port) for host, own in ports.items() for port in own)
+
+
+def endpoint_lids(wiring: Wiring) -> dict[int, int]:
+    """The endpoint of each local identifier that the source's nodes have."""
+    number = {place: at for at, place in enumerate(endpoints_of(wiring))}
+    ends = places(wiring.nodes, wiring).items()
+    return {port.lid: number[place] for place, (node, port) in ends if port.lid is not None and place in number}
+
+
 def places(nodes: tuple[Node, ...], wiring: Wiring) -> dict[tuple[str, int], tuple[Node, Port]]:
     """The node and its port for each port of a host or switch, by name and number.
 
