@@ -6,6 +6,7 @@ import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
+import networkx
 import polars as pl
 import pytest
 
@@ -14,7 +15,7 @@ from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Wiring, read_wiring, survey
-from fairlane.fabric.identities import endpoint_lids, numbered, places
+from fairlane.fabric.identities import endpoint_lids, endpoints_of, numbered, places
 
 DATA = Path(__file__).parents[1] / "data"
 REPRODUCERS = DATA / "reproducers" / "fabrics"
@@ -245,6 +246,50 @@ def test_every_lid_is_at_the_port_that_the_dump_states(name: str, tmp_path: Path
     found = {port.lid: far[place] for place, (node, port) in ends if not node.is_switch and port.lid is not None}
     assert found == stated(text)
     assert len(found) == sum(end in set(wiring.hosts) for cable in wiring.cables for end in cable.ends)
+
+
+def forwarding(devices: list[Device]) -> str:
+    """What ``dump_lfts`` prints of tables along shortest paths: an entry for each port of an adapter."""
+    switches = [it for it in devices if it.kind == "Switch"]
+    joined = {it: {far[0]: port for port, far in it.far.items() if far[0].kind == "Switch"} for it in switches}
+    graph: networkx.Graph[Device] = networkx.Graph((it, far) for it in switches for far in joined[it])
+    ends = [(it.port_lid(port), *far) for it in devices if it.kind == "Ca" for port, far in it.far.items()]
+    text = []
+    for switch in switches:
+        paths = networkx.single_source_shortest_path(graph, switch)
+        rows = [
+            f"0x{lid:04x} {there if leaf is switch else joined[switch][paths[leaf][1]]:03d} : (Channel Adapter)"
+            for lid, leaf, there, _ in ends
+        ]
+        head = f"Unicast lids [0x0-0xffff] of switch Lid {switch.lid} guid 0x{switch.guid:016x} ({switch.description}):"
+        text += [head, "  Lid  Out   Destination", "       Port     Info", *rows, f"{len(rows)} valid lids dumped"]
+    return "\n".join(text) + "\n"
+
+
+def test_tables_of_a_subnet_lead_every_lid_to_its_own_port(tmp_path: Path) -> None:
+    """Hosts with several adapters of two ports, listed in any order: 60 LIDs from each of 7 switches."""
+    devices = tree(5, 2, dict.fromkeys(range(5), 6))
+    for at, adapter in enumerate(it for it in devices if it.kind == "Ca"):
+        adapter.description = f"n{at % 7} mlx5_{12 - at // 7}"
+        join(adapter, 2, devices[at % 5], 20 + at)
+        devices[at % 5].size = 60
+    listed = random.Random(5).sample(devices, len(devices))
+    (tmp_path / "dump").write_text(dump(listed))
+    (tmp_path / "lfts").write_text(forwarding(listed))
+    wiring = read_wiring(tmp_path / "dump", tmp_path / "lfts")
+    far: dict[tuple[str, int], tuple[str, int]] = {}
+    for one, other in numbered(wiring):
+        far[one], far[other] = other, one
+    endpoints = endpoints_of(wiring)
+    assert len(endpoints) == 60
+    for switch in wiring.switches:
+        for number, endpoint in enumerate(endpoints):
+            place, hops = (switch, 0), 0
+            while place[0] in wiring.tables and hops < 4:
+                place = far[place[0], wiring.tables[place[0]][number]]
+                hops += 1
+            assert place == endpoint
+    assert wiring.fabric().route(0, 1), "the simulator takes them"
 
 
 def test_random_listings_of_one_fabric_have_the_same_rails(tmp_path: Path) -> None:
