@@ -75,12 +75,9 @@ def slurm(folder: Path, nodes: int = 4, more: str = "") -> Iterator[Mapping[str,
         daemons.append(subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True))
         log.close()
 
-    _configure(folder, nodes, more)
+    _configure(folder, [f"n{node}" for node in range(1, nodes + 1)], more)
     try:
-        start(
-            *("munged", "--foreground", "--force", f"--socket={folder}/munge.socket", f"--key-file={folder}/munge.key"),
-            *(f"--pid-file={folder}/munged.pid", f"--log-file={folder}/munged.log", f"--seed-file={folder}/munge.seed"),
-        )
+        start(*_munged(folder))
         wait_for((folder / "munge.socket").exists, "munged", daemons[0])
         start("slurmctld", "-D", "-c")
         for node in range(1, nodes + 1):
@@ -98,6 +95,41 @@ def slurm(folder: Path, nodes: int = 4, more: str = "") -> Iterator[Mapping[str,
         _ended([munged])
 
 
+def topology(folder: Path, hosts: list[str], text: str) -> str:
+    """What ``scontrol`` shows of a ``topology.conf`` for these hosts, or the log of a controller that refused it."""
+    environment = os.environ | {"PATH": f"{os.environ['PATH']}:{SBIN}", "SLURM_CONF": str(folder / "slurm.conf")}
+    _configure(folder, hosts, "TopologyPlugin=topology/tree")
+    (folder / "topology.conf").write_text(text)
+    daemons: list[subprocess.Popen[bytes]] = []
+    try:
+        for command, socket_file in ((_munged(folder), "munge.socket"), (("slurmctld", "-D", "-c"), None)):
+            with (folder / f"{command[0]}.out").open("wb") as log:
+                daemons.append(
+                    subprocess.Popen(command, env=environment, stdout=log, stderr=log, start_new_session=True)
+                )
+            if socket_file:
+                wait_for((folder / socket_file).exists, "munged", daemons[0])
+        answer: list[str] = []
+
+        def answered() -> bool:
+            answer[:] = [_output(environment, "scontrol", "-o", "show", "topology")]
+            return bool(answer[0]) or daemons[1].poll() is not None
+
+        wait_for(answered, "slurmctld")
+        return answer[0] or (folder / "slurmctld.log").read_text()
+    finally:
+        for daemon in reversed(daemons):
+            daemon.terminate()
+            _ended([daemon])
+
+
+def _munged(folder: Path) -> tuple[str, ...]:
+    return (
+        *("munged", "--foreground", "--force", f"--socket={folder}/munge.socket", f"--key-file={folder}/munge.key"),
+        *(f"--pid-file={folder}/munged.pid", f"--log-file={folder}/munged.log", f"--seed-file={folder}/munge.seed"),
+    )
+
+
 def _ended(daemons: list[subprocess.Popen[bytes]]) -> None:
     for daemon in daemons:
         try:
@@ -111,12 +143,12 @@ def _output(environment: Mapping[str, str], *command: str) -> str:
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False).stdout
 
 
-def _configure(folder: Path, nodes: int, more: str) -> None:
+def _configure(folder: Path, nodes: list[str], more: str) -> None:
     folder.chmod(0o755)  # munged refuses a socket in a folder that others cannot enter
-    ports = _free_ports(nodes + 1)
+    ports = _free_ports(len(nodes) + 1)
     lines = [
-        f"NodeName=n{node} NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Port={port} CPUs=1 RealMemory=4000"
-        for node, port in enumerate(ports[1:], 1)
+        f"NodeName={node} NodeHostname={socket.gethostname()} NodeAddr=127.0.0.1 Port={port} CPUs=1 RealMemory=4000"
+        for node, port in zip(nodes, ports[1:], strict=True)
     ]
     text = _CONF.format(
         host=socket.gethostname(), port=ports[0], user=getpass.getuser(), folder=folder, nodes="\n".join(lines)

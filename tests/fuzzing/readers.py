@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
+from fabric_dumps import dump as dump_text
+from fabric_dumps import link_report, ndt, ports_report, tree
 from fairlane.fabric.wiring import Wiring
 from fuzzing.mutate import damaged
 from packing import zstd
@@ -208,9 +210,23 @@ def _fabrics(folder: Path) -> list[Path]:
     wiring = read_wiring(dump)
     rows = [f"{cable.ends[0]},{cable.ends[1]},40 Gbps" for cable in wiring.cables]
     csv = _written(folder, links__csv="\n".join(["from,to,bandwidth", *rows]) + "\n")
-    for name in ("graphml", "ibsim"):
+    for name in ("graphml", "ibsim", "topology-conf", "topology-yaml"):
         (folder / f"links.{name}").write_text(FORMATS[name].write(wiring).text, encoding="utf-8")
-    return [*csv, folder / "links.graphml", folder / "links.ibsim", Path(shutil.copy(dump, folder))]
+    torus = "---\n- topology: t\n  torus3d:\n    toruses:\n"
+    torus += "    - name: t\n      dims: {x: 2, y: 2, z: 2}\n      nodes: n[0-7]\n"
+    blocks = "BlockName=b1 Nodes=n[0-3]\nBlockName=b2 Nodes=n[4-7]\nBlockSizes=4,8\n"
+    ring = "RingName=r Nodes=n[0-7]\n"
+    devices = tree(2, 1, {0: 3, 1: 2})
+    reports = {
+        "reports__p": ports_report(devices),
+        "reports__l": link_report(devices),
+        "reports__ll": link_report(devices, line_mode=True),
+        "reports__ndt": ndt(devices, both_ends=True),
+        "reports__pasted": dump_text(devices).replace("\t", ""),
+    }
+    others = _written(folder, torus__yaml=torus, blocks__conf=blocks, ring__conf=ring, **reports)
+    written = [folder / f"links.{name}" for name in ("graphml", "ibsim", "topology-conf", "topology-yaml")]
+    return [*csv, *written, *others, Path(shutil.copy(dump, folder))]
 
 
 def _options(folder: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlane.cli.main import execute
@@ -153,6 +153,7 @@ def wirings(draw: st.DrawFn) -> Wiring:
     return wiring
 
 
+@settings(deadline=None)
 @given(wiring=wirings(), name=st.sampled_from(["csv", "graphml", "ibnetdiscover", "ibsim"]))
 def test_random_fabrics_come_back(wiring: Wiring, name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     found = again(wiring, name, tmp_path_factory.mktemp("fabric"))

@@ -112,8 +112,9 @@ Unicast lids [0x0-0xd] of switch Lid 1 guid 0x00000000000000a1 (leaf):
 4 valid lids dumped
 Unicast lids [0x0-0xd] of switch Lid 2 guid 0x00000000000000a2 (spine):
 0x000b 001 : (Channel Adapter portguid 0x0000000000000b11: 'node1 HCA-1')
+0x000c 001 : (Channel Adapter portguid 0x0000000000000b21: 'node1 HCA-2')
 0x000d 003 : (Channel Adapter portguid 0x0000000000000b31: 'node2 mlx5_0')
-2 valid lids dumped
+3 valid lids dumped
 """
 
 
@@ -174,7 +175,8 @@ def test_a_list_without_kinds_says_that_hosts_are_guessed(written: Write) -> Non
 
 def test_forwarding_tables_are_followed(written: Write) -> None:
     wiring = read_wiring(written("dump", DUMP), written("lfts", LFTS))
-    assert wiring.tables == {"leaf": (1, 4), "spine": (1, 3)}
+    # By endpoint: both adapters of node1, each with its own LID, then node2.
+    assert wiring.tables == {"leaf": (1, 2, 4), "spine": (1, 1, 3)}
     fabric = wiring.fabric()
     links = {key: column.tolist() for key, column in fabric.links.items()}
     there, back = fabric.route(0, 1), fabric.route(1, 0)
@@ -225,8 +227,8 @@ def test_a_dump_that_is_cut_anywhere_is_noticed(written: Write) -> None:
 def test_tables_that_are_cut_or_of_another_fabric_are_refused_by_line(written: Write) -> None:
     dump = written("dump", DUMP)
     for text, line, words in (
-        (LFTS[:-3], 12, "not a line of a forwarding table"),
-        (LFTS.rpartition("2 valid")[0], 9, "has no end: is the file cut off?"),
+        (LFTS[:-3], 13, "not a line of a forwarding table"),
+        (LFTS.rpartition("3 valid")[0], 9, "has no end: is the file cut off?"),
         (LFTS.replace("4 valid", "5 valid"), 8, "the table has 4 lines, but its last line counts 5"),
         (LFTS.replace("0x00000000000000a2 (", "0x00000000000000a3 ("), 9, "no switch with the GUID 0x00000000000000a3"),
     ):
@@ -413,5 +415,5 @@ def test_what_cannot_be_built_names_the_file_and_the_vertices(written: Write) ->
         read_wiring(apart).fabric()
     circle = LFTS.replace("0x000b 001 : (Channel", "0x000b 003 : (Channel", 1)
     wiring = read_wiring(written("dump", DUMP), written("circle.lfts", circle))
-    with pytest.raises(ScenarioError, match=r'circle\.lfts: .* to "node1" loops at "leaf"'):
+    with pytest.raises(ScenarioError, match=r'circle\.lfts: .* to "node1 adapter 0" loops at "leaf"'):
         wiring.fabric()

@@ -51,8 +51,10 @@ def test_what_a_paste_adds_is_skipped_and_reported(read: Read, before: str, afte
     wiring, plain = read(before + X5 + after), read(X5)
     assert wiring.hosts == plain.hosts
     assert [cable.ends for cable in wiring.cables] == [cable.ends for cable in plain.cables]
-    assert "line 1 skipped, " in wiring.remarks[0]
-    assert sum(" skipped, " in words for words in wiring.remarks) == 1 + bool(after)
+    assert " skipped, " in wiring.remarks[0]
+    assert "line 1 (" in wiring.remarks[0]
+    skipped = [words for words in wiring.remarks if " skipped, " in words]
+    assert sum(int(words.split()[0]) for words in skipped) == 1 + bool(after)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,8 @@ def test_loopback_cables_are_left_out_with_their_line(read: Read) -> None:
     assert [cable.ends for cable in wiring.cables] == [cable.ends for cable in read(NDR).cables]
     line = NDR.splitlines().index(section) + 2
     loops = [words for words in wiring.remarks if "loopback" in words]
-    assert loops == [f"line {line}: loopback cable left out: MF0;A09-P1-IBLEAF-04-04:MQM9701/U1 port 60 to port 61"]
+    name = "MF0;A09-P1-IBLEAF-04-04:MQM9701/U1"
+    assert loops == [f"1 loopback cable left out: {name} port 60 to port 61 (line {line})"]
     assert [words for words in read(with_cable(NDR, section, (60, 60))).remarks if "port 60 to port 60" in words]
 
 
@@ -179,7 +182,7 @@ def test_a_node_name_map_says_which_machine_a_card_is_in(tmp_path: Path, read: C
     cables = Counter(end for cable in wiring.cables for end in cable.ends)
     assert cables["a08-p1-dgx-04-c17"] == 5
     assert f"H-{guid}" not in cables
-    assert wiring.switches[0] == "leaf04"
+    assert "leaf04" in wiring.switches
     with pytest.raises(
         ScenarioError, match=r'node-name-map:2: not a line of a node name map: .* allowed: 0xGUID "name"'
     ):
@@ -207,15 +210,15 @@ def test_leaves_count_hosts_and_rails_are_shown(tmp_path: Path, capsys: pytest.C
 @pytest.mark.parametrize(
     ("rails", "expected"),
     [
-        ("", ["job 'j' sends over the first adapter of each host only; its hosts have 1 to 2: see jobs.rails"]),
+        ("", ["the hosts of job 'j' have 1 to 2 adapters: an adapter of a host with fewer serves several rails"]),
         (
             'rails = "round_robin"',
-            ["job 'j' is limited to 1 of 2 rails: b has 1 adapter, and a job uses only rails that"],
+            ["the hosts of job 'j' have 1 to 2 adapters: an adapter of a host with fewer serves several rails"],
         ),
         ("rails = { only = 0 }", []),
     ],
 )
-def test_a_job_that_is_cut_to_one_rail_says_so(
+def test_hosts_that_differ_in_adapters_are_noted(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], rails: str, expected: list[str]
 ) -> None:
     (tmp_path / "links.csv").write_text(
@@ -234,9 +237,9 @@ def test_a_job_that_is_cut_to_one_rail_says_so(
         assert note.startswith(words)
     capsys.readouterr()
     assert execute(["check", str(scenario)]) == 0
-    assert capsys.readouterr().out.count("note: job 'j'") == len(expected)
+    assert capsys.readouterr().out.count("note: the hosts of job 'j'") == len(expected)
     assert execute(["run", str(scenario), "--out", str(tmp_path / "run")]) == 0
-    assert capsys.readouterr().out.count("Note: job 'j'") == len(expected)
+    assert capsys.readouterr().out.count("Note: the hosts of job 'j'") == len(expected)
 
 
 def switch_sections(text: str) -> str:
@@ -280,8 +283,8 @@ def test_text_in_front_of_the_dump_and_behind_is_skipped_and_reported(
 ) -> None:
     wiring = read(before + X5 + after)
     assert [cable.ends for cable in wiring.cables] == [cable.ends for cable in read(X5).cables]
-    assert "line 1 skipped, text in front of the dump: " in wiring.remarks[0]
-    assert sum(" the dump: " in words for words in wiring.remarks) == remarks
+    assert "skipped, text in front of the dump: line 1 (" in wiring.remarks[0]
+    assert sum(int(words.split()[0]) for words in wiring.remarks if " the dump: " in words) == remarks
 
 
 def test_the_codes_that_full_adds_behind_a_speed_are_accepted(read: Read) -> None:

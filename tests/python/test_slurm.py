@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.fabric import read_wiring
-from fairlane.fabric.slurm_topology import of_wiring
-from fairlane.slurm import can_hold, compress, expand
+from fairlane.fabric import Wiring, read_wiring
+from fairlane.fabric.export import FORMATS
+from fairlane.slurm import can_hold, compress, expand, in_order
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"
 NAMES = st.from_regex(r"[a-z.-]{0,3}[0-9]{0,4}[a-z]?[0-9]{0,20}", fullmatch=True).filter(bool)
@@ -53,12 +53,22 @@ def test_lists_as_slurm_writes_them(names: list[str], text: str) -> None:
     assert sorted(expand(text)) == sorted(names)
 
 
+@given(names=st.lists(NAMES, max_size=20, unique=True))
+def test_lists_in_order_keep_it(names: list[str]) -> None:
+    assert expand(in_order(names)) == names
+    assert in_order([f"n{at}" for at in range(3)]) == "n[0-2]"
+
+
 @pytest.mark.parametrize("text", ["a[1-3", "a[3-1]", "a[x]", "a]", "a,,b", "a[1]b", "a[0-9999999]"])
 def test_what_is_no_list_is_refused(text: str) -> None:
     with pytest.raises(ScenarioError):
         expand(text)
     with pytest.raises(ScenarioError, match="cannot be in a list"):
         compress(["a[1]"])
+
+
+def of_wiring(wiring: Wiring, *, merged: bool) -> str:
+    return FORMATS["topology-conf"].write(wiring, merged=merged).text
 
 
 def parsed(text: str) -> dict[str, tuple[str, list[str]]]:

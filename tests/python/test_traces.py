@@ -211,6 +211,28 @@ def test_an_archive_of_several_traces_is_refused_with_two_of_them(
     assert f"holds several traces: {found}; unpack it and name one" in err
 
 
+def test_a_folder_above_a_trace_has_it_and_one_below_names_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """OTF2 keeps its events in a folder beside the anchor file; people name the folder above or the one with events."""
+    shutil.copytree(HERE / "stencil4d-32.otf2", tmp_path / "runs" / "one" / "first")
+    shutil.copytree(unpack(ARCHIVES["crystal_test-100.tar.zst"]), tmp_path / "dumpi" / "inner")
+    for folder, inner in (("runs", "runs/one/first"), ("runs/one", "runs/one/first"), ("dumpi", "dumpi/inner")):
+        assert execute(["trace", "describe", "--json", str(tmp_path / folder)]) == 0
+        found = capsys.readouterr().out
+        assert execute(["trace", "describe", "--json", str(tmp_path / inner)]) == 0
+        assert found == capsys.readouterr().out
+    events = tmp_path / "runs" / "one" / "first" / "traces"
+    events.mkdir(exist_ok=True)
+    assert execute(["trace", "describe", str(events)]) == 2
+    err = capsys.readouterr().err
+    assert f'no trace; the folder above has traces.otf2; did you mean "{events.parent / "traces.otf2"}"?' in err
+    shutil.copytree(HERE / "stencil4d-32.otf2", tmp_path / "runs" / "two")
+    shutil.copytree(HERE / "stencil4d-32.otf2", tmp_path / "runs" / "three")
+    assert execute(["trace", "describe", str(tmp_path / "runs")]) == 2
+    assert "holds several traces: three/traces.otf2 and two/traces.otf2; name one" in capsys.readouterr().err
+
+
 def test_half_an_archive_is_named_and_nothing_is_left_of_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     content = ARCHIVES["lulesh-64.tar.zst"].read_bytes()
     (tmp_path / "half.tar.zst").write_bytes(content[: len(content) // 2])

@@ -8,6 +8,7 @@ from typer import Argument, Option
 
 from fairlane.cli.command import Answer, out_option, write_text
 from fairlane.cli.options import Assignments, TopologyName, refused, report
+from fairlane.errors import Problem, ScenarioError
 
 if TYPE_CHECKING:
     from fairlane.fabric import Fabric, Wiring
@@ -62,8 +63,8 @@ def import_fabric(
         Path,
         Argument(
             metavar="FILE",
-            help="Output of ibnetdiscover, a CSV list of links, GraphML, a network file of ibsim, or the cabling of a "
-            "Cray Cascade; also packed by xz.",
+            help="Output of ibnetdiscover, a CSV list of links, GraphML, a network file of ibsim, topology.conf or "
+            "topology.yaml of Slurm, or the cabling of a Cray Cascade; also packed by xz.",
         ),
     ],
     out: Annotated[Path | None, out_option("Where to write it; by default NAME.fabric.json here.")] = None,
@@ -74,6 +75,9 @@ def import_fabric(
     switches_only: Annotated[
         bool, Option("--switches-only", help="The dump of ibnetdiscover has the sections of switches only.")
     ] = False,
+    bandwidth: Annotated[
+        str | None, Option(metavar="BANDWIDTH", help='Of cables for which the file has none, as "200 Gb/s".')
+    ] = None,
 ) -> Answer:
     """Read the fabric of a real cluster, describe it, and write it as a file for scenarios.
 
@@ -82,8 +86,13 @@ def import_fabric(
     """
     from fairlane.cli.fabric_text import survey_lines
     from fairlane.fabric import read_wiring, survey
+    from fairlane.units import BANDWIDTH
 
-    wiring = read_wiring(file, tables, node_name_map, switches_only=switches_only)
+    try:
+        rate = None if bandwidth is None else BANDWIDTH.parse(bandwidth)
+    except ValueError as error:
+        raise ScenarioError(Problem("--bandwidth", str(error), bandwidth)) from None
+    wiring = read_wiring(file, tables, node_name_map, switches_only=switches_only, bandwidth=rate)
     found = survey(wiring)
     if tables:
         wiring.fabric("tables")
@@ -104,10 +113,13 @@ def export_fabric(
     assignments: Assignments = None,
     ibnetdiscover: Annotated[bool, Option("--ibnetdiscover", help="As ibnetdiscover prints it.")] = False,
     ibsim: Annotated[bool, Option("--ibsim", help="A network file of ibsim.")] = False,
-    topology_conf: Annotated[bool, Option("--topology-conf", help="topology.conf of Slurm's tree plugin.")] = False,
+    topology_conf: Annotated[bool, Option("--topology-conf", help="topology.conf of Slurm.")] = False,
     topology_yaml: Annotated[bool, Option("--topology-yaml", help="topology.yaml of Slurm 25.05 and later.")] = False,
     graphml: Annotated[bool, Option("--graphml", help="GraphML.")] = False,
     csv: Annotated[bool, Option("--csv", help="A CSV file with a line for each cable.")] = False,
+    plugin: Annotated[
+        str, Option(metavar="NAME", help="In Slurm's files, the topology plugin: tree, block, ring or torus3d.")
+    ] = "tree",
     merged: Annotated[
         bool,
         Option(
@@ -119,10 +131,10 @@ def export_fabric(
 ) -> Answer:
     """Write a fabric in the format of another tool. Give exactly one format.
 
-    What the format has no place for is reported on standard error. ibnetdiscover, ibsim, GraphML and CSV can be
-    imported again. For example: fairlane fabric export --topology fat_tree --set hosts=64 --ibsim -o net
+    What the format has no place for is reported on standard error. All formats can be imported again, those of
+    Slurm with single cables. For example: fairlane fabric export --topology fat_tree --set hosts=64 --ibsim -o net
     """
-    from fairlane.fabric.export import FORMATS
+    from fairlane.fabric.export import FORMATS, PLUGINS
 
     given = (ibnetdiscover, ibsim, topology_conf, topology_yaml, graphml, csv)
     chosen = [name for name, on in zip(FORMATS, given, strict=True) if on]
@@ -130,10 +142,13 @@ def export_fabric(
         formats = ", ".join(f"--{name}" for name in FORMATS)
         raise refused("fabric export", "needs one format", allowed=formats)
     form = FORMATS[chosen[0]]
-    if merged and not form.merges:
-        raise refused("--merged", "goes with a format that has no cables", f"--{chosen[0]}", "with Slurm's files")
+    for option, is_given in (("--merged", merged), ("--plugin", plugin != "tree")):
+        if is_given and not form.of_slurm:
+            raise refused(option, "goes with a format that has no cables", f"--{chosen[0]}", "with Slurm's files")
+    if plugin not in PLUGINS:
+        raise ScenarioError(Problem.unknown("--plugin", "plugin", plugin, PLUGINS, plugin))
     wiring = _wiring("fabric export", source, topology, assignments)
-    written = form.write(wiring, merged=True) if merged else form.write(wiring)
+    written = form.write(wiring, merged=merged, plugin=plugin) if form.of_slurm else form.write(wiring)
     for note in written.notes:
         report(note)
     if out is not None:

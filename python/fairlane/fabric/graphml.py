@@ -2,7 +2,7 @@
 
 Edges may have ``bandwidth``, ``latency``, ``from_port`` and ``to_port``, nodes ``kind`` ("host" or "switch"), as
 ``from_networkx`` takes them. ``number`` and ``from``, which ``fairlane fabric export`` writes, give cables their order
-and direction.
+and direction; without them the rails of a host are numbered by port.
 """
 
 from dataclasses import replace
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.wiring import Wiring, from_networkx
+from fairlane.fabric.wiring import Wiring, by_rails, from_networkx
 from fairlane.inputs.extras import require
 
 
@@ -38,8 +38,8 @@ def read_graphml(text: str, file: Path) -> Wiring:
         raise ScenarioError(replace(one, file=str(file)) for one in error.problems) from None
     if all(isinstance(data.get("number"), int) for data in edges):
         order = sorted(range(len(cables)), key=lambda at: edges[at]["number"])
-        cables = [cables[at] for at in order]
-    return replace(found, cables=tuple(cables), source=file)
+        return replace(found, cables=tuple(cables[at] for at in order), source=file)
+    return replace(found, cables=by_rails(cables, found.hosts), source=file)
 
 
 def _directed(cable: Any, data: dict[str, Any]) -> Any:

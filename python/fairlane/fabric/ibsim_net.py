@@ -1,13 +1,13 @@
 """Network files of ibsim: a record for each switch and adapter, a line for each of its ports.
 
-An adapter (``Hca``) is a host. The format has no bandwidths and no latencies.
+An adapter (``Hca``) is a host, and its rails are numbered by port. The format has no bandwidths and no latencies.
 """
 
 import re
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.fabric.wiring import Cable, Wiring, by_rails
 from fairlane.inputs.files import content_lines
 from fairlane.units import whole_number
 
@@ -56,7 +56,7 @@ def read_ibsim(text: str, file: Path) -> Wiring:
             seen.add(end)
             cables.append(Cable((own[0], end[0]), (own[1], end[1]), line=number))
     cabled = {end for cable in cables for end in cable.ends}
-    return Wiring(tuple(host for host in hosts if host in cabled), tuple(cables), source=file)
+    return Wiring(tuple(host for host in hosts if host in cabled), by_rails(cables, hosts), source=file)
 
 
 def _counterparts(far: dict[_End, tuple[_End, int]], file: Path) -> list[Problem]:

@@ -10,8 +10,6 @@ from fairlane.fabric.nodes import Node, Port
 from fairlane.fabric.wiring import Wiring
 
 ADAPTERS, SWITCHES, STEP = 0x1000_0000, 0x2000_0000, 16
-LARGEST_LID = 0xBFFF
-"""The last LID of a port or switch; those above are of multicast groups (IBA specification 1.4, section 4.1.3)."""
 
 
 def nodes_of(wiring: Wiring) -> tuple[Node, ...]:

@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
+LARGEST_LID = 0xBFFF
+"""The last LID of a port or switch; those above are of multicast groups (IBA specification 1.4, section 4.1.3)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Port:

@@ -1,6 +1,8 @@
 """Reads a fabric from a file, whatever of the known kinds it is."""
 
 import codecs
+from collections.abc import Callable
+from dataclasses import replace
 from lzma import FORMAT_XZ, LZMADecompressor, LZMAError
 from pathlib import Path
 
@@ -11,7 +13,9 @@ from fairlane.fabric.forwarding import with_tables
 from fairlane.fabric.graphml import is_graphml, read_graphml
 from fairlane.fabric.ibnetdiscover import is_ibnetdiscover, read_ibnetdiscover
 from fairlane.fabric.ibsim_net import is_ibsim, read_ibsim
+from fairlane.fabric.ndt import is_ndt, read_ndt
 from fairlane.fabric.nodes import Node
+from fairlane.fabric.slurm_files import is_slurm_topology, read_slurm_topology
 from fairlane.fabric.wiring import Cable, Wiring
 from fairlane.inputs.files import parse_json, read_bytes, reading
 from fairlane.inputs.parameters import NODES
@@ -28,44 +32,45 @@ def read_wiring(
     node_name_map: str | Path | None = None,
     *,
     switches_only: bool = False,
+    bandwidth: int | None = None,
 ) -> Wiring:
     """The wiring in a file, of whatever of the known kinds it is; it may be packed by ``xz``.
 
-    They are ``ibnetdiscover``'s output, a network file of ibsim, a CSV list of links, GraphML, a Cray's cabling, and
-    what ``Wiring.save`` writes.
+    They are the output of ``ibnetdiscover`` and ``iblinkinfo``, UFM's topology files, network files of ibsim, CSV
+    lists of links, GraphML, a Cray's cabling, Slurm's ``topology.conf`` and ``topology.yaml``, and what
+    ``Wiring.save`` writes.
 
     ``tables`` is a file of forwarding tables (``dump_lfts``, ``ibroute``) and ``node_name_map`` one of names by GUID,
     as infiniband-diags takes it; both go with ``ibnetdiscover``'s output. With ``switches_only`` that has no sections
-    of adapters, and the switches' lines say what there is to know of them. Raises ``ScenarioError`` naming file and
-    line for what cannot be read, is not whole or contradicts itself.
+    of adapters, and the switches' lines say what there is to know of them. ``bandwidth``, in bits per second, is that
+    of the cables for which the file has none. Raises ``ScenarioError`` naming file and line for what cannot be read, is
+    not whole or contradicts itself.
     """
     path = Path(file)
     text = _text(path)
-    dump = is_ibnetdiscover(text)
+    read = next((read for is_of_kind, read in _READERS if is_of_kind(text)), None)
+    dump = read is read_ibnetdiscover
     for option, given in (("--node-name-map", node_name_map), ("--switches-only", switches_only)):
         if given and not dump:
             raise ScenarioError(Problem(option, "goes with the output of ibnetdiscover", str(path)))
-    if text.lstrip().startswith("{"):
-        wiring = _read_saved(text, path)
-    elif is_csv(text):
-        wiring = read_csv(text, path)
-    elif is_graphml(text):
-        wiring = read_graphml(text, path)
-    elif is_ibsim(text):
-        wiring = read_ibsim(text, path)
-    elif dump:
-        wiring = read_ibnetdiscover(
-            text, path, Path(node_name_map) if node_name_map else None, switches_only=switches_only
-        )
-    elif is_cray_links(text):
-        wiring = read_cray_links(text, path)
+    if read is None:
+        raise ScenarioError(Problem.of_file(path, "no fabric that is known", allowed=_KINDS))
+    if dump:
+        name_map = Path(node_name_map) if node_name_map else None
+        wiring = read_ibnetdiscover(text, path, name_map, switches_only=switches_only)
     else:
-        kinds = (
-            "the output of ibnetdiscover, a network file of ibsim, a CSV file with the columns from and to, GraphML, "
-            "the cabling of a Cray Cascade, or a file of fabric import"
-        )
-        raise ScenarioError(Problem.of_file(path, "no fabric that is known", allowed=kinds))
+        wiring = read(text, path)
+    if bandwidth is not None:
+        wiring = _with_bandwidth(wiring, bandwidth, path)
     return with_tables(wiring, Path(tables)) if tables else wiring
+
+
+def _with_bandwidth(wiring: Wiring, bandwidth: int, file: Path) -> Wiring:
+    if all(cable.bandwidth is not None for cable in wiring.cables):
+        words = f"every cable of {file} has a bandwidth of its own"
+        raise ScenarioError(Problem("--bandwidth", words, BANDWIDTH.format(bandwidth)))
+    cables = (cable if cable.bandwidth else replace(cable, bandwidth=bandwidth) for cable in wiring.cables)
+    return replace(wiring, cables=tuple(cables))
 
 
 def _text(path: Path) -> str:
@@ -125,3 +130,20 @@ def _read_saved(text: str, path: Path) -> Wiring:
         found = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         words = "a table, list or text is something else" if isinstance(error, IndexError | TypeError) else found
         raise ScenarioError(Problem.of_file(path, f"not a file that fairlane fabric import wrote: {words}")) from None
+
+
+_READERS: tuple[tuple[Callable[[str], bool], Callable[[str, Path], Wiring]], ...] = (
+    (lambda text: text.lstrip().startswith("{"), _read_saved),
+    (is_csv, read_csv),
+    (is_ndt, read_ndt),
+    (is_graphml, read_graphml),
+    (is_ibsim, read_ibsim),
+    (is_ibnetdiscover, read_ibnetdiscover),
+    (is_slurm_topology, read_slurm_topology),
+    (is_cray_links, read_cray_links),
+)
+_KINDS = (
+    "the output of ibnetdiscover (also with -p) or iblinkinfo, a topology file of UFM (.ndt), a network file of ibsim, "
+    "a CSV file with the columns from and to, GraphML, Slurm's topology.conf or topology.yaml, the cabling of a Cray "
+    "Cascade, or a file of fabric import"
+)

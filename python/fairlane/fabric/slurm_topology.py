@@ -1,66 +1,211 @@
-"""``topology.conf`` of Slurm's tree plugin, from any fabric: which hosts hang at which switch, and what is above them.
+"""What Slurm's topology plugins know of a fabric: a tree of switches, blocks, a ring, a torus of three dimensions.
 
-As it is wired, every switch without hosts has a line with the switches directly below it. Slurm wants one switch above
-each, though, and real trees have several; so *merged* switches stand for all that join the same ones below: a subtree
-of each level, a group of a dragonfly. Whatever has nothing above it in the end gets a common root, for Slurm starts no
-job across switches that are not joined.
+Tree: every host is below the switch of its first adapter, and no other, for Slurm has a host at one leaf only. As it is
+wired, every switch above has the switches directly below it; those that have no host below them are left out. Slurm
+wants one switch above each, though, and real trees have several; so *merged* switches stand for all that join the same
+ones below: a subtree of each level, a group of a dragonfly. A switch with hosts and with switches below has its hosts
+at an entry of their own, because Slurm takes either. If no switch reaches all hosts, a root does: Slurm starts no job
+across switches that are not joined.
 
-Names that Slurm does not take are changed, and comments at the top of the file say which.
+Blocks are the hosts of a leaf each. Rings and tori are recognised by the names of their switches, ``switch-0-1-2``, and
+by every cable between them.
+
+Names that Slurm does not take are changed; ``changes`` has a sentence on each, and on what is left out.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import Fabric, Wiring
 from fairlane.fabric.subtrees import subtrees
-from fairlane.slurm.hostlist import can_hold, compress, slurm_names, unused
+from fairlane.slurm.hostlist import can_hold, slurm_names, unused
+from fairlane.wording import plural, some
+
+LONGEST_NAME = 64
+"""Letters of a switch's name."""
+LARGEST_RING = 16
+"""Hosts of a ring."""
+_SHOWN = 3  # switches that a sentence names
+_COORDINATES = re.compile(r"switch((?:-\d+){1,3})")
 
 
-def of_wiring(wiring: Wiring, *, merged: bool) -> str:
-    """The file for a real fabric; switches whose names Slurm does not take are named by GUID."""
-    guids = {name: f"S-{guid:016x}" for guid, name in wiring.guids.items()}
-    switches = [name if can_hold(name) else guids.get(name, name) for name in wiring.switches]
-    return topology_conf(wiring.fabric("up_down"), wiring.hosts, switches, merged=merged)
+@dataclass(frozen=True)
+class Entry:
+    """A switch: either hosts are at it, or switches are below it."""
+
+    name: str
+    has_hosts: bool
+    members: tuple[str, ...]
 
 
-def topology_conf(fabric: Fabric, hosts: Sequence[str], switches: Sequence[str], *, merged: bool) -> str:
-    """The file. Raises ``ScenarioError`` for hosts without a switch."""
+@dataclass(frozen=True)
+class Tree:
+    """The entries for Slurm's tree plugin."""
+
+    entries: tuple[Entry, ...]
+    changes: tuple[str, ...]
+
+    @property
+    def leaves(self) -> tuple[Entry, ...]:
+        """The entries with hosts."""
+        return tuple(entry for entry in self.entries if entry.has_hosts)
+
+
+@dataclass(frozen=True)
+class Torus:
+    """Hosts on a torus of up to three dimensions, one at each switch."""
+
+    sides: tuple[int, int, int]
+    hosts: tuple[str, ...]
+    """By coordinate, the first one counting fastest."""
+    changes: tuple[str, ...]
+
+
+def tree_of(wiring: Wiring, *, merged: bool) -> Tree:
+    """The tree of a fabric. Raises ``ScenarioError`` for hosts without a switch.
+
+    Switches whose names Slurm does not take are named by GUID.
+    """
+    fabric = wiring.fabric("up_down")
     if min(fabric.leaf_of) < 0:
-        host = hosts[fabric.leaf_of.index(-1)]
+        host = wiring.hosts[fabric.leaf_of.index(-1)]
         raise ScenarioError(Problem("fabric", "has a host that is cabled to another host, without a switch", host))
-    nodes, names = slurm_names(hosts), slurm_names(switches, word="switch")
-    lines: dict[str, str] = {}
+    nodes, names, changes = _names(wiring)
     at_leaf: dict[int, list[str]] = {}
     for host, leaf in zip(nodes, fabric.leaf_of, strict=True):
         at_leaf.setdefault(leaf, []).append(host)
-    for leaf in sorted(at_leaf):
-        lines[names[leaf]] = f"Nodes={compress(at_leaf[leaf])}"
-    above = _merged(fabric, names, set(at_leaf)) if merged else _wired(fabric, names, set(at_leaf))
-    lines.update({name: f"Switches={compress(below)}" for name, below in above.items()})
-    remarks = [
-        f"# {kind} {given!r} is written as {name}\n"
-        for kind, before, after in (("host", hosts, nodes), ("switch", switches, names))
-        for given, name in zip(before, after, strict=True)
-        if given != name
-    ]
-    return "".join((*remarks, *(f"SwitchName={name} {what}\n" for name, what in lines.items())))
-
-
-def _wired(fabric: Fabric, names: Sequence[str], leaves: set[int]) -> dict[str, list[str]]:
-    """What is directly below each switch that has no hosts."""
-    joined = _joined(fabric)
-    levels = fabric.levels
-    return {
-        names[at]: [names[low] for low in sorted(joined[at]) if levels[low] < levels[at]]
-        for at in range(fabric.switches)
-        if at not in leaves and any(levels[low] < levels[at] for low in joined[at])
-    }
-
-
-def _merged(fabric: Fabric, names: Sequence[str], leaves: set[int]) -> dict[str, list[str]]:
-    """One switch for each subtree or group, and a root if they are still several."""
-    found: dict[str, list[str]] = {}
     used = set(names)
+    if merged:
+        above = _merged(fabric, names, set(at_leaf), used)
+        leaves = {names[leaf]: tuple(hosts) for leaf, hosts in sorted(at_leaf.items())}
+    else:
+        below = _below(fabric, set(at_leaf))
+        leaves = {
+            _leaf_name(names[leaf], used) if below.get(leaf) else names[leaf]: tuple(hosts)
+            for leaf, hosts in sorted(at_leaf.items())
+        }
+        own = dict(zip(sorted(at_leaf), leaves, strict=True))
+        above = {
+            names[at]: [*([own[at]] if at in own else []), *(names[low] for low in lower)]
+            for at, lower in sorted(below.items())
+            if lower
+        }
+        absent = [names[at] for at in range(fabric.switches) if at not in below and at not in at_leaf]
+        if absent:
+            words = f"{plural(len(absent), 'switch', 'switches')} without hosts of a first adapter below left out"
+            changes.append(f"{words}: {some(absent, _SHOWN)}")
+        apart = [names[at] for at in sorted(at_leaf) if below.get(at)]
+        if apart:
+            words = f"hosts of {plural(len(apart), 'switch', 'switches')} that join others have an entry of their own"
+            changes.append(f"{words}: {some(apart, _SHOWN)}")
+    entries = [
+        *(Entry(name, True, hosts) for name, hosts in leaves.items()),
+        *(Entry(name, False, tuple(lower)) for name, lower in above.items()),
+    ]
+    return Tree((*entries, *_root(entries, used)), tuple(changes))
+
+
+def torus_of(wiring: Wiring) -> Torus:
+    """The torus that a fabric is. Raises ``ScenarioError`` if it is none with a host at each switch."""
+    found = {name: _COORDINATES.fullmatch(name) for name in wiring.switches}
+    places = {name: tuple(map(int, it[1].split("-")[1:])) for name, it in found.items() if it}
+    if len(places) != len(found) or len({len(place) for place in places.values()}) != 1:
+        raise _no_torus("its switches are not named by coordinates")
+    padded = {name: (*place, 0, 0)[:3] for name, place in places.items()}
+    sides = tuple(1 + max(place[axis] for place in padded.values()) for axis in range(3))
+    if len(set(padded.values())) != prod(sides):
+        raise _no_torus(f"it has {len(padded)} switches, and {' x '.join(map(str, sides))} places")
+    hosts = set(wiring.hosts)
+    joined = {frozenset(it.ends) for it in wiring.cables if not hosts & set(it.ends)}
+    at = {place: name for name, place in padded.items()}
+    if joined != {frozenset((at[place], at[next_one])) for place in at for next_one in _neighbours(place, sides)}:
+        raise _no_torus("its cables are others than between neighbours")
+    host_at: dict[str, list[str]] = {}
+    for cable in wiring.cables:
+        if host := next((end for end in cable.ends if end in hosts), None):
+            (switch,) = set(cable.ends) - {host}
+            if host not in host_at.setdefault(switch, []):
+                host_at[switch].append(host)
+    if any(len(host_at.get(name, ())) != 1 for name in padded) or len(hosts) != len(padded):
+        raise _no_torus("it has not one host at each switch")
+    nodes, _, changes = _names(wiring)
+    called = dict(zip(wiring.hosts, nodes, strict=True))
+    order = sorted(padded, key=lambda name: padded[name][::-1])
+    return Torus((sides[0], sides[1], sides[2]), tuple(called[host_at[name][0]] for name in order), tuple(changes))
+
+
+def _no_torus(reason: str) -> ScenarioError:
+    words = f"is no torus: {reason}"
+    allowed = "one, two or three dimensions, one host at each switch, and switches called switch-0-0-0"
+    return ScenarioError(Problem("fabric", words, allowed=allowed))
+
+
+def _neighbours(place: Sequence[int], sides: Sequence[int]) -> Iterable[tuple[int, ...]]:
+    for axis, side in enumerate(sides):
+        if side > 1:
+            yield (*place[:axis], (place[axis] + 1) % side, *place[axis + 1 :])
+
+
+def _names(wiring: Wiring) -> tuple[list[str], list[str], list[str]]:
+    """The names of hosts and switches for Slurm, and a sentence on each that is another."""
+    guids = {name: f"S-{guid:016x}" for guid, name in wiring.guids.items()}
+    given = [
+        name if can_hold(name) and len(name) <= LONGEST_NAME else guids.get(name, name) for name in wiring.switches
+    ]
+    short = [name if len(name) <= LONGEST_NAME else f"switch{at}" for at, name in enumerate(given)]
+    nodes, names = slurm_names(wiring.hosts), slurm_names(short, word="switch")
+    changes = [
+        f"{kind} {before!r} is written as {after}"
+        for kind, given, written in (("host", wiring.hosts, nodes), ("switch", wiring.switches, names))
+        for before, after in zip(given, written, strict=True)
+        if before != after
+    ]
+    return nodes, names, changes
+
+
+def _leaf_name(switch: str, used: set[str]) -> str:
+    """A name for the entry with the hosts of a switch that joins others."""
+    return unused(f"{switch[: LONGEST_NAME - 12]}-hosts", used)
+
+
+def _root(entries: Sequence[Entry], used: set[str]) -> list[Entry]:
+    """A switch above all that have none, unless one reaches all hosts."""
+    by_name = {entry.name: entry for entry in entries}
+    reached: dict[str, frozenset[str]] = {}
+    for entry in entries:  # leaves come first, then switches by level or after those below them
+        _reach(entry, by_name, reached)
+    hosts = frozenset(host for entry in entries if entry.has_hosts for host in entry.members)
+    if any(found == hosts for found in reached.values()):
+        return []
+    lower = {name for entry in entries if not entry.has_hosts for name in entry.members}
+    return [Entry(unused("fabric", used), False, tuple(name for name in by_name if name not in lower))]
+
+
+def _reach(entry: Entry, by_name: Mapping[str, Entry], reached: dict[str, frozenset[str]]) -> frozenset[str]:
+    """The hosts below a switch."""
+    if entry.name not in reached:
+        below = [] if entry.has_hosts else [_reach(by_name[name], by_name, reached) for name in entry.members]
+        reached[entry.name] = frozenset(entry.members if entry.has_hosts else ()).union(*below)
+    return reached[entry.name]
+
+
+def _below(fabric: Fabric, leaves: set[int]) -> dict[int, list[int]]:
+    """The switches directly below each, without those that have no host below them; leaves without any have none."""
+    joined, levels = _joined(fabric), fabric.levels
+    found: dict[int, list[int]] = {}
+    for at in sorted(range(fabric.switches), key=levels.__getitem__):
+        lower = [low for low in sorted(joined[at]) if levels[low] < levels[at] and (low in leaves or found.get(low))]
+        if lower:
+            found[at] = lower
+    return found
+
+
+def _merged(fabric: Fabric, names: Sequence[str], leaves: set[int], used: set[str]) -> dict[str, list[str]]:
+    """One switch for each subtree or group."""
+    found: dict[str, list[str]] = {}
     tops = {leaf: names[leaf] for leaf in sorted(leaves)}
     for word, domain_of in _domains(fabric):
         parts: dict[int, list[int]] = {}
@@ -72,8 +217,7 @@ def _merged(fabric: Fabric, names: Sequence[str], leaves: set[int]) -> dict[str,
                 name = unused(f"{word}{number}", used)
                 found[name] = below
                 tops.update(dict.fromkeys(members, name))
-    rest = list(dict.fromkeys(tops.values()))
-    return {**found, unused("fabric", used): rest} if len(rest) > 1 else found
+    return found
 
 
 def _domains(fabric: Fabric) -> list[tuple[str, list[int]]]:

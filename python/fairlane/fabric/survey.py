@@ -11,7 +11,7 @@ from numpy import bincount
 from fairlane.fabric.view import Fabric
 from fairlane.fabric.wiring import Cable, Wiring
 from fairlane.units import BANDWIDTH
-from fairlane.wording import some
+from fairlane.wording import plural, some
 
 _NAMED = 3  # cables, trunks and hosts that an anomaly names
 
@@ -131,6 +131,7 @@ def _anomalies(wiring: Wiring, levels: dict[str, int], fabric: Fabric) -> Iterat
         return
     yield from fabric.exceptions
     yield from _unusual_speeds(wiring, levels)
+    yield from _slower_than_peers(wiring)
     yield from _unusual_trunks(wiring, levels)
     yield from _unusual_hosts(wiring)
     top = max(levels.values())
@@ -152,9 +153,27 @@ def _unusual_speeds(wiring: Wiring, levels: dict[str, int]) -> Iterator[str]:
             continue
         where = f"between level {low} and {high}" if low else "to hosts"
         yield f"{len(others)} of {len(cables)} cables {where} are not {usual}: {some(map(_worded, others), _NAMED)}"
+    apart = [_worded(cable) for cable in wiring.cables if " and " in cable.kind]
+    if apart:
+        yield f"{plural(len(apart), 'cable has', 'cables have')} ends of different speeds: {some(apart, _NAMED)}"
+
+
+def _slower_than_peers(wiring: Wiring) -> Iterator[str]:
+    """Cables slower than others of their trunk, or than others of their host."""
+    hosts = set(wiring.hosts)
+    peers: dict[tuple[str, tuple[str, ...]], list[Cable]] = defaultdict(list)
     for cable in wiring.cables:
-        if " and " in cable.kind:
-            yield f"{cable}: its ends have different speeds, {cable.kind}"
+        if cable.bandwidth is not None:
+            host = next((end for end in cable.ends if end in hosts), None)
+            peers[("host", (host,)) if host else ("trunk", tuple(sorted(cable.ends)))].append(cable)
+    for whose in ("host", "trunk"):
+        slow = []
+        for (kind, _), cables in peers.items():
+            best = max(cable.bandwidth or 0 for cable in cables)
+            slow += [_worded(one) for one in cables if kind == whose and (one.bandwidth or 0) < best]
+        if slow:
+            verb = "cable is slower" if len(slow) == 1 else "cables are slower"
+            yield f"{len(slow)} {verb} than another one of the same {whose}: {some(slow, _NAMED)}"
 
 
 def _worded(cable: Cable) -> str:

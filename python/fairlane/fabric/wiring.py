@@ -43,11 +43,16 @@ class Cable:
 
     def parameters(self) -> dict[str, Any]:
         """The cable as a scenario takes it."""
+        texts = {"bandwidth": BANDWIDTH.format, "latency": DURATION.format}
+        return {key: texts[key](value) if key in texts else value for key, value in self.spec().items()}
+
+    def spec(self) -> dict[str, Any]:
+        """The cable as the simulator takes it."""
         found = {
             "ends": list(self.ends),
             "ports": list(self.ports) if self.ports else None,
-            "bandwidth": None if self.bandwidth is None else BANDWIDTH.format(self.bandwidth),
-            "latency": None if self.latency is None else DURATION.format(self.latency),
+            "bandwidth": self.bandwidth,
+            "latency": self.latency,
             "class": self.link_class,
         }
         return {key: value for key, value in found.items() if value is not None}
@@ -85,7 +90,11 @@ class Wiring:
 
     def parameters(self) -> dict[str, Any]:
         """The parameters of the topology ``imported``, as a scenario takes them."""
-        found: dict[str, Any] = {"hosts": list(self.hosts), "links": [cable.parameters() for cable in self.cables]}
+        return {**self._spec(), "links": [cable.parameters() for cable in self.cables]}
+
+    def _spec(self) -> dict[str, Any]:
+        """The parameters as the simulator takes them."""
+        found: dict[str, Any] = {"hosts": list(self.hosts), "links": [cable.spec() for cable in self.cables]}
         if self.groups:
             found["groups"] = dict(zip(("switches", "row"), self.groups, strict=True))
         if self.tables:
@@ -110,12 +119,9 @@ class Wiring:
 
         Raises ``ScenarioError`` with the file if it was read from one, else ``BuildError``.
         """
-        from fairlane.fabric.table import FabricTable
-
         usual = "tables" if self.tables else "minimal" if self.groups else "up_down"
-        table = {"topology": "imported", "routing": routing or usual, **self.parameters()}
         try:
-            return Fabric.build(FabricTable.read(table).spec)
+            return Fabric.build({"topology": "imported", "routing": routing or usual, "params": self._spec()})
         except BuildError as error:
             if self.source is None:
                 raise
@@ -146,6 +152,29 @@ def from_networkx(
         cables.append(Cable((names[a], names[b]), bandwidth=rate, latency=delay))
     chosen = _hosts(nodes, hosts, cables, names)
     return Wiring(tuple(names[node] for node in nodes if node in chosen), tuple(cables))
+
+
+def by_rails(cables: Iterable[Cable], hosts: Iterable[str]) -> tuple[Cable, ...]:
+    """The cables with those of each host in the order of its port numbers, which is that of its rails.
+
+    They share the places that they have among the others; a host whose port numbers are not all known keeps its order.
+    """
+    found = list(cables)
+    known = set(hosts)
+    places: dict[str, list[int]] = {}
+    ports: dict[int, int | None] = {}
+    for at, cable in enumerate(found):
+        sides = [side for side, end in enumerate(cable.ends) if end in known]
+        if len(sides) == 1:
+            places.setdefault(cable.ends[sides[0]], []).append(at)
+            ports[at] = cable.ports[sides[0]] if cable.ports else None
+    moved = list(found)
+    for own in places.values():
+        numbered = [(port, at) for at in own if (port := ports[at]) is not None]
+        if len(numbered) == len(own):
+            for at, (_, before) in zip(own, sorted(numbered), strict=True):
+                moved[at] = found[before]
+    return tuple(moved)
 
 
 def _hosts(

@@ -66,6 +66,20 @@ def compress(names: Iterable[str]) -> str:
     return ",".join(entry for prefix, numbers in groups.items() for entry in _entries(prefix, numbers))
 
 
+def in_order(names: Iterable[str]) -> str:
+    """The names as a list that keeps their order, as of a ring: ranges only where one follows the other."""
+    entries: list[tuple[str, list[str]]] = []
+    for name in names:
+        prefix, digits = _split(name)
+        last = entries[-1] if entries else ("", [])
+        before = last[1][-1] if last[1] and last[0] == prefix else ""
+        if digits and before and len(digits) == len(before) and int(digits) == int(before) + 1:
+            last[1].append(digits)
+        else:
+            entries.append((prefix, [digits]))
+    return ",".join(compress(f"{prefix}{digits}" for digits in run) for prefix, run in entries)
+
+
 def shortened(names: Iterable[str], width: int = 100) -> str:
     """The names for people: as one list, cut off with their count where it is long; renamed where Slurm's would be."""
     distinct = list(dict.fromkeys(names))

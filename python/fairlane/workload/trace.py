@@ -147,7 +147,8 @@ class Trace(Table):
             return self._description(unpack(self.path))
         except Problems as problems:
             raise ScenarioError(
-                Problem("", problem.message, file=str(self.path)) for problem in problems.problems
+                Problem("", problem.message, nearest=problem.nearest, file=str(self.path))
+                for problem in problems.problems
             ) from None
         except (BuildError, RunError, OSError) as error:
             message = str(error).removeprefix("trace: ")
@@ -190,9 +191,13 @@ def otf2_library() -> str | None:
 
 
 def unpack(path: Path) -> Path:
-    """The trace itself: an archive is unpacked once, into the user's cache, and found there from then on."""
+    """The trace itself: an archive is unpacked once, into the user's cache, and found there from then on.
+
+    A folder may hold the trace in one of its folders. Raises ``Problems`` if there are several, or if the folder is a
+    part of one.
+    """
     if not path.name.endswith((".tar.zst", ".tzst")):
-        return path
+        return _below(path) if path.is_dir() else path
     from platformdirs import user_cache_path
 
     stat = path.stat()
@@ -230,14 +235,37 @@ def _trace_in(folder: Path, archive: Path) -> Path:
 
     Raises ``Problems`` if there are several.
     """
-    anchors = [file for file in sorted(folder.rglob("*.otf2")) if file.is_file()]
-    traces = anchors + sorted({file.parent for file in folder.rglob("*.meta")})
-    traces = traces or sorted({file.parent for file in folder.rglob("*.bin")})
+    traces = _traces(folder, "**/")
+    _refuse_several(traces, folder, archive, "unpack it and name one")
+    return traces[0] if traces else folder
+
+
+def _below(folder: Path) -> Path:
+    """The trace in a folder, or in a folder up to two levels below it; the folder itself if there is none."""
+    for depth in range(3):
+        traces = _traces(folder, "*/" * depth)
+        if traces and depth:
+            _refuse_several(traces, folder, folder, "name one")
+        if traces:
+            return traces[0] if depth else folder
+    anchor = next((file for file in sorted(folder.resolve().parent.glob("*.otf2")) if file.is_file()), None)
+    if anchor is not None:
+        words = f"no trace; the folder above has {anchor.name}"
+        raise Problems(Problem("path", words, str(folder), nearest=str(folder.parent / anchor.name)))
+    return folder
+
+
+def _traces(folder: Path, below: str) -> list[Path]:
+    """The anchor files of OTF2 and the folders with DUMPI files whose paths begin with the pattern ``below``."""
+    anchors = [file for file in sorted(folder.glob(f"{below}*.otf2")) if file.is_file()]
+    traces = anchors + sorted({file.parent for file in folder.glob(f"{below}*.meta")})
+    return traces or sorted({file.parent for file in folder.glob(f"{below}*-[0-9]*.bin")})
+
+
+def _refuse_several(traces: list[Path], folder: Path, given: Path, advice: str) -> None:
     if len(traces) > 1:
         first, second = (trace.relative_to(folder).as_posix() for trace in traces[:2])
-        message = f"holds several traces: {first} and {second}; unpack it and name one"
-        raise Problems(Problem("path", message, str(archive)))
-    return traces[0] if traces else folder
+        raise Problems(Problem("path", f"holds several traces: {first} and {second}; {advice}", str(given)))
 
 
 def _extract(archive: Path, target: Path) -> None:

@@ -9,9 +9,9 @@ from fairlane.fabric.export.graphml import write_graphml
 from fairlane.fabric.export.ibnetdiscover import write_ibnetdiscover
 from fairlane.fabric.export.ibsim import write_ibsim
 from fairlane.fabric.export.notes import Written
-from fairlane.fabric.export.slurm import write_topology_conf, write_topology_yaml
+from fairlane.fabric.export.slurm import PLUGINS, write_topology_conf, write_topology_yaml
 
-__all__ = ["FORMATS", "Format", "Written", "wiring_of"]
+__all__ = ["FORMATS", "PLUGINS", "Format", "Written", "wiring_of"]
 
 
 @dataclass(frozen=True)
@@ -21,15 +21,16 @@ class Format:
     write: Callable[..., Written]
     """The file's text for a wiring; raises ``ScenarioError`` for what the format cannot hold."""
     summary: str
-    merges: bool = False
-    """Whether ``write`` takes ``merged``: one switch for all that join the same ones below."""
+    of_slurm: bool = False
+    """Whether ``write`` takes ``plugin``, one of ``PLUGINS``, and ``merged``: one switch for all that join the same
+    ones below."""
 
 
 FORMATS: Mapping[str, Format] = {
     "ibnetdiscover": Format(write_ibnetdiscover, "as ibnetdiscover prints it"),
     "ibsim": Format(write_ibsim, "a network file of ibsim"),
-    "topology-conf": Format(write_topology_conf, "topology.conf of Slurm's tree plugin", merges=True),
-    "topology-yaml": Format(write_topology_yaml, "topology.yaml of Slurm 25.05 and later", merges=True),
+    "topology-conf": Format(write_topology_conf, "topology.conf of Slurm", of_slurm=True),
+    "topology-yaml": Format(write_topology_yaml, "topology.yaml of Slurm 25.05 and later", of_slurm=True),
     "graphml": Format(write_graphml, "GraphML"),
     "csv": Format(write_csv, "a CSV file with a line for each cable"),
 }

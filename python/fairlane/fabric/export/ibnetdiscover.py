@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.export.notes import Written, left_out
+from fairlane.fabric.export.notes import Written, left_out, renumbered
 from fairlane.fabric.export.speeds import speeds_of
 from fairlane.fabric.ibnetdiscover import read_ibnetdiscover
-from fairlane.fabric.identities import LARGEST_LID, nodes_of, numbered, places
-from fairlane.fabric.nodes import Node, Port
+from fairlane.fabric.identities import nodes_of, numbered, places
+from fairlane.fabric.nodes import LARGEST_LID, Node, Port
 from fairlane.fabric.wiring import Wiring
 
 _Far = dict[tuple[str, int], tuple[tuple[str, int], str]]  # the other end of each port, and the port's speed
@@ -31,7 +31,7 @@ def write_ibnetdiscover(wiring: Wiring) -> Written:
     order = nodes if wiring.nodes else sorted(nodes, key=lambda node: node.is_switch)
     sections = ("\n".join(_section(node, own, at, far)) for node in order)
     text = "#\n# Topology file: written by fairlane fabric export\n#\n\n" + "\n\n".join(sections) + "\n"
-    notes = [*left_out(wiring, bandwidths=False), *_changes(wiring, text)]
+    notes = [*left_out(wiring, bandwidths=False), *renumbered(wiring), *_changes(wiring, text)]
     lids = [lid or 0 for node in nodes for lid in (node.lid, *(port.lid for port in node.ports))]
     if (last := max(lids, default=0)) > LARGEST_LID:
         notes.append(f"LIDs go up to {last:,}, and a subnet of InfiniBand has {LARGEST_LID:,}: more than one is needed")

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.export.notes import Written, left_out
+from fairlane.fabric.export.notes import Written, left_out, renumbered
 from fairlane.fabric.identities import numbered
 from fairlane.fabric.wiring import Wiring
 from fairlane.slurm.hostlist import unused
@@ -41,7 +41,7 @@ def write_ibsim(wiring: Wiring, guids: Mapping[str, int] | None = None) -> Writt
     )
     text = "# network file of ibsim, written by fairlane fabric export\n\n" + "\n\n".join(records) + "\n"
     changed = (f"{old!r} is written as {new!r}: ibsim reserves # and @" for old, new in names.items() if old != new)
-    return Written(text, (*left_out(wiring), *changed))
+    return Written(text, (*left_out(wiring), *renumbered(wiring), *changed))
 
 
 def _renamed(names: Sequence[str]) -> dict[str, str]:

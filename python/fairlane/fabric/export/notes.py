@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
-from fairlane.fabric.wiring import Wiring
+from fairlane.fabric.wiring import Wiring, by_rails
+from fairlane.wording import plural, some
+
+_SHOWN = 3  # hosts that a note names
 
 
 @dataclass(frozen=True)
@@ -27,3 +30,14 @@ def left_out(wiring: Wiring, *, bandwidths: bool = True, latencies: bool = True,
         words = "groups and classes of links are left out: routings of fabrics of groups need the saved file"
         found.append(words)
     return found
+
+
+def renumbered(wiring: Wiring) -> list[str]:
+    """A note on hosts whose rails are not in the order of their ports, which is that of formats without an order."""
+    hosts = set(wiring.hosts)
+    pairs = zip(wiring.cables, by_rails(wiring.cables, wiring.hosts), strict=True)
+    changed = dict.fromkeys(end for one, other in pairs if one is not other for end in one.ends if end in hosts)
+    if not changed:
+        return []
+    words = f"{plural(len(changed), 'host has', 'hosts have')} other rails when the file is read again, by port number"
+    return [f"{words}: {some(changed, _SHOWN)}"]

@@ -1,36 +1,118 @@
-"""Slurm's descriptions of a fabric for its tree plugin: ``topology.conf`` and, from Slurm 25.05 on, ``topology.yaml``.
+"""Slurm's descriptions of a fabric: ``topology.conf`` and, from Slurm 25.05 on, ``topology.yaml``.
 
-Both have a line or entry for each switch, with the hosts or the switches below it; cables have no place in them.
+Both are for one of Slurm's topology plugins: ``tree``, ``block``, and from Slurm 26.05 on ``ring`` and, in YAML,
+``torus3d``. Cables have no place in them.
 """
 
 import json
-import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
+from typing import Any
 
+from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.export.notes import Written
-from fairlane.fabric.slurm_topology import of_wiring
+from fairlane.fabric.slurm_topology import LARGEST_RING, Torus, torus_of, tree_of
 from fairlane.fabric.wiring import Wiring
+from fairlane.slurm.hostlist import compress, in_order
 
-_LINE = re.compile(r"SwitchName=(\S+) (Nodes|Switches)=(\S+)")
-_KEYS = {"Nodes": "nodes", "Switches": "children"}
+_Rows = tuple[list[tuple[str, str, str, str]], tuple[str, ...]]  # kind, name, key and list of each line; notes
 
 
-def write_topology_conf(wiring: Wiring, *, merged: bool = False) -> Written:
+def write_topology_conf(wiring: Wiring, *, merged: bool = False, plugin: str = "tree") -> Written:
     """The file; names that Slurm does not take are changed, with a note on each.
 
     With ``merged`` one switch stands for all that join the same ones below, so that each is below one other.
     """
-    text = of_wiring(wiring, merged=merged)
-    return Written(text, _notes(text))
+    if plugin == "torus3d":
+        raise ScenarioError(Problem("--plugin", "is described in topology.yaml only", plugin, "--topology-yaml"))
+    rows, notes = _of_plugin(wiring, plugin, merged=merged)
+    lines = [f"{kind}Name={name} {key}={members}" for kind, name, key, members in rows]
+    lines += [f"BlockSizes={_block_size(wiring)}"] if plugin == "block" else []
+    return Written("".join(f"{line}\n" for line in (*(f"# {note}" for note in notes), *lines)), notes)
 
 
-def write_topology_yaml(wiring: Wiring, *, merged: bool = False) -> Written:
-    """The same as YAML: one topology, ``default``, with a tree. Strings are quoted as in JSON, which YAML includes."""
-    text = of_wiring(wiring, merged=merged)
-    lines = ["---", "- topology: default", "  cluster_default: true", "  tree:", "    switches:"]
-    for row in filter(None, map(_LINE.fullmatch, text.splitlines())):
-        lines += [f"      - switch: {json.dumps(row[1])}", f"        {_KEYS[row[2]]}: {json.dumps(row[3])}"]
-    return Written("\n".join(lines) + "\n", _notes(text))
+def write_topology_yaml(wiring: Wiring, *, merged: bool = False, plugin: str = "tree") -> Written:
+    """The same as YAML: one topology, ``default``. Strings are quoted as in JSON, which YAML includes."""
+    if plugin == "torus3d":
+        torus = torus_of(wiring)
+        data: dict[str, Any] = {"toruses": [_torus(torus)]}
+        notes = torus.changes
+    else:
+        rows, notes = _of_plugin(wiring, plugin, merged=merged)
+        keys = {"Nodes": "nodes", "Switches": "children"}
+        entries = [{kind.lower(): name, keys[key]: members} for kind, name, key, members in rows]
+        plural = {"tree": "switches", "block": "blocks", "ring": "rings"}[plugin]
+        data = {**({"block_sizes": [_block_size(wiring)]} if plugin == "block" else {}), plural: entries}
+    table = [{"topology": "default", "cluster_default": True, plugin: data}]
+    return Written("---\n" + "".join(f"{line}\n" for line in _yaml(table, 0)), notes)
 
 
-def _notes(text: str) -> tuple[str, ...]:
-    return tuple(line.removeprefix("# ") for line in text.splitlines() if line.startswith("# "))
+def _of_plugin(wiring: Wiring, plugin: str, *, merged: bool) -> _Rows:
+    if merged and plugin != "tree":
+        raise ScenarioError(Problem("--merged", "goes with the plugin tree", plugin))
+    return _PLUGINS[plugin](wiring, merged)
+
+
+def _tree(wiring: Wiring, merged: bool) -> _Rows:
+    tree = tree_of(wiring, merged=merged)
+    rows = [("Switch", it.name, "Nodes" if it.has_hosts else "Switches", compress(it.members)) for it in tree.entries]
+    return rows, tree.changes
+
+
+def _blocks(wiring: Wiring, _: bool) -> _Rows:
+    tree = tree_of(wiring, merged=True)
+    return [("Block", it.name, "Nodes", compress(it.members)) for it in tree.leaves], tree.changes
+
+
+def _block_size(wiring: Wiring) -> int:
+    """The size of the smallest block: each has at least as many hosts."""
+    return min(len(it.members) for it in tree_of(wiring, merged=True).leaves)
+
+
+def _ring(wiring: Wiring, _: bool) -> _Rows:
+    torus = torus_of(wiring)
+    if sum(side > 1 for side in torus.sides) > 1 or len(torus.hosts) > LARGEST_RING:
+        shape = " x ".join(map(str, torus.sides))
+        words = f"is a torus of {shape} hosts, and a ring of Slurm has one dimension and at most {LARGEST_RING} hosts"
+        raise ScenarioError(Problem("fabric", words, allowed="--plugin torus3d"))
+    return [("Ring", "ring0", "Nodes", in_order(torus.hosts))], torus.changes
+
+
+_PLUGINS: Mapping[str, Callable[[Wiring, bool], _Rows]] = {"tree": _tree, "block": _blocks, "ring": _ring}
+PLUGINS = (*_PLUGINS, "torus3d")
+"""The plugins of Slurm by name."""
+
+
+def _torus(torus: Torus) -> dict[str, Any]:
+    """The torus with its placements: the most compact box of each size whose sides divide those of the torus."""
+    boxes: dict[int, tuple[int, int, int]] = {}
+    for x, y, z in product(*(_divisors(side) for side in torus.sides)):
+        size = x * y * z
+        boxes[size] = min(boxes.get(size, (x, y, z)), (x, y, z), key=lambda it: (sum(it), it))
+    placements = [{"dims": dict(zip("xyz", boxes[size], strict=True))} for size in sorted(boxes)]
+    dims = dict(zip("xyz", torus.sides, strict=True))
+    return {"name": "torus0", "dims": dims, "nodes": in_order(torus.hosts), "placements": placements}
+
+
+def _divisors(side: int) -> Iterable[int]:
+    return (number for number in range(1, side + 1) if side % number == 0)
+
+
+def _yaml(data: Any, indent: int) -> Iterator[str]:
+    """Tables and lists line by line."""
+    pad = " " * indent
+    if isinstance(data, list):
+        for item in data:
+            if not isinstance(item, dict):
+                yield f"{pad}- {json.dumps(item)}"
+                continue
+            first, *rest = _yaml(item, indent + 2)
+            yield f"{pad}- {first.lstrip()}"
+            yield from rest
+        return
+    for key, value in data.items():
+        if isinstance(value, dict | list):
+            yield f"{pad}{key}:"
+            yield from _yaml(value, indent + 2)
+        else:
+            yield f"{pad}{key}: {json.dumps(value)}"

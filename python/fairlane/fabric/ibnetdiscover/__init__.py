@@ -1,9 +1,9 @@
-"""Fabrics of real clusters from what ``ibnetdiscover`` prints.
+"""Fabrics of real clusters from what ``ibnetdiscover`` prints; ``reports`` has the other reports that are read.
 
 Every port of every switch and adapter has a line; a cable has two, one from either end, and both are compared: a port
-without its counterpart means that the dump is not whole. Loopback cables and aggregation nodes inside switches (SHARP)
-are left out with a remark. Which adapters make up a host is inferred as ``machines`` describes; an adapter without a
-cable to a switch belongs to no host.
+without its counterpart means that the dump is not whole. Loopback cables, cables between two adapters, aggregation
+nodes inside switches (SHARP) and routers are left out with a remark. Which adapters make up a host, and in which order,
+is inferred as ``machines`` describes; an adapter without a cable to a switch belongs to no host.
 
 Speeds are data rates: lanes x the rate of a lane after line coding (8b/10b up to QDR, 64b/66b from FDR10 on).
 """
@@ -13,18 +13,34 @@ from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.ibnetdiscover.cabling import checked_cabling
-from fairlane.fabric.ibnetdiscover.machines import mapped, name_vertices, read_name_map
-from fairlane.fabric.ibnetdiscover.sections import LANE_RATES, Vertex, bandwidth, is_section, read_sections
+from fairlane.fabric.ibnetdiscover.machines import (
+    as_numbers_count,
+    in_rail_order,
+    machine_of,
+    mapped,
+    name_vertices,
+    read_name_map,
+)
+from fairlane.fabric.ibnetdiscover.reports import is_link_report, is_ports_report, read_link_report, read_ports_report
+from fairlane.fabric.ibnetdiscover.sections import (
+    LANE_RATES,
+    SHOWN,
+    Vertex,
+    bandwidth,
+    is_section,
+    read_sections,
+    refuse,
+)
 from fairlane.fabric.nodes import Node, Port
-from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.fabric.wiring import Cable, Wiring, by_rails
 from fairlane.wording import plural, some
 
-__all__ = ["LANE_RATES", "is_ibnetdiscover", "read_ibnetdiscover"]
+__all__ = ["LANE_RATES", "as_numbers_count", "is_ibnetdiscover", "machine_of", "read_ibnetdiscover", "refuse"]
 
 
 def is_ibnetdiscover(text: str) -> bool:
-    """Whether a file looks like a dump."""
-    return any(is_section(line) for line in text.splitlines())
+    """Whether a file looks like a dump, or like a report of ``ibnetdiscover -p`` or ``iblinkinfo``."""
+    return any(is_section(line) for line in text.splitlines()) or is_ports_report(text) or is_link_report(text)
 
 
 def read_ibnetdiscover(text: str, file: Path, name_map: Path | None = None, *, switches_only: bool = False) -> Wiring:
@@ -34,12 +50,12 @@ def read_ibnetdiscover(text: str, file: Path, name_map: Path | None = None, *, s
     ``switches_only`` the dump has no sections of adapters: what their switches' lines say of them is all there is.
     """
     overrides = read_name_map(name_map) if name_map else {}
-    sections = read_sections(text, file)
+    read = read_ports_report if is_ports_report(text) else read_link_report if is_link_report(text) else read_sections
+    sections = read(text, file)
     vertices, remarks = checked_cabling(sections, file, switches_only=switches_only)
     names, more = name_vertices(vertices, overrides)
-    cables, dropped = _cables(vertices, names)
-    cables, spare = _without_spares(vertices, cables, names)
-    dropped += spare
+    vertices, lacking = in_rail_order(vertices, names, overrides)
+    cables, spare = _without_spares(vertices, _cables(vertices, names), names)
     cabled = {end for cable in cables for end in cable.ends}
     hosts = tuple(dict.fromkeys(names[it.name] for it in vertices.values() if not it.is_switch))
     hosts = tuple(host for host in hosts if host in cabled)
@@ -49,17 +65,17 @@ def read_ibnetdiscover(text: str, file: Path, name_map: Path | None = None, *, s
     switches = [vertex for vertex in vertices.values() if vertex.is_switch]
     return Wiring(
         hosts,
-        tuple(cables),
+        by_rails(cables, hosts),
         labels={names[switch.name]: switch.description for switch in switches},
         guids={switch.guid: names[switch.name] for switch in switches if switch.guid is not None},
         nodes=_nodes(vertices, names, overrides, cabled),
-        remarks=(*remarks, *more, *dropped),
+        remarks=(*remarks, *more, *lacking, *spare),
         source=file,
     )
 
 
-def _cables(vertices: dict[str, Vertex], names: dict[str, str]) -> tuple[list[Cable], list[str]]:
-    """Every cable once, from the end that the dump names first, and remarks on those that join two hosts.
+def _cables(vertices: dict[str, Vertex], names: dict[str, str]) -> list[Cable]:
+    """Every cable once, from the end that the dump names first.
 
     A host numbers its ports over all its adapters.
     """
@@ -70,7 +86,7 @@ def _cables(vertices: dict[str, Vertex], names: dict[str, str]) -> tuple[list[Ca
             taken[names[vertex.name]] += 1
             ports[vertex.name, port] = port if vertex.is_switch else taken[names[vertex.name]]
     seen: set[tuple[str, int]] = set()
-    cables, dropped = [], []
+    cables = []
     for vertex in vertices.values():
         for port, link in vertex.links.items():
             if (vertex.name, port) in seen:
@@ -80,12 +96,8 @@ def _cables(vertices: dict[str, Vertex], names: dict[str, str]) -> tuple[list[Ca
             kind = link.speed if back == link.speed else f"{link.speed} and {back}"
             ends = (names[vertex.name], names[link.to])
             numbers = (ports[vertex.name, port], ports[link.to, link.port])
-            cable = Cable(ends, numbers, bandwidth(link.speed), kind=kind, line=link.line)
-            if vertex.is_switch or vertices[link.to].is_switch:
-                cables.append(cable)
-            else:
-                dropped.append(f"line {link.line}: cable between two adapters left out: {cable}")
-    return cables, dropped
+            cables.append(Cable(ends, numbers, bandwidth(link.speed), kind=kind, line=link.line))
+    return cables
 
 
 def _without_spares(
@@ -105,7 +117,7 @@ def _without_spares(
     spare = [it for it in vertices.values() if it.is_switch and names[it.name] not in reached]
     if not spare or not reached:
         return cables, []
-    shown = some((f"{names[it.name]} (line {it.line})" for it in spare), 3)
+    shown = some((f"{names[it.name]} (line {it.line})" for it in spare), SHOWN)
     words = f"{plural(len(spare), 'switch', 'switches')} without a path to any host left out: {shown}"
     return [cable for cable in cables if cable.ends[0] in reached], [words]
 

@@ -1,13 +1,17 @@
-"""Who is joined to whom: masked identifiers are distinguished, both ends of each cable compared, loopbacks left out."""
+"""Who is joined to whom: masked identifiers are distinguished, both ends of each cable compared, loopbacks left out.
+
+So are cables between two adapters, routers and the aggregation nodes inside switches: neither runs a job.
+"""
 
 import re
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 
-from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.ibnetdiscover.sections import Link, Sections, Vertex
-from fairlane.wording import plural
+from fairlane.errors import Problem
+from fairlane.fabric.ibnetdiscover.sections import SHOWN, Link, Sections, Vertex, refuse
+from fairlane.fabric.nodes import LARGEST_LID
+from fairlane.wording import plural, some
 
 _AGGREGATION = re.compile(r"\bAggregation Node\b", re.IGNORECASE)
 
@@ -24,12 +28,17 @@ def checked_cabling(
     once, repeated = _once(sections.vertices)
     vertices, remarks = _by_identifier(once, file)
     remarks = [*repeated, *remarks]
-    problems = _counterparts(vertices, file)
-    if problems:
-        raise ScenarioError(problems)
-    remarks = [*sections.remarks, *remarks, *_drop_loopbacks(vertices)]
-    vertices, more = _without_aggregation(vertices)
-    return vertices, [*remarks, *more]
+    refuse(_counterparts(vertices, file), file)
+    remarks = [*sections.remarks, *remarks, *_drop_loopbacks(vertices), *_unusable_lids(vertices)]
+    inside = {it.name for it in vertices.values() if not it.is_switch and _AGGREGATION.search(it.description)}
+    routers = {it.name for it in vertices.values() if it.is_router}
+    if inside:
+        remarks.append(f"{plural(len(inside), 'aggregation node')} inside switches left out: no hosts")
+    if routers:
+        names = some((f"{vertices[name].description} (line {vertices[name].line})" for name in sorted(routers)), SHOWN)
+        remarks.append(f"{plural(len(routers), 'router')} to other subnets left out: {names}")
+    vertices = _without(vertices, inside | routers)
+    return vertices, [*remarks, *_drop_between_adapters(vertices)]
 
 
 def _once(vertices: list[Vertex]) -> tuple[list[Vertex], list[str]]:
@@ -66,8 +75,7 @@ def _by_identifier(vertices: list[Vertex], file: Path) -> tuple[dict[str, Vertex
             first.update(dict.fromkeys(lids, vertex))
             vertex.name = f"{name}@lid{lids[0]}"
             by_lid.update({(name, lid): vertex.name for lid in lids})
-    if problems:
-        raise ScenarioError(problems)
+    refuse(problems, file)
     for vertex in vertices:
         vertex.links = {port: _resolved(link, masked, by_lid) for port, link in vertex.links.items()}
     count = sum(map(len, masked.values()))
@@ -132,24 +140,59 @@ def _counterparts(vertices: dict[str, Vertex], file: Path) -> list[Problem]:
 
 
 def _drop_loopbacks(vertices: dict[str, Vertex]) -> list[str]:
-    """Takes cables that lead back to their own switch or adapter away, with a remark on each."""
-    remarks = []
+    """Takes cables that lead back to their own switch or adapter away, with a remark on them."""
+    loops = []
     for vertex in vertices.values():
-        loops = {port: link for port, link in vertex.links.items() if link.to == vertex.name}
-        for port, link in loops.items():
+        for port, link in [(port, link) for port, link in vertex.links.items() if link.to == vertex.name]:
             del vertex.links[port]
             if port <= link.port:
-                name = vertex.description or vertex.name
-                remarks.append(f"line {link.line}: loopback cable left out: {name} port {port} to port {link.port}")
-    return remarks
+                loops.append(f"{vertex.description or vertex.name} port {port} to port {link.port} (line {link.line})")
+    return [f"{plural(len(loops), 'loopback cable')} left out: {some(loops, SHOWN)}"] if loops else []
 
 
-def _without_aggregation(vertices: dict[str, Vertex]) -> tuple[dict[str, Vertex], list[str]]:
-    """The same without the adapters inside switches that reduce in the network, and a remark on them."""
-    inside = {name for name, it in vertices.items() if not it.is_switch and _AGGREGATION.search(it.description)}
-    if not inside:
-        return vertices, []
-    others = {name: it for name, it in vertices.items() if name not in inside}
+def _drop_between_adapters(vertices: dict[str, Vertex]) -> list[str]:
+    """Takes cables away that join two adapters, with a remark on them: no switch forwards over them."""
+    cables = []
+    for vertex in vertices.values():
+        for port, link in () if vertex.is_switch else list(vertex.links.items()):
+            other = vertices[link.to]
+            if not other.is_switch:
+                del vertex.links[port], other.links[link.port]
+                ends = (f"{it.description or it.name} port {at}" for it, at in ((vertex, port), (other, link.port)))
+                cables.append(f"{' to '.join(ends)} (line {link.line})")
+    return [f"{plural(len(cables), 'cable')} between two adapters left out: {some(cables, SHOWN)}"] if cables else []
+
+
+def _unusable_lids(vertices: dict[str, Vertex]) -> list[str]:
+    """Removes LIDs that no port can have, with a remark on them and on those that several ports have."""
+    wrong: list[str] = []
+    holders: dict[int, list[str]] = defaultdict(list)
+    for vertex in vertices.values():
+        name = vertex.description or vertex.name
+        if vertex.is_switch and vertex.lid is not None:
+            holders[vertex.lid].append(f"{name} (line {vertex.line})")
+        for port, link in vertex.links.items():
+            if not vertex.is_switch and link.lid is not None:
+                holders[link.lid].append(f"{name} port {port} (line {link.line})")
+                if not 0 < link.lid <= LARGEST_LID:
+                    vertex.links[port] = replace(link, lid=None)
+        if vertex.lid is not None and not 0 < vertex.lid <= LARGEST_LID:
+            vertex.lid = None
+    for lid, found in sorted(holders.items()):
+        if not 0 < lid <= LARGEST_LID:
+            wrong.append(f"{plural(len(found), 'port')} with LID {lid}, which is none of a port: {some(found, SHOWN)}")
+    twice = [(lid, found) for lid, found in sorted(holders.items()) if len(found) > 1 and 0 < lid <= LARGEST_LID]
+    if twice:
+        shown = some((f"{lid} ({some(found, SHOWN)})" for lid, found in twice), SHOWN)
+        wrong.append(f"{plural(len(twice), 'LID is', 'LIDs are')} that of several ports: {shown}")
+    return wrong
+
+
+def _without(vertices: dict[str, Vertex], dropped: set[str]) -> dict[str, Vertex]:
+    """The switches and adapters without some of them and without the cables to these."""
+    if not dropped:
+        return vertices
+    others = {name: it for name, it in vertices.items() if name not in dropped}
     for vertex in others.values():
-        vertex.links = {port: link for port, link in vertex.links.items() if link.to not in inside}
-    return others, [f"{len(inside)} aggregation node{'s' * (len(inside) != 1)} inside switches left out: no hosts"]
+        vertex.links = {port: link for port, link in vertex.links.items() if link.to not in dropped}
+    return others

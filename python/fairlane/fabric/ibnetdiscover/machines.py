@@ -6,6 +6,10 @@ Mellanox Technologies"), or an unnamed machine ("localhost HCA-1"), does not ide
 several cards have. Such an adapter belongs to the host of a named adapter of its card, else its card is a host,
 called by the identifier of its first adapter ("H-e09d730300858468").
 
+The adapters of a host are numbered by the names that descriptions or the map give them, as numbers count (mlx5_2 before
+mlx5_10), then by GUID: listings come in the order in which switches were found, and rails would differ from host to
+host.
+
 A switch is called by its description if no other switch and no host has the same, else by its identifier.
 
 Node name maps have a GUID and a name in quotes on each line, as infiniband-diags and OpenSM read them:
@@ -19,14 +23,14 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.ibnetdiscover.sections import Vertex
+from fairlane.fabric.ibnetdiscover.sections import SHOWN, Vertex
 from fairlane.inputs.files import MOST_STORED, content_lines, read_text, reading
-from fairlane.wording import plural
+from fairlane.wording import plural, some
 
 _MAP_LINE = re.compile(r"""(0x[0-9a-fA-F]{1,16}|[SHR]-\S+)\s+(?:"([^"]+)"|'([^']+)'|([^\s"'#]+))\s*(?:#.*)?""")
 MAX_ADAPTERS_PER_CARD = 16  # adapters that one system image GUID may hold together; more are taken for a masked GUID
 
-_ADAPTER = r"(?:HCA-?\d*|(?:mlx|hfi|qib|ibp|ib|mthca|bnxt|cxgb|i40iw|irdma|ocrdma)\w*)"
+_ADAPTER = r"((?:HCA-?\d*|(?:mlx|hfi|qib|ibp|ib|mthca|bnxt|cxgb|i40iw|irdma|ocrdma)\w*))"
 _MACHINE = re.compile(rf"(\S+)\s+{_ADAPTER}", re.IGNORECASE)
 _UNNAMED = re.compile(r"localhost(\..*)?|\(none\)|unknown|ubuntu|centos|rocky|debian", re.IGNORECASE)
 _CARD_NAME = re.compile(r"MT\d{3,}|.*\b(Mellanox|NVIDIA|QLogic|Intel|Infini\w+|ConnectX\S*)\b", re.IGNORECASE)
@@ -75,13 +79,21 @@ def _machines(
     for vertex in adapters:
         if (machine := found[vertex.name]) and vertex.name not in given:
             at[machine, vertex.description].add(cards[vertex.name])
-    shared = {machine for (machine, _), some in at.items() if len(some) > 1}
-    remarks = []
-    for machine in sorted(shared):
-        count = len({cards[name] for name, one in found.items() if one == machine and name not in given})
-        remarks.append(f"{count} cards name the same adapters of {machine}: each card is a host")
+    shared = {machine for (machine, _), several in at.items() if len(several) > 1}
+    counts = {
+        machine: len({cards[name] for name, one in found.items() if one == machine and name not in given})
+        for machine in sorted(shared)
+    }
+    names = some((f"{machine} ({count} cards)" for machine, count in counts.items()), SHOWN)
+    remarks = [f"several cards name the same adapters of {names}: each card is a host"] if shared else []
     kept = {name: None if machine in shared and name not in given else machine for name, machine in found.items()}
     return kept, remarks
+
+
+def machine_of(words: str) -> tuple[str, str] | None:
+    """The machine and the adapter that a description names, as ``node17 mlx5_0``; None if it names none."""
+    found = _MACHINE.fullmatch(words.strip())
+    return (found[1], found[2]) if found else None
 
 
 def _described(adapter: Vertex) -> str | None:
@@ -106,6 +118,55 @@ def _override(vertex: Vertex, overrides: Mapping[str, str]) -> str | None:
     name = mapped(vertex, overrides)
     machine = _MACHINE.fullmatch(name) if name and not vertex.is_switch else None
     return machine[1] if machine else name
+
+
+def in_rail_order(
+    vertices: Mapping[str, Vertex], names: Mapping[str, str], overrides: Mapping[str, str]
+) -> tuple[dict[str, Vertex], list[str]]:
+    """The vertices with each host's adapters in the order of its rails, and a remark on hosts that lack one.
+
+    ``names`` are the names of hosts and switches by identifier. Hosts keep the places that they have in the dump.
+    """
+    adapters = [vertex for vertex in vertices.values() if not vertex.is_switch]
+    called = {it.name: _adapter_name(it, overrides) for it in adapters}
+    of_host: dict[str, list[Vertex]] = defaultdict(list)
+    for vertex in sorted(adapters, key=lambda it: (as_numbers_count(called[it.name]), it.guid or 0, it.name)):
+        of_host[names[vertex.name]].append(vertex)
+    following = {host: iter(own) for host, own in of_host.items()}
+    order = (it if it.is_switch else next(following[names[it.name]]) for it in vertices.values())
+    named = {host: own for host, own in of_host.items() if host not in vertices}
+    sets = {host: tuple(name for it in own if (name := called[it.name])) for host, own in named.items()}
+    return {vertex.name: vertex for vertex in order}, _lacking(sets)
+
+
+def _adapter_name(adapter: Vertex, overrides: Mapping[str, str]) -> str:
+    """What the map or its description call an adapter within its machine, as ``mlx5_0``; empty if nothing does."""
+    given = (_MACHINE.fullmatch(words.strip()) for words in (mapped(adapter, overrides), adapter.description) if words)
+    return next((found[2] for found in given if found), "")
+
+
+def as_numbers_count(name: str) -> tuple[bool, list[tuple[int, str]]]:
+    """A key that sorts names by their numbers, those without a name last."""
+    parts = re.findall(r"(\d+)|(\D+)", name.lower())
+    return not name, [(int(digits or -1), letters) for digits, letters in parts]
+
+
+def _lacking(adapters: Mapping[str, tuple[str, ...]]) -> list[str]:
+    """A remark on hosts that have some of the adapters of most, and not one in the middle: their rails are others."""
+    counts = Counter(names for names in adapters.values() if len(names) > 1)
+    if not counts:
+        return []
+    (usual, most), *_ = counts.most_common(1)
+    lacking = {
+        host: next(name for name in usual if name not in names)
+        for host, names in adapters.items()
+        if names and set(names) < set(usual) and names != usual[: len(names)]
+    }
+    if not lacking:
+        return []
+    shown = some((f"{host} ({name})" for host, name in lacking.items()), SHOWN)
+    words = f"{plural(len(lacking), 'host lacks', 'hosts lack')} an adapter that {most} others have: {shown}"
+    return [f"{words}; their further rails are other adapters"]
 
 
 def _switch_names(switches: Iterable[Vertex], hosts: set[str], overrides: Mapping[str, str]) -> dict[str, str]:

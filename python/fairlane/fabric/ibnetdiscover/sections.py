@@ -1,15 +1,17 @@
 """The sections of a dump, line by line: switches and adapters with their ports.
 
 What a paste adds is skipped with a remark: shell prompts, the command itself, warnings of the tool, fences of a
-Markdown block. GUIDs may be masked by anything.
+Markdown block. A terminal may have dropped the tabs. GUIDs may be masked by anything.
 """
 
 import re
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.units import whole_number
+from fairlane.wording import plural, some
 
 LANE_RATES = {
     "SDR": 2_000_000_000,
@@ -24,19 +26,24 @@ LANE_RATES = {
 }
 """Data rate of one lane, bits per second."""
 
-_VERTEX = re.compile(r'(Switch|Ca|Rt)\s+(\d{1,9})\s+"([^"]+)"\s*#\s*"(.*)"([^"]*)')
-_GUID_OF_PORT = r"(?:\[ext \d+\])?(?:\([^()]*\))?"
+MOST_PROBLEMS = 10
+"""How many wrong lines are named, with the number of the others in the last place."""
+SHOWN = 3
+"""How many of several lines or cables a remark names."""
+
+_VERTEX = re.compile(r'(Switch|Ca|Rt)(\s*)(\d{1,9})\s*"([^"]+)"\s*#\s*"(.*)"([^"]*)')
+_GUID_OF_PORT = r"(?:\[ext \d+\])?\s*(?:\([^()]*\))?"
 _OWN_GUID = r"(?:\[ext \d+\])?(?:\(([^()]*)\))?"
-_PORT = re.compile(rf'\[(\d{{1,9}})\]{_OWN_GUID}\s+"([^"]+)"\[(\d{{1,9}})\]{_GUID_OF_PORT}\s*(#.*)')
+_PORT = re.compile(rf'\[(\d{{1,9}})\]{_OWN_GUID}(\s*)"([^"]+)"\[(\d{{1,9}})\]{_GUID_OF_PORT}\s*(#.*)')
 _PORT_GUID = re.compile(r"[0-9a-fA-F]{1,16}")
-_PORT_BEGINS = re.compile(r"\[\d*\]?(?=$|[\s(\[])|\[\d+$")
-# With --full the codes of speed and width follow: " s=32 w=2".
-_SPEED = re.compile(r"\b(\d{1,9}x([A-Z]+\d*))(?:\s+[a-z]=\S+)*\s*$")
+_PORT_BEGINS = re.compile(r'\[\d*\]?(?=$|[\s(\["])|\[\d+$')
+# With --full the codes of speed and width follow: " s=32 w=2", at adapters of Xsigo what they are.
+_SPEED = re.compile(r"\b(\d{1,9}x([A-Z]+\d*))(?:\s+[a-z]=\S+)*(?:\s+(?:slot \d+|\(scp\)))?\s*$")
 _ENDS_WITH_LID = re.compile(r"\blid \d{1,9}\s*$")
 _QUOTED = re.compile(r'"(.*)"')
 _OWN_LID = re.compile(r"#\s*lid (\d{1,9})")
 _LID = re.compile(r"\blid (\d{1,9})")
-_GUID = re.compile(r"(?:switchguid|caguid|rtguid)=0x([0-9a-fA-F]{1,16})\b")
+_GUID = re.compile(r"(?:switchguid|caguid|rtguid)=0x([0-9a-fA-F]{1,16})\b(?:\(([0-9a-fA-F]{1,16})\))?")
 _CARD = re.compile(r"sysimgguid=0x([0-9a-fA-F]{1,16})\b")
 _ATTRIBUTE = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=|(Non-)?Chassis\b|#")
 _KEYWORDS = ("Switch", "Ca", "Rt", "vendid=", "devid=", "sysimgguid=", "switchguid=", "caguid=", "rtguid=")
@@ -44,15 +51,15 @@ _NOT_OF_THE_DUMP = {
     "a shell prompt": re.compile(
         r"(?:\(\S+\)\s*)?(?:\[[^\]\s]*@[^\]]*\]|[\w.-]+@[\w.-]+(?::\S*)?|[\w.-]*)\s?\S{0,80}[$#%>](?:\s.*)?"
     ),
-    "a command": re.compile(r"(?:sudo\s+)?(?:\S*/)?ibnetdiscover\b.*"),
-    "a warning of the tool": re.compile(r"(?:\S*/)?(?:ibwarn|ibnetdiscover|src/\S+)\b.*:.*"),
+    "a command": re.compile(r"(?:sudo\s+)?(?:\S*/)?(?:ibnetdiscover|iblinkinfo)\b.*"),
+    "a warning of the tool": re.compile(r"(?:\S*/)?(?:ibwarn|ibnetdiscover|iblinkinfo|src/\S+)\b.*:.*"),
     "a Markdown fence": re.compile(r"(?:```|~~~)\w*"),
 }
 
 
 @dataclass
 class Vertex:
-    """A switch or an adapter, as its section of the dump describes it."""
+    """A switch, an adapter or a router, as its section of the dump describes it."""
 
     name: str  # its identifier; the same as another's only while masked GUIDs are not resolved
     is_switch: bool
@@ -62,6 +69,8 @@ class Vertex:
     guid: int | None
     card: str | None  # the system image GUID: what adapters of one card have in common
     lid: int | None = None  # a switch's local identifier
+    is_router: bool = False  # joins this subnet with others
+    second_guid: int | None = None  # the one in parentheses behind a switch's GUID
     links: dict[int, "Link"] = field(default_factory=dict)
 
     def is_like(self, other: "Vertex") -> bool:
@@ -111,38 +120,92 @@ def bandwidth(speed: str) -> int | None:
 
 def read_sections(text: str, file: Path) -> Sections:
     """The sections of a dump; ``ScenarioError`` names every line that is none of a dump's."""
-    found, problems = Sections(), list[Problem]()
-    guid: int | None = None
-    card: str | None = None
-    lines = [line.strip() for line in text.splitlines()]
-    first, last = _extent(lines)
-    for number, line in enumerate(lines, 1):
-        problem = None
-        if begins := _VERTEX.match(line):
-            kind, ports, name, description, rest = begins.groups()
-            lid = _LID.search(rest)
-            vertex = Vertex(name, kind == "Switch", whole_number(ports), description, number, guid, card)
-            vertex.lid = whole_number(lid[1]) if lid else None
-            found.vertices.append(vertex)
-            guid = card = None
-        elif _PORT_BEGINS.match(line):
-            problem = _add_port(found.vertices[-1] if found.vertices else None, line, number)
-        elif states := _GUID.match(line):
-            guid = int(states[1], 16) or None
-        elif states := _CARD.match(line):
-            card = states[1] if int(states[1], 16) else None
-        elif line and not _ATTRIBUTE.match(line):
-            what = _outside(line) or _around(line, number, first, last)
-            if what:
-                found.remarks.append(f"line {number} skipped, {what}: {line[:60]}")
-            else:
-                problem = f"not a line of ibnetdiscover: {line[:60]!r}; is the dump cut off?"
-        if problem:
-            problems.append(Problem.of_file(file, problem, number))
-    problems += _without_speed(found, file)
+    reader = _Reader([line.strip() for line in text.splitlines()])
+    problems = [
+        Problem.of_file(file, problem, number)
+        for number, line in enumerate(reader.lines, 1)
+        if line and (problem := reader.read(number, line))
+    ]
+    sections = reader.finished()
+    refuse(problems + _without_speed(sections, file), file)
+    return sections
+
+
+def refuse(problems: list[Problem], file: Path) -> None:
+    """Raises ``ScenarioError`` with the first problems and the number of the others, if there are any."""
+    if len(problems) > MOST_PROBLEMS:
+        more = Problem.of_file(file, f"{len(problems) - MOST_PROBLEMS + 1:,} more lines are wrong")
+        problems = [*problems[: MOST_PROBLEMS - 1], more]
     if problems:
         raise ScenarioError(problems)
-    return found
+
+
+class _Reader:
+    """Reads a dump line by line."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.lines = lines
+        self._sections = Sections()
+        self._first, self._last = _extent(lines)
+        self._guids: tuple[int | None, int | None] = (None, None)  # of the next section
+        self._card: str | None = None
+        self._skipped: dict[str, list[str]] = defaultdict(list)
+        self._without_tabs: list[int] = []
+
+    def read(self, number: int, line: str) -> str | None:
+        """Reads a line; returns what is wrong with it, if something is."""
+        if begins := _VERTEX.match(line):
+            self._begin(begins, number)
+        elif _PORT_BEGINS.match(line):
+            vertices = self._sections.vertices
+            problem, spaced = _add_port(vertices[-1] if vertices else None, line, number)
+            self._without_tabs += [] if spaced else [number]
+            return problem
+        elif states := _GUID.match(line):
+            self._guids = int(states[1], 16) or None, int(states[2], 16) or None if states[2] else None
+        elif states := _CARD.match(line):
+            self._card = states[1] if int(states[1], 16) else None
+        elif not _ATTRIBUTE.match(line):
+            what = outside(line) or _around(line, number, self._first, self._last)
+            if what is None:
+                return f"not a line of ibnetdiscover: {line[:60]!r}; is the dump cut off?"
+            self._skipped[what].append(f"line {number} ({line[:60]})")
+        return None
+
+    def _begin(self, begins: re.Match[str], number: int) -> None:
+        kind, space, ports, name, description, rest = begins.groups()
+        self._without_tabs += [] if space else [number]
+        lid = _LID.search(rest)
+        guid, second = self._guids
+        vertex = Vertex(name, kind == "Switch", whole_number(ports), description, number, guid, self._card)
+        vertex.lid, vertex.second_guid = whole_number(lid[1]) if lid else None, second
+        vertex.is_router = kind == "Rt"
+        self._sections.vertices.append(vertex)
+        self._guids, self._card = (None, None), None
+
+    def finished(self) -> Sections:
+        """The sections, with a remark on each kind of line that was skipped."""
+        _settle_guids(self._sections.vertices)
+        for what, lines in self._skipped.items():
+            self._sections.remarks.append(f"{plural(len(lines), 'line')} skipped, {what}: {some(lines, SHOWN)}")
+        if self._without_tabs:
+            count = plural(len(self._without_tabs), "line has", "lines have")
+            words = f"{count} lost the tabs, as in a paste from a terminal, from line {self._without_tabs[0]} on"
+            self._sections.remarks.append(f"{words}: read without them")
+        return self._sections
+
+
+def _settle_guids(vertices: list[Vertex]) -> None:
+    """The GUID of a switch with two: the one in parentheses, unless the identifier of this switch alone is the other.
+
+    The line cards of a director switch may state the system's GUID first, and their own in parentheses.
+    """
+    counts = Counter(vertex.guid for vertex in vertices)
+    for vertex in vertices:
+        named = vertex.guid is not None and vertex.name == f"S-{vertex.guid:016x}"
+        if vertex.second_guid is not None and not (named and counts[vertex.guid] == 1):
+            vertex.guid = vertex.second_guid
+        vertex.second_guid = None
 
 
 def _extent(lines: list[str]) -> tuple[int, int]:
@@ -155,8 +218,8 @@ def _extent(lines: list[str]) -> tuple[int, int]:
     return (inside[0], inside[-1]) if inside else (1, len(lines))
 
 
-def _outside(line: str) -> str | None:
-    """What a paste has added."""
+def outside(line: str) -> str | None:
+    """What a line is that a paste has added: a prompt, a command, a warning; None for any other."""
     return next((what for what, shape in _NOT_OF_THE_DUMP.items() if shape.fullmatch(line)), None)
 
 
@@ -180,28 +243,35 @@ def _without_speed(found: Sections, file: Path) -> list[Problem]:
     return [Problem.of_file(file, words, link.line) for link in unknown]
 
 
-def _add_port(vertex: Vertex | None, line: str, number: int) -> str | None:
-    """Adds a port's line to its section; what is wrong with it, if something is."""
+def _add_port(vertex: Vertex | None, line: str, number: int) -> tuple[str | None, bool]:
+    """Adds a port's line to its section; what is wrong with it, if something is, and whether it has its tabs."""
     parts = _PORT.match(line)
     speed = _SPEED.search(line)
     if parts is None or vertex is None or not (speed or _ENDS_WITH_LID.search(line)):
-        return f"not a whole line of a port: {line[:60]!r}; is the dump cut off?"
+        return f"not a whole line of a port: {line[:60]!r}; is the dump cut off?", True
+    here, guid, space, to, there, rest = parts.groups()
+    port, lanes = whole_number(here), whole_number(speed[1].partition("x")[0]) if speed else 1
+    problem = None
     if speed and speed[2] not in LANE_RATES:
-        return f"unknown speed {speed[1]}; allowed: a number of lanes and one of {', '.join(LANE_RATES)}"
-    lanes = whole_number(speed[1].partition("x")[0]) if speed else 1
-    if not 1 <= lanes <= 12:
-        return f"a link of {lanes} lanes; allowed: 1 to 12"
-    port = whole_number(parts[1])
-    if not 1 <= port <= vertex.ports:
-        return f"{vertex.name} has no port {port}: it has {vertex.ports}"
-    if port in vertex.links:
-        return f"port {port} of {vertex.name} is used twice: also on line {vertex.links[port].line}"
-    own, lids = _OWN_LID.match(parts[5]), _LID.findall(parts[5])
-    lid, far = (whole_number(own[1]) if own else None), (whole_number(lids[-1]) if lids else None)
-    called = _QUOTED.search(parts[5])
-    kind = speed[1] if speed else ""
-    guid = int(parts[2], 16) if parts[2] and _PORT_GUID.fullmatch(parts[2]) else None
+        cut = "; is the dump cut off?" if any(rate.startswith(speed[2]) for rate in LANE_RATES) else ""
+        problem = f"unknown speed {speed[1]}{cut}; allowed: a number of lanes and one of {', '.join(LANE_RATES)}"
+    elif not 1 <= lanes <= 12:
+        problem = f"a link of {lanes} lanes; allowed: 1 to 12"
+    elif not 1 <= port <= vertex.ports:
+        problem = f"{vertex.name} has no port {port}: it has {vertex.ports}"
+    elif port in vertex.links:
+        problem = f"port {port} of {vertex.name} is used twice: also on line {vertex.links[port].line}"
+    if problem:
+        return problem, True
+    own, lids, called = _OWN_LID.match(rest), _LID.findall(rest), _QUOTED.search(rest)
     vertex.links[port] = Link(
-        parts[3], whole_number(parts[4]), kind, lid, far, called[1] if called else "", number, guid
+        to,
+        whole_number(there),
+        speed[1] if speed else "",
+        whole_number(own[1]) if own else None,
+        whole_number(lids[-1]) if lids else None,
+        called[1] if called else "",
+        number,
+        int(guid, 16) if guid and _PORT_GUID.fullmatch(guid) else None,
     )
-    return None
+    return None, bool(space)

@@ -13,7 +13,8 @@ import numpy
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.export.ibsim import write_ibsim
-from fairlane.fabric.identities import LARGEST_LID, nodes_of, numbered, places
+from fairlane.fabric.identities import nodes_of, numbered, places
+from fairlane.fabric.nodes import LARGEST_LID
 from fairlane.fabric.wiring import Wiring
 from fairlane.opensm.check.simulated import Sizes
 
