@@ -17,6 +17,7 @@ from fairlane.fabric.ibnetdiscover.machines import mapped, name_vertices, read_n
 from fairlane.fabric.ibnetdiscover.sections import LANE_RATES, Vertex, bandwidth, is_section, read_sections
 from fairlane.fabric.nodes import Node, Port
 from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.inputs.files import lines_of
 from fairlane.wording import plural, some
 
 __all__ = ["LANE_RATES", "is_ibnetdiscover", "read_ibnetdiscover"]
@@ -24,7 +25,7 @@ __all__ = ["LANE_RATES", "is_ibnetdiscover", "read_ibnetdiscover"]
 
 def is_ibnetdiscover(text: str) -> bool:
     """Whether a file looks like a dump."""
-    return any(is_section(line) for line in text.splitlines())
+    return any(is_section(line) for line in lines_of(text))
 
 
 def read_ibnetdiscover(text: str, file: Path, name_map: Path | None = None, *, switches_only: bool = False) -> Wiring:

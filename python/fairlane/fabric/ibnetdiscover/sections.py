@@ -1,7 +1,6 @@
 """The sections of a dump, line by line: switches and adapters with their ports.
 
-What a paste adds is skipped with a remark: shell prompts, the command itself, warnings of the tool, fences of a
-Markdown block. GUIDs may be masked by anything.
+What a paste adds is skipped with a remark (``inputs.pasted``). GUIDs may be masked by anything.
 """
 
 import re
@@ -9,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.files import lines_of
+from fairlane.inputs.pasted import added_by_paste
 from fairlane.units import whole_number
 
 LANE_RATES = {
@@ -40,14 +41,6 @@ _GUID = re.compile(r"(?:switchguid|caguid|rtguid)=0x([0-9a-fA-F]{1,16})\b")
 _CARD = re.compile(r"sysimgguid=0x([0-9a-fA-F]{1,16})\b")
 _ATTRIBUTE = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=|(Non-)?Chassis\b|#")
 _KEYWORDS = ("Switch", "Ca", "Rt", "vendid=", "devid=", "sysimgguid=", "switchguid=", "caguid=", "rtguid=")
-_NOT_OF_THE_DUMP = {
-    "a shell prompt": re.compile(
-        r"(?:\(\S+\)\s*)?(?:\[[^\]\s]*@[^\]]*\]|[\w.-]+@[\w.-]+(?::\S*)?|[\w.-]*)\s?\S{0,80}[$#%>](?:\s.*)?"
-    ),
-    "a command": re.compile(r"(?:sudo\s+)?(?:\S*/)?ibnetdiscover\b.*"),
-    "a warning of the tool": re.compile(r"(?:\S*/)?(?:ibwarn|ibnetdiscover|src/\S+)\b.*:.*"),
-    "a Markdown fence": re.compile(r"(?:```|~~~)\w*"),
-}
 
 
 @dataclass
@@ -114,7 +107,7 @@ def read_sections(text: str, file: Path) -> Sections:
     found, problems = Sections(), list[Problem]()
     guid: int | None = None
     card: str | None = None
-    lines = [line.strip() for line in text.splitlines()]
+    lines = [line.strip() for line in lines_of(text)]
     first, last = _extent(lines)
     for number, line in enumerate(lines, 1):
         problem = None
@@ -132,7 +125,8 @@ def read_sections(text: str, file: Path) -> Sections:
         elif states := _CARD.match(line):
             card = states[1] if int(states[1], 16) else None
         elif line and not _ATTRIBUTE.match(line):
-            what = _outside(line) or _around(line, number, first, last)
+            added = added_by_paste(line, "ibnetdiscover")
+            what = f"a {added}" if added else _around(line, number, first, last)
             if what:
                 found.remarks.append(f"line {number} skipped, {what}: {line[:60]}")
             else:
@@ -153,11 +147,6 @@ def _extent(lines: list[str]) -> tuple[int, int]:
         if line.startswith(_KEYWORDS[3:]) or _VERTEX.match(line) or _PORT_BEGINS.match(line)
     ]
     return (inside[0], inside[-1]) if inside else (1, len(lines))
-
-
-def _outside(line: str) -> str | None:
-    """What a paste has added."""
-    return next((what for what, shape in _NOT_OF_THE_DUMP.items() if shape.fullmatch(line)), None)
 
 
 def _around(line: str, number: int, first: int, last: int) -> str | None:
