@@ -212,3 +212,13 @@ def test_the_time_between_readings_needs_two(tmp_path: Path, capsys: pytest.Capt
     assert "and there is one: counters count from when" in capsys.readouterr().err
     assert execute([*command, "--over", "0 s", "--before", str(tmp_path / "now")]) == 2
     assert "above 0" in capsys.readouterr().err
+
+
+def test_links_on_no_route_of_a_job_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "now").write_text(PERFQUERY)  # of two ports: a host, and its switch towards it
+    command = ["analyze", "--counters", str(tmp_path / "now"), "--fabric", str(DATA / "x5.ibnetdiscover")]
+    for nodes, on_none in ((f"{HOST},H-003048c749bb0000", 0), (HOST, 2)):  # a job of one host has no routes
+        (tmp_path / "jobs").write_text(f"17 {nodes}\n")
+        assert execute([*command, "--allocation", str(tmp_path / "jobs")]) == 0
+        words = f"Links with traffic on no route of these jobs: {on_none} of 2"
+        assert (words in capsys.readouterr().out) == (on_none > 0)

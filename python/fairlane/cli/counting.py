@@ -176,3 +176,9 @@ def _text(found: "list[HotLink]", jobs: Mapping[str, Any]) -> "Iterator[Part]":
         shared = [link for link in found if len(link.jobs) > 1 and link.role != "host"]
         words = f"{plural(len(shared), 'link')} between switches with counters are on routes of several jobs"
         yield f"{words}; routes are those of the fabric's tables, or up/down."
+        used = [link for link in found if link.sent_bytes]
+        if nameless := sum(not link.jobs for link in used):
+            yield (
+                f"Links with traffic on no route of these jobs: {nameless:,} of {len(used):,}; "
+                "other traffic, or adapters that their routes do not use."
+            )
