@@ -16,6 +16,9 @@ _ISO = r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?\S*(?: [+-]\d{4})?)?"
 _EPOCH = r"(?:time|timestamp|date)\b\W*\d{9,19}(?:\.\d{1,9})?|\d{10,19}(?:\.\d{1,9})?"
 
 
+_LONGEST = 2000  # characters of such a line
+
+
 @cache
 def _shapes(tool: str) -> Mapping[str, re.Pattern[str]]:
     return {
@@ -31,6 +34,8 @@ def _shapes(tool: str) -> Mapping[str, re.Pattern[str]]:
 
 def added_by_paste(line: str, tool: str) -> str | None:
     """What a stripped line in the output of ``tool`` is, if it is none of the tool's: a shell prompt, a command ..."""
+    if len(line) > _LONGEST:
+        return None
     return next((what for what, shape in _shapes(tool).items() if shape.fullmatch(line)), None)
 
 
