@@ -84,3 +84,77 @@ fn enough_iterations(scans: &[Scan], window: Window) -> Result<(), TraceError> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use fairlane_core::ids::Rank;
+    use fairlane_core::program::script::Line;
+    use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, ProgramBuilder, SendMode, Volume};
+    use fairlane_core::units::Bytes;
+
+    use super::*;
+
+    const BARRIER: Op = Op::Collective {
+        kind: CollectiveKind::Barrier,
+        comm: COMM_WORLD,
+        root: Rank(0),
+        volume: Volume::Uniform(Bytes(0)),
+    };
+
+    fn send(number: u32) -> Op {
+        let (to, bytes, tag) = (Rank(1), Bytes(number.into()), 0);
+        Op::Isend { to, bytes, tag, comm: COMM_WORLD, mode: SendMode::Standard, request: number }
+    }
+
+    const RECV: Op = Op::Recv { from: Some(Rank(0)), tag: Some(0), comm: COMM_WORLD };
+
+    /// Rank 0 sends in each of four iterations, and waits in the next one; rank 1 receives one iteration later.
+    fn program() -> Program {
+        let mut builder = ProgramBuilder::new(2);
+        for number in 1..=4 {
+            let first = number == 1;
+            let sender = [Op::MarkProgress, BARRIER].into_iter().chain((!first).then(|| Op::Wait(number - 1)));
+            for op in sender.chain([send(number)]) {
+                builder.push(0, Line::Op(op)).unwrap();
+            }
+            for op in [Op::MarkProgress, BARRIER].into_iter().chain((!first).then_some(RECV)) {
+                builder.push(1, Line::Op(op)).unwrap();
+            }
+        }
+        builder.build().unwrap()
+    }
+
+    fn window(from: u32, to: Option<u32>, repeat: bool) -> Window {
+        let number = |value| NonZeroU32::new(value).unwrap();
+        Window { from: number(from), to: to.map(number), repeat }
+    }
+
+    fn played(window: Window, rank: usize, most: usize) -> Vec<Op> {
+        let mut source = cut(&program(), window).unwrap().ranks.swap_remove(rank);
+        std::iter::from_fn(|| source.next_op().unwrap()).take(most).collect()
+    }
+
+    #[test]
+    fn a_message_belongs_to_the_part_in_which_it_is_received() {
+        // Iterations 2 and 3 receive what 1 and 2 send; what 3 sends is received beyond.
+        let part = window(2, Some(3), false);
+        let sender = [send(1), BARRIER, Op::Wait(1), send(2), Op::MarkProgress, BARRIER, Op::Wait(2), Op::MarkProgress];
+        assert_eq!(played(part, 0, 99), sender);
+        assert_eq!(played(part, 1, 99), [BARRIER, RECV, Op::MarkProgress, BARRIER, RECV, Op::MarkProgress]);
+    }
+
+    #[test]
+    fn a_part_starts_over_with_what_is_open_at_its_beginning() {
+        let part = window(3, Some(3), true);
+        let pass = [send(2), BARRIER, Op::Wait(2), Op::MarkProgress];
+        assert_eq!(played(part, 0, 8), [pass.clone(), pass].concat());
+    }
+
+    #[test]
+    fn parts_beyond_the_end_are_refused() {
+        let refused = |window| cut(&program(), window).err().map(|error| error.to_string()).unwrap_or_default();
+        assert_eq!(refused(window(5, None, false)), "from = \"5\": the trace has 4 iterations in rank 0");
+        assert_eq!(refused(window(1, Some(4), false)), "to = \"4\": the trace has 3 whole iterations in rank 0");
+        assert_eq!(refused(window(4, None, false)), "");
+    }
+}
