@@ -44,3 +44,22 @@ infiniband_hca_port_transmit_data_bytes_total{guid="0x003048c749cd0000",port="1"
 node_infiniband_port_data_transmitted_bytes_total{device="mlx5_1",instance="node1:9100",port="1"} 8e+03 1700000000000
 node_load1{instance="node1:9100"} 0.3
 """
+PYTHON_EXPORTER = """# HELP infiniband_portxmitdata_total Total number of data octets, divided by 4 (lanes)
+# TYPE infiniband_portxmitdata_total counter
+infiniband_portxmitdata_total{component="switch",local_guid="0x8f10500200b50",local_name="s",local_port="4"} 5.149e+12
+infiniband_portxmitdata_total{component="ca",local_guid="0x3048c749cd0000",local_name="h mlx5_0",local_port="1"} 1000.0
+# TYPE infiniband_portxmitdata_created gauge
+infiniband_portxmitdata_created{component="ca",local_guid="0x003048c749cd0000",local_port="1"} 1.7e+09
+# TYPE infiniband_portxmitwait_total counter
+infiniband_portxmitwait_total{component="switch",local_guid="0x8f10500200b50",local_name="s",local_port="4"} 7000.0
+# TYPE infiniband_scrape_ok gauge
+infiniband_scrape_ok 1.0
+"""
+SYSFS = """n1: /sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data:2000
+n1: /sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_data:1000
+n1: /sys/class/infiniband/mlx5_0/ports/1/counters/port_xmit_wait:N/A (no PMA)
+n1: /sys/class/infiniband/mlx5_0/ports/1/counters/symbol_error:2
+n1: /sys/class/infiniband/mlx5_0/ports/1/rate:100 Gb/sec (4X EDR)
+n1: /sys/class/infiniband/mlx5_0/ports/1/lid:0x48
+n1: /sys/class/infiniband/mlx5_0/node_guid:0030:48c7:49cd:0000
+"""

@@ -23,6 +23,7 @@ __all__ = [
     "BANDWIDTH",
     "CLOCK_END",
     "DURATION",
+    "ITERATION_RANGES",
     "POWER",
     "SIZE",
     "Bandwidth",
@@ -31,6 +32,7 @@ __all__ = [
     "Power",
     "Size",
     "Written",
+    "iteration_range",
     "whole_number",
 ]
 
@@ -43,6 +45,19 @@ def whole_number(digits: str) -> int:
     What is that large is beyond every bound, before and after.
     """
     return int(digits.lstrip("0")[:_MOST_DIGITS] or "0") if len(digits) > _MOST_DIGITS else int(digits)
+
+
+ITERATION_RANGES = "FIRST..LAST, FIRST.., ..LAST, ONE"
+"""How a range of iterations is written."""
+
+
+def iteration_range(text: str) -> tuple[int | None, int | None] | None:
+    """The first and the last of 3..9, 3.., ..9 or 3; None for anything else."""
+    found = re.fullmatch(r"([0-9]{0,9})(\.\.)?([0-9]{0,9})", text.strip())
+    if found is None or not (found[1] or found[3]):
+        return None
+    first, last = (int(number) if number else None for number in (found[1], found[3]))
+    return (first, last) if found[2] else (first, first)
 
 
 _DEFINITIONS = (

@@ -252,9 +252,10 @@ def _import_policy(path: Path, _out: Path, _rng: Random) -> Command:
 
 
 def _port_counters(folder: Path) -> list[Path]:
-    from port_counters import BASIC, IBQUERYERRORS, PERFQUERY, PROMETHEUS
+    from port_counters import BASIC, IBQUERYERRORS, PERFQUERY, PROMETHEUS, PYTHON_EXPORTER, SYSFS
 
-    return _written(folder, perfquery__txt=PERFQUERY, basic__txt=BASIC, errors__txt=IBQUERYERRORS, a__prom=PROMETHEUS)
+    texts = {"perfquery__txt": PERFQUERY, "basic__txt": BASIC, "errors__txt": IBQUERYERRORS, "sysfs__txt": SYSFS}
+    return _written(folder, **texts, a__prom=PROMETHEUS, b__prom=PYTHON_EXPORTER)
 
 
 def _import_counters(path: Path, _out: Path, _rng: Random) -> Command:

@@ -108,7 +108,7 @@ def test_intervals_end_with_the_totals_and_never_fall(run: Run) -> None:
 def test_what_is_exported_is_read_again(run: Run, name: str, tmp_path: Path) -> None:
     found = snapshots(run)
     (tmp_path / name).write_text(export(found)[name])
-    again = read_counters(tmp_path / name)
+    again = read_counters(tmp_path / name).ports
     before = {(port.name, port.adapter or 0, port.number): port for port in found[-1].ports}
     names = {port.guid: port.name for port in found[-1].ports}
     for port in again:
@@ -145,13 +145,13 @@ def test_guids_and_lids_are_those_that_fabric_export_writes(run: Run, tmp_path: 
         (port.guid, port.lid) for port in snapshots(run, dump)[-1].ports
     ]
     (tmp_path / "perfquery").write_text(export(snapshots(run))["perfquery.txt"])
-    found = located(read_counters(tmp_path / "perfquery"), dump, tmp_path / "perfquery")
+    found = located(read_counters(tmp_path / "perfquery").ports, dump, tmp_path / "perfquery")
     assert [(one.name, one.port) for one in found] == [(port.name, port.number) for port in ports]
 
 
 def read(tmp_path: Path, text: str) -> list[dict[str, object]]:
     (tmp_path / "counters").write_text(text)
-    ports = read_counters(tmp_path / "counters")
+    ports = read_counters(tmp_path / "counters").ports
     places = located(ports, read_wiring(DATA / "x5.ibnetdiscover"), tmp_path / "counters")
     return [
         {"name": one.name, "port": one.port, **{key: one.counters.values[key] for key in one.counters.values}}
@@ -179,7 +179,7 @@ def test_ibqueryerrors_is_read_by_guid_without_sums_over_ports(tmp_path: Path) -
 
 def test_prometheus_is_read_in_words_with_labels(tmp_path: Path) -> None:
     (tmp_path / "a.prom").write_text(PROMETHEUS)
-    switch, adapter, host = read_counters(tmp_path / "a.prom")
+    switch, adapter, host = read_counters(tmp_path / "a.prom").ports
     assert (switch.guid, switch.number, switch.name, switch.is_switch) == (0x0008F10500200B50, 4, 'a "b"', True)
     assert switch.values == {"PortXmitData": 500, "PortXmitWait": 7000}
     assert (adapter.guid, adapter.values, adapter.is_switch) == (0x003048C749CD0000, {"PortXmitData": 1000}, False)
@@ -195,7 +195,7 @@ def test_adapters_have_the_numbers_or_the_order_of_their_names(tmp_path: Path) -
         for device in names
     ]
     file.write_text("\n".join(lines) + "\n")
-    found = {(port.name, port.device): port.adapter for port in read_counters(file)}
+    found = {(port.name, port.device): port.adapter for port in read_counters(file).ports}
     assert found == {
         ("a", "mlx5_0"): 0,
         ("a", "mlx5_1"): 1,
@@ -248,7 +248,7 @@ def test_wrong_lines_are_named(text: str, words: str, tmp_path: Path) -> None:
 def test_increments_need_the_same_ports_and_no_clearing(tmp_path: Path) -> None:
     for name, text in (("before", PERFQUERY), ("now", PERFQUERY.replace(".1000", ".1600").replace(".7000", ".6999"))):
         (tmp_path / name).write_text(text)
-    before, now = read_counters(tmp_path / "before"), read_counters(tmp_path / "now")
+    before, now = (read_counters(tmp_path / name).ports for name in ("before", "now"))
     assert since(now[:1], before, tmp_path / "now")[0].values["PortXmitData"] == 600
     with pytest.raises(ScenarioError, match="PortXmitWait of lid 9 port 4 was 7000 and is 6999: it was cleared"):
         since(now, before, tmp_path / "now")
@@ -282,7 +282,7 @@ def test_ports_that_the_fabric_lacks_are_named(tmp_path: Path) -> None:
 
 def test_a_table_has_the_counters_that_the_source_has(tmp_path: Path) -> None:
     (tmp_path / "counters").write_text(IBQUERYERRORS)
-    table = table_of(read_counters(tmp_path / "counters"))
+    table = table_of(read_counters(tmp_path / "counters").ports)
     expected = ["PortXmitData", "PortRcvData", "PortXmitPkts", "PortXmitDiscards", "PortXmitWait"]
     assert [name for name in table.columns if name in COUNTERS] == expected
     assert table["PortXmitWait"].to_list() == [None, 7000]

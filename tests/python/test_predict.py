@@ -215,7 +215,7 @@ def test_the_interval_holds_what_it_says() -> None:
 
 
 def test_a_run_unlike_all_others_is_named_and_others_are_not() -> None:
-    made = fit(table_of(made_up(20, 8)), model="ridge", folds=4)
+    made = fit(table_of(made_up(20, 8)), model="ridge", parts="sparse", folds=4)
     later = made_up(3, 8, seed=9).with_columns(
         pl.when(pl.col("run") == "run-001")
         .then(pl.col("flits_max_vc3") * 5)
@@ -230,7 +230,7 @@ def test_a_run_unlike_all_others_is_named_and_others_are_not() -> None:
 
 
 def test_the_costly_counters_are_the_important_ones() -> None:
-    found = fit(table_of(made_up(30, 12)), folds=5).importance
+    found = fit(table_of(made_up(30, 12)), model="gbm", parts="sparse", folds=5).importance
     assert set(sorted(found, key=found.__getitem__)[-2:]) == {"stalls_max_vc0", "stalls_sum_vc3"}
 
 
@@ -326,7 +326,7 @@ def test_a_file_that_is_no_model_or_not_for_this_table_is_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     frame = made_up(8, 6)
-    made = fit(table_of(frame), folds=4, coverage=0.8)
+    made = fit(table_of(frame), model="gbm", parts="sparse", folds=4, coverage=0.8)
     made.save(tmp_path / "model.json")
     text = (tmp_path / "model.json").read_text()
     frame.write_csv(tmp_path / "runs.csv")

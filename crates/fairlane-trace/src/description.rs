@@ -48,6 +48,10 @@ pub struct Description {
     /// How many ranks have neither computing nor communication: a trace with one cannot be repeated.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub ranks_without_operations: u32,
+    /// When each iteration begins in rank 0, in seconds of wall time from its first record; none for passes, and without a
+    /// wall clock.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub iteration_starts: Vec<f64>,
     /// Point-to-point partners of a rank.
     pub neighbours: Neighbours,
     /// CPU time in seconds between leaving `MPI_Init` and entering `MPI_Finalize`, if the trace has a CPU clock.

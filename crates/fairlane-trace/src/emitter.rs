@@ -1,9 +1,9 @@
 //! The way from a reader to the program: operations in order, compute before them, iterations marked.
 
-use fairlane_core::program::{CollectiveKind, Op, RequestId, Volume};
+use fairlane_core::program::{COMM_WORLD, CollectiveKind, CommHandle, Op, RequestId, Volume};
 use fairlane_core::units::{Bytes, Picoseconds};
 
-use crate::{Iteration, Options};
+use crate::{Bound, Iteration, Options};
 
 /// Collects the operations of a rank.
 #[derive(Clone)]
@@ -18,13 +18,23 @@ pub struct Emitter {
     compute: u64,
     /// Whether the call or region that bounds iterations has been seen.
     bounded: bool,
+    /// Whether the first one is marked too, although it ends no iteration.
+    marks_first: bool,
+    /// The wall clock of the trace at the call that is read, and where iterations begin on it, if that is asked for.
+    now: u64,
+    starts: Option<Vec<u64>>,
+    /// Calls of the collective that bounds iterations, in this pass.
+    calls: u64,
+    /// Ranks of the trace, and the rank's communicators of all of them.
+    ranks: u32,
+    whole: Vec<CommHandle>,
     /// Whether this pass has emitted anything that takes time.
     busy: bool,
 }
 
 impl Emitter {
     /// An emitter of a rank that has seen nothing.
-    pub fn new(options: &Options, rank: u32) -> Self {
+    pub fn new(options: &Options, rank: u32, ranks: u32) -> Self {
         Self {
             scale: options.scale_of(rank),
             message_scale: options.message_scale,
@@ -33,6 +43,12 @@ impl Emitter {
             passed: 0,
             compute: 0,
             bounded: false,
+            marks_first: options.window().is_some(),
+            now: 0,
+            starts: None,
+            calls: 0,
+            ranks,
+            whole: vec![COMM_WORLD],
             busy: false,
         }
     }
@@ -63,6 +79,21 @@ impl Emitter {
         self.queue.drain(..)
     }
 
+    /// A call is entered, at a time of the trace's wall clock.
+    pub const fn at(&mut self, time: u64) {
+        self.now = time;
+    }
+
+    /// Keeps from now on when iterations begin.
+    pub fn keep_starts(&mut self) {
+        self.starts = Some(Vec::new());
+    }
+
+    /// When iterations began, on the wall clock; those of an iteration that is the whole pass are not kept.
+    pub fn starts(&self) -> &[u64] {
+        self.starts.as_deref().unwrap_or_default()
+    }
+
     /// Time that the application computed, in picoseconds of the trace's clock.
     pub const fn compute(&mut self, picoseconds: u64) {
         self.compute = self.compute.saturating_add(picoseconds);
@@ -85,15 +116,47 @@ impl Emitter {
 
     /// An operation, with the bytes that the application had.
     pub fn op(&mut self, mut op: Op) {
-        if matches!((&op, &self.iteration),
-            (Op::Collective { kind, .. } | Op::Icollective { kind, .. }, Iteration::Collective(bound)) if kind == bound)
-        {
-            self.boundary();
+        if self.is_bound(&op) {
+            self.calls += 1;
+            if let Iteration::Collective(Bound { every, .. }) = self.iteration
+                && (self.calls - 1).is_multiple_of(every.get().into())
+            {
+                self.boundary();
+            }
         }
         if self.message_scale != 1.0 {
             self.scale_bytes(&mut op);
         }
         self.unmarked(op);
+    }
+
+    /// Whether an operation, with the bytes of the trace, is a collective of those that bound iterations.
+    fn is_bound(&self, op: &Op) -> bool {
+        let (Op::Collective { kind, comm, volume, .. } | Op::Icollective { kind, comm, volume, .. }) = op else {
+            return false;
+        };
+        let Iteration::Collective(bound) = &self.iteration else { return false };
+        let handed_in = || match volume {
+            Volume::Uniform(bytes) => bytes.0,
+            Volume::PerRank(blocks) => blocks.iter().sum(),
+        };
+        *kind == bound.kind
+            && bound.bytes.is_none_or(|bytes| bytes == handed_in())
+            && (!bound.world || self.whole.contains(comm))
+    }
+
+    /// Keeps which communicators have all ranks.
+    fn follow(&mut self, op: &Op) {
+        match op {
+            Op::CommDup { comm, new } if self.whole.contains(comm) => self.whole.push(*new),
+            Op::CommCreate { new, members, .. } | Op::CommDefine { new, members }
+                if members.len() == self.ranks as usize =>
+            {
+                self.whole.push(*new);
+            }
+            Op::CommFree(comm) => self.whole.retain(|whole| whole != comm),
+            _ => {}
+        }
     }
 
     fn scale_bytes(&self, op: &mut Op) {
@@ -121,6 +184,7 @@ impl Emitter {
     /// An operation that bounds no iteration and is no message of the application's own.
     pub fn unmarked(&mut self, op: Op) {
         self.flush();
+        self.follow(&op);
         self.busy |= !matches!(op, Op::CommFree(_) | Op::RequestFree(_) | Op::CommDefine { .. });
         self.queue.push(op);
     }
@@ -142,7 +206,10 @@ impl Emitter {
     }
 
     fn boundary(&mut self) {
-        if std::mem::replace(&mut self.bounded, true) {
+        if let Some(starts) = &mut self.starts {
+            starts.push(self.now);
+        }
+        if std::mem::replace(&mut self.bounded, true) || self.marks_first {
             self.flush();
             self.queue.push(Op::MarkProgress);
         }
@@ -164,9 +231,10 @@ impl Emitter {
     /// What bounds the iterations never came, or, if the trace is to start over, there is nothing in it that takes time.
     pub fn end_pass(&mut self, repeat: bool) -> Result<(), String> {
         self.flush();
+        self.calls = 0;
         match &self.iteration {
             Iteration::Pass => self.queue.push(Op::MarkProgress),
-            Iteration::Collective(kind) if !self.bounded => return Err(never("collective", kind.name())),
+            Iteration::Collective(bound) if !self.bounded => return Err(never("collective", bound.kind.name())),
             Iteration::Region(name) if !self.bounded => return Err(never("region", name)),
             Iteration::Collective(_) | Iteration::Region(_) => {}
         }

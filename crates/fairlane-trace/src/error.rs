@@ -30,6 +30,9 @@ pub enum TraceError {
         /// What is wrong with it.
         problem: String,
     },
+    /// What a source says of a record that it cannot replay.
+    #[error("{0}")]
+    Source(String),
     /// An option that does not fit the trace.
     #[error("{key} = {value:?}: {problem}")]
     Option {

@@ -21,6 +21,8 @@
 //! - **Non-blocking collectives** and **one-sided communication** are replayed where the trace has their communicators or
 //!   windows, targets and bytes.
 //!
+//! A replay may be of a part of the trace, from one iteration to another ([`Options::from`], [`Options::to`]): see `window.rs`.
+//!
 //! What cannot be replayed (intercommunicators, MPI-IO, calls whose bytes the trace does not have ...) is a [`TraceError`] that
 //! names file, rank, record and call; [`describe`] lists all of it without running anything.
 
@@ -33,7 +35,9 @@ mod otf2;
 mod slots;
 mod tally;
 mod unsupported;
+mod window;
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use fairlane_core::program::{CollectiveKind, Program};
@@ -42,6 +46,8 @@ use serde::{Deserialize, Serialize};
 pub use description::{CollectiveTotals, Description, KindTotals, Neighbours, Unsupported};
 pub use error::TraceError;
 
+use window::Window;
+
 /// What counts as one iteration of a trace job, i.e. where [`fairlane_core::program::Op::MarkProgress`] stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -49,10 +55,39 @@ pub enum Iteration {
     /// One pass through the whole trace.
     #[default]
     Pass,
-    /// The stretch from one call of this collective to the next, on any communicator.
-    Collective(CollectiveKind),
+    /// The stretch from one call of a collective to the next.
+    Collective(Bound),
     /// The stretch from one enter of this region to the next: any region of an OTF2 trace, an MPI call in a DUMPI trace.
     Region(String),
+}
+
+/// The collective calls that bound iterations.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bound {
+    /// Which collective.
+    pub kind: CollectiveKind,
+    /// Only the first such call, and from then on each one after so many.
+    #[serde(default = "Bound::each")]
+    pub every: NonZeroU32,
+    /// Only calls to which a rank hands in this many bytes, by the trace.
+    #[serde(default)]
+    pub bytes: Option<u64>,
+    /// Only calls of all ranks: on the communicator of the world, a duplicate, or another one of all ranks.
+    #[serde(default)]
+    pub world: bool,
+}
+
+impl Bound {
+    const fn each() -> NonZeroU32 {
+        NonZeroU32::MIN
+    }
+}
+
+impl From<CollectiveKind> for Bound {
+    fn from(kind: CollectiveKind) -> Self {
+        Self { kind, every: Self::each(), bytes: None, world: false }
+    }
 }
 
 /// How to replay a trace.
@@ -70,7 +105,12 @@ pub struct Options {
     /// Calls by name, or by the beginning of a name and `*`: their records that cannot be simulated are left out instead of
     /// refused. [`describe`] takes no notice of it.
     pub leave_out: Vec<String>,
-    /// Start over at the end of the trace, for ever.
+    /// The first iteration that is replayed, from 1: it begins at the first call or region that bounds iterations. What is
+    /// in front of it is left out, but for communicators that are made there.
+    pub from: Option<NonZeroU32>,
+    /// The last iteration that is replayed.
+    pub to: Option<NonZeroU32>,
+    /// Start over at the end of the trace, or of its part, for ever.
     pub repeat: bool,
     /// The library that reads OTF2: `libotf2.so`, or the extension module of the Python package `otf2`.
     pub otf2_library: Option<PathBuf>,
@@ -84,6 +124,8 @@ impl Default for Options {
             message_scale: 1.0,
             iteration: Iteration::Pass,
             leave_out: Vec::new(),
+            from: None,
+            to: None,
             repeat: true,
             otf2_library: None,
         }
@@ -103,10 +145,26 @@ impl Options {
         if let Some((key, scale)) = scales.find(|(_, scale)| !scale.is_finite() || *scale < 0.0) {
             return wrong(key, scale, "of at least 0");
         }
+        if let (Some(from), Some(to)) = (self.from, self.to)
+            && to < from
+        {
+            let problem = format!("the iteration from = {from} or a later one is allowed");
+            return Err(TraceError::Option { key: "to", value: to.to_string(), problem });
+        }
+        if self.window().is_some() && self.iteration == Iteration::Pass {
+            let problem = "a part of a trace takes iterations of a collective or a region".to_owned();
+            return Err(TraceError::Option { key: "iteration", value: "pass".to_owned(), problem });
+        }
         if !(self.message_scale > 0.0 && self.message_scale <= Self::LARGEST_MESSAGE_SCALE) {
             return wrong("message_scale", self.message_scale, "above 0 and of at most 1000000");
         }
         Ok(())
+    }
+
+    /// The part that is replayed, if it is not all.
+    fn window(&self) -> Option<Window> {
+        let from = self.from.unwrap_or(NonZeroU32::MIN);
+        (self.from.is_some() || self.to.is_some()).then_some(Window { from, to: self.to, repeat: self.repeat })
     }
 
     /// Whether records of a call that cannot be simulated are left out.
@@ -147,9 +205,15 @@ fn detect(path: &Path) -> Result<Format, TraceError> {
 /// runs; what is wrong with them is an error of the source.
 pub fn open(path: impl AsRef<Path>, options: &Options) -> Result<Program, TraceError> {
     options.check()?;
-    match detect(path.as_ref())? {
-        Format::Dumpi(files) => dumpi::open(&files, options),
-        Format::Otf2(anchor) => otf2::open(&anchor, options),
+    let window = options.window();
+    let once = Options { repeat: options.repeat && window.is_none(), ..options.clone() };
+    let program = match detect(path.as_ref())? {
+        Format::Dumpi(files) => dumpi::open(&files, &once)?,
+        Format::Otf2(anchor) => otf2::open(&anchor, &once)?,
+    };
+    match window {
+        Some(window) => window::cut(&program, window),
+        None => Ok(program),
     }
 }
 

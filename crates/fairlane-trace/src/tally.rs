@@ -35,6 +35,7 @@ enum Made {
 struct Creation {
     parent: usize,
     made: Made,
+    handle: CommHandle,
 }
 
 /// What one rank did. Communicators are numbered in the order in which the rank met them: world, self, others.
@@ -60,8 +61,14 @@ impl RankTally {
 
     fn made(&mut self, parent: CommHandle, new: CommHandle, made: Made) {
         let Some(&parent) = self.current.get(&parent) else { return };
-        self.creations.push(Creation { parent, made });
+        self.creations.push(Creation { parent, made, handle: new });
         self.current.insert(new, self.creations.len() + 1);
+    }
+
+    /// The handle of a communicator whose members are known beforehand: all of them use the same one.
+    pub fn definition(&self, number: usize) -> Option<CommHandle> {
+        let creation = self.creations.get(number.checked_sub(2)?)?;
+        matches!(creation.made, Made::Define(_)).then_some(creation.handle)
     }
 
     /// Counts an operation.
@@ -129,15 +136,17 @@ struct Shared {
 }
 
 /// The members of every rank's communicators, by the rank's numbers.
-struct Memberships {
-    known: Vec<HashMap<usize, Arc<[u32]>>>,
+pub struct Memberships {
+    /// Of every rank, by its number of the communicator.
+    pub known: Vec<HashMap<usize, Arc<[u32]>>>,
     counts: BTreeMap<String, u64>,
 }
 
 impl Memberships {
-    fn find(ranks: &[RankTally]) -> Self {
+    /// From all that was made by all ranks.
+    pub fn find(ranks: &[&RankTally]) -> Self {
         let mut found = Self { known: vec![HashMap::new(); ranks.len()], counts: BTreeMap::new() };
-        let children: Vec<HashMap<usize, Vec<usize>>> = ranks.iter().map(children).collect();
+        let children: Vec<HashMap<usize, Vec<usize>>> = ranks.iter().map(|tally| children(tally)).collect();
         let all: Arc<[u32]> = (0..).take(ranks.len()).collect();
         let mut open = vec![Shared { numbers: vec![0; all.len()], members: all }];
         for (rank, (tally, r)) in ranks.iter().zip(0_u32..).enumerate() {
@@ -181,7 +190,7 @@ fn children(tally: &RankTally) -> HashMap<usize, Vec<usize>> {
 }
 
 /// The communicators that one collective creation makes of its parent.
-fn divide(parent: &Shared, made: &[usize], ranks: &[RankTally]) -> Vec<(&'static str, Shared)> {
+fn divide(parent: &Shared, made: &[usize], ranks: &[&RankTally]) -> Vec<(&'static str, Shared)> {
     let creation = |position: usize| &ranks[parent.members[position] as usize].creations[made[position]].made;
     let child = |positions: &[usize]| Shared {
         members: positions.iter().map(|&p| parent.members[p]).collect(),
@@ -220,7 +229,7 @@ fn divide(parent: &Shared, made: &[usize], ranks: &[RankTally]) -> Vec<(&'static
 
 /// Adds the sums over all ranks to a description.
 pub fn add_up(ranks: &[RankTally], description: &mut Description) {
-    let memberships = Memberships::find(ranks);
+    let memberships = Memberships::find(&ranks.iter().collect::<Vec<_>>());
     let mut neighbours: Vec<HashSet<u32>> = vec![HashSet::new(); ranks.len()];
     for (rank, (tally, me)) in ranks.iter().zip(0_u32..).enumerate() {
         description.p2p_messages += tally.messages;

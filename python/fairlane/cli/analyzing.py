@@ -1,6 +1,5 @@
 """Why a run was slow: analyze."""
 
-import re
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -93,15 +92,11 @@ def analyze(
     )
 
 
-_LAST = 2**62  # no run has so many iterations
-
-
 def _span(given: str) -> tuple[int | None, int | None]:
-    """What 3..9, 3.., ..9 or 3 stand for."""
-    from fairlane.units import whole_number
+    """What --iterations stands for."""
+    from fairlane.units import ITERATION_RANGES, iteration_range
 
-    found = re.fullmatch(r"(\d{0,9})(\.\.)?(\d{0,9})", given.strip())
-    if found is None or not (found[1] or found[3]):
-        raise refused("--iterations", "no range of iterations", given, "FIRST..LAST, FIRST.., ..LAST, ONE")
-    first, last = (min(whole_number(number), _LAST) if number else None for number in (found[1], found[3]))
-    return (first, last) if found[2] else (first, first)
+    span = iteration_range(given)
+    if span is None:
+        raise refused("--iterations", "no range of iterations", given, ITERATION_RANGES)
+    return span

@@ -15,6 +15,7 @@ from fairlane.wording import percent, plural
 if TYPE_CHECKING:
     from fairlane.cli.tables import Part
     from fairlane.counters import HotLink, Located, PortCounters
+    from fairlane.fabric import Wiring
 
 Before = Annotated[
     Path | None, Option(metavar="FILE", help="Counters read before, of the same format: use what was added since.")
@@ -72,19 +73,23 @@ def export_counters(
 
 
 def import_counters(
-    file: Annotated[Path, Argument(metavar="FILE", help="Output of perfquery or ibqueryerrors, or Prometheus text.")],
+    file: Annotated[
+        Path, Argument(metavar="FILE", help="Output of perfquery or ibqueryerrors, Prometheus text, or files of sysfs.")
+    ],
     before: Before = None,
     fabric: Dump = None,
     out: Annotated[Path | None, out_option("Where to write the table: .parquet, or else CSV.")] = None,
 ) -> Answer:
     """Read port counters of a real cluster as a table with a row for each port.
 
-    Takes the output of perfquery and of ibqueryerrors --counters, and Prometheus text of node_exporter and of
-    infiniband_exporter. With --fabric, ports have the names and numbers of the fabric. Data is in words of 4 bytes.
+    Takes the output of perfquery, of ibqueryerrors --counters and of grep . /sys/class/infiniband/*/ports/*/counters/*,
+    and Prometheus text of node_exporter and of the InfiniBand exporters. With --fabric, ports have the names and
+    numbers of the fabric. Data is in words of 4 bytes.
     """
     from fairlane.counters import table_of
+    from fairlane.fabric import read_wiring
 
-    ports, places = _read(file, before, fabric)
+    ports, places = _read(file, before, None if fabric is None else read_wiring(fabric))
     table = table_of(ports if places is None else places)
     if out is not None:
         write_table(table, out)
@@ -92,36 +97,58 @@ def import_counters(
     return Answer(table, [text], out)
 
 
-def _read(file: Path, before: Path | None, fabric: Path | None) -> "tuple[list[PortCounters], list[Located] | None]":
-    from fairlane.counters import located, read_counters, since
-    from fairlane.fabric import read_wiring
+def _read(
+    file: Path, before: Path | None, wiring: "Wiring | None"
+) -> "tuple[list[PortCounters], list[Located] | None]":
+    from fairlane.counters import located, since
 
-    ports = read_counters(file)
+    ports = _noted(file)
     if full := sum(any(port.values.get(name) == _END for name in _STOPPING) for port in ports):
         effect = "" if before is None else ", so increments are too small"
         words = f"counters of data, packets or waiting are at the end of 32 bits{effect}"
         report(f"{plural(full, 'port')}: {words}; perfquery -x has counters of 64 bits")
     if before is not None:
-        ports = since(ports, read_counters(before), file)
-    return ports, None if fabric is None else located(ports, read_wiring(fabric), file)
+        ports = since(ports, _noted(before), file)
+    if wiring is None:
+        return ports, None
+    places = located(ports, wiring, file)
+    if left_out := len(ports) - len(places):
+        report(f"{file}: {plural(left_out, 'port')} without a cable in the fabric left out")
+    return ports, places
+
+
+def _noted(file: Path) -> "list[PortCounters]":
+    """The counters of a file, with a note of what was skipped."""
+    from fairlane.counters import read_counters
+
+    reading = read_counters(file)
+    if reading.note:
+        report(f"{file}: {reading.note}")
+    return reading.ports
 
 
 def analyze_counters(
     file: Path, fabric: Path | None, before: Path | None, allocation: Path | None, seconds: str | None
 ) -> Answer:
     """The hot links of a real cluster, for ``analyze --counters``."""
-    from fairlane.counters import hot_links, read_allocation
+    from fairlane.counters import hot_links, read_allocation, without_speed
     from fairlane.fabric import read_wiring
 
     if fabric is None:
         raise refused("--counters", "needs the fabric, for the links that ports send over", allowed="--fabric FILE")
     span = None if seconds is None else duration_of("--over", seconds) / 10**12
-    if span == 0 or (span is not None and before is None):
-        raise refused("--over", "is the time between two readings", seconds, "above 0, with --before")
-    _, places = _read(file, before, fabric)
-    built = read_wiring(fabric).fabric()
+    if span is not None and before is None:
+        words = "is the time between two readings, and there is one: counters count from when they were last cleared"
+        raise refused("--over", words, seconds, "together with --before FILE")
+    if span == 0:
+        raise refused("--over", "is no time", seconds, "above 0")
+    wiring = read_wiring(fabric)
+    _, places = _read(file, before, wiring)
+    built = wiring.fabric()
     jobs = {} if allocation is None else read_allocation(allocation, built)
-    found = hot_links(places or (), built, jobs, span)
+    found = hot_links(places or (), built, jobs, span, without_speed(wiring))
+    if span and any(link.utilisation is None for link in found):
+        report(f"{fabric}: some cables have no speed, so there is no utilisation of their links")
     shared = [link for link in found if len(link.jobs) > 1]
     data = {"links": [asdict(link) for link in found], "shared": len(shared)}
     return Answer(data, _text(found, jobs))
@@ -149,3 +176,9 @@ def _text(found: "list[HotLink]", jobs: Mapping[str, Any]) -> "Iterator[Part]":
         shared = [link for link in found if len(link.jobs) > 1 and link.role != "host"]
         words = f"{plural(len(shared), 'link')} between switches with counters are on routes of several jobs"
         yield f"{words}; routes are those of the fabric's tables, or up/down."
+        used = [link for link in found if link.sent_bytes]
+        if nameless := sum(not link.jobs for link in used):
+            yield (
+                f"Links with traffic on no route of these jobs: {nameless:,} of {len(used):,}; "
+                "other traffic, or adapters that their routes do not use."
+            )

@@ -1,6 +1,7 @@
 """Run times from counters, and slowdowns of pairs of jobs: predict fit, apply, compare, pairs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from fairlane.predict.hyperparameters import Named
     from fairlane.predict.parts import PartsName
 
+BEST = "best"  # of --model and --parts: what has the least error
+_SEEN = {"base": "counters", "low-rank": "low-rank part", "sparse": "sparse part"}
 _SHOWN = 10  # how many features are printed with their importance
 _Table = Annotated[Path, Argument(metavar="TABLE", help="A row for each run and timestep, CSV or Parquet.")]
 _Features = Annotated[
@@ -37,8 +40,10 @@ _Folds = Annotated[int, Option(min=2, help="Cross-validation folds that the runs
 def fit(
     table: _Table,
     out: Annotated[Path, out_option("The model's file.")] = Path("model.json"),
-    model: Annotated[str, Option(help="gbm, forest, histogram or ridge.")] = "gbm",
-    parts: Annotated[str, Option(help="What of the counters: base, low-rank or sparse.")] = "sparse",
+    model: Annotated[
+        str, Option(help="gbm, forest, histogram or ridge; best: the one with the least error on held-out runs.")
+    ] = BEST,
+    parts: Annotated[str, Option(help="What of the counters: base, low-rank or sparse; or the best of them.")] = BEST,
     clusters: Annotated[int, Option(min=1, help="Groups of runs with a model of their own.")] = 1,
     coverage: Annotated[float, Option(help="Share of the timesteps within the interval.")] = 0.9,
     folds: _Folds = 10,
@@ -47,23 +52,44 @@ def fit(
     run: _Run = "run",
     timestep: _Timestep = "timestep",
     target: _Target = "seconds",
+    quiet: Quiet = False,
 ) -> Answer:
-    """Fit a model of run times to a table of counters, and report its error on held-out runs."""
+    """Fit a model of run times to a table of counters, and report its error on held-out runs.
+
+    By default it is the best of those that predict compare compares, with one model for all runs: the one with the
+    least mean square error on held-out runs.
+    """
     from fairlane.predict import PARTS, REGRESSORS
     from fairlane.predict import fit as fitted
 
-    found = fitted(
-        _read(table, features, run, timestep, target),
-        model=cast("RegressorName", one_of("--model", model, REGRESSORS)),
-        parts=cast("PartsName", one_of("--parts", parts, PARTS)),
-        clusters=clusters,
-        folds=folds,
-        coverage=_share("--coverage", coverage),
-        seed=seed,
-    )
+    regressor, of = one_of("--model", model, [*REGRESSORS, BEST]), one_of("--parts", parts, [*PARTS, BEST])
+    rows, share = _read(table, features, run, timestep, target), _share("--coverage", coverage)
+    with _folds(folds * (1 + (BEST in (regressor, of))), quiet=quiet) as advance:
+        found = fitted(
+            rows,
+            model=None if regressor == BEST else cast("RegressorName", regressor),
+            parts=None if of == BEST else cast("PartsName", of),
+            clusters=clusters,
+            folds=folds,
+            coverage=share,
+            seed=seed,
+            progress=advance,
+        )
     found.save(out)
-    facts = {name: getattr(found, name) for name in ("runs", "validated", "half_width", "coverage", "importance")}
+    names = ("model", "compared", "runs", "validated", "half_width", "coverage", "importance")
+    facts = {"parts": found.pipeline.parts.name, **{name: getattr(found, name) for name in names}}
     return Answer({"file": out, **facts}, _report(found, out), out)
+
+
+@contextmanager
+def _folds(count: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
+    """Shows the progress of so many folds; what it gives is to be called after each."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True, disable=quiet) as shown:
+        task = shown.add_task("folds", total=count)
+        yield lambda: shown.update(task, advance=1)
 
 
 def apply(
@@ -115,9 +141,6 @@ def compare(
     quiet: Quiet = False,
 ) -> Answer:
     """Cross-validate all models by run: on the counters, their low-rank and sparse part, and with local models."""
-    from rich.console import Console
-    from rich.progress import Progress
-
     from fairlane.predict import HYPERPARAMETERS
     from fairlane.predict import compare as compared
     from fairlane.predict import local as localised
@@ -126,9 +149,7 @@ def compare(
         cast("Named", one_of("--hyperparameters", name.strip(), HYPERPARAMETERS)) for name in hyperparameters.split(",")
     )
     rows = _read(table, features, run, timestep, target)
-    with Progress(console=Console(stderr=True), transient=True, disable=quiet) as shown:
-        task = shown.add_task("folds", total=folds * (1 + local))
-        advance = lambda: shown.update(task, advance=1)  # noqa: E731 - it is as short as that
+    with _folds(folds * (1 + local), quiet=quiet) as advance:
         clusters = localised(rows, folds=folds, seed=seed, progress=advance) if local else None
         models = compared(rows, hyperparameters=chosen, folds=folds, seed=seed, progress=advance)
     if out is not None:
@@ -252,6 +273,7 @@ def _share(option: str, given: float) -> float:
 
 def _report(found: "Predictor", out: Path) -> Iterator[str]:
     off = found.validated
+    yield f"Model: {found.model} on the {_SEEN[found.pipeline.parts.name]}{_reason(found)}"
     yield f"{plural(found.runs, 'run')}; errors on held-out runs, mean (standard deviation) over {off.folds} folds:"
     mse = f"{significant(off.mse, 4)} ({significant(off.mse_sd, 2)})"
     yield f"  mean square error {mse}, {off.mse_over_variance:.0%} of the variance"
@@ -264,6 +286,18 @@ def _report(found: "Predictor", out: Path) -> Iterator[str]:
     if len(ranked) > _SHOWN:
         yield f"  ({len(ranked) - _SHOWN} others, at most {100 * ranked[_SHOWN][1]:.2f})"
     yield f"The model is in {out}."
+
+
+def _reason(found: "Predictor") -> str:
+    """Why a model was chosen, if it was."""
+    if not found.compared:
+        return ""
+    best, *others = found.compared
+    error = f"mean square error on held-out runs {significant(best.mse, 4)}"
+    if not others:
+        return f": {error}"
+    second = f"{others[0].model} on the {_SEEN[others[0].parts]} {significant(others[0].mse, 4)}"
+    return f": {error}, the least of {len(found.compared)}; next {second}"
 
 
 def _written(folder: Path, models: "Comparison", clusters: "Comparison | None") -> None:

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from fairlane.counters.base import COUNTERS, TICK_WORDS, PortCounters, since
+from fairlane.counters.base import COUNTERS, TICK_WORDS, PortCounters, Reading, since
 from fairlane.counters.located import Located, located
 from fairlane.counters.perfquery import write_perfquery
 from fairlane.counters.prometheus import write_openmetrics, write_prometheus
 from fairlane.counters.reader import FORMATS, read_counters
-from fairlane.counters.shared import HotLink, hot_links, read_allocation
+from fairlane.counters.shared import HotLink, hot_links, read_allocation, without_speed
 from fairlane.counters.simulated import Snapshot, snapshots
 from fairlane.counters.table import table_of
 
@@ -18,6 +18,7 @@ __all__ = [
     "HotLink",
     "Located",
     "PortCounters",
+    "Reading",
     "Snapshot",
     "export",
     "hot_links",
@@ -27,6 +28,7 @@ __all__ = [
     "since",
     "snapshots",
     "table_of",
+    "without_speed",
 ]
 
 

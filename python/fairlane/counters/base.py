@@ -74,8 +74,18 @@ class PortCounters:
         return (address, self.name, self.device or self.adapter, self.number)
 
     def __str__(self) -> str:
-        name = self.name or (f"0x{self.guid:016x}" if self.guid is not None else f"lid {self.lid}")
-        return f"{name} {self.device} port {self.number}" if self.device else f"{name} port {self.number}"
+        guid = "" if self.guid is None else f"0x{self.guid:016x}"
+        node = self.name or guid or ("" if self.lid is None else f"lid {self.lid}")
+        return " ".join(filter(None, (node, self.device, f"port {self.number}")))
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The counters of a file."""
+
+    ports: list[PortCounters]
+    note: str | None = None
+    """What of the file was skipped, if anything."""
 
 
 def since(now: Iterable[PortCounters], before: Iterable[PortCounters], file: Path) -> list[PortCounters]:

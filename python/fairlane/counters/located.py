@@ -10,6 +10,8 @@ from fairlane.fabric import Wiring
 from fairlane.fabric.identities import nodes_of, places
 from fairlane.fabric.nodes import Node, Port
 
+_IDENTITY = "a host in front (HOST: PATH:VALUE, or the label instance), or the files lid or node_guid of sysfs"
+
 
 @dataclass(frozen=True)
 class Located:
@@ -25,7 +27,7 @@ class Located:
 def located(ports: Iterable[PortCounters], wiring: Wiring, file: Path) -> list[Located]:
     """The ports with their places; those without a cable are left out.
 
-    Raises ``ScenarioError`` for ports of nodes that the fabric does not have.
+    Raises ``ScenarioError`` for ports of nodes that the fabric does not have, and if no port has a cable.
     """
     at = places(nodes_of(wiring), wiring)
     by_guid, by_lid, by_description = _keys(at)
@@ -44,9 +46,12 @@ def located(ports: Iterable[PortCounters], wiring: Wiring, file: Path) -> list[L
             found.append(Located(*key, one))
         elif not (host in names or _known(one, by_guid, by_lid, by_description)):
             near = nearest(one.name, names) if one.name else None
-            words = f"the fabric has no {one}"
-            place = {"file": str(file), "line": one.line}
-            problems.append(Problem("", words, nearest=near, **place))  # type: ignore[arg-type]
+            words, allowed = f"the fabric has no {one}", None
+            if not (one.name or one.guid or one.lid):
+                words, allowed = f"nothing says which host {one} is of", _IDENTITY
+            problems.append(Problem("", words, allowed=allowed, nearest=near, file=str(file), line=one.line))
+    if not found and not problems:
+        problems.append(Problem.of_file(file, "none of its ports has a cable in the fabric"))
     if problems:
         raise ScenarioError(problems)
     return found

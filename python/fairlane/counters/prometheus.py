@@ -1,16 +1,20 @@
-"""Prometheus text with the metric names of two exporters.
+"""Prometheus text with the metric names of three exporters.
 
 Adapters of hosts have the names of node_exporter (``node_infiniband_port_...``, labels ``device`` and ``port``, and
 ``instance`` for the host, which Prometheus adds when it scrapes); ports of switches those of infiniband_exporter
 (``infiniband_switch_port_...``, labels ``guid`` and ``port``), which also has ``infiniband_hca_port_...`` for adapters.
-Data is in bytes here. OpenMetrics has the same with a time for every sample, in seconds of simulated time.
+Both have data in bytes. The infiniband-exporter in Python is read as well: ``infiniband_portxmitdata_total`` with the
+counters of ``ibqueryerrors``, data in words, labels ``local_guid``, ``local_name``, ``local_port`` and ``component``.
+OpenMetrics has the same with a time for every sample, in seconds of simulated time.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from fairlane.counters.base import DATA, WORD, PortCounters
+from fairlane.counters.adapters import adapter_numbers
+from fairlane.counters.base import COUNTERS, DATA, WORD, PortCounters, Reading
 from fairlane.counters.simulated import Snapshot
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.files import content_lines
@@ -61,11 +65,36 @@ OF_SWITCHES: Mapping[str, str] = {name: f"infiniband_switch_port_{metric}" for n
 """infiniband_exporter's metric of each counter of a port of a switch."""
 OF_ADAPTERS: Mapping[str, str] = {name: f"infiniband_hca_port_{metric}" for name, metric in _OF_PORTS.items()}
 """infiniband_exporter's metric of each counter of an adapter's port."""
+OF_PYTHON: Mapping[str, str] = {name: f"infiniband_{name.lower()}_total" for name in COUNTERS}
+"""Metric of each counter of the infiniband-exporter in Python, of switches and of adapters."""
 _INFO = "infiniband_switch_info"
 
-_SAMPLE = re.compile(r"([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+(-?\S+))?")
+
+@dataclass(frozen=True)
+class _Exporter:
+    """How an exporter labels a port, and the unit of its data."""
+
+    metrics: Mapping[str, str]
+    node: str
+    port: str
+    unit: int = WORD
+    """Its units of data in a word."""
+    by_guid: bool = True
+    is_switch: bool | None = None
+
+
+_EXPORTERS = (
+    _Exporter(OF_HOSTS, "instance", "port", by_guid=False, is_switch=False),
+    _Exporter(OF_SWITCHES, "guid", "port", is_switch=True),
+    _Exporter(OF_ADAPTERS, "guid", "port", is_switch=False),
+    _Exporter(OF_PYTHON, "local_guid", "local_port", unit=1),
+)
+_KINDS = {metric: (name, it) for it in _EXPORTERS for name, metric in it.metrics.items()}
+"""The counter and the exporter of each metric."""
+
+_METRIC = re.compile(r"[A-Za-z_:][\w:]*", re.ASCII)
+_SAMPLE = re.compile(r"([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)(?:\s+(-?\S+))?", re.ASCII)
 _LABEL = re.compile(r'\s*([A-Za-z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
-_DEVICE = re.compile(r"(.*?)([0-9]{1,4})")
 _PORT = re.compile(r"[0-9]{1,9}")
 
 
@@ -132,88 +161,74 @@ def write_openmetrics(snapshots: Sequence[Snapshot]) -> str:
 
 def is_prometheus(text: str) -> bool:
     """Whether a text has a metric of one of the exporters."""
-    return re.search(r"^(node_infiniband_|infiniband_(switch|hca)_)", text, re.MULTILINE) is not None
+    return re.search(r"^(node_infiniband_|infiniband_)\w+[{ ]", text, re.MULTILINE) is not None
 
 
-def read_prometheus(text: str, file: Path) -> list[PortCounters]:
-    """The counters; other metrics are skipped. Of several times the last one counts.
+@dataclass
+class _Port:
+    """A port in the making."""
+
+    line: int
+    values: dict[str, int]
+    name: str
+    is_switch: bool | None
+
+
+_Key = tuple[bool, str, str, int]
+"""Whether it is known by its GUID, its node's GUID or its host, its device, its number."""
+
+
+def read_prometheus(text: str, file: Path) -> Reading:
+    """The counters; other metrics are skipped, whatever their lines have. Of several times the last one counts.
 
     Raises ``ScenarioError`` with the line of a sample that is wrong.
     """
-    kinds = {
-        **{metric: (name, "host") for name, metric in OF_HOSTS.items()},
-        **{metric: (name, "switch") for name, metric in OF_SWITCHES.items()},
-        **{metric: (name, "hca") for name, metric in OF_ADAPTERS.items()},
-    }
-    values: dict[tuple[str, str, str, str], tuple[int, dict[str, int]]] = {}
+    ports: dict[_Key, _Port] = {}
     names: dict[str, str] = {}
     problems: list[Problem] = []
     for number, line in content_lines(text):
+        begins = _METRIC.match(line)
+        metric = begins[0] if begins else ""
+        if metric != _INFO and metric not in _KINDS:
+            if line == metric and any(known.startswith(metric) for known in _KINDS):
+                problems.append(Problem.of_file(file, f"not a sample of Prometheus text: {line[:60]!r}", number))
+            continue
         sample = _SAMPLE.fullmatch(line)
         labels = None if sample is None else _read_labels(sample[2] or "")
         if sample is None or labels is None:
             problems.append(Problem.of_file(file, f"not a sample of Prometheus text: {line[:60]!r}", number))
-        elif sample[1] == _INFO:
+        elif metric == _INFO:
             names[labels.get("guid", "")] = labels.get("switch", "")
-        elif sample[1] in kinds:
-            counter, kind = kinds[sample[1]]
-            key = (
-                kind,
-                labels.get("guid") or labels.get("instance", ""),
-                labels.get("device", ""),
-                labels.get("port", ""),
-            )
-            amount = _count(sample[3])
-            if amount is None or not _PORT.fullmatch(key[3]) or (kind != "host" and _guid(key[1]) is None):
-                words = "not a whole number, a port or a GUID"
-                problems.append(Problem.of_file(file, f"{words}: {line[:80]!r}", number))
-                continue
-            own = values.setdefault(key, (number, {}))[1]
-            own[counter] = amount // WORD if counter in DATA else amount
+        elif not _add(ports, metric, labels, sample[3], number):
+            words = "not a whole number, a port or a GUID"
+            problems.append(Problem.of_file(file, f"{words}: {line[:80]!r}", number))
     if problems:
         raise ScenarioError(problems)
-    adapters = _adapters((where, device) for kind, where, device, _ in values if kind == "host")
-    return [_port(key, line, own, names, adapters) for key, (line, own) in values.items()]
+    adapters = adapter_numbers((where, device) for by_guid, where, device, _ in ports if not by_guid)
+    return Reading([_port(key, port, names, adapters) for key, port in ports.items()])
 
 
-def _adapters(devices: Iterable[tuple[str, str]]) -> dict[tuple[str, str], int]:
-    """The number of each adapter, by instance and device.
-
-    It is the number in the name if the names of a host differ in nothing else, as ``mlx5_0`` and ``mlx5_1``, otherwise
-    the place among them in the order of names: ``ibp65s0`` and ``ibp97s0`` are 0 and 1.
-    """
-    by_host: dict[str, set[str]] = {}
-    for where, device in devices:
-        by_host.setdefault(where, set()).add(device)
-    found = {}
-    for where, names in by_host.items():
-        parts = {device: _DEVICE.fullmatch(device) for device in names}
-        numbered = all(parts.values()) and len({part[1] for part in parts.values() if part}) == 1
-        for place, device in enumerate(sorted(names, key=_natural)):
-            part = parts[device]
-            found[where, device] = int(part[2]) if numbered and part else place
-    return found
+def _add(ports: dict[_Key, _Port], metric: str, labels: Mapping[str, str], value: str, line: int) -> bool:
+    """Adds a sample to its port; whether its value, port and GUID are what they have to be."""
+    counter, exporter = _KINDS[metric]
+    amount, where, port = _count(value), labels.get(exporter.node, ""), labels.get(exporter.port, "")
+    if amount is None or not _PORT.fullmatch(port) or (exporter.by_guid and _guid(where) is None):
+        return False
+    is_switch = exporter.is_switch if "component" not in labels else labels["component"] == "switch"
+    key = (exporter.by_guid, where, "" if exporter.by_guid else labels.get("device", ""), int(port))
+    own = ports.setdefault(key, _Port(line, {}, labels.get("local_name", ""), is_switch))
+    own.values[counter] = amount // exporter.unit if counter in DATA else amount
+    return True
 
 
-def _natural(name: str) -> list[tuple[int, str]]:
-    """A key that sorts numbers within names by their value."""
-    return [(int(part), "") if part.isdecimal() else (0, part) for part in re.split(r"([0-9]+)", name)]
-
-
-def _port(
-    key: tuple[str, str, str, str],
-    line: int,
-    values: dict[str, int],
-    names: Mapping[str, str],
-    adapters: Mapping[tuple[str, str], int],
-) -> PortCounters:
-    kind, where, device, port = key
-    if kind != "host":
-        name, is_switch = names.get(where, ""), kind == "switch"
-        return PortCounters(int(port), values, name, _guid(where), is_switch=is_switch, line=line)
+def _port(key: _Key, port: _Port, names: Mapping[str, str], adapters: Mapping[tuple[str, str], int]) -> PortCounters:
+    by_guid, where, device, number = key
+    if by_guid:
+        name = port.name or names.get(where, "")
+        return PortCounters(number, port.values, name, _guid(where), is_switch=port.is_switch, line=port.line)
     host = where.rpartition(":")[0] if re.fullmatch(r".+:\d+", where) else where
     adapter = adapters[where, device]
-    return PortCounters(int(port), values, host, adapter=adapter, device=device, is_switch=False, line=line)
+    return PortCounters(number, port.values, host, adapter=adapter, device=device, is_switch=False, line=port.line)
 
 
 def _read_labels(text: str) -> dict[str, str] | None:

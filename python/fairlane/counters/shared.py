@@ -1,6 +1,6 @@
 """The links that are hot by their counters, and the jobs whose routes share them."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -9,7 +9,7 @@ import numpy
 from fairlane.counters.base import WORD
 from fairlane.counters.located import Located
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric import Fabric
+from fairlane.fabric import Fabric, Wiring
 from fairlane.inputs.files import content_lines, read_text, reading
 from fairlane.slurm.hostlist import members
 
@@ -29,7 +29,8 @@ class HotLink:
     wait_per_word: float | None
     """Ticks of wait for each word sent: comparable among ports with the same tick."""
     utilisation: float | None
-    """Bytes sent, as a share of what the link can carry in the time between two readings; None without the time."""
+    """Bytes sent, as a share of what the link can carry in the time between two readings; None without the time or the
+    link's speed."""
     jobs: tuple[str, ...]
     """Jobs with a route over the link between two of their hosts."""
 
@@ -65,10 +66,11 @@ def hot_links(
     fabric: Fabric,
     jobs: Mapping[str, Sequence[int]],
     seconds: float | None = None,
+    unknown: Container[tuple[str, int]] = (),
 ) -> list[HotLink]:
     """The links in order of their wait, then of the bytes sent over them.
 
-    ``seconds`` is the time in which the counters were accumulated.
+    ``seconds`` is the time in which the counters were accumulated. The links of ``unknown`` ports have no utilisation.
     """
     links = fabric.links
     keys = zip(links["from_name"].tolist(), links["from_port"].tolist(), strict=True)
@@ -82,11 +84,21 @@ def hot_links(
             continue
         wait, capacity = one.counters.values.get("PortXmitWait"), int(links["bandwidth"][link]) / 8
         ratio = wait / words if wait is not None and words else None
-        busy = words * WORD / (capacity * seconds) if seconds else None
+        busy = words * WORD / (capacity * seconds) if seconds and (one.name, one.port) not in unknown else None
         own = tuple(job for job, used in users.items() if used[link])
         role = str(links["role"][link])
         found.append(HotLink(fabric.link_name(link), role, words * WORD, wait, ratio, busy, own))
     return sorted(found, key=lambda it: (-(it.wait_ticks or 0), -it.sent_bytes, it.link))
+
+
+def without_speed(wiring: Wiring) -> set[tuple[str, int]]:
+    """The ports, by name and number, of cables whose speed the wiring's source does not state."""
+    return {
+        end
+        for cable in wiring.cables
+        if cable.bandwidth is None and cable.ports
+        for end in zip(cable.ends, cable.ports, strict=True)
+    }
 
 
 def _used(fabric: Fabric, hosts: Sequence[int]) -> "numpy.typing.NDArray[numpy.bool_]":

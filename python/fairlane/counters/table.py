@@ -9,15 +9,20 @@ from fairlane.counters.located import Located
 
 
 def table_of(ports: Iterable[PortCounters | Located]) -> pl.DataFrame:
-    """Name, port, GUID and LID of each port, and its counters in their own units; empty where the source has none."""
+    """Name, device, port, GUID and LID of each port, and its counters in their own units.
+
+    Empty where the source has none; a column without a value is left out, but for those that name a port.
+    """
     rows = []
     for it in ports:
         one = it.counters if isinstance(it, Located) else it
         name, number = (it.name, it.port) if isinstance(it, Located) else (one.name, one.number)
         guid = None if one.guid is None else f"0x{one.guid:016x}"
-        rows.append({"name": name, "port": number, "guid": guid, "lid": one.lid, **_values(one)})
+        names = {"name": name, "device": one.device or None, "port": number}
+        rows.append({**names, "guid": guid, "lid": one.lid, **_values(one)})
     kinds = {"name": pl.String, "port": pl.UInt32, "guid": pl.String, "lid": pl.UInt32}
-    table = pl.DataFrame(rows, schema={**kinds, **dict.fromkeys(COUNTERS, pl.UInt64)})
+    counters = dict.fromkeys(COUNTERS, pl.UInt64)
+    table = pl.DataFrame(rows, schema={"name": pl.String, "device": pl.String, **kinds, **counters})
     return table.select(name for name in table.columns if name in kinds or table[name].count())
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.identities import endpoint_lids, endpoints_of
 from fairlane.fabric.wiring import Wiring
-from fairlane.inputs.files import read_text, reading
+from fairlane.inputs.files import lines_of, read_text, reading
 
 _BLOCK = re.compile(r"Unicast lids .*guid (0x[0-9a-fA-F]{1,16})")
 _ENTRY = re.compile(r"(0x[0-9a-fA-F]{1,16})\s+(\d{1,9})\s*(:.*)?$")
@@ -30,7 +30,7 @@ def with_tables(wiring: Wiring, file: Path) -> Wiring:
         words = "the fabric's links have no local identifiers: tables go with a dump of ibnetdiscover"
         raise ScenarioError(Problem.of_file(file, words))
     reader = _Reader(wiring, lids, file)
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines_of(text), 1):
         reader.read(number, line)
     return replace(wiring, tables=reader.finished(), tables_source=file)
 

@@ -47,9 +47,18 @@ def read_text(path: Path, most: int = MOST_TEXT, encoding: str = "utf-8") -> str
     return read_bytes(path, most).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
 
 
+def lines_of(text: str) -> list[str]:
+    """The lines of a text that ``read_text`` has read.
+
+    Lines end at line ends only: names that devices report may have control characters, at which ``splitlines`` splits.
+    """
+    lines = text.split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
 def content_lines(text: str) -> Iterator[tuple[int, str]]:
     """The lines that are neither empty nor comments, with their numbers from 1."""
-    for number, line in enumerate(map(str.strip, text.splitlines()), 1):
+    for number, line in enumerate(map(str.strip, lines_of(text)), 1):
         if line and not line.startswith("#"):
             yield number, line
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.files import read_text, reading
+from fairlane.inputs.files import lines_of, read_text, reading
 from fairlane.opensm.settings import LEVELS
 from fairlane.units import whole_number
 
@@ -166,11 +166,11 @@ def read_policy(file: Path) -> Policy:
     with reading(file):
         text = read_text(file)
     reader = _Reader(file)
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(lines_of(text), 1):
         if words := line.partition("#")[0].strip():
             reader.take(number, words)
     if reader.stack:
-        reader.refuse(len(text.splitlines()), reader.stack[-1], "is not closed", allowed=f"end-{reader.stack[-1]}")
+        reader.refuse(len(lines_of(text)), reader.stack[-1], "is not closed", allowed=f"end-{reader.stack[-1]}")
     groups = [_group(reader, *part[1:]) for part in reader.parts if part[0] == "port-group"]
     levels = dict(_level(reader, *part[1:]) for part in reader.parts if part[0] == "qos-level")
     rules = [_rule(reader, *part[1:]) for part in reader.parts if part[0] == "qos-match-rule"]

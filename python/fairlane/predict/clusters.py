@@ -111,6 +111,7 @@ class Clusters(Part):
             raise ScenarioError(Problem("clusters", words, count, f"at most {len(known) - 1}"))
         bandwidth = float(numpy.median(between[numpy.triu_indices(len(known), 1)])) or 1.0
         affinity = _affinity(between, bandwidth)
+        affinity = (affinity + affinity.T) / 2  # angles between the same two runs differ by rounding
         found = SpectralClustering(count, affinity="precomputed", random_state=seed).fit_predict(affinity)
         vectors, values = _walk(affinity, count)
         first = list(dict.fromkeys(found.tolist()))  # clusters are numbered in the order of their first run

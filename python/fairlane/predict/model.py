@@ -1,5 +1,6 @@
 """The model of timesteps' times: fitted to a table of counters, validated by run, kept as data."""
 
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Annotated, ClassVar, Self
 
@@ -13,6 +14,7 @@ from fairlane.inputs.problems import Problems
 from fairlane.models.base import COUNTERS, Dims, FittedModel, Floats, Integers, Part
 from fairlane.models.regressors import Linear, RegressorName, TreeSum, estimator, freeze, one_thread
 from fairlane.models.validation import Bools, check_coverage, cross_validate, grouped_quantile
+from fairlane.predict.choice import Candidate, choose
 from fairlane.predict.clusters import Clusters, distances, shapes
 from fairlane.predict.parts import Parts, PartsName, Scale
 from fairlane.predict.table import CounterTable
@@ -92,7 +94,7 @@ class Pipeline(Part):
     @classmethod
     def fit(cls, table: CounterTable, model: RegressorName, parts: PartsName, clusters: int, seed: int) -> Self:
         """Fitted to all rows of a table."""
-        prepared, seen = Parts.fit(table.rows)[parts]
+        prepared, seen = Parts.fit(table.rows, (parts,))[parts]
         made, labels = None, numpy.zeros(table.runs, int)
         if clusters > 1:
             known = shapes(prepared.scale.of(table.rows), table.run, table.names)
@@ -140,6 +142,8 @@ class Predictor(FittedModel):
     """Name of the column that is predicted."""
     features: list[str]
     model: RegressorName
+    compared: list[Candidate] = Field(default_factory=list)
+    """The models that it was chosen from, the best first; empty if it was asked for."""
     validated: FoldErrors
     coverage: float = Field(gt=0, lt=1)
     """The share of timesteps that the interval is to hold."""
@@ -194,23 +198,25 @@ class Predictor(FittedModel):
 def fit(
     table: CounterTable,
     *,
-    model: RegressorName = "gbm",
-    parts: PartsName = "sparse",
+    model: RegressorName | None = None,
+    parts: PartsName | None = None,
     clusters: int = 1,
     folds: int = FOLDS,
     coverage: float = 0.9,
     seed: int = 1,
+    progress: Callable[[], None] = lambda: None,
 ) -> Predictor:
     """Fits a model to all runs; cross-validation by run, in ``folds``, gives its errors, interval and importance.
 
     Args:
         table: Runs with times.
-        model: Which regressor: a key of ``REGRESSORS``.
-        parts: Its input: the counters (``base``), or their ``low-rank`` or ``sparse`` part.
+        model: Which regressor: a key of ``REGRESSORS``; by default the one with the least error on held-out runs.
+        parts: Its input: the counters (``base``), or their ``low-rank`` or ``sparse`` part; by default chosen as well.
         clusters: How many groups of runs have a model of their own.
         folds: Of the cross-validation, by run.
         coverage: The share of timesteps of new runs that the interval is to hold.
         seed: Of random choices.
+        progress: Called after every fold, twice for each if there is something to choose.
 
     Raises ``ScenarioError`` if there are too few runs or timesteps for what is asked for.
     """
@@ -220,17 +226,20 @@ def fit(
     if not variance:
         raise ScenarioError(Problem(table.target_name, "all times are the same: there is nothing to predict"))
     importance = numpy.zeros(len(table.features))
+    choice = choose(table, model, parts, folds=folds, seed=seed, progress=progress)
 
     def held_out(out: Bools) -> Floats:
-        outside, part = table.filter(out), Pipeline.fit(table.filter(~out), model, parts, clusters, seed)
+        own = choice.of_fold[int(fold[out][0])]
+        outside, part = table.filter(out), Pipeline.fit(table.filter(~out), *own, clusters, seed)
         cluster = part.cluster(outside)
         rng = stream(seed, Purpose.FOLD, int(fold[out][0]) + 1)
         importance[:] += _permutation_importance(part, outside, cluster, rng) * (out.sum() / len(truth))
+        progress()
         return part.predict(outside.rows, cluster)
 
     with one_thread():
         predicted = cross_validate(fold, held_out)
-        whole = Pipeline.fit(table, model, parts, clusters, seed)
+        whole = Pipeline.fit(table, *choice.best, clusters, seed)
         novelty = Novelty.fit(table.rows, table.run)
     return Predictor(
         format=Predictor.FORMAT,
@@ -240,7 +249,8 @@ def fit(
         runs=table.runs,
         target=table.target_name,
         features=list(table.features),
-        model=model,
+        model=choice.best[0],
+        compared=choice.candidates,
         validated=FoldErrors.of(truth, predicted, fold),
         coverage=coverage,
         half_width=grouped_quantile(numpy.abs(predicted - truth), table.run, coverage),

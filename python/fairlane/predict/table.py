@@ -1,7 +1,7 @@
 """Tables of counters: a row for each run and timestep, with the time it took and the counters' values.
 
-Any numeric columns may be features; the file is CSV or Parquet. Missing columns, text, empty cells, numbers that are
-not finite, and a timestep that appears twice are refused.
+Any numeric columns may be features, but for those that identify a row (``columns``); the file is CSV or Parquet.
+Missing columns, text, empty cells, numbers that are not finite, and a timestep that appears twice are refused.
 """
 
 from collections.abc import Sequence
@@ -18,6 +18,7 @@ import polars as pl
 from fairlane.errors import Problem, ScenarioError
 from fairlane.models.base import Floats, Integers, read_table
 from fairlane.models.validation import Bools
+from fairlane.predict.columns import RUNS, column_of, identifies, standard_name
 
 RUN, TIMESTEP, TARGET = "run", "timestep", "seconds"
 """What these columns are called by default."""
@@ -65,10 +66,13 @@ class CounterTable:
     ) -> Self:
         """Takes a data frame. Raises ``ScenarioError`` with all problems if something is missing or no number.
 
-        ``features`` are names of the counters, with ``*`` and ``?`` for many, by default all other numeric columns. The
-        column ``run`` identifies runs, by numbers or text, ``timestep`` numbers the timesteps of a run, and ``target``
-        has their times, unless it is not needed.
+        ``features`` are names of the counters, with ``*`` and ``?`` for many, by default all other numeric columns that
+        identify nothing. A counter of InfiniBand is found by any of its names. The column ``run`` identifies runs, by
+        numbers or text (``job_id`` of LDMS where there is none of this name), ``timestep`` numbers the timesteps of a
+        run, and ``target`` has their times, unless it is not needed.
         """
+        if run == RUN and RUN not in frame.columns:
+            run = next((name for name in RUNS if name in frame.columns), run)
         keys = [run, timestep]
         wanted = [*keys, target] if target_needed else keys
         missing = [Problem.unknown(name, "column", name, frame.columns) for name in wanted if name not in frame.columns]
@@ -116,11 +120,13 @@ class CounterTable:
     def select(self, features: Sequence[str]) -> Self:
         """These features only, in this order. Raises ``ScenarioError`` if one is missing."""
         words = "feature: the model asks for it, and the table does not have it:"
-        missing = [Problem.unknown(name, words, name, self.features) for name in features if name not in self.features]
+        columns = {name: column_of(name, self.features) for name in features}
+        missing = [Problem.unknown(name, words, name, self.features) for name in features if columns[name] is None]
         if missing:
             raise ScenarioError(missing)
         at = {name: number for number, name in enumerate(self.features)}
-        rows = numpy.ascontiguousarray(self.rows[:, [at[name] for name in features]])
+        chosen = [at[column] for column in columns.values() if column is not None]
+        rows = numpy.ascontiguousarray(self.rows[:, chosen])
         return replace(self, features=tuple(features), rows=rows)
 
     def by_run(self) -> list[Floats]:
@@ -144,15 +150,21 @@ class CounterTable:
 def _features(frame: pl.DataFrame, wanted: Sequence[str] | None, others: set[str]) -> list[str]:
     candidates = [name for name in frame.columns if name not in others]
     if wanted is None:
-        found = [name for name in candidates if frame.schema[name].is_numeric()]
+        found = [name for name in candidates if frame.schema[name].is_numeric() and not identifies(name)]
     else:
-        unmet = [pattern for pattern in wanted if not any(fnmatchcase(name, pattern) for name in candidates)]
-        if unmet:
+        columns = {pattern: _matching(pattern, candidates) for pattern in wanted}
+        if unmet := [pattern for pattern, names in columns.items() if not names]:
             raise ScenarioError(Problem.unknown("features", "column", name, candidates, name) for name in unmet)
-        found = [name for name in candidates if any(fnmatchcase(name, pattern) for pattern in wanted)]
+        found = [name for name in candidates if any(name in names for names in columns.values())]
     if not found:
         raise ScenarioError(Problem("features", "no numeric column except run, timestep and time"))
     return found
+
+
+def _matching(pattern: str, candidates: Sequence[str]) -> list[str]:
+    """The columns of a pattern, by their own names; if there are none, by those of the specification."""
+    own = [name for name in candidates if fnmatchcase(name, pattern)]
+    return own or [name for name in candidates if fnmatchcase(standard_name(name), standard_name(pattern))]
 
 
 def _numeric(frame: pl.DataFrame, name: str, keys: list[str]) -> list[Problem]:

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 
 from fairlane.errors import Problem
 from fairlane.inputs.document import current_document
-from fairlane.inputs.files import read_text
+from fairlane.inputs.files import lines_of, read_text
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 from fairlane.units import Written, whole_number
@@ -36,7 +36,7 @@ class RankLevels(Table):
             raise Problems(Problem("", f"cannot be read: {error.strerror}", str(file))) from None
         found: dict[str, int] = {}
         problems: list[Problem] = []
-        for number, line in enumerate(text.splitlines(), 1):
+        for number, line in enumerate(lines_of(text), 1):
             words = line.partition("#")[0].split()
             wrong = _wrong(words, found)
             if wrong:

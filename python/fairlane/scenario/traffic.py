@@ -155,7 +155,7 @@ def recorded_load(scenario: "Scenario", job: "ResolvedJob", path: MeanPath) -> L
     time = 1e12 * computed / job.ranks * trace.compute_scale + _communication(scenario, own, mean, path)
     passes = _span(scenario, job) / max(time, 1.0)
     if not trace.repeat:
-        passes = min(1.0, passes)
+        passes = min(trace.share(described), passes)
     return Load(packets * path.hops * passes, passes)
 
 

@@ -3,6 +3,7 @@
 import importlib.util
 import io
 import json
+import re
 import shutil
 import tarfile
 import tempfile
@@ -22,7 +23,8 @@ from fairlane.inputs.expansion import ExpansionError, unpacked
 from fairlane.inputs.files import MOST_STORED, parse_json, read_bytes
 from fairlane.inputs.problems import Problems, refusing, validated
 from fairlane.inputs.table import Table
-from fairlane.units import Written
+from fairlane.units import ITERATION_RANGES, Duration, Size, Written, iteration_range
+from fairlane.wording import seconds
 from fairlane.workload.base import Share
 from fairlane.workload.recorded import (
     describe_apart,
@@ -56,13 +58,31 @@ class Iteration(Table):
     """Definition of an iteration of a trace. Default: one pass from its start to its end."""
 
     collective: CollectiveKind | None = Field(default=None, description="from one call of this collective to the next")
+    every: int = Field(default=1, ge=1, lt=2**32, description="only every n-th of these calls, from the first one on")
+    bytes: Size | None = Field(
+        default=None, description="only calls to which a rank hands in so many bytes, as recorded"
+    )
+    communicator: Literal["world"] | None = Field(
+        default=None, description="world: only calls of all ranks; default: on any communicator"
+    )
     region: str | None = Field(default=None, description="from one entry of this OTF2 region to the next")
 
     @model_validator(mode="after")
     def _at_most_one(self) -> Self:
         if self.collective and self.region:
             raise ValueError("collective and region exclude each other: give one")
+        given = self.model_fields_set - {"collective", "region"}
+        if given and not self.collective:
+            raise ValueError(f"{' and '.join(sorted(given))} choose among the calls of a collective: give collective")
         return self
+
+    @property
+    def options(self) -> dict[str, Any] | str:
+        """As the reader takes it."""
+        if self.collective:
+            of = {"kind": self.collective, "every": self.every, "bytes": self.bytes}
+            return {"collective": {**of, "world": self.communicator == "world"}}
+        return {"region": self.region} if self.region else "pass"
 
 
 def _read_iteration(given: Any) -> Any:
@@ -73,6 +93,16 @@ def _read_iteration(given: Any) -> Any:
             Problem("", "not a kind of iteration", given, 'pass, { collective = "..." }, { region = "..." }')
         )
     return given
+
+
+def _read_range(given: Any) -> Any:
+    """A range of iterations, of which one may be written as a number."""
+    text = str(given) if isinstance(given, int) and not isinstance(given, bool) else given
+    span = iteration_range(text) if isinstance(text, str) else None
+    first, last = span or (0, 0)
+    if first == 0 or last == 0 or (first and last and last < first):
+        raise Problems(Problem("", "no range of iterations from 1", given, ITERATION_RANGES))
+    return text
 
 
 def _in_folder(path: Path) -> Path:
@@ -93,6 +123,15 @@ class Trace(Table):
     iteration: Annotated[
         Written[Iteration], BeforeValidator(_read_iteration, json_schema_input_type=Literal["pass"] | Iteration)
     ] = Field(default_factory=lambda: Iteration(collective=None, region=None), description="definition of an iteration")
+    iterations: Written[Annotated[str, BeforeValidator(_read_range)]] | None = Field(
+        default=None,
+        description="only these iterations, as 20..24, 20.., ..24 or 20: the first one begins at the first call or "
+        "entry that bounds iterations; what is in front of them is not simulated; default: the whole trace",
+    )
+    after: Duration | None = Field(
+        default=None,
+        description="only iterations that begin so long after the start of the recording, by rank 0's wall clock",
+    )
     compute_scale: float = Field(default=1.0, ge=0, description="factor on the compute time between MPI calls")
     message_scale: float = Field(
         default=1.0, gt=0, le=1e6, description="factor on the bytes of messages and collectives, rounded"
@@ -105,6 +144,12 @@ class Trace(Table):
         default=0.0, description="share of the compute time that is memory-bound: a power cap does not slow it down"
     )
 
+    @model_validator(mode="after")
+    def _one_beginning(self) -> Self:
+        if self.after is not None and self.iterations is not None:
+            raise ValueError("after and iterations exclude each other: give one")
+        return self
+
     def program(self, pace: "Pace | None" = None) -> _core.Program:
         """Opens the trace, with the compute times that a ``pace`` makes.
 
@@ -116,6 +161,8 @@ class Trace(Table):
             description = self._description(trace)
             problems = unsupported_problems(description, self.exclude, str(self.path))
             problems += iteration_problems(description, self.iteration.collective, self.iteration.region)
+            first, last, more = self._part(description)
+            problems += more
             if self.repeat:
                 problems += repeat_problems(description, str(self.path))
             if problems:
@@ -124,14 +171,48 @@ class Trace(Table):
                 "compute_scale": self.compute_scale,
                 "rank_scales": pace.factors() if pace else [],
                 "message_scale": self.message_scale,
-                "iteration": self._iteration(),
+                "iteration": self.iteration.options,
                 "leave_out": self.exclude,
+                "from": first,
+                "to": last,
                 "repeat": self.repeat,
                 "otf2_library": otf2_library(),
             }
             return _core.open_trace(str(trace), json.dumps(options))
         except (BuildError, RunError, OSError) as error:
-            raise Problems(Problem("path", str(error).removeprefix("trace: "), str(self.path))) from None
+            message = str(error).removeprefix("trace: ")
+            if of_part := re.match(r'(?:from|to) = "\d+": ', message):
+                key, value = ("after", self.after) if self.after is not None else ("iterations", self.iterations)
+                raise Problems(Problem(key, message[of_part.end() :], value)) from None
+            raise Problems(Problem("path", message, str(self.path))) from None
+
+    def _part(self, description: dict[str, Any]) -> tuple[int | None, int | None, list[Problem]]:
+        """The first and the last iteration that are replayed, where they are given; what is wrong with them."""
+        first, last = (iteration_range(self.iterations) if self.iterations else None) or (None, None)
+        key, value = ("after", self.after) if self.after is not None else ("iterations", self.iterations)
+        if value is not None and self.iteration.options == "pass":
+            return (
+                None,
+                None,
+                [Problem(key, "a part of a trace takes a definition of iterations: give iteration", value)],
+            )
+        if self.after is None or description.get("ranks_without_iterations"):
+            return first, last, []
+        if not (starts := description.get("iteration_starts", [])):
+            return None, None, [Problem("after", "the trace has no wall clock", value, "iterations = FIRST..LAST")]
+        first = next((number for number, start in enumerate(starts, 1) if start * 1e12 >= self.after), None)
+        if first is None:
+            words = f"no iteration begins then: the last one does after {seconds(starts[-1])}"
+            return None, None, [Problem("after", words, value)]
+        return first, None, []
+
+    def share(self, description: dict[str, Any]) -> float:
+        """The share of the recording that is replayed, by its iterations; 1 where the description has none."""
+        all_of_it = len(description.get("iteration_starts", ()))
+        first, last, problems = self._part(description)
+        if problems or not all_of_it:
+            return 1.0
+        return max(0, min(last or all_of_it, all_of_it) - (first or 1) + 1) / all_of_it
 
     def left_out(self) -> str | None:
         """The calls of the trace that ``exclude`` removes, with counts; None without it."""
@@ -156,12 +237,9 @@ class Trace(Table):
             raise ScenarioError(Problem("", message, file=None if named else str(self.path))) from None
 
     def _description(self, trace: Path) -> dict[str, Any]:
-        options = {"iteration": self._iteration(), "otf2_library": otf2_library()}
+        options = {"iteration": self.iteration.options, "otf2_library": otf2_library()}
         description: dict[str, Any] = json.loads(_describe(str(trace), json.dumps(options), file_marks(trace)))
         return description
-
-    def _iteration(self) -> dict[str, str] | str:
-        return self.iteration.model_dump(exclude_none=True) or "pass"
 
     def __str__(self) -> str:
         return self.path.name.split(".")[0]

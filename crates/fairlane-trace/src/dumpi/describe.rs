@@ -48,7 +48,14 @@ pub fn describe(files: &[PathBuf], options: &Options) -> Result<Description, Tra
     let (mut tallies, mut unsupported) = (Vec::new(), Collector::default());
     let (mut cpu, mut in_mpi) = (None, 0);
     for mut reader in readers(files, &options)? {
+        if tallies.is_empty() {
+            reader.out.keep_starts();
+        }
         let (tally, clock) = read(&mut reader, &mut description, &mut unsupported)?;
+        if let (true, Some((first, _))) = (tallies.is_empty(), clock.wall) {
+            description.iteration_starts =
+                reader.out.starts().iter().map(|start| seconds(start.saturating_sub(first))).collect();
+        }
         tallies.push(tally);
         description.ranks_without_iterations += u32::from(!reader.out.is_bounded());
         description.ranks_without_operations += u32::from(!reader.out.is_busy());

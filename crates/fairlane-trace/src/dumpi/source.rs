@@ -88,7 +88,15 @@ impl RankReader {
     pub fn new(file: Arc<TraceFile>, rank: u32, ranks: u32, options: &Arc<Options>) -> Self {
         let cancels = file.calls.as_ref().is_none_or(|calls| calls[CANCEL] > 0);
         let state = State::new(&file, rank, ranks);
-        Self { file, rank, ranks, options: Arc::clone(options), cancels, out: Emitter::new(options, rank), state }
+        Self {
+            file,
+            rank,
+            ranks,
+            options: Arc::clone(options),
+            cancels,
+            out: Emitter::new(options, rank, ranks),
+            state,
+        }
     }
 
     /// The record that was read last.
@@ -192,6 +200,7 @@ impl RankReader {
 
     /// The application computed since it left the previous call.
     fn compute_before(&mut self, record: &Record) {
+        self.out.at(record.wall.map_or(0, |span| span.enter));
         let gap = |left: Option<u64>, span: Option<Span>| Some(span?.enter.saturating_sub(left?));
         let nanoseconds = match record.cpu {
             Some(_) => gap(self.state.left.0, record.cpu),

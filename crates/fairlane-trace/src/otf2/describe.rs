@@ -63,7 +63,14 @@ pub fn describe(anchor: &Path, options: &Options) -> Result<Description, TraceEr
     };
     let (mut tallies, mut unsupported, mut total, mut in_mpi) = (Vec::new(), Collector::default(), None, 0);
     for mut reader in readers(&archive, anchor, &plain) {
+        if tallies.is_empty() {
+            reader.out.keep_starts();
+        }
         let (tally, clock) = read(&mut reader, &mut description, &mut unsupported)?;
+        if let (true, Some((first, _))) = (tallies.is_empty(), clock.wall) {
+            let since = |start: &u64| ratio(start.saturating_sub(first), definitions.ticks_per_second);
+            description.iteration_starts = reader.out.starts().iter().map(since).collect();
+        }
         description.ranks_without_iterations += u32::from(!reader.out.is_bounded());
         description.ranks_without_operations += u32::from(!reader.out.is_busy());
         tallies.push(tally);

@@ -109,7 +109,8 @@ impl RankReader {
     /// At the first event.
     pub fn new(archive: Arc<Archive>, anchor: Arc<PathBuf>, rank: u32, options: &Arc<Options>) -> Self {
         let state = State::new(&archive, rank);
-        let out = Emitter::new(options, rank);
+        let ranks = u32::try_from(archive.definitions.ranks.len()).expect("invariant: ranks are numbered with 32 bits");
+        let out = Emitter::new(options, rank, ranks);
         Self { archive, anchor, rank, options: Arc::clone(options), out, defined: HashSet::new(), state }
     }
 
@@ -320,6 +321,7 @@ impl RankReader {
         let Some(region) = archive.definitions.regions.get(&id) else {
             return Err(format!("region {id} is not defined"));
         };
+        self.out.at(moment.wall);
         self.out.enter(&region.name);
         if region.mpi {
             let entered = self.state.last.map_or(0, |(position, _)| position);

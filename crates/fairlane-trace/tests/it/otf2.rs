@@ -96,7 +96,7 @@ fn iterations_are_bounded_by_regions_and_collectives() {
     let found = describe(data().join("stencil4d-32.otf2"), &options).unwrap();
     let barriers = found.collectives["MPI_Barrier"].calls / 32;
     assert_eq!(marks(Iteration::Pass), 1);
-    assert_eq!(marks(Iteration::Collective(CollectiveKind::Barrier)) as u64, barriers - 1);
+    assert_eq!(marks(Iteration::Collective(CollectiveKind::Barrier.into())) as u64, barriers - 1);
     assert_eq!(marks(Iteration::Region("MPI_Barrier".to_owned())) as u64, barriers - 1);
     let wrong = Options { iteration: Iteration::Region("MPI_Barier".to_owned()), ..options };
     let error = open(data().join("stencil4d-32.otf2"), &wrong).err().unwrap();

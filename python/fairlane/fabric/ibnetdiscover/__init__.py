@@ -33,6 +33,7 @@ from fairlane.fabric.ibnetdiscover.sections import (
 )
 from fairlane.fabric.nodes import Node, Port
 from fairlane.fabric.wiring import Cable, Wiring, by_rails
+from fairlane.inputs.files import lines_of
 from fairlane.wording import plural, some
 
 __all__ = ["LANE_RATES", "as_numbers_count", "is_ibnetdiscover", "machine_of", "read_ibnetdiscover", "refuse"]
@@ -40,7 +41,7 @@ __all__ = ["LANE_RATES", "as_numbers_count", "is_ibnetdiscover", "machine_of", "
 
 def is_ibnetdiscover(text: str) -> bool:
     """Whether a file looks like a dump, or like a report of ``ibnetdiscover -p`` or ``iblinkinfo``."""
-    return any(is_section(line) for line in text.splitlines()) or is_ports_report(text) or is_link_report(text)
+    return any(is_section(line) for line in lines_of(text)) or is_ports_report(text) or is_link_report(text)
 
 
 def read_ibnetdiscover(text: str, file: Path, name_map: Path | None = None, *, switches_only: bool = False) -> Wiring:

@@ -1,7 +1,7 @@
 """The sections of a dump, line by line: switches and adapters with their ports.
 
-What a paste adds is skipped with a remark: shell prompts, the command itself, warnings of the tool, fences of a
-Markdown block. A terminal may have dropped the tabs. GUIDs may be masked by anything.
+What a paste adds is skipped with a remark (``inputs.pasted``). A terminal may have dropped the tabs. GUIDs may be
+masked by anything.
 """
 
 import re
@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.files import lines_of
+from fairlane.inputs.pasted import added_by_paste
 from fairlane.units import whole_number
 from fairlane.wording import plural, some
 
@@ -47,14 +49,7 @@ _GUID = re.compile(r"(?:switchguid|caguid|rtguid)=0x([0-9a-fA-F]{1,16})\b(?:\(([
 _CARD = re.compile(r"sysimgguid=0x([0-9a-fA-F]{1,16})\b")
 _ATTRIBUTE = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=|(Non-)?Chassis\b|#")
 _KEYWORDS = ("Switch", "Ca", "Rt", "vendid=", "devid=", "sysimgguid=", "switchguid=", "caguid=", "rtguid=")
-_NOT_OF_THE_DUMP = {
-    "a shell prompt": re.compile(
-        r"(?:\(\S+\)\s*)?(?:\[[^\]\s]*@[^\]]*\]|[\w.-]+@[\w.-]+(?::\S*)?|[\w.-]*)\s?\S{0,80}[$#%>](?:\s.*)?"
-    ),
-    "a command": re.compile(r"(?:sudo\s+)?(?:\S*/)?(?:ibnetdiscover|iblinkinfo)\b.*"),
-    "a warning of the tool": re.compile(r"(?:\S*/)?(?:ibwarn|ibnetdiscover|iblinkinfo|src/\S+)\b.*:.*"),
-    "a Markdown fence": re.compile(r"(?:```|~~~)\w*"),
-}
+_TOOLS = "(?:ibnetdiscover|iblinkinfo)"
 
 
 @dataclass
@@ -120,7 +115,7 @@ def bandwidth(speed: str) -> int | None:
 
 def read_sections(text: str, file: Path) -> Sections:
     """The sections of a dump; ``ScenarioError`` names every line that is none of a dump's."""
-    reader = _Reader([line.strip() for line in text.splitlines()])
+    reader = _Reader([line.strip() for line in lines_of(text)])
     problems = [
         Problem.of_file(file, problem, number)
         for number, line in enumerate(reader.lines, 1)

@@ -148,11 +148,11 @@ fn iterations_and_repetition() {
     let pass = "Isend Collective CommDup Collective RequestFree CommFree MarkProgress Isend";
     assert_eq!(words(Iteration::Pass, 8), pass);
     let reduced = "Isend Collective CommDup MarkProgress Collective RequestFree CommFree Isend MarkProgress Collective";
-    assert_eq!(words(Iteration::Collective(CollectiveKind::Allreduce), 10), reduced);
+    assert_eq!(words(Iteration::Collective(CollectiveKind::Allreduce.into()), 10), reduced);
     let region = "Isend Collective CommDup Collective RequestFree CommFree MarkProgress Isend";
     assert_eq!(words(Iteration::Region("MPI_Isend".to_owned()), 8), region);
 
-    let never = Options { iteration: Iteration::Collective(CollectiveKind::Bcast), ..Options::default() };
+    let never = Options { iteration: Iteration::Collective(CollectiveKind::Bcast.into()), ..Options::default() };
     let (_directory, mut ranks) = open_copies(&bytes, 3, &never).unwrap();
     let error = (0..100).find_map(|_| ranks[0].next_op().err()).unwrap();
     assert!(error.contains("no collective \"bcast\""), "{error}");

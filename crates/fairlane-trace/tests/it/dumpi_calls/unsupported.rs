@@ -169,8 +169,8 @@ fn records_that_cannot_be_simulated_are_left_out_on_demand() {
 fn ranks_that_never_reach_the_bound_of_iterations_are_counted() {
     let without =
         |iteration| described(Writer::new().call(52, &[H(WORLD)]), &Options { iteration, ..Options::default() });
-    assert_eq!(without(Iteration::Collective(CollectiveKind::Barrier)).unwrap().ranks_without_iterations, 0);
-    assert_eq!(without(Iteration::Collective(CollectiveKind::Scan)).unwrap().ranks_without_iterations, 4);
+    assert_eq!(without(Iteration::Collective(CollectiveKind::Barrier.into())).unwrap().ranks_without_iterations, 0);
+    assert_eq!(without(Iteration::Collective(CollectiveKind::Scan.into())).unwrap().ranks_without_iterations, 4);
     assert_eq!(without(Iteration::Region("MPI_Send".to_owned())).unwrap().ranks_without_iterations, 4);
     assert_eq!(without(Iteration::Region("MPI_Sendd".to_owned())).unwrap().ranks_without_iterations, 4);
 }
