@@ -114,7 +114,7 @@ def with_half_width(value: float, low: float | None, high: float | None, form: C
 
 
 def number(value: float) -> str:
-    """A number with three significant digits, without an exponent."""
+    """A number with three significant digits, without an exponent: "1.23", "−45.6"."""
     magnitude = abs(value)
     decimals = 2 if magnitude < 9.995 else 1 if magnitude < 99.95 else 0
-    return f"{value:.{decimals}f}"
+    return f"{value:.{decimals}f}".replace("-", "−")

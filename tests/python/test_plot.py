@@ -24,6 +24,7 @@ from fairlane.plot.panels import Drawn, figure_of
 from fairlane.plot.style import INK, styled
 from fairlane.plot.theme import THEMES, darken
 from fairlane.results import ResultsError, Run, RunMeta
+from fairlane.results.culprit import HINT
 from fairlane.results.run import Source
 from pictures import assert_drawn, assert_texts_fit
 
@@ -204,7 +205,10 @@ def test_cells_say_percent_and_seconds() -> None:
         assert f"{100 * (a + 2 * b) / 40:.1f}%" in numbers
         assert f"{a + 2 * b}.00" in numbers
     assert len(numbers) == 2 * len(expected) + 2 * 2 + 1, "job-0 does not wait for itself"
-    assert figure.get_suptitle() == "job-2 delays job-1 most: queueing delay 5.00 s, 12.5% of its rank time"
+    title = figure.get_suptitle()
+    behind = "Its largest queueing delay is behind job-1: 4.00 s, 10.0% of its rank time"
+    assert title == f"job-2 loses most to other jobs: W −2.0%. {behind}"
+    assert HINT in figure.get_supxlabel().replace("\n", " ")
 
 
 def test_cells_say_milliseconds_where_seconds_are_few() -> None:

@@ -85,7 +85,8 @@ def _decide(scenario: "Scenario") -> Resolved:
         replace(job, marks=job.name in marked, rails=_rails(scenario, job, fabric))
         for job in place(scenario, fabric, jobs)
     ]
-    looked_at = (scenario.observe.interval, scenario.observe.switch_counters, scenario.until)
+    observe = scenario.observe
+    looked_at = (observe.interval, observe.switch_counters, scenario.until, observe.leave_one_out)
     resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(jobs), *looked_at)
     try:
         building(lambda: fabric.check_simulation(resolved.spec, [job.program for job in jobs]))
@@ -182,7 +183,9 @@ def _tables(scenario: "Scenario") -> dict[str, Any]:
         },
         "mpi": dict(mpi),
         "observe": {
-            **observe.model_dump(exclude={"interval", "iterations", "switch_counters", "input_queueing"}),
+            **observe.model_dump(
+                exclude={"interval", "iterations", "switch_counters", "input_queueing", "leave_one_out"}
+            ),
             "record": _record(scenario),
             "onward_waiting": observe.input_queueing or observe.switch_counters is not None,
         },
