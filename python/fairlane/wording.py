@@ -10,6 +10,7 @@ from math import floor, isfinite, log10
 _SMALLEST = 1e-4
 """Numbers below this have an exponent."""
 _SIZES = ("KiB", "MiB", "GiB", "TiB")
+_RATES = ((1e12, "Tb/s"), (1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s"), (1.0, "b/s"))
 _PREFIXES = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"))
 
 
@@ -52,6 +53,12 @@ def data_size(octets: float) -> str:
         value, unit = value / 1024, larger
     # Up to 1023 of a unit there are four digits before the point.
     return f"{significant(value, 3 if abs(value) < 999.5 else 4)} {unit}"
+
+
+def bit_rate(bits_per_second: float) -> str:
+    """A link's bandwidth with three significant digits: "100 Gb/s", "6.25 Gb/s"."""
+    factor, unit = next(((size, name) for size, name in _RATES if bits_per_second >= size), _RATES[-1])
+    return f"{significant(bits_per_second / factor)} {unit}"
 
 
 def significant(value: float, digits: int = 3) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fairlane import _core
 from fairlane.errors import BuildError, Problem, RunError
 from fairlane.fabric import Fabric
+from fairlane.fabric.speeds import mixed_speeds, slow_links
 from fairlane.inputs.problems import Problems, under, validated
 from fairlane.inputs.registry import blamed
 from fairlane.power import Pace, job_power
@@ -97,7 +98,7 @@ def _decide(scenario: "Scenario") -> Resolved:
 
 
 def _notes(jobs: list[ResolvedJob], fabric: Fabric) -> Iterator[str]:
-    """What is left out of traces, and which jobs use fewer adapters than their hosts have."""
+    """What traces leave out, jobs that use fewer adapters than their hosts have, and what is slower than the rest."""
     for job in jobs:
         if job.table.trace and (left_out := job.table.trace.left_out()):
             yield f"job {job.name!r} leaves out of its trace: {left_out}"
@@ -105,6 +106,10 @@ def _notes(jobs: list[ResolvedJob], fabric: Fabric) -> Iterator[str]:
     for job in jobs:
         found = {host: int(adapters[host]) for host in job.hosts}
         yield from rail_notes(job.name, job.table.rails, found, fabric.rails, fabric.host_names.__getitem__)
+        only = job.rails["only"] if job.rails and job.rails.get("policy") == "only" else None
+        if mixed := mixed_speeds(job.name, job.hosts, fabric.bandwidths_of_hosts(only), fabric.host_names):
+            yield mixed
+    yield from slow_links(fabric.links)
 
 
 def _rails(scenario: "Scenario", job: ResolvedJob, fabric: Fabric) -> dict[str, Any] | None:
