@@ -13,8 +13,8 @@ from fairlane.results.culprit import HINT, NOTICEABLE, LostTime, cell_of, headli
 from fairlane.results.latency import BUCKET_WIDTH
 from fairlane.results.notes import notes
 from fairlane.results.run import Run
-from fairlane.results.views import Interference, distribution
-from fairlane.wording import number, percent, plural, seconds, short_percent, wall_time, with_half_width
+from fairlane.results.views import Interference, distribution, spread_of_iterations
+from fairlane.wording import amount, number, percent, plural, seconds, short_percent, wall_time, with_half_width
 
 MOST_COLUMNS = 12
 """With more jobs than this latencies and the matrix are shown by workload; the matrix also where it is too wide."""
@@ -22,7 +22,6 @@ ABOUT_W = (
     "W: throughput change against the isolated run, the same job alone on its hosts. ±: 95% interval over iterations."
 )
 ABOUT_LATENCY = "±: 95% interval over simulated time. Messages: from the send call to the last byte"
-ONE_BUCKET = f"<{percent(BUCKET_WIDTH)}"  # in place of half the width of an interval within a bucket
 ABOUT_LOST = "±: 95% interval over iterations. Losses to several aggressors need not add up to the whole loss."
 LOST_TITLE = "Lost time by victim and aggressor: how much longer an iteration takes than without the aggressor"
 MOST_CELLS = 12
@@ -65,7 +64,8 @@ def jobs_table(run: Run) -> Table:
         Column("W", _coloured),
     ]
     failed = [] if run.failures is None else run.failures.filter(~pl.col("isolated"))["job"].to_list()
-    return Table(shown, run.jobs.with_columns(failed=pl.col("job").is_in(failed)).to_dicts(), note=ABOUT_W)
+    jobs = run.jobs.join(spread_of_iterations(run.completions), on="name", how="left", maintain_order="left")
+    return Table(shown, jobs.with_columns(failed=pl.col("job").is_in(failed)).to_dicts(), note=ABOUT_W)
 
 
 def iterations_table(iterations: pl.DataFrame) -> Table:
@@ -123,8 +123,12 @@ def _latency(key: str) -> Callable[[Row], Text | None]:
         value, low, high = (row.get(f"{key}{end}") for end in ("", "_low", "_high"))
         if value is None:
             return None
-        half = "" if low is None or high is None else f"\n± {time_ps((high - low) / 2) if low < high else ONE_BUCKET}"
-        return Text.assemble(time_ps(value), (half, "dim"))
+        is_mean = key.endswith("_mean")
+        of = key.removesuffix("_mean")
+        spread = (row[f"{of}_p50"], row[f"{of}_min"], row[f"{of}_max"]) if is_mean else None
+        words = amount(value, low, high, time_ps, spread, resolution=0.0 if is_mean else BUCKET_WIDTH)
+        shown, mark, rest = words.partition(" ±" if " ±" in words else " (")
+        return Text.assemble(shown, (f"\n{mark.lstrip()}{rest}" if mark else "", "dim"))
 
     return written
 
@@ -153,8 +157,8 @@ def interference_table(run: Run, by: Literal["job", "workload"] = "job") -> Tabl
             key: Text("·", style="dim") if row == at and not by_workload else _cell(value / factor, share)
             for at, (key, value, share) in enumerate(zip(keys, matrix.others[row], shares[row], strict=True))
         }
-        for (name, (amount, share)), style in zip(sums.items(), ("bold", "dim"), strict=True):
-            cells[name] = _cell(amount[row] / factor, share[row], style)
+        for (name, (delay, share)), style in zip(sums.items(), ("bold", "dim"), strict=True):
+            cells[name] = _cell(delay[row] / factor, share[row], style)
         rows.append({"victim": f"{keys[row]} {label}", **cells})
     whose = "victims of one workload" if by_workload else "the victim"
     return Table(
@@ -192,7 +196,7 @@ def lost_list(lost: LostTime) -> Table:
     shown = [
         Column("victim", "victim"),
         Column("aggressor", "aggressor", left=True),
-        Column("lost time", with_interval("lost_s", seconds)),
+        Column("lost time", lambda row: with_half_width(row["lost_s"], row["lost_s_low"], row["lost_s_high"], seconds)),
         Column("share", "share", change),
     ]
     return Table(shown, cells, f"{LOST_TITLE}, the largest", ABOUT_LOST)
@@ -203,8 +207,8 @@ def _lost_cell(lost: LostTime, row: int, column: int) -> Text | None:
     cell = cell_of(lost, row, column)
     if cell["lost_s"] is None:
         return None
-    amount = with_half_width(cell["lost_s"], cell["lost_s_low"], cell["lost_s_high"], seconds).replace(" ±", "\n±")
-    return Text(f"{change(cell['share'])}\n{amount}", style="" if lost.certain[row, column] else "dim")
+    lost_time = with_half_width(cell["lost_s"], cell["lost_s_low"], cell["lost_s_high"], seconds).replace(" ±", "\n±")
+    return Text(f"{change(cell['share'])}\n{lost_time}", style="" if lost.certain[row, column] else "dim")
 
 
 def frame_parts(frame: pl.DataFrame, *, on_terminal: bool) -> Iterator[Part]:

@@ -10,8 +10,9 @@ from fairlane.plot.boxes import Floats
 from fairlane.plot.legend import legend_above
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import PALETTE, bare, plain_logarithms
+from fairlane.results.latency import BUCKET_WIDTH
 from fairlane.results.run import Run
-from fairlane.wording import plural, seconds, time_unit, with_half_width
+from fairlane.wording import amount, plural, seconds, time_unit
 
 MARKS = {"mean": ("mean", "D"), "p50": ("50%", "o"), "p99": ("99%", "s"), "p999": ("99.9%", "^")}
 """What is shown, by column: its name in the legend, and its marker."""
@@ -72,9 +73,6 @@ def _seconds(shown: pl.DataFrame, key: str) -> Floats:
 def _title(shown: pl.DataFrame) -> str:
     """The longest tail."""
     worst = shown.sort("p99_ps", "label").row(-1, named=True)
-    columns = ("p99_ps", "p99_low_ps", "p99_high_ps")
-    value, low, high = (worst[name] for name in columns)
-    if low == high:  # it is within a bucket
-        low = None
-    tail = with_half_width(value, low, high, lambda time: seconds(time * PS))
+    value, low, high = (worst[name] for name in ("p99_ps", "p99_low_ps", "p99_high_ps"))
+    tail = amount(value, low, high, lambda time: seconds(time * PS), resolution=BUCKET_WIDTH)
     return f"{worst['label']} has the longest tail: 99% within {tail}"

@@ -12,7 +12,7 @@ import polars as pl
 from fairlane.inputs.table import Table
 from fairlane.results.base import Results
 from fairlane.results.schemas import ALWAYS, ON_DEMAND
-from fairlane.wording import html_table, percent, plural, seconds, with_half_width
+from fairlane.wording import amount, html_table, percent, plural, seconds, with_half_width
 
 SCHEMA_VERSION = 9
 """Version of the folder's layout and of the tables' columns; grows when either changes."""
@@ -173,8 +173,8 @@ class Run(Results):
         rows = [
             (
                 *(job[name] for name in shown),
-                _shown(job, "seconds_per_iteration", seconds),
-                _shown(job, "w", partial(percent, signed=True)),
+                _shown(job, "seconds_per_iteration", partial(amount, form=seconds)),
+                _shown(job, "w", partial(with_half_width, form=partial(percent, signed=True))),
             )
             for job in self.jobs.iter_rows(named=True)
         ]
@@ -189,6 +189,6 @@ class Run(Results):
         return f"{meta.scenario}: {span}"
 
 
-def _shown(job: Mapping[str, Any], name: str, form: Callable[[float], str]) -> str:
+def _shown(job: Mapping[str, Any], name: str, written: Callable[..., str]) -> str:
     """A value of a job with its interval, or a dash."""
-    return "–" if job[name] is None else with_half_width(job[name], job[f"{name}_low"], job[f"{name}_high"], form)
+    return "–" if job[name] is None else written(job[name], job[f"{name}_low"], job[f"{name}_high"])

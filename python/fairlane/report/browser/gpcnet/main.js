@@ -15,11 +15,7 @@ const tests = [...new Map(impact.map(({ test, title }) => [test, title]))];
 const MEASURES = [["impact", "mean"], ["impact_p99", "99th percentile"]];
 const colourOf = (transport) => PALETTE[transports.indexOf(transport) % PALETTE.length];
 const other = (row) => comparison?.impact.find(({ test, transport }) => test === row.test && transport === row.transport);
-const within = (row, name) => {
-  const [value, low, high] = [row?.[name], row?.[`${name}_low`], row?.[`${name}_high`]].map((one) => one ?? null);
-  if (value === null) return "–";
-  return low === null || high === null ? number(value) : `${number(value)} ± ${number((high - low) / 2)}`;
-};
+const within = (row, name) => row?.text[name] ?? "–";
 
 function factors() {
   const of = selection("factors-of", MEASURES, () => made.redraw());
@@ -51,7 +47,7 @@ function factors() {
       };
     },
     csv: () => {
-      const names = Object.keys(impact[0] ?? {});
+      const names = Object.keys(impact[0] ?? {}).filter((name) => name !== "text");
       return [["benchmark", ...names], ...[[data.meta.name, impact], ...(comparison ? [[comparison.meta.name, comparison.impact]] : [])].flatMap(([name, rows]) => rows.map((row) => [name, ...names.map((key) => row[key])]))];
     },
   });
@@ -71,7 +67,7 @@ function values() {
       column("isolated, 99%", "isolated_p99"), column("congested, 99%", "congested_p99"),
       column("impact, mean", "impact"), column("impact, 99%", "impact_p99"),
     ],
-    note: "±: 95% interval over assignments of hosts. Of a bandwidth, 99% is the value that 99% of the iterations reach or exceed. The CSV has every trial.",
+    note: "±, in brackets after factors: 95% interval over assignments of hosts. Of a bandwidth, 99% is the value that 99% of the iterations reach or exceed. The CSV has every trial.",
     csv: () => [exported, ...trials.map((row) => exported.map((name) => row[name]))],
   });
 }
