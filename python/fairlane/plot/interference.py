@@ -9,6 +9,7 @@ from matplotlib.ticker import FuncFormatter
 from fairlane.plot import lost_time
 from fairlane.plot.heat import draw_heat, write_cell
 from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.scales import DECADES, FEW_LARGE
 from fairlane.plot.style import INK
 from fairlane.results.culprit import HINT, LostTime, headline
 from fairlane.results.run import Run
@@ -20,7 +21,6 @@ Floats = npt.NDArray[np.float64]
 MOST_NUMBERS = 12  # cells carry percentages and times up to this many rows
 MOST_PERCENTAGES = 30  # and percentages alone up to this many
 MOST_JOBS = 60  # with more jobs than this, rows and columns are workloads
-FEW_LARGE = 30.0  # colours are logarithmic when the largest cell is this many times the median
 FEW_ROWS = 4  # up to so many rows the label of the colour bar has two lines
 GAP = 0.5  # space between the matrix and the grey column, in cells
 
@@ -63,7 +63,7 @@ def _norm(shares: Floats) -> Normalize:
         return Normalize(0, 1)
     high = float(positive.max())
     if high > FEW_LARGE * float(np.median(positive)):
-        return LogNorm(high * 1e-3, high, clip=True)
+        return LogNorm(high * 10.0**-DECADES, high, clip=True)
     return Normalize(0, high)
 
 

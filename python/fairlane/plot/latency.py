@@ -9,6 +9,7 @@ from fairlane.engine.tables import PS
 from fairlane.plot.boxes import Floats
 from fairlane.plot.legend import legend_above
 from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.scales import is_wide
 from fairlane.plot.style import PALETTE, bare, plain_logarithms
 from fairlane.results.latency import BUCKET_WIDTH
 from fairlane.results.run import Run
@@ -17,7 +18,6 @@ from fairlane.wording import amount, plural, seconds, time_unit
 MARKS = {"mean": ("mean", "D"), "p50": ("50%", "o"), "p99": ("99%", "s"), "p999": ("99.9%", "^")}
 """What is shown, by column: its name in the legend, and its marker."""
 MOST_ROWS = 40  # with more jobs, rows are workloads; of more workloads, those with the longest tails are shown
-WIDE_RANGE = 8.0  # latencies that differ by more than this factor are drawn on a logarithmic axis
 ROW_INCHES = 0.42
 
 
@@ -34,7 +34,7 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
     values = {key: _seconds(shown, key) for key in MARKS}
     every = np.concatenate(list(values.values()), axis=None)
     low, high = float(np.min(every[every > 0], initial=np.inf)), float(every.max())
-    wide = high > WIDE_RANGE * low
+    wide = is_wide(low, high)
     factor, unit = time_unit((low * high) ** 0.5 if wide else high)
     panels = Panels.of(axes, (12, 2.2 + ROW_INCHES * shown.height))
     [panel] = panels.axes

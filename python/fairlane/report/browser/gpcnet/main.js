@@ -2,6 +2,7 @@
 
 import { LEFT, isWide, logarithmicEnds, nameAxis, roomFor } from "report/axes";
 import { labelled, selection } from "report/card";
+import { WIDE } from "report/constants";
 import { figure } from "report/chart";
 import { comparison, data } from "report/data";
 import { escaped, number } from "report/format";
@@ -25,7 +26,7 @@ function factors() {
   const made = figure({
     id: "factors", wide: true, responsive: true, title: "Congestion impact factors", sentence: data.sentences.factors, height: () => nameAxis(labels()).height + 24,
     controls: [labelled("Of the", of)],
-    note: `Congested over isolated; of a bandwidth, isolated over congested. 1: no impact. Whiskers: 95% interval over assignments of hosts.${comparison ? ` Hollow: ${comparison.meta.name}.` : ""} Logarithmic if factors differ by more than a factor of 30.`,
+    note: `Congested over isolated; of a bandwidth, isolated over congested. 1: no impact. Whiskers: 95% interval over assignments of hosts.${comparison ? ` Hollow: ${comparison.meta.name}.` : ""} Logarithmic if factors differ by more than a factor of ${WIDE}.`,
     option: (width) => {
       const all = rows();
       const compared = all.map(other);

@@ -11,7 +11,12 @@ import { PALETTE, colours } from "report/theme";
 import { whiskers } from "report/whiskers";
 
 const MOST_LINES = 12; // jobs whose iterations are drawn if none is chosen
+const LINES = ["solid", "dashed", "dotted"]; // of the jobs of one workload
 const workloads = [...new Set(jobs.workload)];
+const colourOfWorkload = (name) => PALETTE[workloads.indexOf(name) % PALETTE.length];
+/** The colour of a job in all cards: that of its workload. */
+const colourOf = (job) => colourOfWorkload(jobs.workload[job]);
+const placeAmongAlike = (job) => jobs.workload.slice(0, job).filter((name) => name === jobs.workload[job]).length;
 
 /** Chooses the job of a row as the victim. */
 const chooseRow = (rows) => ({ dataIndex, seriesType }) => {
@@ -23,7 +28,7 @@ const chooseRow = (rows) => ({ dataIndex, seriesType }) => {
 function byWorkload(rows, look) {
   const shown = workloads.filter((name) => rows.some(({ job }) => jobs.workload[job] === name));
   const bars = shown.map((name) => ({
-    type: "bar", name, stack: "one", barMaxWidth: 14, color: PALETTE[workloads.indexOf(name) % PALETTE.length],
+    type: "bar", name, stack: "one", barMaxWidth: 14, color: colourOfWorkload(name),
     data: rows.map((row) => (jobs.workload[row.job] === name ? { value: row.value, itemStyle: look(row) } : null)),
   }));
   return { legend: { top: 0, type: "scroll", data: shown }, series: [...bars, whiskers(rows)] };
@@ -154,15 +159,15 @@ function iterations() {
   if (!total) return;
   jobFigure({
     id: "iterations", title: "Time per iteration", sentence: data.sentences.iterations,
-    note: `When a job completed an iteration, and how long it took.${total > MOST_LINES ? ` Of ${total} jobs the first ${MOST_LINES}, or those that are chosen.` : ""}`,
+    note: `When a job completed an iteration, and how long it took. Colour: workload, as in all cards.${total > MOST_LINES ? ` Of ${total} jobs the first ${MOST_LINES}, or those that are chosen.` : ""}`,
     option: () => ({
       grid: { left: 84, right: 24, top: 34, bottom: 46 }, legend: { top: 0, type: "scroll" },
       tooltip: { formatter: ({ seriesName, value }) => `<b>${escaped(seriesName)}</b>, iteration ${value[2]}<br>${seconds(value[1])}, completed ${seconds(value[0])} after the start` },
       xAxis: { type: "value", name: "time after the start", axisLabel: { formatter: seconds, hideOverlap: true } },
       yAxis: { type: "value", name: "time per iteration", nameGap: 62, min: 0, axisLabel: { formatter: seconds } },
-      series: shown().map((job, at) => {
+      series: shown().map((job) => {
         const { at_s: x, time_s: y, iteration } = data.iterations[job];
-        return { type: "line", name: jobs.name[job], symbolSize: 4, showSymbol: y.length < 80, color: PALETTE[at % PALETTE.length], lineStyle: { width: 1.6, type: at < PALETTE.length ? "solid" : "dashed" }, data: x.map((one, row) => [one, y[row], iteration[row]]) };
+        return { type: "line", name: jobs.name[job], symbolSize: 4, showSymbol: y.length < 80, color: colourOf(job), lineStyle: { width: 1.6, type: LINES[placeAmongAlike(job) % LINES.length] }, data: x.map((one, row) => [one, y[row], iteration[row]]) };
       }),
     }),
     csv: () => [["job", "iteration", "completed_s", "time_per_iteration_s"], ...data.iterations.flatMap(({ iteration, at_s: at, time_s: time }, job) => iteration.map((one, row) => [jobs.name[job], one, at[row], time[row]]))],

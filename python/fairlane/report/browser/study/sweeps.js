@@ -1,6 +1,6 @@
 /** Effects by the values of a parameter that the study varies, as lines. */
 
-import { changeAxis } from "report/axes";
+import { changeAxis, isWide } from "report/axes";
 import { labelled, selection } from "report/card";
 import { figure } from "report/chart";
 import { data } from "report/data";
@@ -9,7 +9,6 @@ import { MEASURES, effectWords, runColour, runSymbol, runs } from "report/study/
 import { uprightWhiskers } from "report/whiskers";
 
 const TIME = "seconds_per_iteration";
-const WIDE = 30; // logarithmic if the largest value is so many times the smallest
 
 export function startSweeps() {
   if (!data.sweeps.length) return;
@@ -27,7 +26,7 @@ export function startSweeps() {
     run, number, rows: sweep().rows.filter((row) => row.run === number && row.workload === workload.value && row[measure.value] !== null).sort((a, b) => a.value - b.value),
   })).filter(({ rows }) => rows.length);
   const place = (row) => (sweep().numeric ? sweep().values[row.value] : row.value);
-  const wide = () => { const { numeric, values } = sweep(); return numeric && values[0] > 0 && values.at(-1) > WIDE * values[0]; };
+  const wide = () => { const { numeric, values } = sweep(); return numeric && isWide(values); };
   const made = figure({
     id: "sweeps", wide: true, responsive: true, title: "Effects by parameter", sentence: data.sentences.sweeps, height: () => 380,
     controls: [labelled("Parameter", parameter), labelled("Measure", measure), labelled("Workload", workload)],
