@@ -64,10 +64,19 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
 
 
 def _seconds(shown: pl.DataFrame, key: str) -> Floats:
-    """Value and ends of the interval of each row, s; where there is no interval both ends are the value."""
-    value = pl.col(f"{key}_ps")
+    """Value and ends of the interval of each row, s; where there is no interval both ends are the value.
+
+    Of a mean whose interval reaches zero they are the median and the range, as in the terminal.
+    """
+    value, low = pl.col(f"{key}_ps").cast(pl.Float64), pl.col(f"{key}_low_ps")
     ends = [pl.col(f"{key}_{end}_ps").fill_null(value).alias(end) for end in ("low", "high")]
-    return shown.select(value, *ends).to_numpy().T.astype(np.float64) * PS
+    wide = low.is_not_null() & (low.cast(pl.Float64) <= 0) if key == "mean" else pl.lit(value=False)
+    spread = [pl.col(f"{name}_ps").cast(pl.Float64) for name in ("p50", "min", "max")]
+    numbers = [
+        pl.when(wide).then(of_spread).otherwise(number.cast(pl.Float64)).alias(name)
+        for name, number, of_spread in zip(("value", "low", "high"), (value, *ends), spread, strict=True)
+    ]
+    return shown.select(numbers).to_numpy().T.astype(np.float64) * PS
 
 
 def _title(shown: pl.DataFrame) -> str:

@@ -28,6 +28,9 @@ function scaled(value, units, form = number, otherwise = units.at(-1)) {
 /** A time with three digits in a fitting unit, as `seconds` of wording.py. */
 export const seconds = (value) => (value === null || Number.isNaN(value) ? "–" : value === 0 ? "0 s" : scaled(value, PREFIXES, digits, PREFIXES[0]));
 
+/** The same without trailing zeros, for the ticks of an axis: "3 ms". */
+export const timeTick = (value) => (value === 0 ? "0 s" : scaled(value, PREFIXES, number, PREFIXES[0]));
+
 /** A time from seconds to days. */
 export function duration(value) {
   if (value === null || Number.isNaN(value)) return "–";

@@ -4,7 +4,7 @@ import { changeAxis, isWide } from "report/axes";
 import { labelled, selection } from "report/card";
 import { figure } from "report/chart";
 import { data } from "report/data";
-import { escaped, seconds } from "report/format";
+import { escaped, seconds, timeTick } from "report/format";
 import { MEASURES, effectWords, runColour, runSymbol, runs } from "report/study/data";
 import { uprightWhiskers } from "report/whiskers";
 
@@ -37,7 +37,7 @@ export function startSweeps() {
       return {
         grid: { left: 84, right: 30, top: 40, bottom: numeric ? 50 : 76 }, legend: { top: 0, type: "scroll", data: all.map(({ run }) => run.name) },
         xAxis: numeric ? { type: wide() ? "log" : "value", scale: true, name } : { type: "category", data: values, name, nameGap: 52, axisLabel: { interval: 0, width: (width - 130) / values.length, overflow: "break", lineHeight: 14 } },
-        yAxis: { ...(isTime() ? { type: "value", min: 0, axisLabel: { formatter: seconds } } : changeAxis), name: isTime() ? "time per iteration" : "change of throughput", nameGap: 62 },
+        yAxis: { ...(isTime() ? { type: "value", min: 0, axisLabel: { formatter: timeTick } } : changeAxis), name: isTime() ? "time per iteration" : "change of throughput", nameGap: 62 },
         tooltip: { formatter: ({ data: item, seriesName }) => `<b>${escaped(seriesName)}</b>, ${escaped(workload.value)}<br>${escaped(name)}: ${escaped(values[item.row.value])}<br>${words(item.row)}` },
         series: all.flatMap(({ run, number, rows }) => [
           { type: "line", name: run.name, color: runColour(number), symbol: runSymbol(number), symbolSize: 9, lineStyle: { width: 2 }, data: rows.map((row) => ({ value: [place(row), row[measure.value]], row })) },
