@@ -10,6 +10,7 @@ from math import floor, isfinite, log10
 _SMALLEST = 1e-4
 """Numbers below this have an exponent."""
 _SIZES = ("KiB", "MiB", "GiB", "TiB")
+_RATES = ((1e12, "Tb/s"), (1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s"), (1.0, "b/s"))
 _PREFIXES = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"))
 
 
@@ -52,6 +53,12 @@ def data_size(octets: float) -> str:
         value, unit = value / 1024, larger
     # Up to 1023 of a unit there are four digits before the point.
     return f"{significant(value, 3 if abs(value) < 999.5 else 4)} {unit}"
+
+
+def bit_rate(bits_per_second: float) -> str:
+    """A link's bandwidth with three significant digits: "100 Gb/s", "6.25 Gb/s"."""
+    factor, unit = next(((size, name) for size, name in _RATES if bits_per_second >= size), _RATES[-1])
+    return f"{significant(bits_per_second / factor)} {unit}"
 
 
 def significant(value: float, digits: int = 3) -> str:
@@ -108,13 +115,48 @@ def short_percent(share: float) -> str:
 
 
 def with_half_width(value: float, low: float | None, high: float | None, form: Callable[[float], str] = percent) -> str:
-    """A value with half the width of its interval, if it has one: "1.18 ms ± 57.0 µs", "−7.4% ± 0.6%"."""
+    """A value of any sign, as a change, with half the width of its interval, if it has one: "−7.4% ± 0.6%"."""
     shown = form(value)
     return shown if low is None or high is None else f"{shown} ± {form((high - low) / 2).lstrip('+')}"
 
 
+def amount(
+    value: float,
+    low: float | None,
+    high: float | None,
+    form: Callable[[float], str],
+    spread: tuple[float, float, float] | None = None,
+    *,
+    resolution: float = 0.0,
+) -> str:
+    """A positive value, as a time, with half the width of its interval, if it has one: "1.18 ms ± 57.0 µs".
+
+    An interval that reaches zero says little about a mean. In its place stand the median and the range of the values,
+    which are given as ``spread``: "median 95.0 µs (12.0 µs to 1.30 ms)"; without them its upper end: "381 µs (up to
+    803 µs)". With a ``resolution``, the relative width of the buckets of a histogram, an interval within one bucket is
+    written by it: "931 µs ± <0.4%".
+    """
+    if low is None or high is None:
+        return form(value)
+    if low <= 0 < value:
+        if spread is None:
+            return f"{form(value)} (up to {form(high)})"
+        median, least, greatest = spread
+        return f"median {form(median)} ({form(least)} to {form(greatest)})"
+    if resolution and high <= low:
+        return f"{form(value)} ± <{percent(resolution)}"
+    return with_half_width(value, low, high, form)
+
+
+def ratio(value: float, low: float | None, high: float | None, form: Callable[[float], str]) -> str:
+    """A ratio, with the ends of its interval, which is not symmetric: "8.70 (2.10 to 36.0)"."""
+    if low is None or high is None or form(low) == form(high):
+        return form(value)
+    return f"{form(value)} ({form(low)} to {form(high)})"
+
+
 def number(value: float) -> str:
-    """A number with three significant digits, without an exponent."""
+    """A number with three significant digits, without an exponent: "1.23", "−45.6"."""
     magnitude = abs(value)
     decimals = 2 if magnitude < 9.995 else 1 if magnitude < 99.95 else 0
-    return f"{value:.{decimals}f}"
+    return f"{value:.{decimals}f}".replace("-", "−")

@@ -16,6 +16,14 @@ ROOT = Path(__file__).parents[2]
 DUMP = ROOT / "tests" / "data" / "fabrics" / "x5.ibnetdiscover"
 
 
+STUDIED = [
+    ("solver-first", "+22.3% ± 2.4%", "−1.6%"),
+    ("shuffle-first", "+12.2% ± 1.7%", "−0.7%"),
+    ("fast-hosts", "+28.7% ± 1.9%", "+18.3%"),
+]
+"""Mean improvement and the worst job's, as on the page."""
+
+
 def commands() -> list[list[str]]:
     """The commands of fairlane in the section, without its name."""
     page = (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
@@ -49,13 +57,26 @@ def test_the_ten_commands_lead_from_a_dump_to_a_policy(
                 find_programs()
             except ScenarioError as error:
                 pytest.skip(str(error))
-        assert execute(arguments) == 0, (arguments, capsys.readouterr().err)
+        # The counters of the page are of a minute, those of the test of 3 ms.
+        simulated = ["3 ms" if argument == "60 s" else argument for argument in arguments]
+        assert execute(simulated) == 0, (arguments, capsys.readouterr().err)
         printed[arguments[0]] = capsys.readouterr().out
     assert "hosts      89" in printed["fabric"]
     assert "4711, 4712" in printed["analyze"]
+    roots = printed["analyze"].partition("Roots of congestion")[2].splitlines()[1:4]
+    assert {line.partition(" (")[0].rpartition(" ")[2] for line in roots} == {"n19", "n20", "n21"}
+    assert all(
+        re.search(r"busy 98\.\d% of the time at 16 Gb/s, most of its peers have 32 Gb/s", line) for line in roots
+    )
+    assert "job 'shuffle': 3 of its 36 hosts (n[19-21]) have 16 Gb/s, the others 32 Gb/s" in printed["check"]
+    assert "job 'solver': 6 of its 12 hosts" in printed["check"]
     assert "solver: service level 1" in printed["qos"]
     assert printed["sm"].startswith("all equal")
     assert "318" in printed["sm"]
     # The figures of the page.
     assert "−28.3% ± 2.4%" in printed["run"]
-    assert "+22.3% ± 2.4%" in printed["study"]
+    assert "(W −28.3%), all of it because of shuffle." in printed["run"]
+    for treatment, improvement, worst in STUDIED:
+        (line,) = re.findall(rf"^ *{treatment} .*$", printed["study"], re.MULTILINE)
+        assert improvement in line
+        assert line.rstrip().endswith(worst)

@@ -24,6 +24,7 @@ from fairlane.plot.panels import Drawn, figure_of
 from fairlane.plot.style import INK, styled
 from fairlane.plot.theme import THEMES, darken
 from fairlane.results import ResultsError, Run, RunMeta
+from fairlane.results.culprit import HINT
 from fairlane.results.run import Source
 from pictures import assert_drawn, assert_texts_fit
 
@@ -204,7 +205,10 @@ def test_cells_say_percent_and_seconds() -> None:
         assert f"{100 * (a + 2 * b) / 40:.1f}%" in numbers
         assert f"{a + 2 * b}.00" in numbers
     assert len(numbers) == 2 * len(expected) + 2 * 2 + 1, "job-0 does not wait for itself"
-    assert figure.get_suptitle() == "job-2 delays job-1 most: queueing delay 5.00 s, 12.5% of its rank time"
+    title = figure.get_suptitle()
+    behind = "Its largest queueing delay is behind job-1: 4.00 s, 10.0% of its rank time"
+    assert title == f"job-2 loses most to other jobs: W −2.0%. {behind}"
+    assert HINT in figure.get_supxlabel().replace("\n", " ")
 
 
 def test_cells_say_milliseconds_where_seconds_are_few() -> None:
@@ -259,7 +263,7 @@ NAMES = ("mean", "p50", "p99", "p999")
 def latencies(jobs: int, factor: float = 4) -> pl.DataFrame:
     """Messages of jobs whose 99% quantile is 10 us and more; the last job has no intervals."""
     rows: list[dict[str, Any]] = [
-        {"of": of, "level": level, "label": f"{level}-{number}", "count": 1000}
+        {"of": of, "level": level, "label": f"{level}-{number}", "count": 1000, "min_ps": 1, "max_ps": 10**9}
         | {f"{name}_ps": at * (1000 if of == "packet" else 1) for name, at in zip(NAMES, places, strict=True)}
         | {f"{name}_low_ps": None if number == jobs - 1 else at * 0.9 for name, at in zip(NAMES, places, strict=True)}
         | {f"{name}_high_ps": None if number == jobs - 1 else at * 1.2 for name, at in zip(NAMES, places, strict=True)}
@@ -330,3 +334,23 @@ def test_a_dark_figure_has_light_ink_and_keeps_numbers_on_cells(tmp_path: Path) 
     darken(figure)
     assert [text.get_color() for text in figure.axes[0].texts] == before
     assert figure.axes[0].get_xticklabels()[0].get_color() != INK
+
+
+def test_the_bar_of_a_mean_whose_interval_reaches_zero_is_the_range() -> None:
+    """Microseconds: a mean of 381 with an interval of 422 more and less; half of the messages take at most 50."""
+    numbers = {
+        "mean": 381.0,
+        "mean_low": -41.0,
+        "mean_high": 803.0,
+        "p50": 50,
+        "p99": 900,
+        "p999": 950,
+        "min": 2,
+        "max": 990,
+    }
+    ends = {f"{name}_{end}": None for name in ("p50", "p99", "p999") for end in ("low", "high")}
+    row = {f"{name}_ps": None if value is None else 10**6 * value for name, value in (numbers | ends).items()}
+    table = pl.DataFrame([{"of": "message", "level": "job", "label": "job-0", "count": 9, **row}])
+    figure = drawn(latency.draw(replace(make_run(1), latency_merged=table)))
+    bars = [line.get_xdata() for container in figure.axes[0].containers[:1] for line in container[1]]
+    assert np.concatenate([np.asarray(ends, float) for ends in bars]).tolist() == pytest.approx([2.0, 990.0])

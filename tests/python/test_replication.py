@@ -7,7 +7,9 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from fairlane.study.replication import estimate, outer_unit, over_points
+from fairlane.cli.tables import with_interval
+from fairlane.study.replication import PACE, estimate, outer_unit, over_points
+from fairlane.wording import seconds
 
 
 def work(rows: Sequence[tuple[int, int, str, float | None]], **more: Any) -> pl.DataFrame:
@@ -73,3 +75,14 @@ def test_groups_are_kept_apart() -> None:
     assert found["name"].to_list() == ["a", "b"]
     assert found["w"].to_list() == pytest.approx([0.1, -0.2])
     assert found["w_low"].to_list() == pytest.approx([0.1, -0.2])
+
+
+def test_a_time_whose_interval_reaches_zero_is_shown_by_its_median_and_range() -> None:
+    """Of 0.1, 0.2 and 9 s in three placements, half of the interval is 4.3 standard errors: more than the mean."""
+    rows = [(placement, 1, time) for placement, time in enumerate([0.1, 0.2, 9.0])]
+    table = pl.DataFrame(rows, schema=["placement", "seed", "seconds_per_iteration"], orient="row").with_columns(
+        pl.lit(None, pl.Float64).alias(f"seconds_per_iteration_{end}") for end in ("low", "high")
+    )
+    row = over_points(table.with_columns(name=pl.lit("job")), ["name"], PACE[:1]).row(0, named=True)
+    assert row["seconds_per_iteration_low"] < 0
+    assert with_interval("seconds_per_iteration", seconds)(row) == "median 200 ms (100 ms to 9.00 s)"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 from browsers import Browser, browser
 from fairlane.report import write_report
 from fairlane.report.page import has_echarts
+from fairlane.wording import percent, seconds, significant
 from report_kinds import CONTROLLED, failures, impact, map_results, reproduction, schedule, study, sweep_results
 from report_runs import EVIL
 from waiting import wait_for
@@ -234,3 +237,21 @@ def test_latencies_of_packets_are_chosen(opened: Browser) -> None:
     assert opened.run(names)[0] == "messages, mean"
     opened.choose("#latency-of", "packet")
     assert opened.run(names)[0] == "packets, mean"
+
+
+def test_numbers_of_pages_are_those_of_the_terminal(chromium: Browser, pages: Mapping[str, Path]) -> None:
+    """``format.js`` and ``fairlane.wording`` write the same."""
+    chromium.open(pages["saturation"])
+    rng = np.random.default_rng(3)
+    values = [0.0, 1.0, -1.0, *(rng.choice([-1, 1], 400) * 10.0 ** rng.uniform(-5, 5, 400)).tolist()]
+    script = """
+        const done = arguments[arguments.length - 1];
+        import("report/format").then(({ seconds, percent, number }) => done(arguments[0].map((value) =>
+            [seconds(value), percent(value), percent(value, true), number(value)])));
+    """
+    found = chromium.driver.execute_async_script(script, values)
+    for value, (time_, share, change, plain) in zip(values, found, strict=True):
+        assert time_ == seconds(value)
+        assert share == percent(value), value
+        assert change == percent(value, signed=True), value
+        assert plain == re.sub("^-", "−", significant(value)), value

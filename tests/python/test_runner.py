@@ -6,7 +6,7 @@ import _thread
 import io
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -75,8 +75,14 @@ class FakeScenario:
     def spec(self) -> dict[str, Any]:
         return {**self.tables, "jobs": self.specs}
 
-    def alone(self, job: int) -> FakeScenario:
-        return replace(self, specs=[self.specs[job]])
+    leave_one_out: bool = False
+
+    @property
+    def aggressors(self) -> dict[str, tuple[int, ...]]:
+        return {job["name"]: (number,) for number, job in enumerate(self.specs)}
+
+    def only(self, jobs: Sequence[int]) -> FakeScenario:
+        return replace(self, specs=[self.specs[job] for job in jobs])
 
     def engine(self, threads: int = 1, *, automatic: bool = False) -> FakeEngine:  # noqa: ARG002
         self.opened.append(self.build(json.dumps(self.spec)))
@@ -133,6 +139,22 @@ def test_without_isolated_runs_w_is_unknown(tmp_path: Path) -> None:
     assert len(scenario.opened) == 1
     assert run.jobs["w"].to_list() == [None, None]
     assert not run.meta.partial
+
+
+@pytest.mark.parametrize(("isolated", "opened"), [(True, 7), (False, 4)])
+def test_all_without_each_where_that_is_asked_for(tmp_path: Path, *, isolated: bool, opened: int) -> None:
+    scenario = FakeScenario([*JOBS, {"name": "ring", "hosts": [1, 0], "pace": MS}])
+    run = simulate(scenario, tmp_path / "run", isolated=isolated, leave_one_out=True)
+    assert len(scenario.opened) == opened
+    assert run.lost_time is not None
+    pairs = sorted(run.lost_time.select("victim", "aggressor").iter_rows())
+    names = ["flood", "pairs", "ring"]
+    assert pairs == [(one, other) for one in names for other in names if one != other]
+    assert run.lost_time["w_without"].null_count() == (0 if isolated else 6)
+    # The fake's first job marks at half its pace beside others; without it that is the next one.
+    lost = {(row["victim"], row["aggressor"]): row["lost_share"] for row in run.lost_time.iter_rows(named=True)}
+    assert lost["flood", "pairs"] == lost["ring", "pairs"] == 0
+    assert lost["pairs", "flood"] < 0
 
 
 def test_a_single_job_is_alone_already(tmp_path: Path) -> None:
@@ -219,13 +241,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
-def gauges() -> tuple[Gauge, list[Gauge]]:
+def gauges() -> tuple[Gauge, dict[str, list[Gauge]]]:
     """Together a quarter done in 2 s; the first of two jobs alone is done, the second has not begun."""
     first, done = Gauge(60 * MS, 15 * MS, 4_000_000), Gauge(60 * MS, 60 * MS, 10, finished=True)
     for gauge in (first, done):
         gauge.started = 98.0
     first.since, done.spent = 98.0, 2.0
-    return first, [done, Gauge(60 * MS)]
+    return first, {"isolated": [done, Gauge(60 * MS)], "leave-one-out": [Gauge(60 * MS)]}
 
 
 def test_lines_come_now_and_then(clock: Clock) -> None:
@@ -237,8 +259,9 @@ def test_lines_come_now_and_then(clock: Clock) -> None:
     clock.now += 3
     lines.update()
     lines.update()
-    # 4 million packet-hops in 5 s. Of three simulations 1.25 are done after 5 s, so 1.75 take 7 s.
-    text = "co-run: 15.0 of 60 ms, 0.80 M packet-hops/s; isolated: 1 of 2 jobs; about 7.00 s left\n"
+    # 4 million packet-hops in 5 s. Of four simulations 1.25 are done after 5 s, so 2.75 take 11 s.
+    others = "isolated: 1 of 2 jobs; leave-one-out: 0 of 1 job"
+    text = f"co-run: 15.0 of 60 ms, 0.80 M packet-hops/s; {others}; about 11.0 s left\n"
     assert console.file.getvalue() == text
 
 
@@ -249,5 +272,5 @@ def test_bars_show_time_speed_and_jobs() -> None:
         bars.update()
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
-    for words in ("15.0 of 60 ms", "2.00 M packet-hops/s", "1 of 2 jobs"):
+    for words in ("15.0 of 60 ms", "2.00 M packet-hops/s", "1 of 2 jobs", "leave-one-out", "0 of 1 job"):
         assert words in text

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy
 import pytest
+import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -14,11 +15,14 @@ from fairlane.statistics import (
     beyond_noise,
     difference,
     mean,
+    of_ratios,
     over_replicates,
     quantile,
     ratio_change,
+    spread,
     warm_up,
 )
+from fairlane.statistics.replicates import FEWEST_RESAMPLED
 
 Floats = NDArray[numpy.float64]
 Draw = Callable[[numpy.random.Generator], Estimate | None]
@@ -206,11 +210,40 @@ def test_quantiles_are_those_of_the_counts_and_wider_where_batches_differ() -> N
     assert same == Estimate(90.0, 90.0, 90.0, count=40)
     rng = numpy.random.default_rng(2)
     widths = []
-    for spread in (2, 20):
-        shifts = rng.integers(0, spread, 40)
+    for most in (2, 20):
+        shifts = rng.integers(0, most, 40)
         counts = numpy.stack([numpy.roll(numpy.ones(100) * (numpy.arange(100) < 70), shift) for shift in shifts])
         found = quantile(values, counts, 0.5)
         assert found is not None
         assert found.half_width is not None
         widths.append(found.half_width)
     assert all(narrow < wide for narrow, wide in pairwise(widths))
+
+
+@pytest.mark.parametrize("count", [3, 5, 9, 12])
+def test_intervals_of_ratios_are_positive_and_symmetric_on_the_log_scale(count: int) -> None:
+    values = numpy.random.default_rng(count).lognormal(1.0, 1.5, count).tolist()
+    found, plain = of_ratios(values), over_replicates([[value] for value in values])
+    assert found is not None
+    assert plain is not None
+    assert found.value == plain.value == pytest.approx(numpy.mean(values))
+    assert found.low is not None
+    assert found.high is not None
+    assert 0 < found.low < found.value < found.high
+    if count < FEWEST_RESAMPLED:
+        error = numpy.std(values, ddof=1) / numpy.sqrt(count) / numpy.mean(values)
+        factor = numpy.exp(error * scipy.stats.t.ppf(0.975, count - 1))
+        assert (found.low, found.high) == pytest.approx((found.value / factor, found.value * factor))
+    else:
+        assert found == plain
+
+
+def test_ratios_of_one_value_or_without_variation_have_no_other_interval() -> None:
+    assert of_ratios([2.0]) == over_replicates([[2.0]])
+    assert of_ratios([2.0, 2.0, 2.0]) == over_replicates([[2.0]] * 3)
+    assert of_ratios([]) is None
+
+
+def test_the_spread_is_the_median_and_the_range() -> None:
+    assert spread([5.0, 1.0, 2.0]) == (2.0, 1.0, 5.0)
+    assert spread([]) is None

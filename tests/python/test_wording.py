@@ -6,18 +6,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairlane.wording import data_size, listed, plural, significant, some
+from fairlane.wording import (
+    amount,
+    data_size,
+    listed,
+    number,
+    plural,
+    ratio,
+    seconds,
+    significant,
+    some,
+    with_half_width,
+)
 
 
 @pytest.mark.parametrize(
-    ("amount", "text"),
+    ("octets", "text"),
     [
         *[(0, "0 B"), (1, "1 B"), (999, "999 B"), (1000, "1,000 B"), (1023, "1,023 B"), (1024, "1 KiB")],
         *[(1536, "1.5 KiB"), (1023 * 1024, "1,023 KiB"), (2**20 - 1, "1 MiB"), (5 * 2**40, "5 TiB"), (123.4, "123 B")],
     ],
 )
-def test_sizes(amount: float, text: str) -> None:
-    assert data_size(amount) == text
+def test_sizes(octets: float, text: str) -> None:
+    assert data_size(octets) == text
 
 
 @pytest.mark.parametrize(
@@ -46,3 +57,28 @@ def test_plurals_and_lists() -> None:
     assert [some("abc", most) for most in (4, 3, 2)] == ["a, b, c", "a, b, c", "a, b and 1 more"]
     assert listed([str(number) for number in range(8)]) == "0, 1, 2, 3 and 4 others"
     assert listed([str(number) for number in range(5)]) == "0, 1, 2, 3 and 4"
+
+
+@given(st.floats(1e-9, 1e3), st.floats(0, 5), st.booleans())
+def test_no_interval_of_a_positive_amount_reaches_below_zero(value: float, relative: float, known: bool) -> None:
+    half = relative * value
+    spread = (value, value / 10, value * 10) if known else None
+    words = amount(value, value - half, value + half, seconds, spread)
+    if relative < 1:
+        assert words == with_half_width(value, value - half, value + half, seconds)
+    elif known:
+        assert words == f"median {seconds(value)} ({seconds(value / 10)} to {seconds(value * 10)})"
+    else:
+        assert words == f"{seconds(value)} (up to {seconds(value + half)})"
+
+
+def test_intervals_within_a_bucket_have_the_width_of_the_bucket() -> None:
+    assert amount(9.3e-4, 9.3e-4, 9.3e-4, seconds, resolution=1 / 256) == "930 µs ± <0.4%"
+    assert amount(9.3e-4, 9.3e-4, 9.3e-4, seconds) == "930 µs ± 0 s", "a mean of equal values is exact"
+    assert amount(9.3e-4, 9.2e-4, 9.4e-4, seconds, resolution=1 / 256) == "930 µs ± 10.0 µs"
+    assert amount(9.3e-4, None, None, seconds) == "930 µs"
+
+
+def test_ratios_are_written_from_end_to_end() -> None:
+    assert ratio(8.7, 2.1, 36.0, number) == "8.70 (2.10 to 36.0)"
+    assert ratio(1.0, 0.9999, 1.0001, number) == ratio(1.0, None, None, number) == "1.00"

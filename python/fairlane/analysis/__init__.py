@@ -21,6 +21,7 @@ from fairlane.analysis.neighbours import groups_spanned, neighbour_types
 from fairlane.analysis.packets import by_link, delayers, message_packets
 from fairlane.analysis.record import Record, Span, View, extremes, rounds, spans
 from fairlane.analysis.result import Analysis, Stretch, breakdown, calls, dominant_share, spread
+from fairlane.analysis.roots import roots
 from fairlane.analysis.walk import Walk, walk
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "message_packets",
     "neighbour_types",
     "quiet_wait",
+    "roots",
     "rounds",
     "spans",
     "spread",

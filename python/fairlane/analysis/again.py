@@ -202,7 +202,7 @@ class Again:
             pairs = zip(scenarios, gauges, strict=True)
             running = [pool.submit(run, scenario, gauge) for scenario, gauge in pairs]
             longest = max(gauges, key=lambda gauge: gauge.duration)
-            with display(longest, [], wanted=self.progress) as shown:
+            with display(longest, {}, wanted=self.progress) as shown:
                 pending = set(running)
                 while pending:
                     done, pending = wait(pending, timeout=WATCH_S)

@@ -18,7 +18,7 @@ from fairlane.results.derive import interval
 from fairlane.results.manifest import Sealed, read_json
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import Optional, Schema, types
-from fairlane.statistics import over_replicates
+from fairlane.statistics import of_ratios, over_replicates
 from fairlane.tasks.store import Store
 from fairlane.tasks.task import Answer
 from fairlane.wording import html_table, plural, significant
@@ -197,7 +197,7 @@ def _slowdown(rows: pl.DataFrame) -> dict[str, Any]:
     return {
         **rows.row(0, named=True),
         "replicates": len(values),
-        **interval("slowdown", over_replicates([[value] for value in values])),
+        **interval("slowdown", of_ratios(values)),
         "unbroken_s": rows["unbroken_s"].mean(),
         "failed": rows["failed"].mean(),
         "stalled": rows["stalled"].mean(),
@@ -219,7 +219,7 @@ def _ranking(runs: pl.DataFrame, jobs: pl.DataFrame, slowdowns: pl.DataFrame) ->
             "part": part,
             "replicates": of_part.height,
             "worst_job": means["name"][0] if means.height else None,
-            **interval("slowdown", over_replicates([[value] for value in worst])),
+            **interval("slowdown", of_ratios(worst)),
             "jobs_failed": by_seed["failed"].mean() or 0.0,
             "jobs_stalled": by_seed["stalled"].mean() or 0.0,
             "hosts_cut_off": of_part["hosts_cut_off"].mean(),

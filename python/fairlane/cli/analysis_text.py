@@ -1,20 +1,23 @@
 """An analysis on the terminal: tables, and the walk in words."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import polars as pl
 from rich.text import Text
 
-from fairlane.analysis import Analysis, Span, Walk, by_neighbour, confusion, dominant_share, spread
+from fairlane.analysis import Analysis, Span, Walk, by_neighbour, confusion, dominant_share, roots, spread
 from fairlane.analysis.delays import table_one
 from fairlane.analysis.packets import NO_ROOM
 from fairlane.cli.tables import Column, Part, Row, Table, columns, time_ps
+from fairlane.fabric.congestion import shown
 from fairlane.wording import percent, plural, seconds
 
 MOST_STEPS = 12  # of longer walks the last steps before the cause are printed, and how many are left out
 MOST_CALLS = 6  # how many calls are listed
 MOST_LINKS = 5  # how many links of the slow message are listed
+MOST_ROOTS = 6  # how many roots of congestion are listed
 
 
 def analysis_parts(found: Analysis) -> Iterator[Part]:
@@ -22,6 +25,7 @@ def analysis_parts(found: Analysis) -> Iterator[Part]:
     yield _head(found)
     yield from filter(None, (_ranks(found), _calls(found), _neighbours(found), _table_one(found), _inference(found)))
     yield from (*_flit_lines(found), "", *walk_lines(found))
+    yield from ("", *shown(roots(found.run), MOST_ROOTS), *(f"Note: {note}" for note in found.run.meta.notes))
 
 
 def analysis_facts(found: Analysis) -> dict[str, Any]:
@@ -35,6 +39,8 @@ def analysis_facts(found: Analysis) -> dict[str, Any]:
         "compared": [stretch.span for stretch in found.stretches],
         "threshold_ps": found.threshold_ps,
         "walk": [str(line) for line in walk_lines(found)],
+        "roots": [asdict(root) for root in roots(found.run)],
+        "notes": found.run.meta.notes,
     }
 
 
@@ -69,8 +75,12 @@ def _calls(found: Analysis) -> Table | None:
     if found.calls.is_empty():
         return None
     title = f"MPI calls: waits and allreduce take {percent(dominant_share(found.calls))} of the time in MPI"
-    shown = [*columns(call="call", count="calls"), Column("time", "time_s", seconds), Column("share", "share", percent)]
-    return Table(shown, found.calls.head(MOST_CALLS).to_dicts(), title)
+    listed = [
+        *columns(call="call", count="calls"),
+        Column("time", "time_s", seconds),
+        Column("share", "share", percent),
+    ]
+    return Table(listed, found.calls.head(MOST_CALLS).to_dicts(), title)
 
 
 def _neighbours(found: Analysis) -> Table | None:

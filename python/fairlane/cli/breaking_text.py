@@ -8,7 +8,7 @@ from rich.text import Text
 
 from fairlane.cables.results import Cables
 from fairlane.cli.options import stored
-from fairlane.cli.tables import Column, Part, Row, Table, fixed, long, time_ps, with_interval
+from fairlane.cli.tables import Column, Part, Row, Table, fixed, long, time_ps, with_ratio
 from fairlane.statistics import COVERAGE
 from fairlane.wording import plural, some
 
@@ -28,7 +28,7 @@ def cables_parts(found: Cables, top: int) -> Iterator[Part]:
     several = len(names) > MOST_JOBS
     rows = [_row(found, row) for row in ranking.head(top).iter_rows(named=True)]
     of_jobs = (
-        [Column("job", "worst_job", left=True), Column("greatest\nslowdown", with_interval("slowdown", fixed(3)))]
+        [Column("job", "worst_job", left=True), Column("greatest\nslowdown", with_ratio("slowdown", fixed(3)))]
         if several
         else [Column(name, partial(_of_job, name)) for name in names]
     )
@@ -58,7 +58,7 @@ def _of_job(name: str, row: Row) -> str | Text | None:
     states = [state for state in ("failed", "stalled") if job[state]]
     if job["slowdown"] is None:
         return Text(states[0], style="red") if states else None
-    value = with_interval("slowdown", fixed(3))(job)
+    value = with_ratio("slowdown", fixed(3))(job)
     return Text(f"{value}, {states[0]} in {job[states[0]]:.0%}", style="red") if states else value
 
 
@@ -72,7 +72,8 @@ def _remarks(found: Cables, top: int) -> Iterator[str]:
     what += ["mean latency of messages"] if "message" in kinds else []
     yield (
         f"Columns of jobs: {' or '.join(what)} after the failure, over that of the unbroken fork of the seed. "
-        f"±: {COVERAGE:.0%} over seeds. Failed: a packet was lost for good; stalled: completed nothing afterwards."
+        f"In brackets: {COVERAGE:.0%} interval over seeds. "
+        "Failed: a packet was lost for good; stalled: completed nothing afterwards."
     )
     alike = ranking.filter((pl.col("behind_low") <= 0) & (pl.col("behind_high") >= 0) & (pl.col("rank") > 1))
     first = ranking.row(0, named=True) if ranking.height else {}

@@ -138,7 +138,7 @@ def _line(outcome: "Outcome") -> str:
 
 
 def _totals(outcomes: "list[Outcome]") -> "Table":
-    from fairlane.cli.tables import Column, Table, change, columns, with_interval
+    from fairlane.cli.tables import Column, Table, columns, with_change
     from fairlane.results.derive import interval
     from fairlane.statistics import Estimate
 
@@ -150,7 +150,7 @@ def _totals(outcomes: "list[Outcome]") -> "Table":
         without = treated.over(default)
         shown = interval("gain", gain or (None if without is None else Estimate(without)))
         rows.append({"job": job, "default": default.done, "treated": treated.done, **shown})
-    gains = Column("gain", with_interval("gain", change))
+    gains = Column("gain", with_change("gain"))
     about = "±: 95% interval of other periods."
     return Table([*columns(job="job", default="default", treated="treated"), gains], rows, note=about)
 

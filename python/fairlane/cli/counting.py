@@ -131,8 +131,10 @@ def analyze_counters(
     file: Path, fabric: Path | None, before: Path | None, allocation: Path | None, seconds: str | None
 ) -> Answer:
     """The hot links of a real cluster, for ``analyze --counters``."""
-    from fairlane.counters import hot_links, read_allocation, without_speed
+    from fairlane.counters import hot_links, read_allocation, roots, without_speed
     from fairlane.fabric import read_wiring
+    from fairlane.fabric.congestion import shown
+    from fairlane.fabric.speeds import mixed_speeds
 
     if fabric is None:
         raise refused("--counters", "needs the fabric, for the links that ports send over", allowed="--fabric FILE")
@@ -150,8 +152,15 @@ def analyze_counters(
     if span and any(link.utilisation is None for link in found):
         report(f"{fabric}: some cables have no speed, so there is no utilisation of their links")
     shared = [link for link in found if len(link.jobs) > 1]
-    data = {"links": [asdict(link) for link in found], "shared": len(shared)}
-    return Answer(data, _text(found, jobs))
+    data: dict[str, Any] = {"links": [asdict(link) for link in found], "shared": len(shared)}
+    causes = []
+    if span is not None:
+        busy = roots(places or (), built, jobs, span)
+        data["roots"] = [asdict(root) for root in busy]
+        causes += shown(busy, _SHOWN)
+    rates, names = built.bandwidths_of_hosts(), built.host_names
+    data["notes"] = [note for job, hosts in jobs.items() if (note := mixed_speeds(job, hosts, rates, names))]
+    return Answer(data, [*_text(found, jobs), *causes, *(f"Note: {note}" for note in data["notes"])])
 
 
 def _text(found: "list[HotLink]", jobs: Mapping[str, Any]) -> "Iterator[Part]":

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import polars as pl
 
 from fairlane.cli.options import stored
-from fairlane.cli.tables import Column, Part, Row, Table, fixed, long, time_ps, with_interval
+from fairlane.cli.tables import Column, Part, Row, Table, long, time_ps
 from fairlane.gpcnet.network_tests import TESTS
-from fairlane.gpcnet.results import Gpcnet
+from fairlane.gpcnet.results import Gpcnet, written
 from fairlane.statistics import COVERAGE
 from fairlane.wording import plural, some
 
@@ -24,11 +24,12 @@ def gpcnet_parts(found: Gpcnet) -> Iterator[Part]:
     yield f"GPCNeT with {meta['hosts'] * ranks} ranks on {plural(meta['hosts'], 'host')}"
     share = plural(ranks, "rank")
     yield f"  {tested} hosts with Network Tests, {meta['hosts'] - tested} with Congestion Tests, {share} per host"
-    for (transport,), of_transport in found.impact.group_by("transport", maintain_order=True):
-        rows = of_transport.to_dicts()
+    every = written(found)
+    for transport in dict.fromkeys(row["transport"] for row in every):
+        rows = [row for row in every if row["transport"] == transport]
         for title, key in _SECTIONS.items():
-            yield Table([_NAME, *_columns(key, ""), Column("Units", "unit", left=True)], rows, f"{transport}: {title}")
-        yield Table([_NAME, *_columns("impact", "X")], rows, f"{transport}: Congestion Impact Factor")
+            yield Table([_NAME, *_columns(key), Column("Units", "unit", left=True)], rows, f"{transport}: {title}")
+        yield Table([_NAME, *_columns("impact")], rows, f"{transport}: Congestion Impact Factor")
     yield ""
     yield from (long(line, "dim") for line in _remarks(found))
     yield from stored(found.folder)
@@ -41,10 +42,9 @@ def _title(row: Row) -> str:
 _NAME = Column("Name", _title)
 
 
-def _columns(key: str, unit: str) -> list[Column]:
+def _columns(key: str) -> list[Column]:
     """Mean and 99th percentile with their intervals."""
-    form = fixed(1, unit)
-    return [Column("Avg", with_interval(key, form)), Column("99%", with_interval(f"{key}_p99", form))]
+    return [Column("Avg", lambda row: row["text"][key]), Column("99%", lambda row: row["text"][f"{key}_p99"])]
 
 
 def _remarks(found: Gpcnet) -> Iterator[str]:
@@ -52,7 +52,8 @@ def _remarks(found: Gpcnet) -> Iterator[str]:
     meta = found.meta
     yield (
         f"Avg, 99%: of the iterations of all ranks; of a bandwidth, 99% of the iterations reach it. "
-        f"±: {COVERAGE:.0%} over {plural(len(meta['seeds']), 'random assignment')} of hosts."
+        f"±, in brackets after factors: {COVERAGE:.0%} interval over "
+        f"{plural(len(meta['seeds']), 'random assignment')} of hosts."
     )
     if len(meta["seeds"]) < 3:
         yield "Fewer than three replicates give no confidence interval: use --replicates 3 or more."

@@ -9,20 +9,23 @@ from rich.text import Text
 
 from fairlane.cli.options import stored
 from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, long, time_ps, with_interval
+from fairlane.results.culprit import HINT, NOTICEABLE, LostTime, cell_of, headline, largest
 from fairlane.results.latency import BUCKET_WIDTH
 from fairlane.results.notes import notes
 from fairlane.results.run import Run
-from fairlane.results.views import Interference, distribution
-from fairlane.wording import number, percent, plural, seconds, short_percent, wall_time, with_half_width
+from fairlane.results.views import Interference, distribution, spread_of_iterations
+from fairlane.wording import amount, number, percent, plural, seconds, short_percent, wall_time, with_half_width
 
 MOST_COLUMNS = 12
 """With more jobs than this latencies and the matrix are shown by workload; the matrix also where it is too wide."""
-NOTICEABLE = 0.005  # changes of work below this are not coloured
 ABOUT_W = (
     "W: throughput change against the isolated run, the same job alone on its hosts. ±: 95% interval over iterations."
 )
 ABOUT_LATENCY = "±: 95% interval over simulated time. Messages: from the send call to the last byte"
-ONE_BUCKET = f"<{percent(BUCKET_WIDTH)}"  # in place of half the width of an interval within a bucket
+ABOUT_LOST = "±: 95% interval over iterations. Losses to several aggressors need not add up to the whole loss."
+LOST_TITLE = "Lost time by victim and aggressor: how much longer an iteration takes than without the aggressor"
+MOST_CELLS = 12
+"""Cells of lost time that are listed where the table is too wide."""
 ABOUT_PERCENT = "Packets queue concurrently: 200% is two queueing packets per rank, all the time."
 
 
@@ -30,6 +33,8 @@ def summary(run: Run) -> Iterator[Part]:
     """What ``run`` found."""
     yield _headline(run)
     yield jobs_table(run)
+    if (words := headline(run)) is not None:
+        yield Text(f"{words}.", style="bold")
     yield from (long(note, "yellow") for note in notes(run))
     if run.iterations is not None and run.iterations["time_s"].count():
         yield iterations_table(run.iterations)
@@ -37,8 +42,12 @@ def summary(run: Run) -> Iterator[Part]:
         yield latency_table(run, run.latency_merged)
     if run.power is not None:
         yield power_table(run.power)
+    if lost := LostTime.of(run):
+        yield lost_table(run, lost)
     if run.interference["queueing_s"].sum() > 0:
         yield interference_table(run, by="workload" if run.jobs.height > MOST_COLUMNS else "job")
+        if run.lost_time is None and run.jobs.height > 1:
+            yield Text(HINT, style="dim")
     yield from _congestion_control(run)
     yield from (long(f"Note: {note}") for note in run.meta.notes)
     yield from stored(run.folder)
@@ -55,7 +64,8 @@ def jobs_table(run: Run) -> Table:
         Column("W", _coloured),
     ]
     failed = [] if run.failures is None else run.failures.filter(~pl.col("isolated"))["job"].to_list()
-    return Table(shown, run.jobs.with_columns(failed=pl.col("job").is_in(failed)).to_dicts(), note=ABOUT_W)
+    jobs = run.jobs.join(spread_of_iterations(run.completions), on="name", how="left", maintain_order="left")
+    return Table(shown, jobs.with_columns(failed=pl.col("job").is_in(failed)).to_dicts(), note=ABOUT_W)
 
 
 def iterations_table(iterations: pl.DataFrame) -> Table:
@@ -113,8 +123,12 @@ def _latency(key: str) -> Callable[[Row], Text | None]:
         value, low, high = (row.get(f"{key}{end}") for end in ("", "_low", "_high"))
         if value is None:
             return None
-        half = "" if low is None or high is None else f"\n± {time_ps((high - low) / 2) if low < high else ONE_BUCKET}"
-        return Text.assemble(time_ps(value), (half, "dim"))
+        is_mean = key.endswith("_mean")
+        of = key.removesuffix("_mean")
+        spread = (row[f"{of}_p50"], row[f"{of}_min"], row[f"{of}_max"]) if is_mean else None
+        words = amount(value, low, high, time_ps, spread, resolution=0.0 if is_mean else BUCKET_WIDTH)
+        shown, mark, rest = words.partition(" ±" if " ±" in words else " (")
+        return Text.assemble(shown, (f"\n{mark.lstrip()}{rest}" if mark else "", "dim"))
 
     return written
 
@@ -143,8 +157,8 @@ def interference_table(run: Run, by: Literal["job", "workload"] = "job") -> Tabl
             key: Text("·", style="dim") if row == at and not by_workload else _cell(value / factor, share)
             for at, (key, value, share) in enumerate(zip(keys, matrix.others[row], shares[row], strict=True))
         }
-        for (name, (amount, share)), style in zip(sums.items(), ("bold", "dim"), strict=True):
-            cells[name] = _cell(amount[row] / factor, share[row], style)
+        for (name, (delay, share)), style in zip(sums.items(), ("bold", "dim"), strict=True):
+            cells[name] = _cell(delay[row] / factor, share[row], style)
         rows.append({"victim": f"{keys[row]} {label}", **cells})
     whose = "victims of one workload" if by_workload else "the victim"
     return Table(
@@ -154,6 +168,47 @@ def interference_table(run: Run, by: Literal["job", "workload"] = "job") -> Tabl
         ABOUT_PERCENT,
         otherwise=None if by_workload else partial(interference_table, run, "workload"),
     )
+
+
+def lost_table(run: Run, lost: LostTime) -> Table:
+    """Rows are victims, columns aggressors: time lost per iteration, half its interval's width, and its share.
+
+    Letters are those of the interference matrix.
+    """
+    letters = {name: _key(number) for number, name in enumerate(run.jobs["name"])}
+    rows: list[Row] = [
+        {"victim": f"{letters[name]} {name}"}
+        | {aggressor: _lost_cell(lost, row, column) for column, aggressor in enumerate(lost.aggressors)}
+        for row, name in enumerate(lost.victims)
+    ]
+    return Table(
+        [Column("victim \\ aggressor", "victim"), *(Column(letters.get(it, it), it) for it in lost.aggressors)],
+        rows,
+        f"{LOST_TITLE}; percent of the victim's time",
+        ABOUT_LOST,
+        otherwise=partial(lost_list, lost),
+    )
+
+
+def lost_list(lost: LostTime) -> Table:
+    """The largest cells of the same, a row each."""
+    cells = [cell_of(lost, *at) | {"certain": lost.certain[at]} for at in largest(lost, MOST_CELLS)]
+    shown = [
+        Column("victim", "victim"),
+        Column("aggressor", "aggressor", left=True),
+        Column("lost time", lambda row: with_half_width(row["lost_s"], row["lost_s_low"], row["lost_s_high"], seconds)),
+        Column("share", "share", change),
+    ]
+    return Table(shown, cells, f"{LOST_TITLE}, the largest", ABOUT_LOST)
+
+
+def _lost_cell(lost: LostTime, row: int, column: int) -> Text | None:
+    """A cell of the table of lost time; dim where it is within noise."""
+    cell = cell_of(lost, row, column)
+    if cell["lost_s"] is None:
+        return None
+    lost_time = with_half_width(cell["lost_s"], cell["lost_s_low"], cell["lost_s_high"], seconds).replace(" ±", "\n±")
+    return Text(f"{change(cell['share'])}\n{lost_time}", style="" if lost.certain[row, column] else "dim")
 
 
 def frame_parts(frame: pl.DataFrame, *, on_terminal: bool) -> Iterator[Part]:

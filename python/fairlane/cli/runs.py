@@ -27,6 +27,9 @@ def run(
     allow_code: AllowCode = False,
     threads: Threads = None,
     isolated: Annotated[bool, Option(help="Also simulate each job alone, to compute its throughput change W.")] = True,
+    leave_one_out: Annotated[
+        bool, Option("--leave-one-out", help="Also simulate all jobs without each, to attribute lost time.")
+    ] = False,
     live: Annotated[bool, Option(help="Let fairlane serve show the run in progress, and stop it.")] = True,
     quiet: Quiet = False,
 ) -> Answer:
@@ -40,8 +43,18 @@ def run(
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration, allow_code=allow_code)
     folder = new_folder(loaded.name, datetime.now().astimezone(), out)
     most = threads_of(threads)
-    found = runner.run(loaded, out=folder, isolated=isolated, threads=most, progress=not quiet, figures=True, live=live)
+    found = runner.run(
+        loaded,
+        out=folder,
+        isolated=isolated,
+        leave_one_out=leave_one_out or None,
+        threads=most,
+        progress=not quiet,
+        figures=True,
+        live=live,
+    )
     tables = {"jobs": found.jobs, "interference": found.interference}
+    tables |= {} if found.lost_time is None else {"lost_time": found.lost_time}
     return Answer(
         {"folder": found.folder, **found.meta.model_dump(), **tables},
         summary(found),

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from fairlane.cli.options import stored
 from fairlane.cli.tables import Column, Part, Table, fixed, long, time_ps, with_interval
+from fairlane.results.latency import BUCKET_WIDTH
 from fairlane.saturation.results import ACCEPTED_IN_FULL, FEW, Saturation
 from fairlane.statistics import COVERAGE, FEWEST
 from fairlane.wording import plural
@@ -21,7 +22,7 @@ def saturation_parts(found: Saturation) -> Iterator[Part]:
         Column("offered", "offered", fixed(4), drop=1),
         Column("accepted", with_interval("accepted", fixed(4))),
         *(
-            Column(heading, with_interval(f"message_{name}_ps", time_ps), drop=drop)
+            Column(heading, with_interval(f"message_{name}_ps", time_ps, resolution=_width(name)), drop=drop)
             for name, heading, drop in latencies
         ),
         Column("saturated", "saturated"),
@@ -29,6 +30,11 @@ def saturation_parts(found: Saturation) -> Iterator[Part]:
     yield Table(shown, found.points.to_dicts())
     yield from (long(line, "dim") for line in _remarks(found))
     yield from stored(found.folder)
+
+
+def _width(name: str) -> float:
+    """The relative width of the buckets that a quantile is from; that of a mean is zero."""
+    return 0.0 if name == "mean" else BUCKET_WIDTH
 
 
 def _remarks(found: Saturation) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """What the terminal shows after a study: work by workload and treatment, what failed, and where the folder is."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -8,12 +8,13 @@ import polars as pl
 from rich.text import Text
 
 from fairlane.cli.options import stored
-from fairlane.cli.tables import Column, Part, Row, Table, change, fixed, long, with_interval
+from fairlane.cli.tables import Column, Part, Row, Table, change, fixed, long, with_change, with_interval
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.parquet import read_parquet
 from fairlane.results.schemas import STUDY
 from fairlane.results.study import StudyResults
+from fairlane.statistics import SPREAD
 from fairlane.study.conditions import CONDITION, timeless, with_condition
 from fairlane.study.design import EFFECTS
 from fairlane.study.replication import EFFECTS as CHANGES
@@ -111,17 +112,19 @@ def _by_condition(work: pl.DataFrame, study: StudyResults, several: bool) -> Tab
     many = several and rows.height > MOST_ROWS
     if work["workload"].n_unique() > 1 and (many or not several):
         every = _summed(work.with_columns(workload=pl.lit("all")), keys).with_columns(
-            pl.lit(None, pl.Float64).alias(f"{column}{end}") for column in PACE for end in ("", "_low", "_high")
+            pl.lit(None, pl.Float64).alias(f"{column}{end}")
+            for column in PACE
+            for end in ("", "_low", "_high", *SPREAD)
         )
         rows = pl.concat([*([] if many else [rows]), every], how="vertical_relaxed")
     order = {label: at for at, label in enumerate(work[CONDITION].unique(maintain_order=True))}
     ordered = rows.with_columns(
         at=pl.col(CONDITION).replace_strict(order, return_dtype=pl.UInt32), all=pl.col("workload") == "all"
     ).sort("at", "all", maintain_order=True)
-    effects = [] if alone_everywhere(work) else [Column("W", with_interval("w", change))]
+    effects = [] if alone_everywhere(work) else [Column("W", with_change("w"))]
     effects += [] if alone_everywhere(work) else [Column("worst W", "worst_w", change, drop=1)]
     if work["improvement"].null_count() < work.height:
-        effects.append(Column("improvement", with_interval("improvement", change)))
+        effects.append(Column("improvement", with_change("improvement")))
         effects += [Column(name, name, change, drop=1) for name in ("best", "worst")]
     treatment = Column("treatment", partial(_label, study), left=True)
     shown = [
@@ -171,7 +174,8 @@ def _by_repetition(work: pl.DataFrame, study: StudyResults, keys: Sequence[str])
         else pl.col(key).replace_strict(names, default=pl.col(key).cast(pl.String), return_dtype=pl.String)
         for key in keys
     )
-    interval_columns = [f"{column}{end}" for column in (PACE[0], "w") for end in ("", "_low", "_high")]
+    interval_columns = [f"{PACE[0]}{end}" for end in ("", "_low", "_high", *SPREAD)]
+    interval_columns += [f"w{end}" for end in ("", "_low", "_high")]
     rows: list[dict[str, Any]] = []
     for values, of_runs in found.group_by(keys, maintain_order=True):
         row: dict[str, Any] = dict(zip(keys, values, strict=True))
@@ -192,19 +196,24 @@ def _by_repetition(work: pl.DataFrame, study: StudyResults, keys: Sequence[str])
     shown = _without_repeated(rows, [key for key in keys if key == CONDITION])
 
     def by_run() -> Table:
-        measured = [Column(heading, with_interval(key, form)) for key, heading, form in measures]
+        measured = [Column(heading, _measure(key, form)) for key, heading, form in measures]
         columns = [*left, Column("run", partial(_label, study), left=True, wrap=True), *measured]
         return Table(columns, _without_repeated(found.to_dicts(), keys), title)
 
     def made(*, intervals: bool) -> Table:
         measured = [
-            Column(heading, with_interval(key, form)) if intervals else Column(heading, key, form)
+            Column(heading, _measure(key, form)) if intervals else Column(heading, key, form)
             for heading, key, form in cells
         ]
         narrow = partial(made, intervals=False) if intervals else by_run
         return Table([*left, *measured], shown, title, otherwise=narrow)
 
     return made(intervals=True)
+
+
+def _measure(key: str, form: Callable[[float], str]) -> Callable[[Row], str | None]:
+    """A measure of a run with its interval: a change, or a time."""
+    return with_change(key) if form is change else with_interval(key, form)
 
 
 def comparison_notes(work: pl.DataFrame) -> Iterator[str]:

@@ -14,7 +14,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from fairlane.wording import percent, seconds, significant, with_half_width
+from fairlane.statistics import SPREAD
+from fairlane.wording import amount, percent, ratio, seconds, significant, with_half_width
 
 Row = Mapping[str, Any]  # the values of a row by name
 EMPTY = "–"  # what stands for a value that there is not
@@ -37,13 +38,36 @@ def change(value: float | None) -> str:
     return percent(value, signed=True)
 
 
-def with_interval(key: str, form: Callable[[float], str]) -> Callable[[Row], str | None]:
-    """A value of a row with half the width of its 95% interval, "1.18 ms ± 57.0 µs", where it has one."""
+def with_interval(key: str, form: Callable[[float], str], *, resolution: float = 0.0) -> Callable[[Row], str | None]:
+    """A positive value of a row with its 95% interval, where it has one, as ``wording.amount`` writes it.
+
+    The median and the range are the row's ``KEY_median``, ``KEY_min`` and ``KEY_max``.
+    """
 
     def written(row: Row) -> str | None:
-        value = row.get(key)
+        value, low, high, median, least, greatest = (row.get(f"{key}{end}") for end in ("", "_low", "_high", *SPREAD))
+        spread = None if median is None or least is None or greatest is None else (median, least, greatest)
+        return None if value is None else amount(value, low, high, form, spread, resolution=resolution)
+
+    return written
+
+
+def with_change(key: str) -> Callable[[Row], str | None]:
+    """A relative change of a row with half the width of its 95% interval, "−7.4% ± 0.6%", where it has one."""
+
+    def written(row: Row) -> str | None:
         ends = row.get(f"{key}_low"), row.get(f"{key}_high")
-        return None if value is None else with_half_width(value, *ends, form)
+        return None if row.get(key) is None else with_half_width(row[key], *ends, change)
+
+    return written
+
+
+def with_ratio(key: str, form: Callable[[float], str]) -> Callable[[Row], str | None]:
+    """A ratio of a row with the ends of its 95% interval, "8.70 (2.10 to 36.0)", where it has one."""
+
+    def written(row: Row) -> str | None:
+        ends = row.get(f"{key}_low"), row.get(f"{key}_high")
+        return None if row.get(key) is None else ratio(row[key], *ends, form)
 
     return written
 

@@ -3,6 +3,7 @@
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy
 
@@ -10,6 +11,8 @@ from fairlane.counters.base import WORD
 from fairlane.counters.located import Located
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import Fabric, Wiring
+from fairlane.fabric.congestion import Port, Root, trees
+from fairlane.fabric.speeds import usual_bandwidth
 from fairlane.inputs.files import content_lines, read_text, reading
 from fairlane.slurm.hostlist import members
 
@@ -99,6 +102,46 @@ def without_speed(wiring: Wiring) -> set[tuple[str, int]]:
         if cable.bandwidth is None and cable.ports
         for end in zip(cable.ends, cable.ports, strict=True)
     }
+
+
+def roots(ports: Iterable[Located], fabric: Fabric, jobs: Mapping[str, Sequence[int]], seconds: float) -> list[Root]:
+    """The roots of congestion by counters of ``seconds``: those with most stalled ports upstream first.
+
+    The time stalled is not in the counters: ``PortXmitWait`` has ticks of unknown length, taken as the time of a word.
+    """
+    links = fabric.links
+    usual, hot, found = usual_bandwidth(links), {}, []
+    ends = [[_vertex(host, switch) for host, switch in zip(*sides, strict=True)] for sides in _sides(links)]
+    number = {fabric.link_name(link): link for link in range(len(usual))}
+    for one in hot_links(ports, fabric, jobs, seconds):
+        link = number[one.link]
+        stalled = (one.utilisation or 0.0) * (one.wait_per_word or 0.0)
+        hot[link] = one
+        found.append(
+            Port(
+                link, ends[0][link], ends[1][link], one.utilisation or 0.0, stalled, (one.utilisation or 0.0) + stalled
+            )
+        )
+    made = trees(found)
+    return [
+        Root(
+            link=hot[link].link,
+            active_share=hot[link].utilisation or 0.0,
+            bandwidth_bps=int(links["bandwidth"][link]),
+            usual_bps=int(usual[link]),
+            upstream=len(made[link]),
+            jobs=hot[link].jobs,
+        )
+        for link in sorted(made, key=lambda link: (-len(made[link]), -(hot[link].utilisation or 0.0), link))
+    ]
+
+
+def _sides(links: Mapping[str, Any]) -> list[tuple[list[int], list[int]]]:
+    return [(links[f"{side}_host"].tolist(), links[f"{side}_switch"].tolist()) for side in ("from", "to")]
+
+
+def _vertex(host: int, switch: int) -> str:
+    return f"host {host}" if host >= 0 else f"switch {switch}"
 
 
 def _used(fabric: Fabric, hosts: Sequence[int]) -> "numpy.typing.NDArray[numpy.bool_]":

@@ -19,10 +19,10 @@ from fairlane.results.derive import interval
 from fairlane.results.manifest import Sealed, read_json
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import Optional, Schema, types
-from fairlane.statistics import over_replicates
+from fairlane.statistics import of_ratios, over_replicates, spread
 from fairlane.tasks.store import Store
 from fairlane.tasks.task import Answer
-from fairlane.wording import html_table, significant
+from fairlane.wording import amount, html_table, number, ratio, significant
 
 META = "gpcnet.json"
 CSV = "impact.csv"
@@ -151,6 +151,27 @@ def _impact(trials: pl.DataFrame, transport: str, test: str) -> dict[str, Any]:
     for measure, end in (("mean", ""), ("p99", "_p99")):
         isolated, congested = pairs[measure].to_list(), pairs[f"{measure}_congested"].to_list()
         factors = [network_test.impact(*pair) for pair in zip(isolated, congested, strict=True)]
-        for name, values in (("isolated", isolated), ("congested", congested), ("impact", factors)):
+        for name, values in (("isolated", isolated), ("congested", congested)):
             row |= interval(f"{name}{end}", over_replicates([[value] for value in values]))
+        row |= interval(f"impact{end}", of_ratios(factors))
     return row
+
+
+def written(found: Gpcnet) -> list[dict[str, Any]]:
+    """The rows of ``impact`` with ``text``: each measure with its interval, as the terminal and the page show it."""
+    rows = []
+    for row in found.impact.iter_rows(named=True):
+        own = found.trials.filter(pl.col("transport") == row["transport"], pl.col("test") == row["test"])
+        text = {}
+        for name in _MEASURES:
+            value, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
+            measure = "p99" if name.endswith("_p99") else "mean"
+            values = own.filter(pl.col("congested") == name.startswith("congested"))[measure].drop_nulls().to_list()
+            if value is None:
+                text[name] = "–"
+            elif name.startswith("impact"):
+                text[name] = ratio(value, low, high, lambda factor: f"{number(factor)}X")
+            else:
+                text[name] = amount(value, low, high, number, spread(values))
+        rows.append({**row, "text": text})
+    return rows

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import numpy
 import polars as pl
 from matplotlib.axes import Axes
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from fairlane.plot.style import MUTED, PALETTE, plain_logarithms
 from fairlane.statistics import COVERAGE
 from fairlane.wording import plural
 
-_LOWEST = 0.8  # the lower end of the axis
+_LOWEST = 0.8  # the lower end of the axis, unless an interval reaches below it
 _WIDTH = 0.7  # of the points of a network test, where the distance of two tests is 1
 
 
@@ -36,8 +35,11 @@ def draw(found: Gpcnet, axes: Given = None) -> Drawn | None:
         _points(panel, first + step, own, "impact_p99", color=PALETTE[number], markerfacecolor="none")
     panel.set_xticks(range(len(TESTS)), list(TESTS))
     panel.set(ylabel="Congestion impact factor", xlim=(-0.5, len(TESTS) - 0.5))
-    highest = impact.select(pl.max_horizontal(pl.col("impact_high", "impact_p99_high", "impact", "impact_p99")).max())
-    plain_logarithms(panel.yaxis, _LOWEST, max(1.0, highest.item()))
+    ends = [f"{name}{end}" for name in ("impact", "impact_p99") for end in ("", "_low", "_high")]
+    lowest, highest = impact.select(
+        pl.min_horizontal(pl.col(ends)).min().alias("low"), pl.max_horizontal(pl.col(ends)).max().alias("high")
+    ).row(0)
+    plain_logarithms(panel.yaxis, min(_LOWEST, lowest), max(1.0, highest))
     panel.axhline(1, color=MUTED, linewidth=0.8)
     panel.grid(axis="y")
     legend_above(panel)
@@ -52,8 +54,7 @@ def draw(found: Gpcnet, axes: Given = None) -> Drawn | None:
 
 
 def _points(axes: Axes, place: NDArray[Any], rows: pl.DataFrame, name: str, **style: Any) -> None:
-    """A measure of the network tests of a transport, with its intervals; they end at the lower end of the axis."""
+    """A measure of the network tests of a transport, with its intervals."""
     value = rows[name].to_numpy()
     low, high = (rows[f"{name}_{end}"].fill_null(rows[name]).to_numpy() for end in ("low", "high"))
-    bars = [value - numpy.clip(low, min(_LOWEST, value.min()), value), high - value]
-    axes.errorbar(place, value, yerr=bars, marker="o", linestyle="none", capsize=2, **style)
+    axes.errorbar(place, value, yerr=[value - low, high - value], marker="o", linestyle="none", capsize=2, **style)

@@ -1,27 +1,26 @@
 """The interference matrix as a heat map: rows are victims, columns aggressors, a grey column is a job's own packets."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 from matplotlib.ticker import FuncFormatter
 
-from fairlane.plot.heat import draw_heat
+from fairlane.plot import lost_time
+from fairlane.plot.heat import draw_heat, write_cell
 from fairlane.plot.panels import Drawn, Given, Panels
-from fairlane.plot.style import INK, MUTED
-from fairlane.plot.theme import ON_COLOUR
+from fairlane.plot.scales import DECADES, FEW_LARGE
+from fairlane.plot.style import INK
+from fairlane.results.culprit import HINT, LostTime, headline
 from fairlane.results.run import Run
 from fairlane.results.views import Interference
-from fairlane.wording import number, percent, seconds, significant
+from fairlane.wording import number, percent, significant
 
 Floats = npt.NDArray[np.float64]
 
 MOST_NUMBERS = 12  # cells carry percentages and times up to this many rows
 MOST_PERCENTAGES = 30  # and percentages alone up to this many
 MOST_JOBS = 60  # with more jobs than this, rows and columns are workloads
-FEW_LARGE = 30.0  # colours are logarithmic when the largest cell is this many times the median
 FEW_ROWS = 4  # up to so many rows the label of the colour bar has two lines
 GAP = 0.5  # space between the matrix and the grey column, in cells
 
@@ -30,6 +29,8 @@ GREYS = LinearSegmentedColormap.from_list("own", ["#f5f5f5", "#9c9c9c"])
 
 def draw(run: Run, axes: Given = None) -> Drawn | None:
     """Who delays whom; None when the run did not observe it or no packet waited."""
+    if lost := LostTime.of(run):
+        return lost_time.draw(lost, run, axes)
     between_jobs = run.jobs.height <= MOST_JOBS
     matrix = Interference.of(run, by="job" if between_jobs else "workload")
     if not (matrix.others.any() or matrix.own.any()):
@@ -52,7 +53,7 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
     if count <= MOST_PERCENTAGES:
         _numbers(panel, matrix, shares, off, norm)
     _label(panel, matrix.labels)
-    return panels.headline_of_run(title(matrix), run, _note(matrix))
+    return panels.headline_of_run(headline(run) or "", run, _note(matrix))
 
 
 def _norm(shares: Floats) -> Normalize:
@@ -62,7 +63,7 @@ def _norm(shares: Floats) -> Normalize:
         return Normalize(0, 1)
     high = float(positive.max())
     if high > FEW_LARGE * float(np.median(positive)):
-        return LogNorm(high * 1e-3, high, clip=True)
+        return LogNorm(high * 10.0**-DECADES, high, clip=True)
     return Normalize(0, high)
 
 
@@ -88,16 +89,13 @@ def _numbers(axes: Axes, matrix: Interference, shares: Floats, off: npt.NDArray[
 
 
 def _write(axes: Axes, x: float, y: float, share: float, value: float | None, colour: str) -> None:
+    """The share of a cell, and the time below it if there is room."""
     if share == 0:
-        size = 10 if value is not None else 8
-        axes.text(x, y, "0", ha="center", va="center", color=MUTED, fontsize=size, gid=ON_COLOUR)
-        return
-    look: dict[str, Any] = {"ha": "center", "color": colour, "gid": ON_COLOUR}
-    if value is None:
-        axes.text(x, y, percent(share).removesuffix("%"), va="center", fontsize=8, **look)
-        return
-    axes.text(x, y, percent(share), va="bottom", fontsize=11, **look)
-    axes.text(x, y + 0.06, number(value), va="top", fontsize=9, alpha=0.85, **look)
+        write_cell(axes, x, y, "0", small=value is None)
+    elif value is None:
+        write_cell(axes, x, y, percent(share).removesuffix("%"), colour=colour, small=True)
+    else:
+        write_cell(axes, x, y, percent(share), number(value), colour=colour)
 
 
 def _label(axes: Axes, labels: list[str]) -> None:
@@ -111,18 +109,6 @@ def _label(axes: Axes, labels: list[str]) -> None:
     axes.set_ylabel("victim", fontweight="bold")
 
 
-def title(matrix: Interference) -> str:
-    """Which pair of jobs, or of workloads, has the largest share of queueing delay."""
-    shares = matrix.share(matrix.others)
-    if not shares.any():
-        return "No job's packets wait for another's"
-    row, column = np.unravel_index(int(shares.argmax()), shares.shape)
-    if row == column:
-        return f"{matrix.labels[row]} jobs delay each other most"
-    wait, share = seconds(matrix.others[row, column]), percent(shares[row, column])
-    return f"{matrix.labels[column]} delays {matrix.labels[row]} most: queueing delay {wait}, {share} of its rank time"
-
-
 def _note(matrix: Interference) -> str:
     _, unit = matrix.unit()
     count = len(matrix.labels)
@@ -132,4 +118,4 @@ def _note(matrix: Interference) -> str:
         small = f"{where}: table interference of the run. "
         small = f"Numbers: percent. {small}" if count <= MOST_PERCENTAGES else small
     time = "Rank time: ranks × simulated time; packets queue concurrently, so there can be more than 100%. "
-    return f"{small}{time}Grey: delay caused by the job's own packets."
+    return f"{small}{time}Grey: delay caused by the job's own packets. {HINT}"

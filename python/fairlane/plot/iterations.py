@@ -4,13 +4,12 @@ from collections.abc import Sequence
 
 from fairlane.plot.boxes import draw_boxes, draw_means
 from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.scales import is_wide
 from fairlane.plot.style import colours, plain_logarithms
 from fairlane.results.run import Run
 from fairlane.results.views import distribution
 from fairlane.statistics import Estimate
 from fairlane.wording import seconds, time_unit
-
-WIDE_RANGE = 8.0  # iterations that differ by more than this factor are drawn on a logarithmic axis
 
 
 def draw(run: Run, axes: Given = None) -> Drawn | None:
@@ -21,7 +20,7 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
     names = known["name"].unique(maintain_order=True).to_list()
     table = distribution(run.iterations)
     shortest, longest = float(table["min"].to_numpy().min()), float(table["max"].to_numpy().max())
-    wide = longest > WIDE_RANGE * shortest > 0
+    wide = is_wide(shortest, longest)
     factor, unit = time_unit(shortest if wide else float(table["q99"].to_numpy().max()))
     panels = Panels.of(axes, (12, 2.2 + 0.9 * len(names)))
     [panel] = panels.axes

@@ -9,14 +9,15 @@ from fairlane.engine.tables import PS
 from fairlane.plot.boxes import Floats
 from fairlane.plot.legend import legend_above
 from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.scales import is_wide
 from fairlane.plot.style import PALETTE, bare, plain_logarithms
+from fairlane.results.latency import BUCKET_WIDTH
 from fairlane.results.run import Run
-from fairlane.wording import plural, seconds, time_unit, with_half_width
+from fairlane.wording import amount, plural, seconds, time_unit
 
 MARKS = {"mean": ("mean", "D"), "p50": ("50%", "o"), "p99": ("99%", "s"), "p999": ("99.9%", "^")}
 """What is shown, by column: its name in the legend, and its marker."""
 MOST_ROWS = 40  # with more jobs, rows are workloads; of more workloads, those with the longest tails are shown
-WIDE_RANGE = 8.0  # latencies that differ by more than this factor are drawn on a logarithmic axis
 ROW_INCHES = 0.42
 
 
@@ -33,7 +34,7 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
     values = {key: _seconds(shown, key) for key in MARKS}
     every = np.concatenate(list(values.values()), axis=None)
     low, high = float(np.min(every[every > 0], initial=np.inf)), float(every.max())
-    wide = high > WIDE_RANGE * low
+    wide = is_wide(low, high)
     factor, unit = time_unit((low * high) ** 0.5 if wide else high)
     panels = Panels.of(axes, (12, 2.2 + ROW_INCHES * shown.height))
     [panel] = panels.axes
@@ -63,18 +64,24 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
 
 
 def _seconds(shown: pl.DataFrame, key: str) -> Floats:
-    """Value and ends of the interval of each row, s; where there is no interval both ends are the value."""
-    value = pl.col(f"{key}_ps")
+    """Value and ends of the interval of each row, s; where there is no interval both ends are the value.
+
+    Of a mean whose interval reaches zero they are the median and the range, as in the terminal.
+    """
+    value, low = pl.col(f"{key}_ps").cast(pl.Float64), pl.col(f"{key}_low_ps")
     ends = [pl.col(f"{key}_{end}_ps").fill_null(value).alias(end) for end in ("low", "high")]
-    return shown.select(value, *ends).to_numpy().T.astype(np.float64) * PS
+    wide = low.is_not_null() & (low.cast(pl.Float64) <= 0) if key == "mean" else pl.lit(value=False)
+    spread = [pl.col(f"{name}_ps").cast(pl.Float64) for name in ("p50", "min", "max")]
+    numbers = [
+        pl.when(wide).then(of_spread).otherwise(number.cast(pl.Float64)).alias(name)
+        for name, number, of_spread in zip(("value", "low", "high"), (value, *ends), spread, strict=True)
+    ]
+    return shown.select(numbers).to_numpy().T.astype(np.float64) * PS
 
 
 def _title(shown: pl.DataFrame) -> str:
     """The longest tail."""
     worst = shown.sort("p99_ps", "label").row(-1, named=True)
-    columns = ("p99_ps", "p99_low_ps", "p99_high_ps")
-    value, low, high = (worst[name] for name in columns)
-    if low == high:  # it is within a bucket
-        low = None
-    tail = with_half_width(value, low, high, lambda time: seconds(time * PS))
+    value, low, high = (worst[name] for name in ("p99_ps", "p99_low_ps", "p99_high_ps"))
+    tail = amount(value, low, high, lambda time: seconds(time * PS), resolution=BUCKET_WIDTH)
     return f"{worst['label']} has the longest tail: 99% within {tail}"

@@ -8,12 +8,11 @@ from matplotlib.axes import Axes
 from fairlane.engine.tables import PS
 from fairlane.plot.legend import legend_above
 from fairlane.plot.panels import Drawn, Given, Panels
+from fairlane.plot.scales import is_wide
 from fairlane.plot.style import MUTED, PALETTE, percentages, plain_logarithms
 from fairlane.saturation.results import Saturation
 from fairlane.statistics import COVERAGE
 from fairlane.wording import plural, seconds, time_unit
-
-_WIDE_RANGE = 20  # latencies that differ by more than this factor are drawn on a logarithmic axis
 
 
 def draw(found: Saturation, axes: Given = None) -> Drawn | None:
@@ -52,7 +51,7 @@ def _accepted(axes: Axes, points: pl.DataFrame) -> None:
 def _latency(axes: Axes, points: pl.DataFrame) -> None:
     names = {"message_mean_ps": "mean", "message_p99_ps": "99th percentile"}
     values = points.select(*names).to_numpy() * PS
-    log = values.max() > _WIDE_RANGE * values.min()
+    log = is_wide(float(values.min()), float(values.max()))
     factor, unit = time_unit(float(values.min() if log else values.max()))
     steady = points["saturated"].to_numpy() == "no"
     # The dashed part begins at the last steady point.

@@ -11,13 +11,13 @@ from fairlane.plot.boxes import draw_strips
 from fairlane.plot.legend import label_at
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import INK, bare, colours, percentages
+from fairlane.results.culprit import slowed_down
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.run import Run
 from fairlane.wording import listed, percent, plural
 
 MOST_BARS = 48  # with more jobs than this, a row is a workload and a dot is a job
-NOTICEABLE = 0.005  # a job is called slowed down when it gets this share less work done
 
 
 def draw(run: Run, axes: Given = None) -> Drawn | None:
@@ -56,8 +56,7 @@ def title(compared: pl.DataFrame) -> str:
     jobs = compared.filter(pl.col("ten_iterations_ps").is_null())
     if jobs.is_empty():
         return "Too few iterations to tell how much jobs are slowed down"
-    certain = pl.col("w_high").is_null() | (pl.col("w_high") < 0)
-    slowed = jobs.filter(certain, pl.col("w") < -NOTICEABLE).sort("w")
+    slowed = slowed_down(jobs)
     if slowed.is_empty():
         return "No job is slowed down by the others"
     worst = slowed.row(0, named=True)

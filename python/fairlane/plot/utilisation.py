@@ -1,5 +1,6 @@
 """How busy and how blocked the ports are, by level of the tree or class of link."""
 
+import numpy as np
 import polars as pl
 
 from fairlane.plot.boxes import draw_strips
@@ -47,15 +48,15 @@ def draw(run: Run, axes: Given = None) -> Drawn | None:
 
 
 def title(links: pl.DataFrame) -> str:
-    """Which class of ports is busiest, and the busiest port; ``links`` has a row for each."""
-    medians = links.group_by("class").agg(pl.col("port_active_share").median()).sort("port_active_share", "class")
-    busiest = medians.row(-1, named=True)
+    """How busy the busiest port is, compared with the others of its class; ``links`` has a row for each."""
     most = links.sort("port_active_share", "link").row(-1, named=True)
-    median, peak = percent(busiest["port_active_share"]), percent(most["port_active_share"])
-    name = busiest["class"].capitalize()
-    if not busiest["port_active_share"]:
-        return f"Most ports carry nothing; the busiest port ({most['class']}) {peak} of the time"
-    return f"{name} ports are busiest: half of them over {median}; the busiest port ({most['class']}) {peak}"
+    alike = links.filter(pl.col("class") == most["class"])["port_active_share"]
+    peak = percent(most["port_active_share"])
+    words = f"The busiest port ({most['class']}) transmits {peak} of the time"
+    if len(alike) == 1:
+        return words
+    median = percent(float(np.median(alike.to_numpy())))
+    return f"{words}; the median of {len(alike)} {most['class']} ports is {median}"
 
 
 def _busiest_port(links: pl.DataFrame) -> str:

@@ -37,10 +37,11 @@ def html(title: str, data: dict[str, Any], kind: str, others: Sequence[str] = ()
     """
     require_echarts()
     own = BROWSER / kind
-    imports = {f"report/{name}": _data_url(module) for name, module in _modules(BROWSER).items()}
+    imports = {f"report/{name}": _data_url(module.read_bytes()) for name, module in _modules(BROWSER).items()}
+    imports["report/constants"] = _data_url(constants())
     for folder in (kind, *others):
         modules = _modules(BROWSER / folder)
-        imports |= {f"report/{folder}/{name}": _data_url(module) for name, module in modules.items()}
+        imports |= {f"report/{folder}/{name}": _data_url(module.read_bytes()) for name, module in modules.items()}
     return Template((BROWSER / "page.html").read_text("utf-8")).substitute(
         title=escape(title),
         kind=kind,
@@ -50,6 +51,15 @@ def html(title: str, data: dict[str, Any], kind: str, others: Sequence[str] = ()
         library=ECHARTS.read_text("utf-8").replace("</script", "<\\/script"),
         data=json_in_html(data),
     )
+
+
+def constants() -> bytes:
+    """The module ``report/constants``: what figures and pages have in common, as ``fairlane.plot`` defines it."""
+    from fairlane.plot import scales
+    from fairlane.plot.style import PALETTE
+
+    values = {"WIDE": scales.WIDE, "FEW_LARGE": scales.FEW_LARGE, "DECADES": scales.DECADES, "COLOURS": PALETTE}
+    return b"".join(f"export const {name} = ".encode() + to_json(value) + b";\n" for name, value in values.items())
 
 
 def has_echarts() -> bool:
@@ -80,5 +90,5 @@ def _optional(file: Traversable) -> str:
     return file.read_text("utf-8") if file.is_file() else ""
 
 
-def _data_url(module: Traversable) -> str:
-    return f"data:text/javascript;charset=utf-8;base64,{base64.b64encode(module.read_bytes()).decode()}"
+def _data_url(module: bytes) -> str:
+    return f"data:text/javascript;charset=utf-8;base64,{base64.b64encode(module).decode()}"

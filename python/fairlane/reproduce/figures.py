@@ -16,9 +16,10 @@ from matplotlib.ticker import StrMethodFormatter
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import Problems, under
-from fairlane.plot.boxes import QUARTILES, TAILS, draw_boxes, spread
+from fairlane.plot.boxes import draw_boxes, spread, whiskers_of
 from fairlane.plot.files import write
 from fairlane.plot.heat import draw_heat
+from fairlane.plot.scales import is_wide
 from fairlane.plot.style import INK, LETTERS_AN_INCH, PALETTE, canvas, headline_of, percentages, plain_ticks
 from fairlane.reproduce.figure_data import figure_of
 from fairlane.reproduce.folder import OWN_FILES, Figure, Panel, file_name
@@ -30,10 +31,6 @@ from fairlane.study.sql import Database, QueryError
 Floats = npt.NDArray[np.float64]
 GROUP = 0.84
 """Share of a category's width that its boxes or bars take."""
-WIDE = 10
-"""By which factor the 5% and 95% quantiles differ where the scale is chosen to be logarithmic."""
-FEW = 100
-"""Of fewer values in every box the quantiles at 1% and 99% are the extremes, or nearly so."""
 MARGIN = 0.05
 """Above the greatest value, as a share of it, where an axis begins at zero."""
 MARKERS = "osD^vP*X"
@@ -230,7 +227,7 @@ def _scales(axes: Axes, panel: Panel, values: pl.Series) -> None:
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     numbers = values.drop_nulls().to_numpy() if values.dtype.is_numeric() else np.zeros(0)
     low, high = np.percentile(numbers, (5, 95)) if numbers.size else (0, 0)
-    if panel.y_scale == "log" or (panel.y_scale == "auto" and 0 < WIDE * low < high):
+    if panel.y_scale == "log" or (panel.y_scale == "auto" and is_wide(low, high)):
         axes.set_yscale("log")
         plain_ticks(axes.yaxis)
     elif panel.y_scale != "linear":
@@ -246,9 +243,8 @@ def _places(rows: pl.DataFrame, x: str, categories: Sequence[Any] | None) -> Flo
 
 
 def _box(axes: Axes, panel: Panel, series: Sequence[Series], categories: Sequence[Any] | None) -> None:
-    """Quartiles and medians, whiskers from 1% to 99%, or where there are few values within 1.5 interquartile ranges."""
-    most = max(count for one in series for count in [0, *Counter(one.rows[panel.x]).values()])
-    whiskers = QUARTILES if most < FEW else TAILS
+    """Quartiles and medians, with whiskers by the number of values (``whiskers_of``)."""
+    whiskers = whiskers_of(max(count for one in series for count in [0, *Counter(one.rows[panel.x]).values()]))
     width = 0.85 * GROUP / series[0].of
     for one in series:
         names = categories or sorted(set(one.rows[panel.x].to_list()))

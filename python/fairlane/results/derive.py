@@ -33,11 +33,15 @@ class JobLabel:
     stop: int | None = None
     iterates: bool = True
     """Whether what it marks are iterations; those of open-loop load are messages."""
+    background: bool = False
+    """Whether it was drawn from the table ``background``; such jobs are compared with nothing."""
 
 
 def labels_of(resolved: Resolved) -> list[JobLabel]:
     """The labels of a scenario's jobs."""
-    return [JobLabel(job.name, job.workload, job.start, job.stop, job.iterates) for job in resolved.jobs]
+    return [
+        JobLabel(job.name, job.workload, job.start, job.stop, job.iterates, job.background) for job in resolved.jobs
+    ]
 
 
 def jobs(labels: Sequence[JobLabel], together: Work, alone: Sequence[Work | None]) -> pl.DataFrame:

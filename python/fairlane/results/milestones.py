@@ -109,9 +109,8 @@ def common(run: Milestones, reference: Milestones, *, warm_up: bool = True) -> C
     """
     if run.failed or reference.failed:
         return None
-    stride = max(run.stride, reference.stride)  # both are powers of two
-    count = min(of.stride * len(of.times) for of in (run, reference)) // stride
-    times, others = (of.times[stride // of.stride - 1 :: stride // of.stride][:count] for of in (run, reference))
+    stride, times, others = _aligned(run, reference)
+    count = len(times)
     if run.ended is not None and reference.ended is not None:
         last, other = run.ended, reference.ended
         found = Common(min(run.iterations, reference.iterations), last, other, whole=True)
@@ -126,6 +125,29 @@ def common(run: Milestones, reference: Milestones, *, warm_up: bool = True) -> C
     at, reference_at = (of[-1] - (of[skipped - 1] if skipped else 0) for of in (times, others))
     iterations = (count - skipped) * stride
     return Common(iterations, at, reference_at, False, skipped * stride, estimate if at and reference_at else None)
+
+
+def _aligned(run: Milestones, reference: Milestones) -> tuple[int, Sequence[int], Sequence[int]]:
+    """The times of the iterations that both runs completed, and the stride of these iterations."""
+    stride = max(run.stride, reference.stride)  # both are powers of two
+    count = min(of.stride * len(of.times) for of in (run, reference)) // stride
+    times, others = (of.times[stride // of.stride - 1 :: stride // of.stride][:count] for of in (run, reference))
+    return stride, times, others
+
+
+def lost_time(run: Milestones, reference: Milestones) -> tuple[Common, Estimate] | None:
+    """How two runs of a job compare, and by how much an iteration takes longer in ``run``, s; None as in ``common``.
+
+    The interval is that of the differences between the times of the same iterations.
+    """
+    found = common(run, reference)
+    if found is None or not found.iterations or not found.at:
+        return None
+    stride, times, others = _aligned(run, reference)
+    value = (found.at - found.reference_at) / found.iterations * PS
+    paired = (differences(times) - differences(others)) * (PS / stride)
+    spread = mean(paired, skip=found.warm_up // stride) or Estimate(value)
+    return found, spread.shifted(value - spread.value)
 
 
 def enough(run: Milestones, isolated: Milestones | None) -> int | None:

@@ -12,9 +12,9 @@ import polars as pl
 from fairlane.inputs.table import Table
 from fairlane.results.base import Results
 from fairlane.results.schemas import ALWAYS, ON_DEMAND
-from fairlane.wording import html_table, percent, plural, seconds, with_half_width
+from fairlane.wording import amount, html_table, percent, plural, seconds, with_half_width
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """Version of the folder's layout and of the tables' columns; grows when either changes."""
 
 
@@ -31,6 +31,8 @@ class Timings(Table):
     """The engine's part of the co-run: what the speed in packet-hops goes by."""
     isolated_s: float
     """The engine's part of the isolated runs, summed over them."""
+    leave_one_out_s: float = 0.0
+    """The same of the leave-one-out runs."""
     writing_s: float | None = None
     """Making and storing the tables; known of the returned run only, as they are stored by then."""
     figures_s: float | None = None
@@ -110,6 +112,9 @@ class Run(Results):
     """One row per port and virtual lane: bytes, packets, waiting, active and stalled time."""
     interference: pl.DataFrame
     """One row per (victim, aggressor): the queueing delay of the one job's packets that the other's caused."""
+    lost_time: pl.DataFrame | None = None
+    """One row per (victim, aggressor): the time per iteration that the one job loses because of the other; with
+    ``observe.leave_one_out``."""
     latency: pl.DataFrame | None = None
     """One row per job, traffic kind and whether it is of messages or packets: count, mean, quantiles, extremes; unless
     ``observe.counters`` is off."""
@@ -168,8 +173,8 @@ class Run(Results):
         rows = [
             (
                 *(job[name] for name in shown),
-                _shown(job, "seconds_per_iteration", seconds),
-                _shown(job, "w", partial(percent, signed=True)),
+                _shown(job, "seconds_per_iteration", partial(amount, form=seconds)),
+                _shown(job, "w", partial(with_half_width, form=partial(percent, signed=True))),
             )
             for job in self.jobs.iter_rows(named=True)
         ]
@@ -184,6 +189,6 @@ class Run(Results):
         return f"{meta.scenario}: {span}"
 
 
-def _shown(job: Mapping[str, Any], name: str, form: Callable[[float], str]) -> str:
+def _shown(job: Mapping[str, Any], name: str, written: Callable[..., str]) -> str:
     """A value of a job with its interval, or a dash."""
-    return "–" if job[name] is None else with_half_width(job[name], job[f"{name}_low"], job[f"{name}_high"], form)
+    return "–" if job[name] is None else written(job[name], job[f"{name}_low"], job[f"{name}_high"])

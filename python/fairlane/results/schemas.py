@@ -120,6 +120,14 @@ ALWAYS: Mapping[str, Schema] = {
 """The tables of every run. With ``observe.input_queueing``, ``ports`` has a column ``input_queueing_ps``."""
 
 ON_DEMAND: Mapping[str, Schema] = {
+    "lost_time": {
+        **_all(_TEXT, "victim aggressor"),
+        **_all(_COUNT, "compared_iterations compared_ps without_compared_ps warm_up"),
+        **_all(_NUMBER, "lost_s"),
+        **_all(_MAYBE_NUMBER, "lost_low_s lost_high_s"),
+        "lost_share": _NUMBER,
+        **_all(_MAYBE_NUMBER, "w_without w_without_low w_without_high"),
+    },
     "latency": {**_LATENCY, **_LATENCIES},
     "latency_merged": {**_all(_TEXT, "of level label"), **_LATENCIES},
     "latency_histogram": {**_LATENCY, "low_ps": _PS, "high_ps": _PS, "count": _COUNT},

@@ -12,6 +12,7 @@ from fairlane.engine import Engine
 from fairlane.engine.tables import EngineTables, Work, frame, marks
 from fairlane.results import derive
 from fairlane.results.latency import Latency
+from fairlane.results.lost import LeftOut, lost_time
 from fairlane.results.schemas import RUN
 from fairlane.scenario import Resolved
 
@@ -77,6 +78,8 @@ class Tables:
     links: Links
     alone: Sequence[Work | None] = ()
     """The isolated run of each job, None where there is none to compare with."""
+    without: Sequence[LeftOut] = ()
+    """The leave-one-out runs."""
     samples: pl.DataFrame | None = None
     """What ports did from time to time, in the engine's own columns."""
     counters: pl.DataFrame | None = None
@@ -107,6 +110,7 @@ class Tables:
             "calls": lambda: derive.calls(labels, seen.measured),
             "ports": lambda: derive.ports(links.table, seen.measured),
             "interference": lambda: derive.interference(labels, seen.measured),
+            "lost_time": lambda: lost_time(labels, seen.measured, self.alone, self.without) if self.without else None,
             "power": self._power,
             "counters": lambda: self.counters,
             "counters_before": lambda: self.counters_before,

@@ -87,6 +87,20 @@ def distribution(iterations: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def spread_of_iterations(completions: pl.DataFrame) -> pl.DataFrame:
+    """By job name the median and the range of its times per iteration, s, without the first one."""
+    step = [pl.col(name).cast(pl.Float64).diff().over("name") for name in ("at_ps", "iteration")]
+    time = pl.col("time")
+    aggregates = {"median": time.median(), "min": time.min(), "max": time.max()}
+    return (
+        completions.sort("job", "iteration")
+        .with_columns(time=step[0] / step[1] * PS)
+        .drop_nulls("time")
+        .group_by("name")
+        .agg(**{f"seconds_per_iteration_{name}": value for name, value in aggregates.items()})
+    )
+
+
 @dataclass(frozen=True)
 class Interference:
     """The interference matrix: queueing delay by victim and aggressor, jobs or groups of jobs with the same workload.

@@ -1,4 +1,4 @@
-"""From a scenario to a run: all jobs together, then each job alone on the same hosts, and what that shows.
+"""From a scenario to a run: all jobs together, each job alone on the same hosts, all jobs without each of them.
 
 The simulations do not depend on each other, so they run on all cores; the results do not depend on how many there are.
 """
@@ -31,6 +31,7 @@ def run(
     *,
     out: str | Path | None = None,
     isolated: bool = True,
+    leave_one_out: bool | None = None,
     threads: int | None = None,
     progress: bool = False,
     figures: bool = False,
@@ -45,6 +46,8 @@ def run(
         scenario: What to simulate.
         out: The folder to store the run in, new or empty; without it the run is in memory only (``Run.save``).
         isolated: Whether to simulate each job alone as well, which ``w`` compares with.
+        leave_one_out: Whether to simulate all jobs without each of them as well, for the table ``lost_time``; by
+            default as ``observe.leave_one_out`` says.
         threads: How many threads simulate all jobs together, 1 to 32; by default the free cores that isolated runs
             leave, where the fabric is large enough to gain. Results do not depend on it.
         progress: Whether to show progress on standard error.
@@ -68,7 +71,8 @@ def run(
     resolved = scenario.resolve()
     begun, links = time.monotonic(), Links(resolved.tables["fabric"])
     with watched(folder if live else None, resolved, links, started) as view:
-        experiment = Experiment(resolved, isolated=isolated, threads=threads, live=view)
+        left_out = resolved.leave_one_out if leave_one_out is None else leave_one_out
+        experiment = Experiment(resolved, isolated=isolated, leave_one_out=left_out, threads=threads, live=view)
         outcome = experiment.perform(progress=progress)
         simulated = time.monotonic()
         if view is not None:
@@ -79,6 +83,7 @@ def run(
             simulation_s=simulated - begun,
             engine_s=outcome.engine_s,
             isolated_s=outcome.isolated_s,
+            leave_one_out_s=outcome.leave_one_out_s,
         )
         together = outcome.together.measured
         meta = RunMeta(
@@ -99,8 +104,17 @@ def run(
             threads=outcome.shards,  # each shard has a thread of its own
             shards=outcome.shards,
         )
-        tables = (outcome.alone, outcome.samples, outcome.counted, outcome.before, outcome.latency_intervals)
-        made = Tables(resolved, outcome.together, links, *tables)
+        made = Tables(
+            resolved,
+            outcome.together,
+            links,
+            alone=outcome.alone,
+            without=outcome.without,
+            samples=outcome.samples,
+            counters=outcome.counted,
+            counters_before=outcome.before,
+            latency_intervals=outcome.latency_intervals,
+        )
         found = Run.of(meta, dict(made.items()), source=Source(scenario.text, json.dumps(resolved.spec)))
         if folder is not None:
             found = found.save(folder)

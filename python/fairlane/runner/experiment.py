@@ -1,6 +1,6 @@
 """All simulations of a run, on all cores, watched, and stopped by Ctrl-C."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,6 +14,7 @@ from fairlane.engine import Engine, Slice, Watcher, drive
 from fairlane.engine.tables import Work, frame
 from fairlane.errors import Problem, RunError, ScenarioError
 from fairlane.results.latency_batches import LatencyBatches
+from fairlane.results.lost import LeftOut
 from fairlane.results.tables import Observed
 from fairlane.runner.counters import IterationCounters, PortSampler
 from fairlane.runner.live import Live, StopRequestedError
@@ -44,6 +45,8 @@ class Outcome:
     shards: int = 1  # parts into which the fabric was divided in the co-run, each simulated by a thread of its own
     engine_s: float = 0.0  # wall time in which the engine simulated the co-run, s
     isolated_s: float = 0.0  # the same of all isolated runs, summed over them, s
+    without: Sequence[LeftOut] = ()  # the leave-one-out runs, if requested and not interrupted
+    leave_one_out_s: float = 0.0  # wall time of the engine in them, summed over them, s
     duration: int = 0  # the simulated time that was asked for, or turned out to be enough, ps
     notes: tuple[str, ...] = ()  # how precise the results are, where that was asked for
 
@@ -84,7 +87,9 @@ class Simulated:
 
 
 class Experiment:
-    """All jobs together and each alone. Threads suffice: the engine lets go of the interpreter while it simulates.
+    """All jobs together, each alone, and with ``leave_one_out`` all without each aggressor.
+
+    Threads suffice: the engine lets go of the interpreter while it simulates.
 
     ``threads`` simulate all jobs together; without it as many as there are free cores for each of the simulations,
     where the fabric is large enough to gain. Of a scenario with ``until`` all are simulated part by part, until the
@@ -92,7 +97,13 @@ class Experiment:
     """
 
     def __init__(
-        self, scenario: "Resolved", *, isolated: bool, threads: int | None = None, live: Live | None = None
+        self,
+        scenario: "Resolved",
+        *,
+        isolated: bool,
+        leave_one_out: bool = False,
+        threads: int | None = None,
+        live: Live | None = None,
     ) -> None:
         until = scenario.until
         if until and until.of == "w" and not isolated:
@@ -116,30 +127,48 @@ class Experiment:
         self._gauge = live.co_run(scenario.duration) if live else Gauge(scenario.duration)
         self._together = Simulated(self._all_jobs, self._gauge, watchers)
         alone = [job for job in compared if isolated and not self._is_alone]
-        self._gauges = {
-            job: live.isolated(job, scenario.duration) if live else Gauge(scenario.duration) for job in alone
+        gauges = {job: live.isolated(job, scenario.duration) if live else Gauge(scenario.duration) for job in alone}
+        self._alone = {job: Simulated(partial(self._some_jobs, [job]), gauge) for job, gauge in gauges.items()}
+        self._aggressors = scenario.aggressors if leave_one_out else {}
+        # The co-run of two jobs without one is the isolated run of the other.
+        found = {name: self._others(name) for name in self._aggressors}
+        simulated = {name: jobs for name, jobs in found.items() if jobs and not (len(jobs) == 1 and jobs[0] in alone)}
+        gauges_without = {
+            name: live.left_out(scenario.duration) if live else Gauge(scenario.duration) for name in simulated
         }
-        self._alone = {job: Simulated(partial(self._one_job, job), gauge) for job, gauge in self._gauges.items()}
-        self._measured: dict[int, Work] = {}
+        self._without = {
+            name: Simulated(partial(self._some_jobs, jobs), gauges_without[name]) for name, jobs in simulated.items()
+        }
+        self._gauges = {"isolated": list(gauges.values()), "leave-one-out": list(gauges_without.values())}
+        self._measured: dict[int | str, Work] = {}
         self._counted: pl.DataFrame | None = None
         self._observed: Observed | None = None
         self._shards = 1
         self._duration = scenario.duration
 
     def _all_jobs(self) -> Engine:
-        share = max(1, free_cores() // (1 + len(self._alone)))
+        share = max(1, free_cores() // (1 + len(self._alone) + len(self._without)))
         threads = share if self._threads is None else self._threads
         built = self._scenario.engine(threads, automatic=self._threads is None)
         self._shards = built.shards
         return built
 
-    def _one_job(self, job: int) -> Engine:
-        return self._scenario.alone(job).engine()
+    def _some_jobs(self, jobs: Sequence[int]) -> Engine:
+        return self._scenario.only(jobs).engine()
+
+    def _others(self, aggressor: str) -> list[int]:
+        """The jobs that are left without an aggressor."""
+        return [job for job in range(len(self._scenario.jobs)) if job not in self._aggressors[aggressor]]
+
+    @property
+    def _separate(self) -> Mapping[int | str, Simulated]:
+        """The simulations besides the co-run: isolated ones by job, leave-one-out runs by aggressor."""
+        return dict([*self._alone.items(), *self._without.items()])
 
     def perform(self, *, progress: bool) -> Outcome:
         """Simulates everything, or what Ctrl-C or another process leaves time for."""
         pool = ThreadPoolExecutor(max_workers=machine_cores())
-        shown = display(self._gauge, list(self._gauges.values()), wanted=progress)
+        shown = display(self._gauge, self._gauges, wanted=progress)
         if self._live is not None:
             shown = Displays(shown, self._live)
         try:
@@ -147,39 +176,41 @@ class Experiment:
             with suppress(KeyboardInterrupt, StopRequestedError), shown:
                 for instant in self._instants:
                     self._duration = instant
-                    _watch([pool.submit(self._part, job) for job in (None, *self._alone)], shown)
+                    _watch([pool.submit(self._part, run) for run in (None, *self._separate)], shown)
                     if self._precision is not None and self._is_enough(self._precision):
                         break
                 if self._observed is None:
-                    _watch([pool.submit(self._end, job) for job in (None, *self._alone)], shown)
+                    _watch([pool.submit(self._end, run) for run in (None, *self._separate)], shown)
         finally:
             self._stop.set()
             pool.shutdown(wait=True)
         return self._outcome()
 
-    def _part(self, job: int | None) -> None:
-        """Simulates a job by itself, or all together (None), to the next instant, the last of which is the end."""
-        one = self._together if job is None else self._alone[job]
+    def _part(self, run: int | str | None) -> None:
+        """Simulates a separate run, or all together (None), to the next instant, the last of which is the end."""
+        one = self._together if run is None else self._separate[run]
         one.advance(self._duration, self._stop)
         if self._duration == self._instants[-1]:
-            self._end(job)
+            self._end(run)
 
     def _is_enough(self, precision: Precision) -> bool:
         """Whether what was simulated so far is precise enough."""
         together = self._observed.measured if self._observed else Work.of(self._together.engine)
-        alone = self._measured or {job: Work.of(one.engine) for job, one in self._alone.items()}
+        alone = {job: self._measured.get(job) or Work.of(one.engine) for job, one in self._alone.items()}
         return precision.reached(together, {0: together} if self._is_alone else alone)
 
-    def _end(self, job: int | None) -> None:
+    def _end(self, run: int | str | None) -> None:
         """Nothing follows: keeps what a complete simulation, or that of all jobs, has measured."""
-        one = self._together if job is None else self._alone[job]
+        one = self._together if run is None else self._separate[run]
         if one.complete:
             one.finish()
-        if job is None:
+        if run is None:
             self._end_of_all()
         elif one.complete:
             work = Work.of(one.engine)
-            self._measured[job] = replace(work, later_iterations=later_iterations(one.engine, self._stop))
+            if run in self._alone:
+                work = replace(work, later_iterations=later_iterations(one.engine, self._stop))
+            self._measured[run] = work
             one.release()
 
     def _end_of_all(self) -> None:
@@ -196,23 +227,34 @@ class Experiment:
     def _outcome(self) -> Outcome:
         """What was measured; nothing is compared where the co-run was interrupted."""
         complete = self._together.complete
-        for job in [*([None] if self._observed is None else []), *(self._alone.keys() - self._measured.keys())]:
-            self._end(job)  # it was interrupted before
+        for run in [*([None] if self._observed is None else []), *(self._separate.keys() - self._measured.keys())]:
+            self._end(run)  # it was interrupted before
         assert self._observed is not None, "the end of all jobs"
+        interrupted = not complete or any(run not in self._measured for run in self._separate)
         return Outcome(
             self._observed,
             [self._measured.get(job) if complete else None for job in range(len(self._scenario.jobs))],
-            not complete or any(job not in self._measured for job in self._alone),
+            interrupted,
             self._sampler.table() if self._sampler else None,
             self._counted,
             self._counters.windows() if self._counters else None,
             self._batches.table() if self._batches else None,
             shards=self._shards,
             engine_s=self._gauge.seconds,
-            isolated_s=sum(gauge.seconds for gauge in self._gauges.values()),
+            isolated_s=sum(gauge.seconds for gauge in self._gauges["isolated"]),
+            without=list(self._left_out()) if complete else (),
+            leave_one_out_s=sum(gauge.seconds for gauge in self._gauges["leave-one-out"]),
             duration=self._duration,
             notes=(self._precision.words(),) if self._precision and complete else (),
         )
+
+    def _left_out(self) -> Iterator[LeftOut]:
+        """What the jobs did without each aggressor, as far as that was simulated to its end."""
+        for name in self._aggressors:
+            others = self._others(name)
+            work = self._measured.get(name if name in self._without else others[0]) if others else None
+            if work is not None:
+                yield LeftOut(name, others, work)
 
 
 def _watch(simulations: Sequence[Future[None]], shown: Display) -> None:

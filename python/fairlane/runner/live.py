@@ -80,6 +80,7 @@ class Live(Display):
         self._held, self._scenario, self._links = held, scenario, links
         self._together: Probe | None = None
         self._alone: dict[int, Probe] = {}
+        self._left_out: list[Gauge] = []
         self._writing = Pace()
         self._shown: Snapshot | None = None
         self._course: list[tuple[float, float, float]] = []
@@ -109,6 +110,11 @@ class Live(Display):
         self._alone[job] = Probe(duration, network=False)
         return self._alone[job]
 
+    def left_out(self, duration: int) -> Gauge:
+        """The gauge of all jobs but one."""
+        self._left_out.append(Gauge(duration))
+        return self._left_out[-1]
+
     def update(self) -> None:
         """Writes the state if that is due. Raises ``StopRequestedError`` if the run is to end."""
         if self._held.stop_requested:
@@ -137,7 +143,7 @@ class Live(Display):
         if together is None:
             return self._state.progress
         alone = list(self._alone.values())
-        gauges = [together, *alone]
+        gauges = [together, *alone, *self._left_out]
         now, hops = time.monotonic(), together.packet_hops
         rate = None
         if self._before is not None and now > self._before[0] and together.since is not None:

@@ -1,7 +1,7 @@
 """Shows on standard error how far the simulations are: bars on a terminal, a line now and then elsewhere."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Self
@@ -90,21 +90,23 @@ class Displays(Display):
             one.update()
 
 
-def display(together: Gauge, alone: Sequence[Gauge], *, wanted: bool) -> Display:
-    """Bars on a terminal, lines elsewhere, nothing if not ``wanted``."""
+def display(together: Gauge, others: Mapping[str, Sequence[Gauge]], *, wanted: bool) -> Display:
+    """Bars on a terminal, lines elsewhere, nothing if not ``wanted``; ``others`` are other simulations by kind."""
     if not wanted:
         return Display()
     console = Console(stderr=True)
-    return Bars(console, together, alone) if console.is_terminal else Lines(console, together, alone)
+    kinds = {kind: gauges for kind, gauges in others.items() if gauges}
+    return Bars(console, together, kinds) if console.is_terminal else Lines(console, together, kinds)
 
 
 class Bars(Display):
-    """A bar for the jobs together and one for each of them alone."""
+    """A bar for the jobs together and one for each kind of other simulations."""
 
-    def __init__(self, console: Console, together: Gauge, alone: Sequence[Gauge]) -> None:
-        self._together, self._alone = together, alone
+    def __init__(self, console: Console, together: Gauge, others: Mapping[str, Sequence[Gauge]]) -> None:
+        self._together, self._others = together, others
+        width = max(len(kind) for kind in ("isolated", *others))
         self._bars = Progress(
-            TextColumn("{task.description:<8}"),
+            TextColumn(f"{{task.description:<{width}}}"),
             BarColumn(bar_width=30),
             TextColumn("{task.fields[reached]:>18}"),
             TextColumn("{task.fields[speed]:>22}"),
@@ -114,7 +116,10 @@ class Bars(Display):
             transient=True,
         )
         self._first = self._bars.add_task("co-run", total=1.0, reached="", speed="")
-        self._second = self._bars.add_task("isolated", total=float(len(alone)), reached="", speed="") if alone else None
+        self._kinds = {
+            kind: self._bars.add_task(kind, total=float(len(gauges)), reached="", speed="")
+            for kind, gauges in others.items()
+        }
 
     def __enter__(self) -> Self:
         self._bars.start()
@@ -127,21 +132,18 @@ class Bars(Display):
         """Moves the bars."""
         together = self._together
         self._bars.update(self._first, completed=together.share, reached=_reached(together), speed=_speed([together]))
-        if self._second is not None:
-            done = sum(gauge.share == 1 for gauge in self._alone)
+        for kind, task in self._kinds.items():
+            gauges = self._others[kind]
             self._bars.update(
-                self._second,
-                completed=sum(gauge.share for gauge in self._alone),
-                reached=f"{done} of {plural(len(self._alone), 'job')}",
-                speed=_speed(self._alone),
+                task, completed=sum(gauge.share for gauge in gauges), reached=_done(gauges), speed=_speed(gauges)
             )
 
 
 class Lines(Display):
     """A line now and then, for logs."""
 
-    def __init__(self, console: Console, together: Gauge, alone: Sequence[Gauge]) -> None:
-        self._console, self._together, self._alone = console, together, alone
+    def __init__(self, console: Console, together: Gauge, others: Mapping[str, Sequence[Gauge]]) -> None:
+        self._console, self._together, self._others = console, together, others
         self._next = time.monotonic() + FIRST_LINE_S
 
     def update(self) -> None:
@@ -150,10 +152,13 @@ class Lines(Display):
             return
         self._next = time.monotonic() + LINES_S
         text = f"co-run: {_reached(self._together)}, {_speed([self._together])}"
-        if self._alone:
-            done = sum(gauge.share == 1 for gauge in self._alone)
-            text += f"; isolated: {done} of {plural(len(self._alone), 'job')}"
-        self._console.print(f"{text}{_left([self._together, *self._alone])}", soft_wrap=True, highlight=False)
+        text += "".join(f"; {kind}: {_done(gauges)}" for kind, gauges in self._others.items())
+        every = [self._together, *(gauge for gauges in self._others.values() for gauge in gauges)]
+        self._console.print(f"{text}{_left(every)}", soft_wrap=True, highlight=False)
+
+
+def _done(gauges: Sequence[Gauge]) -> str:
+    return f"{sum(gauge.share == 1 for gauge in gauges)} of {plural(len(gauges), 'job')}"
 
 
 def _reached(gauge: Gauge) -> str:

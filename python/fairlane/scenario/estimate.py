@@ -117,8 +117,9 @@ def estimate(scenario: "Scenario", jobs: Sequence["ResolvedJob"], path: MeanPath
     """What the scenario takes, whose jobs have not been placed."""
     lanes = len(path.lanes)
     architecture = scenario.network.switch.name
-    # Until results are precise enough, the co-run and every isolated run are kept.
-    engines = 1 + sum(job.iterates and not job.background for job in jobs) if scenario.until else None
+    # Until results are precise enough, the co-run and every other run are kept.
+    left_out = _left_out(jobs) if scenario.observe.leave_one_out else 0
+    engines = 1 + left_out + sum(job.iterates and not job.background for job in jobs) if scenario.until else None
     parts = fabric_parts(path.fabric, lanes, architecture, engines)
     loads: dict[str, Load] = {}
     sums: dict[str, _Table] = {}
@@ -133,11 +134,18 @@ def estimate(scenario: "Scenario", jobs: Sequence["ResolvedJob"], path: MeanPath
     parts += _tables(scenario, path, jobs, loads)
     hops = sum(load.packet_hops for load in loads.values())
     ranks, operations = (sum(getattr(table, name) for table in sums.values()) for name in ("ranks", "operations"))
-    simulations = 1 if len(jobs) == 1 else 2  # all together, and each alone
+    # All together, each alone, and all without each.
+    simulations = 1 if len(jobs) == 1 else 2 + max(0, left_out - 1)
     setup = PER_LINK * path.links + PER_OPERATION * operations + PER_RANK * ranks
     moving = hops * packet_hop_time(path.links, architecture) * 1e-9
     seconds = START + setup + simulations * moving
     return Estimate(tuple(sorted(parts, key=lambda part: -part.bytes)), hops, seconds, setup + moving)
+
+
+def _left_out(jobs: Sequence["ResolvedJob"]) -> int:
+    """How many leave-one-out runs there are: of two jobs none, as they are the isolated runs."""
+    aggressors = sum(not job.background for job in jobs) + any(job.background for job in jobs)
+    return aggressors if len(jobs) > 2 else 0
 
 
 class _Table:

@@ -65,6 +65,9 @@ class Observe(Table):
     """The interference matrix of every port, in addition to the total."""
     departures: bool = False
     """Every transmission of a packet by a port, for the table ``departures``: large."""
+    leave_one_out: bool = False
+    """Whether `fairlane run` also simulates all jobs without each of them, for the table ``lost_time``: the time that
+    each job loses because of each other job. All jobs of the table `background` are left out together."""
     input_queueing: bool = False
     """Queueing delay by incoming link and lane, at the switch where the link ends."""
     record: Record | None = None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from fairlane import _core
 from fairlane.errors import BuildError, Problem, RunError
 from fairlane.fabric import Fabric
+from fairlane.fabric.speeds import mixed_speeds, slow_links
 from fairlane.inputs.problems import Problems, under, validated
 from fairlane.inputs.registry import blamed
 from fairlane.power import Pace, job_power
@@ -85,7 +86,8 @@ def _decide(scenario: "Scenario") -> Resolved:
         replace(job, marks=job.name in marked, rails=_rails(scenario, job, fabric))
         for job in place(scenario, fabric, jobs)
     ]
-    looked_at = (scenario.observe.interval, scenario.observe.switch_counters, scenario.until)
+    observe = scenario.observe
+    looked_at = (observe.interval, observe.switch_counters, scenario.until, observe.leave_one_out)
     resolved = Resolved(scenario.name, scenario.seed, scenario.duration, tables, tuple(jobs), *looked_at)
     try:
         building(lambda: fabric.check_simulation(resolved.spec, [job.program for job in jobs]))
@@ -96,13 +98,17 @@ def _decide(scenario: "Scenario") -> Resolved:
 
 
 def _notes(jobs: list[ResolvedJob], fabric: Fabric) -> Iterator[str]:
-    """What is left out of traces, and which jobs' hosts differ in their adapters."""
+    """What traces leave out, jobs whose hosts differ in their adapters, and what is slower than the rest."""
     for job in jobs:
         if job.table.trace and (left_out := job.table.trace.left_out()):
             yield f"job {job.name!r} leaves out of its trace: {left_out}"
     adapters = fabric.adapters_of_hosts
     for job in jobs:
         yield from rail_notes(job.name, job.table.rails, {host: int(adapters[host]) for host in job.hosts})
+        only = job.rails["only"] if job.rails and job.rails.get("policy") == "only" else None
+        if mixed := mixed_speeds(job.name, job.hosts, fabric.bandwidths_of_hosts(only), fabric.host_names):
+            yield mixed
+    yield from slow_links(fabric.links)
 
 
 def _rails(scenario: "Scenario", job: ResolvedJob, fabric: Fabric) -> dict[str, Any] | None:
@@ -183,7 +189,9 @@ def _tables(scenario: "Scenario") -> dict[str, Any]:
         },
         "mpi": dict(mpi),
         "observe": {
-            **observe.model_dump(exclude={"interval", "iterations", "switch_counters", "input_queueing"}),
+            **observe.model_dump(
+                exclude={"interval", "iterations", "switch_counters", "input_queueing", "leave_one_out"}
+            ),
             "record": _record(scenario),
             "onward_waiting": observe.input_queueing or observe.switch_counters is not None,
         },

@@ -1,7 +1,7 @@
 """A scenario in which everything is decided: hosts, lanes, compute times, programs."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from fairlane.scenario.estimate import Estimate
     from fairlane.scenario.observe import SwitchCounters
     from fairlane.scenario.until import Until
+
+BACKGROUND = "background jobs"
+"""The name of all jobs of the table ``background`` as one aggressor."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,8 @@ class Resolved:
     """The job after whose iterations flit and stall counters are read."""
     until: "Until | None" = None
     """When a run ends early; None if it lasts for ``duration``."""
+    leave_one_out: bool = False
+    """Whether a run also simulates the jobs without each aggressor."""
     notes: tuple[str, ...] = ()
     """Warnings about the results, one sentence each: printed by ``check`` and after a run."""
     estimate: "Estimate | None" = None
@@ -151,10 +156,22 @@ class Resolved:
             until = max(until, ended)
         return total
 
+    @property
+    def aggressors(self) -> dict[str, tuple[int, ...]]:
+        """What leave-one-out runs leave out, by name: each job, and all jobs of the table ``background`` together."""
+        found = {job.name: (number,) for number, job in enumerate(self.jobs) if not job.background}
+        drawn = tuple(number for number, job in enumerate(self.jobs) if job.background)
+        return {**found, **({BACKGROUND: drawn} if drawn else {})}
+
     def alone(self, job: int) -> "Resolved":
-        """The same with one job only: same hosts, service levels and program, no co-running jobs."""
+        """The same with one job only."""
+        return self.only([job])
+
+    def only(self, jobs: Sequence[int]) -> "Resolved":
+        """The same with some jobs only: same hosts, service levels and programs, no other co-running jobs."""
         observe = {**self.tables["observe"], "record": None}
-        return replace(self, jobs=(self.jobs[job],), tables={**self.tables, "observe": observe})
+        kept = tuple(self.jobs[job] for job in jobs)
+        return replace(self, jobs=kept, tables={**self.tables, "observe": observe})
 
     def engine(self, threads: int = 1, *, automatic: bool = False) -> _core.Simulation:
         """A fresh simulation, run by so many threads; ``automatic``: by one if the fabric is too small to gain.

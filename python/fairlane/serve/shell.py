@@ -9,7 +9,7 @@ from string import Template
 
 from pydantic_core import to_json
 
-from fairlane.report.page import BROWSER, ECHARTS, json_in_html
+from fairlane.report.page import BROWSER, ECHARTS, constants, json_in_html
 
 _SERVE = files("fairlane.serve") / "browser"
 _TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
@@ -30,7 +30,8 @@ def assets() -> dict[str, Asset]:
     found: dict[str, Traversable] = {"echarts.js": ECHARTS}
     for name, folder in (("report", BROWSER), ("serve", _SERVE)):
         found |= {f"{name}/{file.name}": file for file in folder.iterdir() if file.name.endswith((".js", ".css"))}
-    return {name: Asset(file.read_bytes(), _TYPES[f".{name.rpartition('.')[2]}"]) for name, file in found.items()}
+    made = {name: Asset(file.read_bytes(), _TYPES[f".{name.rpartition('.')[2]}"]) for name, file in found.items()}
+    return made | {"report/constants.js": Asset(constants(), _TYPES[".js"])}
 
 
 def page(name: str, title: str, nonce: str, data: object, known: dict[str, Asset]) -> str:

@@ -7,7 +7,7 @@ of many differences are beyond noise. All of them return an ``Estimate``.
 
 from fairlane.statistics.comparing import FALSE_DISCOVERIES, beyond_noise, difference, p_value
 from fairlane.statistics.estimate import COVERAGE, Estimate, half_width
-from fairlane.statistics.replicates import FEWEST_UNITS, independent, over_replicates
+from fairlane.statistics.replicates import FEWEST_UNITS, SPREAD, independent, of_ratios, over_replicates, spread
 from fairlane.statistics.series import FEWEST, differences, mean, ratio_change, warm_up
 from fairlane.statistics.tails import quantile
 
@@ -16,6 +16,7 @@ __all__ = [
     "FALSE_DISCOVERIES",
     "FEWEST",
     "FEWEST_UNITS",
+    "SPREAD",
     "Estimate",
     "beyond_noise",
     "difference",
@@ -23,9 +24,11 @@ __all__ = [
     "half_width",
     "independent",
     "mean",
+    "of_ratios",
     "over_replicates",
     "p_value",
     "quantile",
     "ratio_change",
+    "spread",
     "warm_up",
 ]

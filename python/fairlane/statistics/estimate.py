@@ -1,6 +1,7 @@
 """A number with its uncertainty."""
 
 from dataclasses import dataclass, replace
+from math import exp
 
 COVERAGE = 0.95
 """The probability with which intervals contain the true value."""
@@ -42,6 +43,16 @@ class Estimate:
             return Estimate(1 / self.value, count=self.count, warm_up=self.warm_up)
         error = None if self.error is None else self.error / self.value**2
         return replace(self, value=1 / self.value, low=low, high=high, error=error)
+
+    def on_log_scale(self) -> "Estimate":
+        """The same value, positive as a ratio is, with the interval of its logarithm, which never reaches zero.
+
+        The standard error of the logarithm is ``error / value``, to first order.
+        """
+        if not self.error or self.degrees is None or self.value <= 0:
+            return self
+        factor = exp(half_width(self.error / self.value, self.degrees))
+        return replace(self, low=self.value / factor, high=self.value * factor)
 
     @property
     def half_width(self) -> float | None:

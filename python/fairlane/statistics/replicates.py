@@ -16,6 +16,8 @@ import numpy
 
 from fairlane.statistics.estimate import COVERAGE, Estimate
 
+SPREAD = ("_median", "_min", "_max")
+"""Ends of the names of columns with the median and the range of values, as ``spread`` has them."""
 RESAMPLES = 9999
 """How often is resampled."""
 FEWEST_UNITS = 3
@@ -33,6 +35,25 @@ def independent(values: Sequence[float]) -> Estimate | None:
         return Estimate(float(found[0]), count=1)
     error = float(found.std(ddof=1)) / sqrt(len(found))
     return Estimate.student(float(found.mean()), error, len(found) - 1, count=len(found))
+
+
+def of_ratios(values: Sequence[float]) -> Estimate | None:
+    """The mean of independent ratios, as slowdowns, by whose interval they stay positive; None of no value.
+
+    Student's interval is that of the logarithm of the mean; that of the bootstrap is positive anyway.
+    """
+    found = over_replicates([[value] for value in values])
+    if found is None or found.low is None or len(values) >= FEWEST_RESAMPLED:
+        return found
+    return found.on_log_scale()
+
+
+def spread(values: Sequence[float]) -> tuple[float, float, float] | None:
+    """Median, least and greatest value: what there is to say where the interval of a mean is wider than the mean."""
+    if not len(values):
+        return None
+    found = numpy.asarray(values, float)
+    return float(numpy.median(found)), float(found.min()), float(found.max())
 
 
 def over_replicates(units: Sequence[Sequence[float]], *, seed: int = 1) -> Estimate | None:

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from fairlane.results.derive import interval
-from fairlane.statistics import Estimate, over_replicates
+from fairlane.statistics import SPREAD, Estimate, over_replicates, spread
 
 EFFECTS = ("w", "improvement")
 """Effects in ``work``: their means are over the rows that have one."""
@@ -64,7 +64,17 @@ def over_points(work: pl.DataFrame, by: Sequence[str], columns: Sequence[str] = 
     rows = []
     for key, of_group in work.group_by(by, maintain_order=True):
         found = [interval(column, estimate(of_group, column, unit)) for column in columns]
+        found += [_spread(of_group, column, unit) for column in columns if column in PACE]
         rows.append(dict(zip(by, key, strict=True)) | {name: it for one in found for name, it in one.items()})
     schema: dict[str, Any] = {name: work.schema[name] for name in by}
     schema |= {f"{column}{end}": pl.Float64 for column in columns for end in ("", "_low", "_high")}
+    schema |= {f"{column}{end}": pl.Float64 for column in columns if column in PACE for end in SPREAD}
     return pl.DataFrame(rows, schema=schema)
+
+
+def _spread(rows: pl.DataFrame, column: str, unit: str) -> dict[str, float | None]:
+    """The median, the least and the greatest of the units' means; nothing of a single run."""
+    if rows.height < 2 or rows[column].null_count():
+        return {}
+    found = spread(rows.group_by(unit).agg(pl.col(column).mean())[column].to_list())
+    return {f"{column}{end}": value for end, value in zip(SPREAD, found, strict=True)} if found else {}

@@ -123,7 +123,7 @@ def run(
         notes=[
             *planned.notes,
             *repeated(found["runs"], found["work"] if study.table.measure is None else None),
-            *_stopping(cells),
+            *_without_effect(cells),
         ],
     )
     kept = dict(found)
@@ -135,13 +135,17 @@ def run(
     return StudyResults.of(meta, found, store.folder)
 
 
-def _stopping(cells: Sequence[Mapping[str, Any]]) -> Sequence[str]:
-    """That simulations of a study do not end early, if a scenario asks for it."""
+def _without_effect(cells: Sequence[Mapping[str, Any]]) -> Sequence[str]:
+    """What a scenario asks for and only ``fairlane run`` does: to end early, and leave-one-out runs."""
+    found = []
     longest = {until["at_most"] for cell in cells if (until := cell["scenario"].get("until"))}
-    if not longest:
-        return ()
-    words = f"every simulation lasted until.at_most, {listed(sorted(longest))}: only fairlane run ends at a precision"
-    return [f"{words}; in a study replicates = {{ precision = … }} does"]
+    if longest:
+        words = f"every simulation lasted until.at_most, {listed(sorted(longest))}"
+        does = "in a study replicates = { precision = … } does"
+        found.append(f"{words}: only fairlane run ends at a precision; {does}")
+    if any(cell["scenario"].get("observe", {}).get("leave_one_out") for cell in cells):
+        found.append("observe.leave_one_out has no effect: only fairlane run simulates the jobs without each of them")
+    return found
 
 
 def _placements(study: Study, found: Mapping[str, pl.DataFrame]) -> Sequence[Mapping[str, Any]]:

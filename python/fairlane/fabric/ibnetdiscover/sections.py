@@ -215,7 +215,8 @@ def _extent(lines: list[str]) -> tuple[int, int]:
 
 def outside(line: str) -> str | None:
     """What a line is that a paste has added: a prompt, a command, a warning; None for any other."""
-    return next((what for what, shape in _NOT_OF_THE_DUMP.items() if shape.fullmatch(line)), None)
+    what = added_by_paste(line, _TOOLS)
+    return what and f"a {what}"
 
 
 def _around(line: str, number: int, first: int, last: int) -> str | None:

@@ -1,9 +1,9 @@
 /** Axes that figures have in common. */
 
+import { WIDE } from "report/constants";
 import { percent } from "report/format";
 
 const MOST_BARS = 36; // categories that are shown at a time
-const FEW_LARGE = 30; // logarithmic if the largest value is so many times the smallest
 
 /** Room for an axis of names. */
 export const LEFT = { left: 140, right: 34, top: 34, bottom: 46 };
@@ -34,8 +34,8 @@ export function logarithmicEnds(values) {
   return { min: round(Math.min(...values), Math.floor), max: round(Math.max(...values), Math.ceil) };
 }
 
-/** Whether an axis of these numbers is logarithmic. */
+/** Whether an axis of these numbers is logarithmic: see plot/scales.py. */
 export function isWide(values) {
   const positive = values.filter((value) => value !== null);
-  return positive.length > 1 && Math.min(...positive) > 0 && Math.max(...positive) > FEW_LARGE * Math.min(...positive);
+  return positive.length > 1 && Math.min(...positive) > 0 && Math.max(...positive) > WIDE * Math.min(...positive);
 }

@@ -1,9 +1,7 @@
 /** Scales from values to colours, and their legends. */
 
+import { DECADES, FEW_LARGE } from "report/constants";
 import { diverging, ramp } from "report/theme";
-
-const FEW_LARGE = 30; // logarithmic if the largest value is so many times the median
-const DECADES = 3;
 
 /**
  * A scale for values: `of(value)` is a share of the ramp, null for no value; `colours` has `count` of them. Signed values

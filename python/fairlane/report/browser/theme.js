@@ -1,6 +1,8 @@
 /** Colours of both themes. Those of data are safe for colour-blind readers: viridis and Petroff's palette of eight. */
 
-export const PALETTE = ["#1845fb", "#ff5e02", "#c91f16", "#c849a9", "#adad7d", "#86c8dd", "#578dff", "#656364"];
+import { COLOURS } from "report/constants";
+
+export const PALETTE = [...COLOURS];
 const BLUES = [PALETTE[0], PALETTE[6]]; // the second has the greater contrast with a dark background
 const VIRIDIS = [
   "#440154", "#481a6c", "#472f7d", "#414487", "#39568c", "#31688e", "#2a788e", "#23888e",

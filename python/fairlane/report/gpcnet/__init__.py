@@ -5,7 +5,7 @@ from typing import Any
 from fairlane.engine.tables import PS
 from fairlane.errors import Problem, ScenarioError
 from fairlane.gpcnet.network_tests import TESTS
-from fairlane.gpcnet.results import Gpcnet
+from fairlane.gpcnet.results import Gpcnet, written
 from fairlane.report.meta import meta_of, named
 from fairlane.wording import plural, seconds, significant
 
@@ -26,7 +26,7 @@ def data_of(found: Gpcnet, compare: Gpcnet | None = None, compare_name: str = ""
 
 def _measured(found: Gpcnet) -> dict[str, Any]:
     titles = {name: test.title for name, test in TESTS.items()}
-    rows = [{**row, "title": titles[row["test"]]} for row in found.impact.iter_rows(named=True)]
+    rows = [{**row, "title": titles[row["test"]]} for row in written(found)]
     trials = [{**row, "title": titles[row["test"]]} for row in found.trials.iter_rows(named=True)]
     return {"impact": rows, "trials": trials}
 

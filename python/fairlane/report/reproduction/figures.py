@@ -1,17 +1,17 @@
-"""Figures of a paper as a page draws them: panels with their columns; boxes as quantiles, of many points a part."""
+"""Figures of a paper as a page draws them: panels with their columns; boxes as numbers, of many points a part."""
 
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
+from fairlane.plot.boxes import box_numbers, whisker_words, whiskers_of
 from fairlane.results.reproduction import FigureData, PanelData
 from fairlane.wording import plural, significant
 
 MOST_ROWS = 4_000
 """Rows of a panel in a page; of more, evenly spaced ones. Of boxes all rows count."""
-QUANTILES = (0.01, 0.25, 0.5, 0.75, 0.99)
-"""Of a box: ends of the whiskers, quartiles and median."""
 DIGITS = 5
 
 
@@ -43,12 +43,26 @@ def _table(panel: PanelData) -> pl.DataFrame:
 
 
 def _boxes(panel: PanelData, table: pl.DataFrame) -> pl.DataFrame:
-    """A row for each box, with the columns ``q0`` to ``q4``."""
+    """A row for each box: ``q0`` to ``q4`` as the PNG draws them, and ``whiskers``, what the first and the last are.
+
+    Whiskers are by the largest box of a facet, that is of the same ``column`` and ``row``.
+    """
     look = panel.look
     by = [name for name in dict.fromkeys((look["x"], look["series"], look["column"], look["row"])) if name]
+    facet = [name for name in dict.fromkeys((look["column"], look["row"])) if name]
     kept = [name for name in (*look["lines"], *look["x_lines"]) if name not in by]
-    quantiles = [pl.col(look["y"]).quantile(q, "linear").alias(f"q{at}") for at, q in enumerate(QUANTILES)]
-    return table.group_by(by, maintain_order=True).agg(*quantiles, *(pl.col(name).first() for name in kept))
+    groups = table.group_by(by, maintain_order=True).agg(look["y"], *(pl.col(name).first() for name in kept))
+    most = pl.col(look["y"]).list.len().max()
+    rows = groups.with_columns(most=most.over(facet) if facet else most).to_dicts()
+    made = []
+    for row in rows:
+        values = np.array([value for value in row.pop(look["y"]) if value is not None], float)
+        whiskers = whiskers_of(row.pop("most"))
+        numbers = box_numbers(values, whiskers) if values.size else [None] * 5
+        made.append(
+            row | {f"q{at}": number for at, number in enumerate(numbers)} | {"whiskers": whisker_words(whiskers)}
+        )
+    return pl.DataFrame(made, infer_schema_length=None)
 
 
 def _sentence(figure: FigureData) -> str:

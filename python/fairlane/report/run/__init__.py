@@ -31,6 +31,7 @@ def data_of(run: Run, compare: Run | None = None, compare_name: str = "") -> dic
         "by_jobs": links.by_jobs(run, count),
         "samples": links.over_time(run, count),
         "jobs": jobs.jobs_of(run),
+        "lost": jobs.lost_of(run),
         "matrix": jobs.matrix_of(run),
         "latency": jobs.latency_of(run),
         "iterations": jobs.iterations_of(run),

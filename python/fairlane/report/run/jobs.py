@@ -9,6 +9,7 @@ import polars as pl
 
 from fairlane.engine.tables import PS
 from fairlane.report.packing import pack, smallest
+from fairlane.results.culprit import LostTime, cell_of
 from fairlane.results.run import Run
 from fairlane.results.views import Interference
 
@@ -53,6 +54,24 @@ def matrix_of(run: Run) -> dict[str, Any]:
         "queueing_s": pack(whole[victim, aggressor], "f32"),
         "order": order_of(matrix.others),
     }
+
+
+def lost_of(run: Run) -> dict[str, Any] | None:
+    """Lost time: names of victims and aggressors in order, and the cells; None without leave-one-out runs."""
+    lost = LostTime.of(run)
+    if lost is None:
+        return None
+    cells = [
+        {
+            "row": row,
+            "column": column,
+            **cell_of(lost, row, column),
+            "certain": bool(lost.certain[row, column]),
+            "queueing_s": float(lost.queueing[row, column]),
+        }
+        for row, column in np.argwhere(np.isfinite(lost.share)).tolist()
+    ]
+    return {"victims": lost.victims, "aggressors": lost.aggressors, "cells": cells}
 
 
 def order_of(seconds: Floats) -> list[int]:

@@ -3,7 +3,8 @@
 import polars as pl
 
 from fairlane.engine.tables import PS
-from fairlane.plot import interference, slowdown, utilisation
+from fairlane.plot import slowdown, utilisation
+from fairlane.results.culprit import HINT, LostTime, headline
 from fairlane.results.run import Run
 from fairlane.results.views import Interference, by_link
 from fairlane.wording import percent, plural, seconds
@@ -13,6 +14,7 @@ def sentences(run: Run) -> dict[str, str]:
     """The sentences, by the figures' names: of those that the run has data for."""
     made = {
         "fabric": _links(run),
+        "lost": _lost(run),
         "matrix": _matrix(run),
         "slowdown": _slowdown(run),
         "latency": _latency(run),
@@ -40,7 +42,12 @@ def _matrix(run: Run) -> str | None:
     if not total:
         return "No packet was queued."
     share = percent(matrix.others.sum() / total)
-    return f"{interference.title(matrix)}. Other jobs cause {share} of all queueing delay."
+    of_all = f"Other jobs cause {share} of all queueing delay."
+    return of_all if LostTime.of(run) else f"{headline(run)}. {of_all} {HINT}"
+
+
+def _lost(run: Run) -> str | None:
+    return f"{headline(run)}." if LostTime.of(run) else None
 
 
 def _slowdown(run: Run) -> str | None:

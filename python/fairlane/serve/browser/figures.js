@@ -3,7 +3,7 @@
 import { changeAxis, LEFT, nameAxis } from "report/axes";
 import { card, element } from "report/card";
 import { figure } from "report/chart";
-import { escaped, number, percent, seconds } from "report/format";
+import { escaped, number, percent, seconds, timeTick } from "report/format";
 import { onTheme, PALETTE } from "report/theme";
 import { matrixFigure } from "serve/matrix";
 
@@ -88,8 +88,8 @@ const iterations = () => with_({
   option: () => ({
     grid: { left: 84, right: 24, top: 34, bottom: 46 }, legend: { top: 0, type: "scroll" },
     tooltip: { formatter: ({ seriesName, value }) => `<b>${escaped(seriesName)}</b><br>${seconds(value[1])} per iteration, ${seconds(value[0])} after the start` },
-    xAxis: { type: "value", name: "simulated time", max: "dataMax", axisLabel: { formatter: seconds, hideOverlap: true } },
-    yAxis: { type: "value", name: "time per iteration", nameGap: 62, min: 0, axisLabel: { formatter: seconds } },
+    xAxis: { type: "value", name: "simulated time", max: "dataMax", axisLabel: { formatter: timeTick, hideOverlap: true } },
+    yAxis: { type: "value", name: "time per iteration", nameGap: 62, min: 0, axisLabel: { formatter: timeTick } },
     series: lines().map(({ job, at, each }, index) => ({
       type: "line", name: state.jobs.name[job], showSymbol: false, color: PALETTE[index % PALETTE.length],
       lineStyle: { width: 1.6, type: index < PALETTE.length ? "solid" : "dashed" }, data: at.map((x, row) => [x, each[row]]),

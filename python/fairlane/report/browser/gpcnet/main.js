@@ -2,6 +2,7 @@
 
 import { LEFT, isWide, logarithmicEnds, nameAxis, roomFor } from "report/axes";
 import { labelled, selection } from "report/card";
+import { WIDE } from "report/constants";
 import { figure } from "report/chart";
 import { comparison, data } from "report/data";
 import { escaped, number } from "report/format";
@@ -15,11 +16,7 @@ const tests = [...new Map(impact.map(({ test, title }) => [test, title]))];
 const MEASURES = [["impact", "mean"], ["impact_p99", "99th percentile"]];
 const colourOf = (transport) => PALETTE[transports.indexOf(transport) % PALETTE.length];
 const other = (row) => comparison?.impact.find(({ test, transport }) => test === row.test && transport === row.transport);
-const within = (row, name) => {
-  const [value, low, high] = [row?.[name], row?.[`${name}_low`], row?.[`${name}_high`]].map((one) => one ?? null);
-  if (value === null) return "–";
-  return low === null || high === null ? number(value) : `${number(value)} ± ${number((high - low) / 2)}`;
-};
+const within = (row, name) => row?.text[name] ?? "–";
 
 function factors() {
   const of = selection("factors-of", MEASURES, () => made.redraw());
@@ -29,7 +26,7 @@ function factors() {
   const made = figure({
     id: "factors", wide: true, responsive: true, title: "Congestion impact factors", sentence: data.sentences.factors, height: () => nameAxis(labels()).height + 24,
     controls: [labelled("Of the", of)],
-    note: `Congested over isolated; of a bandwidth, isolated over congested. 1: no impact. Whiskers: 95% interval over assignments of hosts.${comparison ? ` Hollow: ${comparison.meta.name}.` : ""} Logarithmic if factors differ by more than a factor of 30.`,
+    note: `Congested over isolated; of a bandwidth, isolated over congested. 1: no impact. Whiskers: 95% interval over assignments of hosts.${comparison ? ` Hollow: ${comparison.meta.name}.` : ""} Logarithmic if factors differ by more than a factor of ${WIDE}.`,
     option: (width) => {
       const all = rows();
       const compared = all.map(other);
@@ -51,7 +48,7 @@ function factors() {
       };
     },
     csv: () => {
-      const names = Object.keys(impact[0] ?? {});
+      const names = Object.keys(impact[0] ?? {}).filter((name) => name !== "text");
       return [["benchmark", ...names], ...[[data.meta.name, impact], ...(comparison ? [[comparison.meta.name, comparison.impact]] : [])].flatMap(([name, rows]) => rows.map((row) => [name, ...names.map((key) => row[key])]))];
     },
   });
@@ -71,7 +68,7 @@ function values() {
       column("isolated, 99%", "isolated_p99"), column("congested, 99%", "congested_p99"),
       column("impact, mean", "impact"), column("impact, 99%", "impact_p99"),
     ],
-    note: "±: 95% interval over assignments of hosts. Of a bandwidth, 99% is the value that 99% of the iterations reach or exceed. The CSV has every trial.",
+    note: "±, in brackets after factors: 95% interval over assignments of hosts. Of a bandwidth, 99% is the value that 99% of the iterations reach or exceed. The CSV has every trial.",
     csv: () => [exported, ...trials.map((row) => exported.map((name) => row[name]))],
   });
 }

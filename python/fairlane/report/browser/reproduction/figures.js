@@ -27,7 +27,8 @@ function add({ id: file, title, note, sentence, panels }, at) {
   const series = [...new Map(facets.flatMap(({ series: of }) => of.map((each) => [each.title, each]))).values()];
   const left = panels.filter(({ shown, rows, look }) => look.kind !== "box" && shown < rows);
   const reduced = left.length ? ` ${left.map(({ shown, rows }) => `${shown} of ${rows}`).join(", ")} rows, evenly spaced.` : "";
-  const boxes = panels.some(({ look }) => look.kind === "box") ? " Boxes: quartiles and median; whiskers: 1% and 99%." : "";
+  const whiskers = [...new Set(panels.filter(({ look }) => look.kind === "box").flatMap(({ columns }) => columns.whiskers))];
+  const boxes = whiskers.length ? ` Boxes: quartiles and median; whiskers: ${whiskers.join("; or of few values ")}. Values beyond them are in the PNG file.` : "";
   const across = () => columnsOf(facets, document.getElementById(`${id}-plot`)?.clientWidth || 1000);
   figure({
     id, wide: facets.length > 1, responsive: true, title, sentence, note: `${note ? `${note.replace(/\.?$/, ".")} ` : ""}File ${file}.${boxes}${reduced}`,

@@ -1,10 +1,10 @@
 /** Panels of a paper's figures, as figures.toml describes them: boxes, strips, points, bars, lines, heat maps. */
 
+import { WIDE } from "report/constants";
 import { escaped, number, percent } from "report/format";
 import { PALETTE, colours, ramp } from "report/theme";
 import { uprightWhiskers } from "report/whiskers";
 
-const WIDE = 10; // by which factor values differ where the scale "auto" is logarithmic
 const SYMBOLS = ["circle", "rect", "diamond", "triangle", "roundRect", "pin"];
 const distinct = (values) => [...new Set(values)];
 const plain = (value) => String(value).replaceAll("_", " ");
@@ -94,7 +94,7 @@ const KINDS = {
     data: sorted.map((x) => {
       const row = one.rows.find((each) => each[look.x] === x);
       if (!row) return null;
-      const words = `<b>${escaped(one.name === null ? plain(x) : `${plain(one.name)}, ${plain(x)}`)}</b><br>median ${form(row.q2)}<br>quartiles ${form(row.q1)} and ${form(row.q3)}<br>1% and 99%: ${form(row.q0)} and ${form(row.q4)}`;
+      const words = `<b>${escaped(one.name === null ? plain(x) : `${plain(one.name)}, ${plain(x)}`)}</b><br>median ${form(row.q2)}<br>quartiles ${form(row.q1)} and ${form(row.q3)}<br>whiskers: ${form(row.q0)} and ${form(row.q4)} (${row.whiskers})`;
       return { value: [row.q0, row.q1, row.q2, row.q3, row.q4], tooltip: { formatter: () => words } };
     }),
   }],

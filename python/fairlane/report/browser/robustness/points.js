@@ -1,12 +1,11 @@
 /** The margin of a clause at every point, by a parameter. */
 
+import { isWide } from "report/axes";
 import { labelled, selection } from "report/card";
 import { figure } from "report/chart";
 import { escaped, number } from "report/format";
 import { choose, chosen, subscribe } from "report/robustness/state";
 import { PALETTE, colours } from "report/theme";
-
-const WIDE = 30; // logarithmic if the largest value is so many times the smallest
 
 export function startPoints({ clauses, points, parameters }) {
   const { columns, numeric } = points;
@@ -17,7 +16,7 @@ export function startPoints({ clauses, points, parameters }) {
   const clause = selection("points-clause", clauses.map(({ says }, at) => [String(at), says]), () => choose({ clause: Number(clause.value) }));
   const rows = () => columns.point.map((_, at) => at).filter((at) => columns.claim[at] === clauses[chosen.clause].claim && columns.clause[at] === clauses[chosen.clause].clause && typeof columns.margin[at] === "number" && columns.point[at] > 0);
   const isNumber = () => numeric.includes(parameter.value);
-  const wide = () => { const values = columns[parameter.value].filter((value) => value > 0); return isNumber() && values.length && Math.min(...columns[parameter.value]) > 0 && Math.max(...values) > WIDE * Math.min(...values); };
+  const wide = () => isNumber() && isWide(columns[parameter.value]);
   const holds = (at) => columns.holds[at] === true || columns.holds[at] === "true";
   const sentence = () => { const all = rows(); return `${clauses[chosen.clause].says}: ${all.filter(holds).length} of ${all.length} values are in their band.`; };
   const made = figure({

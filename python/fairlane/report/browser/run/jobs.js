@@ -4,14 +4,19 @@ import { LEFT, logarithmicEnds, nameAxis, percentAxis } from "report/axes";
 import { element, labelled } from "report/card";
 import { figure } from "report/chart";
 import { data } from "report/data";
-import { escaped, number, percent, seconds } from "report/format";
+import { escaped, number, percent, seconds, timeTick } from "report/format";
 import { jobs } from "report/run/data";
 import { choose, chosen, opacity, standsOut, subscribe } from "report/run/state";
 import { PALETTE, colours } from "report/theme";
 import { whiskers } from "report/whiskers";
 
 const MOST_LINES = 12; // jobs whose iterations are drawn if none is chosen
+const LINES = ["solid", "dashed", "dotted"]; // of the jobs of one workload
 const workloads = [...new Set(jobs.workload)];
+const colourOfWorkload = (name) => PALETTE[workloads.indexOf(name) % PALETTE.length];
+/** The colour of a job in all cards: that of its workload. */
+const colourOf = (job) => colourOfWorkload(jobs.workload[job]);
+const placeAmongAlike = (job) => jobs.workload.slice(0, job).filter((name) => name === jobs.workload[job]).length;
 
 /** Chooses the job of a row as the victim. */
 const chooseRow = (rows) => ({ dataIndex, seriesType }) => {
@@ -23,7 +28,7 @@ const chooseRow = (rows) => ({ dataIndex, seriesType }) => {
 function byWorkload(rows, look) {
   const shown = workloads.filter((name) => rows.some(({ job }) => jobs.workload[job] === name));
   const bars = shown.map((name) => ({
-    type: "bar", name, stack: "one", barMaxWidth: 14, color: PALETTE[workloads.indexOf(name) % PALETTE.length],
+    type: "bar", name, stack: "one", barMaxWidth: 14, color: colourOfWorkload(name),
     data: rows.map((row) => (jobs.workload[row.job] === name ? { value: row.value, itemStyle: look(row) } : null)),
   }));
   return { legend: { top: 0, type: "scroll", data: shown }, series: [...bars, whiskers(rows)] };
@@ -78,7 +83,7 @@ function latency() {
     option: () => {
       const { height, ...parts } = axis();
       return {
-        grid: LEFT, ...parts, legend: { top: 0, data: Object.values(QUANTILES) }, xAxis: { type: "log", name: "latency", ...ends(), axisLabel: { formatter: seconds, hideOverlap: true } },
+        grid: LEFT, ...parts, legend: { top: 0, data: Object.values(QUANTILES) }, xAxis: { type: "log", name: "latency", ...ends(), axisLabel: { formatter: timeTick, hideOverlap: true } },
         tooltip: { formatter: ({ dataIndex, seriesName }) => tip(rows()[dataIndex], seriesName) },
         series: [
           ...Object.entries(QUANTILES).map(([quantile, name], number_) => ({
@@ -131,7 +136,7 @@ function histogram() {
     note: "Share of messages whose latency is above the value; both axes are logarithmic. Choose jobs to compare them with all.",
     option: () => ({
       grid: { left: 64, right: 24, top: 34, bottom: 46 }, legend: { top: 0, type: "scroll" }, tooltip: { trigger: "axis", valueFormatter: (value) => percent(value) , axisPointer: { label: { formatter: ({ value }) => seconds(value) } } },
-      xAxis: { type: "log", name: "latency", ...ends, axisLabel: { formatter: seconds, hideOverlap: true } },
+      xAxis: { type: "log", name: "latency", ...ends, axisLabel: { formatter: timeTick, hideOverlap: true } },
       yAxis: { type: "log", name: "share of messages above", nameGap: 48, axisLabel: { formatter: (value) => `${number(100 * value)}%` } },
       series: lines().map(({ name, wanted }, at) => ({ type: "line", name, step: "start", showSymbol: false, color: at ? PALETTE[(at - 1) % PALETTE.length] : colours().muted, data: exceeding(counts(wanted)) })),
     }),
@@ -154,15 +159,15 @@ function iterations() {
   if (!total) return;
   jobFigure({
     id: "iterations", title: "Time per iteration", sentence: data.sentences.iterations,
-    note: `When a job completed an iteration, and how long it took.${total > MOST_LINES ? ` Of ${total} jobs the first ${MOST_LINES}, or those that are chosen.` : ""}`,
+    note: `When a job completed an iteration, and how long it took. Colour: workload.${total > MOST_LINES ? ` Of ${total} jobs the first ${MOST_LINES}, or those that are chosen.` : ""}`,
     option: () => ({
       grid: { left: 84, right: 24, top: 34, bottom: 46 }, legend: { top: 0, type: "scroll" },
       tooltip: { formatter: ({ seriesName, value }) => `<b>${escaped(seriesName)}</b>, iteration ${value[2]}<br>${seconds(value[1])}, completed ${seconds(value[0])} after the start` },
-      xAxis: { type: "value", name: "time after the start", axisLabel: { formatter: seconds, hideOverlap: true } },
-      yAxis: { type: "value", name: "time per iteration", nameGap: 62, min: 0, axisLabel: { formatter: seconds } },
-      series: shown().map((job, at) => {
+      xAxis: { type: "value", name: "time after the start", axisLabel: { formatter: timeTick, hideOverlap: true } },
+      yAxis: { type: "value", name: "time per iteration", nameGap: 62, min: 0, axisLabel: { formatter: timeTick } },
+      series: shown().map((job) => {
         const { at_s: x, time_s: y, iteration } = data.iterations[job];
-        return { type: "line", name: jobs.name[job], symbolSize: 4, showSymbol: y.length < 80, color: PALETTE[at % PALETTE.length], lineStyle: { width: 1.6, type: at < PALETTE.length ? "solid" : "dashed" }, data: x.map((one, row) => [one, y[row], iteration[row]]) };
+        return { type: "line", name: jobs.name[job], symbolSize: 4, showSymbol: y.length < 80, color: colourOf(job), lineStyle: { width: 1.6, type: LINES[placeAmongAlike(job) % LINES.length] }, data: x.map((one, row) => [one, y[row], iteration[row]]) };
       }),
     }),
     csv: () => [["job", "iteration", "completed_s", "time_per_iteration_s"], ...data.iterations.flatMap(({ iteration, at_s: at, time_s: time }, job) => iteration.map((one, row) => [jobs.name[job], one, at[row], time[row]]))],

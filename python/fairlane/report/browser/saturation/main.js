@@ -4,7 +4,7 @@ import { isWide, logarithmicEnds } from "report/axes";
 import { labelled, selection } from "report/card";
 import { figure } from "report/chart";
 import { comparison, data } from "report/data";
-import { number, percent, seconds } from "report/format";
+import { number, percent, seconds, timeTick } from "report/format";
 import { tableCard } from "report/table";
 import { PALETTE, colours } from "report/theme";
 import { uprightWhiskers } from "report/whiskers";
@@ -60,7 +60,7 @@ function latency() {
     option: () => ({
       grid: { left: 76, right: 24, top: 40, bottom: 50 }, xAxis: load,
       legend: { top: 0, type: "scroll", data: shown().flatMap((name) => [LATENCIES[name], ...(comparison ? [`${LATENCIES[name]}, ${comparison.meta.name}`] : [])]) },
-      yAxis: { ...(isWide(values()) ? { type: "log", ...logarithmicEnds(values()) } : { type: "value", min: 0 }), name: "latency", nameGap: 56, axisLabel: { formatter: seconds } },
+      yAxis: { ...(isWide(values()) ? { type: "log", ...logarithmicEnds(values()) } : { type: "value", min: 0 }), name: "latency", nameGap: 56, axisLabel: { formatter: timeTick } },
       tooltip: { formatter: ({ data: { row, name } }) => (row ? `<b>load ${number(row.load)}</b> (${words[row.saturated]})<br>${LATENCIES[name]}: ${seconds(row[name])}` : "") },
       series: [
         ...shown().map((name, at) => line(name, points, at, at ? {} : saturated(), LATENCIES[name])),

@@ -1,15 +1,14 @@
 /** Effects by the values of a parameter that the study varies, as lines. */
 
-import { changeAxis } from "report/axes";
+import { changeAxis, isWide } from "report/axes";
 import { labelled, selection } from "report/card";
 import { figure } from "report/chart";
 import { data } from "report/data";
-import { escaped, seconds } from "report/format";
+import { escaped, seconds, timeTick } from "report/format";
 import { MEASURES, effectWords, runColour, runSymbol, runs } from "report/study/data";
 import { uprightWhiskers } from "report/whiskers";
 
 const TIME = "seconds_per_iteration";
-const WIDE = 30; // logarithmic if the largest value is so many times the smallest
 
 export function startSweeps() {
   if (!data.sweeps.length) return;
@@ -27,7 +26,7 @@ export function startSweeps() {
     run, number, rows: sweep().rows.filter((row) => row.run === number && row.workload === workload.value && row[measure.value] !== null).sort((a, b) => a.value - b.value),
   })).filter(({ rows }) => rows.length);
   const place = (row) => (sweep().numeric ? sweep().values[row.value] : row.value);
-  const wide = () => { const { numeric, values } = sweep(); return numeric && values[0] > 0 && values.at(-1) > WIDE * values[0]; };
+  const wide = () => { const { numeric, values } = sweep(); return numeric && isWide(values); };
   const made = figure({
     id: "sweeps", wide: true, responsive: true, title: "Effects by parameter", sentence: data.sentences.sweeps, height: () => 380,
     controls: [labelled("Parameter", parameter), labelled("Measure", measure), labelled("Workload", workload)],
@@ -38,7 +37,7 @@ export function startSweeps() {
       return {
         grid: { left: 84, right: 30, top: 40, bottom: numeric ? 50 : 76 }, legend: { top: 0, type: "scroll", data: all.map(({ run }) => run.name) },
         xAxis: numeric ? { type: wide() ? "log" : "value", scale: true, name } : { type: "category", data: values, name, nameGap: 52, axisLabel: { interval: 0, width: (width - 130) / values.length, overflow: "break", lineHeight: 14 } },
-        yAxis: { ...(isTime() ? { type: "value", min: 0, axisLabel: { formatter: seconds } } : changeAxis), name: isTime() ? "time per iteration" : "change of throughput", nameGap: 62 },
+        yAxis: { ...(isTime() ? { type: "value", min: 0, axisLabel: { formatter: timeTick } } : changeAxis), name: isTime() ? "time per iteration" : "change of throughput", nameGap: 62 },
         tooltip: { formatter: ({ data: item, seriesName }) => `<b>${escaped(seriesName)}</b>, ${escaped(workload.value)}<br>${escaped(name)}: ${escaped(values[item.row.value])}<br>${words(item.row)}` },
         series: all.flatMap(({ run, number, rows }) => [
           { type: "line", name: run.name, color: runColour(number), symbol: runSymbol(number), symbolSize: 9, lineStyle: { width: 2 }, data: rows.map((row) => ({ value: [place(row), row[measure.value]], row })) },

@@ -1,0 +1,180 @@
+"""Which job costs which other job time: one sentence, which the terminal, the figures and the report page share.
+
+The victim is the job whose throughput falls most against its isolated run. With leave-one-out runs (``lost_time``) the
+culprit is the job without which an iteration of the victim is shortest. Without them no culprit is named: the sentence
+says whose packets the victim's wait for, as queueing delay, which is not lost time.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from fairlane.engine.tables import PS
+from fairlane.results.run import Run
+from fairlane.results.views import Interference
+from fairlane.scenario.resolved import BACKGROUND
+from fairlane.wording import percent, seconds, with_half_width
+
+NOTICEABLE = 0.005
+"""A job is called slowed down when it does this share less than isolated."""
+HINT = "Queueing delay is not lost time: fairlane run --leave-one-out attributes the time that jobs lose."
+ALMOST_ALL = 0.995
+"""From this share of the lost time on, all of it is said to be one job's."""
+Floats = npt.NDArray[np.float64]
+
+
+def slowed_down(jobs: pl.DataFrame) -> pl.DataFrame:
+    """The jobs with enough iterations that are slowed down beyond noise, most first."""
+    certain = pl.col("w_high").is_null() | (pl.col("w_high") < 0)
+    enough = pl.col("ten_iterations_ps").is_null()
+    return jobs.filter(pl.col("w").is_not_null(), enough, certain, pl.col("w") < -NOTICEABLE).sort("w")
+
+
+@dataclass(frozen=True)
+class LostTime:
+    """The table of lost time as matrices: a row for each victim, a column for each aggressor.
+
+    Victims that are slowed down beyond noise are first, by W, then the others by the sum of their row; aggressors are
+    in the order of the sums of their columns. Cells without a row in the table are not a number.
+    """
+
+    victims: list[str]
+    aggressors: list[str]
+    lost: Floats
+    """Time that the victim loses per iteration because of the aggressor, s."""
+    low: Floats
+    high: Floats
+    """Ends of the 95% interval."""
+    share: Floats
+    """Lost time as a share of the victim's time in the co-run."""
+    queueing: Floats
+    """Queueing delay of the victim's packets that the aggressor's caused, s."""
+
+    @classmethod
+    def of(cls, run: Run) -> Self | None:
+        """The matrices of ``run``; None without leave-one-out runs, or if no job completed an iteration."""
+        table = run.lost_time
+        if table is None or table.is_empty():
+            return None
+        slowed = slowed_down(run.jobs)["name"].to_list()
+        sums = {key: table.group_by(key).agg(pl.col("lost_share").sum()) for key in ("victim", "aggressor")}
+        victims, aggressors = (
+            found.sort("lost_share", key, descending=[True, False])[key].to_list() for key, found in sums.items()
+        )
+        victims.sort(key=lambda name: slowed.index(name) if name in slowed else len(slowed))
+        found = {name: np.full((len(victims), len(aggressors)), np.nan) for name in _MATRICES.values()}
+        rows, columns = ({name: at for at, name in enumerate(names)} for names in (victims, aggressors))
+        for row in table.iter_rows(named=True):
+            for column, name in _MATRICES.items():
+                value = row[column]
+                found[name][rows[row["victim"]], columns[row["aggressor"]]] = np.nan if value is None else value
+        return cls(victims, aggressors, queueing=_queueing(run, victims, aggressors), **found)
+
+    @property
+    def certain(self) -> npt.NDArray[np.bool_]:
+        """Whether the lost time's interval is on one side of zero; without an interval, whether it is noticeable."""
+        known = np.isfinite(self.low) & np.isfinite(self.high)
+        return np.where(known, (self.low > 0) | (self.high < 0), np.abs(self.share) > NOTICEABLE)
+
+
+_MATRICES = {"lost_s": "lost", "lost_low_s": "low", "lost_high_s": "high", "lost_share": "share"}
+
+
+def _queueing(run: Run, victims: list[str], aggressors: list[str]) -> Floats:
+    """Queueing delay by victim and aggressor, s; that of the background's jobs is summed."""
+    matrix = Interference.of(run)
+    number = {name: at for at, name in enumerate(matrix.labels)}
+    own = {name for name in aggressors if name in number}
+    drawn = [at for name, at in number.items() if name not in own]
+    members = [drawn if name == BACKGROUND else [number[name]] for name in aggressors]
+    rows = [number[name] for name in victims]
+    return np.array([[matrix.others[row, of].sum() for of in members] for row in rows])
+
+
+def headline(run: Run) -> str | None:
+    """Which job loses most time, and because of which other; None if nothing is known of either."""
+    slowed, compared = slowed_down(run.jobs), run.jobs["w"].count() > 0
+    if lost := LostTime.of(run):
+        return _attributed(lost, slowed, compared=compared)
+    matrix = Interference.of(run)
+    if not matrix.others.any():
+        return "No job's packets wait for another's" if matrix.own.any() else None
+    if compared and not slowed.is_empty():
+        victim = slowed.row(0, named=True)
+        words = f"{victim['name']} loses most to other jobs: W {percent(victim['w'], signed=True)}"
+        row = matrix.labels.index(victim["name"])
+        behind = _largest_cell(matrix, row, "Its")
+        return f"{words}. {behind}" if behind else f"{words}, but no packet of it waits for another's"
+    shares = matrix.share(matrix.others)
+    row = int(np.unravel_index(int(shares.argmax()), shares.shape)[0])
+    cell = _largest_cell(matrix, row, f"{matrix.labels[row]}'s")
+    quiet = "No job is slowed down by the others. " if _enough(run.jobs) else ""
+    return f"{quiet}{cell}"
+
+
+def _enough(jobs: pl.DataFrame) -> bool:
+    """Whether there is a job whose W is over enough iterations."""
+    return not jobs.filter(pl.col("w").is_not_null(), pl.col("ten_iterations_ps").is_null()).is_empty()
+
+
+def _largest_cell(matrix: Interference, row: int, whose: str) -> str | None:
+    """For whose packets those of a job are queued longest."""
+    delays = matrix.others[row]
+    if not delays.any():
+        return None
+    aggressor = int(delays.argmax())
+    share = percent(float(matrix.share(matrix.others)[row, aggressor]))
+    amount = f"{seconds(float(delays[aggressor]))}, {share} of its rank time"
+    return f"{whose} largest queueing delay is behind {matrix.labels[aggressor]}: {amount}"
+
+
+def _attributed(lost: LostTime, slowed: pl.DataFrame, *, compared: bool) -> str:
+    """The sentence with leave-one-out runs."""
+    known = slowed.filter(pl.col("name").is_in(lost.victims))
+    if compared and known.is_empty():
+        return "No job is slowed down by the others"
+    if known.is_empty():  # no isolated runs: the largest cell
+        row = int(np.nanmax(lost.share, axis=1).argmax())
+        return _without_total(lost, row)
+    victim = known.row(0, named=True)
+    row = lost.victims.index(victim["name"])
+    column = int(np.nanargmax(lost.lost[row]))
+    total = (victim["compared_ps"] - victim["isolated_compared_ps"]) / victim["compared_iterations"] * PS
+    w = f"W {percent(victim['w'], signed=True)}"
+    name, aggressor = victim["name"], lost.aggressors[column]
+    if not lost.certain[row, column] or lost.lost[row, column] <= 0:
+        return f"{name} loses {seconds(total)} per iteration ({w}), and no less without any one of the other jobs"
+    if lost.lost[row, column] >= ALMOST_ALL * total:
+        return f"{name} loses {seconds(total)} per iteration ({w}), all of it because of {aggressor}"
+    amount = _amount(lost, row, column)
+    return f"Of the {seconds(total)} per iteration that {name} loses ({w}), {amount} are due to {aggressor}"
+
+
+def _without_total(lost: LostTime, row: int) -> str:
+    column = int(np.nanargmax(lost.lost[row]))
+    if not lost.certain[row, column] or lost.lost[row, column] <= 0:
+        return "No job loses time because of any one other"
+    victim, aggressor = lost.victims[row], lost.aggressors[column]
+    return f"{victim} loses {_amount(lost, row, column)} per iteration because of {aggressor}"
+
+
+def _amount(lost: LostTime, row: int, column: int) -> str:
+    cell = cell_of(lost, row, column)
+    return with_half_width(cell["lost_s"], cell["lost_s_low"], cell["lost_s_high"], seconds)
+
+
+def cell_of(lost: LostTime, row: int, column: int) -> dict[str, Any]:
+    """A cell of the matrices, its values by name; None where there is none."""
+    named = {"lost_s": lost.lost, "lost_s_low": lost.low, "lost_s_high": lost.high, "share": lost.share}
+    values = {key: None if np.isnan(of[row, column]) else float(of[row, column]) for key, of in named.items()}
+    return {"victim": lost.victims[row], "aggressor": lost.aggressors[column], **values}
+
+
+def largest(lost: LostTime, most: int) -> list[tuple[int, int]]:
+    """Places of the cells with most lost time, most first."""
+    order = np.argsort(np.where(np.isnan(lost.share), -np.inf, lost.share), axis=None)[::-1]
+    places = [divmod(int(at), lost.share.shape[1]) for at in order[:most]]
+    return [at for at in places if np.isfinite(lost.share[at])]
