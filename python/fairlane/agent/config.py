@@ -117,8 +117,10 @@ class PolicyTable(Table):
     """Mean gain over jobs that a change has to be predicted to have; its 95% interval has to be above zero, too."""
     max_loss: float = Field(default=0.05, ge=0, le=1)
     """Loss of any one job that the 95% interval of its predicted change must exclude."""
-    unmodelled: Literal["hold", "ignore"] = "hold"
-    """What to do while jobs run that no profile fits: give no new levels, or predict without their traffic."""
+    unmodelled: Literal["hold", "ignore"] = "ignore"
+    """What to do while jobs run that cannot be simulated, as those that no profile fits: ``ignore`` leaves their level
+    as it is, predicts for the others without their traffic, and reports them with each decision; ``hold`` gives no new
+    levels."""
     max_candidates: int = Field(default=64, ge=1, le=4096)
     """Number of changes that are tried for a decision; those of the jobs with the most hosts come first."""
 
