@@ -17,13 +17,14 @@ from fairlane.agent.config import AgentConfig
 from fairlane.agent.decision import Candidate, Decision, Prediction, change_in_words, decide
 from fairlane.agent.errors import AgentError, BackendError
 from fairlane.agent.events import Event
-from fairlane.agent.jobs import Setting, Settings, SlurmJob, levels_of, ordered
+from fairlane.agent.jobs import Setting, Settings, levels_of, ordered
 from fairlane.agent.journal import Journal
 from fairlane.agent.limit import WINDOW_S, wait_s
 from fairlane.agent.squeue import running
 from fairlane.agent.twin import Twin, TwinJob
 from fairlane.engine.tables import PS
 from fairlane.errors import FairlaneError, Problem, ScenarioError
+from fairlane.slurm.jobs import SlurmJob
 from fairlane.wording import plural
 
 _TICK_S = 0.5  # the longest wait for an event, s

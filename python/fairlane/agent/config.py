@@ -9,7 +9,6 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
 
 from fairlane.agent.backends import BackendField, DryRun
-from fairlane.agent.jobs import SlurmJob
 from fairlane.agent.paths import FilePath
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.table import FabricTable
@@ -21,6 +20,7 @@ from fairlane.scenario.levels import MAX_LEVELS, Level
 from fairlane.scenario.models import MOST_RANKS, Mpi, Network, Qos
 from fairlane.seeds import LARGEST_SEED
 from fairlane.slurm.hostlist import members
+from fairlane.slurm.jobs import SlurmJob
 from fairlane.units import Duration, Size, Written
 from fairlane.workload import WorkloadField
 from fairlane.workload.trace import Trace

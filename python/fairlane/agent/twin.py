@@ -22,7 +22,7 @@ from fairlane.agent.config import AgentConfig, Profile
 from fairlane.agent.counters import load_of, read_rates
 from fairlane.agent.decision import Candidate, Prediction
 from fairlane.agent.errors import AgentError
-from fairlane.agent.jobs import Settings, SlurmJob
+from fairlane.agent.jobs import Settings
 from fairlane.engine.tables import Work
 from fairlane.errors import FairlaneError, Problem, ScenarioError
 from fairlane.fabric import Fabric
@@ -30,6 +30,7 @@ from fairlane.results.milestones import Milestones, milestones
 from fairlane.scenario import Scenario
 from fairlane.seeds import LARGEST_SEED, Purpose, stream
 from fairlane.simulation import Simulation
+from fairlane.slurm.jobs import SlurmJob
 from fairlane.statistics import Estimate, independent
 from fairlane.wording import plural
 

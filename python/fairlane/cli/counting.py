@@ -120,7 +120,9 @@ def analyze_counters(
         raise refused("--over", "is the time between two readings", seconds, "above 0, with --before")
     _, places = _read(file, before, fabric)
     built = read_wiring(fabric).fabric()
-    jobs = {} if allocation is None else read_allocation(allocation, built)
+    jobs, notes = ({}, []) if allocation is None else read_allocation(allocation, built)
+    for note in notes:
+        report(note)
     found = hot_links(places or (), built, jobs, span)
     shared = [link for link in found if len(link.jobs) > 1]
     data = {"links": [asdict(link) for link in found], "shared": len(shared)}

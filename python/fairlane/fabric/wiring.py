@@ -107,6 +107,11 @@ class Wiring:
             parts.append(f'"{NODES}": [\n' + ",\n".join(lines) + "\n]")
         write_text(path, "{\n" + ",\n".join(parts) + "\n}\n")
 
+    def table(self, routing: str | None = None) -> dict[str, Any]:
+        """The table ``fabric`` of a scenario that has it; the routing as in ``fabric``."""
+        usual = "tables" if self.tables else "minimal" if self.groups else "up_down"
+        return {"topology": "imported", "routing": routing or usual, **self.parameters()}
+
     def fabric(self, routing: str | None = None) -> Fabric:
         """The fabric with a routing: by default its own tables if it has some, minimal if it has groups, else up/down.
 
@@ -114,10 +119,8 @@ class Wiring:
         """
         from fairlane.fabric.table import FabricTable
 
-        usual = "tables" if self.tables else "minimal" if self.groups else "up_down"
-        table = {"topology": "imported", "routing": routing or usual, **self.parameters()}
         try:
-            return Fabric.build(FabricTable.read(table).spec)
+            return Fabric.build(FabricTable.read(self.table(routing)).spec)
         except BuildError as error:
             if self.source is None:
                 raise
