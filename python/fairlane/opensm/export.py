@@ -1,13 +1,14 @@
 """The QoS of a scenario as files for OpenSM, MPI libraries and Slurm."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import Fabric, Wiring
 from fairlane.opensm.arbiters import Ports, tables_of
 from fairlane.opensm.fabric_files import fabric_files
-from fairlane.opensm.jobs import check_names, environment, levels_of, write_tsv
+from fairlane.opensm.jobs import check_names, environment, levels_of, read_grants, write_levels
+from fairlane.opensm.nodes import apply_files
 from fairlane.opensm.options import write_options
 from fairlane.opensm.policy import DEFAULT, PORT_NAMES, Policy, Rule, can_name_port, write_policy
 from fairlane.opensm.ports import group_of, guids_of, names_of
@@ -41,11 +42,13 @@ def export(
     data_lanes: int = DATA_LANES,
     dump: Wiring | None = None,
     policy_file: str = POLICY_FILE,
+    grants: Sequence[str] = (),
 ) -> Exported:
     """The files for a scenario whose jobs have hosts.
 
     ``data_lanes`` is the number of data VLs that the switches have; ``dump`` the fabric as ``ibnetdiscover`` prints it,
-    for port GUIDs. Raises ``ScenarioError`` with the key of what a cluster cannot do.
+    for port GUIDs; ``grants`` say to which jobs of Slurm a job's level belongs, as ``JOB=account:NAME``. Raises
+    ``ScenarioError`` with the key of what a cluster cannot do.
     """
     if not policy_file.isascii() or not policy_file.isprintable() or set(" #") & set(policy_file):
         allowed = "printable ASCII characters without blanks and #"
@@ -53,6 +56,7 @@ def export(
     levels, notes = levels_of(resolved, approximate=approximate)
     settings, more = _settings(resolved, approximate=approximate, data_lanes=data_lanes)
     check_names(list(levels))
+    granted = read_grants(grants, levels)
     fabric = Fabric.build(resolved.tables["fabric"])
     notes += [*more, *_channels(fabric, settings)]
     ports = _ports(resolved, fabric, dump)
@@ -62,6 +66,10 @@ def export(
             "the file that fabric import has made of it"
         )
     policy = _policy(resolved, levels, ports)
+    if not granted:
+        notes.append("levels.tsv gives no job of Slurm a level: name them in the file, or by --for JOB=account:NAME")
+    nodes, more = apply_files(fabric, dump, settings, resolved.tables["qos"]["default"], levels, policy_file)
+    notes += more
     fabric_texts, more = fabric_files(fabric, resolved.tables["fabric"], dump)
     notes += more
     words = tuple(f"note: {note}" for note in notes)
@@ -69,9 +77,8 @@ def export(
     files = {
         "opensm.conf": write_options(settings, policy_file, (f"QoS options for {name}", *words)),
         "qos-policy.conf": write_policy(policy, (f"QoS policy for {name}",)),
-        "levels.tsv": write_tsv(levels),
-        "ports.tsv": "".join(f"{host}\t{line}\n" for host, line in _port_lines(ports)),
-        "default-level": f"{policy.default}\n",
+        "levels.tsv": write_levels(levels, granted),
+        **nodes,
         **{f"env/{job}.sh": environment(level) for job, level in levels.items()},
         **SCRIPTS,
         **fabric_texts,
@@ -120,17 +127,6 @@ def _ports(resolved: Resolved, fabric: Fabric, dump: Wiring | None) -> dict[str,
                 hosts[name] = guids_of(dump, name, str(dump.source or "the dump"))
         found[job.name] = hosts
     return found
-
-
-def _port_lines(ports: Mapping[str, Mapping[str, tuple[str | int, ...]]]) -> list[tuple[str, str]]:
-    """The lines of a port group for each host, under the name that Slurm has for it."""
-    hosts = {host: own for job in ports.values() for host, own in job.items()}
-    nodes = zip(hosts.values(), slurm_names(list(hosts)), strict=True)
-    return [(node, _port_line(port)) for own, node in nodes for port in own]
-
-
-def _port_line(port: str | int) -> str:
-    return f"port-guid: 0x{port:016x}" if isinstance(port, int) else f"port-name: {port}"
 
 
 def _policy(
