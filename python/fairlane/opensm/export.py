@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import Fabric, Wiring
@@ -15,7 +16,7 @@ from fairlane.opensm.ports import group_of, guids_of, names_of
 from fairlane.opensm.scripts import SCRIPTS
 from fairlane.opensm.settings import DATA_LANES, LEVELS, Settings
 from fairlane.scenario import Resolved
-from fairlane.slurm import slurm_names
+from fairlane.slurm import shortened, slurm_names
 
 POLICY_FILE = "/etc/opensm/qos-policy.conf"
 """Where OpenSM looks for the policy unless it is told otherwise."""
@@ -66,6 +67,7 @@ def export(
             "the file that fabric import has made of it"
         )
     policy = _policy(resolved, levels, ports)
+    notes += _of_two_jobs(levels, ports)
     if not granted:
         notes.append("levels.tsv gives no job of Slurm a level: name them in the file, or by --for JOB=account:NAME")
     nodes, more = apply_files(fabric, dump, settings, resolved.tables["qos"]["default"], levels, policy_file)
@@ -127,6 +129,17 @@ def _ports(resolved: Resolved, fabric: Fabric, dump: Wiring | None) -> dict[str,
                 hosts[name] = guids_of(dump, name, str(dump.source or "the dump"))
         found[job.name] = hosts
     return found
+
+
+def _of_two_jobs(levels: Mapping[str, int], ports: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """A note on each pair of jobs with different levels and paths between the same hosts: the first rule counts."""
+    notes = []
+    for first, second in combinations(levels, 2):
+        both = [host for host in ports[first] if host in ports[second]]
+        if levels[first] != levels[second] and len(both) > 1:
+            words = f"jobs {first} and {second} share {shortened(both)}: paths between these hosts have service level"
+            notes.append(f"{words} {levels[first]}, of {first}")
+    return notes
 
 
 def _policy(
