@@ -36,6 +36,7 @@ from fairlane.cli import (
     scheduling,
     serving,
     slowdown,
+    starting,
     studies,
     subnet,
     testbeds,
@@ -86,6 +87,7 @@ def _options(
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {
+    "init": starting.init,
     "run": runs.run,
     "check": runs.check,
     "plot": runs.plot,
