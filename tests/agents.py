@@ -95,13 +95,13 @@ def slurm_has(folder: Path, jobs: Sequence[Any]) -> None:
 
 
 @contextmanager
-def opensm(folder: Path, policy: str = POLICY) -> Iterator[dict[str, Any]]:
+def opensm(folder: Path, policy: str = POLICY, interpreter: str = sys.executable) -> Iterator[dict[str, Any]]:
     """An OpenSM that reads its policy on SIGHUP; yields the parameters of the backend for it.
 
     ``loaded.conf`` in the folder is what it has read last.
     """
     (folder / "qos-policy.conf").write_text(policy)
-    process = subprocess.Popen([sys.executable, OPENSM, str(folder)])
+    process = subprocess.Popen([interpreter, OPENSM, str(folder)])
     try:
         wait_for((folder / "opensm.pid").exists, "the OpenSM of the tests", process)
         name = Path(f"/proc/{process.pid}/comm").read_text().strip()

@@ -171,4 +171,4 @@ def _free_ports(count: int) -> list[int]:
 
 
 def _idle(environment: Mapping[str, str]) -> int:
-    return len(_output(environment, "sinfo", "-h", "-N", "-t", "idle", "-o", "%N").split())
+    return len(set(_output(environment, "sinfo", "-h", "-N", "-t", "idle", "-o", "%N").split()))

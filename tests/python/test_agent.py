@@ -82,8 +82,8 @@ def test_it_gives_a_level_and_takes_it_back_when_the_job_ends(tmp_path: Path) ->
 def test_the_twin_sees_who_gains_and_who_pays(tmp_path: Path) -> None:
     config = agents.config(tmp_path)
     twin = Twin(config)
-    modelled, unknown = twin.model(running(config.slurm.squeue, 10))
-    assert unknown == []
+    modelled, left_out = twin.model(running(config.slurm.squeue, 10))
+    assert left_out == {}
     twin.update(modelled, ())
     candidates = twin.candidates()
     assert candidates == [Candidate(job, level) for job in ("12", "13") for level in (1, 2)]
@@ -136,34 +136,55 @@ def test_jobs_far_from_each_other_get_no_level(tmp_path: Path) -> None:
         assert "its interval is not above zero" in journal.entry(1).reason
 
 
-def test_a_job_without_a_profile_holds_or_is_left_out(tmp_path: Path) -> None:
+OTHERS = {
+    "no profile fits it": {"name": "other", "nodes": "n3"},
+    'slurm.hosts = "gpu1": unknown host': {"name": "io", "nodes": "gpu1"},
+    "shares host host10 with job 15": {"name": "io", "nodes": "n11"},
+    "profile.ranks_per_host = 1: the trace of job 14 has 32 ranks, and its nodes hold 1": {
+        "name": "traced",
+        "nodes": "n3",
+    },
+}
+TRACED = Path(__file__).parents[1] / "data" / "traces" / "stencil4d-32.otf2"
+
+
+@pytest.mark.parametrize("reason", OTHERS)
+def test_one_job_that_cannot_be_simulated_holds_up_no_other(reason: str, tmp_path: Path) -> None:
+    jobs = [agents.SOLVER, agents.WRITER, {"job_id": 14, "job_state": "RUNNING", **OTHERS[reason]}]
+    if "job 15" in reason:
+        jobs.append({"job_id": 15, "name": "io", "job_state": "RUNNING", "nodes": "n[11-12]"})
+    profile = f'[[profile]]\nname = "traced"\ntrace = "{TRACED}"\n\n[policy]'
+    text = agents.CONFIG.replace("[policy]", profile)
+    one = Running(tmp_path, text, jobs)
+    with one.journal as journal:
+        one.agent.start()
+        one.settle()
+        first, last = journal.entry(1), status_of(one.config.journal).decisions[0]
+    assert (first.kind, first.settings) == ("change", (SOLVER,))
+    assert set(first.effects) == {"12", "13"}
+    for entry in (first, last):  # whoever reads a decision learns of which jobs it says nothing
+        assert f"; at its level and not simulated: job 14 ({reason}" in entry.reason
+
+
+def test_with_hold_a_job_that_cannot_be_simulated_holds_all(tmp_path: Path) -> None:
     jobs = [agents.SOLVER, agents.WRITER, {"job_id": 14, "name": "other", "job_state": "RUNNING", "nodes": "n3"}]
-    for name, policy, kind in (("hold", "hold", "keep"), ("ignore", "ignore", "change")):
-        folder = tmp_path / name
-        folder.mkdir()
-        text = agents.CONFIG.replace("max_loss = 0.5", f'max_loss = 0.5\nunmodelled = "{policy}"')
-        one = Running(folder, text, jobs)
-        with one.journal as journal:
-            one.agent.start()
-            one.settle()
-            assert journal.entry(1).kind == kind
-            if kind == "keep":
-                assert "no profile fits job 14" in journal.entry(1).reason
+    one = Running(tmp_path, agents.CONFIG.replace("max_loss = 0.5", 'max_loss = 0.5\nunmodelled = "hold"'), jobs)
+    with one.journal as journal:
+        one.agent.start()
+        one.settle()
+        assert journal.entry(1).kind == "keep"
+        assert "cannot simulate job 14 (no profile fits it), and policy.unmodelled is hold" in journal.entry(1).reason
 
 
-def test_jobs_that_share_a_host_or_have_none_of_the_fabric_get_no_level(tmp_path: Path) -> None:
-    for number, (nodes, words) in enumerate(
-        (("n[1,2]", "jobs 12 and 13 share host host0"), ("gpu1", 'slurm.hosts = "gpu1": unknown host'))
-    ):
-        folder = tmp_path / str(number)
-        folder.mkdir()
-        one = Running(folder, jobs=[agents.SOLVER, {**agents.WRITER, "nodes": nodes}])
-        with one.journal as journal:
-            one.agent.start()
-            one.settle()
-            entry = journal.entry(1)
-        assert (entry.kind, entry.settings) == ("keep", ())
-        assert words in entry.reason
+def test_jobs_that_share_a_host_get_no_level(tmp_path: Path) -> None:
+    one = Running(tmp_path, jobs=[agents.SOLVER, {**agents.WRITER, "nodes": "n[1,2]"}])
+    with one.journal as journal:
+        one.agent.start()
+        one.settle()
+        entry = journal.entry(1)
+    assert (entry.kind, entry.settings) == ("keep", ())
+    assert "no job runs that can be simulated" in entry.reason
+    assert "job 12 (shares host host0 with job 13: a level of one would be one of both)" in entry.reason
 
 
 def test_without_an_answer_of_slurm_all_stays_as_it_is(tmp_path: Path) -> None:
@@ -368,6 +389,24 @@ def test_status_is_a_table_and_json(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert [step["state"] for step in steps] == ["planned", "writing", "applied", "verified"]
 
 
+def test_status_reads_the_journal_and_little_else(tmp_path: Path) -> None:
+    # What a scenario needs takes seconds to import: status, which an operator calls again and again, does without it.
+    file = agents.config_file(tmp_path)
+    with Journal(tmp_path / "agent.db"):
+        pass
+    script = (
+        "import sys; from fairlane.cli.main import execute; code = execute(sys.argv[1:]); "
+        "print(sorted({'polars', 'pint', 'scipy', 'fairlane.scenario', 'fairlane.fabric'} & set(sys.modules)), code)"
+    )
+    command = [sys.executable, "-c", script, "agent", "status", "--config", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[] 0"
+    file.write_text('journal = ["agent.db"]\n')
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[] 2"
+    assert f'{file}:1: journal = ["agent.db"]: is not a path' in done.stderr
+
+
 def test_code_of_a_profile_runs_only_with_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("FAIRLANE_ALLOW_CODE", raising=False)
     (tmp_path / "own.py").write_text(
@@ -411,9 +450,9 @@ def test_a_trace_is_what_a_job_does(tmp_path: Path) -> None:
     assert found.unknown == ()
     assert set(found.effects) == {"12", "13"}
     few = SlurmJob("13", ("n2", "n6"), "io")
-    modelled, _ = twin.model({"13": few})
-    with pytest.raises(ScenarioError, match="has 4 ranks, and its nodes hold 2"):
-        twin.update(modelled, ())
+    modelled, left_out = twin.model({"13": few})
+    assert modelled == []
+    assert "has 4 ranks, and its nodes hold 2" in left_out["13"]
 
 
 def test_an_imported_fabric_is_found_beside_the_configuration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

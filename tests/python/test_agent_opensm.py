@@ -1,5 +1,6 @@
 """The OpenSM backend: the policy file, a process that reads it again, and errors after which the old state is there."""
 
+import os
 import re
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from fairlane.agent.change import perform, recover
 from fairlane.agent.jobs import levels_of
 from fairlane.errors import ScenarioError
 from fairlane.inputs.problems import Problems
+from fairlane.opensm import read_policy
 from fairlane.opensm.check import Sizes, missing_programs, simulated_subnet
 from waiting import HANG
 
@@ -63,7 +65,7 @@ def backend_of(parameters: Mapping[str, Any], **more: Any) -> Backend:
 @given(drawn=SETTINGS, own=st.sampled_from(["", "\n", agents.POLICY, OPERATOR, OPERATOR.rstrip()]))
 def test_an_operators_policy_stays_as_it_was(drawn: dict[str, tuple[int, set[str]]], own: str) -> None:
     settings = [Setting(job, level, tuple(sorted(hosts))) for job, (level, hosts) in drawn.items()]
-    text = with_settings(own, settings, "{}/P1".format)
+    text = with_settings(own, settings, lambda host: [f"{host}/P1"])
     found = {job: (level, {port.removesuffix("/P1") for port in ports}) for job, level, ports in settings_in(text)}
     assert found == drawn
     assert without_agent(text) == own
@@ -130,7 +132,7 @@ ULPS = "qos-ulps\n    default : 3\nend-qos-ulps\n"
 
 @pytest.mark.parametrize("own", [ULPS, agents.POLICY.replace("DEFAULT", "default"), agents.POLICY])
 def test_the_operators_default_level_stays(own: str) -> None:
-    text = with_settings(own, agents.SETTINGS, "{}/P1".format)
+    text = with_settings(own, agents.SETTINGS, lambda host: [f"{host}/P1"])
     assert len(re.findall(r"default\s*:|name: default", text, re.IGNORECASE)) == 1
 
 
@@ -138,7 +140,7 @@ def test_a_policy_that_opensm_refuses_without_the_agent_is_refused(tmp_path: Pat
     with agents.opensm(tmp_path, "") as parameters:
         with pytest.raises(ScenarioError, match="has no level DEFAULT"):
             backend_of(parameters)
-        (tmp_path / "qos-policy.conf").write_text(with_settings("", agents.SETTINGS, "{}/P1".format))
+        (tmp_path / "qos-policy.conf").write_text(with_settings("", agents.SETTINGS, lambda host: [f"{host}/P1"]))
         with pytest.raises(ScenarioError, match="has no level DEFAULT"):
             backend_of(parameters)
 
@@ -239,7 +241,52 @@ def test_no_other_process_gets_a_signal(tmp_path: Path) -> None:
         with pytest.raises(BackendError, match="OpenSM does not run"):
             backend_of(parameters)
     with pytest.raises(ValueError, match="one of pid and pid_file"):
-        BACKENDS.read({key: value for key, value in parameters.items() if key != "pid_file"})
+        BACKENDS.read({**parameters, "pid": 2})
+
+
+def test_without_a_number_the_only_process_of_the_name_is_meant(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    unique = tmp_path / "bin" / f"osm{os.getpid()}"  # the name that the kernel has for the process
+    unique.symlink_to(sys.executable)
+    with agents.opensm(tmp_path, interpreter=str(unique)) as given_parameters:
+        parameters = {key: value for key, value in given_parameters.items() if key != "pid_file"}
+        parameters["process"] = unique.name
+        backend = backend_of(parameters)
+        backend.write(agents.SETTINGS)
+        assert backend.in_force() == levels_of(agents.SETTINGS)
+        second = subprocess.Popen([unique, "-c", "print(flush=True); import time; time.sleep(60)"], stdout=-1)
+        try:
+            assert second.stdout is not None
+            second.stdout.readline()
+            with pytest.raises(BackendError, match=f"^2 processes '{unique.name}' on this machine"):
+                backend_of(parameters)
+        finally:
+            second.kill()
+            second.communicate()
+    with pytest.raises(BackendError, match=r"^0 processes .*: run this on the machine of OpenSM"):
+        backend_of(parameters)
+
+
+@pytest.mark.parametrize("by_guid", [True, False])
+def test_a_host_has_the_level_at_each_of_its_ports(by_guid: bool, tmp_path: Path) -> None:
+    (tmp_path / "guids.txt").write_text("host0 0x10 0x11\nhost4 0x20\n")
+    ports = {"guids": str(tmp_path / "guids.txt")} if by_guid else {"port": ["{host}/P1", "{host}/P2"]}
+    with agents.opensm(tmp_path, OPERATOR) as parameters:
+        backend = backend_of(parameters, **ports)
+        backend.write(agents.SETTINGS)
+        policy = read_policy(tmp_path / "loaded.conf")
+        group = next(one for one in policy.groups if one.name == "fairlane-job-12")
+        if by_guid:
+            assert [low for low, _ in group.guids] == [0x10, 0x11, 0x20]
+        else:
+            assert group.names == ("host0/P1", "host0/P2", "host4/P1", "host4/P2")
+        backend.verify(agents.SETTINGS)
+        saved = backend.save()
+        backend.write(())
+        assert (tmp_path / "loaded.conf").read_text() == OPERATOR
+        (tmp_path / "qos-policy.conf").write_text(OPERATOR.replace("sl: 3", "sl: 4"))
+        backend.restore(saved)
+        backend.verify(agents.SETTINGS)
 
 
 def test_guids_have_to_be_those_of_the_fabric(tmp_path: Path) -> None:
@@ -258,9 +305,9 @@ def test_guids_have_to_be_those_of_the_fabric(tmp_path: Path) -> None:
         for text, words in (
             ("host0 0x100000\nhost4 0x100009\n", 'host4 = "0x0000000000100009": the fabric has no port with this GUID'),
             ("host0 0x100000\nhots4 0x100002\n", f'{guids}:2: host = "hots4": unknown host of the fabric'),
-            ("host0 100000\n", f"{guids}:1: not a host and its GUID"),
-            ("host0 0x100000\nhost0 0x100002\n", f"{guids}:2: the host has a GUID already"),
-            ("host0 0x100000\nhost4 0x100000\n", f"{guids}:2: another host has this GUID"),
+            ("host0 100000\n", f"{guids}:1: not a host and its GUIDs"),
+            ("host0 0x100000\nhost0 0x100002\n", f"{guids}:2: the host has GUIDs already"),
+            ("host0 0x100000\nhost4 0x100000\n", f"{guids}:2: another port has this GUID"),
         ):
             guids.write_text(text)
             with pytest.raises(ScenarioError, match=re.escape(words)):

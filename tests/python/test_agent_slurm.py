@@ -20,6 +20,7 @@ from fairlane.agent.events import from_environment, read_event
 from fairlane.agent.squeue import read_jobs, running
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
+from fairlane.inputs.slurm_jobs import read_job_list
 from waiting import FOREVER, HANG, HANG_S, wait_for
 
 COMMON = {"name": "lammps", "account": "phys", "partition": "all", "user_name": "ada"}
@@ -243,6 +244,11 @@ def test_a_real_slurm_reports_jobs_by_prolog_epilog_and_squeue(tmp_path: Path) -
         assert (found.nodes, found.name, found.partition) == (begun.job.nodes, begun.job.name, begun.job.partition)
         assert found == begun.job, "the same job is no news"
         wait_for(started.exists, started)  # a job that is cancelled before its processes run may take long to end
+        for options in (["--json"], [], ["-h", "-o", "%i %N"]):
+            printed = subprocess.run([*squeue[:-1], *options], check=True, capture_output=True, text=True).stdout
+            (tmp_path / "jobs").write_text(printed)
+            (listed,) = read_job_list(tmp_path / "jobs").jobs
+            assert (listed.id, listed.nodes) == (number, found.nodes)
         subprocess.run(["scancel", number], env=environment, check=True)
         ended = listener.events.get(timeout=HANG_S)
         assert (ended.what, ended.job.id) == ("end", number)

@@ -461,7 +461,10 @@ def test_scenarios_name_strategies_with_their_parameters() -> None:
             "placement.shape = [5, 1, 1]: does not fit the grid; allowed: within",
         ),
         ({"name": "domian"}, 'did you mean "domain"?'),
-        ({"name": "linear", "size": 2}, "allowed: name, seed, ranks_per_host, mapping, hosts, curve, fit"),
+        (
+            {"name": "linear", "size": 2},
+            "allowed: name, seed, ranks_per_host, mapping, hosts, among, shared, curve, fit",
+        ),
     ],
 )
 def test_wrong_parameters_are_refused_with_key_value_and_what_is_allowed(placement: Any, words: str) -> None:

@@ -1,10 +1,7 @@
 """QoS settings to OpenSM and back, for jobs and for Slurm; and what a cluster cannot do."""
 
-import os
 import re
-import signal
 import stat
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -438,93 +435,10 @@ def test_the_commands_write_all_files_or_none(small: str, tmp_path: Path, capsys
     assert not out.exists()
     assert execute(["qos", "export", small, "--opensm", str(out)]) == 0
     files = {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    assert {"opensm.conf", "qos-policy.conf", "prolog.sh", "epilog.sh", "task-prolog.sh", "apply.sh"} <= set(files)
+    assert {"opensm.conf", "qos-policy.conf", "prolog.sh", "epilog.sh", "task-prolog.sh", "apply.toml"} <= set(files)
     assert (out / "prolog.sh").stat().st_mode & stat.S_IXUSR
     assert execute(["qos", "export", small, "--opensm", str(tmp_path / "again")]) == 0
     assert files == {name: (tmp_path / "again" / name).read_bytes() for name in files}
     capsys.readouterr()
     assert execute(["qos", "export", small, "--opensm", str(out)]) == 2
     assert "exists and is not an empty directory" in capsys.readouterr().err
-
-
-@pytest.fixture
-def slurm(tmp_path: Path) -> dict[str, str]:
-    """The exported scripts with a scontrol that knows two lists, and no opensm."""
-    for name, text in exported(FOUR).files.items():
-        path = tmp_path / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text)
-        path.chmod(0o755 if text.startswith("#!") else 0o644)
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    (tools / "scontrol").write_text('#!/bin/sh\n[ "$3" = "host[1-2]" ] && printf "host1\\nhost2\\n" || echo "$3"\n')
-    (tools / "pidof").write_text("#!/bin/sh\nexit 1\n")
-    for tool in tools.iterdir():
-        tool.chmod(0o755)
-    return {"PATH": f"{tools}:{os.environ['PATH']}", "QOS_POLICY": str(tmp_path / "policy")}
-
-
-def test_prolog_and_epilog_keep_the_policy_of_running_jobs(slurm: dict[str, str], tmp_path: Path) -> None:
-    def run(script: str, number: int, name: str, nodes: str) -> str:
-        job = {"SLURM_JOB_ID": str(number), "SLURM_JOB_NAME": name, "SLURM_JOB_NODELIST": nodes}
-        done = subprocess.run([tmp_path / script], env={**slurm, **job}, check=True, capture_output=True, text=True)
-        return done.stdout
-
-    assert run("task-prolog.sh", 7, "bulk job", "host[1-2]").splitlines()[0] == "export UCX_IB_SL=2"
-    assert run("task-prolog.sh", 7, "unknown", "host[1-2]") == ""
-    run("prolog.sh", 7, "bulk job", "host[1-2]")
-    run("prolog.sh", 8, "latency", "login")
-    policy = read_policy(tmp_path / "policy")
-    assert {group.name: group.names for group in policy.groups} == {
-        "job-7": ("host1/P1", "host2/P1"),
-        "job-8": ("login/P1",),
-    }
-    assert [(rule.source, policy.levels[rule.level]) for rule in policy.rules] == [("job-7", 2), ("job-8", 3)]
-    run("epilog.sh", 7, "bulk job", "host[1-2]")
-    assert [group.name for group in read_policy(tmp_path / "policy").groups] == ["job-8"]
-    run("epilog.sh", 8, "latency", "login")
-    assert read_policy(tmp_path / "policy").groups == ()
-    for section in ("port-groups", "qos-match-rules"):  # OpenSM refuses a section that is empty
-        assert section not in (tmp_path / "policy").read_text()
-
-
-def test_only_the_named_opensm_reads_the_policy_again(slurm: dict[str, str], tmp_path: Path) -> None:
-    # Both wait until the signal; pidof finds both, as it does where each port of a machine has an OpenSM.
-    waiting = [subprocess.Popen(["sleep", "infinity"]) for _ in range(2)]
-    try:
-        (tmp_path / "bin" / "pidof").write_text(f"#!/bin/sh\necho {waiting[0].pid} {waiting[1].pid}\n")
-        (tmp_path / "pid").write_text(f"{waiting[1].pid}\n")
-        job = {"SLURM_JOB_ID": "8", "SLURM_JOB_NAME": "latency", "SLURM_JOB_NODELIST": "login"}
-        named = {"QOS_OPENSM_PID_FILE": str(tmp_path / "pid")}
-        subprocess.run([tmp_path / "prolog.sh"], env=slurm | job | named, check=True)
-        assert waiting[1].wait() == -signal.SIGHUP
-        assert waiting[0].poll() is None
-        subprocess.run([tmp_path / "epilog.sh"], env=slurm | job, check=True)
-        assert waiting[0].wait() == -signal.SIGHUP
-    finally:
-        for process in waiting:
-            process.kill()
-            process.wait()
-
-
-def test_scripts_compare_names_of_jobs_as_text(slurm: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "levels.tsv").write_text("01\t1\n1\t0\n")
-    for name, level in (("01", "1"), ("1", "0"), ("1.0", ""), ("+1", "")):
-        job = {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": name, "SLURM_JOB_NODELIST": "login"}
-        done = subprocess.run(
-            [tmp_path / "task-prolog.sh"], env=slurm | job, check=True, capture_output=True, text=True
-        )
-        assert done.stdout.partition("\n")[0] == (f"export UCX_IB_SL={level}" if level else "")
-        subprocess.run([tmp_path / "prolog.sh"], env=slurm | job, check=True)
-        running = tmp_path / "running" / "7"
-        assert running.exists() == bool(level)
-        running.unlink(missing_ok=True)
-
-
-def test_a_prolog_whose_nodes_are_not_known_leaves_the_policy(slurm: dict[str, str], tmp_path: Path) -> None:
-    (tmp_path / "policy").write_text("as it was\n")
-    (tmp_path / "bin" / "scontrol").write_text("#!/bin/sh\nexit 1\n")
-    job = {"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": "latency", "SLURM_JOB_NODELIST": "login"}
-    assert subprocess.run([tmp_path / "prolog.sh"], env=slurm | job, check=False).returncode != 0
-    assert (tmp_path / "policy").read_text() == "as it was\n"
-    assert [one.name for one in (tmp_path / "running").iterdir() if one.name[0] != "."] == []

@@ -4,15 +4,17 @@ import gzip
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.fabric import Fabric
+from fairlane.fabric import Fabric, read_wiring
 from fairlane.placement import PLACEMENTS, Communication
 from fairlane.scheduler import LoggedJob, PatternMix, Schedule, metrics_of, read_log, replay
+from fairlane.slurm import expand, slurm_names
 
 LOG = Path(__file__).parents[1] / "data" / "jobs" / "nasa-ipsc-1993-first-400.swf.gz"
 TORUS = Fabric.build(
@@ -194,7 +196,7 @@ def test_lines_that_cannot_be_used_are_named_and_the_rest_goes_on(tmp_path: Path
     # Job 5 was cancelled. Job 6 has its size from the request, and its estimate is not below its run time.
     assert [(job.number, job.hosts, job.estimate) for job in read.jobs] == [(1, 4, 200), (6, 3, 100)]
     assert [str(problem) for problem in read.problems] == [
-        f'{path}:3: line = "2 5 -1 100 4 -1 -1 4 200": has 9 fields; allowed: 18 numbers',
+        f'{path}:3: line = "2 5 -1 100 4 -1 -1 4 200": has 9 fields; allowed: 18 numbers or more',
         f'{path}:4: field 4 = "1oo": not a number',
         f"{path}:5: processors = 400: job 4 is larger than the machine; allowed: 1 to 16",
         f"{path}:8: job number = -7: is negative; allowed: 0 or more",
@@ -207,6 +209,36 @@ def test_lines_that_cannot_be_used_are_named_and_the_rest_goes_on(tmp_path: Path
     path.write_text("; nothing\n", encoding="utf-8")
     with pytest.raises(ScenarioError, match="holds no job"):
         read_log(path)
+
+
+def test_fields_after_the_eighteenth_are_counted_and_not_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = LINES.splitlines()[:2]
+    extra = f"{first[0]}\n{first[1]} 17 node[1-4] 0.5\n{first[1].replace('1 0', '2 9', 1)} x y z\n"
+    (tmp_path / "log.swf").write_text(extra)
+    read = read_log(tmp_path / "log.swf", strict=True)
+    assert [(job.number, job.submit, job.hosts, job.estimate) for job in read.jobs] == [(1, 0, 4, 200), (2, 9, 4, 200)]
+    assert read.notes == ("2 lines with more than 18 fields: the others are not read",)
+    assert execute(["schedule", str(tmp_path / "log.swf"), "--set", "sides=[4,4]"]) == 0
+    assert "fairlane: 2 lines with more than 18 fields" in capsys.readouterr().err
+
+
+def test_a_log_is_replayed_on_a_fabric_from_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    first = LINES.splitlines()[:2]
+    (tmp_path / "log.swf").write_text("\n".join([*first, first[1].replace("1 0 -1 100 4", "2 1 -1 100 89")]))
+    dump = LOG.parents[1] / "fabrics" / "x5.ibnetdiscover"
+    placed = tmp_path / "placed.csv"
+    command = ["schedule", str(tmp_path / "log.swf"), "--fabric", str(dump), "--allocator", "linear"]
+    assert execute([*command, "--placed", str(placed), "--json"]) == 0
+    captured = capsys.readouterr()
+    assert json.loads(captured.out)["linear"]["jobs"] == 2  # the second takes all 89 hosts of the dump
+    rows = pl.read_csv(placed)
+    names = {name for text in rows["node_list"] for name in expand(text)}
+    assert names == set(slurm_names(read_wiring(dump).hosts))
+    for wrong, words in (("none.json", "there is no such file"), ("tora", 'did you mean "torus"')):
+        assert execute(["schedule", str(LOG), "--fabric", wrong]) == 2
+        assert words in capsys.readouterr().err
 
 
 def test_a_mix_gives_every_job_a_pattern_by_the_shares(tmp_path: Path) -> None:

@@ -4,14 +4,19 @@ import re
 from pathlib import Path
 
 import pytest
+import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairlane import Scenario
 from fairlane.cli.main import execute
+from fairlane.counters import read_allocation
 from fairlane.errors import ScenarioError
-from fairlane.fabric import Wiring, read_wiring
+from fairlane.fabric import Fabric, Wiring, read_wiring
 from fairlane.fabric.export import FORMATS
+from fairlane.inputs.slurm_jobs import read_job_list
 from fairlane.slurm import can_hold, compress, expand, in_order
+from fairlane.slurm.jobs import SlurmJob
 
 DATA = Path(__file__).parents[1] / "data" / "fabrics"
 NAMES = st.from_regex(r"[a-z.-]{0,3}[0-9]{0,4}[a-z]?[0-9]{0,20}", fullmatch=True).filter(bool)
@@ -146,6 +151,81 @@ def test_place_prints_node_lists(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().out == "all_to_all host[0-1,4-5]\n"
 
 
+def test_node_lists_that_are_printed_are_read_back(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs = [{"name": name, "workload": "ring", "ranks": ranks} for name, ranks in (("a job", 3), ("other", 5))]
+    made = Scenario.read({"duration": "1 ms", "fabric": {"topology": "fat_tree", "hosts": 16}, "jobs": jobs}).decide()
+    scenario = tmp_path / "two.toml"
+    scenario.write_text(
+        tomlkit.dumps({"duration": "1 ms", "fabric": {"topology": "fat_tree", "hosts": 16}, "jobs": jobs})
+    )
+    assert execute(["place", str(scenario), "--slurm"]) == 0
+    (tmp_path / "jobs").write_text(capsys.readouterr().out)
+    found, notes = read_allocation(tmp_path / "jobs", Fabric.build(made.tables["fabric"]))
+    assert {job: set(hosts) for job, hosts in found.items()} == {job.name: set(job.hosts) for job in made.jobs}
+    assert notes == []
+
+
 def test_names_that_a_list_cannot_hold_are_known() -> None:
     assert can_hold("rack1-h7.domain")
     assert not any(map(can_hold, ("a b", "a,b", "a[1]", "", "a=b", "a#b")))
+
+
+TWO_JOBS = (SlurmJob("17", ("n1", "n2")), SlurmJob("18_3", ("n4",)))
+NAMED = (
+    SlurmJob("17", ("n1", "n2"), "my job", "phys", "batch", "ada"),
+    SlurmJob("18_3", ("n4",), "io", "bio", "batch", "bob"),
+)
+LISTS = {
+    "without titles": (TWO_JOBS, 4, "17 n[1-2]\n18_3\tn4\n19 (null)\n20\n21 (Priority)\n22 None assigned\n"),
+    "two columns": (TWO_JOBS, 1, "JOBID NODELIST\n17 n1\n17 n2\n18_3 n4\n20\n"),
+    "squeue": (
+        tuple(SlurmJob(job.id, job.nodes, job.name, "", job.partition, job.user) for job in NAMED),
+        3,
+        """             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)
+                17     batch   my job      ada  R       0:07      2 n[1-2]
+              18_3     batch       io      bob  S       0:07      1 n4
+        19_[4-5%1]     batch     wait      bob PD       0:00      1 (Nodes required for job are DOWN (or reserved))
+                20     batch     done      bob CG       0:00      1 n5
+                21     batch   wait 2      bob PD       0:00      1 (null)
+""",
+    ),
+    "sacct": (
+        NAMED,
+        2,
+        """JobID|JobName|Account|Partition|User|State|NodeList
+17|my job|phys|batch|ada|RUNNING|n[1-2]
+17.batch|batch|phys|||RUNNING|n1
+18_3|io|bio|batch|bob|RUNNING|n4
+19|old|bio|batch|bob|CANCELLED by 1000|n4
+20|new|bio|batch|bob|PENDING|None assigned
+""",
+    ),
+    "sacct -p": (TWO_JOBS, 0, "JobID|NodeList|\n17|n[1-2]|\n18_3|n4|\n"),
+}
+
+
+@pytest.mark.parametrize("kind", LISTS)
+def test_jobs_are_read_from_what_slurm_prints(kind: str, tmp_path: Path) -> None:
+    jobs, waiting, text = LISTS[kind]
+    (tmp_path / "jobs").write_text(text)
+    found = read_job_list(tmp_path / "jobs")
+    assert found.jobs == jobs
+    assert found.waiting == waiting
+    assert bool(found.notes) == bool(waiting)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("17 n1\n18 n[1\n", 'jobs:2: nodes = "n[1": no list of hosts'),
+        ("JOBID NAME STATE\n17 x R n1\n", 'jobs:1: line = "JOBID NAME STATE": has titles, and none of a node list'),
+        ("JOBID USER NODELIST\n17 ada bob n1\n", 'jobs:2: line = "17 ada bob n1": 4 values for 3 columns'),
+        ('{"job": []}', "jobs: JSON without a list `jobs`; allowed: the output of squeue --json"),
+        ('{"jobs": [}', "jobs:1:"),
+    ],
+)
+def test_what_is_no_list_of_jobs_is_refused_with_its_line(text: str, words: str, tmp_path: Path) -> None:
+    (tmp_path / "jobs").write_text(text)
+    with pytest.raises(ScenarioError) as raised:
+        read_job_list(tmp_path / "jobs")
+    assert words in str(raised.value)

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from fairlane.agent.decision import Candidate, Decision, Prediction, decide
     from fairlane.agent.errors import AgentError, BackendError
     from fairlane.agent.events import Event, Listener, notify
-    from fairlane.agent.jobs import Setting, SlurmJob
+    from fairlane.agent.jobs import Setting
     from fairlane.agent.journal import Entry, Journal, Status, status_of, steps_of
     from fairlane.agent.twin import Twin
+    from fairlane.slurm.jobs import SlurmJob
 
 __all__ = [
     "BACKENDS",
@@ -50,8 +51,8 @@ _MODULES = {
     "config": ("AgentConfig",),
     "decision": ("Candidate", "Decision", "Prediction", "decide"),
     "errors": ("AgentError", "BackendError"),
-    "events": ("Event", "Listener", "notify"),
-    "jobs": ("Setting", "SlurmJob"),
+    "events": ("Event", "Listener", "SlurmJob", "notify"),
+    "jobs": ("Setting",),
     "journal": ("Entry", "Journal", "Status", "status_of", "steps_of"),
     "twin": ("Twin",),
 }

@@ -14,16 +14,17 @@ from queue import Empty, SimpleQueue
 from fairlane.agent.backends import Backend, DryRun, Surroundings
 from fairlane.agent.change import perform, recover
 from fairlane.agent.config import AgentConfig
-from fairlane.agent.decision import Candidate, Prediction, change_in_words, decide
+from fairlane.agent.decision import Candidate, Decision, Prediction, change_in_words, decide
 from fairlane.agent.errors import AgentError, BackendError
 from fairlane.agent.events import Event
-from fairlane.agent.jobs import Setting, Settings, SlurmJob, levels_of, ordered
+from fairlane.agent.jobs import Setting, Settings, levels_of, ordered
 from fairlane.agent.journal import Journal
 from fairlane.agent.limit import WINDOW_S, wait_s
 from fairlane.agent.squeue import running
 from fairlane.agent.twin import Twin, TwinJob
 from fairlane.engine.tables import PS
 from fairlane.errors import FairlaneError, Problem, ScenarioError
+from fairlane.slurm.jobs import SlurmJob
 from fairlane.wording import plural
 
 _TICK_S = 0.5  # the longest wait for an event, s
@@ -176,18 +177,25 @@ class Agent:
             return _Plan("end", kept, f"{plural(len(gone), 'job')} ended: {', '.join(gone)}")
         if self._backend.in_force() != levels_of(before):
             return _Plan("repair", before, "what is in force is not what the journal has: set again")
-        try:
-            held = self._held(jobs)
-            if isinstance(held, str):
-                return _Plan("keep", before, held)
-            predictions, left_out = self._predict(held, before)
-            decision = decide(predictions, self._config.policy, left_out)
-        except FairlaneError as error:
-            return _Plan("keep", before, f"no prediction: {error}")
+        modelled, left_out = self._twin.model(jobs)
+        shown = "; ".join(f"job {job} ({reason})" for job, reason in left_out.items())
+        if left_out and self._config.policy.unmodelled == "hold":
+            return _Plan("keep", before, f"cannot simulate {shown}, and policy.unmodelled is hold")
+        decision = self._decided(modelled, before) if jobs else Decision(None, "no job runs")
+        reason = decision.reason + (f"; at its level and not simulated: {shown}" if left_out else "")
         if decision.chosen is None:
-            return _Plan("keep", before, decision.reason)
-        settings = self._with(before, decision.chosen.candidate, jobs)
-        return _Plan("change", settings, decision.reason, decision.chosen)
+            return _Plan("keep", before, reason)
+        return _Plan("change", self._with(before, decision.chosen.candidate, jobs), reason, decision.chosen)
+
+    def _decided(self, jobs: list[TwinJob], settings: Settings) -> Decision:
+        """What the predictions for these jobs speak for."""
+        if not jobs:
+            return Decision(None, "no job runs that can be simulated")
+        try:
+            predictions, untried = self._predict(jobs, settings)
+        except FairlaneError as error:
+            return Decision(None, f"no prediction: {error}")
+        return decide(predictions, self._config.policy, untried)
 
     def _still_valid(self, jobs: Mapping[str, SlurmJob], settings: Settings) -> Settings:
         """The settings of jobs that still run on the same hosts."""
@@ -198,20 +206,6 @@ class Agent:
         with suppress(ScenarioError):  # of a node that the fabric does not have
             return tuple(self._twin.host(node) for node in job.nodes) == setting.hosts
         return False
-
-    def _held(self, jobs: Mapping[str, SlurmJob]) -> list[TwinJob] | str:
-        """The jobs that the twin simulates, or why no level is given to any."""
-        if not jobs:
-            return "no job runs"
-        modelled, unknown = self._twin.model(jobs)
-        if unknown and self._config.policy.unmodelled == "hold":
-            return f"no profile fits job {', '.join(unknown)}, and policy.unmodelled is hold"
-        used: dict[str, str] = {}
-        for one in modelled:
-            for host in one.hosts:
-                if (other := used.setdefault(host, one.job.id)) != one.job.id:
-                    return f"jobs {other} and {one.job.id} share host {host}: a level of one would be one of both"
-        return modelled
 
     def _predict(self, jobs: list[TwinJob], settings: Settings) -> tuple[list[Prediction], int]:
         """The predictions within the time limit, and how many candidates it left out."""

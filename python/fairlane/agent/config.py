@@ -9,7 +9,6 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
 
 from fairlane.agent.backends import BackendField, DryRun
-from fairlane.agent.jobs import SlurmJob
 from fairlane.agent.paths import FilePath
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.table import FabricTable
@@ -21,6 +20,7 @@ from fairlane.scenario.levels import MAX_LEVELS, Level
 from fairlane.scenario.models import MOST_RANKS, Mpi, Network, Qos
 from fairlane.seeds import LARGEST_SEED
 from fairlane.slurm.hostlist import members
+from fairlane.slurm.jobs import SlurmJob
 from fairlane.units import Duration, Size, Written
 from fairlane.workload import WorkloadField
 from fairlane.workload.trace import Trace
@@ -117,8 +117,10 @@ class PolicyTable(Table):
     """Mean gain over jobs that a change has to be predicted to have; its 95% interval has to be above zero, too."""
     max_loss: float = Field(default=0.05, ge=0, le=1)
     """Loss of any one job that the 95% interval of its predicted change must exclude."""
-    unmodelled: Literal["hold", "ignore"] = "hold"
-    """What to do while jobs run that no profile fits: give no new levels, or predict without their traffic."""
+    unmodelled: Literal["hold", "ignore"] = "ignore"
+    """What to do while jobs run that cannot be simulated, as those that no profile fits: ``ignore`` leaves their level
+    as it is, predicts for the others without their traffic, and reports them with each decision; ``hold`` gives no new
+    levels."""
     max_candidates: int = Field(default=64, ge=1, le=4096)
     """Number of changes that are tried for a decision; those of the jobs with the most hosts come first."""
 

@@ -19,10 +19,10 @@ from queue import SimpleQueue
 from typing import Any, Literal
 
 from fairlane.agent.errors import AgentError
-from fairlane.agent.jobs import SlurmJob, printable
 from fairlane.errors import ScenarioError
 from fairlane.limits import HANG_S
 from fairlane.slurm import expand
+from fairlane.slurm.jobs import SlurmJob, printable
 
 LONGEST = 1 << 20
 """Bytes of an event."""

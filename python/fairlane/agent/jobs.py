@@ -1,36 +1,8 @@
-"""Jobs as Slurm runs them, and the service levels that they are given on the fabric."""
+"""The service levels that jobs are given on the fabric."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Self
-
-
-def printable(text: str) -> str:
-    """A text that users chose, as the name of a job: control characters and lone surrogates become U+FFFD."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
-
-
-@dataclass(frozen=True)
-class SlurmJob:
-    """A job that runs now."""
-
-    id: str
-    """Slurm's number of the job, as text."""
-    nodes: tuple[str, ...]
-    """Its nodes, by Slurm's names."""
-    name: str = ""
-    account: str = ""
-    partition: str = ""
-    user: str = ""
-
-    def written(self) -> dict[str, Any]:
-        """As JSON."""
-        return {**asdict(self), "nodes": list(self.nodes)}
-
-    @classmethod
-    def read(cls, data: Mapping[str, Any]) -> Self:
-        """From ``written``."""
-        return cls(**{**data, "nodes": tuple(data["nodes"])})
 
 
 @dataclass(frozen=True)

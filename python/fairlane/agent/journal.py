@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from fairlane.agent.errors import AgentError
-from fairlane.agent.jobs import Setting, Settings, SlurmJob, ordered
+from fairlane.agent.jobs import Setting, Settings, ordered
 from fairlane.inputs.locks import is_taken, take
+from fairlane.slurm.jobs import SlurmJob
 from fairlane.statistics import Estimate
 
 VERSION = 1

@@ -22,14 +22,15 @@ from fairlane.agent.config import AgentConfig, Profile
 from fairlane.agent.counters import load_of, read_rates
 from fairlane.agent.decision import Candidate, Prediction
 from fairlane.agent.errors import AgentError
-from fairlane.agent.jobs import Settings, SlurmJob
+from fairlane.agent.jobs import Settings
 from fairlane.engine.tables import Work
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import FairlaneError, Problem, ScenarioError
 from fairlane.fabric import Fabric
 from fairlane.results.milestones import Milestones, milestones
 from fairlane.scenario import Scenario
 from fairlane.seeds import LARGEST_SEED, Purpose, stream
 from fairlane.simulation import Simulation
+from fairlane.slurm.jobs import SlurmJob
 from fairlane.statistics import Estimate, independent
 from fairlane.wording import plural
 
@@ -77,16 +78,37 @@ class Twin:
             raise ScenarioError(problem)
         return found
 
-    def model(self, jobs: Mapping[str, SlurmJob]) -> tuple[list[TwinJob], list[str]]:
-        """The jobs that it can simulate, and the numbers of those that no profile fits. Raises ``ScenarioError``."""
-        found, unknown = [], []
+    def model(self, jobs: Mapping[str, SlurmJob]) -> tuple[list[TwinJob], dict[str, str]]:
+        """The jobs that it can simulate, and why it cannot simulate the others, by number.
+
+        One job that cannot be simulated says nothing about the others. Jobs that share a host are left out, because a
+        level belongs to hosts: that of one would be that of both.
+        """
+        owners: dict[str, list[str]] = {}
         for job in jobs.values():
-            profile = next((one for one in self._config.profile if one.fits(job)), None)
-            if profile is None:
-                unknown.append(job.id)
-            else:
-                found.append(TwinJob(job, tuple(self.host(node) for node in job.nodes), profile))
-        return found, unknown
+            for node in job.nodes:
+                owners.setdefault(self._nodes.get(node, node), []).append(job.id)
+        found, left_out = [], {}
+        for job in jobs.values():
+            try:
+                found.append(self._modelled(job, owners))
+            except FairlaneError as error:
+                left_out[job.id] = str(error).splitlines()[0]
+        return found, left_out
+
+    def _modelled(self, job: SlurmJob, owners: Mapping[str, Sequence[str]]) -> TwinJob:
+        """One job; raises ``ScenarioError`` if it cannot be simulated."""
+        profile = next((one for one in self._config.profile if one.fits(job)), None)
+        if profile is None:
+            raise ScenarioError(Problem("", "no profile fits it"))
+        hosts = tuple(self.host(node) for node in job.nodes)
+        for host in hosts:
+            if others := [other for other in owners[host] if other != job.id]:
+                words = f"shares host {host} with job {others[0]}: a level of one would be one of both"
+                raise ScenarioError(Problem("", words))
+        one = TwinJob(job, hosts, profile)
+        self._table(one)  # raises for a trace or samples of counters that do not fit
+        return one
 
     def update(self, jobs: Sequence[TwinJob], settings: Settings, deadline: float = inf) -> None:
         """Makes it simulate these jobs with these settings. The same jobs go on from where they are.

@@ -67,12 +67,12 @@ def status(
     config: ConfigFile,
     last: Annotated[int, Option(min=1, help="Number of decisions, the latest first.")] = 10,
     decision: Annotated[int | None, Option(min=1, help="Print the steps of this decision.")] = None,
-    allow_code: AllowCode = False,
 ) -> Answer:
     """Print whether an agent runs, its jobs and their service levels, and the last decisions."""
-    from fairlane.agent import AgentConfig, status_of, steps_of
+    from fairlane.agent import status_of, steps_of
+    from fairlane.agent.paths import journal_of
 
-    journal = AgentConfig.load(config, allow_code=allow_code).journal
+    journal = journal_of(config)
     found = status_of(journal, last)
     if decision is not None:
         steps = [{"at": at, "state": state, "note": note} for at, state, note in steps_of(journal, decision)]

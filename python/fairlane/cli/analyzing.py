@@ -45,7 +45,10 @@ def analyze(
     ] = None,
     allocation: Annotated[
         Path | None,
-        Option(metavar="FILE", help='With --counters: jobs and their nodes, from squeue -h -o "%i %N".'),
+        Option(
+            metavar="FILE",
+            help="With --counters: jobs and their nodes, from squeue, squeue --json or sacct.",
+        ),
     ] = None,
     out: Annotated[Path | None, out_option("Folder of the pictures; by default RUN/analysis.", "DIR")] = None,
     allow_code: AllowCode = False,

@@ -147,7 +147,9 @@ def analyze_counters(
     wiring = read_wiring(fabric)
     _, places = _read(file, before, wiring)
     built = wiring.fabric()
-    jobs = {} if allocation is None else read_allocation(allocation, built)
+    jobs, notes = ({}, []) if allocation is None else read_allocation(allocation, built)
+    for note in notes:
+        report(note)
     found = hot_links(places or (), built, jobs, span, without_speed(wiring))
     if span and any(link.utilisation is None for link in found):
         report(f"{fabric}: some cables have no speed, so there is no utilisation of their links")

@@ -41,6 +41,14 @@ def export_qos(
     policy_file: Annotated[
         str, Option("--policy-file", metavar="PATH", help="Path of the policy on OpenSM's machine.")
     ] = "/etc/opensm/qos-policy.conf",
+    grants: Annotated[
+        list[str] | None,
+        Option(
+            "--for",
+            metavar="JOB=account:NAME[,qos:NAME][,partition:NAME]",
+            help="Jobs of Slurm that get the level of this job; can be given many times.",
+        ),
+    ] = None,
     approximate: Annotated[
         bool, Option("--approximate", help="Approximate what a cluster cannot do, with a note, instead of refusing it.")
     ] = False,
@@ -62,6 +70,7 @@ def export_qos(
         dump=read_wiring(guids) if guids else None,
         policy_file=policy_file,
         entries=vlarb_entries,
+        grants=grants or (),
     )
     for note in found.notes:
         report(note)

@@ -15,6 +15,7 @@ from fairlane.cli import (
     advising,
     agents,
     analyzing,
+    applying,
     benchmarking,
     breaking,
     comparing,
@@ -35,6 +36,7 @@ from fairlane.cli import (
     scheduling,
     serving,
     slowdown,
+    starting,
     studies,
     subnet,
     testbeds,
@@ -85,6 +87,7 @@ def _options(
 
 
 COMMANDS: dict[str, Callable[..., Any]] = {
+    "init": starting.init,
     "run": runs.run,
     "check": runs.check,
     "plot": runs.plot,
@@ -127,6 +130,7 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "counters import": counting.import_counters,
     "qos export": exchanging.export_qos,
     "qos import": exchanging.import_qos,
+    "qos apply": applying.apply_qos,
     "sm check": subnet.check_subnet,
     "testbed run": testbeds.run,
     "testbed status": testbeds.status,

@@ -31,7 +31,13 @@ def schedule(
             metavar="MODEL", help="Stretch run times: a model by file or name; fabric and patterns are the model's."
         ),
     ] = None,
-    fabric: Annotated[str | None, Option(help="A topology, by default torus; its parameters: --set.")] = None,
+    fabric: Annotated[
+        str | None,
+        Option(
+            metavar="NAME|FILE",
+            help="A topology, by default torus, or a file as fabric import reads it; other keys of the table: --set.",
+        ),
+    ] = None,
     assignments: Parameters = None,
     allocator: Annotated[
         list[str] | None,
@@ -118,7 +124,7 @@ class _Machine:
 def _machine(
     slowdown: str | None, fabric: str | None, assignments: list[str] | None, mix: Path | None, seed: int
 ) -> _Machine:
-    from fairlane.fabric import Fabric
+    from fairlane.fabric import Fabric, read_wiring
     from fairlane.fabric.table import FabricTable
     from fairlane.scheduler import Forecast, PatternMix, load_model
 
@@ -126,7 +132,13 @@ def _machine(
         if fabric is None and not assignments:
             allowed = 'as --set "sides=[8,4,4]", or --slowdown'
             raise refused("--fabric", "missing: what the jobs run on", allowed=allowed)
-        spec = FabricTable.read({"topology": fabric or "torus"}, assignments or ()).spec
+        if fabric is not None and Path(fabric).is_file():
+            table = read_wiring(fabric).table()
+        elif fabric is not None and Path(fabric).suffix:
+            raise refused("--fabric", "there is no such file", fabric, "a file of a fabric, or the name of a topology")
+        else:
+            table = {"topology": fabric or "torus"}
+        spec = FabricTable.read(table, assignments or ()).spec
         patterns = PatternMix.from_file(mix) if mix else None
         known = (lambda number: patterns.of(number, seed)) if patterns else None
         return _Machine(Fabric.build(spec), spec, known, None)
@@ -223,6 +235,8 @@ def _arriving(
     from fairlane.scheduler import read_log, refusals
 
     read = read_log(log, hosts=machine.fabric.hosts, strict=strict, max_jobs=most)
+    for note in read.notes:
+        report(note)
     _report_problems("left out", read.problems)
     for name, one in strategies.items():
         words = f"gets no hosts even on the empty machine: it wants {one.wanted()}"

@@ -9,12 +9,11 @@ import numpy
 
 from fairlane.counters.base import WORD
 from fairlane.counters.located import Located
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric, Wiring
 from fairlane.fabric.congestion import Port, Root, trees
 from fairlane.fabric.speeds import usual_bandwidth
-from fairlane.inputs.files import content_lines, read_text, reading
-from fairlane.slurm.hostlist import members
+from fairlane.inputs.slurm_jobs import read_job_list
 
 
 @dataclass(frozen=True)
@@ -38,30 +37,22 @@ class HotLink:
     """Jobs with a route over the link between two of their hosts."""
 
 
-def read_allocation(file: Path, fabric: Fabric) -> dict[str, list[int]]:
-    """The hosts of each job, from lines ``JOB NODELIST`` as ``squeue -h -o "%i %N"`` prints them.
+def read_allocation(file: Path, fabric: Fabric) -> tuple[dict[str, list[int]], list[str]]:
+    """The hosts of each job that Slurm lists (``fairlane.inputs.slurm_jobs``), and notes.
 
-    A line without a list is that of a job that waits. Raises ``ScenarioError`` with the line of a list or a node that
-    is wrong.
+    Raises ``ScenarioError`` with the line of a list or a node that is wrong.
     """
-    with reading(file):
-        text = read_text(file)
+    read = read_job_list(file)
     found: dict[str, list[int]] = {}
     problems = []
-    for number, line in content_lines(text):
-        job, _, nodes = line.partition(" ")
+    for job, line in zip(read.jobs, read.lines, strict=True):
         try:
-            names = members(nodes.strip())
-            if not names:
-                continue
-            found.setdefault(job, []).extend(fabric.host_numbers(names))
+            found[job.id] = fabric.host_numbers(job.nodes)
         except ScenarioError as error:
-            problems += [one.at(str(file), number) for one in error.problems]
-        except ValueError as error:
-            problems.append(Problem.of_file(file, str(error), number, allowed="JOB NODELIST"))
+            problems += [one.at(str(file), line) for one in error.problems]
     if problems:
         raise ScenarioError(problems)
-    return found
+    return found, read.notes
 
 
 def hot_links(

@@ -114,14 +114,21 @@ class Wiring:
             parts.append(f'"{NODES}": [\n' + ",\n".join(lines) + "\n]")
         write_text(path, "{\n" + ",\n".join(parts) + "\n}\n")
 
+    def table(self, routing: str | None = None) -> dict[str, Any]:
+        """The table ``fabric`` of a scenario that has it; the routing as in ``fabric``."""
+        return {"topology": "imported", "routing": routing or self._usual, **self.parameters()}
+
+    @property
+    def _usual(self) -> str:
+        return "tables" if self.tables else "minimal" if self.groups else "up_down"
+
     def fabric(self, routing: str | None = None) -> Fabric:
         """The fabric with a routing: by default its own tables if it has some, minimal if it has groups, else up/down.
 
         Raises ``ScenarioError`` with the file if it was read from one, else ``BuildError``.
         """
-        usual = "tables" if self.tables else "minimal" if self.groups else "up_down"
         try:
-            return Fabric.build({"topology": "imported", "routing": routing or usual, "params": self._spec()})
+            return Fabric.build({"topology": "imported", "routing": routing or self._usual, "params": self._spec()})
         except BuildError as error:
             if self.source is None:
                 raise

@@ -1,13 +1,15 @@
 """The QoS of a scenario as files for OpenSM, MPI libraries and Slurm."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import Fabric, Wiring
 from fairlane.opensm.arbiters import Ports, tables_of
 from fairlane.opensm.fabric_files import fabric_files
-from fairlane.opensm.jobs import check_names, environment, levels_of, write_tsv
+from fairlane.opensm.jobs import check_names, environment, levels_of, read_grants, write_levels
+from fairlane.opensm.nodes import apply_files
 from fairlane.opensm.options import write_options
 from fairlane.opensm.policy import DEFAULT, PORT_NAMES, Policy, Rule, can_name_port, write_policy
 from fairlane.opensm.ports import group_of, guids_of, names_of
@@ -16,7 +18,7 @@ from fairlane.opensm.scripts import SCRIPTS
 from fairlane.opensm.settings import DATA_LANES, LEVELS, MOST_ENTRIES, Settings, operational
 from fairlane.opensm.shares import SHARES_FILE, LaneShare, write_shares
 from fairlane.scenario import Resolved
-from fairlane.slurm import slurm_names
+from fairlane.slurm import shortened, slurm_names
 
 _PLACE = (
     "Options of the same names for kinds of ports (qos_ca_, qos_sw0_, qos_swe_, qos_sw2sw_, qos_rtr_) take precedence:",
@@ -50,12 +52,14 @@ def export(
     dump: Wiring | None = None,
     policy_file: str = POLICY_FILE,
     entries: int = MOST_ENTRIES,
+    grants: Sequence[str] = (),
 ) -> Exported:
     """The files for a scenario whose jobs have hosts.
 
     ``data_lanes`` is the number of data VLs that the switches have, ``entries`` what each of their tables of VL
     arbitration has room for; ``dump`` the fabric as ``ibnetdiscover`` prints it,
-    for port GUIDs. Raises ``ScenarioError`` with the key of what a cluster cannot do.
+    for port GUIDs; ``grants`` say to which jobs of Slurm a job's level belongs, as ``JOB=account:NAME``. Raises
+    ``ScenarioError`` with the key of what a cluster cannot do.
     """
     if not policy_file.isascii() or not policy_file.isprintable() or set(" #") & set(policy_file):
         allowed = "printable ASCII characters without blanks and #"
@@ -63,6 +67,7 @@ def export(
     levels, notes = levels_of(resolved, approximate=approximate)
     settings, shares, more = _settings(resolved, approximate=approximate, data_lanes=data_lanes, entries=entries)
     check_names(list(levels))
+    granted = read_grants(grants, levels)
     fabric = Fabric.build(resolved.tables["fabric"])
     notes += [*more, *_channels(fabric, settings)]
     ports = _ports(resolved, fabric, dump)
@@ -72,6 +77,11 @@ def export(
             "the file that fabric import has made of it"
         )
     policy = _policy(resolved, levels, ports)
+    notes += _of_two_jobs(levels, ports)
+    if not granted:
+        notes.append("levels.tsv gives no job of Slurm a level: name them in the file, or by --for JOB=account:NAME")
+    nodes, more = apply_files(fabric, dump, settings, resolved.tables["qos"]["default"], levels, policy_file)
+    notes += more
     fabric_texts, more = fabric_files(fabric, resolved.tables["fabric"], dump)
     notes += more
     words = (*(f"note: {note}" for note in notes), *_PLACE)
@@ -79,10 +89,9 @@ def export(
     files = {
         "opensm.conf": write_options(settings, policy_file, (f"QoS options for {name}", *words)),
         "qos-policy.conf": write_policy(policy, (f"QoS policy for {name}",)),
-        "levels.tsv": write_tsv(levels),
-        "ports.tsv": "".join(f"{host}\t{line}\n" for host, line in _port_lines(ports)),
+        "levels.tsv": write_levels(levels, granted),
+        **nodes,
         SHARES_FILE: write_shares(shares, sum(resolved.tables["network"][key] for key in ("mtu", "header"))),
-        "default-level": f"{policy.default}\n",
         **{f"env/{job}.sh": environment(level) for job, level in levels.items()},
         **SCRIPTS,
         **revert_files(policy_file),
@@ -146,15 +155,15 @@ def _ports(resolved: Resolved, fabric: Fabric, dump: Wiring | None) -> dict[str,
     return found
 
 
-def _port_lines(ports: Mapping[str, Mapping[str, tuple[str | int, ...]]]) -> list[tuple[str, str]]:
-    """The lines of a port group for each host, under the name that Slurm has for it."""
-    hosts = {host: own for job in ports.values() for host, own in job.items()}
-    nodes = zip(hosts.values(), slurm_names(list(hosts)), strict=True)
-    return [(node, _port_line(port)) for own, node in nodes for port in own]
-
-
-def _port_line(port: str | int) -> str:
-    return f"port-guid: 0x{port:016x}" if isinstance(port, int) else f"port-name: {port}"
+def _of_two_jobs(levels: Mapping[str, int], ports: Mapping[str, Mapping[str, object]]) -> list[str]:
+    """A note on each pair of jobs with different levels and paths between the same hosts: the first rule counts."""
+    notes = []
+    for first, second in combinations(levels, 2):
+        both = [host for host in ports[first] if host in ports[second]]
+        if levels[first] != levels[second] and len(both) > 1:
+            words = f"jobs {first} and {second} share {shortened(both)}: paths between these hosts have service level"
+            notes.append(f"{words} {levels[first]}, of {first}")
+    return notes
 
 
 def _policy(

@@ -5,7 +5,8 @@
 transport (before 5.0), which otherwise uses UCX.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.scenario import Resolved
@@ -13,6 +14,10 @@ from fairlane.scenario.resolved import ResolvedJob
 
 VARIABLES = ("UCX_IB_SL", "NCCL_IB_SL", "MV2_DEFAULT_SERVICE_LEVEL", "OMPI_MCA_btl_openib_ib_service_level")
 """Environment variables that take a service level."""
+GRANTED = ("account", "qos", "partition")
+"""What a cluster grants to a job, and its user cannot choose freely."""
+Grant = Mapping[str, str]
+"""Which jobs of Slurm have a level: those with this account, QOS and partition."""
 
 
 def levels_of(resolved: Resolved, *, approximate: bool) -> tuple[dict[str, int], list[str]]:
@@ -54,9 +59,42 @@ def environment(level: int) -> str:
     return "".join(f"export {name}={level}\n" for name in VARIABLES)
 
 
-def write_tsv(rows: Mapping[str, str | int]) -> str:
-    """A table of two columns, separated by a tabulator."""
-    return "".join(f"{key}\t{value}\n" for key, value in rows.items())
+def write_levels(levels: Mapping[str, int], grants: Mapping[str, Grant]) -> str:
+    """levels.tsv: the level of jobs by account, QOS and partition; a job without a grant is a comment."""
+    lines = [
+        "# Service level by account, QOS and partition of Slurm: the first line that fits counts, * is any.",
+        "# Slurm has to enforce them: AccountingStorageEnforce=associations,qos, AllowAccounts or AllowGroups.",
+        "# level, account, QOS, partition: separated by tabulators",
+    ]
+    for job, level in levels.items():
+        if grant := grants.get(job):
+            lines += [
+                f"# job {job} of the scenario",
+                "\t".join([str(level), *(grant.get(key, "*") for key in GRANTED)]),
+            ]
+        else:
+            lines.append(f"# job {job} of the scenario has level {level}: which jobs of Slurm are these?")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def read_grants(given: Sequence[str], jobs: Collection[str]) -> dict[str, Grant]:
+    """What ``--for JOB=KEY:VALUE,...`` says, by job. Raises ``ScenarioError``."""
+    found: dict[str, Grant] = {}
+    for text in given:
+        job, equals, rest = text.rpartition("=")
+        pairs = [part.partition(":") for part in rest.split(",")]
+        if not equals or not all(colon and value for _, colon, value in pairs):
+            allowed = "JOB=account:NAME, also with qos: and partition:, separated by commas"
+            raise ScenarioError(Problem("--for", "grants nothing", text, allowed))
+        if job not in jobs:
+            raise ScenarioError(Problem.unknown("--for", "job", job, list(jobs), text))
+        for key, _, value in pairs:
+            if key not in GRANTED:
+                raise ScenarioError(Problem.unknown("--for", "property of a job", key, GRANTED, text))
+            if not re.fullmatch(r"[^\s,]+", value):
+                raise ScenarioError(Problem("--for", "no name of Slurm", value, "a name without blanks and commas"))
+        found[job] = {key: value for key, _, value in pairs}
+    return found
 
 
 def check_names(names: list[str]) -> None:

@@ -1,13 +1,25 @@
-"""Scripts for Slurm: a job gets its level while it runs, its processes by environment and its ports by policy."""
+"""Scripts for Slurm: a job gets its level while it runs, its processes by environment and its ports by policy.
+
+Levels go by account, QOS and partition, which the cluster grants. A job's name does not count: its user chooses it.
+"""
 
 from fairlane.opensm.jobs import VARIABLES
 
+LEVEL = """# Sets $level for the job of the environment: that of the first line of levels.tsv that has its account,
+# QOS and partition; empty if there is none. $here is the folder of levels.tsv.
+level=$(awk -F '\\t' '
+    function fits(pattern, value) { return pattern == "*" || pattern "" == value "" }
+    /^#/ || NF < 4 { next }
+    fits($2, ENVIRON["SLURM_JOB_ACCOUNT"]) && fits($3, ENVIRON["SLURM_JOB_QOS"]) &&
+        fits($4, ENVIRON["SLURM_JOB_PARTITION"]) { print $1; exit }' "$here/levels.tsv")
+"""
+
 TASK_PROLOG = f"""#!/bin/sh
-# TaskProlog of slurm.conf: Slurm sets what it prints as "export NAME=value" in every task of the job.
-# The level of a job is that of its name in levels.tsv; jobs that are not in it keep their environment.
+# TaskProlog of slurm.conf, on every compute node: Slurm sets what it prints as "export NAME=value" in every task.
+# Jobs that no line of levels.tsv fits keep their environment.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
-level=$(awk -F '\\t' '$1 "" == ENVIRON["SLURM_JOB_NAME"] "" {{ print $2; exit }}' "$here/levels.tsv")
+. "$here/level.sh"
 [ -n "$level" ] || exit 0
 for name in {" ".join(VARIABLES)}; do
     echo "export $name=$level"
@@ -15,87 +27,49 @@ done
 """
 
 PROLOG = """#!/bin/sh
-# PrologSlurmctld of slurm.conf: the ports of the job's nodes get the level of the job's name in levels.tsv.
-set -eu
+# PrologSlurmctld of slurm.conf: runs as SlurmUser on the machine of slurmctld. Writes down the level of the job's
+# nodes, and waits until `fairlane qos apply`, which runs on the machine of OpenSM, has put it in force. No job is held
+# up by what fails here: it starts with the default level, and syslog says why.
+set -u
 here=$(cd "$(dirname "$0")" && pwd)
-level=$(awk -F '\\t' '$1 "" == ENVIRON["SLURM_JOB_NAME"] "" { print $2; exit }' "$here/levels.tsv")
-[ -n "$level" ] || exit 0
 running=${QOS_RUNNING:-$here/running}
-mkdir -p "$running"
-printf '%s\\t%s\\n' "$level" "$SLURM_JOB_NODELIST" > "$running/.$SLURM_JOB_ID"
-mv "$running/.$SLURM_JOB_ID" "$running/$SLURM_JOB_ID"
-if ! "$here/apply.sh"; then  # Slurm requeues the job
-    rm -f "$running/$SLURM_JOB_ID"
-    exit 1
+left=${QOS_WAIT:-60}
+
+complain() {
+    echo "$1" >&2
+    logger -t fairlane "$1" 2> /dev/null
+    exit 0
+}
+
+# Not every version of Slurm sets the QOS here.
+if [ -z "${SLURM_JOB_QOS:-}" ] && awk -F '\\t' '!/^#/ && NF > 3 && $3 != "*" { found = 1 } END { exit !found }' \\
+    "$here/levels.tsv" 2> /dev/null; then
+    SLURM_JOB_QOS=$(squeue -h -j "$SLURM_JOB_ID" -o %q 2> /dev/null)
+    export SLURM_JOB_QOS
 fi
+[ -r "$here/level.sh" ] && . "$here/level.sh" ||
+    complain "job $SLURM_JOB_ID: the files in $here cannot be read by $(id -un) on $(uname -n)"
+[ -n "$level" ] || exit 0
+record=$(printf '%s\\t%s\\t%s' "$SLURM_JOB_ID" "$level" "$SLURM_JOB_NODELIST")
+{ printf '%s\\n' "$record" > "$running/.$SLURM_JOB_ID" && mv "$running/.$SLURM_JOB_ID" "$running/$SLURM_JOB_ID"; } \\
+    2> /dev/null || complain "job $SLURM_JOB_ID: $running cannot be written by $(id -un) on $(uname -n)"
+while [ "$left" -gt 0 ]; do
+    if grep -qxF -e "$record" "$running/.answered" 2> /dev/null; then
+        exit 0
+    fi
+    [ -n "$(find "$running/.answered" -mmin -1 2> /dev/null)" ] || complain \\
+        "job $SLURM_JOB_ID starts without service level $level: fairlane qos apply does not run on OpenSM's machine"
+    sleep 1
+    left=$((left - 1))
+done
+complain "job $SLURM_JOB_ID starts before its service level $level is in force"
 """
 
 EPILOG = """#!/bin/sh
-# EpilogSlurmctld of slurm.conf: the ports of the job's nodes have the default level again.
-set -eu
+# EpilogSlurmctld of slurm.conf: the job's nodes lose its level with the next change that `fairlane qos apply` makes.
 here=$(cd "$(dirname "$0")" && pwd)
-running=${QOS_RUNNING:-$here/running}
-[ -e "$running/$SLURM_JOB_ID" ] || exit 0
-rm -f "$running/$SLURM_JOB_ID"
-exec "$here/apply.sh"
+rm -f "${QOS_RUNNING:-$here/running}/$SLURM_JOB_ID"
 """
 
-APPLY = """#!/bin/sh
-# Writes OpenSM's QoS policy for the jobs that run now, and has OpenSM read it again (SIGHUP): the process that
-# QOS_OPENSM_PID_FILE names, or all OpenSMs of this machine.
-# ports.tsv has the line of a port group for each node; a node without a line is named NODE/P1.
-set -eu
-here=$(cd "$(dirname "$0")" && pwd)
-running=${QOS_RUNNING:-$here/running}
-policy=${QOS_POLICY:-/etc/opensm/qos-policy.conf}
-exec 9> "$running/.lock"
-flock 9
-new=$policy.new
-set --
-for file in "$running"/*; do
-    [ ! -e "$file" ] || set -- "$@" "$file"
-done
-{
-    if [ $# -gt 0 ]; then  # OpenSM refuses a section that is empty
-        echo port-groups
-        for file in "$@"; do
-            nodes=$(scontrol show hostnames "$(cut -f 2 "$file")")
-            echo "    port-group"
-            echo "        name: job-${file##*/}"
-            echo "$nodes" | awk -F '\\t' '
-                NR == FNR { if ($1 in line) line[$1] = line[$1] "\\n        " $2; else line[$1] = $2; next }
-                { print "        " ($1 in line ? line[$1] : "port-name: " $1 "/P1") }' "$here/ports.tsv" -
-            echo "    end-port-group"
-        done
-        echo end-port-groups
-    fi
-    echo qos-levels
-    default=$(cat "$here/default-level")
-    printf '    qos-level\\n        name: DEFAULT\\n        sl: %s\\n    end-qos-level\\n' "$default"
-    for level in $(cut -f 2 "$here/levels.tsv" | sort -nu); do
-        printf '    qos-level\\n        name: sl%s\\n        sl: %s\\n    end-qos-level\\n' "$level" "$level"
-    done
-    echo end-qos-levels
-    if [ $# -gt 0 ]; then
-        echo qos-match-rules
-        for file in "$@"; do
-            job=job-${file##*/}
-            echo "    qos-match-rule"
-            printf '        source: %s\\n        destination: %s\\n' "$job" "$job"
-            echo "        qos-level-name: sl$(cut -f 1 "$file")"
-            echo "    end-qos-match-rule"
-        done
-        echo end-qos-match-rules
-    fi
-} > "$new"
-mv "$new" "$policy"
-if [ -n "${QOS_OPENSM_PID_FILE:-}" ]; then
-    kill -HUP "$(cat "$QOS_OPENSM_PID_FILE")"
-else
-    for process in $(pidof opensm || true); do
-        kill -HUP "$process" || true  # one that has just ended reads the policy when it starts
-    done
-fi
-"""
-SCRIPTS = {"task-prolog.sh": TASK_PROLOG, "prolog.sh": PROLOG, "epilog.sh": EPILOG, "apply.sh": APPLY}
+SCRIPTS = {"level.sh": LEVEL, "task-prolog.sh": TASK_PROLOG, "prolog.sh": PROLOG, "epilog.sh": EPILOG}
 """The scripts by file name."""

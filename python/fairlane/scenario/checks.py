@@ -157,7 +157,7 @@ def _caps(scenario: "Scenario") -> Iterator[Problem]:
 
 def listed_twice(scenario: "Scenario", named: "Callable[[Placement], Iterable[Host]]") -> Iterator[Problem]:
     """Hosts that are listed for two jobs at one time, or twice for one; ``named`` says which a placement lists."""
-    owners: dict[Host, list[tuple[str, list[Job]]]] = defaultdict(list)
+    owners: dict[Host, list[tuple[str, list[Job], bool]]] = defaultdict(list)
     without = [job for job in scenario.jobs if job.placement is None]
     tables: list[tuple[str, Placement | None, list[Job]]] = [("placement", scenario.placement, without)]
     own = [(at, job) for at, job in enumerate(scenario.jobs) if not job.background]
@@ -166,13 +166,15 @@ def listed_twice(scenario: "Scenario", named: "Callable[[Placement], Iterable[Ho
     tables += [("background.placement", job.placement, drawn) for job in drawn[:1]]  # they share one table
     for key, placement, jobs in tables:
         for host in named(placement) if placement else ():
-            for owner, others in owners[host]:
+            for owner, others, shared in owners[host]:
                 if owner == key:
                     yield Problem(f"{key}.hosts", f"host {host} is listed twice", allowed="each host once")
-                elif any(job.stay.meets(other.stay) for job in jobs for other in others):
-                    allowed = "each host once, unless the jobs run at different times"
+                elif any(job.stay.meets(other.stay) for job in jobs for other in others) and not (
+                    shared and placement and placement.shared
+                ):
+                    allowed = "each host once, unless the jobs run at different times or both placements are shared"
                     yield Problem(f"{key}.hosts", f"host {host} is in {owner}.hosts already", allowed=allowed)
-            owners[host].append((key, jobs))
+            owners[host].append((key, jobs, placement is not None and placement.shared))
 
 
 def _length(at: int, job: "Job") -> Iterator[Problem]:

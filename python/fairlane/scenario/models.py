@@ -251,6 +251,12 @@ class Placement(TableModel):
     hosts: HostsField = None
     """For ``list``: the hosts, in the order in which ranks fill them: numbers, names or Slurm node lists, e.g.
     ``"cn[001-016,020],login1"``. With ``hosts``, no ``name`` is needed."""
+    among: HostsField = None
+    """For a policy: the hosts that it may choose from, such as those of a partition, named as ``hosts`` are. Default:
+    all hosts."""
+    shared: bool = False
+    """Whether the hosts may be those of other jobs at the same time whose placement has ``shared``, too: as for
+    servers of files or keys. Jobs on one host share its adapters."""
     _allocator: PlacementPolicy | None = PrivateAttr(None)
 
     @property
@@ -280,6 +286,8 @@ class Placement(TableModel):
                 raise Problems(*problems.values())
         if (self.name == LIST) != (self.hosts is not None):
             raise Problems(Problem("hosts", f"belongs to placement {LIST!r}: give both or neither"))
+        if self.name == LIST and self.among is not None:
+            raise Problems(Problem("among", f"is for policies, and placement {LIST!r} lists its hosts already"))
         self._allocator = validated(kind, given) if kind else None
         return self
 

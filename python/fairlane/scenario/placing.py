@@ -33,11 +33,12 @@ if TYPE_CHECKING:
 def place(scenario: "Scenario", fabric: Fabric, jobs: Sequence[ResolvedJob]) -> list[ResolvedJob]:
     """The jobs with the host of each rank.
 
-    No other job gets a host that a table lists, or that a job has, while that job is there. Jobs that depart at a time
-    leave their hosts to those that arrive later; where there are such, jobs are placed in the order of their arrival.
+    No other job gets a host that a table lists, or that a job has, while that job is there, unless the placements of
+    both are shared. Jobs that depart at a time leave their hosts to those that arrive later; where there are such, jobs
+    are placed in the order of their arrival.
     """
     tables = [job.placement for job in jobs]
-    listed = _listed(scenario, fabric)
+    listed = _named(scenario, fabric)
     _check_room(fabric, jobs)
     groups: dict[int, list[int]] = defaultdict(list)
     for at, table in enumerate(tables):
@@ -46,9 +47,11 @@ def place(scenario: "Scenario", fabric: Fabric, jobs: Sequence[ResolvedJob]) -> 
         _check(fabric, [jobs[at] for at in members])
     lists = {table: set(hosts) for table, hosts in listed.items()}
     reserved = [
-        (job.table.stay, lists[id(table)]) for job, table in zip(jobs, tables, strict=True) if table.name == LIST
+        (job.table.stay, lists[id(table)], table.shared)
+        for job, table in zip(jobs, tables, strict=True)
+        if table.name == LIST
     ]
-    held: list[tuple[Stay, set[int]]] = []
+    held: list[tuple[Stay, set[int], bool]] = []
     found: dict[int, list[int]] = {}
     all_stay = all(job.table.stay.end == inf for job in jobs)
     by_arrival = sorted(range(len(jobs)), key=lambda at: (jobs[at].background, jobs[at].start))
@@ -61,12 +64,16 @@ def place(scenario: "Scenario", fabric: Fabric, jobs: Sequence[ResolvedJob]) -> 
             members = [one for one in groups[id(table)] if all_stay or jobs[one].start == arrival]
         stays = [jobs[one].table.stay for one in members]
         is_list = table.name == LIST
-        pool: Sequence[int] = listed[id(table)] if is_list else range(fabric.hosts)
-        others = held if is_list else [*held, *reserved]
+        pool: Sequence[int] = listed[id(table)] or range(fabric.hosts)
+        others = [
+            (other, hosts)
+            for other, hosts, shared in (held if is_list else [*held, *reserved])
+            if not (shared and table.shared)
+        ]
         busy = set().union(*(hosts for other, hosts in others if any(stay.meets(other) for stay in stays)))
         free = [host for host in pool if host not in busy]
         found.update(zip(members, _allocate(scenario, fabric, [jobs[one] for one in members], free), strict=True))
-        held += [(stay, set(found[one])) for stay, one in zip(stays, members, strict=True)]
+        held += [(stay, set(found[one]), table.shared) for stay, one in zip(stays, members, strict=True)]
     return [replace(job, hosts=_mapped(scenario, fabric, job, found[at])) for at, job in enumerate(jobs)]
 
 
@@ -77,19 +84,26 @@ def _key(job: ResolvedJob) -> str:
     return f"{job.key}.placement" if job.table.placement else "placement"
 
 
-def _listed(scenario: "Scenario", fabric: Fabric) -> dict[int, list[int]]:
-    """The hosts that placement tables list, by the identity of the table."""
+def _named(scenario: "Scenario", fabric: Fabric) -> dict[int, list[int]]:
+    """The hosts that placement tables list or choose from, by the identity of the table; those of ``among`` ascend."""
     tables = {id(table): (key, table) for key, table in _tables(scenario)}
     listed: dict[int, list[int]] = {}
     problems: list[Problem] = []
     for number, (key, table) in tables.items():
-        try:
-            listed[number] = host_numbers(table.hosts or (), fabric.host_names if table.hosts else ())
-        except Problems as found:
-            problems += [problem.under(f"{key}.hosts") for problem in found.problems]
+        for name in ("hosts", "among"):
+            hosts = getattr(table, name)
+            try:
+                numbers = host_numbers(hosts or (), fabric.host_names if hosts else ())
+            except Problems as found:
+                problems += [problem.under(f"{key}.{name}") for problem in found.problems]
+                continue
+            if hosts or number not in listed:
+                listed[number] = numbers if name == "hosts" else sorted(set(numbers))
     if not problems and any(isinstance(host, str) for _, table in tables.values() for host in table.hosts or ()):
         # A host may be listed by its number and by its name.
-        problems = list(listed_twice(scenario, lambda table: [fabric.host_names[at] for at in listed[id(table)]]))
+        names = fabric.host_names
+        lists = {number: listed[number] for number, (_, table) in tables.items() if table.hosts}
+        problems = list(listed_twice(scenario, lambda table: [names[at] for at in lists.get(id(table), ())]))
     if problems:
         raise Problems(*problems)
     return listed
@@ -104,9 +118,11 @@ def _tables(scenario: "Scenario") -> Iterator[tuple[str, "Placement"]]:
 
 
 def _check_room(fabric: Fabric, jobs: Sequence[ResolvedJob]) -> None:
-    """Jobs that run at the same time must fit on the fabric."""
+    """Jobs that run at the same time must fit on the fabric; those that share hosts may need the same ones."""
     changes = []
     for job in jobs:
+        if job.placement.shared:
+            continue
         needed = job.hosts_needed
         start, end = job.table.stay
         changes += [(start, needed), (end, -needed)]
@@ -161,6 +177,7 @@ def _allocate(
         if hosts is None:
             needs_hosts = f"{plural(job.ranks, 'rank')} need {plural(need, 'host')}, {job.ranks_per_host} a host"
             words = f"job {job.name!r}: {needs_hosts}, and {len(pool)} are free"
+            words += f" of those in {_key(job)}.among" if table.among else ""
             if table.allocator is None:
                 raise Problems(Problem(f"{_key(job)}.hosts", words, list(table.hosts or ())))
             if need <= len(pool):

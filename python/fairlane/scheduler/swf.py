@@ -1,7 +1,8 @@
 """Job logs in the Standard Workload Format, version 2.2 (Chapin et al. 1999): a job a line, 18 numbers, -1 for unknown.
 
-Of each job the number, submit time, run time, processors and requested time are read. A line that cannot be read is a
-problem with its number, and the rest of the log is read.
+Of each job the number, submit time, run time, processors and requested time are read. Fields after the 18th, which
+converters of other logs append, are not read and counted. A line that cannot be read is a problem with its number, and
+the rest of the log is read.
 """
 
 import io
@@ -11,6 +12,7 @@ from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.expansion import ExpansionError, gunzipped
+from fairlane.wording import plural
 
 _FIELDS = 18
 _CANCELLED = 5
@@ -50,6 +52,8 @@ class Log:
 
     jobs: tuple[LoggedJob, ...]
     problems: tuple[Problem, ...]
+    notes: tuple[str, ...] = ()
+    """What was not read of the other lines."""
 
 
 def read_log(path: Path, *, hosts: int | None = None, strict: bool = False, max_jobs: int | None = None) -> Log:
@@ -60,14 +64,17 @@ def read_log(path: Path, *, hosts: int | None = None, strict: bool = False, max_
     """
     jobs: list[LoggedJob] = []
     problems: list[Problem] = []
+    longer = 0
     for number, line in _lines(path):
+        words = line.split()
+        longer += len(words) > _FIELDS
         try:
-            job = _job(line, number, hosts)
+            job = _job(line, words, number, hosts)
         except ScenarioError as error:
             problems.append(error.problems[0].at(str(path), number))
             if len(problems) >= MAX_PROBLEMS:
-                words = f"{MAX_PROBLEMS} lines cannot be read: not a job log"
-                raise ScenarioError([*problems[:_SHOWN], Problem("", words, file=str(path))]) from None
+                message = f"{MAX_PROBLEMS} lines cannot be read: not a job log"
+                raise ScenarioError([*problems[:_SHOWN], Problem("", message, file=str(path))]) from None
             continue
         if job is not None:
             jobs.append(job)
@@ -77,7 +84,8 @@ def read_log(path: Path, *, hosts: int | None = None, strict: bool = False, max_
         raise ScenarioError(problems)
     if not jobs:
         raise ScenarioError([*problems, Problem("", "holds no job", file=str(path))])
-    return Log(tuple(sorted(jobs, key=lambda job: (job.submit, job.line))), tuple(problems))
+    notes = (f"{plural(longer, 'line')} with more than {_FIELDS} fields: the others are not read",) if longer else ()
+    return Log(tuple(sorted(jobs, key=lambda job: (job.submit, job.line))), tuple(problems), notes)
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -104,14 +112,13 @@ def _start_of(line: str) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]} ..."
 
 
-def _job(line: str, number: int, hosts: int | None) -> LoggedJob | None:
-    """The job of a line; None if it was cancelled before it ran."""
-    words = line.split()
-    if len(words) != _FIELDS:
+def _job(line: str, words: list[str], number: int, hosts: int | None) -> LoggedJob | None:
+    """The job of a line and its words; None if it was cancelled before it ran."""
+    if len(words) < _FIELDS:
         count = "1 field" if len(words) == 1 else f"{len(words)} fields"
-        raise ScenarioError(Problem("line", f"has {count}", _start_of(line), f"{_FIELDS} numbers"))
+        raise ScenarioError(Problem("line", f"has {count}", _start_of(line), f"{_FIELDS} numbers or more"))
     values = []
-    for at, word in enumerate(words, start=1):
+    for at, word in enumerate(words[:_FIELDS], start=1):
         try:
             values.append(int(float(word)))
         except (ValueError, OverflowError):

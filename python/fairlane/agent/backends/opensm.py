@@ -15,6 +15,8 @@ from contextlib import suppress
 from ipaddress import IPv6Address
 from itertools import pairwise
 from pathlib import Path
+from pwd import getpwuid
+from socket import gethostname
 
 from pydantic import Field, PrivateAttr, model_validator
 from typing_extensions import override
@@ -31,6 +33,7 @@ from fairlane.inputs.files import content_lines, read_text, reading, replacing
 from fairlane.inputs.problems import Problems
 from fairlane.opensm.policy import PORT_NAMES, can_name_port
 from fairlane.units import Duration
+from fairlane.wording import plural
 
 BESIDE = ".before-fairlane"
 """What is appended to the name of the policy file that the operator had."""
@@ -45,13 +48,17 @@ class OpenSm(Backend):
     conf: FilePath | None = Field(None, description="opensm.conf, which is read to check levels and lanes")
     log: FilePath = Field(description="OpenSM's log, in which it reports the end of a sweep; set `force_log_flush`")
     pid: int | None = Field(None, gt=1, description="process number of OpenSM")
-    pid_file: FilePath | None = Field(None, description="file with the process number of OpenSM")
+    pid_file: FilePath | None = Field(
+        None, description="file with the process number of OpenSM. Default: the only process of that name"
+    )
     process: str = Field("opensm", description="name of the process; no other gets a SIGHUP")
     done: str = Field("SUBNET UP", description="part of the log's line when the new policy is in force")
     refused: str = Field("ERR AC", description="part of the log's line when OpenSM refuses the policy")
     timeout: Duration = Field(300 * 10**12, gt=0, description="how long OpenSM may take for a change")
-    port: str = Field("{host}/P1", description="name of a host's port in the policy, without `guids`")
-    guids: FilePath | None = Field(None, description="file with a host and its port GUID a line; replaces `port`")
+    port: str | list[str] = Field(
+        "{host}/P1", description="name of a host's port in the policy, or of each of its ports, without `guids`"
+    )
+    guids: FilePath | None = Field(None, description="file with a host and its port GUIDs a line; replaces `port`")
     discover: list[str] = Field(
         default_factory=list,
         description="command that prints the fabric, as `ibnetdiscover`: every GUID has to be in it",
@@ -70,23 +77,28 @@ class OpenSm(Backend):
         description="how long a path may have its old level: a sweep that had begun before ends with `done`, too",
     )
     read_back_pairs: int = Field(4, ge=1, description="pairs of hosts of each job that are read back")
-    _guids: dict[str, str] = PrivateAttr(default_factory=dict)
+    _guids: dict[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
     _default: int = PrivateAttr(0)
 
     @model_validator(mode="after")
     def _one_process(self) -> "OpenSm":
-        if (self.pid is None) == (self.pid_file is None):
-            raise Problems(Problem("pid_file", "give the process of OpenSM", allowed="one of pid and pid_file"))
+        if self.pid is not None and self.pid_file is not None:
+            raise Problems(Problem("pid_file", "names the process that pid names", allowed="one of pid and pid_file"))
         if any("_gid}" in word for word in self.read_back) and self.guids is None:
             raise Problems(Problem("read_back", "uses GIDs, which need `guids`", " ".join(self.read_back)))
         return self
 
     @model_validator(mode="after")
     def _one_port_for_each_host(self) -> "OpenSm":
-        if self.guids is None and ("{host}" not in self.port or not _names_port(self.port.replace("{host}", "host"))):
-            allowed = f"{{host}} within, and /P1 or so at the end; {PORT_NAMES}; or `guids`"
-            raise Problems(Problem("port", "names no port of each host in a policy of OpenSM", self.port, allowed))
+        for port in self._patterns if self.guids is None else ():
+            if "{host}" not in port or not _names_port(port.replace("{host}", "host")):
+                allowed = f"{{host}} within, and /P1 or so at the end; {PORT_NAMES}; or `guids`"
+                raise Problems(Problem("port", "names no port of each host in a policy of OpenSM", port, allowed))
         return self
+
+    @property
+    def _patterns(self) -> list[str]:
+        return [self.port] if isinstance(self.port, str) else self.port
 
     @model_validator(mode="after")
     def _one_level(self) -> "OpenSm":
@@ -111,7 +123,7 @@ class OpenSm(Backend):
             words = "has no level DEFAULT, without which OpenSM refuses the policy"
             raise ScenarioError(Problem("qos-levels", words, file=str(self.policy)))
         if not os.access(self.policy.resolve().parent, os.W_OK):
-            raise BackendError(f"{self.policy}: this user may not replace it; the agent needs to write to its folder")
+            raise BackendError(f"{self.policy}: {_user()} may not replace it; the agent needs to write to its folder")
         self._log_size()
         self._signal(0)
 
@@ -125,7 +137,7 @@ class OpenSm(Backend):
         own = policy_file.without_agent(text)
         if own == text and settings:
             self._replace(self.policy.with_name(self.policy.name + BESIDE), text)
-        self._replace(self.policy, policy_file.with_settings(own, settings, self._port, self._default))
+        self._replace(self.policy, policy_file.with_settings(own, settings, self._ports, self._default))
         self._read_again()
 
     @override
@@ -141,7 +153,7 @@ class OpenSm(Backend):
         own = policy_file.without_agent(self._text())
         if own != policy_file.without_agent(saved):  # the operator has changed the file since then
             before = [Setting(job, level, tuple(ports)) for job, level, ports in policy_file.settings_in(saved)]
-            saved = policy_file.with_settings(own, before, str, self._default)
+            saved = policy_file.with_settings(own, before, lambda port: [port], self._default)
         self._replace(self.policy, saved)
         self._read_again()
 
@@ -160,7 +172,7 @@ class OpenSm(Backend):
     def _level_of(self, source: str, destination: str) -> int:
         names: dict[str, str] = {"source": source, "destination": destination}
         if self._guids:
-            names |= {f"{key}_gid": _gid(self._guids[host]) for key, host in list(names.items())}
+            names |= {f"{key}_gid": _gid(self._guids[host][0]) for key, host in list(names.items())}
         command = list(self.read_back)
         for key, value in names.items():
             command = [word.replace(f"{{{key}}}", value) for word in command]
@@ -180,19 +192,21 @@ class OpenSm(Backend):
             return
         printed = call(self.discover, self.timeout * 1e-12, BackendError)
         known = {f"0x{int(number, 16):016x}" for number in re.findall(r"\b(?:0x)?([0-9a-f]{4,16})\b", printed.lower())}
-        lacking = {host: guid for host, guid in self._guids.items() if guid not in known}
+        written = [(host, guid) for host, guids in self._guids.items() for guid in guids]
+        lacking = [(host, guid) for host, guid in written if guid not in known]
         if lacking:
-            host, guid = next(iter(lacking.items()))
-            words = f"the fabric has no port with this GUID ({len(lacking)} of {len(self._guids)} are lacking)"
+            host, guid = lacking[0]
+            words = f"the fabric has no port with this GUID ({len(lacking)} of {len(written)} are lacking)"
             allowed = f"those that {' '.join(self.discover)} prints"
             raise ScenarioError(Problem(host, words, guid, allowed, nearest(guid, known), str(file)))
 
-    def _port(self, host: str) -> str:
+    def _ports(self, host: str) -> tuple[str, ...]:
         if self.guids is None:
-            name = self.port.replace("{host}", host)
-            if not _names_port(name):
-                raise BackendError(f"{name}: cannot name a port in a policy of OpenSM; give the backend `guids`")
-            return name
+            names = tuple(port.replace("{host}", host) for port in self._patterns)
+            if not all(map(_names_port, names)):
+                words = "cannot name a port in a policy of OpenSM; give the backend `guids`"
+                raise BackendError(f"{names[0]}: {words}")
+            return names
         if host not in self._guids:
             raise BackendError(f"{self.guids}: has no GUID of host {host}; the policy cannot name its port")
         return self._guids[host]
@@ -200,9 +214,12 @@ class OpenSm(Backend):
     def _host(self, port: str) -> str:
         """The host of a port that the policy names; the port itself if it is none of those known."""
         if self.guids is not None:
-            return next((host for host, guid in self._guids.items() if guid == port), port)
-        before, _, after = self.port.partition("{host}")
-        return port.removeprefix(before).removesuffix(after)
+            return next((host for host, guids in self._guids.items() if port in guids), port)
+        for pattern in self._patterns:
+            before, _, after = pattern.partition("{host}")
+            if port.startswith(before) and port.endswith(after):
+                return port.removeprefix(before).removesuffix(after)
+        return port
 
     def _text(self) -> str:
         try:
@@ -227,15 +244,28 @@ class OpenSm(Backend):
 
     def _process(self) -> int:
         """The process of OpenSM; raises ``BackendError`` unless it runs and has the name that it should have."""
+        if self.pid is None and self.pid_file is None:
+            return self._only_process()
         try:
             number = self.pid or int(read_text(self.pid_file or Path()).strip())
-            name = Path(f"/proc/{number}/comm").read_text(encoding="utf-8").strip()
+            name = _name_of(number)
         except (OSError, ValueError) as error:
             where = self.pid_file or f"process {self.pid}"
-            raise BackendError(f"{where}: OpenSM does not run: {getattr(error, 'strerror', None) or error}") from None
+            reason = getattr(error, "strerror", None) or error
+            raise BackendError(f"{where}: OpenSM does not run on this machine, {gethostname()}: {reason}") from None
         if name != self.process:
             raise BackendError(f"process {number} is {name!r}, not {self.process!r}: it gets no SIGHUP")
         return number
+
+    def _only_process(self) -> int:
+        found = []
+        for number in (int(one.name) for one in Path("/proc").iterdir() if one.name.isdecimal()):
+            with suppress(OSError):  # of one that has just ended
+                found += [number] if _name_of(number) == self.process else []
+        if len(found) != 1:
+            words = f"{plural(len(found), 'process', 'processes')} {self.process!r} on this machine, {gethostname()}"
+            raise BackendError(f"{words}: run this on the machine of OpenSM, or give the backend pid_file")
+        return found[0]
 
     def _read_again(self) -> None:
         """Has OpenSM read the policy again; returns when it is in force. Raises ``BackendError``."""
@@ -261,7 +291,8 @@ class OpenSm(Backend):
             os.kill(process, number)
         except OSError as error:
             words = f"process {process}, {self.process!r}, cannot be sent SIGHUP: {error.strerror}"
-            raise BackendError(f"{words}; the agent has to run as the user of OpenSM or as root") from None
+            who = f"the agent has to run as the user of OpenSM or as root, and not as {_user()}"
+            raise BackendError(f"{words}; {who}") from None
 
     def _log_size(self) -> int:
         """The size of the log, 0 if there is none. Raises ``BackendError`` if it cannot be read."""
@@ -283,27 +314,41 @@ class OpenSm(Backend):
             return ""
 
 
-def _read_guids(file: Path, hosts: Collection[str]) -> dict[str, str]:
+def _read_guids(file: Path, hosts: Collection[str]) -> dict[str, tuple[str, ...]]:
     """GUIDs by host. Raises ``ScenarioError`` with file and line."""
-    known = list(hosts)
+    known = set(hosts)
     with reading(file):
         text = read_text(file)
-    found: dict[str, str] = {}
+    found: dict[str, tuple[str, ...]] = {}
+    taken: set[str] = set()
     for number, line in content_lines(text):
-        words = line.split()
-        if len(words) != 2 or not re.fullmatch(r"0x[0-9a-fA-F]{1,16}", words[1]):
-            wrong = Problem("", "not a host and its GUID", line, "as host0 0x0002c90300000001", None, str(file), number)
-            raise ScenarioError(wrong)
-        if words[0] not in known:
-            wrong = Problem.unknown("host", "host of the fabric", words[0], known[:20], words[0])
+        host, *words = line.split()
+        if not words or not all(re.fullmatch(r"0x[0-9a-fA-F]{1,16}", word) for word in words):
+            allowed = "as host0 0x0002c90300000001, with a GUID for each port"
+            raise ScenarioError(Problem("", "not a host and its GUIDs", line, allowed, None, str(file), number))
+        if host not in known:
+            wrong = Problem.unknown("host", "host of the fabric", host, list(hosts)[:20], host)
             raise ScenarioError(wrong.at(str(file), number))
-        guid = f"0x{int(words[1], 16):016x}"
-        if words[0] in found or guid in found.values():
-            reason = "the host has a GUID already" if words[0] in found else "another host has this GUID"
-            wrong = Problem("", reason, line, "one port of each host", None, str(file), number)
-            raise ScenarioError(wrong)
-        found[words[0]] = guid
+        guids = tuple(f"0x{int(word, 16):016x}" for word in words)
+        if host in found or len({*taken, *guids}) < len(taken) + len(guids):
+            reason = "the host has GUIDs already" if host in found else "another port has this GUID"
+            allowed = "one line of each host, with all its ports"
+            raise ScenarioError(Problem("", reason, line, allowed, None, str(file), number))
+        found[host] = guids
+        taken.update(guids)
     return found
+
+
+def _name_of(process: int) -> str:
+    return Path(f"/proc/{process}/comm").read_text(encoding="utf-8").strip()
+
+
+def _user() -> str:
+    """The user that this process runs as."""
+    try:
+        return f"user {getpwuid(os.geteuid()).pw_name}"
+    except KeyError:  # as in a container
+        return f"user {os.geteuid()}"
 
 
 def _names_port(name: str) -> bool:

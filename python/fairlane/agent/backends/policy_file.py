@@ -18,8 +18,8 @@ _RULE = re.compile(r"source: fairlane-job-(\S+)\n.*?qos-level-name: fairlane-sl-
 # The level for all others: one of this name, or the line of it in the section qos-ulps. OpenSM ignores case.
 _DEFAULT = re.compile(r"^\s*(?:name\s*:\s*DEFAULT[ \t]*(?:#.*)?$|default\s*:)", re.MULTILINE | re.IGNORECASE)
 
-Ports = Callable[[str], str]
-"""The port of a host, as a policy names it: ``0x0002c90300000001`` or ``host0/P1``."""
+Ports = Callable[[str], Sequence[str]]
+"""The ports of a host, as a policy names them: ``0x0002c90300000001`` or ``host0/P1``."""
 
 
 def without_agent(text: str) -> str:
@@ -57,7 +57,7 @@ def settings_in(text: str) -> list[tuple[str, int, list[str]]]:
 
 
 def _group(setting: Setting, ports: Ports) -> list[str]:
-    names = [ports(host) for host in setting.hosts]
+    names = [port for host in setting.hosts for port in ports(host)]
     key = "port-guid" if all(name.startswith("0x") for name in names) else "port-name"
     fields = [f"name: fairlane-job-{setting.job}", f"use: hosts of job {setting.job}", f"{key}: {', '.join(names)}"]
     return _table("port-group", fields)
