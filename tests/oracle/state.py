@@ -55,3 +55,5 @@ class Rank:
     life: Iterator[int | None] = field(default_factory=lambda: iter(()))
     finished: bool = False
     turn: int = 0  # the next rail, where they take turns
+    leaving: int = 0  # until when its link out of its memory is busy, where it has one
+    entering: int = 0  # the same of its link in

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use fairlane_core::ids::{HostId, LinkId, SwitchId};
 use fairlane_core::mpi::Mpi;
-use fairlane_core::network::Network;
+use fairlane_core::network::{Network, longest_round_trip};
 use fairlane_core::program::Op;
 use fairlane_core::routing::{self, Routing};
 use fairlane_core::simulation::{self, FabricSpec, Simulation};
 use fairlane_core::topology::{Graph, Size, Vertex, is_tree};
+use fairlane_core::units::Bytes;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -141,6 +142,13 @@ impl Fabric {
         let ends = (HostId(source), HostId(destination));
         let path = routing::path(&self.graph, &*self.routing, ends, rail).map_err(|error| errors::path(&error))?;
         Ok(path.into_iter().map(|link| link.0).collect())
+    }
+
+    /// The round trip, ps, of a full packet and an answer of so many bytes on the longest path without load; `network` has the
+    /// parameters of the network as JSON.
+    fn round_trip(&self, py: Python<'_>, network: &str, answer: u64) -> PyResult<u64> {
+        let parameters = serde_json::from_str(network).map_err(|error| errors::shape("network", error))?;
+        Ok(py.detach(|| longest_round_trip(&self.graph, &*self.routing, &parameters, Bytes(answer))).0)
     }
 
     /// What the routing uses of the fabric: a byte for each link, 1 if a route takes it; destinations whose routes were

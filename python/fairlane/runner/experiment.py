@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 WATCH_S = 0.1  # how often progress is shown, s
 LATER_HOPS = 1_000_000
 """Packet-hops that an isolated run without an iteration in time may always use to complete its first one."""
+LATER_MESSAGES = 100_000
+"""So many messages may be under way then, in addition to twice those at the end of the time that was asked for: a job
+that sends faster than its network takes would fill the memory before an iteration is complete."""
 LATER_PS = 10**15  # the simulated time after which no first iteration is waited for, ps
 
 
@@ -236,13 +239,18 @@ def simulate(
 def later_iteration(engine: Engine, stop: Event | None = None) -> int | None:
     """When the one job of ``engine`` completes its first iteration, ps; None if it has one, or that is not found out.
 
-    The simulation goes on for that, with few packet-hops more: idle time costs nothing.
+    The simulation goes on for that, with few packet-hops and messages more: idle time costs nothing.
     """
     if min(engine.progress()[0], default=1):
         return None
-    step = Slice(hops=LATER_HOPS // 10, window=max(1, engine.now // 10), growth=2)
+    step = Slice(hops=LATER_HOPS // 100, window=max(1, engine.now // 10), growth=2)
+    most = 2 * engine.messages + LATER_MESSAGES
+
+    def ends(engine: Engine) -> bool:
+        return min(engine.progress()[0]) > 0 or engine.messages > most
+
     budget = max(LATER_HOPS - engine.packet_hops, engine.packet_hops)
     with suppress(RunError):  # it fails after the time that was asked for
-        drive(engine, LATER_PS, done=lambda engine: min(engine.progress()[0]) > 0, every=step, budget=budget, stop=stop)
+        drive(engine, LATER_PS, done=ends, every=step, budget=budget, stop=stop)
     found = frame(engine.table("job_marks"))["time"]
     return int(found[0]) if found.len() else None

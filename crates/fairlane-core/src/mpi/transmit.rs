@@ -1,7 +1,5 @@
 //! Hands the messages of transfers to the network, over one or several rails, or to the host's memory.
 
-use std::cmp::Reverse;
-
 use super::messaging::Messaging;
 use super::rails::RailPolicy;
 use super::rank::RankState;
@@ -20,13 +18,28 @@ impl Messaging {
         self.jobs[job.index()].in_flight += 1;
         let from = self.host;
         if from == to {
-            self.transmit_through_memory(bytes, transfer, stage, at);
+            let ends = [rank, self.naming.translate(id)];
+            self.transmit_through_memory(ends, bytes, (transfer, stage), at);
             return;
         }
         let vl = self.sl2vl.lane(self.levels.of(job, sender, receiver, kind));
         let urgent = !matches!(stage, Stage::Eager | Stage::Datagram);
         let (token, stage) = (self.naming.translate(transfer), stage as u8);
-        let injection = Injection { at: Instant(at), from, to, bytes, rail: 0, vl, job, kind, token, stage, urgent };
+        let injection = Injection {
+            at: Instant(at),
+            from,
+            to,
+            bytes,
+            rail: 0,
+            vl,
+            job,
+            kind,
+            sender,
+            receiver,
+            token,
+            stage,
+            urgent,
+        };
         if self.rails.trivial() {
             self.outbox.push(injection);
         } else {
@@ -42,21 +55,6 @@ impl Messaging {
     fn depart(&mut self, transfer: u32, id: u32) {
         let (shard, _) = self.naming.place(self.naming.translate(id));
         self.departing[shard].push(self.naming.translate(transfer), self.transfers[transfer].clone());
-    }
-
-    #[cold]
-    fn transmit_through_memory(&mut self, bytes: Bytes, record: u32, stage: Stage, at: u64) {
-        let parameters = &self.parameters;
-        let done = at + parameters.memory_latency.0 + parameters.memory_bandwidth.serialization(bytes).0;
-        self.end_in_memory_at(done, record, stage);
-    }
-
-    /// At `at`, something ends in the memory of the host that runs.
-    pub(super) fn end_in_memory_at(&mut self, at: u64, record: u32, stage: Stage) {
-        let end = Reverse((at, self.sequence, record, stage));
-        self.own_memory().push(end);
-        self.in_memory += 1;
-        self.sequence += 1;
     }
 
     /// A transfer goes on with another message.

@@ -167,6 +167,7 @@ impl InFlight {
             next: NONE,
             to,
             token: record,
+            pair: NONE,
             job,
             kind,
             vl,

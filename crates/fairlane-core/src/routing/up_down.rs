@@ -31,7 +31,7 @@ use std::collections::HashMap;
 
 use self::distances::Distances;
 use self::order::Order;
-use self::sharing::Sharing;
+use self::sharing::{Below, Sharing};
 use super::choices::{self, Choices};
 use super::parts::{PartEnds, entries};
 use super::{Entry, Hop, NoParams, Routing};
@@ -62,8 +62,8 @@ struct UpDown {
     /// The first list of each switch.
     first: Vec<u32>,
     lists: Choices,
-    /// By list: the switches below that it leads to; see [`Sharing::below`].
-    below: Vec<Box<[SwitchId]>>,
+    /// By list: see [`Sharing::below`].
+    below: Vec<Below>,
     sharing: Sharing,
     /// Which links go down.
     descends: Vec<bool>,

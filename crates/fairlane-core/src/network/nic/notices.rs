@@ -149,6 +149,7 @@ impl InFlight {
             next: NONE,
             to: config.endpoint(HostId(source), tag.rail),
             token: notice,
+            pair: NONE,
             job,
             kind: TrafficKind::Control,
             vl: feedback.vl.map_or(vl, |vl| vl.0),
