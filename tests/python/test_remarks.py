@@ -77,3 +77,12 @@ def test_a_round_trip_far_above_that_of_the_fabric_is_named() -> None:
     assert notes() == notes(base_rtt="1 us") == []
     tables = Scenario.read({"duration": "1 us", "fabric": fabric, "jobs": [JOB]}).resolve().tables
     assert Fabric.build(tables["fabric"]).round_trip(tables["network"], 26) == 931_840
+
+
+@pytest.mark.parametrize(("ranks", "contention", "count"), [(2, False, 0), (8, True, 0), (8, False, 1)])
+def test_ranks_that_share_a_host_without_contention_are_named(ranks: int, contention: bool, count: int) -> None:
+    job = {"name": "dense", "ranks": 2 * ranks, "ranks_per_host": ranks, "workload": {"name": "all_to_all"}}
+    document = {"duration": "1 us", "fabric": TREE, "mpi": {"memory_contention": contention}, "jobs": [job]}
+    notes = [note for note in Scenario.read(document).resolve().notes if "memory_contention" in note]
+    assert len(notes) == count
+    assert all(note.startswith("up to 8 ranks of dense are on one host") for note in notes)

@@ -1,17 +1,20 @@
-"""What is to be known of a network before a run: links that its buffers cannot fill, wrong round trips."""
+"""What is to be known of a network before a run: what buffers and memory allow, wrong round trips."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import ceil
 from typing import Any, NamedTuple
 
 from fairlane.fabric import Fabric
 from fairlane.units import BANDWIDTH, DURATION
-from fairlane.wording import data_size, percent, plural
+from fairlane.wording import data_size, listed, percent, plural
 
 NEARLY_ALL = 0.995
 """The share of a link from which on it counts as all of it."""
 FAR_ABOVE = 2
 """So many times the round trip of the fabric a transport's round trip is far above it."""
+MANY_RANKS = 3
+"""So many ranks on one host share its memory links noticeably: two have one partner each."""
 
 
 class Loop(NamedTuple):
@@ -53,6 +56,22 @@ def network_notes(
     if not lanes <= set(tables["qos"].get("lossy") or ()):
         yield from _buffers(network, fabric, len(fabric.required_virtual_lanes(max(lanes) + 1)))
     yield from _round_trips(network, fabric, transports)
+
+
+def memory_notes(tables: Mapping[str, Any], hosts: Mapping[str, Sequence[int]]) -> Iterator[str]:
+    """A sentence if three or more ranks of a job are on one host and exchange without contention.
+
+    ``hosts`` has the host of each rank by job.
+    """
+    if tables["mpi"]["memory_contention"]:
+        return
+    most = {name: max(Counter(ranks).values(), default=0) for name, ranks in hosts.items()}
+    dense = [name for name, count in most.items() if count >= MANY_RANKS]
+    if dense:
+        yield (
+            f"up to {max(most.values())} ranks of {listed(dense)} are on one host and exchange there without "
+            "contention; mpi.memory_contention = true gives each rank a link out and one in, of mpi.memory_bandwidth"
+        )
 
 
 def _buffers(network: Mapping[str, Any], fabric: Fabric, lanes: int) -> Iterator[str]:

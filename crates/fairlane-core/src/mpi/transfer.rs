@@ -53,7 +53,7 @@ pub(super) enum Stage {
     Exchanged,
     /// No message: a step of a non-blocking operation is due.
     Step,
-    /// No message: one is handed over to its sender's memory link; see [`memory`](super::memory).
+    /// No message: one is handed over to its sender's memory link.
     Leaving,
     /// No message: one comes to its receiver's memory link.
     Entering,

@@ -15,7 +15,7 @@ use crate::units::{Bytes, Picoseconds};
 pub(in crate::network) type Arrival = (u64, u64, u32);
 
 /// What a port reads of a record (message at a NIC, packet elsewhere) in its queue.
-pub(super) struct QueueEntry {
+pub(in crate::network) struct QueueEntry {
     /// When it joins, or joined, the queue.
     pub time: u64,
     /// On the wire.
@@ -121,7 +121,7 @@ impl<const KIND: u8> Queues for PortQueues<'_, KIND> {
 
 impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     #[inline(always)]
-    pub(super) fn entry(&self, record: u32) -> QueueEntry {
+    pub(in crate::network) fn entry(&self, record: u32) -> QueueEntry {
         entry::<KIND>(self.in_flight, self.config, record)
     }
 
@@ -159,7 +159,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// Puts an arrival at the end of its lane's queue.
     #[inline(always)]
-    pub(super) fn enqueue(&mut self, record: u32, entry: &QueueEntry) {
+    pub(in crate::network) fn enqueue(&mut self, record: u32, entry: &QueueEntry) {
         let &QueueEntry { time, lane, job, .. } = entry;
         self.append(lane, record);
         let queue = &mut self.lanes[self.base + usize::from(lane)];
