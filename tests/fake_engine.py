@@ -39,6 +39,10 @@ class FakeEngine:
         return self.now >= picoseconds
 
     @property
+    def messages(self) -> int:
+        return 0
+
+    @property
     def finished(self) -> bool:
         return False
 

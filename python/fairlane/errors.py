@@ -155,7 +155,8 @@ class RunError(FairlaneError, RuntimeError):
     def __init__(self, message: str, *, slug: str = "run", cycle: Sequence[Mapping[str, Any]] = ()) -> None:
         super().__init__(message)
         self.slug = slug
-        """Which kind: ``stuck``, ``collective_mismatch``, ``program``, ``source``, ``deadlock`` or ``law``."""
+        """Which kind: ``stuck``, ``collective_mismatch``, ``program``, ``source``, ``too_many_messages``, ``deadlock``
+        or ``law``."""
         self.cycle = tuple(cycle)
         """Of a deadlock the lanes that wait for each other: ``link``, ``name``, ``lane``, ``vl``, ``packets`` and the
         numbers of ``jobs``, from 0."""

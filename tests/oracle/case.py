@@ -171,6 +171,8 @@ class Network:
     """Memory of each input port for all queues, in place of `buffer`."""
     dynamic: bool = False
     """The queues share that memory beyond one full packet for each; else each has an equal part."""
+    injection: str = "messages"
+    """Whose packets take turns at an adapter: ``messages``, ``queue_pairs`` or nobody's, ``fifo``."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +201,9 @@ class Mpi:
     control_bytes: int = 64
     memory_latency: int = 100_000
     memory_bandwidth: int = 80_000_000_000
+    memory_contention: bool = False
+    """Each rank has a link to a switch in its host, and one back."""
+    max_messages: int = 1 << 23
     reduction_bandwidth: int = 80_000_000_000
     collectives: dict[str, str] = field(default_factory=dict)
 

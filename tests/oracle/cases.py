@@ -133,7 +133,9 @@ def networks(draw: st.DrawFn) -> Network:
     mtu, header = draw(st.sampled_from([16, 32, 50])), draw(st.sampled_from([2, 6, 14]))
     buffer = (mtu + header) * draw(st.sampled_from([1, 1, 2, 5, 10])) + draw(st.integers(0, 2 * (mtu + header)))
     latency, cut_through = draw(st.sampled_from([0, 16, 100, 999])), draw(st.booleans())
-    return Network(mtu, header, buffer, latency, cut_through, draw(st.none() | architectures(mtu + header)))
+    injection = draw(st.sampled_from(["messages", "queue_pairs", "fifo"]))
+    switch = draw(st.none() | architectures(mtu + header))
+    return Network(mtu, header, buffer, latency, cut_through, switch, injection=injection)
 
 
 @st.composite
@@ -184,6 +186,7 @@ def mpis(draw: st.DrawFn, mtu: int) -> Mpi:
         control_bytes=draw(st.sampled_from([1, 8, mtu])),
         memory_latency=draw(st.sampled_from([0, 64, 1000])),
         memory_bandwidth=draw(RATES),
+        memory_contention=draw(st.booleans()),
         reduction_bandwidth=draw(RATES),
         collectives=NAMES,
     )

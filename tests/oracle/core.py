@@ -52,6 +52,7 @@ def spec(case: Case, *, departures: bool = True) -> dict[str, Any]:
             "header": network.header,
             **buffers(network),
             "switch_latency": network.switch_latency,
+            "injection": network.injection,
             "switching": "cut_through" if network.cut_through else "store_and_forward",
             **({"switch": architecture(network.switch)} if network.switch else {}),
         },

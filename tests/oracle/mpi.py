@@ -257,8 +257,7 @@ class World:
         """
         number = next(self.numbers)
         if source.host == to.host:
-            end = time + self.mpi.memory_latency + ser(size, self.mpi.memory_bandwidth)
-            self.clock.at(end, Stage.MEMORY, (number,), lambda: delivered(True, True))
+            self.through_memory(source, to, number, size, time, lambda: delivered(True, True))
             return None
         lane = self.case.qos.sl2vl[self.service_level(source, to, kind)]
         if of is None:
@@ -275,10 +274,34 @@ class World:
         for rail, part in parts:
             route = self.case.fabric.route(source.host, to.host, rail, (source.job, lane))
             payloads = self.interconnect.payloads(part)
-            message = Message(source.job, kind, number, lane, route, payloads, whole.delivered, to.host)
+            message = Message(
+                source.job, kind, number, lane, route, payloads, whole.delivered, to.host, (source.number, to.number)
+            )
             self.interconnect.hand_over(message, time, self.case.fabric.gap(rail))
             number = next(self.numbers)
         return of
+
+    def through_memory(
+        self, source: Rank, to: Rank, number: int, size: int, time: int, end: Callable[[], None]
+    ) -> None:
+        """A message within a host, handed over at `time`: alone, or over the links of its two ranks."""
+        latency, wire = self.mpi.memory_latency, ser(size, self.mpi.memory_bandwidth)
+
+        def at(instant: int, then: Callable[[], None]) -> None:
+            self.clock.at(instant, Stage.MEMORY, (number,), then)
+
+        def leave() -> None:
+            source.leaving = max(self.clock.now, source.leaving) + wire
+            at(source.leaving + latency, enter)
+
+        def enter() -> None:
+            to.entering = max(self.clock.now, to.entering + wire)
+            at(to.entering, end)
+
+        if self.mpi.memory_contention and source is not to:
+            at(time, leave)
+        else:
+            at(time + latency + wire, end)
 
     def parts(self, of: Exchange, source: Rank, size: int, kind: str) -> list[tuple[int, int]]:
         """The sending adapter and bytes of each part of a message, by the job's policy."""

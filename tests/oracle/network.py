@@ -1,6 +1,7 @@
 """Packets: ports, lanes, credits, switches and NICs."""
 
 from collections import defaultdict, deque
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from .arbiters import arbiter
@@ -42,6 +43,7 @@ class Port:
         own, self.pool = parts(case.network, fabric.queue(case.qos.lanes, 0))
         self.lanes = [Lane(own) for _ in range(fabric.queue(case.qos.lanes, 0))]
         self.arbiter = arbiter(case.qos.arbiter, case.qos.params, self.link.bandwidth)
+        self.lines: dict[Hashable, deque[Message]] = defaultdict(deque)
         self.busy_until = 0
         self.carried: int | None = None
         self.settled = 0
@@ -59,6 +61,22 @@ class Port:
         packet.offered = now if packet.hop == 0 else packet.offered
         self.lanes[self.interconnect.lane(packet)].queue.append(packet)
         self.interconnect.clock.at(now, Stage.DECIDE, (self.number,), self.decide)
+
+    def take(self, message: Message) -> None:
+        """A message is handed over: it joins its lane's list now, or once those before it in its line are sent."""
+        line = self.lines[self.interconnect.line(message)]
+        line.append(message)
+        if line[0] is message:
+            self.join(self.interconnect.packet(message, 0))
+
+    def following(self, packet: Packet) -> Packet | None:
+        """What a NIC's lane has after a packet: the next one of its message, else the first of the next in its line."""
+        message = packet.message
+        if packet.index + 1 < len(message.payloads):
+            return self.interconnect.packet(message, packet.index + 1)
+        line = self.lines[self.interconnect.line(message)]
+        line.popleft()
+        return self.interconnect.packet(line[0], 0) if line else None
 
     def credit(self, lane: int, size: int, job: int) -> None:
         """Room of `size` bytes comes back, left by a packet of `job`, which pays for a stall for the lack of it."""
@@ -134,11 +152,10 @@ class Port:
         if self.link.from_switch in self.interconnect.switches:
             self.interconnect.switches[self.link.from_switch].sent(packet, self.number, number, self.busy_until)
         self.interconnect.clock.at(self.busy_until, Stage.DECIDE, (self.number,), self.decide)
-        if packet.hop == 0 and packet.index + 1 < len(packet.message.payloads):
-            following = self.interconnect.packet(packet.message, packet.index + 1)
-            following.joined = following.offered = (
-                self.busy_until
-            )  # in the lane's list from now, offered when the link is done
+        following = self.following(packet) if packet.hop == 0 else None
+        if following is not None:
+            # In the lane's list from now, offered when the link is done.
+            following.joined = following.offered = self.busy_until
             lane.queue.append(following)
         self.interconnect.departed(packet, self.number, number, wire)
 
@@ -162,6 +179,15 @@ class Interconnect:
         """One packet of a message."""
         return Packet(message, index, message.payloads[index] + self.case.network.header, route=message.route)
 
+    def line(self, message: Message) -> Hashable:
+        """The line of an adapter in which a message is sent after those before it."""
+        match self.case.network.injection:
+            case "queue_pairs":
+                return message.job, message.lane, message.ranks
+            case "fifo":
+                return message.lane
+        return message.number
+
     def payloads(self, size: int) -> list[int]:
         """The payload of each packet of a message of `size` bytes."""
         mtu = self.case.network.mtu
@@ -174,7 +200,7 @@ class Interconnect:
         if gap > 0:
             time = max(time, self.next_offer[port.number])
             self.next_offer[port.number] = time + gap
-        self.clock.at(time, Stage.HAND_OVER, (message.number,), lambda: port.join(self.packet(message, 0)))
+        self.clock.at(time, Stage.HAND_OVER, (message.number,), lambda: port.take(message))
 
     def departed(self, packet: Packet, number: int, lane: int, wire: int) -> None:
         """What follows from a packet's start on link `number`, where it takes `wire` picoseconds."""

@@ -18,6 +18,7 @@ class Message:
     payloads: list[int]
     delivered: Callable[[bool, bool], None]
     destination: int
+    ranks: tuple[int, int]
     arrived: int = 0
 
 

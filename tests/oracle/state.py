@@ -66,3 +66,5 @@ class Rank:
     life: Iterator[int | None] = field(default_factory=lambda: iter(()))
     finished: bool = False
     begun: int = 0  # exchanges with other hosts
+    leaving: int = 0  # until when its link out of its memory is busy, where it has one
+    entering: int = 0  # the same of its link in

@@ -81,6 +81,7 @@ def compare(case: Case, resolved: Resolved) -> str:
             network["switching"] == "cut_through",
             _switch(network.get("switch")),
             *_port_buffer(network.get("port_buffer")),
+            injection=network["injection"],
         ),
         _qos(resolved),
         ops.Mpi(**mpi),

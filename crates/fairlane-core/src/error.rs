@@ -161,6 +161,26 @@ pub enum RunError {
         /// What is wrong, naming file, record and call.
         problem: String,
     },
+    /// More messages have been sent and not received than may be.
+    #[error(
+        "at {at}, {messages} messages have been sent and not received, and at most mpi.max_messages = {limit} may be, to bound \
+         memory; rank {rank} of job {job} has sent {own} of them: it sends faster than the network or the receivers take. Let it wait \
+         (for a receive, or longer computations), or raise mpi.max_messages: each takes about 200 bytes"
+    )]
+    TooManyMessages {
+        /// The end of the window.
+        at: Instant,
+        /// How many there are.
+        messages: u64,
+        /// How many there may be.
+        limit: u64,
+        /// The name of the job of the rank that has sent most of them.
+        job: String,
+        /// That rank.
+        rank: Rank,
+        /// How many of them it has sent.
+        own: u64,
+    },
     /// Packets are in flight and none can ever move.
     #[error("the fabric is deadlocked at {at}: {}", chain(cycle))]
     Deadlock {

@@ -192,6 +192,7 @@ impl Simulation {
             let hops = last.saturating_sub(self.network.totals().packet_hops);
             let result = self.network.run_until(pause, hops, self.mpi.shards());
             let reached = self.mpi.conclude(result)?;
+            self.mpi.check_messages(self.network.now())?;
             let given_up = self.network.take_given_up();
             given_up.iter().for_each(|given_up| self.faults.fail(*given_up));
             if let Some(deadlock) = self.network.deadlock() {
@@ -214,6 +215,12 @@ impl Simulation {
         self.network.check_laws()?;
         let mpi = self.mpi.check_laws(self.network.messages_in_flight());
         mpi.map_err(|law| RunError::Law { at: self.now(), law })
+    }
+
+    /// How many messages have been sent and not received.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        self.mpi.messages()
     }
 
     /// Whether every rank of every job has finished and nothing is on its way.

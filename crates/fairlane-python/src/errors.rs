@@ -33,6 +33,7 @@ pub fn run(error: &error::RunError) -> PyErr {
         error::RunError::CollectiveMismatch { .. } => "collective_mismatch",
         error::RunError::Program { .. } => "program",
         error::RunError::Source { .. } => "source",
+        error::RunError::TooManyMessages { .. } => "too_many_messages",
         error::RunError::Deadlock { .. } => "deadlock",
         error::RunError::Law { .. } => "law",
     };

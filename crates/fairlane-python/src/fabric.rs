@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use fairlane_core::ids::{HostId, LinkId, SwitchId};
 use fairlane_core::mpi::Mpi;
-use fairlane_core::network::Network;
+use fairlane_core::network::{Network, longest_round_trip};
 use fairlane_core::program::Op;
 use fairlane_core::routing::{self, Routing};
 use fairlane_core::simulation::{self, FabricSpec, Simulation};
 use fairlane_core::topology::{Graph, RailMap, Size, Vertex, is_tree};
+use fairlane_core::units::Bytes;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
@@ -153,6 +154,13 @@ impl Fabric {
     fn forwarding<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         let ports = py.detach(|| routing::forwarding(&self.graph, &*self.routing));
         ports.map(|ports| column(py, ports.into_iter(), u32::to_le_bytes))
+    }
+
+    /// The round trip, ps, of a full packet and an answer of so many bytes on the longest path without load; `network` has the
+    /// parameters of the network as JSON.
+    fn round_trip(&self, py: Python<'_>, network: &str, answer: u64) -> PyResult<u64> {
+        let parameters = serde_json::from_str(network).map_err(|error| errors::shape("network", error))?;
+        Ok(py.detach(|| longest_round_trip(&self.graph, &*self.routing, &parameters, Bytes(answer))).0)
     }
 
     /// What the routing uses of the fabric: a byte for each link, 1 if a route takes it; destinations whose routes were

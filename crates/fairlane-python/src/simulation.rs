@@ -79,6 +79,12 @@ impl Simulation {
         self.inner.network().totals().packet_hops
     }
 
+    /// Messages that have been sent and not received.
+    #[getter]
+    fn messages(&self) -> u64 {
+        self.inner.messages()
+    }
+
     #[getter]
     fn finished(&self) -> bool {
         self.inner.finished()

@@ -29,6 +29,10 @@ class Engine(Protocol):
         """Packets times links crossed, so far."""
 
     @property
+    def messages(self) -> int:
+        """Messages that have been sent and not received."""
+
+    @property
     def finished(self) -> bool:
         """Whether every rank has come to the end of its program."""
 

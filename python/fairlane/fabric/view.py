@@ -231,6 +231,13 @@ class Fabric:
         """Every pair of a virtual lane, below ``virtual_lanes``, and a virtual channel that it has."""
         return self._core.required_virtual_lanes(virtual_lanes)
 
+    def round_trip(self, network: Mapping[str, Any], answer: int) -> int:
+        """The round trip of a full packet and an answer of ``answer`` bytes on the longest path without load, ps.
+
+        ``network`` has the network's parameters as the simulator takes them.
+        """
+        return self._core.round_trip(json.dumps(network), answer)
+
     @cached_property
     def leaf_of(self) -> Sequence[int]:
         """The switch at each host's first link; -1 for a host joined to another host."""

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 WATCH_S = 0.1  # how often progress is shown, s
 LATER_HOPS = 1_000_000
 """Packet-hops that an isolated run without two iterations in time may always use to complete them."""
+LATER_MESSAGES = 100_000
+"""So many messages may be under way then, in addition to twice those at the end of the time that was asked for: a job
+that sends faster than its network takes would fill the memory before an iteration is complete."""
 LATER_PS = 10**15  # the simulated time after which no iteration is waited for, ps
 
 
@@ -278,13 +281,18 @@ def simulate(
 def later_iterations(engine: Engine, stop: Event | None = None) -> list[int]:
     """When the one job of ``engine`` completes what it lacks of two iterations, ps; fewer where that is not found out.
 
-    The simulation goes on for that, with few packet-hops more: idle time costs nothing.
+    The simulation goes on for that, with few packet-hops and messages more: idle time costs nothing.
     """
     before = min(engine.progress()[0], default=2)
     if before >= 2:
         return []
-    step = Slice(hops=LATER_HOPS // 10, window=max(1, engine.now // 10), growth=2)
+    step = Slice(hops=LATER_HOPS // 100, window=max(1, engine.now // 10), growth=2)
+    most = 2 * engine.messages + LATER_MESSAGES
+
+    def ends(engine: Engine) -> bool:
+        return min(engine.progress()[0]) > 1 or engine.messages > most
+
     budget = max(LATER_HOPS - engine.packet_hops, engine.packet_hops)
     with suppress(RunError):  # it fails after the time that was asked for
-        drive(engine, LATER_PS, done=lambda engine: min(engine.progress()[0]) > 1, every=step, budget=budget, stop=stop)
+        drive(engine, LATER_PS, done=ends, every=step, budget=budget, stop=stop)
     return [int(time) for time in frame(engine.table("job_marks"))["time"][before:2]]

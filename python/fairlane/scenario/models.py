@@ -86,6 +86,9 @@ class Network(Table):
         Field(default="credits_only", validate_default=True)
     )
     """When a NIC starts packets: the transport's name, or a table with name and parameters."""
+    injection: Literal["messages", "queue_pairs", "fifo"] = "messages"
+    """Whose packets take turns at a NIC, on each virtual lane: those of all messages; of queue pairs (pairs of ranks,
+    which send one message after another, as InfiniBand does); or nobody's: one message after another."""
     retransmission_timeout: Annotated[Duration, Field(gt=0, le=1000 * 10**12)] = Field(
         default=4_194_304_000, json_schema_extra={"default": "4.194304 ms"}
     )
@@ -215,6 +218,12 @@ class Mpi(Table):
     """Latency between ranks of one host."""
     memory_bandwidth: Bandwidth = Field(default=10 * _GB_PER_S, gt=0)
     """Bandwidth between ranks of one host."""
+    memory_contention: bool = False
+    """Whether a rank shares this bandwidth among its messages within the host: each has a link to a switch in the host
+    and one back, as GPUs in a scale-up domain have. Otherwise each message has the bandwidth to itself."""
+    max_messages: int = Field(default=1 << 23, ge=1, lt=1 << 63)
+    """How many messages can have been sent and not received, of all jobs together: more are an error. It bounds
+    memory: a message takes about 200 bytes."""
     reduction_bandwidth: Bandwidth = Field(default=10 * _GB_PER_S, gt=0)
     """Rate at which a rank combines operands in a reduction."""
     collectives: dict[str, str] = Field(default_factory=dict)

@@ -22,6 +22,7 @@ from fairlane.scenario.checks import WITH_STRATEGY, lossy_lanes, sl2vl
 from fairlane.scenario.estimate import estimate, fabric_parts, within_memory
 from fairlane.scenario.placing import place
 from fairlane.scenario.rails import rail_notes
+from fairlane.scenario.remarks import memory_notes, network_notes
 from fairlane.scenario.resolved import Resolved, ResolvedJob, injection_of
 from fairlane.scenario.traffic import MeanPath
 from fairlane.seeds import Purpose, stream
@@ -94,7 +95,9 @@ def _decide(scenario: "Scenario") -> Resolved:
     except Problems as problems:
         raise Problems(*(_of_job(problem, jobs) for problem in problems.problems)) from None
     powered = _with_power(scenario, jobs, fabric.hosts)
-    return replace(resolved, jobs=powered, notes=tuple(_notes(jobs, fabric)), estimate=found)
+    remarks = [*network_notes(tables, fabric, [job.spec().get("transport") for job in jobs])]
+    remarks += memory_notes(tables, {job.name: job.hosts for job in jobs})
+    return replace(resolved, jobs=powered, notes=(*_notes(jobs, fabric), *remarks), estimate=found)
 
 
 def _notes(jobs: list[ResolvedJob], fabric: Fabric) -> Iterator[str]:

@@ -62,6 +62,13 @@ impl<T> Pool<T> {
         (0..).zip(&self.records)
     }
 
+    /// The records in use.
+    pub fn used(&self) -> impl Iterator<Item = &T> {
+        let mut used = vec![true; self.records.len()];
+        self.free.iter().for_each(|index| used[*index as usize] = false);
+        self.records.iter().zip(used).filter_map(|(record, used)| used.then_some(record))
+    }
+
     /// How many records are in use.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -57,6 +57,14 @@ impl Endpoint for MpiShard {
         self.read(shard, mail);
     }
 
+    fn kept(&self) -> u64 {
+        self.messaging.transfers.count()
+    }
+
+    fn most_kept(&self) -> u64 {
+        self.messaging.parameters.max_messages
+    }
+
     fn end_window(&mut self, until: Instant) -> bool {
         self.add_reports(until)
     }
@@ -128,12 +136,15 @@ impl Messaging {
     fn end_in_memory(&mut self) {
         let Some(Reverse((at, key, transfer, stage))) = self.own_memory().pop() else { return };
         self.in_memory -= 1;
-        if stage == Stage::Step {
-            let rank = nonblocking::rank_of_step(key);
-            self.count_arrival(self.ranks[rank as usize].job, true);
-            self.next_in_background(rank, transfer, at);
-        } else {
-            self.arrived(transfer, stage, at, true, true);
+        match stage {
+            Stage::Step => {
+                let rank = nonblocking::rank_of_step(key);
+                self.count_arrival(self.ranks[rank as usize].job, true);
+                self.next_in_background(rank, transfer, at);
+            }
+            Stage::Leaving => self.leave_through_memory(transfer, key, at),
+            Stage::Entering => self.enter_through_memory(transfer, key, at),
+            _ => self.arrived(transfer, stage, at, true, true),
         }
     }
 }

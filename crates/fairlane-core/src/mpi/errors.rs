@@ -1,10 +1,13 @@
 //! The error that ends a run: the first of those that the shards have found in its last window.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
 use super::agreement::Mismatch;
 use super::report::{Fault, FaultKind};
 use super::{Mpi, MpiShard, words};
 use crate::error::{RunError, StuckRank};
-use crate::ids::JobId;
+use crate::ids::{JobId, Rank};
 use crate::network::Endpoint;
 use crate::units::Instant;
 
@@ -33,6 +36,34 @@ impl Mpi {
             (Some((_, shard)), _) => Err(shard.failure()),
             (None, Some(fault)) => Err(self.fault(fault, until)),
         }
+    }
+
+    /// Checks that no more messages are under way than may be.
+    ///
+    /// # Errors
+    /// [`RunError::TooManyMessages`] names the rank that has sent most of them.
+    pub fn check_messages(&self, at: Instant) -> Result<(), RunError> {
+        let messages = self.messages();
+        let limit = self.shards[0].messaging.parameters.max_messages;
+        if messages <= limit {
+            return Ok(());
+        }
+        let mut sent: BTreeMap<(JobId, Rank), u64> = BTreeMap::new();
+        for messaging in self.shards.iter().map(|shard| &shard.messaging) {
+            for transfer in messaging.transfers.under_way() {
+                let sender = &messaging.ranks[transfer.from as usize];
+                *sent.entry((sender.job, sender.rank)).or_default() += 1;
+            }
+        }
+        let most = sent.into_iter().max_by_key(|((job, rank), count)| (*count, Reverse((*job, *rank))));
+        let ((job, rank), own) = most.unwrap_or_default();
+        Err(RunError::TooManyMessages { at, messages, limit, job: self.job_name(job).to_owned(), rank, own })
+    }
+
+    /// How many messages have been sent and not received.
+    #[must_use]
+    pub fn messages(&self) -> u64 {
+        self.shards.iter().fold(0, |sum, shard| sum.wrapping_add(shard.kept()))
     }
 
     /// All shards tell each other what has happened in the window that ends at `until`, if they have not.

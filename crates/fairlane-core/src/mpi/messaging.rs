@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use super::agreement::{Agreements, Key};
 use super::collectives::{Phase, Preferences};
 use super::context::{Contexts, Order};
+use super::memory::MemoryLinks;
 use super::naming::Naming;
 use super::parameters::Parameters;
 use super::rails::RailSelection;
@@ -54,6 +55,7 @@ pub(super) struct Messaging {
     /// Transfers through the memory of each host, and how many there are in all.
     pub memory: Vec<BinaryHeap<Reverse<MemoryEnd>>>,
     pub in_memory: u32,
+    pub memory_links: MemoryLinks,
     /// Messages of one rank of this shard to another can overtake each other in the network, so they are numbered. Those within
     /// a host always are: through memory a short message overtakes a long one.
     pub numbering: bool,

@@ -36,6 +36,7 @@ mod lock;
 mod lookup;
 mod mail;
 mod matching;
+mod memory;
 mod messaging;
 mod naming;
 mod nonblocking;
@@ -81,6 +82,7 @@ use agreement::Agreements;
 use collectives::{Phase, Preferences};
 use communicator::{Communicator, WORLD_CONTEXT};
 use context::Contexts;
+use memory::MemoryLinks;
 use messaging::{Job, Messaging};
 use naming::Naming;
 use rails::RailSelection;
@@ -189,6 +191,7 @@ impl Mpi {
                 until: Instant::ZERO,
                 memory: vec![BinaryHeap::new(); hosts],
                 in_memory: 0,
+                memory_links: MemoryLinks::default(),
                 numbering_started: false,
                 quiescent: Vec::new(),
                 transfers: Transfers::new(naming, shards.count),
@@ -229,6 +232,9 @@ impl Mpi {
             let world = Communicator::new(WORLD_CONTEXT, rank, Arc::clone(&members));
             let shard = &mut self.shards[home];
             shard.messaging.ranks.push(RankState::new(job, world, plan.start));
+            if shard.messaging.parameters.memory_contention {
+                shard.messaging.memory_links.busy.push([0; 2]);
+            }
             shard.sources.push(Stream::new(source));
         }
         let mut left = 0;

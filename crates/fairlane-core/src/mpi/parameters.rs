@@ -24,6 +24,10 @@ pub struct Parameters {
     pub memory_latency: Picoseconds,
     /// Bandwidth between ranks of one host.
     pub memory_bandwidth: BitsPerSec,
+    /// A rank sends and receives one message through memory at a time, as over a link of its own to a switch in the host.
+    pub memory_contention: bool,
+    /// How many messages can have been sent and not received, of all jobs together: more end the run with an error.
+    pub max_messages: u64,
     /// Rate at which a rank combines operands of a reduction.
     pub reduction_bandwidth: BitsPerSec,
     /// Algorithms to use instead of the default choice: kind of collective to name.
@@ -32,7 +36,7 @@ pub struct Parameters {
 
 impl Default for Parameters {
     /// Eager up to 16 KiB, 200 ns a send or receive, 64-byte control messages, 200 ns and 80 Gb/s through memory,
-    /// 80 Gb/s of reduction.
+    /// 80 Gb/s of reduction, 2^23 messages.
     fn default() -> Self {
         Self {
             eager_threshold: Bytes(16384),
@@ -41,6 +45,8 @@ impl Default for Parameters {
             control_bytes: Bytes(64),
             memory_latency: Picoseconds::from_nanos(200),
             memory_bandwidth: BitsPerSec(80_000_000_000),
+            memory_contention: false,
+            max_messages: 1 << 23,
             reduction_bandwidth: BitsPerSec(80_000_000_000),
             collectives: BTreeMap::new(),
         }
@@ -59,6 +65,9 @@ impl Parameters {
             if rate.0 < 1_000_000 {
                 return Err(BuildError::value(format!("mpi.{key}"), rate.0, "at least 1 Mb/s"));
             }
+        }
+        if self.max_messages == 0 {
+            return Err(BuildError::value("mpi.max_messages", 0, "at least one message"));
         }
         for (key, span) in [
             ("send_overhead", self.send_overhead),

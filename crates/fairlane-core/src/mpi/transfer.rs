@@ -53,6 +53,10 @@ pub(super) enum Stage {
     Exchanged,
     /// No message: a step of a non-blocking operation is due.
     Step,
+    /// No message: one is handed over to its sender's memory link.
+    Leaving,
+    /// No message: one comes to its receiver's memory link.
+    Entering,
 }
 
 impl Stage {
@@ -289,6 +293,18 @@ impl Transfers {
         self[name].arrived = true;
         let (shard, number) = self.naming.place(name);
         self.ended[shard].push(u32::try_from(number).expect("invariant: a number has 32 bits"));
+    }
+
+    /// How many own transfers are under way, less those of other shards that have ended here and are not known there to have ended.
+    #[inline]
+    pub fn count(&self) -> u64 {
+        let ended: usize = self.ended.iter().map(Vec::len).sum();
+        (self.own.len() as u64).wrapping_sub(ended as u64)
+    }
+
+    /// Own transfers that are under way, as far as is known here.
+    pub fn under_way(&self) -> impl Iterator<Item = &Transfer> {
+        self.own.used()
     }
 
     /// Takes the numbers of transfers of another shard that have ended here.

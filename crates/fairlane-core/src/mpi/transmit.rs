@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 
+use super::memory::Crossing;
 use super::messaging::Messaging;
 use super::rank::RankState;
 use super::transfer::{Outgoing, RankPlace, Stage, Transfer};
@@ -19,14 +20,28 @@ impl Messaging {
         self.jobs[job.index()].in_flight += 1;
         let from = self.host;
         if from == to {
-            self.transmit_through_memory(bytes, transfer, stage, at);
+            let ends = [rank, self.naming.translate(id)];
+            self.transmit_through_memory(ends, bytes, (transfer, stage), at);
             return;
         }
         let vl = self.sl2vl.lane(self.levels.of(job, sender, receiver, kind));
         let urgent = !matches!(stage, Stage::Eager | Stage::Datagram);
         let (token, stage) = (self.naming.translate(transfer), stage as u8);
-        let injection =
-            Injection { at: Instant(at), from, to, bytes, rails: [0, 0], vl, job, kind, token, stage, urgent };
+        let injection = Injection {
+            at: Instant(at),
+            from,
+            to,
+            bytes,
+            rails: [0, 0],
+            vl,
+            job,
+            kind,
+            sender,
+            receiver,
+            token,
+            stage,
+            urgent,
+        };
         if self.rails.trivial() {
             self.outbox.push(injection);
         } else {
@@ -44,19 +59,39 @@ impl Messaging {
         self.departing[shard].push(self.naming.translate(transfer), self.transfers[transfer].clone());
     }
 
+    /// A message of a transfer is handed to memory at `at`; `ranks` are the names of sender and receiver.
     #[cold]
-    fn transmit_through_memory(&mut self, bytes: Bytes, record: u32, stage: Stage, at: u64) {
-        let parameters = &self.parameters;
-        let done = at + parameters.memory_latency.0 + parameters.memory_bandwidth.serialization(bytes).0;
-        self.end_in_memory_at(done, record, stage);
+    fn transmit_through_memory(&mut self, ranks: [u32; 2], bytes: Bytes, (transfer, stage): (u32, Stage), at: u64) {
+        let time = self.parameters.memory_bandwidth.serialization(bytes).0;
+        if self.memory_links.carry(ranks) {
+            let crossing = self.memory_links.begin(Crossing { ranks, time, transfer, stage });
+            self.end_in_memory_at(at, crossing, Stage::Leaving);
+        } else {
+            self.end_in_memory_at(at + self.parameters.memory_latency.0 + time, transfer, stage);
+        }
     }
 
     /// At `at`, something ends in the memory of the host that runs.
     pub(super) fn end_in_memory_at(&mut self, at: u64, record: u32, stage: Stage) {
-        let end = Reverse((at, self.sequence, record, stage));
-        self.own_memory().push(end);
-        self.in_memory += 1;
+        self.put_in_memory(at, self.sequence, record, stage);
         self.sequence += 1;
+    }
+
+    fn put_in_memory(&mut self, at: u64, sequence: u64, record: u32, stage: Stage) {
+        self.own_memory().push(Reverse((at, sequence, record, stage)));
+        self.in_memory += 1;
+    }
+
+    /// A message, with its place in the order of messages, comes to the memory link of its sender.
+    pub(super) fn leave_through_memory(&mut self, crossing: u32, sequence: u64, at: u64) {
+        let entering = self.memory_links.leave(crossing, at) + self.parameters.memory_latency.0;
+        self.put_in_memory(entering, sequence, crossing, Stage::Entering);
+    }
+
+    /// The end of a message comes to the memory link of its receiver.
+    pub(super) fn enter_through_memory(&mut self, crossing: u32, sequence: u64, at: u64) {
+        let (Crossing { transfer, stage, .. }, end) = self.memory_links.enter(crossing, at);
+        self.put_in_memory(end, sequence, transfer, stage);
     }
 
     /// A transfer goes on with another message.

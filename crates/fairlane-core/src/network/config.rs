@@ -11,7 +11,7 @@ use super::Plan;
 use super::link::Wire;
 use super::loss::LossConfig;
 use super::nic::transport::{Feedback, Transport};
-use super::nic::{feedback_of, transports};
+use super::nic::{feedback_of, round_trips, transports};
 use super::parameters::{Parameters, Switching};
 use super::partition::{FarEnd, Partition, Place};
 use super::probe::Probe;
@@ -37,6 +37,8 @@ pub(super) struct Config {
     pub transport_of_job: Vec<u16>,
     /// What each of them needs of switches and receivers.
     pub feedback: Vec<Option<Feedback>>,
+    /// The round trip of each of them; see [`FlowSetup::round_trip`](super::nic::transport::FlowSetup::round_trip).
+    pub round_trips: Vec<Picoseconds>,
     /// Words of a flow's state, for any of them.
     pub flow_words: usize,
     /// Some transport can hold packets back ([`Transport::paces`]).
@@ -187,6 +189,7 @@ impl Config {
             controls: feedback.iter().any(Option::is_some),
             measures_queues: false,
             marks: feedback.iter().flatten().any(|feedback| feedback.marking.is_some()),
+            round_trips: round_trips(plan, &feedback),
             flow_words: transports.iter().map(|transport| transport.state_words()).max().unwrap_or(0),
             transports,
             transport_of_job,

@@ -36,6 +36,17 @@ pub trait Endpoint {
     /// for each other shard, in ascending order.
     fn accept(&mut self, shard: usize, mail: &mut Self::Mail);
 
+    /// What the endpoint keeps of messages that are under way: all endpoints together at most [`Endpoint::most_kept`]. With more
+    /// the run pauses after the window.
+    fn kept(&self) -> u64 {
+        0
+    }
+
+    /// See [`Endpoint::kept`].
+    fn most_kept(&self) -> u64 {
+        u64::MAX
+    }
+
     /// The window that ends at `until` has been run, and all mail has been accepted. Returns whether the run must end; the
     /// endpoints know why. The endpoints of all shards must return the same.
     fn end_window(&mut self, until: Instant) -> bool;

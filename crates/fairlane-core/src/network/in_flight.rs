@@ -6,6 +6,7 @@ use super::credits::CreditReturns;
 use super::mail::Outboxes;
 use super::nic::notices::Tag;
 use super::nic::pacing::Flows;
+use super::nic::queue_pairs::QueuePairs;
 use super::occupancy::Occupancy;
 use super::packet::{Message, Packet, SinglePacket};
 use super::port::LaneMarking;
@@ -64,6 +65,8 @@ pub(super) struct InFlight {
     pub next_offer: Vec<u64>,
     /// Hosts that defer deliveries, unless they are urgent, until they run by themselves (see [`Pause`](super::Pause)).
     pub deferring: Vec<bool>,
+    /// Messages that wait for others of their queue pair, if those are sent one after another.
+    pub queue_pairs: QueuePairs,
     /// Flows of each NIC; empty unless the transport paces them.
     pub flows: Vec<Flows>,
     /// What is known of packets for congestion control, by record; empty if there is none.

@@ -184,7 +184,12 @@ impl Network {
                 return Err(format!("{expected} {what} should be in flight, {found} are"));
             }
         }
-        Ok(())
+        let unsent = alive().filter(|message| message.pair != NONE).count();
+        let in_pairs: usize = self.shards.iter().map(|shard| shard.in_flight.queue_pairs.messages()).sum();
+        if unsent == in_pairs {
+            return Ok(());
+        }
+        Err(format!("queue pairs count {in_pairs} messages that have not been sent, there are {unsent}"))
     }
 
     /// Packets sent, less those delivered, as far as the record of the message knows.

@@ -20,6 +20,7 @@ use super::mail::{Destination, Returned};
 use super::packet::{Content, Message, Packet, PacketFlags};
 use super::port::{ActivePort, Arrival, kind};
 use super::probe::Probe;
+use super::switch::random;
 use crate::fault::GivenUp;
 use crate::ids::{HostId, JobId, LinkId};
 use crate::kernel::NONE;
@@ -194,6 +195,7 @@ impl InFlight {
             next: NONE,
             to,
             token: record,
+            pair: NONE,
             job,
             kind,
             vl,
@@ -290,19 +292,68 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         self.lose(record, now);
     }
 
-    /// A packet comes to a queue. If there is no room in it, and its lane is lossy, it is trimmed or lost. Returns whether it joins a
-    /// queue, that of its lane or, trimmed, another.
+    /// A packet comes to a queue. If there is no room in it, and its lane is lossy, it or the last packet there, with equal
+    /// probability, is trimmed or lost: if it were always the one that comes, of flows in step the same would lose all the time.
+    /// Returns whether the packet that comes joins a queue, that of its lane or, trimmed, another.
     #[cold]
     pub(super) fn finds_room(&mut self, record: u32) -> bool {
         if self.has_room(record) {
             return true;
         }
-        let time = self.in_flight.packets[record].time;
+        let &Packet { time, came, .. } = &self.in_flight.packets[record];
+        let toss = random(u64::from(random(time, came.link())), came.link()) >> 31;
+        if toss == 0 || !self.displace_last(record, time) {
+            return self.trim_or_lose(record, time);
+        }
+        true
+    }
+
+    /// There is no room for a packet: it is trimmed or lost. Returns whether it joins a queue, trimmed.
+    fn trim_or_lose(&mut self, record: u32, time: u64) -> bool {
         let joins = self.config.loss.trim_vl.is_some_and(|vl| self.trim(record, vl, time)) && self.has_room(record);
         if !joins {
             self.lose(record, time);
         }
         joins
+    }
+
+    /// The last packet in the lane's queue of one that comes at `time` gives up its place, if that makes room: it is trimmed or lost.
+    /// Its delay counts to the end of the transmission under way, for which it has been charged. Returns whether it does.
+    fn displace_last(&mut self, record: u32, time: u64) -> bool {
+        let &Packet { lane, bytes, .. } = &self.in_flight.packets[record];
+        let place = self.base + usize::from(lane);
+        let last = self.lanes[place].tail;
+        if last == NONE || self.in_flight.packets[last].bytes < bytes {
+            return false;
+        }
+        let mut before = NONE;
+        let mut next = self.lanes[place].head;
+        while next != last {
+            (before, next) = (next, self.in_flight.packets[next].next);
+        }
+        let queue = &mut self.lanes[place];
+        queue.tail = before;
+        queue.depth -= 1;
+        if before == NONE {
+            queue.head = NONE;
+            self.port.waiting &= !(1 << lane);
+        } else {
+            self.in_flight.packets[before].next = NONE;
+        }
+        self.count_left(lane, last);
+        let &Packet { time: joined, job, came, held, .. } = &self.in_flight.packets[last];
+        self.probe.dequeued(self.port, job);
+        let waited = self.port.busy_until.saturating_sub(joined);
+        if P::COUNTERS {
+            self.lanes[place].waited += waited;
+        }
+        let upstream = self.config.onward_place(came.link()) * self.config.lanes + usize::from(held);
+        self.probe.lost(upstream, waited);
+        self.in_flight.packets[last].time = time;
+        if self.trim_or_lose(last, time) {
+            self.enqueue(last, &self.entry(last));
+        }
+        true
     }
 
     /// Whether a packet may join the queue of its lane.

@@ -143,6 +143,7 @@ impl InFlight {
             next: NONE,
             to: NONE,
             token,
+            pair: NONE,
             job: job.0,
             kind,
             vl: 0,

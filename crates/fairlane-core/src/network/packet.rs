@@ -1,7 +1,7 @@
 //! Messages, their packets, and their deliveries to hosts.
 
 use super::partition::Place;
-use crate::ids::{HostId, JobId, VirtualLane};
+use crate::ids::{HostId, JobId, Rank, VirtualLane};
 use crate::qos::levels::TrafficKind;
 use crate::routing::Step;
 use crate::units::{Bytes, Instant, Picoseconds};
@@ -25,6 +25,10 @@ pub struct Injection {
     pub job: JobId,
     /// The traffic kind it is counted for.
     pub kind: TrafficKind,
+    /// The rank that sends it, in its job.
+    pub sender: Rank,
+    /// The rank that receives it, in its job.
+    pub receiver: Rank,
     /// The caller's identifier, returned in the [`Delivery`].
     pub token: u32,
     /// A number of the caller's below 64, returned in the [`Delivery`].
@@ -69,6 +73,8 @@ pub(super) struct Message {
     /// The address of its destination, see [`Config::endpoint`](super::config::Config::endpoint).
     pub to: u32,
     pub token: u32,
+    /// Its queue pair until its last packet starts, or `NONE`; see [`queue_pairs`](super::nic::queue_pairs).
+    pub pair: u32,
     pub job: u16,
     pub kind: TrafficKind,
     pub vl: u8,

@@ -21,6 +21,19 @@ pub enum Switching {
     StoreAndForward,
 }
 
+/// Whose packets take turns at an adapter, on each virtual lane.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Turns {
+    /// Those of all messages.
+    #[default]
+    Messages,
+    /// Those of queue pairs, which are pairs of ranks; the messages of one are sent one after another.
+    QueuePairs,
+    /// Nobody's: all messages are sent one after another.
+    Fifo,
+}
+
 /// How the memory of a port is divided among its lanes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -73,6 +86,9 @@ pub struct Parameters {
     pub switch: Named,
     /// When NICs start packets.
     pub transport: Named,
+    /// Whose packets take turns at a NIC: those of messages, of queue pairs (pairs of ranks, each with one message at a time), or
+    /// nobody's (one message at a time).
+    pub injection: Turns,
     /// From the loss of a packet until its NIC sends it again; at least four windows, which are as wide as the shortest latency of a
     /// link or up to half as wide.
     pub retransmission_timeout: Picoseconds,
@@ -95,6 +111,7 @@ impl Default for Parameters {
             switching: Switching::CutThrough,
             switch: switch::default(),
             transport: Named::new(transport::DEFAULT),
+            injection: Turns::default(),
             retransmission_timeout: Picoseconds(4_194_304_000),
             retry_count: PacketNumber::MOST_LOSSES,
             sweep_time: Picoseconds::from_micros(10_000),

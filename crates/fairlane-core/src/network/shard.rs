@@ -10,6 +10,7 @@ use super::credits::CreditReturns;
 use super::in_flight::{InFlight, NetworkCalendar};
 use super::mail::Outboxes;
 use super::nic::pacing::Flows;
+use super::nic::queue_pairs::QueuePairs;
 use super::occupancy::Occupancy;
 use super::packet::SinglePacket;
 use super::partition::Partition;
@@ -102,6 +103,7 @@ impl Shard {
                 receive_queues: vec![(NONE, NONE); config.nic_host.len()],
                 packets: Pool::default(),
                 messages: Pool::default(),
+                queue_pairs: QueuePairs::default(),
                 returns: vec![CreditReturns::default(); ports],
                 next_offer: vec![0; config.gaps.len()],
                 deferring: vec![false; hosts],

@@ -2,7 +2,7 @@
 
 use super::{Delivery, Endpoint, Injection, Pause, Prefetch};
 use crate::error::RunError;
-use crate::ids::{HostId, JobId, VirtualLane};
+use crate::ids::{HostId, JobId, Rank, VirtualLane};
 use crate::qos::levels::TrafficKind;
 use crate::units::{Bytes, Instant};
 
@@ -28,6 +28,8 @@ impl Endpoint for Senders {
             vl: VirtualLane(0),
             job: JobId(u16::try_from(host.0).unwrap()),
             kind: TrafficKind::Eager,
+            sender: Rank(0),
+            receiver: Rank(0),
             token: 0,
             stage: 0,
             urgent: false,

@@ -62,15 +62,18 @@ struct Published {
     failed: AtomicU64,
     /// One if a packet has been given up.
     given_up: AtomicU64,
+    /// See [`Endpoint::kept`]; of one shard it can be less than zero.
+    kept: AtomicU64,
 }
 
 /// The same of all shards: when anything is due next, packets on links so far, and whether an endpoint has failed or a packet has
-/// been given up.
+/// been given up; and what is kept of messages under way.
 struct Outlook {
     next: u64,
     hops: u64,
     failed: bool,
     given_up: bool,
+    kept: u64,
 }
 
 impl Network {
@@ -194,7 +197,7 @@ fn run_alone<P: Probe, E: Endpoint + Prefetch>(
         if endpoint.end_window(shard.in_flight.calendar.opening(next_window)) {
             return Ended { next_window, reached: true, failed: None };
         }
-        if !shard.in_flight.given_up.is_empty() {
+        if !shard.in_flight.given_up.is_empty() || endpoint.kept() > endpoint.most_kept() {
             return Ended { next_window, reached: false, failed: None };
         }
     }
@@ -225,7 +228,7 @@ impl<M: Default> Exchange<M> {
                 self.post(parity, &mut part);
             }
             self.barrier.wait();
-            let Outlook { next, hops, failed: any_failed, given_up } = self.read(parity);
+            let Outlook { next, hops, failed: any_failed, given_up, kept } = self.read(parity);
             let mut stop = false;
             if has_run {
                 stop = self.accept(parity, &mut part, next_window);
@@ -233,7 +236,7 @@ impl<M: Default> Exchange<M> {
             if any_failed || stop {
                 return Ended { next_window, reached: stop, failed };
             }
-            if hops >= limits.hops || given_up {
+            if hops >= limits.hops || given_up || kept > part.endpoints[0].most_kept() {
                 return Ended { next_window, reached: false, failed };
             }
             let shard = &part.shards[0];
@@ -256,7 +259,9 @@ impl<M: Default> Exchange<M> {
         next_window: u64,
         failed: bool,
     ) {
-        for (published, shard) in self.published[parity][part.first..].iter().zip(&*part.shards) {
+        let shards = part.shards.iter().zip(&*part.endpoints);
+        for (published, (shard, endpoint)) in self.published[parity][part.first..].iter().zip(shards) {
+            published.kept.store(endpoint.kept(), Ordering::Relaxed);
             published.next.store(shard.next_due(next_window), Ordering::Relaxed);
             published.hops.store(shard.in_flight.totals.packet_hops, Ordering::Relaxed);
             published.failed.store(u64::from(failed), Ordering::Relaxed);
@@ -287,6 +292,7 @@ impl<M: Default> Exchange<M> {
             hops: published.iter().map(|shard| shard.hops.load(Ordering::Relaxed)).sum(),
             failed: any(|shard| &shard.failed),
             given_up: any(|shard| &shard.given_up),
+            kept: published.iter().fold(0, |sum, shard| sum.wrapping_add(shard.kept.load(Ordering::Relaxed))),
         }
     }
 

@@ -51,7 +51,7 @@ struct Params {
 #[derive(Clone, Copy, Default, Deserialize, JsonSchema, PartialEq, Eq)]
 #[serde(rename_all = "snake_case")]
 enum EqualLoads {
-    /// The first from a random one on, going round.
+    /// Any, each as likely as the others.
     #[default]
     Random,
     /// The first from the port of D-mod-k or minimal routing on, going round.
@@ -97,8 +97,13 @@ impl Routing for Adaptive {
             return Hop { link: first, channel: 0 };
         }
         let own_link = LinkId(first.0 + own);
-        let start = if self.ties == EqualLoads::Random { visit.random } else { own };
-        let lightest = loads.lightest(first, count, start);
+        let lightest = match self.ties {
+            EqualLoads::Random => {
+                let links = (first.0..first.0 + count).map(LinkId);
+                loads.any_lightest(links, visit.random).unwrap_or(own_link)
+            }
+            EqualLoads::DModK => loads.lightest(first, count, own),
+        };
         let stays = self.threshold > 0 && loads.here(own_link) <= loads.here(lightest).saturating_add(self.threshold);
         Hop { link: if stays { own_link } else { lightest }, channel: 0 }
     }
@@ -119,9 +124,11 @@ impl Selection for OfGraph {
     #[inline]
     fn select(&self, at: SwitchId, visit: &Visit, links: &[LinkId], loads: &Loads) -> LinkId {
         let own = own(at, visit.to, links.len());
-        let start = if self.ties == EqualLoads::Random { visit.random as usize % links.len() } else { own };
-        let order = links[start..].iter().chain(&links[..start]);
-        let lightest = order.copied().min_by_key(|link| loads.here(*link)).unwrap_or(links[own]);
+        let lightest = match self.ties {
+            EqualLoads::Random => loads.any_lightest(links.iter().copied(), visit.random),
+            EqualLoads::DModK => links[own..].iter().chain(&links[..own]).copied().min_by_key(|link| loads.here(*link)),
+        };
+        let lightest = lightest.unwrap_or(links[own]);
         let limit = loads.here(lightest).saturating_add(self.threshold);
         let stays = self.threshold > 0 && loads.here(links[own]) <= limit;
         if stays { links[own] } else { lightest }
@@ -157,7 +164,7 @@ mod tests {
     #[test]
     fn the_least_loaded_port_is_taken() {
         assert_eq!(choices(json!({}), [5, 9, 3, 7]), [2; 4]);
-        assert_eq!(choices(json!({}), [5, 9, 5, 7]), [0, 2, 2, 0]);
+        assert_eq!(choices(json!({}), [5, 9, 5, 7]), [0, 2, 0, 2]);
         assert_eq!(choices(json!({ "ties": "d_mod_k" }), [0, 0, 0, 0]), [1; 4]);
     }
 

@@ -115,6 +115,21 @@ impl Loads<'_> {
         Self { first: LinkId(self.first.0.wrapping_sub(shift)), ..*self }
     }
 
+    /// The link with the least load among `links` of the switch that decides. Of several any is as likely as the others, if
+    /// `random` is: it is number `random` of them, in order and modulo their number.
+    #[must_use]
+    #[inline]
+    pub fn any_lightest(&self, links: impl Iterator<Item = LinkId> + Clone, random: u32) -> Option<LinkId> {
+        let (mut least, mut count) = (u32::MAX, 0);
+        for link in links.clone() {
+            let load = self.here(link);
+            count = if load < least { 1 } else { count + u32::from(load == least) };
+            least = least.min(load);
+        }
+        let chosen = if count > 1 { random % count } else { 0 };
+        links.filter(|link| self.here(*link) == least).nth(chosen as usize)
+    }
+
     /// The link with the least load among `count` consecutive ones from `first` on, all of the switch that decides. Of
     /// several it is the first from the `start`-th on, going round; `start` is taken modulo `count`.
     #[must_use]
@@ -135,6 +150,13 @@ mod tests {
         let loads = Loads { first: LinkId(0), all: &[9, 5, 5, 9], routed: &[0, 0, 0, 0], by_lane: None, ids: &[] };
         let lightest = |start| loads.lightest(LinkId(0), 4, start).0;
         assert_eq!([0, 1, 2, 3, 4, 6].map(lightest), [1, 1, 2, 1, 1, 2]);
+        let links = || (0..4).map(LinkId);
+        let any = |random| loads.any_lightest(links(), random).unwrap().0;
+        assert_eq!([0, 1, 2, 3].map(any), [1, 2, 1, 2]);
+        let all_equal = Loads { all: &[7; 4], ..loads };
+        assert_eq!([0, 1, 2, 3, 6].map(|random| all_equal.any_lightest(links(), random).unwrap().0), [0, 1, 2, 3, 2]);
+        let full = Loads { all: &[u32::MAX; 4], ..loads };
+        assert_eq!(full.any_lightest(links(), 5), Some(LinkId(1)));
         let routed = Loads { all: &[9, 6, 5, 9], routed: &[0, 1, 0, 0], ..loads };
         assert_eq!(routed.lightest(LinkId(0), 4, 1), LinkId(2));
         assert_eq!((routed.here(LinkId(1)), routed.afar(LinkId(1))), (6, 5));

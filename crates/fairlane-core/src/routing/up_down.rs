@@ -30,7 +30,7 @@ use std::collections::HashMap;
 
 use self::distances::Distances;
 use self::order::Order;
-use self::sharing::Sharing;
+use self::sharing::{Below, Sharing};
 use super::choices::{self, Choices};
 use super::parts::Ends;
 use super::{Entry, Hop, NoParams, Routing};
@@ -61,8 +61,8 @@ struct UpDown {
     /// The first list of each switch.
     first: Vec<u32>,
     lists: Choices,
-    /// By list: the switches below that it leads to; see [`Sharing::below`].
-    below: Vec<Box<[SwitchId]>>,
+    /// By list: see [`Sharing::below`].
+    below: Vec<Below>,
     sharing: Sharing,
     /// Which links go down.
     descends: Vec<bool>,
@@ -232,6 +232,32 @@ mod tests {
         }
         assert_eq!(graph.link(hop.link).to, Vertex::Host(HostId(9)));
         assert_eq!(channels, [0, 1, 1], "down to a leaf, up to the other spine, to the gateway");
+    }
+
+    #[test]
+    fn cables_of_trunks_of_different_widths_are_all_used() {
+        // Two line cards p and q above the edge switch e, with three cables and one to the spine; hosts of f send over the spine.
+        let link = |a: &str, b: &str| json!({ "ends": [a, b] });
+        let hosts: Vec<String> = (0..13).map(|host| format!("h{host}")).collect();
+        let cables = hosts.iter().enumerate().map(|(place, host)| link(host, if place < 12 { "e" } else { "f" }));
+        let trunks = [("e", "p", 1), ("e", "q", 1), ("f", "r", 1), ("f", "t", 1), ("p", "s", 3), ("q", "s", 1)];
+        let trunks = trunks.into_iter().chain([("r", "s", 1), ("t", "s", 1)]);
+        let more = trunks.flat_map(|(a, b, cables)| std::iter::repeat_n(link(a, b), cables));
+        let links: Vec<Value> = cables.chain(more).collect();
+        let (graph, routing) = build("imported", &json!({ "hosts": hosts, "links": links }));
+        let mut taken: HashMap<(String, LinkId), u32> = HashMap::new();
+        for to in 0..12 {
+            let way = way(&graph, &routing, 12, to);
+            assert_eq!(way.len(), 6, "host, f, line card, spine, line card, e");
+            let Vertex::Switch(card) = graph.link(way[3]).to else { panic!("a line card") };
+            *taken.entry((graph.switch_name(card), way[3])).or_default() += 1;
+            let known = if to % 2 == 0 { "p" } else { "q" };
+            assert_eq!(graph.switch_name(card), known, "over the line card that packets from host {to} go up through");
+        }
+        let mut counts: Vec<(String, u32)> = taken.into_iter().map(|((card, _), count)| (card, count)).collect();
+        counts.sort();
+        let all = [("p", 2), ("p", 2), ("p", 2), ("q", 6)].map(|(card, count)| (card.to_owned(), count));
+        assert_eq!(counts, all);
     }
 
     #[test]

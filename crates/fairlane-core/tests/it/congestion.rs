@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use fairlane_core::error::RunError;
-use fairlane_core::ids::{HostId, JobId, LinkId, VirtualLane};
+use fairlane_core::ids::{HostId, JobId, LinkId, Rank, VirtualLane};
 use fairlane_core::network::transport::{self, Surroundings, Transport};
 use fairlane_core::network::{
     Architecture, Delivery, Endpoint, Injection, Network, Parameters, Partition, Pause, Plan, Prefetch,
@@ -56,6 +56,8 @@ impl Endpoint for Flows {
                 vl: VirtualLane(0),
                 job: JobId(*job),
                 kind: TrafficKind::Bulk,
+                sender: Rank(0),
+                receiver: Rank(0),
                 token: 0,
                 stage: 0,
                 urgent: false,

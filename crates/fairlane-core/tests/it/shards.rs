@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use fairlane_core::error::RunError;
-use fairlane_core::ids::{HostId, JobId, LinkId, VirtualLane};
+use fairlane_core::ids::{HostId, JobId, LinkId, Rank, VirtualLane};
 use fairlane_core::network::{
     Delivery, Endpoint, Injection, LaneCounters, Network, Parameters, Partition, Pause, Plan, Prefetch,
 };
@@ -62,6 +62,8 @@ impl Traffic {
             vl: VirtualLane(random.random_range(0..2)),
             job: JobId(random.random_range(0..JOBS)),
             kind: TrafficKind::ALL[random.random_range(0..TrafficKind::ALL.len())],
+            sender: Rank(from),
+            receiver: Rank(to),
             token: from,
             stage: if bytes == ASKS { 1 } else { 0 },
             urgent: random.random_bool(0.1),

@@ -8,6 +8,7 @@ use crate::network::config::Config;
 use crate::network::in_flight::InFlight;
 use crate::network::mail::Announcement;
 use crate::network::packet::{Content, Injection, Message, PacketFlags};
+use crate::network::parameters::Turns;
 use crate::network::probe::Probe;
 
 impl InFlight {
@@ -21,12 +22,17 @@ impl InFlight {
         injection: &Injection,
         until: u64,
     ) -> bool {
-        let Injection { at, from, to, bytes, rails: [rail, other], vl, job, kind, token, stage, urgent } = *injection;
+        let Injection { at, from, to, bytes, rails: [rail, other], vl, job, kind, token, stage, urgent, .. } =
+            *injection;
         let nic = nics.start + u32::from(rail);
         debug_assert!(nic < nics.end, "host {from} has no rail {rail}");
         debug_assert!(at >= self.calendar.opening(self.calendar.window()), "host {from} sends in the past");
         let packets = config.packets_of(bytes.0);
         let offered = self.offer(config, nic, at.0);
+        let pair = match config.parameters.injection {
+            Turns::Messages => NONE,
+            turns => self.queue_pairs.add(turns, nic, injection),
+        };
         let record = self.messages.insert(Message {
             offered,
             sequence: self.sequence,
@@ -37,6 +43,7 @@ impl InFlight {
             next: NONE,
             to: config.endpoint(to, other),
             token,
+            pair,
             job: job.0,
             kind,
             vl: vl.0,

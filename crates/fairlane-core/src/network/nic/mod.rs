@@ -3,6 +3,7 @@
 mod inject;
 pub(in crate::network) mod notices;
 pub(in crate::network) mod pacing;
+pub(in crate::network) mod queue_pairs;
 mod reassemble;
 mod segment;
 pub mod transport;
@@ -12,11 +13,13 @@ use super::in_flight::{InFlight, PORTS};
 use super::packet::Packet;
 use super::port::{Arrival, kind};
 use super::probe::Probe;
+use super::round_trip::longest_round_trip;
 use super::shard::Shard;
 use super::{Endpoint, Pause, Plan};
 use crate::error::RunError;
 use crate::kernel::NONE;
-use crate::units::{Bytes, Instant};
+use crate::units::{Bytes, Instant, Picoseconds};
+use std::collections::HashMap;
 use std::sync::Arc;
 use transport::{Feedback, Transport};
 
@@ -123,6 +126,17 @@ pub(super) fn transports(plan: &Plan) -> (Vec<Arc<dyn Transport>>, Vec<u16>) {
         all.push(Arc::clone(transport));
     }
     (all, of_jobs)
+}
+
+/// The round trip of each transport, with its notices; zero of those without.
+pub(super) fn round_trips(plan: &Plan, feedback: &[Option<Feedback>]) -> Vec<Picoseconds> {
+    let mut known: HashMap<Bytes, Picoseconds> = HashMap::new();
+    let mut round_trip = |feedback: &Feedback| {
+        let Plan { graph, routing, parameters, .. } = plan;
+        let answer = feedback.bytes + parameters.header;
+        *known.entry(answer).or_insert_with(|| longest_round_trip(graph, &**routing, parameters, answer))
+    };
+    feedback.iter().map(|feedback| feedback.as_ref().map_or(Picoseconds::ZERO, &mut round_trip)).collect()
 }
 
 /// What each transport needs; a notice is one packet.

@@ -146,6 +146,7 @@ impl InFlight {
             next: NONE,
             to: source,
             token: notice,
+            pair: NONE,
             job,
             kind: TrafficKind::Control,
             vl: feedback.vl.map_or(vl, |vl| vl.0),

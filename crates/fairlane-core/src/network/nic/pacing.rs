@@ -75,6 +75,7 @@ impl Flows {
                 bandwidth: config.wires[wire as usize].bandwidth,
                 vl: VirtualLane(key.vl),
                 full_packet: Bytes(u64::from(config.full)),
+                round_trip: config.round_trips[config.transport_place(key.job)],
             };
             config.transport_of(key.job).begin(&mut self.states[next * words..], &setup);
         }
@@ -242,6 +243,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let message = &self.in_flight.messages[record];
         let notice = (message.content == Content::Notice).then_some(message.token);
         let control = self.in_flight.is_notice(message);
+        let pair = self.pair_of(record);
         let (packet, rest) = self.segment(lane, record);
         if self.config.controls && (!control || notice.is_some()) {
             self.tag(packet, notice, now);
@@ -254,6 +256,8 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         }
         if rest {
             self.requeue(lane, record);
+        } else {
+            self.end_message(lane, pair);
         }
     }
 

@@ -54,8 +54,12 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             messages.remove(record);
             return (packet, false);
         }
+        if message.left == 0 {
+            message.pair = NONE;
+        }
         (packet, message.left > 0)
     }
+
     /// A lost packet is retransmitted: the one that stands in the queue as this message.
     #[cold]
     fn send_again(&mut self, lane: u8, record: u32) -> u32 {

@@ -38,10 +38,13 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 self.start_paced(lane, record, now);
                 return Some((lane, record));
             }
+            let pair = self.pair_of(record);
             let (packet, rest) = self.segment(lane, record);
             self.start(lane, packet, now);
             if rest {
                 self.requeue(lane, record);
+            } else {
+                self.end_message(lane, pair);
             }
         } else {
             if self.config.marks {

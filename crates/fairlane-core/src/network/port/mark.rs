@@ -33,7 +33,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// A packet leaves the queue of a lane.
     #[cold]
-    pub(super) fn count_left(&mut self, lane: u8, record: u32) {
+    pub(in crate::network) fn count_left(&mut self, lane: u8, record: u32) {
         let bytes = u64::from(self.in_flight.packets[record].bytes);
         self.marking(lane).queued -= bytes;
     }

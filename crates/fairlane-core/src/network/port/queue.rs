@@ -6,6 +6,7 @@ use crate::ids::VirtualLane;
 use crate::kernel::NONE;
 use crate::network::config::Config;
 use crate::network::in_flight::InFlight;
+use crate::network::parameters::Turns;
 use crate::network::probe::Probe;
 use crate::qos::arbiter::Queues;
 use crate::units::{Bytes, Picoseconds};
@@ -14,7 +15,7 @@ use crate::units::{Bytes, Picoseconds};
 pub(in crate::network) type Arrival = (u64, u64, u32);
 
 /// What a port reads of a record (message at a NIC, packet elsewhere) in its queue.
-pub(super) struct QueueEntry {
+pub(in crate::network) struct QueueEntry {
     /// When it joins, or joined, the queue.
     pub time: u64,
     /// On the wire.
@@ -64,6 +65,22 @@ impl<const KIND: u8> PortQueues<'_, KIND> {
             u64::from(entry.bytes)
         }
     }
+
+    /// The same of the messages that wait behind one in its queue pair.
+    fn behind(&self, record: u32) -> u64 {
+        if KIND != kind::NIC || self.config.parameters.injection == Turns::Messages {
+            return 0;
+        }
+        let pair = self.in_flight.messages[record].pair;
+        let mut next = if pair == NONE { NONE } else { self.in_flight.queue_pairs.second(pair) };
+        let mut sum = 0;
+        while next != NONE {
+            let entry = entry::<KIND>(self.in_flight, self.config, next);
+            sum += self.left(next, &entry);
+            next = entry.next;
+        }
+        sum
+    }
 }
 
 impl<const KIND: u8> Queues for PortQueues<'_, KIND> {
@@ -77,7 +94,7 @@ impl<const KIND: u8> Queues for PortQueues<'_, KIND> {
             let mut record = queue.head;
             while record != NONE {
                 let entry = entry::<KIND>(self.in_flight, self.config, record);
-                sum += self.left(record, &entry);
+                sum += self.left(record, &entry) + self.behind(record);
                 record = entry.next;
             }
         }
@@ -104,7 +121,7 @@ impl<const KIND: u8> Queues for PortQueues<'_, KIND> {
 
 impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     #[inline(always)]
-    pub(super) fn entry(&self, record: u32) -> QueueEntry {
+    pub(in crate::network) fn entry(&self, record: u32) -> QueueEntry {
         entry::<KIND>(self.in_flight, self.config, record)
     }
 
@@ -142,7 +159,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// Puts an arrival at the end of its lane's queue.
     #[inline(always)]
-    pub(super) fn enqueue(&mut self, record: u32, entry: &QueueEntry) {
+    pub(in crate::network) fn enqueue(&mut self, record: u32, entry: &QueueEntry) {
         let &QueueEntry { time, lane, job, .. } = entry;
         self.append(lane, record);
         let queue = &mut self.lanes[self.base + usize::from(lane)];

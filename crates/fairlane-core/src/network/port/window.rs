@@ -28,7 +28,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             return Forwarded::No;
         }
         if now >= until {
-            self.enqueue(first, &entry);
+            if self.goes_first(first) {
+                self.enqueue(first, &entry);
+            }
             self.in_flight.wake_port(self.number, Instant(now));
             return Forwarded::Yes;
         }
@@ -39,9 +41,17 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         self.probe.waited_for_link(self.number, self.port, entry.job, now - entry.time);
         self.grant_single(lane, entry.bytes, now);
         if KIND == kind::NIC {
+            let pair = self.pair_of(first);
+            if pair != NONE {
+                self.goes_first(first);
+            }
             let (packet, rest) = self.segment(lane, first);
             self.transmit(lane, packet, now);
-            return if rest { Forwarded::Part(lane) } else { Forwarded::Yes };
+            if rest {
+                return Forwarded::Part(lane);
+            }
+            self.end_message(lane, pair);
+            return Forwarded::Yes;
         }
         self.transmit(lane, first, now);
         Forwarded::Yes
@@ -139,7 +149,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         if KIND != kind::NIC && self.config.loss.lanes != 0 && !self.finds_room(record) {
             return;
         }
-        self.enqueue(record, &self.entry(record));
+        if self.goes_first(record) {
+            self.enqueue(record, &self.entry(record));
+        }
     }
 
     pub(super) fn next_credit(&self) -> u64 {

@@ -15,7 +15,7 @@
 //!
 //! On other fabrics the link is picked by a hash of switch and destination.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::routing::choices::{share, spread};
@@ -41,6 +41,15 @@ struct TreeRanks {
     above: Vec<Option<SwitchId>>,
 }
 
+/// What the candidates of one list lead to, where these are several switches, all of lower levels; else nothing.
+#[derive(Default)]
+pub(super) struct Below {
+    /// By candidate.
+    ends: Box<[SwitchId]>,
+    /// How many different switches these are: those of the first candidates.
+    switches: usize,
+}
+
 impl Sharing {
     pub fn new(graph: &Graph, ends: &Ends) -> Self {
         Self { tree: topology::is_tree(graph).then(|| TreeRanks::new(graph, ends)) }
@@ -48,31 +57,27 @@ impl Sharing {
 
     /// Which of `count` candidates a destination takes; `below` as [`Sharing::below`] finds them.
     #[inline]
-    pub fn index(&self, at: SwitchId, to: HostId, count: usize, below: &[SwitchId]) -> usize {
+    pub fn index(&self, at: SwitchId, to: HostId, count: usize, below: &Below) -> usize {
         let parts = u32::try_from(count).expect("invariant: fewer than 2^32 links");
         let Some(tree) = &self.tree else { return share(spread(at, to), parts) as usize };
-        if !below.is_empty() {
-            return tree.down(at, to, count, below);
+        if below.switches > 1 {
+            return tree.down(at, to, below);
         }
         let (level, rank) = tree.ranks[to.index()];
         let stride = tree.strides[usize::from(level)][usize::from(tree.levels[at.index()])];
         (rank / stride % parts) as usize
     }
 
-    /// The switches that sorted candidates lead to, where these are several and all of lower levels; else none.
-    pub fn below(&self, graph: &Graph, at: SwitchId, links: &[LinkId]) -> Box<[SwitchId]> {
-        let Some(tree) = &self.tree else { return Box::default() };
-        let mut below = Vec::new();
-        for link in links {
-            let Vertex::Switch(switch) = graph.link(*link).to else { return Box::default() };
-            if tree.levels[switch.index()] >= tree.levels[at.index()] {
-                return Box::default();
-            }
-            if !below.contains(&switch) {
-                below.push(switch);
-            }
-        }
-        if below.len() > 1 { below.into() } else { Box::default() }
+    /// What sorted candidates lead to.
+    pub fn below(&self, graph: &Graph, at: SwitchId, links: &[LinkId]) -> Below {
+        let Some(tree) = &self.tree else { return Below::default() };
+        let lower = |link: &LinkId| match graph.link(*link).to {
+            Vertex::Switch(switch) if tree.levels[switch.index()] < tree.levels[at.index()] => Some(switch),
+            _ => None,
+        };
+        let Some(ends) = links.iter().map(lower).collect::<Option<Box<[SwitchId]>>>() else { return Below::default() };
+        let switches = ends.iter().collect::<HashSet<_>>().len();
+        if switches > 1 { Below { ends, switches } } else { Below::default() }
     }
 
     /// The candidates of one switch, given in order of port, in the order in which they are numbered.
@@ -171,19 +176,17 @@ impl TreeRanks {
         parents
     }
 
-    /// Which of `count` candidates that lead down to several switches a destination takes.
-    fn down(&self, at: SwitchId, to: HostId, count: usize, below: &[SwitchId]) -> usize {
+    /// Which of the candidates that lead down to several switches a destination takes.
+    fn down(&self, at: SwitchId, to: HostId, below: &Below) -> usize {
         let (low, rank) = self.ranks[to.index()];
         let strides = &self.strides[usize::from(low)];
         let own = usize::from(self.levels[at.index()]);
         let known = &self.above[to.index() * strides.len()..(to.index() + 1) * strides.len()];
         let is_known = |switch: &SwitchId| known[usize::from(self.levels[switch.index()])] == Some(*switch);
-        let other = || (rank / strides[own.saturating_sub(2)]) as usize % below.len();
-        let switch = below.iter().position(is_known).unwrap_or_else(other);
-        // Where not all have as many cables, the last round is not full.
-        let round = (rank / strides[own]) as usize % count.div_ceil(below.len());
-        let chosen = switch + below.len() * round;
-        if chosen < count { chosen } else { switch }
+        let other = || (rank / strides[own.saturating_sub(2)]) as usize % below.switches;
+        let switch = below.ends[below.ends.iter().position(is_known).unwrap_or_else(other)];
+        let cables = || (0..below.ends.len()).filter(|place| below.ends[*place] == switch);
+        cables().nth((rank / strides[own]) as usize % cables().count()).unwrap_or_default()
     }
 }
 

@@ -87,6 +87,8 @@ pub struct FlowSetup {
     pub vl: VirtualLane,
     /// A full packet on the wire.
     pub full_packet: Bytes,
+    /// Of a full packet and its notice on the longest path of the fabric without load; zero if the transport has no feedback.
+    pub round_trip: Picoseconds,
 }
 
 /// What a transport needs of switches and receivers.

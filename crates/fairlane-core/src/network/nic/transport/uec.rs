@@ -41,8 +41,8 @@ pub const ENTRY: Entry = Entry {
 #[serde(deny_unknown_fields, default)]
 #[schemars(extend("examples" = [{}, { "base_rtt": 14_000_000, "kmin": 37_350, "kmax": 145_250 }]))]
 struct Params {
-    /// Round trip of a full packet and its acknowledgement on the longest path of a fabric without load. Default: 12 us.
-    base_rtt: Picoseconds,
+    /// Round trip of a full packet and its acknowledgement on the longest path of a fabric without load. Default: that of the fabric.
+    base_rtt: Option<Picoseconds>,
     /// Queueing delay that is aimed at. Default: three quarters of `base_rtt`.
     target_delay: Option<Picoseconds>,
     /// Queue below which nothing is marked. Default: 12 KiB.
@@ -55,13 +55,7 @@ struct Params {
 
 impl Default for Params {
     fn default() -> Self {
-        Self {
-            base_rtt: Picoseconds::from_micros(12),
-            target_delay: None,
-            kmin: Bytes(12 << 10),
-            kmax: Bytes(48 << 10),
-            notice_vl: None,
-        }
+        Self { base_rtt: None, target_delay: None, kmin: Bytes(12 << 10), kmax: Bytes(48 << 10), notice_vl: None }
     }
 }
 
@@ -91,9 +85,12 @@ const BDP: usize = 11;
 const FAST: usize = 12;
 /// When `eta` was added last.
 const ADDED: usize = 13;
-const WORDS: usize = 14;
+/// The round trip without load and the target delay.
+const BASE: usize = 14;
+const TARGET: usize = 15;
+const WORDS: usize = 16;
 
-/// Hardly any delay, ps.
+/// Hardly any delay, ps; and less than the target.
 const NO_DELAY: u64 = 1_000_000;
 
 /// A byte, in the units of the window.
@@ -103,27 +100,23 @@ const REFERENCE: u64 = 150_000;
 
 struct Uec {
     params: Params,
-    base_rtt: u64,
-    target: u64,
 }
 
 impl Uec {
     fn new(params: Params) -> Result<Self, BuildError> {
-        let base_rtt = params.base_rtt.0;
-        let target = params.target_delay.map_or(base_rtt * 3 / 4, |delay| delay.0);
         let wrong = |key: &str, value: String, allowed: &str| {
             Err(BuildError::value(format!("network.transport.{key}"), value, allowed))
         };
-        if !(1_000..=1_000_000_000_000).contains(&base_rtt) {
-            return wrong("base_rtt", params.base_rtt.to_string(), "1 ns to 1 s");
+        if let Some(base_rtt) = params.base_rtt.filter(|time| !(1_000..=1_000_000_000_000).contains(&time.0)) {
+            return wrong("base_rtt", base_rtt.to_string(), "1 ns to 1 s");
         }
-        if !(1..=1_000_000_000_000).contains(&target) {
-            return wrong("target_delay", Picoseconds(target).to_string(), "above zero, at most 1 s");
+        if let Some(target) = params.target_delay.filter(|time| !(1..=1_000_000_000_000).contains(&time.0)) {
+            return wrong("target_delay", target.to_string(), "above zero, at most 1 s");
         }
         if params.kmax < params.kmin {
             return wrong("kmax", params.kmax.0.to_string(), "at least kmin");
         }
-        Ok(Self { params, base_rtt, target })
+        Ok(Self { params })
     }
 
     /// The window becomes `cwnd`, from one packet to the largest.
@@ -136,14 +129,14 @@ impl Uec {
         // alpha = 4 MTU a b / target and fi = 5 MTU a, where a and b are the scales of the window and of the target.
         let wide = |value: u64| u128::from(value);
         let scaled = wide(state[FULL]) * wide(state[BDP]) / wide(REFERENCE);
-        state[FAST] = if delay < NO_DELAY { state[FAST] + bytes } else { 0 };
+        state[FAST] = if delay < NO_DELAY.min(state[TARGET]) { state[FAST] + bytes } else { 0 };
         if state[FAST] > state[CWND] / BYTE {
             let growth = bytes * BYTE / 4 * state[BDP] / REFERENCE;
             Self::set(state, state[CWND] + growth);
             return;
         }
         let per_byte =
-            if delay < self.target { 4 * scaled * wide(self.target - delay) / 12_000_000 } else { 5 * scaled };
+            if delay < state[TARGET] { 4 * scaled * wide(state[TARGET] - delay) / 12_000_000 } else { 5 * scaled };
         let growth = u64::try_from(per_byte * wide(bytes)).unwrap_or(u64::MAX >> 8);
         state[COLLECTED] = state[COLLECTED].saturating_add(growth);
     }
@@ -157,7 +150,7 @@ impl Uec {
         let cwnd = (state[CWND] / BYTE).max(1);
         // eta = 0.15 MTU a.
         let mut eta = 0;
-        if now - state[ADDED] >= self.base_rtt {
+        if now - state[ADDED] >= state[BASE] {
             state[ADDED] = now;
             eta = 15 * state[FULL] * BYTE / 100 * state[BDP] / REFERENCE;
         }
@@ -177,7 +170,7 @@ impl Uec {
             Self::set(state, achieved * BYTE);
             (state[COLLECTED], state[ACKNOWLEDGED]) = (0, 0);
         }
-        state[ADAPTS] = now + self.base_rtt + self.target;
+        state[ADAPTS] = now + state[BASE] + state[TARGET];
         (state[ACHIEVED], state[TRIMMED]) = (0, 0);
     }
 }
@@ -192,7 +185,10 @@ impl Transport for Uec {
     }
 
     fn begin(&self, state: &mut State, flow: &FlowSetup) {
-        let bits = u128::from(flow.bandwidth.0) * u128::from(self.base_rtt) / 1_000_000_000_000;
+        let base = self.params.base_rtt.unwrap_or(flow.round_trip).0.max(1_000);
+        state[BASE] = base;
+        state[TARGET] = self.params.target_delay.map_or(base * 3 / 4, |delay| delay.0);
+        let bits = u128::from(flow.bandwidth.0) * u128::from(base) / 1_000_000_000_000;
         state[FULL] = flow.full_packet.0;
         state[BDP] = u64::try_from(bits / 8).unwrap_or(u64::MAX >> 20).clamp(flow.full_packet.0, 1 << 40);
         state[LARGEST] = state[BDP] * 3 / 2;
@@ -224,16 +220,16 @@ impl Transport for Uec {
         }
         state[IN_FLIGHT] -= bytes;
         state[ACHIEVED] += bytes;
-        let delay = (now - notice.sent.0).saturating_sub(self.base_rtt);
+        let delay = (now - notice.sent.0).saturating_sub(state[BASE]);
         // The mean moves by 1/80 of the difference.
         state[DELAY] = (state[DELAY] * 79 + delay) / 80;
-        match (notice.marked, delay < self.target) {
+        match (notice.marked, delay < state[TARGET]) {
             (false, _) => self.grow(state, bytes, delay),
             (true, true) => {}
-            (true, false) if now - state[DECREASED] > self.base_rtt && state[DELAY] > self.target => {
+            (true, false) if now - state[DECREASED] > state[BASE] && state[DELAY] > state[TARGET] => {
                 state[DECREASED] = now;
                 // At most by half; gamma = 0.8.
-                let share = u128::from(state[DELAY] - self.target) * 80 / u128::from(state[DELAY]);
+                let share = u128::from(state[DELAY] - state[TARGET]) * 80 / u128::from(state[DELAY]);
                 let share = u64::try_from(share).unwrap_or(50).min(50);
                 Self::set(state, state[CWND] / 100 * (100 - share));
             }
