@@ -175,7 +175,7 @@ def _job(name: str, called: str, choice: Choice, where: Mapping[str, Any]) -> An
     for key, value in {"workload": workload or _STARTER, **where}.items():
         if isinstance(value, Mapping):
             table[key] = tomlkit.inline_table()
-            table[key].update(value)  # type: ignore[union-attr]
+            table[key].update(value)
         else:
             table[key] = value
     return table
