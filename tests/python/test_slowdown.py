@@ -135,7 +135,9 @@ def test_a_fit_repeats_and_is_better_than_no_model(tmp_path: Path) -> None:
     model = fit_model(table(), SMALL, snapshots=24, seed=2)
     done = []
     for _ in range(2):
-        with Executor(Threads(2), Store.kept("fit", tmp_path / "kept", {})) as executor:
+        with Executor(
+            Threads(2), Store.kept("fit", tmp_path / "kept", {}, ["fairlane.scheduler.slowdown.bench"])
+        ) as executor:
             assert fit_model(table(), SMALL, snapshots=24, seed=2, executor=executor) == model
         done.append(executor.performed)
     assert done[0] > 24

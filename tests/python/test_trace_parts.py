@@ -60,7 +60,6 @@ RECORDED = [
 ]
 
 
-@pytest.mark.timeout(90)
 @pytest.mark.parametrize(("name", "ranks", "first", "last"), RECORDED)
 def test_a_part_takes_the_time_that_it_takes_in_the_whole_run(name: str, ranks: int, first: int, last: int) -> None:
     whole = marks(replayed(TRACES / name, ranks, iteration=ALLREDUCE))
@@ -79,7 +78,6 @@ def test_a_part_takes_the_time_that_it_takes_in_the_whole_run(name: str, ranks: 
         assert own == same
 
 
-@pytest.mark.timeout(60)
 def test_parts_add_up_to_the_whole() -> None:
     def totals(iterations: str) -> tuple[int, int]:
         simulation = replayed(TRACES / "lulesh-64.tar.zst", 64, iteration=ALLREDUCE, iterations=iterations)

@@ -180,11 +180,7 @@ def _change(resolved: Resolved, now: int, action: Action) -> ops.Change:
 
 
 def _job(resolved: Resolved, job: ResolvedJob, script: Sequence[Calls], fabric: ops.Fabric) -> ops.Job:
-    everywhere = [fabric.routes, *fabric.more_routes]
-    others = {source for source, _ in fabric.routes}
-    adapters = min(sum(any((host, to) in routes for to in others) for routes in everywhere) for host in job.hosts)
-    rails = (resolved.tables["fabric"].get("rails") or {}).get("count", 1)
-    policy = job.rails or ({"policy": "round_robin"} if rails > 1 else {"policy": "only", "only": 0})
+    policy = job.rails or {"policy": "round_robin"}
     return ops.Job(
         list(job.hosts),
         cast("list[list[ops.Op]]", [_Script(calls) for calls in script]),  # which are only iterated over
@@ -193,7 +189,6 @@ def _job(resolved: Resolved, job: ResolvedJob, script: Sequence[Calls], fabric: 
         dict(policy),
         job.start,
         job.stop,
-        adapters,
     )
 
 

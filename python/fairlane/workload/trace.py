@@ -71,7 +71,9 @@ class Iteration(Table):
     def _at_most_one(self) -> Self:
         if self.collective and self.region:
             raise ValueError("collective and region exclude each other: give one")
-        given = self.model_fields_set - {"collective", "region"}
+        # A written scenario has all keys, including those that do not apply.
+        choosing = self.model_fields_set - {"collective", "region"}
+        given = {key for key in choosing if getattr(self, key) != type(self).model_fields[key].default}
         if given and not self.collective:
             raise ValueError(f"{' and '.join(sorted(given))} choose among the calls of a collective: give collective")
         return self

@@ -142,6 +142,8 @@ impl<'g> Follower<'g> {
                 Vertex::Host(_) => false,
             };
             let Some(from) = others.find(is_source) else { continue };
+            // It sends to that one, too.
+            self.mark(first_link(to));
             let mut hop = Hop { link: first_link(from), channel: 0 };
             self.mark(hop.link);
             while let Vertex::Switch(at) = self.graph.link(hop.link).to {
