@@ -350,8 +350,9 @@ def test_a_real_slurm_starts_a_job_when_its_level_is_in_force(tmp_path: Path) ->
                     groups = {group.names for group in policy.groups if group.name.startswith("fairlane-job-")}
                     assert groups == ({("n1/P1", "n2/P1")} if level else set())
                     if level:  # the epilog takes it back
-                        loaded = tmp_path / "loaded.conf"
-                        wait_for(lambda: loaded.read_text() == OPERATOR, "the operator's policy", service)
+                        wait_for(
+                            lambda: (tmp_path / "loaded.conf").read_text() == OPERATOR, "the operator's policy", service
+                        )
             finally:
                 service.terminate()
                 service.wait()

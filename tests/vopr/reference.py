@@ -68,7 +68,7 @@ def compare(case: Case, resolved: Resolved) -> str:
     tail.engine.run_window_budget(one.now + TAIL, 4 * MOST_HOPS)
     lanes = 1 + max(resolved.tables["qos"]["sl2vl"], default=0)
     fabric = fabrics.with_queues(fabrics.any_fabric(resolved.tables["fabric"]), lanes)
-    jobs = [_job(resolved, job, script, fabric) for job, script in zip(resolved.jobs, scripts, strict=True)]
+    jobs = [_job(job, script) for job, script in zip(resolved.jobs, scripts, strict=True)]
     network = resolved.tables["network"]
     given = ops.Case(
         fabric,
@@ -179,7 +179,7 @@ def _change(resolved: Resolved, now: int, action: Action) -> ops.Change:
     return ops.Change(now, arbiter=_arbiter(name, params, 1 + max(resolved.tables["qos"]["sl2vl"], default=0)))
 
 
-def _job(resolved: Resolved, job: ResolvedJob, script: Sequence[Calls], fabric: ops.Fabric) -> ops.Job:
+def _job(job: ResolvedJob, script: Sequence[Calls]) -> ops.Job:
     policy = job.rails or {"policy": "round_robin"}
     return ops.Job(
         list(job.hosts),

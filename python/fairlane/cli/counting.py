@@ -161,7 +161,8 @@ def analyze_counters(
         data["roots"] = [asdict(root) for root in busy]
         causes += shown(busy, _SHOWN)
     rates, names = built.bandwidths_of_hosts(), built.host_names
-    data["notes"] = [note for job, hosts in jobs.items() if (note := mixed_speeds(job, hosts, rates, names))]
+    mixed = [mixed_speeds(job, hosts, rates, names) for job, hosts in jobs.items()]
+    data["notes"] = [words for words in mixed if words]
     return Answer(data, [*_text(found, jobs), *causes, *(f"Note: {note}" for note in data["notes"])])
 
 

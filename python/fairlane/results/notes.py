@@ -76,8 +76,6 @@ def notes(run: Run) -> Iterator[str]:
 
 def _uneven_rails(run: Run) -> Iterator[str]:
     """A sentence if the adapters of one number sent more than twice the bytes of those of another."""
-    if run.ports is None:
-        return
     sent = run.ports.filter(pl.col("role") == "host", pl.col("from_level") == 0, pl.col("rail").is_not_null())
     several = sent.filter(pl.col("link").n_unique().over("from_name") > 1)
     rails = several.group_by("rail").agg(pl.col("bytes").sum()).filter(pl.col("bytes").sum() > 0).sort("bytes", "rail")
