@@ -63,14 +63,17 @@ pub fn heal(
     Ok(Healed { routing, name, instead, cut_off })
 }
 
-/// Routes a fabric by endpoint, or one plane of it. Returns the routing, its name, and why it is not the one that was asked for.
+/// A routing, its name, and why it is not the one that was asked for.
+type Rerouted = (Box<dyn Routing>, String, Option<BuildError>);
+
+/// Routes a fabric by endpoint, or one plane of it.
 fn heal_one(
     routings: &Table<Entry>,
     named: &Named,
     graph: &Graph,
     down: &BTreeSet<LinkId>,
     before: &dyn Routing,
-) -> Result<(Box<dyn Routing>, String, Option<BuildError>), BuildError> {
+) -> Result<Rerouted, BuildError> {
     let mut parts = Parts::new(graph, down);
     let mut removed = down.clone();
     for link in down {
