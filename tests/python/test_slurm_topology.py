@@ -137,9 +137,8 @@ def test_hosts_of_an_upper_switch_have_an_entry_of_their_own() -> None:
     assert "# hosts of 2 switches that join others have an entry of their own: spine0, spine1\n" in text
 
 
+@pytest.mark.skipif(bool(slurm.missing()), reason=f"not installed: {', '.join(slurm.missing())}")
 def test_a_real_controller_takes_it(tmp_path: Path) -> None:
-    if slurm.missing():
-        pytest.skip(f"not installed: {slurm.missing()}")
     for name, wiring in (("planes", read_wiring(PLANES)), ("three levels", built("three levels"))):
         folder = tmp_path / name.replace(" ", "-")
         folder.mkdir()

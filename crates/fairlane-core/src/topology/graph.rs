@@ -166,7 +166,7 @@ impl Graph {
         self.of_endpoints
     }
 
-    /// The number of the first endpoint of a host, which is that of its first link.
+    /// The number of the first endpoint of a host, which is that of its first link; of the host after the last, the number of endpoints.
     #[inline]
     pub(super) fn first_endpoint(&self, host: HostId) -> u32 {
         self.host_ports[host.index()]
