@@ -201,7 +201,7 @@ class Mpi:
     control_bytes: int = 64
     memory_latency: int = 100_000
     memory_bandwidth: int = 80_000_000_000
-    memory_contention: bool = False
+    memory_contention: bool = True
     """Each rank has a link to a switch in its host, and one back."""
     max_messages: int = 1 << 23
     reduction_bandwidth: int = 80_000_000_000

@@ -218,7 +218,7 @@ class Mpi(Table):
     """Latency between ranks of one host."""
     memory_bandwidth: Bandwidth = Field(default=10 * _GB_PER_S, gt=0)
     """Bandwidth between ranks of one host."""
-    memory_contention: bool = False
+    memory_contention: bool = True
     """Whether a rank shares this bandwidth among its messages within the host: each has a link to a switch in the host
     and one back, as GPUs in a scale-up domain have. Otherwise each message has the bandwidth to itself."""
     max_messages: int = Field(default=1 << 23, ge=1, lt=1 << 63)

@@ -70,7 +70,7 @@ def memory_notes(tables: Mapping[str, Any], hosts: Mapping[str, Sequence[int]]) 
     if dense:
         yield (
             f"up to {max(most.values())} ranks of {listed(dense)} are on one host and exchange there without "
-            "contention; mpi.memory_contention = true gives each rank a link out and one in, of mpi.memory_bandwidth"
+            "contention, because mpi.memory_contention is false"
         )
 
 
