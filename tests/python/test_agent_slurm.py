@@ -253,6 +253,8 @@ def test_a_real_slurm_reports_jobs_by_prolog_epilog_and_squeue(tmp_path: Path) -
         ended = listener.events.get(timeout=HANG_S)
         assert (ended.what, ended.job.id) == ("end", number)
         assert number not in running(squeue, HANG_S)
+    conf = Path(environment["SLURM_CONF"])
+    conf.write_text(conf.read_text().replace("MessageTimeout=100", "MessageTimeout=2"))  # how long squeue asks for it
     with pytest.raises(AgentError, match="squeue --json: "):
         running(squeue, HANG_S)
 
