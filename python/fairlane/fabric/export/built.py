@@ -15,7 +15,7 @@ def wiring_of(fabric: Fabric) -> Wiring:
     groups = plan["kind"] == "groups" and len(set(fabric.links["rail"][between].tolist())) <= 1
     known: dict[tuple[str, int], int] = {}
     places: dict[str, list[int]] = {name: [] for name in (*fabric.host_names, *fabric.switch_names)}
-    cables = []
+    cables: list[Cable] = []
     for begin, port, end, far, rate, delay, kind, role in zip(
         *(fabric.links[key].tolist() for key in keys), strict=True
     ):
