@@ -32,7 +32,7 @@ def write_ibnetdiscover(wiring: Wiring) -> Written:
     sections = ("\n".join(_section(node, own, at, far)) for node in order)
     text = "#\n# Topology file: written by fairlane fabric export\n#\n\n" + "\n\n".join(sections) + "\n"
     notes = [*left_out(wiring, bandwidths=False), *renumbered(wiring, _read_again(wiring, text))]
-    lids = [lid or 0 for node in nodes for lid in (node.lid, *(port.lid for port in node.ports))]
+    lids = [lid or 0 for node in nodes for lid in (node.lid, *(port.lids[-1] for port in node.ports if port.lids))]
     if (last := max(lids, default=0)) > LARGEST_LID:
         notes.append(f"LIDs go up to {last:,}, and a subnet of InfiniBand has {LARGEST_LID:,}: more than one is needed")
     return Written(text, tuple(notes))
@@ -70,7 +70,7 @@ def _line(port: Port, far: Node, there: Port, speed: str, node: Node) -> str:
     here = f"[{port.number}]" + ("" if port.guid is None or node.is_switch else f"({port.guid:x}) ")
     end = f'"{far.identifier}"[{there.number}]' + ("" if there.guid is None or far.is_switch else f"({there.guid:x}) ")
     lid = far.lid if far.is_switch else there.lid
-    mine = f"lid {port.lid} lmc 0 " if port.lid is not None and not node.is_switch else ""
+    mine = f"lid {port.lid} lmc {port.lmc} " if port.lid is not None and not node.is_switch else ""
     theirs = f" lid {lid}" if lid is not None else " lid 0"
     return f'{here}\t{end}\t\t# {mine}"{far.description}"{theirs}' + (f" {speed}" if speed else "")
 

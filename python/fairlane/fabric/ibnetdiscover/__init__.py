@@ -137,7 +137,9 @@ def _nodes(
             is_switch=it.is_switch,
             description=mapped(it, overrides) or it.description,
             ports=tuple(
-                Port(number) if it.is_switch else Port(number, it.links[number].guid, it.links[number].lid)
+                Port(number)
+                if it.is_switch
+                else Port(number, it.links[number].guid, it.links[number].lid, it.links[number].lmc)
                 for number in sorted(it.links)
             ),
             size=it.ports,
