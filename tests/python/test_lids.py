@@ -1,6 +1,5 @@
 """Every LID of every adapter is followed to its end: LMC in dumps and tables, in import, export and checks."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,31 +7,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairlane.cli.main import execute
-from fairlane.fabric import Cable, Wiring, read_wiring, survey
+from fairlane.fabric import Wiring, read_wiring, survey
 from fairlane.fabric.export import FORMATS
 from fairlane.fabric.export.lfts import write_lfts
 from fairlane.fabric.forwarding import read_entries
-from fairlane.fabric.identities import endpoint_lids, endpoints_of, nodes_of
+from fairlane.fabric.identities import endpoint_lids, endpoints_of
+from simulated_subnets import lid_tree
 
 Entries = dict[str, dict[int, int]]
-
-
-def tree(lmc: int, rails: int = 1) -> Wiring:
-    """Two leaves of two hosts each and two spines; every adapter has 2^lmc LIDs from a multiple of them on."""
-    cables = [Cable((f"n{host}", f"leaf{host // 2}")) for host in range(4) for _ in range(rails)]
-    cables += [Cable((f"leaf{leaf}", f"spine{spine}")) for leaf in range(2) for spine in range(2)]
-    cables = [replace(cable, bandwidth=100 * 10**9) for cable in cables]
-    wiring = Wiring(tuple(f"n{host}" for host in range(4)), tuple(cables))
-    adapters = [node for node in nodes_of(wiring) if not node.is_switch]
-    lids = {node.identifier: (16 + at) << lmc for at, node in enumerate(adapters)}
-    nodes = (
-        replace(node, ports=(replace(node.ports[0], lid=lids[node.identifier], lmc=lmc),))
-        if node.identifier in lids
-        else replace(node, lid=1 + int(node.identifier[2:], 16) % 8)
-        for node in nodes_of(wiring)
-    )
-    switches = {node.guid: node.owner for node in nodes_of(wiring) if node.is_switch and node.guid is not None}
-    return replace(wiring, nodes=tuple(nodes), guids=switches)
 
 
 def files(folder: Path, wiring: Wiring, entries: Entries) -> tuple[Path, Path]:
@@ -57,7 +39,7 @@ def entries_of(folder: Path, wiring: Wiring) -> Entries:
 
 @pytest.mark.parametrize("lmc", [0, 1, 2])
 def test_all_lids_of_a_port_come_back_and_lead_to_it(lmc: int, tmp_path: Path) -> None:
-    wiring = tree(lmc, rails=2)
+    wiring = lid_tree(lmc, rails=2)
     entries = entries_of(tmp_path, wiring)
     again = read_wiring(*files(tmp_path, wiring, entries))
     assert endpoint_lids(again) == {((16 + at) << lmc) + k: at for at in range(8) for k in range(2**lmc)}
@@ -72,7 +54,7 @@ def test_all_lids_of_a_port_come_back_and_lead_to_it(lmc: int, tmp_path: Path) -
 def test_a_first_lid_that_ends_elsewhere_is_refused_with_a_count(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wiring = tree(1)
+    wiring = lid_tree(1)
     entries = entries_of(tmp_path, wiring)
     entries["leaf0"] |= {32: 2, 34: 1}  # the first LIDs of n0 and n1, exchanged at their leaf
     dump, lfts = files(tmp_path, wiring, entries)
@@ -94,7 +76,7 @@ def test_a_first_lid_that_ends_elsewhere_is_refused_with_a_count(
 def test_a_further_lid_that_ends_elsewhere_is_a_remark(
     at: str, lid: int, port: int | None, end: str, tmp_path: Path
 ) -> None:
-    wiring = tree(2)
+    wiring = lid_tree(2)
     entries = entries_of(tmp_path, wiring)
     if at == "spine0":
         entries["leaf0"][lid] = 3  # over this spine
@@ -109,7 +91,7 @@ def test_a_further_lid_that_ends_elsewhere_is_a_remark(
 
 
 def test_ranges_of_lids_that_overlap_are_remarked(tmp_path: Path) -> None:
-    dump, _ = files(tmp_path, tree(1), {name: {} for name in tree(1).switches})
+    dump, _ = files(tmp_path, lid_tree(1), {name: {} for name in lid_tree(1).switches})
     dump.write_text(dump.read_text().replace("lid 34 lmc 1", "lid 33 lmc 1").replace("lid 34", "lid 33"))
     assert any("1 LID is that of several ports: 33 (n0 port 1 " in words for words in read_wiring(dump).remarks)
 
@@ -119,7 +101,7 @@ def test_ranges_of_lids_that_overlap_are_remarked(tmp_path: Path) -> None:
 def test_whatever_tables_are_wrong_the_lids_that_end_elsewhere_are_named(data: st.DataObject, tmp_path: Path) -> None:
     """Entries of the leaf of a host are changed to its neighbour's port: these LIDs and no others are named."""
     lmc, rails = data.draw(st.sampled_from([1, 2])), data.draw(st.sampled_from([1, 2]))
-    wiring = tree(lmc, rails)
+    wiring = lid_tree(lmc, rails)
     entries, owners, endpoints = entries_of(tmp_path, wiring), endpoint_lids(wiring), endpoints_of(wiring)
     further = sorted(lid for lid in owners if lid % 2**lmc)
     wrong = data.draw(st.sets(st.sampled_from(further), min_size=1, max_size=3))
