@@ -15,6 +15,8 @@ from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Wiring, read_wiring, survey
+from fairlane.fabric.export import FORMATS
+from fairlane.fabric.export.lfts import write_lfts
 from fairlane.fabric.identities import endpoint_lids, endpoints_of, numbered, places
 
 DATA = Path(__file__).parents[1] / "data"
@@ -123,6 +125,36 @@ def test_the_guid_in_parentheses_is_the_switchs(tmp_path: Path) -> None:
     # Where the first GUID is the one that the identifier has, and no other switch's, it is the node's.
     other = dump(tree(1, 1, {0: 2})).replace("(a000000000000000)", "(a000000000000009)")
     assert read(tmp_path, other).guids[0xA000_0000_0000_0000] == "leaf0"
+
+
+def test_tables_of_line_cards_that_state_the_systems_guid_are_told_apart_by_lid(tmp_path: Path) -> None:
+    """By their own GUIDs, as the subnet manager has them, or by the director's; export and import keep them apart."""
+    devices = tree(4, 2, dict.fromkeys(range(4), 2))
+    own = forwarding(devices)
+    system = re.sub(r"guid 0x[ab]\w+", "guid 0xd000000000000000", own)
+    for device in devices[:6]:
+        device.system = device.card = 0xD000_0000_0000_0000
+    wiring = read(tmp_path, dump(devices))
+    (tmp_path / "again").write_text(FORMATS["ibnetdiscover"].write(wiring).text)
+    assert read_wiring(tmp_path / "again").guids == wiring.guids == {it.guid: it.description for it in devices[:6]}
+    (tmp_path / "lfts").write_text(own)
+    (tmp_path / "system").write_text(system)
+    expected = read_wiring(tmp_path / "dump", tmp_path / "lfts").tables
+    for name, lfts in (("again", "lfts"), ("dump", "system"), ("again", "system")):
+        assert read_wiring(tmp_path / name, tmp_path / lfts).tables == expected
+    (tmp_path / "lfts").write_text(write_lfts(wiring, expected))
+    assert read_wiring(tmp_path / "again", tmp_path / "lfts").tables == expected
+    for text, words in (
+        (system.replace("Lid", "DR path slid 0;"), "line has no LID"),
+        (
+            system.replace("switch Lid ", "switch Lid 99"),
+            r"6 switches of the fabric state the GUID .*, none the LID 99",
+        ),
+        (own + own, "leaf0 has a table already"),
+    ):
+        (tmp_path / "lfts").write_text(text)
+        with pytest.raises(ScenarioError, match=words):
+            read_wiring(tmp_path / "dump", tmp_path / "lfts")
 
 
 def test_lids_that_no_port_can_have_and_those_of_several_ports_are_named_once(tmp_path: Path) -> None:

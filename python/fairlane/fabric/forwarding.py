@@ -15,7 +15,7 @@ from fairlane.fabric.lid_paths import misled, summary
 from fairlane.fabric.wiring import Wiring
 from fairlane.inputs.files import lines_of, read_text, reading
 
-_BLOCK = re.compile(r"Unicast lids .*guid (0x[0-9a-fA-F]{1,16})")
+_BLOCK = re.compile(r"Unicast lids .* of switch (?:Lid (\d{1,5}))?.*guid (0x[0-9a-fA-F]{1,16})")
 _ENTRY = re.compile(r"(0x[0-9a-fA-F]{1,16})\s+(\d{1,9})\s*(:.*)?$")
 _END = re.compile(r"(\d{1,9}) (?:valid )?lids dumped")
 _LARGEST_ENTRY = 256  # bytes that a destination of a switch may take
@@ -71,8 +71,8 @@ class _Reader:
     """Reads a file of tables line by line."""
 
     def __init__(self, wiring: Wiring, lids: Mapping[int, int], file: Path) -> None:
-        self._wiring, self._file = wiring, file
-        self._lids = lids
+        self._switches = [node for node in wiring.nodes if node.is_switch]
+        self._lids, self._file = lids, file
         self._tables: dict[str, dict[int, int]] = {}
         self._row: dict[int, int] | None = None
         self._entries = self._start = 0
@@ -81,10 +81,10 @@ class _Reader:
         if begins := _BLOCK.match(line):
             self._end()
             self._row, self._entries, self._start = {}, 0, number
-            guid = int(begins[1], 16)
-            if guid not in self._wiring.guids:
-                raise self._error(number, f"the fabric has no switch with the GUID 0x{guid:016x}")
-            self._tables[self._wiring.guids[guid]] = self._row
+            switch = self._switch(number, int(begins[2], 16), int(begins[1]) if begins[1] else None)
+            if switch in self._tables:
+                raise self._error(number, f"{switch} has a table already: keep one")
+            self._tables[switch] = self._row
         elif (entry := _ENTRY.match(line)) and self._row is not None:
             self._entries += 1
             lid = int(entry[1], 16)
@@ -98,6 +98,20 @@ class _Reader:
             self._row = None
         elif line.strip() and not _HEADING.match(line):
             raise self._error(number, f"not a line of a forwarding table: {line.strip()[:60]!r}")
+
+    def _switch(self, line: int, guid: int, lid: int | None) -> str:
+        """The switch of a GUID; of several that state the same, as line cards that of their director, by LID."""
+        found = [it for it in self._switches if it.guid == guid] or [
+            it for it in self._switches if it.card and int(it.card, 16) == guid
+        ]
+        named = [it for it in found if it.lid == lid] if len(found) > 1 else found
+        if len(named) == 1:
+            return named[0].owner
+        words = f"the fabric has no switch with the GUID 0x{guid:016x}"
+        if found:
+            words = f"{len(found)} switches of the fabric state the GUID 0x{guid:016x}"
+            words += f", none the LID {lid}" if lid is not None else ", and the line has no LID"
+        raise self._error(line, words)
 
     def finished(self) -> dict[str, dict[int, int]]:
         self._end()
