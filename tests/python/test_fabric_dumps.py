@@ -10,7 +10,7 @@ import networkx
 import polars as pl
 import pytest
 
-from fabric_dumps import Device, dump, join, tree
+from fabric_dumps import Device, dump, join, link_report, ports_report, tree
 from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
@@ -107,6 +107,23 @@ def test_a_router_is_no_host_and_reported() -> None:
     assert (wiring.hosts, len(wiring.cables)) == (("n1",), 1)
     assert wiring.remarks == ("1 router to other subnets left out: router1 (line 24)",)
     assert wiring.remarks[0] in survey(wiring).anomalies
+
+
+def test_a_router_is_no_host_where_only_sections_of_switches_or_a_report_name_it(tmp_path: Path) -> None:
+    text = (REPRODUCERS / "router-as-host.ibnetdiscover").read_text()
+    (tmp_path / "switches").write_text(text.partition("vendid=0x2c9\ndevid=0x1021")[0])
+    devices = tree(1, 1, {0: 2})
+    router = Device("Rt", 0xE000_0000_0000_0001, "router1", 99, 2)
+    join(router, 1, devices[0], 60)
+    devices[0].size = 60
+    for name, report in (("ports", ports_report), ("links", link_report)):
+        (tmp_path / name).write_text(report([*devices, router]))
+    (tmp_path / "dump").write_text(dump([*devices, router]))
+    for name, hosts in (("switches", ("n1",)), ("dump", None), ("ports", None), ("links", None)):
+        wiring = read_wiring(tmp_path / name, switches_only=name == "switches")
+        assert wiring.hosts == (hosts or read(tmp_path, dump(tree(1, 1, {0: 2}))).hosts), name
+        assert any("1 router to other subnets left out: router1" in words for words in wiring.remarks), name
+        assert not any("router1" in str(node) for node in wiring.nodes)
 
 
 def test_the_guid_in_parentheses_is_the_switchs(tmp_path: Path) -> None:

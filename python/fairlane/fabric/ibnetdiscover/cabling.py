@@ -93,6 +93,7 @@ def _adapters_of(vertices: list[Vertex]) -> list[Vertex]:
                 continue
             name, key = link.to, (link.to, link.far_lid)
             adapter = found.setdefault(key, Vertex(name, False, link.port, link.description, link.line, None, None))
+            adapter.is_router = name.startswith("R-")
             adapter.links[link.port] = replace(
                 link,
                 to=vertex.name,
