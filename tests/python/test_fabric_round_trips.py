@@ -17,6 +17,7 @@ from fairlane.fabric.export import FORMATS, wiring_of
 from fairlane.fabric.export.lfts import write_lfts
 from fairlane.fabric.table import FabricTable
 
+DATA = Path(__file__).parents[1] / "data" / "fabrics"
 SPEEDS = ("50 Gb/s", "100 Gb/s", "200 Gb/s", "400 Gb/s")
 LATENCIES = ("100 ns", "250 ns", "1 us")
 TOPOLOGIES: dict[str, st.SearchStrategy[dict[str, Any]]] = {
@@ -117,6 +118,20 @@ def test_the_same_graph_comes_back_and_gives_the_same_results(name: str, table: 
     if built.hosts > 1 and not hashed and (uniform or (speeds and latencies)):
         found.save(tmp_path / "again.json")
         assert digest(imported(tmp_path / "again.json", table)) == digest(table)
+
+
+@pytest.mark.parametrize("dump", ["x5.ibnetdiscover", "ndr-dgx.ibnetdiscover.xz"])
+@pytest.mark.parametrize("name", ["csv", "graphml", "ibnetdiscover", "json"])
+def test_a_real_cluster_keeps_its_numbers(dump: str, name: str, tmp_path: Path) -> None:
+    wiring = read_wiring(DATA / dump)
+    if name == "json":
+        wiring.save(tmp_path / "exported")
+    else:
+        (tmp_path / "exported").write_text(FORMATS[name].write(wiring).text, encoding="utf-8")
+    again = read_wiring(tmp_path / "exported")
+    shown = graph(wiring.fabric(), speeds=True, latencies=True)
+    assert graph(again.fabric(), speeds=True, latencies=True) == shown
+    assert again.nodes == (wiring.nodes if name in ("ibnetdiscover", "json") else ())
 
 
 @settings(suppress_health_check=list(HealthCheck), max_examples=8, deadline=None)

@@ -43,7 +43,8 @@ def renumbered(wiring: Wiring, again: Wiring) -> list[str]:
     for what, same in (("hosts", wiring.hosts == again.hosts), ("switches", wiring.switches == again.switches)):
         if not same:
             found.append(f"{what} have other numbers when the file is read again; names and cables are the same")
-    if switches := [name for name in wiring.switches if before[name] != after[name]]:
+    switches = [name for name in wiring.switches if before[name] != after[name]]
+    if switches and wiring.switches == again.switches:
         words = f"links of {plural(len(switches), 'switch has', 'switches have')} another order when the file is read"
         found.append(f"{words} again: {some(switches, _SHOWN)}; ties of routings may be decided otherwise")
     return found
