@@ -3,6 +3,7 @@
 import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,8 @@ from typing_extensions import override
 
 from fairlane import Scenario
 from fairlane.cli.exchanging import write_folder
+from fairlane.fabric import Cable, Wiring
+from fairlane.fabric.identities import nodes_of
 from fairlane.opensm import export
 from fairlane.opensm.check import Subnet
 from fairlane.opensm.check.query import PORT_INFO, SL_TO_VL
@@ -41,6 +44,24 @@ def exported(folder: Path, of: Mapping[str, Any]) -> Path:
     """The folder that ``fairlane qos export`` writes for a scenario."""
     write_folder(folder, export(Scenario.read(dict(of)).decide(), approximate=True).files, "--opensm")
     return folder
+
+
+def lid_tree(lmc: int, rails: int = 1) -> Wiring:
+    """Two leaves of two hosts each and two spines; every adapter has 2^lmc LIDs from a multiple of them on."""
+    cables = [Cable((f"n{host}", f"leaf{host // 2}")) for host in range(4) for _ in range(rails)]
+    cables += [Cable((f"leaf{leaf}", f"spine{spine}")) for leaf in range(2) for spine in range(2)]
+    cables = [replace(cable, bandwidth=100 * 10**9) for cable in cables]
+    wiring = Wiring(tuple(f"n{host}" for host in range(4)), tuple(cables))
+    adapters = [node for node in nodes_of(wiring) if not node.is_switch]
+    lids = {node.identifier: (16 + at) << lmc for at, node in enumerate(adapters)}
+    nodes = (
+        replace(node, ports=(replace(node.ports[0], lid=lids[node.identifier], lmc=lmc),))
+        if node.identifier in lids
+        else replace(node, lid=1 + int(node.identifier[2:], 16) % 8)
+        for node in nodes_of(wiring)
+    )
+    switches = {node.guid: node.owner for node in nodes_of(wiring) if node.is_switch and node.guid is not None}
+    return replace(wiring, nodes=tuple(nodes), guids=switches)
 
 
 def answers() -> dict[str, bytes]:

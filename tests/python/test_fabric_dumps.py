@@ -10,11 +10,13 @@ import networkx
 import polars as pl
 import pytest
 
-from fabric_dumps import Device, dump, join, tree
+from fabric_dumps import Device, dump, join, link_report, ports_report, tree
 from fairlane import Scenario, Simulation
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Wiring, read_wiring, survey
+from fairlane.fabric.export import FORMATS
+from fairlane.fabric.export.lfts import write_lfts
 from fairlane.fabric.identities import endpoint_lids, endpoints_of, numbered, places
 
 DATA = Path(__file__).parents[1] / "data"
@@ -107,6 +109,23 @@ def test_a_router_is_no_host_and_reported() -> None:
     assert wiring.remarks[0] in survey(wiring).anomalies
 
 
+def test_a_router_is_no_host_where_only_sections_of_switches_or_a_report_name_it(tmp_path: Path) -> None:
+    text = (REPRODUCERS / "router-as-host.ibnetdiscover").read_text()
+    (tmp_path / "switches").write_text(text.partition("vendid=0x2c9\ndevid=0x1021")[0])
+    devices = tree(1, 1, {0: 2})
+    router = Device("Rt", 0xE000_0000_0000_0001, "router1", 99, 2)
+    join(router, 1, devices[0], 60)
+    devices[0].size = 60
+    for name, report in (("ports", ports_report), ("links", link_report)):
+        (tmp_path / name).write_text(report([*devices, router]))
+    (tmp_path / "dump").write_text(dump([*devices, router]))
+    for name, hosts in (("switches", ("n1",)), ("dump", None), ("ports", None), ("links", None)):
+        wiring = read_wiring(tmp_path / name, switches_only=name == "switches")
+        assert wiring.hosts == (hosts or read(tmp_path, dump(tree(1, 1, {0: 2}))).hosts), name
+        assert any("1 router to other subnets left out: router1" in words for words in wiring.remarks), name
+        assert not any("router1" in str(node) for node in wiring.nodes)
+
+
 def test_the_guid_in_parentheses_is_the_switchs(tmp_path: Path) -> None:
     """Line cards of a director switch that state the system's GUID in front of their own."""
     devices = tree(4, 2, dict.fromkeys(range(4), 2))
@@ -123,6 +142,36 @@ def test_the_guid_in_parentheses_is_the_switchs(tmp_path: Path) -> None:
     # Where the first GUID is the one that the identifier has, and no other switch's, it is the node's.
     other = dump(tree(1, 1, {0: 2})).replace("(a000000000000000)", "(a000000000000009)")
     assert read(tmp_path, other).guids[0xA000_0000_0000_0000] == "leaf0"
+
+
+def test_tables_of_line_cards_that_state_the_systems_guid_are_told_apart_by_lid(tmp_path: Path) -> None:
+    """By their own GUIDs, as the subnet manager has them, or by the director's; export and import keep them apart."""
+    devices = tree(4, 2, dict.fromkeys(range(4), 2))
+    own = forwarding(devices)
+    system = re.sub(r"guid 0x[ab]\w+", "guid 0xd000000000000000", own)
+    for device in devices[:6]:
+        device.system = device.card = 0xD000_0000_0000_0000
+    wiring = read(tmp_path, dump(devices))
+    (tmp_path / "again").write_text(FORMATS["ibnetdiscover"].write(wiring).text)
+    assert read_wiring(tmp_path / "again").guids == wiring.guids == {it.guid: it.description for it in devices[:6]}
+    (tmp_path / "lfts").write_text(own)
+    (tmp_path / "system").write_text(system)
+    expected = read_wiring(tmp_path / "dump", tmp_path / "lfts").tables
+    for name, lfts in (("again", "lfts"), ("dump", "system"), ("again", "system")):
+        assert read_wiring(tmp_path / name, tmp_path / lfts).tables == expected
+    (tmp_path / "lfts").write_text(write_lfts(wiring, expected))
+    assert read_wiring(tmp_path / "again", tmp_path / "lfts").tables == expected
+    for text, words in (
+        (system.replace("Lid", "DR path slid 0;"), "line has no LID"),
+        (
+            system.replace("switch Lid ", "switch Lid 99"),
+            r"6 switches of the fabric state the GUID .*, none the LID 99",
+        ),
+        (own + own, "leaf0 has a table already"),
+    ):
+        (tmp_path / "lfts").write_text(text)
+        with pytest.raises(ScenarioError, match=words):
+            read_wiring(tmp_path / "dump", tmp_path / "lfts")
 
 
 def test_lids_that_no_port_can_have_and_those_of_several_ports_are_named_once(tmp_path: Path) -> None:

@@ -414,6 +414,5 @@ def test_what_cannot_be_built_names_the_file_and_the_vertices(written: Write) ->
     with pytest.raises(ScenarioError, match=r'apart\.csv: the fabric is not connected: .* "h1" to "h3"'):
         read_wiring(apart).fabric()
     circle = LFTS.replace("0x000b 001 : (Channel", "0x000b 003 : (Channel", 1)
-    wiring = read_wiring(written("dump", DUMP), written("circle.lfts", circle))
-    with pytest.raises(ScenarioError, match=r'circle\.lfts: .* to "node1 adapter 0" loops at "leaf"'):
-        wiring.fabric()
+    with pytest.raises(ScenarioError, match=r"circle\.lfts: 1 of 3 LIDs .*: LID 11 of node1 HCA-1 port 1 goes in a c"):
+        read_wiring(written("dump", DUMP), written("circle.lfts", circle))

@@ -1,6 +1,7 @@
 """What a check compares: answers of ports, service levels of paths and forwarding tables; every one can differ."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from fairlane.errors import ScenarioError
 from fairlane.fabric import Cable, Fabric, Wiring, read_wiring
 from fairlane.fabric.export import FORMATS, wiring_of
 from fairlane.fabric.export.lfts import write_lfts
-from fairlane.fabric.forwarding import with_tables
+from fairlane.fabric.forwarding import read_entries, with_tables
 from fairlane.fabric.identities import endpoint_lids, endpoints_of
 from fairlane.fabric.routes import tables_of
 from fairlane.opensm import Settings
@@ -349,10 +350,10 @@ def test_own_tables_are_read_whatever_their_size(hosts: int, ports: int, switche
     text = write_lfts(wiring, {switch: [1] * len(endpoints_of(wiring)) for switch in wiring.switches})
     assert len(text) > 256 * (hosts + 16) * (switches + 16)  # more than a limit by the number of hosts
     (tmp_path / "lfts").write_text(text)
-    assert len(with_tables(wiring, tmp_path / "lfts").tables) == switches
+    assert len(read_entries(wiring, tmp_path / "lfts")) == switches
     (tmp_path / "lfts").write_text(text * 9)
     with pytest.raises(ScenarioError, match="it has more than"):
-        with_tables(wiring, tmp_path / "lfts")
+        read_entries(wiring, tmp_path / "lfts")
 
 
 def test_tables_are_the_ports_of_routes() -> None:
@@ -370,11 +371,18 @@ def test_tables_are_the_ports_of_routes() -> None:
     assert tables_of(imported.fabric("tables"), spec) == imported.tables
 
 
+def read_of(tables: Mapping[str, Sequence[int]]) -> Read:
+    """The tables of the tree by LID, as if OpenSM had set them."""
+    wiring = layout_of(tree()).wiring
+    lids = endpoint_lids(wiring)
+    return Read("", wiring, {name: {lid: ports[lids[lid]] for lid in lids} for name, ports in tables.items()})
+
+
 def test_other_ports_in_forwarding_tables_are_differences_only_of_loaded_ones() -> None:
-    wiring = tree()
     tables = tables_of(*built(**TREES[16]))
     assert tables is not None
-    assert compare_routes(Read("", replace(wiring, tables=tables)), tables, loaded=True).differences == ()
+    expected = read_of(tables).entries
+    assert compare_routes(read_of(tables), expected, loaded=True).differences == ()
     fabric, _ = built(**TREES[16])
     far = {
         int(port): str(end)
@@ -383,11 +391,11 @@ def test_other_ports_in_forwarding_tables_are_differences_only_of_loaded_ones() 
     }
     usual = tables["leaf0"][15]
     up = next(port for port, end in far.items() if end == far[usual] and port != usual)  # the parallel cable
-    other = {**tables, "leaf0": (*tables["leaf0"][:15], up)}
-    found = compare_routes(Read("", replace(wiring, tables=other)), tables, loaded=True)
+    other = read_of({**tables, "leaf0": (*tables["leaf0"][:15], up)})
+    found = compare_routes(other, expected, loaded=True)
     (one,) = found.differences
     assert (one.node, one.port, one.expected) == ("leaf0", "to host15", f"port {tables['leaf0'][15]}")
-    engine = compare_routes(Read("", replace(wiring, tables=other)), tables, loaded=False)
+    engine = compare_routes(other, expected, loaded=False)
     assert engine.differences == ()
     assert "entries of forwarding tables are those of the simulated routing" in engine.notes[0]
 
@@ -395,10 +403,21 @@ def test_other_ports_in_forwarding_tables_are_differences_only_of_loaded_ones() 
 def test_routes_that_lead_nowhere_are_a_difference() -> None:
     tables = tables_of(*built(**TREES[16]))
     assert tables is not None
-    lost = {**tables, "leaf0": (*tables["leaf0"][:15], 0)}
-    (one,) = compare_routes(Read("", replace(tree(), tables=lost)), None, loaded=False).differences
+    lost = read_of({**tables, "leaf0": (*tables["leaf0"][:15], 0)})
+    (one,) = compare_routes(lost, None, loaded=False).differences
     assert (one.what, one.expected) == ("routes", "every host is reached")
     assert 'to "host15" finds no entry at "leaf0"' in one.found
+
+
+@pytest.mark.parametrize(("loaded", "cause"), [(True, "exported files"), (False, "OpenSM")])
+def test_lids_that_end_at_another_port_are_one_difference(loaded: bool, cause: str) -> None:
+    tables = tables_of(*built(**TREES[16]))
+    assert tables is not None
+    swapped = read_of({**tables, "leaf0": (2, 1, *tables["leaf0"][2:])})
+    (one,) = compare_routes(swapped, swapped.entries if loaded else None, loaded=loaded).differences
+    assert (one.expected, one.cause) == ("each LID ends at its port", cause)
+    words = "LID 1 of host0 port 1 ends at host1 port 1, LID 2 of host1 port 1 ends at host0 port 1"
+    assert one.found == f"2 of 16 LIDs of adapters are led elsewhere: {words}"
 
 
 def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:

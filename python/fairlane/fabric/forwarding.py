@@ -1,7 +1,7 @@
 """Forwarding tables as ``dump_lfts`` and ``ibroute`` print them: a block for each switch, a line for each destination.
 
-They belong to a dump of the same fabric, which has the local identifiers (LIDs) of adapters. Other destinations, as
-switches, are skipped.
+They belong to a dump of the same fabric, which has the local identifiers (LIDs) of adapters: 2^LMC of each port. Every
+one is followed to its end; routes go to the first. Other destinations, as switches, are skipped.
 """
 
 import re
@@ -11,60 +11,85 @@ from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.identities import endpoint_lids, endpoints_of
+from fairlane.fabric.lid_paths import misled, summary
 from fairlane.fabric.wiring import Wiring
 from fairlane.inputs.files import lines_of, read_text, reading
 
-_BLOCK = re.compile(r"Unicast lids .*guid (0x[0-9a-fA-F]{1,16})")
+_BLOCK = re.compile(r"Unicast lids .* of switch (?:Lid (\d{1,5}))?.*guid (0x[0-9a-fA-F]{1,16})")
 _ENTRY = re.compile(r"(0x[0-9a-fA-F]{1,16})\s+(\d{1,9})\s*(:.*)?$")
 _END = re.compile(r"(\d{1,9}) (?:valid )?lids dumped")
 _LARGEST_ENTRY = 256  # bytes that a destination of a switch may take
+_NO_PATH = 255  # the entry of a LID whose packets are discarded
 _HEADING = re.compile(r"\s*(Lid\s+Out|Port\s+Info|#)")
 
 
 def with_tables(wiring: Wiring, file: Path) -> Wiring:
-    """The wiring with the forwarding tables of ``file``; ``ScenarioError`` names the line that is wrong."""
+    """The wiring with the forwarding tables of ``file``, and remarks on LIDs that are led to other ports.
+
+    ``ScenarioError`` names the line that is wrong, and first LIDs of ports that end elsewhere: routes go to these LIDs.
+    """
+    entries = read_entries(wiring, file)
+    found = misled(wiring, entries)
+    if any(it.is_first for it in found):
+        raise ScenarioError(
+            Problem.of_file(file, summary([it for it in found if it.is_first], len(endpoint_lids(wiring))))
+        )
+    words = f"{file}: {summary(found, len(endpoint_lids(wiring)))}; routes go to the first LID of a port"
+    remarks = (*wiring.remarks, words) if found else wiring.remarks
+    return replace(wiring, tables=by_endpoint(wiring, entries), tables_source=file, remarks=remarks)
+
+
+def read_entries(wiring: Wiring, file: Path) -> dict[str, dict[int, int]]:
+    """By switch the port for each LID of an adapter; ``ScenarioError`` names the line that is wrong."""
     with reading(file):
         lids = endpoint_lids(wiring)
-        text = read_text(file, _most_bytes(wiring))
+        text = read_text(file, _most_bytes(wiring, len(lids)))
     if not lids:
         words = "the fabric's links have no local identifiers: tables go with a dump of ibnetdiscover"
         raise ScenarioError(Problem.of_file(file, words))
     reader = _Reader(wiring, lids, file)
     for number, line in enumerate(lines_of(text), 1):
         reader.read(number, line)
-    return replace(wiring, tables=reader.finished(), tables_source=file)
+    return reader.finished()
 
 
-def _most_bytes(wiring: Wiring) -> int:
-    """The size up to which a file is read: every switch has an entry for every switch and every port of a host."""
-    hosts = set(wiring.hosts)
-    ports = sum(end in hosts for cable in wiring.cables for end in cable.ends)
-    return _LARGEST_ENTRY * (ports + len(wiring.switches) + 16) * (len(wiring.switches) + 16)
+def by_endpoint(wiring: Wiring, entries: Mapping[str, Mapping[int, int]]) -> dict[str, tuple[int, ...]]:
+    """By switch the port for the first LID of each endpoint."""
+    first: dict[int, int] = {}
+    for lid, endpoint in sorted(endpoint_lids(wiring).items()):
+        first.setdefault(endpoint, lid)
+    order = [first.get(endpoint, 0) for endpoint in range(len(endpoints_of(wiring)))]
+    return {switch: tuple(ports.get(lid, 0) for lid in order) for switch, ports in entries.items()}
+
+
+def _most_bytes(wiring: Wiring, lids: int) -> int:
+    """The size up to which a file is read: every switch has an entry for every switch and every LID of a host."""
+    return _LARGEST_ENTRY * (lids + len(wiring.switches) + 16) * (len(wiring.switches) + 16)
 
 
 class _Reader:
     """Reads a file of tables line by line."""
 
     def __init__(self, wiring: Wiring, lids: Mapping[int, int], file: Path) -> None:
-        self._wiring, self._file = wiring, file
-        self._column, self._endpoints = lids, len(endpoints_of(wiring))
-        self._tables: dict[str, list[int]] = {}
-        self._row: list[int] | None = None
+        self._switches = [node for node in wiring.nodes if node.is_switch]
+        self._lids, self._file = lids, file
+        self._tables: dict[str, dict[int, int]] = {}
+        self._row: dict[int, int] | None = None
         self._entries = self._start = 0
 
     def read(self, number: int, line: str) -> None:
         if begins := _BLOCK.match(line):
             self._end()
-            self._row, self._entries, self._start = [0] * self._endpoints, 0, number
-            guid = int(begins[1], 16)
-            if guid not in self._wiring.guids:
-                raise self._error(number, f"the fabric has no switch with the GUID 0x{guid:016x}")
-            self._tables[self._wiring.guids[guid]] = self._row
+            self._row, self._entries, self._start = {}, 0, number
+            switch = self._switch(number, int(begins[2], 16), int(begins[1]) if begins[1] else None)
+            if switch in self._tables:
+                raise self._error(number, f"{switch} has a table already: keep one")
+            self._tables[switch] = self._row
         elif (entry := _ENTRY.match(line)) and self._row is not None:
             self._entries += 1
             lid = int(entry[1], 16)
-            if lid in self._column:
-                self._row[self._column[lid]] = int(entry[2])
+            if lid in self._lids and int(entry[2]) < _NO_PATH:
+                self._row[lid] = int(entry[2])
         elif (ends := _END.match(line)) and self._row is not None:
             if int(ends[1]) != self._entries:
                 raise self._error(
@@ -74,11 +99,25 @@ class _Reader:
         elif line.strip() and not _HEADING.match(line):
             raise self._error(number, f"not a line of a forwarding table: {line.strip()[:60]!r}")
 
-    def finished(self) -> dict[str, tuple[int, ...]]:
+    def _switch(self, line: int, guid: int, lid: int | None) -> str:
+        """The switch of a GUID; of several that state the same, as line cards that of their director, by LID."""
+        found = [it for it in self._switches if it.guid == guid] or [
+            it for it in self._switches if it.card and int(it.card, 16) == guid
+        ]
+        named = [it for it in found if it.lid == lid] if len(found) > 1 else found
+        if len(named) == 1:
+            return named[0].owner
+        words = f"the fabric has no switch with the GUID 0x{guid:016x}"
+        if found:
+            words = f"{len(found)} switches of the fabric state the GUID 0x{guid:016x}"
+            words += f", none the LID {lid}" if lid is not None else ", and the line has no LID"
+        raise self._error(line, words)
+
+    def finished(self) -> dict[str, dict[int, int]]:
         self._end()
         if not self._tables:
             raise self._error(None, "no forwarding table")
-        return {switch: tuple(ports) for switch, ports in self._tables.items()}
+        return self._tables
 
     def _end(self) -> None:
         if self._row is not None:

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.fabric.wiring import Cable, Wiring, by_rails
+from fairlane.fabric.wiring import Cable, Wiring, by_ports
 from fairlane.inputs.files import content_lines
 from fairlane.units import whole_number
 
@@ -26,6 +26,7 @@ def is_ibsim(text: str) -> bool:
 def read_ibsim(text: str, file: Path) -> Wiring:
     """The wiring; ``ScenarioError`` names every line that is wrong or lacks its counterpart."""
     hosts: list[str] = []
+    switches: list[str] = []
     far: dict[_End, tuple[_End, int]] = {}
     problems: list[Problem] = []
     name, size = "", 0
@@ -38,7 +39,7 @@ def read_ibsim(text: str, file: Path) -> Wiring:
             if name in names:
                 problems.append(Problem.of_file(file, f"{name} has a record already", number))
             names.add(name)
-            hosts += [name] if begins[1] != "Switch" else []
+            (switches if begins[1] == "Switch" else hosts).append(name)
         elif (port := _PORT.fullmatch(line)) and name:
             own = (name, whole_number(port[1]))
             if own in far or not 1 <= own[1] <= size:
@@ -56,7 +57,7 @@ def read_ibsim(text: str, file: Path) -> Wiring:
             seen.add(end)
             cables.append(Cable((own[0], end[0]), (own[1], end[1]), line=number))
     cabled = {end for cable in cables for end in cable.ends}
-    return Wiring(tuple(host for host in hosts if host in cabled), by_rails(cables, hosts), source=file)
+    return Wiring(tuple(host for host in hosts if host in cabled), by_ports(cables, hosts, switches), source=file)
 
 
 def _counterparts(far: dict[_End, tuple[_End, int]], file: Path) -> list[Problem]:

@@ -78,10 +78,10 @@ def endpoints_of(wiring: Wiring) -> tuple[tuple[str, int], ...]:
 
 
 def endpoint_lids(wiring: Wiring) -> dict[int, int]:
-    """The endpoint of each local identifier that the source's nodes have."""
+    """The endpoint of each local identifier that the source's nodes have; those of a port in ascending order."""
     number = {place: at for at, place in enumerate(endpoints_of(wiring))}
     ends = places(wiring.nodes, wiring).items()
-    return {port.lid: number[place] for place, (node, port) in ends if port.lid is not None and place in number}
+    return {lid: number[place] for place, (_, port) in ends if place in number for lid in port.lids}
 
 
 def places(nodes: tuple[Node, ...], wiring: Wiring) -> dict[tuple[str, int], tuple[Node, Port]]:

@@ -16,7 +16,14 @@ class Port:
     guid: int | None = None
     """The port's GUID; ports of switches have none."""
     lid: int | None = None
-    """The port's local identifier; ports of switches have none."""
+    """The port's (first) local identifier; ports of switches have none."""
+    lmc: int = 0
+    """LID mask control: the port has 2^lmc local identifiers in a row."""
+
+    @property
+    def lids(self) -> range:
+        """Its local identifiers."""
+        return range(0) if self.lid is None else range(self.lid, self.lid + 2**self.lmc)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,9 @@ class Node:
     def saved(self) -> dict[str, Any]:
         """What a file of ``fabric import`` has of it: GUIDs as text, and nothing that it does not have."""
         found = {**asdict(self), "guid": _text(self.guid)}
-        found["ports"] = [_given({**asdict(port), "guid": _text(port.guid)}) for port in self.ports]
+        found["ports"] = [
+            _given({**asdict(port), "guid": _text(port.guid), "lmc": port.lmc or None}) for port in self.ports
+        ]
         return _given(found)
 
     @classmethod

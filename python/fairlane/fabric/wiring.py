@@ -2,8 +2,10 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -159,6 +161,37 @@ def from_networkx(
         cables.append(Cable((names[a], names[b]), bandwidth=rate, latency=delay))
     chosen = _hosts(nodes, hosts, cables, names)
     return Wiring(tuple(names[node] for node in nodes if node in chosen), tuple(cables))
+
+
+def in_order(places: Mapping[str, Sequence[int]], switches: Sequence[str]) -> list[int] | None:
+    """An order of cables in which the simulator numbers switches and the links of each vertex as given.
+
+    ``places`` has for each host and switch the numbers of its cables, in the order of its links; ``switches`` are the
+    switches in order. None if there is no such order: a list of cables names switches in order of first appearance.
+    """
+    before: dict[int, set[int]] = {cable: set() for own in places.values() for cable in own}
+    firsts = [places[switch][0] for switch in switches]
+    for one, other in (pair for own in (*places.values(), firsts) for pair in pairwise(own)):
+        if one != other:
+            before[other].add(one)
+    try:
+        return list(TopologicalSorter(before).static_order())
+    except CycleError:
+        return None
+
+
+def by_ports(cables: Sequence[Cable], hosts: Sequence[str], switches: Sequence[str]) -> tuple[Cable, ...]:
+    """The cables, all with ports, in the order that gives switches their place in ``switches`` and links that of ports.
+
+    Where no list of cables does, only those of each host are in order, as ``by_rails`` has them.
+    """
+    ports: dict[str, dict[int, int]] = {}
+    for at, cable in enumerate(cables):
+        for end, port in zip(cable.ends, cable.ports or (), strict=True):
+            ports.setdefault(end, {})[port] = at
+    places = {name: [own[port] for port in sorted(own)] for name, own in ports.items()}
+    order = in_order(places, [switch for switch in switches if switch in places])
+    return by_rails(cables, hosts) if order is None else tuple(cables[at] for at in order)
 
 
 def by_rails(cables: Iterable[Cable], hosts: Iterable[str]) -> tuple[Cable, ...]:

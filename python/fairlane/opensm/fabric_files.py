@@ -1,13 +1,16 @@
 """The fabric beside exported settings: cables with GUIDs and LIDs, and forwarding tables, for ``fairlane sm check``."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric, Wiring
 from fairlane.fabric.export import FORMATS, wiring_of
 from fairlane.fabric.export.lfts import write_lfts
+from fairlane.fabric.identities import endpoints_of
 from fairlane.fabric.routes import tables_of
 
 FABRIC_FILE = "fabric.ibnetdiscover"
@@ -30,16 +33,19 @@ def fabric_files(fabric: Fabric, spec: Mapping[str, Any], dump: Wiring | None) -
     tables = tables_of(fabric, spec)
     if tables is None:
         return {FABRIC_FILE: text}, []
-    columns = {host: number for number, host in enumerate(fabric.host_names)}
-    if set(columns) != set(wiring.hosts) or set(tables) != set(wiring.switches):
-        return {FABRIC_FILE: text}, [f"{ROUTES_FILE} is left out: the dump has other hosts or switches than the fabric"]
-    entries = len(tables) * (len(tables) + int(fabric.adapters_of_hosts.sum()))
+    adapters = dict(zip(fabric.host_names, fabric.adapters_of_hosts.tolist(), strict=True))
+    if adapters != Counter(host for host, _ in endpoints_of(wiring)) or set(tables) != set(wiring.switches):
+        return {FABRIC_FILE: text}, [
+            f"{ROUTES_FILE} is left out: the dump has other hosts, adapters or switches than the fabric"
+        ]
+    entries = len(tables) * (len(tables) + sum(adapters.values()))
     if entries > _MOST_ENTRIES:
         words = (
             f"{ROUTES_FILE} is left out: the forwarding tables have {entries:,} entries, more than {_MOST_ENTRIES:,}"
         )
         return {FABRIC_FILE: text}, [words]
-    order = [columns[host] for host in wiring.hosts]
+    first = dict(zip(adapters, accumulate(adapters.values(), initial=0), strict=False))
+    order = [first[host] + rail for host in wiring.hosts for rail in range(adapters[host])]
     rows = {switch: [ports[column] for column in order] for switch, ports in tables.items()}
     return {FABRIC_FILE: text, ROUTES_FILE: write_lfts(wiring, rows)}, []
 

@@ -1,25 +1,31 @@
 """The wiring of a fabric that was built from a topology: the same hosts, switches, ports and cables, by name."""
 
 from fairlane.fabric.view import Fabric
-from fairlane.fabric.wiring import Cable, Wiring
+from fairlane.fabric.wiring import Cable, Wiring, in_order
 
 
 def wiring_of(fabric: Fabric) -> Wiring:
-    """The cables of a fabric, each once, in the order of its links.
+    """The cables of a fabric, each once, in an order that keeps the numbers of its switches and links.
 
     On fabrics of groups cables keep the classes of their links; the levels of other fabrics are inferred again.
+    Where each rail has groups of its own, these are not kept: an imported fabric has them once.
     """
     keys = ("from_name", "from_port", "to_name", "to_port", "bandwidth", "latency", "class", "role")
-    groups = fabric.plan["kind"] == "groups"
-    seen: set[tuple[str, int]] = set()
-    cables = []
+    plan, between = fabric.plan, fabric.links["role"] != "host"
+    groups = plan["kind"] == "groups" and len(set(fabric.links["rail"][between].tolist())) <= 1
+    known: dict[tuple[str, int], int] = {}
+    places: dict[str, list[int]] = {name: [] for name in (*fabric.host_names, *fabric.switch_names)}
+    cables: list[Cable] = []
     for begin, port, end, far, rate, delay, kind, role in zip(
         *(fabric.links[key].tolist() for key in keys), strict=True
     ):
-        if (begin, port) in seen:
-            continue
-        seen.add((end, far))
-        name = fabric.classes[kind] if groups and role != "host" else None
-        cables.append(Cable((begin, end), (port, far), rate, delay, link_class=name))
-    shape = (fabric.plan["switches"], fabric.plan["row"]) if groups else None
-    return Wiring(tuple(fabric.host_names), tuple(cables), groups=shape)
+        if (begin, port) not in known:
+            known[end, far] = len(cables)
+            name = fabric.classes[kind] if groups and role != "host" else None
+            places[begin].append(len(cables))
+            cables.append(Cable((begin, end), (port, far), rate, delay, link_class=name))
+        else:
+            places[begin].append(known[begin, port])
+    order = in_order(places, fabric.switch_names) or range(len(cables))
+    shape = (plan["switches"], plan["row"]) if groups else None
+    return Wiring(tuple(fabric.host_names), tuple(cables[at] for at in order), groups=shape)

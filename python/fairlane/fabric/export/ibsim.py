@@ -7,9 +7,12 @@ get another name, and keep theirs as NodeDescription.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.export.notes import Written, left_out, renumbered
+from fairlane.fabric.ibsim_net import read_ibsim
 from fairlane.fabric.identities import numbered
 from fairlane.fabric.wiring import Wiring
 from fairlane.slurm.hostlist import unused
@@ -41,7 +44,14 @@ def write_ibsim(wiring: Wiring, guids: Mapping[str, int] | None = None) -> Writt
     )
     text = "# network file of ibsim, written by fairlane fabric export\n\n" + "\n\n".join(records) + "\n"
     changed = (f"{old!r} is written as {new!r}: ibsim reserves # and @" for old, new in names.items() if old != new)
-    return Written(text, (*left_out(wiring), *renumbered(wiring), *changed))
+    return Written(text, (*left_out(wiring), *renumbered(wiring, _read_again(text, names)), *changed))
+
+
+def _read_again(text: str, names: Mapping[str, str]) -> Wiring:
+    """What is read from the file, with the names that nodes have in the fabric."""
+    found, known = read_ibsim(text, Path("what is written")), {written: name for name, written in names.items()}
+    cables = (replace(cable, ends=(known[cable.ends[0]], known[cable.ends[1]])) for cable in found.cables)
+    return replace(found, hosts=tuple(known[host] for host in found.hosts), cables=tuple(cables))
 
 
 def _renamed(names: Sequence[str]) -> dict[str, str]:

@@ -64,8 +64,8 @@ def _destinations(nodes: tuple[Node, ...], wiring: Wiring, cables: "_Cables") ->
         if node.is_switch or (owner, number) not in cables.far:
             continue
         end, there = cables.far[owner, number]
-        if port.lid is not None and end in cables.number:
-            yield _Destination(port.lid, port.guid or 0, owner, "Channel Adapter", (owner, number), end, there)
+        for lid in port.lids if end in cables.number else ():
+            yield _Destination(lid, port.guid or 0, owner, "Channel Adapter", (owner, number), end, there)
     for node in nodes:
         if node.is_switch and node.lid is not None:
             yield _Destination(

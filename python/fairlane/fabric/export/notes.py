@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 
-from fairlane.fabric.wiring import Wiring, by_rails
+from fairlane.fabric.identities import ports_of
+from fairlane.fabric.wiring import Wiring
 from fairlane.wording import plural, some
 
-_SHOWN = 3  # hosts that a note names
+_SHOWN = 3  # hosts or switches that a note names
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,18 @@ def left_out(wiring: Wiring, *, bandwidths: bool = True, latencies: bool = True,
     return found
 
 
-def renumbered(wiring: Wiring) -> list[str]:
-    """A note on hosts whose rails are not in the order of their ports, which is that of formats without an order."""
-    hosts = set(wiring.hosts)
-    pairs = zip(wiring.cables, by_rails(wiring.cables, wiring.hosts), strict=True)
-    changed = dict.fromkeys(end for one, other in pairs if one is not other for end in one.ends if end in hosts)
-    if not changed:
-        return []
-    words = f"{plural(len(changed), 'host has', 'hosts have')} other rails when the file is read again, by port number"
-    return [f"{words}: {some(changed, _SHOWN)}"]
+def renumbered(wiring: Wiring, again: Wiring) -> list[str]:
+    """Notes on rails, hosts, switches and links that have other numbers when the file is read ``again``."""
+    before, after = ports_of(wiring), ports_of(again)
+    found = []
+    if rails := [host for host in wiring.hosts if before[host] != after[host]]:
+        words = f"{plural(len(rails), 'host has', 'hosts have')} other rails when the file is read again"
+        found.append(f"{words}, by port number: {some(rails, _SHOWN)}")
+    for what, same in (("hosts", wiring.hosts == again.hosts), ("switches", wiring.switches == again.switches)):
+        if not same:
+            found.append(f"{what} have other numbers when the file is read again; names and cables are the same")
+    switches = [name for name in wiring.switches if before[name] != after[name]]
+    if switches and wiring.switches == again.switches:
+        words = f"links of {plural(len(switches), 'switch has', 'switches have')} another order when the file is read"
+        found.append(f"{words} again: {some(switches, _SHOWN)}; ties of routings may be decided otherwise")
+    return found

@@ -32,7 +32,7 @@ from fairlane.fabric.ibnetdiscover.sections import (
     refuse,
 )
 from fairlane.fabric.nodes import Node, Port
-from fairlane.fabric.wiring import Cable, Wiring, by_rails
+from fairlane.fabric.wiring import Cable, Wiring, by_ports
 from fairlane.inputs.files import lines_of
 from fairlane.wording import plural, some
 
@@ -66,7 +66,7 @@ def read_ibnetdiscover(text: str, file: Path, name_map: Path | None = None, *, s
     switches = [vertex for vertex in vertices.values() if vertex.is_switch]
     return Wiring(
         hosts,
-        by_rails(cables, hosts),
+        by_ports(cables, hosts, [names[switch.name] for switch in switches]),
         labels={names[switch.name]: switch.description for switch in switches},
         guids={switch.guid: names[switch.name] for switch in switches if switch.guid is not None},
         nodes=_nodes(vertices, names, overrides, cabled),
@@ -137,7 +137,9 @@ def _nodes(
             is_switch=it.is_switch,
             description=mapped(it, overrides) or it.description,
             ports=tuple(
-                Port(number) if it.is_switch else Port(number, it.links[number].guid, it.links[number].lid)
+                Port(number)
+                if it.is_switch
+                else Port(number, it.links[number].guid, it.links[number].lid, it.links[number].lmc)
                 for number in sorted(it.links)
             ),
             size=it.ports,

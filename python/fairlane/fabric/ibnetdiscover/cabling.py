@@ -93,6 +93,7 @@ def _adapters_of(vertices: list[Vertex]) -> list[Vertex]:
                 continue
             name, key = link.to, (link.to, link.far_lid)
             adapter = found.setdefault(key, Vertex(name, False, link.port, link.description, link.line, None, None))
+            adapter.is_router = name.startswith("R-")
             adapter.links[link.port] = replace(
                 link,
                 to=vertex.name,
@@ -165,19 +166,20 @@ def _drop_between_adapters(vertices: dict[str, Vertex]) -> list[str]:
 
 def _unusable_lids(vertices: dict[str, Vertex]) -> list[str]:
     """Removes LIDs that no port can have, with a remark on them and on those that several ports have."""
-    wrong: list[str] = []
     holders: dict[int, list[str]] = defaultdict(list)
     for vertex in vertices.values():
         name = vertex.description or vertex.name
-        if vertex.is_switch and vertex.lid is not None:
-            holders[vertex.lid].append(f"{name} (line {vertex.line})")
+        if vertex.is_switch:
+            for lid in vertex.lids:
+                holders[lid].append(f"{name} (line {vertex.line})")
+                vertex.lid = lid if 0 < lid <= LARGEST_LID else None
+            continue
         for port, link in vertex.links.items():
-            if not vertex.is_switch and link.lid is not None:
-                holders[link.lid].append(f"{name} port {port} (line {link.line})")
-                if not 0 < link.lid <= LARGEST_LID:
-                    vertex.links[port] = replace(link, lid=None)
-        if vertex.lid is not None and not 0 < vertex.lid <= LARGEST_LID:
-            vertex.lid = None
+            for lid in link.lids:
+                holders[lid].append(f"{name} port {port} (line {link.line})")
+            if not all(0 < lid <= LARGEST_LID for lid in link.lids):
+                vertex.links[port] = replace(link, lid=None)
+    wrong: list[str] = []
     for lid, found in sorted(holders.items()):
         if not 0 < lid <= LARGEST_LID:
             wrong.append(f"{plural(len(found), 'port')} with LID {lid}, which is none of a port: {some(found, SHOWN)}")

@@ -43,7 +43,7 @@ _PORT_BEGINS = re.compile(r'\[\d*\]?(?=$|[\s(\["])|\[\d+$')
 _SPEED = re.compile(r"\b(\d{1,9}x([A-Z]+\d*))(?:\s+[a-z]=\S+)*(?:\s+(?:slot \d+|\(scp\)))?\s*$")
 _ENDS_WITH_LID = re.compile(r"\blid \d{1,9}\s*$")
 _QUOTED = re.compile(r'"(.*)"')
-_OWN_LID = re.compile(r"#\s*lid (\d{1,9})")
+_OWN_LID = re.compile(r"#\s*lid (\d{1,9})(?: lmc ([0-7])\b)?")
 _LID = re.compile(r"\blid (\d{1,9})")
 _GUID = re.compile(r"(?:switchguid|caguid|rtguid)=0x([0-9a-fA-F]{1,16})\b(?:\(([0-9a-fA-F]{1,16})\))?")
 _CARD = re.compile(r"sysimgguid=0x([0-9a-fA-F]{1,16})\b")
@@ -92,6 +92,12 @@ class Link:
     description: str  # what the line calls the other end
     line: int
     guid: int | None = None  # the port's own GUID, if it is an adapter's
+    lmc: int = 0  # the port has 2^lmc local identifiers, from ``lid`` on
+
+    @property
+    def lids(self) -> range:
+        """The port's own local identifiers."""
+        return range(0) if self.lid is None else range(self.lid, self.lid + 2**self.lmc)
 
 
 @dataclass
@@ -269,5 +275,6 @@ def _add_port(vertex: Vertex | None, line: str, number: int) -> tuple[str | None
         called[1] if called else "",
         number,
         int(guid, 16) if guid and _PORT_GUID.fullmatch(guid) else None,
+        int(own[2] or 0) if own else 0,
     )
     return None, bool(space)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import read_wiring
-from fairlane.fabric.forwarding import with_tables
+from fairlane.fabric.forwarding import read_entries
 from fairlane.inputs.files import read_text, reading
 from fairlane.limits import HANG_S
 from fairlane.opensm.check.difference import OPENSM, Compared, Difference
@@ -85,7 +85,7 @@ def check(
         routes, notes = None, [*notes, f"{ROUTES_FILE} is not used: it has other GUIDs and LIDs"]
     if routes is None and engine is None:
         notes.append("the simulated routing has no forwarding tables: OpenSM routes by minhop, which is not compared")
-    expected = with_tables(layout.wiring, routes).tables if routes else None
+    expected = read_entries(layout.wiring, routes) if routes else None
     wanted = engine or (_LOADED if routes else "minhop")
     _write(folder, exported, layout, wanted, routes if wanted == _LOADED else None)
     if revert:
@@ -161,6 +161,7 @@ def _write(folder: Path, exported: Path, layout: Layout, engine: str, routes: Pa
         "honor_guid2lid_file": "TRUE",
         "no_partition_enforcement": "TRUE",
         "sweep_interval": "0",
+        "lmc": str(layout.lmc),
         "dump_files_dir": str(folder),
     }
     if routes is not None:

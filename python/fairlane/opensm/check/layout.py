@@ -19,7 +19,7 @@ from fairlane.fabric.wiring import Wiring
 from fairlane.opensm.check.simulated import Sizes
 
 _GENERATED, _STEP = 0x7000_0000_0000_0000, 0x1000  # node GUIDs of hosts with several ports
-GENERATED = "GUIDs and LIDs of the fabric are missing or not unique: generated ones are used"
+GENERATED = "GUIDs and LIDs of the fabric are missing, not unique, or of several LMCs: generated ones are used"
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ class End:
     """The port's GUID; a switch's own for all of its ports."""
     fabric_guid: int
     """The GUID that it has in the fabric."""
+    lmc: int = 0
+    """It has 2^lmc LIDs, from ``lid`` on."""
 
     @property
     def name(self) -> str:
@@ -53,6 +55,8 @@ class Layout:
     guid2lid: str
     """Text of OpenSM's file of LIDs by GUID."""
     notes: tuple[str, ...] = ()
+    lmc: int = 0
+    """LID mask control of all ports of hosts."""
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -117,23 +121,28 @@ def _with_identities(wiring: Wiring) -> Layout | None:
     for owner, number in sorted(cabled, key=lambda end: (hosts.get(end[0], len(hosts)), end)):
         node, port = at[owner, number]
         lid, guid = (node.lid, node.guid) if node.is_switch else (port.lid, port.guid)
-        if lid is None or guid is None or not 0 < lid <= LARGEST_LID:
+        if lid is None or guid is None or not 0 < lid <= LARGEST_LID + 1 - 2**port.lmc:
             return None
         own = base.setdefault(owner, guid if node.is_switch else guid - number)
-        ends.append(End(owner, number, lid, node.is_switch, own if node.is_switch else own + number, guid))
+        own += 0 if node.is_switch else number
+        ends.append(End(owner, number, lid, node.is_switch, own, guid, 0 if node.is_switch else port.lmc))
     ends = _apart(ends, base)
     lids = {(end.node, 0 if end.is_switch else end.port): end for end in ends}
-    if max(Counter(end.lid for end in lids.values()).values()) > 1:
+    ranges = {key: range(end.lid, end.lid + 2**end.lmc) for key, end in lids.items()}
+    if max(Counter(lid for own in ranges.values() for lid in own).values()) > 1:
+        return None
+    masks = {end.lmc for end in ends if not end.is_switch}
+    if len(masks) > 1:
         return None
     if max(Counter([*base.values(), *(end.guid for end in ends if not end.is_switch)]).values()) > 1:
         return None
-    lines = (f"0x{end.guid:016x} 0x{end.lid:04x} 0x{end.lid:04x}\n\n" for end in lids.values())
+    lines = (f"0x{end.guid:016x} 0x{ranges[key][0]:04x} 0x{ranges[key][-1]:04x}\n\n" for key, end in lids.items())
     known = replace(
         wiring,
         guids={end.guid: end.node for end in ends if end.is_switch},
         nodes=nodes,
     )
-    return Layout(known, tuple(ends), write_ibsim(wiring, base).text, "".join(lines))
+    return Layout(known, tuple(ends), write_ibsim(wiring, base).text, "".join(lines), lmc=masks.pop())
 
 
 def _apart(ends: Sequence[End], base: dict[str, int]) -> list[End]:
