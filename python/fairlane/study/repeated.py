@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from fairlane.wording import listed, plural
+from fairlane.results.repeats import sentence
+from fairlane.wording import listed
 
 _RUN = ("baseline", "treatment", "job")
 
@@ -40,11 +41,7 @@ def _points(table: pl.DataFrame) -> Iterator[str]:
     varied = [f"{name}s" for name in ("placement", "seed") if table[name].n_unique() > 1]
     for (repeats, points), names in by_count.items():
         whose = "" if names == treatments else f" in {listed(names)} runs"
-        one = "repeats" if repeats == 1 else "repeat"
-        words = (
-            f"{repeats} of {plural(points, 'point')} {one} another of the same condition, bit for bit, and count once"
-        )
-        yield f"{words}: {listed(varied)} change nothing there{whose}."
+        yield sentence(repeats, points, varied, what="point", whose=whose)
 
 
 def _changes_nothing(runs: pl.DataFrame, name: str, others: Sequence[str]) -> bool:
