@@ -3,7 +3,7 @@
 Found by the digests of results, so it does not matter why they are the same.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
@@ -15,11 +15,28 @@ def distinct(rows: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
     return rows.unique([*by], keep="first", maintain_order=True)
 
 
-def sentence(repeats: int, count: int, varied: Sequence[str], *, what: str = "run", whose: str = "") -> str:
-    """That so many of ``count`` runs repeat another one, and what was varied, as seeds."""
+def sentence(
+    repeats: int,
+    count: int,
+    varied: Sequence[str],
+    *,
+    what: str = "run",
+    whats: str = "",
+    whose: str = "",
+    once: bool = True,
+) -> str:
+    """That so many of ``count`` runs repeat another one, and what was varied, as seeds; ``once``: they count once."""
     verb = "repeats" if repeats == 1 else "repeat"
-    words = f"{repeats} of {plural(count, what)} {verb} another of the same condition, bit for bit, and count once"
-    return f"{words}: {listed(varied)} change nothing there{whose}."
+    words = f"{repeats} of {plural(count, what, whats)} {verb} another of the same condition, bit for bit"
+    return f"{words}{', and count once' if once else ''}: {listed(varied)} change nothing there{whose}."
+
+
+def by_name(sentences: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Sentences about what has these names; the same one of several once."""
+    names: dict[str, list[str]] = {}
+    for name, words in sentences:
+        names.setdefault(words, []).append(name)
+    yield from (f"{listed(of)}: {words}" for words, of in names.items())
 
 
 def repeated(rows: pl.DataFrame, by: Sequence[str], varied: Sequence[str], what: str = "run") -> list[str]:

@@ -92,8 +92,9 @@ class Measurement:
 
     def replicate(self, answer: Answer) -> Replicate:
         """What its answer says."""
-        tables = (pl.DataFrame(answer[name], schema=schema) for name, schema in _TABLES.items())
-        return Replicate(self.load, self.seed, *(answer[name] for name in _SHARES), *tables, answer["digest"])
+        exact, histogram = (pl.DataFrame(answer[name], schema=schema) for name, schema in _TABLES.items())
+        offered, accepted, links = (answer[name] for name in _SHARES)
+        return Replicate(self.load, self.seed, offered, accepted, links, exact, histogram, answer["digest"])
 
 
 @dataclass(frozen=True)
