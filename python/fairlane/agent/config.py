@@ -15,7 +15,8 @@ from fairlane.inputs.document import Document, current_document, override
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 from fairlane.scenario.levels import MAX_LEVELS, Level
-from fairlane.scenario.models import MOST_RANKS, Mpi, Network, Qos
+from fairlane.scenario.models import MOST_RANKS, Mpi, Qos
+from fairlane.scenario.network import Network
 from fairlane.seeds import LARGEST_SEED
 from fairlane.slurm.hostlist import members
 from fairlane.slurm.jobs import SlurmJob
