@@ -69,6 +69,32 @@ POLICY = """qos-levels
     end-qos-level
 end-qos-levels
 """
+OPERATOR = """# our own policy
+port-groups
+    port-group
+        name: storage
+        port-name: nfs1/P1, nfs2/P1
+    end-port-group
+end-port-groups
+qos-levels
+    qos-level
+        name: DEFAULT   # of all others
+        sl: 0
+    end-qos-level
+    qos-level
+        name: storage
+        sl: 3
+    end-qos-level
+end-qos-levels
+
+qos-match-rules
+    qos-match-rule
+        source: storage
+        qos-level-name: storage
+    end-qos-match-rule
+end-qos-match-rules
+"""
+"""A policy of somebody who has a level already."""
 IMPATIENT = "100 ms"
 """A timeout for an OpenSM that does not answer at all."""
 SETTINGS = (Setting("12", 1, ("host0", "host4")),)
@@ -86,7 +112,7 @@ def config_file(folder: Path, text: str = CONFIG, jobs: Sequence[Any] = BOTH) ->
 
 def config(folder: Path, text: str = CONFIG, jobs: Sequence[Any] = BOTH) -> AgentConfig:
     """The same, read."""
-    return AgentConfig.load(config_file(folder, text, jobs))
+    return AgentConfig.from_file(config_file(folder, text, jobs))
 
 
 def slurm_has(folder: Path, jobs: Sequence[Any]) -> None:

@@ -9,6 +9,8 @@ from math import floor, isfinite, log10
 
 _SMALLEST = 1e-4
 """Numbers below this have an exponent."""
+_EQUAL = 1e-9
+"""The width of an interval over its value up to which its values are equal but for rounding."""
 _SIZES = ("KiB", "MiB", "GiB", "TiB")
 _RATES = ((1e12, "Tb/s"), (1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s"), (1.0, "b/s"))
 _PREFIXES = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"))
@@ -115,9 +117,18 @@ def short_percent(share: float) -> str:
 
 
 def with_half_width(value: float, low: float | None, high: float | None, form: Callable[[float], str] = percent) -> str:
-    """A value of any sign, as a change, with half the width of its interval, if it has one: "−7.4% ± 0.6%"."""
+    """A value of any sign, as a change, with half the width of its interval, if it has one: "−7.4% ± 0.6%".
+
+    Equal values have an interval without a width, which says nothing of their uncertainty: it is left out. One that is
+    narrower than the last digit is written as that: "−7.4% ± <0.1%".
+    """
     shown = form(value)
-    return shown if low is None or high is None else f"{shown} ± {form((high - low) / 2).lstrip('+')}"
+    if low is None or high is None or high - low <= _EQUAL * abs(value):
+        return shown
+    half = form((high - low) / 2).lstrip("+")
+    if not half.startswith("<") and not any(digit in half for digit in "123456789"):
+        half = "<" + "1".join(half.rsplit("0", 1))
+    return f"{shown} ± {half}"
 
 
 def amount(

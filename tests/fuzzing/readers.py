@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from fabric_dumps import dump as dump_text
-from fabric_dumps import link_report, ndt, ports_report, tree
-from fairlane.fabric.wiring import Wiring
+from fuzzing import fabrics
+from fuzzing.fabrics import DATA, ROOT, Command, written
 from fuzzing.mutate import damaged
 from packing import zstd
 from small_study import CONTROLLED, SCENARIO, STUDY
@@ -20,9 +19,6 @@ from small_study import CONTROLLED, SCENARIO, STUDY
 __all__ = ["READERS", "Reader", "prepare"]
 
 RIDGE = ("--model", "ridge", "--folds", "2", "--coverage", "0.8")
-ROOT = Path(__file__).parents[2]
-DATA = ROOT / "tests" / "data"
-Command = Sequence[str]
 
 SMALL = """
 name = "small"
@@ -165,18 +161,9 @@ def _damage_table(path: Path, rng: Random) -> None:
         rng.choice(changes)().write_parquet(path)
 
 
-def _written(folder: Path, **files: str) -> list[Path]:
-    made = []
-    for name, text in files.items():
-        path = folder / name.replace("__", ".")
-        path.write_text(text)
-        made.append(path)
-    return made
-
-
 def _scenarios(folder: Path) -> list[Path]:
     quick = (ROOT / "examples" / "quickstart.toml").read_text().replace("compute_share", "variant = 1 # compute_share")
-    return _written(folder, small__toml=SMALL, dragonfly__toml=SWITCHES, study__toml=SCENARIO, quickstart__toml=quick)
+    return written(folder, small__toml=SMALL, dragonfly__toml=SWITCHES, study__toml=SCENARIO, quickstart__toml=quick)
 
 
 def _look(path: Path, out: Path, rng: Random) -> Command:
@@ -192,7 +179,7 @@ def _look(path: Path, out: Path, rng: Random) -> Command:
 
 def _studies(folder: Path) -> list[Path]:
     (folder / "small.toml").write_text(SCENARIO)
-    return _written(
+    return written(
         folder,
         levels__toml=STUDY + CONTROLLED,
         designed__toml='scenario = "small.toml"\ndesign = { runs = 4, seed = 1 }\nseeds = [1, 2]\n'
@@ -200,107 +187,6 @@ def _studies(folder: Path) -> list[Path]:
         cases__toml='scenario = "small.toml"\nplacements = ["packed", { name = "random", seed = 3 }]\n'
         '[[cases]]\nname = "a"\nset = { "jobs[0].ranks" = 2 }\n[[cases]]\nname = "b"\n',
     )
-
-
-def _fabrics(folder: Path) -> list[Path]:
-    from fairlane.fabric import read_wiring
-    from fairlane.fabric.export import FORMATS
-
-    dump = DATA / "fabrics" / "x5.ibnetdiscover"
-    wiring = read_wiring(dump)
-    rows = [f"{cable.ends[0]},{cable.ends[1]},40 Gbps" for cable in wiring.cables]
-    csv = _written(folder, links__csv="\n".join(["from,to,bandwidth", *rows]) + "\n")
-    for name in ("graphml", "ibsim", "topology-conf", "topology-yaml"):
-        (folder / f"links.{name}").write_text(FORMATS[name].write(wiring).text, encoding="utf-8")
-    torus = "---\n- topology: t\n  torus3d:\n    toruses:\n"
-    torus += "    - name: t\n      dims: {x: 2, y: 2, z: 2}\n      nodes: n[0-7]\n"
-    blocks = "BlockName=b1 Nodes=n[0-3]\nBlockName=b2 Nodes=n[4-7]\nBlockSizes=4,8\n"
-    ring = "RingName=r Nodes=n[0-7]\n"
-    devices = tree(2, 1, {0: 3, 1: 2})
-    reports = {
-        "reports__p": ports_report(devices),
-        "reports__l": link_report(devices),
-        "reports__ll": link_report(devices, line_mode=True),
-        "reports__ndt": ndt(devices, both_ends=True),
-        "reports__pasted": dump_text(devices).replace("\t", ""),
-    }
-    others = _written(folder, torus__yaml=torus, blocks__conf=blocks, ring__conf=ring, **reports)
-    written = [folder / f"links.{name}" for name in ("graphml", "ibsim", "topology-conf", "topology-yaml")]
-    return [*csv, *written, *others, Path(shutil.copy(dump, folder))]
-
-
-def _options(folder: Path) -> list[Path]:
-    text = "qos TRUE\nqos_max_vls 4\nqos_high_limit 255\nqos_vlarb_high 1:64,2:32\nqos_vlarb_low 0:8,3:64\n"
-    return _written(folder, opensm__conf=f"{text}qos_sl2vl 0,1,1,3,0,0,15,0,7\nqos_swe_max_vls 0\n")
-
-
-def _import_qos(path: Path, _out: Path, _rng: Random) -> Command:
-    return ["qos", "import", str(path)]
-
-
-def _policies(folder: Path) -> list[Path]:
-    _options(folder)
-    group = "port-group\nname: a\nport-guid: 0x12-0x14, 0x20\nport-name: b/P1\nend-port-group\n"
-    level = "qos-level\nname: DEFAULT\nsl: 1\nend-qos-level\n"
-    rule = "qos-match-rule\nsource: a\nqos-level-name: DEFAULT\nend-qos-match-rule\n"
-    parts = {"port-groups": group, "qos-levels": level, "qos-match-rules": rule}
-    return _written(folder, policy__conf="".join(f"{name}\n{text}end-{name}\n" for name, text in parts.items()))
-
-
-def _import_policy(path: Path, _out: Path, _rng: Random) -> Command:
-    return ["qos", "import", str(path.parent / "opensm.conf"), "--policy", str(path)]
-
-
-def _port_counters(folder: Path) -> list[Path]:
-    from port_counters import BASIC, IBQUERYERRORS, PERFQUERY, PROMETHEUS, PYTHON_EXPORTER, SYSFS
-
-    texts = {"perfquery__txt": PERFQUERY, "basic__txt": BASIC, "errors__txt": IBQUERYERRORS, "sysfs__txt": SYSFS}
-    return _written(folder, **texts, a__prom=PROMETHEUS, b__prom=PYTHON_EXPORTER)
-
-
-def _import_counters(path: Path, _out: Path, _rng: Random) -> Command:
-    return ["counters", "import", str(path)]
-
-
-def _tables(folder: Path) -> list[Path]:
-    from fairlane.fabric import read_wiring
-    from fairlane.fabric.identities import endpoint_lids, endpoints_of
-
-    dump = Path(shutil.copy(DATA / "fabrics" / "x5.ibnetdiscover", folder))
-    wiring = read_wiring(dump)
-    endpoints, lids = endpoints_of(wiring), endpoint_lids(wiring)
-    towards = {number: _ports_towards(wiring, endpoints[number][0]) for number in lids.values()}
-    blocks = []
-    for guid, switch in wiring.guids.items():
-        lines = [f"0x{lid:04x} {towards[end][switch]:03d} : (x)" for lid, end in lids.items()]
-        head = f"Unicast lids [0x0-0x50] of switch Lid 1 guid 0x{guid:016x} ({switch}):\n  Lid  Out   Destination"
-        blocks.append("\n".join([head, *lines, f"{len(lines)} valid lids dumped"]))
-    return _written(folder, tables__lft="\n".join(blocks) + "\n")
-
-
-def _ports_towards(wiring: Wiring, host: str) -> dict[str, int]:
-    """The port of each switch that a shortest path to the host begins with."""
-    found: dict[str, int] = {host: 0}
-    near = [host]
-    while near:
-        further = []
-        for cable in wiring.cables:
-            for (one, other), at in ((cable.ends, 1), (cable.ends[::-1], 0)):
-                if one in near and other not in found and cable.ports:
-                    found[other] = cable.ports[at]
-                    further.append(other)
-        near = further
-    return found
-
-
-def _imported(folder: Path) -> list[Path]:
-    from fairlane.fabric import read_wiring
-
-    read_wiring(DATA / "fabrics" / "x5.ibnetdiscover").save(folder / "x5.json")
-    text = SCENARIO.partition("[qos]")[0].partition("[fabric]")[0]
-    jobs = "[[jobs]]\nranks = 4\nworkload = { name = 'ring', compute = '5 us' }\n"
-    (folder / "imported.toml").write_text(f'{text}[fabric]\ntopology = "imported"\nfile = "x5.json"\n{jobs}')
-    return [folder / "x5.json"]
 
 
 def _logs(folder: Path) -> list[Path]:
@@ -419,33 +305,9 @@ def _counters(folder: Path) -> list[Path]:
     return [folder / "runs.csv", folder / "runs.parquet"]
 
 
-def _lists(folder: Path) -> list[Path]:
-    lists = [f"host[{start}-{start + 3}]" for start in range(0, 12, 4)] + ["host[0-1,3],host7", "host[4-6],host15"]
-    return _written(folder, lists__txt="\n".join(lists))
-
-
-def _hosts(path: Path, out: Path, rng: Random) -> Command:
-    text = path.read_text(errors="replace")
-    line = rng.choice(text.split("\n") or [""]).replace("\\", "").replace('"', "").replace("\0", "")
-    (out / "small.toml").write_text(SCENARIO.partition('[[jobs]]\nname = "ring"')[0].replace("count = 2\n", ""))
-    return ["place", str(out / "small.toml"), "--set", f'jobs[0].placement={{name="list",hosts="{line[:4000]}"}}']
-
-
 def _mixes(folder: Path) -> list[Path]:
     _logs(folder)
     return [Path(shutil.copy(ROOT / "examples" / "schedules" / "pattern-mix.toml", folder))]
-
-
-def _import(path: Path, out: Path, _rng: Random) -> Command:
-    return ["fabric", "import", str(path), "--out", str(out / "fabric.json")]
-
-
-def _import_tables(path: Path, out: Path, rng: Random) -> Command:
-    return [*_import(path.with_name("x5.ibnetdiscover"), out, rng), "--tables", str(path)]
-
-
-def _check_imported(path: Path, _out: Path, _rng: Random) -> Command:
-    return ["check", str(path.with_name("imported.toml"))]
 
 
 def _with_mix(path: Path, out: Path, rng: Random) -> Command:
@@ -483,12 +345,12 @@ def _recorded(name: str) -> Callable[[Path], Sequence[Path]]:
 READERS: Sequence[Reader] = (
     Reader("scenario", _scenarios, _look, weight=8),
     Reader("study", _studies, _plan, files=["small.toml"]),
-    Reader("fabric", _fabrics, _import),
-    Reader("opensm options", _options, _import_qos, weight=2),
-    Reader("qos policy", _policies, _import_policy, files=["opensm.conf"], weight=2),
-    Reader("port counters", _port_counters, _import_counters, weight=2),
-    Reader("forwarding tables", _tables, _import_tables, files=["x5.ibnetdiscover"], weight=2),
-    Reader("imported", _imported, _check_imported, files=["imported.toml"]),
+    Reader("fabric", fabrics.fabrics, fabrics.import_fabric),
+    Reader("opensm options", fabrics.options, fabrics.import_qos, weight=2),
+    Reader("qos policy", fabrics.policies, fabrics.import_policy, files=["opensm.conf"], weight=2),
+    Reader("port counters", fabrics.port_counters, fabrics.import_counters, weight=2),
+    Reader("forwarding tables", fabrics.tables, fabrics.import_tables, files=["x5.ibnetdiscover"], weight=2),
+    Reader("imported", fabrics.imported, fabrics.check_imported, files=["imported.toml"]),
     Reader("log", _logs, _schedule),
     Reader("packed log", _packed_logs, _schedule, text=False),
     Reader("mix", _mixes, _with_mix, files=["log.swf"], weight=2),
@@ -502,5 +364,6 @@ READERS: Sequence[Reader] = (
     Reader("slowdown model", _models, _show, weight=2),
     Reader("predictor", _predictors, _apply, files=["runs.csv"], weight=2),
     Reader("counters", _counters, _fit, weight=2),
-    Reader("host lists", _lists, _hosts, weight=2),
+    Reader("job lists", fabrics.job_lists, fabrics.first_scenario, files=["x5.ibnetdiscover"], weight=2),
+    Reader("host lists", fabrics.host_lists, fabrics.place_on, weight=2),
 )

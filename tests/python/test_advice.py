@@ -190,9 +190,10 @@ def test_an_alternative_too_slow_to_be_told_stands_last(scenario: Path) -> None:
             "link_share": None if level is None else 0.5,
             "run_time_ms": 1.0 if level is None else time,
             "neighbours": None if level is None else -0.25,
+            "digest": f"{placement} {seed} {level}",
         }
         for placement, own in times.items()
-        for time in own
+        for seed, time in enumerate(own)
         for level in (None, 0)
     ]
     table = ranked(question, pl.DataFrame(rows)).table

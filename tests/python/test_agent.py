@@ -415,8 +415,8 @@ def test_code_of_a_profile_runs_only_with_permission(tmp_path: Path, monkeypatch
     text = agents.CONFIG.replace('name = "all_to_all", message_size = "2 KiB"', 'name = "own.py:Mine"')
     file = agents.config_file(tmp_path, text)
     with pytest.raises(ScenarioError, match="is not permitted"):
-        AgentConfig.load(file)
-    loaded = AgentConfig.load(file, allow_code=True)
+        AgentConfig.from_file(file)
+    loaded = AgentConfig.from_file(file, allow_code=True)
     assert type(loaded.profile[0].workload).__name__ == "Mine"
 
 

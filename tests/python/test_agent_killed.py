@@ -95,8 +95,8 @@ def test_an_agent_hears_of_jobs_ends_on_sigterm_and_is_undone(tmp_path: Path) ->
 def test_what_opensm_does_not_take_is_undone_and_tried_again(tmp_path: Path) -> None:
     with agents.opensm(tmp_path) as backend, Journal(tmp_path / "agent.db") as journal:
         text = agents.CONFIG.replace("max_loss = 0.5", "max_loss = 0.5\nchanges_per_minute = 60")
-        impatient = AgentConfig.load(_file(tmp_path, {**backend, "timeout": agents.IMPATIENT}, text))
-        config = AgentConfig.load(_file(tmp_path, backend, text))
+        impatient = AgentConfig.from_file(_file(tmp_path, {**backend, "timeout": agents.IMPATIENT}, text))
+        config = AgentConfig.from_file(_file(tmp_path, backend, text))
         agent = Agent(config, journal, SimpleQueue(), apply=True, report=str)
         agent.start()
         # OpenSM refuses whatever is new, and takes what was there before.

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import agents
+from agents import OPERATOR
 from fairlane.agent import BACKENDS, Backend, BackendError, Journal, Setting, Surroundings
 from fairlane.agent.backends.policy_file import settings_in, with_settings, without_agent
 from fairlane.agent.change import perform, recover
@@ -26,31 +27,6 @@ from waiting import HANG
 
 HOSTS = [f"host{number}" for number in range(16)]
 AROUND = Surroundings(HOSTS, {0: 0, 1: 1, 2: 2})
-OPERATOR = """# our own policy
-port-groups
-    port-group
-        name: storage
-        port-name: nfs1/P1, nfs2/P1
-    end-port-group
-end-port-groups
-qos-levels
-    qos-level
-        name: DEFAULT   # of all others
-        sl: 0
-    end-qos-level
-    qos-level
-        name: storage
-        sl: 3
-    end-qos-level
-end-qos-levels
-
-qos-match-rules
-    qos-match-rule
-        source: storage
-        qos-level-name: storage
-    end-qos-match-rule
-end-qos-match-rules
-"""
 JOBS = st.integers(1, 10**6).map(str)
 SETTINGS = st.dictionaries(JOBS, st.tuples(st.integers(1, 15), st.sets(st.sampled_from(HOSTS), min_size=1)), max_size=5)
 

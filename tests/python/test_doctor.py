@@ -200,6 +200,26 @@ def test_programs_are_found_with_their_versions(tmp_path: Path, monkeypatch: pyt
     assert (none.status, none.todo) == (Status.MISSING, "on Debian: apt install some-package")
 
 
+def test_a_machine_without_a_slurm_cluster_is_said_to_have_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What squeue 22.05 prints without a slurm.conf, whatever it is asked for.
+    lines = [
+        "error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host",
+        "error: fetch_config: DNS SRV lookup failed",
+        "error: _establish_config_source: failed to fetch config",
+        "fatal: Could not establish a configuration source",
+    ]
+    script = "".join(f"echo 'squeue: {line}' >&2\n" for line in lines)
+    (tmp_path / "squeue").write_text(f"#!/bin/sh\n{script}exit 1\n")
+    (tmp_path / "squeue").chmod(0o755)
+    monkeypatch.setattr("fairlane.opensm.check.programs.search_path", lambda: str(tmp_path))
+    found = programs.check("squeue", programs.PROGRAMS["squeue"])
+    assert found.status is Status.MISSING
+    assert found.found == f"{tmp_path / 'squeue'}: no Slurm cluster is configured on this machine"
+    assert "SLURM_CONF" in found.todo
+
+
 def test_every_program_that_another_module_needs_is_looked_for() -> None:
     assert {*subnet.PACKAGES, *testbed.PACKAGES, "squeue", "sbatch"} <= set(programs.PROGRAMS)
 

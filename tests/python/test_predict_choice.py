@@ -1,6 +1,7 @@
 """The model that predict fit takes by itself: the one with the least error on held-out runs, without warnings."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,10 +9,13 @@ import polars as pl
 import pytest
 
 from counters import FEW, made_up
+from fairlane import ScenarioError
 from fairlane.cli.main import execute
 from fairlane.models.regressors import one_thread
 from fairlane.predict import CounterTable, Predictor, compare, fit
 from fairlane.predict.choice import choose
+from fairlane.predict.hyperparameters import INNER_FOLDS
+from fairlane.predict.validation import folds_of
 
 pytest.importorskip("sklearn")
 FOLDS = 3
@@ -60,17 +64,34 @@ def test_the_model_with_the_least_error_of_the_comparison_is_taken() -> None:
     assert made.validated.mse == pytest.approx(best["mse"])
 
 
-def test_errors_of_a_held_out_fold_do_not_choose_its_model() -> None:
+def test_runs_of_a_held_out_fold_do_not_choose_its_model() -> None:
     table = CounterTable.of(made_up(12, 8), features=FEW)
     choice = choose(table, None, "base", folds=FOLDS, seed=1)
-    predictions = compare(table, parts=("base",), folds=FOLDS, transductive=False).predictions
-    for fold, (model, _) in choice.of_fold.items():
-        others = predictions.filter(pl.col("fold") != fold).group_by("model", "fold")
-        errors = others.agg(mse=((pl.col("predicted") - pl.col("seconds")) ** 2).mean()).group_by("model")
-        assert model == errors.agg(pl.col("mse").mean()).sort("mse")["model"][0]
     assert sorted(choice.of_fold) == list(range(FOLDS))
+    fold = folds_of(table, FOLDS, 1)
+    for number, (model, _) in choice.of_fold.items():
+        training = table.filter(fold != number)
+        errors = compare(training, parts=("base",), folds=INNER_FOLDS, transductive=False).table
+        assert model == errors.sort("mse")["model"][0]
     asked = choose(table, "forest", "sparse", folds=FOLDS, seed=1)
     assert (asked.best, asked.candidates) == (("forest", "sparse"), [])
+
+
+def test_whatever_a_held_out_run_measures_its_fold_has_the_same_model() -> None:
+    table = CounterTable.of(made_up(12, 8), features=FEW)
+    fold = folds_of(table, FOLDS, 1)
+    chosen = choose(table, None, "base", folds=FOLDS, seed=1).of_fold
+    assert table.target is not None
+    for number in range(FOLDS):
+        noise = np.random.default_rng(number).lognormal(3, 2, len(table.truth))
+        other = replace(table, target=np.where(fold == number, noise, table.target))
+        assert choose(other, None, "base", folds=FOLDS, seed=1).of_fold[number] == chosen[number]
+
+
+def test_two_runs_leave_nothing_to_choose_by() -> None:
+    table = CounterTable.of(made_up(2, 8), features=FEW)
+    with pytest.raises(ScenarioError, match="folds = 2: leaves one run to train with"):
+        choose(table, None, None, folds=2, seed=1)
 
 
 def test_the_command_names_what_it_chose_and_why(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,6 +105,7 @@ def test_the_command_names_what_it_chose_and_why(tmp_path: Path, capsys: pytest.
     assert first.startswith("Model: ridge on the counters: mean square error on held-out runs ")
     assert f"the least of {len(made.compared)}; next " in first
     assert len(made.compared) == 12
+    assert "over 3 folds, the model chosen anew from the training runs of each:" in printed.out
     assert "Warning" not in printed.err
     assert execute([*command[:-1], "--model", "ridge", "--parts", "base"]) == 0
     assert capsys.readouterr().out.splitlines()[0] == "Model: ridge on the counters"

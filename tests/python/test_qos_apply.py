@@ -13,6 +13,7 @@ import tomlkit
 
 import agents
 import slurm
+from agents import OPERATOR
 from fairlane import Scenario
 from fairlane.agent import BackendError
 from fairlane.agent.apply import Applier, ApplyConfig
@@ -24,30 +25,6 @@ from fairlane.slurm import expand, slurm_names
 from waiting import wait_for
 
 X5 = Path(__file__).parents[1] / "data" / "fabrics" / "x5.ibnetdiscover"
-OPERATOR = """# our own policy
-port-groups
-    port-group
-        name: storage
-        port-name: nfs1/P1
-    end-port-group
-end-port-groups
-qos-levels
-    qos-level
-        name: DEFAULT
-        sl: 0
-    end-qos-level
-    qos-level
-        name: storage
-        sl: 3
-    end-qos-level
-end-qos-levels
-qos-match-rules
-    qos-match-rule
-        source: storage
-        qos-level-name: storage
-    end-qos-match-rule
-end-qos-match-rules
-"""
 GRANTS = ("solver=account:phys", "io=qos:low,partition:batch")
 
 
@@ -79,7 +56,7 @@ def applying(folder: Path, **more: Any) -> Iterator[tuple[Applier, list[str], li
         (folder / "qos" / "apply.toml").write_text(tomlkit.dumps(data))
         lines: list[str] = []
         now = [0.0]
-        config = ApplyConfig.load(folder / "qos" / "apply.toml")
+        config = ApplyConfig.from_file(folder / "qos" / "apply.toml")
         applier = Applier(config, report=lines.append, clock=lambda: now[0])
         applier.start()
         yield applier, lines, now
@@ -105,7 +82,7 @@ def test_the_operators_policy_stays_and_jobs_come_and_go(tmp_path: Path) -> None
         assert applier.look() == 0
         found = read_policy(tmp_path / "loaded.conf")
         assert {group.name: group.names for group in found.groups} == {
-            "storage": ("nfs1/P1",),
+            "storage": ("nfs1/P1", "nfs2/P1"),
             "fairlane-job-7": ("host1/P1", "host2/P1"),
         }
         assert [(rule.source, found.levels[rule.level]) for rule in found.rules] == [
@@ -209,7 +186,7 @@ def test_a_wrong_machine_or_user_is_named(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_every_host_of_the_fabric_is_known(tmp_path: Path) -> None:
     exported(tmp_path / "names")
-    config = ApplyConfig.load(tmp_path / "names" / "apply.toml")
+    config = ApplyConfig.from_file(tmp_path / "names" / "apply.toml")
     assert config.names == tuple(f"host{number}" for number in range(16))
     dump = read_wiring(X5)
     dump.save(tmp_path / "x5.json")

@@ -1,5 +1,6 @@
 """Claims over replicates: seeds, verdicts by share, the order of replicates under a budget, and what is written."""
 
+import re
 from dataclasses import replace
 from math import inf, isinf
 from pathlib import Path
@@ -13,10 +14,12 @@ from fairlane.inputs.document import Document
 from fairlane.reproduce import PAPERS, folder_of, plan
 from fairlane.reproduce.bands import LOWER, UPPER, draw_claims, place, unit_of
 from fairlane.reproduce.judging import Judged
+from fairlane.reproduce.output import repeat_lines
 from fairlane.reproduce.planning import Options, plan_of
 from fairlane.reproduce.reseeding import STRIDE, moved, reseed
 from fairlane.reproduce.running import _tasks_of
 from fairlane.reproduce.verdicts import Measured, Verdict, over_replicates, verdict_of
+from fairlane.results.reproduction import ReproductionResults
 from fairlane.tasks.task import Computable
 from pictures import assert_drawn
 from replicated import PAPER, answers, claim_of, finding, run, verdict, write_paper
@@ -73,6 +76,40 @@ def test_a_clause_that_holds_in_three_of_four_replicates_is_undecided(folder: Pa
     labels = pl.read_csv(tmp_path / "out" / "cells.csv")["cell"].to_list()
     assert sum(label.startswith("replicate 4: varied") for label in labels) == 2
     assert len(labels) == 3 + 3 * 2, "the fixed study is run once"
+
+
+def still(folder: Path) -> None:
+    """Leaves nothing to chance."""
+    text = (folder / "numbers.toml").read_text().replace("seed // 1000000 AS number", "0 AS number")
+    job = 'placement = "linear"\nworkload = { name = "ring", message_size = "1 KiB", compute = "0 us" }'
+    (folder / "numbers.toml").write_text(re.sub("^workload = .*$", job, text, flags=re.MULTILINE))
+
+
+def test_replicates_with_the_same_results_count_once(folder: Path, tmp_path: Path) -> None:
+    still(folder)
+    found = run(folder, tmp_path / "out", replicates=4)
+    one, same = verdict(found, "three-of-four"), verdict(found, "same")
+    # The seeds of the study change nothing, so four replicates are one. Its two seeds are one point, too.
+    assert (one.words, one.complete, one.repeats) == ("holds, nothing left to chance", 1, 3)
+    assert (same.complete, same.repeats) == (1, 0), "it is run once"
+    notes = list(repeat_lines(found))
+    assert notes == [
+        "varied: 1 of 2 points repeats another of the same condition, bit for bit: seeds change nothing there.",
+        "three-of-four: 3 of 4 replicates repeat another of the same condition, bit for bit, and count once: "
+        "seeds change nothing there.",
+    ]
+    assert pl.read_csv(tmp_path / "out" / "clauses.csv")["replicate"].unique().to_list() == [1]
+    assert ReproductionResults.load(tmp_path / "out").meta.notes[-2:] == notes
+    page = (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert all(words in page for words in notes)
+
+
+def test_replicates_that_differ_in_numbers_alone_count(folder: Path, tmp_path: Path) -> None:
+    # The study is the same with every seed, what is derived of it is not.
+    still(folder)
+    asked = (folder / "claims.toml").read_text().replace("SELECT seed - 1000000 * (replicate - 1)", "SELECT replicate")
+    (folder / "claims.toml").write_text(asked)
+    assert verdict(run(folder, tmp_path / "out", replicates=3), "three-of-four").complete == 3
 
 
 def test_replicate_1_is_the_run_without_replicates_and_answers_are_found_again(folder: Path, tmp_path: Path) -> None:

@@ -1,143 +1,25 @@
-"""The framework of reproductions: folders are read, studies prepared and run, made-up tables judged, figures drawn."""
+"""The framework of reproductions: folders are read, studies prepared and run, made-up tables judged."""
 
 import json
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
-from matplotlib.axes import Axes
 
 from fairlane import ScenarioError
 from fairlane.cli.main import execute
-from fairlane.reproduce import PAPERS, conclude, folder_of, plan
+from fairlane.reproduce import PAPERS, folder_of, plan
 from fairlane.reproduce.folder import Claim
 from fairlane.reproduce.judging import findings
-from fairlane.reproduce.running import stored_as
-from fairlane.results.manifest import examine
 from fairlane.study.sql import Database
-from fairlane.tasks.executor import Executor
-from fairlane.tasks.store import Store
 from pictures import assert_drawn
+from small_paper import run, written
 from small_study import Here
-
-PAPER = """
-title = "A paper"
-citation = "Nobody: Nothing, 2020."
-options = ["placements", "periods", "also"]
-also = "qos"
-quick."control.toml" = { note = "one placement", set = { placements = 1 } }
-[[study]]
-name = "control"
-file = "control.toml"
-[[study]]
-name = "times"
-file = "times.toml"
-quick = { only = { size = ["small"] }, note = "small messages only" }
-[[table]]
-name = "medians"
-csv = "{size}"
-studies = ["times"]
-sql = "SELECT size, seed, median(seconds) AS seconds FROM iterations GROUP BY ALL ORDER BY ALL"
-"""
-
-CLAIMS = """
-[[claim]]
-id = "large-is-slow"
-where = "I"
-setup = "a ring"
-claim = "large messages are slow"
-check = "large / small > 2"
-studies = ["times"]
-sql = '''
-SELECT large.seconds / small.seconds AS value, 2.0 AS bound FROM medians large, medians small
-WHERE large.size = 'large' AND small.size = 'small' AND large.seed = small.seed
-'''
-[[claim.clause]]
-says = "large / small {value:.2f}"
-band = "> bound"
-[[claim]]
-id = "qos"
-where = "II"
-setup = "two rings"
-claim = "nothing is lost"
-check = "min improvement >= -0.5"
-studies = ["control"]
-sql = "SELECT min(improvement) AS value FROM work WHERE treatment = 'qos'"
-[[claim.clause]]
-says = "min improvement {value:+.3f}"
-band = ">= -0.5"
-reported = "0"
-"""
-
-FIGURES = """
-[[figure]]
-file = "times"
-title = "Times"
-[[figure.panel]]
-kind = "box"
-sql = "SELECT size, seconds FROM iterations WHERE seconds IS NOT NULL"
-x = "size"
-y = "seconds"
-"""
-
-SCENARIO = """
-duration = "3 ms"
-fabric = { topology = "crossbar", hosts = 8, bandwidth = "100 Gb/s" }
-observe = { iterations = ["ring"] }
-[[jobs]]
-name = "ring"
-ranks = 4
-stop = 4
-workload = { name = "ring", message_size = "1 KiB", compute = "1 us" }
-"""
-
-CONTROLLED = """
-scenario = "ring.toml"
-placements = 2
-[treatments.qos]
-controller = "none"
-period = "100 us"
-periods = 3
-"""
-
-TIMES = """
-scenario = "ring.toml"
-seeds = [1, 2]
-[factors.size]
-small = { "jobs[0].workload.message_size" = "1 KiB" }
-large = { "jobs[0].workload.message_size" = "64 KiB" }
-[[rules]]
-where = { size = "small", seed = 2 }
-skip = true
-[measure]
-until = "ring"
-tables.iterations = "SELECT rank, iteration, time_s AS seconds FROM iterations"
-"""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    place = tmp_path / "paper"
-    place.mkdir()
-    plain = SCENARIO.replace("stop = 4\n", "").replace('observe = { iterations = ["ring"] }\n', "")
-    files = {
-        "paper.toml": PAPER,
-        "claims.toml": CLAIMS,
-        "figures.toml": FIGURES,
-        "ring.toml": SCENARIO.replace("crossbar", "fat_tree").replace("hosts = 8", "hosts = 8, levels = 2, radix = 4"),
-        "control.toml": CONTROLLED.replace("ring.toml", "plain.toml"),
-        "plain.toml": plain.replace("crossbar", "fat_tree").replace("hosts = 8", "hosts = 8, levels = 2, radix = 4"),
-        "times.toml": TIMES,
-    }
-    for name, text in files.items():
-        (place / name).write_text(text)
-    return place
-
-
-def run(place: Path | str, out: Path, **options: Any) -> Any:
-    with Executor(Here(), Store(out, stored_as)) as executor:
-        return conclude(plan(place, **options), executor, out)
+    return written(tmp_path / "paper")
 
 
 def test_a_folder_of_a_paper_is_named_as_any_other(capsys: pytest.CaptureFixture[str]) -> None:
@@ -306,86 +188,6 @@ def test_a_clause_without_rows_is_missing_and_does_not_let_the_claim_hold(
     assert "missing   clause 2 (band > 0): its query has no rows" in shown
 
 
-def test_figures_and_texts_that_cannot_be_written_cost_no_verdict(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("fairlane.reproduce.open_pool", Here)
-    figures = (folder / "figures.toml").read_text()
-    for file, row in (("{size}", "a/b"), ("c", "-"), ("{size}", "c")):
-        each = f"""file = "{file}"\neach = "SELECT '{row}' AS size\""""
-        with (folder / "figures.toml").open("a") as several:
-            several.write(figures.replace('file = "times"', each))
-    text = (folder / "figures.toml").read_text()
-    (folder / "figures.toml").write_text(text.replace('y = "seconds"', 'y = "second"', 1))
-    with (folder / "paper.toml").open("a") as paper:
-        paper.write('[[text]]\nfile = "note.md"\ntext = "{rows} rows"\nsql = "SELECT 1 AS row"\n')
-    out = tmp_path / "out"
-    assert execute(["reproduce", str(folder), "--out", str(out)]) == 1
-    shown = capsys.readouterr()
-    assert "large-is-slow (I): holds, one replicate" in shown.out
-    for words in (
-        "paper.toml: text note.md: cannot be written: its query has no column 'rows'",
-        'figure times.panel[0].y = "second": unknown column of the query; allowed: size, seconds; did you mean',
-        'figures.toml: figure {size}.file = "a/b": is no name of a file',
-        'figures.toml: figure {size}.file = "c.png": another file has this name',
-    ):
-        assert words in shown.err
-    assert_drawn(out / "c.png")
-    assert not (tmp_path / "a").exists()
-    assert "**holds, one replicate**" in (out / "report.md").read_text(encoding="utf-8")
-    assert examine(out).problems == ()
-
-
-def test_no_name_with_a_value_in_it_leaves_the_folder(folder: Path, tmp_path: Path) -> None:
-    text = (folder / "paper.toml").read_text()
-    (folder / "paper.toml").write_text(text.replace("SELECT size, seed", "SELECT '../' || size AS size, seed"))
-    with pytest.raises(ScenarioError, match=r'table medians: csv = "\.\./(small|large)": is no name of a file'):
-        run(folder, tmp_path / "out", only="large-is-slow")
-    assert not list(tmp_path.glob("*.csv"))
-
-
-def test_bars_have_intervals_and_a_cell_of_zero_has_a_colour(folder: Path, tmp_path: Path) -> None:
-    sql = "SELECT * FROM (VALUES ('a', 'c', 1, 0.5, 1.5, 0), ('b', 'd', 2, 1.8, 2.6, 1)) t (x, o, y, lower, upper, v)"
-    (folder / "figures.toml").write_text(
-        f"""
-[[figure]]
-file = "bars"
-title = "Bars"
-[[figure.panel]]
-kind = "bars"
-sql = "{sql}"
-x = "x"
-y = "y"
-low = "lower"
-high = "upper"
-[[figure.panel]]
-kind = "heatmap"
-sql = "{sql}"
-x = "x"
-y = "o"
-value = "v"
-y_scale = "linear"
-"""
-    )
-    lines: list[Any] = []
-    shown: list[Any] = []
-
-    def vlines(_axes: Axes, *given: Any, **_look: Any) -> None:
-        lines.append(given)
-
-    def draw_heat(_axes: Axes, values: Any, *_given: Any, **_look: Any) -> None:
-        shown.append(values)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairlane.reproduce.figures.draw_heat", draw_heat)
-        patch.setattr(Axes, "vlines", vlines)
-        assert not run(folder, tmp_path / "out", only="large-is-slow").not_written
-    assert [given[1].to_list() for given in lines if isinstance(given[1], pl.Series)] == [[0.5, 1.8]]
-    (values,) = shown
-    assert values[0, 0] == 0
-    assert values.mask.tolist() == [[False, True], [True, False]]
-
-
 def test_a_method_of_ones_own_runs_with_permission_only(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -516,30 +318,6 @@ def test_bands_compare_with_numbers_and_columns(band: str, value: float | None, 
     schema = {"value": pl.Float64, "bound": pl.Float64, "nothing": pl.Float64}
     database = Database({"t": pl.DataFrame({"value": [value], "bound": [0.5], "nothing": [None]}, schema)})
     assert [one.holds for one in findings(claim, database)] == [expected]
-
-
-KINDS = {
-    "strip": "SELECT size AS x, seconds AS y, seed::VARCHAR AS s FROM iterations",
-    "scatter": "SELECT iteration AS x, seconds AS y, size AS s FROM iterations",
-    "bars": "SELECT size AS x, seconds AS y, seed AS s FROM medians",
-    "lines": "SELECT seed AS x, seconds AS y, size AS s, 0 AS l, 1 AS h FROM medians",
-    "heatmap": "SELECT size AS x, seed::VARCHAR AS y, seconds AS value, size AS s FROM medians",
-}
-
-
-def test_every_kind_of_figure_is_drawn(folder: Path, tmp_path: Path) -> None:
-    more = {"scatter": 'column = "s"', "lines": 'low = "l"\nhigh = "h"', "heatmap": ""}
-    figures = [
-        f'[[figure]]\nfile = "{kind}"\ntitle = "T"\nwidth = 5\nheight = 3\n[[figure.panel]]\nkind = "{kind}"\nx = "x"\n'
-        f'y = "y"\nsql = "{sql}"\n{more.get(kind, "")}\n'
-        + ('series = "s"\n' if kind not in ("scatter", "heatmap") else "")
-        for kind, sql in KINDS.items()
-    ]
-    (folder / "figures.toml").write_text("".join(figures))
-    found = run(folder, tmp_path / "out", only="large-is-slow")
-    assert not found.failed
-    for kind in KINDS:
-        assert_drawn(tmp_path / "out" / f"{kind}.png")
 
 
 def test_a_difference_is_shown_and_has_no_effect_on_verdicts(folder: Path, tmp_path: Path) -> None:

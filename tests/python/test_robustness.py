@@ -212,7 +212,9 @@ def test_points_of_a_further_space_can_share_the_simulations_of_the_repeats(
     (place / "robustness-more.toml").write_text(SHARED_SEEDS)
     command = ["reproduce", str(place), "--robustness", "--space", "more", "--points", "8", "--workers", "1"]
     assert execute([*command, "--out", str(tmp_path / "out"), "--allow-code"]) == 0
-    assert "8 points and 2 repeats of the defaults" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "8 points and 2 repeats of the defaults" in shown
+    assert "size: 7 of 8 points have the same results as another, bit for bit" in shown
     assert len(answers(tmp_path / "out")) == 2, "one for each repeat, which the points share"
     page = (tmp_path / "out" / "robustness.md").read_text(encoding="utf-8")
     assert page.startswith("# A paper, what does not matter: robustness")
@@ -347,7 +349,8 @@ def test_a_map_has_shares_and_what_decides_them(place: Path, tmp_path: Path) -> 
     assert (small["held"], small["points"], small["verdict"]) == (32, 64, DEPENDS)
     assert small["share_low"] < 0.5 < small["share_high"]
     assert small["decided_by"] == "size"
-    assert (small["default_held"], small["default_points"]) == (3, 3)
+    # The seed changes nothing of what is measured, and the switch and the limit nothing of the size.
+    assert (small["default_held"], small["default_points"], small["chance"]) == (1, 1, 0.0)
     index = found.indices.filter(clause=1, parameter="size").row(0, named=True)
     assert index["index"] > 0.9, "four bins of equal width of a rank leave a sixteenth of its variance"
     assert rows["the duration is that of --quick"]["verdict"] == ROBUST
@@ -362,6 +365,7 @@ def test_a_map_has_shares_and_what_decides_them(place: Path, tmp_path: Path) -> 
     page = (out / "robustness.md").read_text(encoding="utf-8")
     assert "| messages are small | 32 of 64 (50.0%) |" in page
     assert "64 points and 3 repeats of the defaults" in page
+    assert "size: 2 of 3 repeats of the defaults repeat another of the same condition, bit for bit" in page
     assert "| `limit` | eager limit, in KiB | 1 to 16 | 16 | nobody says |" in page
     assert_drawn(out / "robustness.png")
     for name in (CLAUSES, INDICES, LEVELS):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from fairlane.wording import (
     data_size,
     listed,
     number,
+    percent,
     plural,
     ratio,
     seconds,
@@ -74,7 +77,14 @@ def test_no_interval_of_a_positive_amount_reaches_below_zero(value: float, relat
 
 def test_intervals_within_a_bucket_have_the_width_of_the_bucket() -> None:
     assert amount(9.3e-4, 9.3e-4, 9.3e-4, seconds, resolution=1 / 256) == "930 µs ± <0.4%"
-    assert amount(9.3e-4, 9.3e-4, 9.3e-4, seconds) == "930 µs ± 0 s", "a mean of equal values is exact"
+    assert amount(9.3e-4, 9.3e-4, 9.3e-4, seconds) == "930 µs", "equal values say nothing of their uncertainty"
+    third = sum([0.1] * 3) / 3  # not 0.1, but for rounding
+    assert with_half_width(0.1, third, third + 2e-17, percent) == "10.0%"
+
+
+@pytest.mark.parametrize(("form", "last"), [(percent, "0.1%"), (number, "0.01"), ("{:.4f}".format, "0.0001")])
+def test_an_interval_is_never_written_as_zero(form: Callable[[float], str], last: str) -> None:
+    assert with_half_width(0.5, 0.5 - 1e-6, 0.5 + 1e-6, form) == f"{form(0.5)} ± <{last}"
     assert amount(9.3e-4, 9.2e-4, 9.4e-4, seconds, resolution=1 / 256) == "930 µs ± 10.0 µs"
     assert amount(9.3e-4, None, None, seconds) == "930 µs"
 

@@ -9,7 +9,8 @@ from fairlane.inputs.parameters import collectives, entries
 from fairlane.placement import PLACEMENTS
 from fairlane.placement.mapping import MAPPINGS
 from fairlane.qos import KINDS, STRATEGIES
-from fairlane.scenario.models import Mpi, Network
+from fairlane.scenario.models import Mpi
+from fairlane.scenario.network import Network
 from fairlane.scenario.observe import Observe
 from fairlane.workload import WORKLOADS
 from vopr.fabrics import Table, draw_fabric

@@ -19,6 +19,7 @@ from fairlane.advice.question import Question, ask
 from fairlane.advice.simulated import runs_of
 from fairlane.inputs import code
 from fairlane.models.validation import lognormal_interval
+from fairlane.results import repeats
 from fairlane.results.manifest import MANIFEST
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import open_pool
@@ -102,6 +103,10 @@ class Advice:
     """Where the simulations are."""
     checked: Check | None = None
     """The check of the advice, if that was asked for."""
+
+    def repeated(self) -> list[str]:
+        """That simulations of an alternative repeat another one, in a sentence; nothing if none does."""
+        return repeats.repeated(self.runs, (*_KEYS, "digest"), ["seeds"], "simulation")
 
 
 def advise(
@@ -216,7 +221,8 @@ def ranked(question: Question, runs: pl.DataFrame) -> Ranking:
 
 
 def _interval(runs: pl.DataFrame) -> tuple[float | None, float | None, float | None]:
-    """The interval of the runs' times; nothing where one has none."""
+    """The interval of the runs' times; nothing where one has none. Runs with the same results count once."""
+    runs = repeats.distinct(runs, ("digest",))
     if not runs.height or runs["run_time_ms"].null_count():
         return None, None, None
     return lognormal_interval(runs["run_time_ms"].to_list(), COVERAGE)

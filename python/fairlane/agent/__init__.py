@@ -1,6 +1,6 @@
 """The agent: from the jobs of Slurm to service levels on the real fabric, by predictions of a digital twin.
 
-``AgentConfig.load`` reads ``agent.toml``; an ``Agent`` with an open ``Journal`` decides, and a backend of ``BACKENDS``
+``AgentConfig`` is ``agent.toml`` as read; an ``Agent`` with an open ``Journal`` decides, and a backend of ``BACKENDS``
 carries it out. ``status_of`` reads what a journal says. ``fairlane agent`` is the command line. Names are imported when
 they are first used: ``fairlane agent notify`` stands in the way of every job's start.
 """

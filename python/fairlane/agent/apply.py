@@ -14,17 +14,15 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Self
 
-from pydantic import Field, PrivateAttr, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from fairlane.agent.backends import BackendField, Surroundings
 from fairlane.agent.errors import AgentError, BackendError
 from fairlane.agent.jobs import Setting, Settings, levels_of, ordered
 from fairlane.agent.paths import FilePath
 from fairlane.errors import Problem, ScenarioError, nearest
-from fairlane.inputs.code import allow_code as permission
-from fairlane.inputs.document import Document, current_document, override
 from fairlane.inputs.files import read_text, replacing
-from fairlane.inputs.problems import Problems, located, unfold
+from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 from fairlane.scenario.levels import Level
 from fairlane.slurm.hostlist import expand, members
@@ -71,16 +69,6 @@ class ApplyConfig(Table):
     def names(self) -> tuple[str, ...]:
         """The hosts, one by one."""
         return self._names
-
-    @classmethod
-    def load(cls, file: Path, *, allow_code: bool = False) -> Self:
-        """Reads the file; raises ``ScenarioError`` with file, line and key of everything that is wrong."""
-        document = Document.read(file, allow_code=allow_code)
-        with override(current_document, document), permission(allow_code):
-            try:
-                return cls.model_validate(document.data)
-            except ValidationError as error:
-                raise ScenarioError(located(unfold(error, cls), document)) from None
 
 
 class Applier:

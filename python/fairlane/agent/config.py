@@ -3,21 +3,20 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from fairlane.agent.backends import BackendField, DryRun
 from fairlane.agent.paths import FilePath
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import Problem
 from fairlane.fabric.table import FabricTable
-from fairlane.inputs.code import allow_code as permission
 from fairlane.inputs.document import Document, current_document, override
-from fairlane.inputs.problems import Problems, located, unfold
+from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 from fairlane.scenario.levels import MAX_LEVELS, Level
-from fairlane.scenario.models import MOST_RANKS, Mpi, Network, Qos
+from fairlane.scenario.models import MOST_RANKS, Mpi, Qos
+from fairlane.scenario.network import Network
 from fairlane.seeds import LARGEST_SEED
 from fairlane.slurm.hostlist import members
 from fairlane.slurm.jobs import SlurmJob
@@ -206,13 +205,3 @@ class AgentConfig(Table):
     def reading(self) -> AbstractContextManager[None]:
         """Within, paths are relative to the folder of the configuration, and code runs if it may run in it."""
         return override(current_document, self._document)
-
-    @classmethod
-    def load(cls, file: Path, *, allow_code: bool = False) -> Self:
-        """Reads ``agent.toml``; raises ``ScenarioError`` with file, line and key of everything that is wrong."""
-        document = Document.read(file, allow_code=allow_code)
-        with override(current_document, document), permission(allow_code):
-            try:
-                return cls.model_validate(document.data)
-            except ValidationError as error:
-                raise ScenarioError(located(unfold(error, cls), document)) from None

@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
 from fairlane.cables.measure import Failure
+from fairlane.results import repeats
 from fairlane.results.base import Results
 from fairlane.results.derive import interval
 from fairlane.results.manifest import Sealed, read_json
@@ -43,6 +44,8 @@ _OF_RUN: Schema = {
     "digest": pl.String,
     "unbroken_digest": pl.String,
 }
+_SAME = ("part", "digest", "unbroken_digest")
+"""What runs have in common that are one replicate."""
 _OF_JOB: Schema = {
     "name": pl.String,
     "measure": pl.String,
@@ -110,9 +113,24 @@ class Cables(Results):
             jobs += [{**key, **job} for job in answer["jobs"]]
         of_runs = pl.DataFrame(runs, schema=types(_SCHEMAS["runs"]))
         of_jobs = pl.DataFrame(jobs, schema=types(_SCHEMAS["jobs"]))
-        means = [_slowdown(rows) for _, rows in of_jobs.group_by(["part", "name"], maintain_order=True)]
+        once = repeats.distinct(of_runs, _SAME)
+        of_once = of_jobs.join(once, on=("part", "seed"), how="semi", maintain_order="left")
+        means = [_slowdown(rows) for _, rows in of_once.group_by(["part", "name"], maintain_order=True)]
         slowdowns = pl.DataFrame(means, schema=types(_SCHEMAS["slowdowns"]))
-        return cls(of_runs, of_jobs, slowdowns, _ranking(of_runs, of_jobs, slowdowns), meta)
+        return cls(of_runs, of_jobs, slowdowns, _ranking(once, of_once, slowdowns), meta)
+
+    def repeated(self) -> list[str]:
+        """That runs repeat another one of the same part, in a sentence; nothing if none does."""
+        return repeats.repeated(self.runs, _SAME, ["seeds"])
+
+    @property
+    def alike(self) -> int:
+        """How many others cannot be distinguished from the first, where the slowdown decides the order."""
+        ranking = self.ranking
+        if not ranking.height or any(ranking.row(0, named=True)[name] for name in (*_STATES, "hosts_cut_off")):
+            return 0
+        within = (pl.col("behind_low") <= 0) & (pl.col("behind_high") >= 0)
+        return ranking.filter(within | (pl.col("behind") == 0), pl.col("rank") > 1).height
 
     @property
     def what(self) -> str:

@@ -87,6 +87,7 @@ def _head(found: "Advice", seeds: int) -> Iterator[str]:
     each = f"simulated with {seeds} seeds each" if seeds > 1 else "simulated with one seed each, so without an interval"
     yield f"{many}, {each}, at least {plural(found.iterations, 'iteration')};"
     yield f"{within} with other seeds. Neighbours: change of their rates by {found.job}."
+    yield from found.repeated()
     few = found.neighbour_iterations
     if few is not None and few < MIN_MARKS:
         only = f"One of them has done {plural(few, 'iteration')} only"
@@ -103,7 +104,8 @@ def _table(found: "Advice", show: int) -> "Table":
 
     def interval(row: "Row") -> str | None:
         ends = [row["low_ms"], row["high_ms"]]
-        return None if None in ends else f"{' to '.join(significant(end, 4) for end in ends)} ms"
+        shown = [significant(end, 4) for end in ends if end is not None]
+        return f"{' to '.join(shown)} ms" if len(set(shown)) > 1 else None
 
     rows = found.table.to_dicts()
     shown = [*rows[:show], *([rows[-1]] if len(rows) > show else [])]

@@ -39,7 +39,7 @@ def run(
 
     from fairlane.agent import Agent, AgentConfig, Journal, Listener
 
-    loaded = AgentConfig.load(config, allow_code=allow_code)
+    loaded = AgentConfig.from_file(config, allow_code=allow_code)
     slurm = loaded.slurm
     with Journal(loaded.journal) as journal, Listener(slurm.socket, slurm.socket_group) as listener:
         agent = Agent(loaded, journal, listener.events, apply=apply, report=typer.echo)
@@ -57,7 +57,7 @@ def undo(config: ConfigFile, allow_code: AllowCode = False) -> Answer:
 
     from fairlane.agent import Agent, AgentConfig, Journal
 
-    loaded = AgentConfig.load(config, allow_code=allow_code)
+    loaded = AgentConfig.from_file(config, allow_code=allow_code)
     with Journal(loaded.journal) as journal:
         Agent(loaded, journal, SimpleQueue(), apply=True, report=typer.echo).withdraw()
     return Answer()

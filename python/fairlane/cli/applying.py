@@ -26,7 +26,7 @@ def apply_qos(
 
     from fairlane.agent.apply import FILE, Applier, ApplyConfig, alone
 
-    config = ApplyConfig.load(folder / FILE, allow_code=allow_code)
+    config = ApplyConfig.from_file(folder / FILE, allow_code=allow_code)
     applier = Applier(config, report=typer.echo)
     applier.start()
     with alone(config.running):

@@ -75,11 +75,10 @@ def _remarks(found: Cables, top: int) -> Iterator[str]:
         f"In brackets: {COVERAGE:.0%} interval over seeds. "
         "Failed: a packet was lost for good; stalled: completed nothing afterwards."
     )
-    alike = ranking.filter((pl.col("behind_low") <= 0) & (pl.col("behind_high") >= 0) & (pl.col("rank") > 1))
-    first = ranking.row(0, named=True) if ranking.height else {}
-    if alike.height and not (first["jobs_failed"] or first["hosts_cut_off"] or first["jobs_stalled"]):
-        words = "the interval of the difference of the greatest slowdowns, paired by seed, contains 0"
-        yield f"{alike.height} of {ranking.height - 1} others cannot be distinguished from the first: {words}."
+    yield from found.repeated()
+    if found.alike:
+        words = "the difference of the greatest slowdowns, paired by seed, is 0, or its interval contains 0"
+        yield f"{found.alike} of {ranking.height - 1} others cannot be distinguished from the first: {words}."
     routings = found.runs["routing"].drop_nulls().unique().sort().to_list()
     if routings:
         yield f"Routes afterwards: {', '.join(routings)}."

@@ -53,8 +53,9 @@ def _remarks(found: Gpcnet) -> Iterator[str]:
     yield (
         f"Avg, 99%: of the iterations of all ranks; of a bandwidth, 99% of the iterations reach it. "
         f"±, in brackets after factors: {COVERAGE:.0%} interval over "
-        f"{plural(len(meta['seeds']), 'random assignment')} of hosts."
+        f"{plural(len(meta['seeds']), 'random assignment')} of hosts, none of equal values."
     )
+    yield from found.repeated()
     if len(meta["seeds"]) < 3:
         yield "Fewer than three replicates give no confidence interval: use --replicates 3 or more."
     few = found.trials.filter(pl.col("iterations") < _wanted(meta["iterations"]))

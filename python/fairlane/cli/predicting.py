@@ -61,10 +61,12 @@ def fit(
     """
     from fairlane.predict import PARTS, REGRESSORS
     from fairlane.predict import fit as fitted
+    from fairlane.predict.hyperparameters import INNER_FOLDS
 
     regressor, of = one_of("--model", model, [*REGRESSORS, BEST]), one_of("--parts", parts, [*PARTS, BEST])
     rows, share = _read(table, features, run, timestep, target), _share("--coverage", coverage)
-    with _folds(folds * (1 + (BEST in (regressor, of))), quiet=quiet) as advance:
+    choosing = folds * (1 + INNER_FOLDS) if BEST in (regressor, of) else 0
+    with _folds(folds + choosing, quiet=quiet) as advance:
         found = fitted(
             rows,
             model=None if regressor == BEST else cast("RegressorName", regressor),
@@ -274,7 +276,9 @@ def _share(option: str, given: float) -> float:
 def _report(found: "Predictor", out: Path) -> Iterator[str]:
     off = found.validated
     yield f"Model: {found.model} on the {_SEEN[found.pipeline.parts.name]}{_reason(found)}"
-    yield f"{plural(found.runs, 'run')}; errors on held-out runs, mean (standard deviation) over {off.folds} folds:"
+    chosen = ", the model chosen anew from the training runs of each" if found.compared else ""
+    over = f"mean (standard deviation) over {off.folds} folds{chosen}"
+    yield f"{plural(found.runs, 'run')}; errors on held-out runs, {over}:"
     mse = f"{significant(off.mse, 4)} ({significant(off.mse_sd, 2)})"
     yield f"  mean square error {mse}, {off.mse_over_variance:.0%} of the variance"
     yield f"  max abs. error    {significant(off.max_abs_error, 4)} ({significant(off.max_abs_error_sd, 2)})"

@@ -218,7 +218,7 @@ def _time(found: "Reproduction", there: int) -> Iterator[str]:
 
 def _claims(found: "Reproduction") -> Iterator[str]:
     from fairlane.reproduce.bands import band_of, numbers, spread_of
-    from fairlane.reproduce.output import replicate_lines
+    from fairlane.reproduce.output import repeat_lines, replicate_lines
 
     for one in found.verdicts:
         yield f"\n{one.claim.id} ({one.claim.where}): {one.words}"
@@ -239,3 +239,4 @@ def _claims(found: "Reproduction") -> Iterator[str]:
         yield f"\nfailed: {run.task.label}: {run.error}"
     yield ""
     yield from replicate_lines(found)
+    yield from repeat_lines(found)

@@ -43,7 +43,7 @@ def _remarks(found: Saturation) -> Iterator[str]:
     yield (
         "Offered, accepted: shares of the injection bandwidth of the sending ranks, headers included. Latency: of "
         f"messages delivered after the warm-up, from generation to last byte. ±: {COVERAGE:.0%} over seeds; "
-        f"none of a quantile that fewer than {FEWEST} messages of a seed exceed."
+        f"none of equal values, nor of a quantile that fewer than {FEWEST} messages of a seed exceed."
     )
     yield (
         f"Saturated: the whole interval of accepted over offered is below {ACCEPTED_IN_FULL:.0%}; latencies there grow "
@@ -52,6 +52,7 @@ def _remarks(found: Saturation) -> Iterator[str]:
     if points.height and points["accepted"].count():
         best = points.sort("accepted").row(-1, named=True)
         yield f"{found.headline()}. Highest accepted throughput: {best['accepted']:.3f} at load {best['load']:g}."
+    yield from found.repeated()
     if len(found.meta["seeds"]) < 2:
         yield "One seed gives no confidence interval, so saturation is undecided: use --replicates 2 or more."
     few = [f"{row['load']:g}" for row in points.iter_rows(named=True) if (row["message_count"] or 0) < FEW]

@@ -15,11 +15,17 @@ from fairlane.opensm.check import programs as subnet
 from fairlane.testbed import machine as testbed
 
 _TIMEOUT_S = 120.0
+_UNCONFIGURED = re.compile(r"^\S+: fatal: Could not establish a configuration source", re.MULTILINE)
+"""What Slurm's programs print where there is no slurm.conf, even when they are asked for their version."""
 _SUBNET, _TESTBED, _AGENT = "sm check", "testbed run", "agent run"
 
 
 class ProgramError(FairlaneError):
     """A program does not print its version."""
+
+
+class NoClusterError(FairlaneError):
+    """A program of Slurm knows no cluster."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,10 @@ def check(name: str, program: Program) -> Check:
         return Check(name, Status.MISSING, "not installed", program.commands, todo, data)
     try:
         version = _version([path, *program.version])
+    except NoClusterError:
+        words = f"{path}: no Slurm cluster is configured on this machine"
+        todo = "use a machine of the cluster, or set SLURM_CONF to its slurm.conf"
+        return Check(name, Status.MISSING, words, program.commands, todo, data)
     except ProgramError as error:
         words = f"{path}: {error}"
         return Check(name, Status.WARNING, words, program.commands, "check its configuration", data)
@@ -113,7 +123,9 @@ def namespaces() -> Check:
 
 
 def _version(command: list[str]) -> str:
-    """The version that a program prints about itself, on standard output or error. Raises ``ProgramError``.
+    """The version that a program prints about itself, on standard output or error.
+
+    Raises ``ProgramError``, and ``NoClusterError`` of a program of Slurm without a configuration.
 
     Some programs end with an error after that, as ibsim does; their version stands behind their name.
     """
@@ -136,6 +148,8 @@ def _version(command: list[str]) -> str:
     name = re.escape(Path(command[0]).name)
     if found := re.search(rf"^(?:\S*/)?{name} {number}" if done.returncode else number, done.stdout, re.MULTILINE):
         return found[1]
+    if _UNCONFIGURED.search(done.stdout):
+        raise NoClusterError
     if done.returncode:
         first = next(iter(done.stdout.strip().splitlines()), "no message")
         raise ProgramError(f"ends with code {done.returncode}: {first[:120]}")

@@ -69,4 +69,5 @@ class Trial:
         )
         times = measured["time"].to_numpy()
         mean, worst = self.test.measured(times) if len(times) else (None, None)
-        return {"mean": mean, "p99": worst, "iterations": max(0, least - 1), "samples": len(times)}
+        count = {"iterations": max(0, least - 1), "samples": len(times)}
+        return {"mean": mean, "p99": worst, **count, "digest": engine.digest()}

@@ -11,7 +11,7 @@ from fairlane.gpcnet.network_tests import CONGESTORS, FEWEST_HOSTS, ROUNDS, TEST
 from fairlane.inputs.parameters import entries
 from fairlane.inputs.problems import Problems, validated
 from fairlane.scenario import Scenario
-from fairlane.scenario.models import Transport
+from fairlane.scenario.network import Transport
 from fairlane.scenario.resolve import building
 from fairlane.tasks.pools import affordable
 from fairlane.units import DURATION, SIZE

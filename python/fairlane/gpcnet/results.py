@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 
 from fairlane.gpcnet.measure import Trial
 from fairlane.gpcnet.network_tests import TESTS
+from fairlane.results import repeats
 from fairlane.results.base import Results
 from fairlane.results.derive import interval
 from fairlane.results.manifest import Sealed, read_json
@@ -26,11 +27,13 @@ from fairlane.wording import amount, html_table, number, ratio, significant
 
 META = "gpcnet.json"
 CSV = "impact.csv"
-GPCNET_SCHEMA_VERSION = 1
+GPCNET_SCHEMA_VERSION = 2
 """Version of the layout of a benchmark's folder and of its tables' columns."""
 
 _MEASURES = ("isolated", "isolated_p99", "congested", "congested_p99", "impact", "impact_p99")
 _NUMBER = Optional(pl.Float64)
+_SAME = ("transport", "test", "congested", "digest")
+"""What trials have in common that are one replicate."""
 _SCHEMAS: Mapping[str, Schema] = {
     "trials": {
         **dict.fromkeys(("transport", "test"), pl.String),
@@ -41,6 +44,7 @@ _SCHEMAS: Mapping[str, Schema] = {
         "p99": _NUMBER,
         "iterations": pl.Int64,
         "samples": pl.Int64,
+        "digest": pl.String,
     },
     "impact": {
         **dict.fromkeys(("transport", "test", "unit"), pl.String),
@@ -84,6 +88,10 @@ class Gpcnet(Results):
         pairs = trials.unique(["transport", "test"], maintain_order=True).select("transport", "test")
         impact = [_impact(trials, transport, test) for transport, test in pairs.iter_rows()]
         return cls(trials, pl.DataFrame(impact, schema=types(_SCHEMAS["impact"])), meta)
+
+    def repeated(self) -> list[str]:
+        """That trials repeat another one of the same kind, in a sentence; nothing if none does."""
+        return repeats.repeated(self.trials, _SAME, ["assignments of hosts"], "trial")
 
     def headline(self) -> str:
         """The largest mean impact factor, of the best and the worst transport, in a line."""
@@ -145,14 +153,15 @@ def _impact(trials: pl.DataFrame, transport: str, test: str) -> dict[str, Any]:
     """The row of a transport and a network test, over the seeds that have both trials."""
     own = trials.filter((pl.col("transport") == transport) & (pl.col("test") == test)).drop_nulls("mean")
     alone, together = (own.filter(pl.col("congested") == congested) for congested in (False, True))
-    pairs = alone.join(together, on="seed", suffix="_congested", maintain_order="left")
+    both = alone.join(together, on="seed", suffix="_congested", maintain_order="left")
+    pairs = repeats.distinct(both, ("digest", "digest_congested"))
     network_test = TESTS[test]
     row: dict[str, Any] = {"transport": transport, "test": test, "unit": network_test.unit, "replicates": pairs.height}
     for measure, end in (("mean", ""), ("p99", "_p99")):
-        isolated, congested = pairs[measure].to_list(), pairs[f"{measure}_congested"].to_list()
-        factors = [network_test.impact(*pair) for pair in zip(isolated, congested, strict=True)]
-        for name, values in (("isolated", isolated), ("congested", congested)):
+        for name, kind in (("isolated", ""), ("congested", "_congested")):
+            values = repeats.distinct(both, (f"digest{kind}",))[f"{measure}{kind}"].to_list()
             row |= interval(f"{name}{end}", over_replicates([[value] for value in values]))
+        factors = [network_test.impact(*pair) for pair in pairs.select(measure, f"{measure}_congested").iter_rows()]
         row |= interval(f"impact{end}", of_ratios(factors))
     return row
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 from pydantic import BaseModel, ConfigDict, PrivateAttr, ValidationError, model_validator
 
 from fairlane.errors import ScenarioError
-from fairlane.inputs.document import Document
+from fairlane.inputs.document import Document, current_document, override
 from fairlane.inputs.parameters import named, resolve_parameters
 from fairlane.inputs.problems import located, unfold
 
@@ -24,9 +24,15 @@ class TableModel(BaseModel):
         return cls._of(document)
 
     @classmethod
-    def from_file(cls, file: Path) -> Self:
-        """The table in a TOML file; raises ``ScenarioError`` with the file and the line."""
-        return cls._of(Document.read(file))
+    def from_file(cls, file: Path, *, allow_code: bool = False) -> Self:
+        """The table in a TOML file; raises ``ScenarioError`` with file, line and key of everything that is wrong."""
+        return cls.from_document(Document.read(file, allow_code=allow_code))
+
+    @classmethod
+    def from_document(cls, document: Document) -> Self:
+        """The table that a document holds: paths are relative to its folder, and code runs if it may run in it."""
+        with override(current_document, document):
+            return cls._of(document)
 
     @classmethod
     def _of(cls, document: Document) -> Self:

@@ -6,7 +6,7 @@ from typing import Any
 
 from fairlane.opensm.settings import DATA_LANES, Settings, Table
 from fairlane.opensm.shares import largest_error, shares_of, shares_of_tables, shown
-from fairlane.scenario.models import Network
+from fairlane.scenario.network import Network
 from fairlane.wording import plural
 
 PACKET = Network().mtu + Network().header

@@ -25,8 +25,8 @@ HYPERPARAMETERS: dict[Named, str] = {
 """What they are, by name. Boosting has the Huber loss in all of them."""
 TUNED: tuple[RegressorName, ...] = ("gbm", "forest")
 """Regressors that there are other hyperparameters for than fairlane's own."""
-_INNER = 3
-"""Folds of the training runs by which hyperparameters are chosen."""
+INNER_FOLDS = 3
+"""Folds of the training runs by which hyperparameters, or models, are chosen."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,6 @@ def tuned(name: RegressorName, seed: int, rows: Floats, truth: Floats, run: Inte
     require("predict")
     from sklearn.model_selection import GridSearchCV, GroupKFold
 
-    folds = GroupKFold(min(_INNER, len(numpy.unique(run))))
+    folds = GroupKFold(min(INNER_FOLDS, len(numpy.unique(run))))
     search = GridSearchCV(estimator(name, seed), grid(name), scoring="neg_mean_squared_error", cv=folds)
     return search.fit(rows, truth, groups=run).best_estimator_

@@ -216,7 +216,7 @@ def fit(
         folds: Of the cross-validation, by run.
         coverage: The share of timesteps of new runs that the interval is to hold.
         seed: Of random choices.
-        progress: Called after every fold, twice for each if there is something to choose.
+        progress: Called after every fold, also of the cross-validations that choose.
 
     Raises ``ScenarioError`` if there are too few runs or timesteps for what is asked for.
     """

@@ -12,11 +12,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.document import Document
-from fairlane.inputs.problems import Problems, located, unfold
+from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 
 Kind = Literal["box", "strip", "scatter", "bars", "lines", "heatmap"]
@@ -389,11 +388,7 @@ class Folder:
 
     def read(self, name: str, model: type[_Model]) -> _Model:
         """One of its files as a model. Raises ``ScenarioError``."""
-        document = Document.read(self.path / name)
-        try:
-            return model.model_validate(document.data)
-        except ValidationError as error:
-            raise ScenarioError(located(unfold(error, model), document)) from None
+        return model.from_file(self.path / name)
 
     def _distinct(self, file: str, what: str, names: Sequence[str], taken: Sequence[str] = ()) -> None:
         """Raises ``ScenarioError`` for a name that comes twice, or that is ``taken``."""

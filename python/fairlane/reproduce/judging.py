@@ -11,6 +11,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems, refusing
 from fairlane.reproduce.folder import BAND, Claim, Clause
 from fairlane.study.sql import Database, QueryError
+from fairlane.tasks.task import digest_of
 
 LEFT_OUT = "…"
 """In a label, in place of a number."""
@@ -68,6 +69,14 @@ class Judged:
     """Whether the run was scaled down: then it is a trial and not a verdict."""
     simulator: str = ""
     """A digest of the simulator that computed it, if that may be another one than this."""
+    results: str = ""
+    """A digest of the results of its studies; empty where it was judged elsewhere."""
+
+    @property
+    def identity(self) -> str:
+        """The same for replicates with the same results of studies and the same numbers; empty if that is not known."""
+        numbers = [(one.clause, one.value, one.low, one.high) for one in self.findings]
+        return digest_of([self.results, repr(numbers)]) if self.results else ""
 
     @property
     def holds(self) -> bool | None:
@@ -179,7 +188,7 @@ def _label(text: str) -> str:
     return text.rstrip(f" {LEFT_OUT}:;,=+") or text
 
 
-def judged(claim: Claim, tables: Database, missing: Sequence[str], *, scaled: bool) -> Judged:
+def judged(claim: Claim, tables: Database, missing: Sequence[str], *, scaled: bool, results: str = "") -> Judged:
     """The verdict. If something is missing, the available measurements are shown without a verdict.
 
     A clause whose query has no rows is missing, unless the run is scaled: there may be nothing to measure then.
@@ -193,4 +202,5 @@ def judged(claim: Claim, tables: Database, missing: Sequence[str], *, scaled: bo
     if not missing and not scaled:
         measured = {one.clause for one in found}
         missing = [f"clause {at + 1}: its query has no rows" for at in range(len(claim.clause)) if at not in measured]
-    return Judged(claim, [one for one in found if not (missing and isnan(one.value))], missing, scaled)
+    kept = [one for one in found if not (missing and isnan(one.value))]
+    return Judged(claim, kept, missing, scaled, results=results)

@@ -21,6 +21,7 @@ from fairlane.reproduce.running import Done, Outcome, made
 from fairlane.reproduce.storing import meta_of
 from fairlane.reproduce.verdicts import ClaimVerdict, Measured, Verdict
 from fairlane.results.manifest import unseal
+from fairlane.results.repeats import by_name, sentence
 from fairlane.results.reproduction import FIGURES, META, ReproductionMeta, seal_reproduction, write_figures
 from fairlane.study.sql import QueryError
 from fairlane.tasks.sources import sources
@@ -95,7 +96,7 @@ def store(found: Reproduction, folder: Path) -> list[Problem]:
 
 def _meta(found: Reproduction) -> ReproductionMeta:
     plan = found.plan
-    notes = [*plan.folder.paper.notes, *replicate_lines(found)]
+    notes = [*plan.folder.paper.notes, *replicate_lines(found), *repeat_lines(found)]
     left_out: dict[str, list[str]] = {}
     for name, words in plan.left_out.items():
         left_out.setdefault(words, []).append(name)
@@ -226,6 +227,17 @@ def replicate_lines(found: Reproduction) -> Iterator[str]:
         yield f"Not run: {plural(count, 'replicate')} of {claim}, {cost}."
 
 
+def repeat_lines(found: Reproduction) -> Iterator[str]:
+    """Which points of studies, and which replicates of claims, have the same results as others."""
+    of_studies = found.outcome.repeats.items()
+    yield from by_name((name, words) for name, sentences in of_studies for words in sentences)
+    yield from by_name(
+        (one.claim.id, sentence(one.repeats, one.repeats + one.complete, ["seeds"], what="replicate"))
+        for one in found.verdicts
+        if one.repeats
+    )
+
+
 def _page(found: Reproduction, pictures: Sequence[Picture]) -> Iterator[str]:
     paper = found.plan.folder.paper
     quick = " (scaled: a try-out, not a judgement)" if found.plan.options.quick else ""
@@ -236,7 +248,7 @@ def _page(found: Reproduction, pictures: Sequence[Picture]) -> Iterator[str]:
         cpu = sum(done.cpu for done in found.done)
         yield f"{len(found.done)} simulations, {seconds(cpu)} of processor time.\n"
     yield from (f"{note}\n" for note in paper.notes)
-    yield from (f"{line}\n" for line in replicate_lines(found))
+    yield from (f"{line}\n" for line in (*replicate_lines(found), *repeat_lines(found)))
     for name, words in found.plan.left_out.items():
         yield f"- {name}, not in full: {words}"
     for words, names in found.plan.differences.items():

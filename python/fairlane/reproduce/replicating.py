@@ -14,6 +14,7 @@ from fairlane.reproduce.running import Done, Outcome, perform
 from fairlane.reproduce.verdicts import ClaimVerdict, over_replicates
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.sources import sources
+from fairlane.tasks.task import digest_of
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ def judge(plan: Plan, outcome: Outcome) -> list[Judged]:
                 outcome.tables,
                 [words for name in claim.studies for words in outcome.missing(plan, name)],
                 scaled=plan.scales(claim),
+                results=digest_of([outcome.results.get(name) for name in claim.studies]),
             )
             for claim in plan.claims
         ]

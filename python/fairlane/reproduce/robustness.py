@@ -25,6 +25,7 @@ from fairlane.reproduce.planning import Options, Plan, check_outputs, plan_of
 from fairlane.reproduce.replicating import judge
 from fairlane.reproduce.running import Done, perform
 from fairlane.reproduce.space import Space, Value
+from fairlane.reproduce.verdicts import once
 from fairlane.tasks.executor import Executor
 
 POINTS = 128
@@ -83,6 +84,8 @@ class PointRun:
     """Claims that could not be judged at this point, and what was missing."""
     derived_cpu_s: float = 0.0
     """Processor time of functions that derive tables, as those that fit models, s."""
+    identities: Mapping[str, str] = field(default_factory=dict)
+    """By claim: the same for points with the same results, bit for bit."""
 
     @property
     def cpu_s(self) -> float:
@@ -116,6 +119,11 @@ class Mapped:
         """Processor time of all points, s; simulations that several points share count once."""
         simulated = {key: it for run in self.runs for key, it in run.done.items()}
         return sum(one.cpu for one in simulated.values()) + sum(run.derived_cpu_s for run in self.runs)
+
+    def once(self, claim: str, *, defaults: bool) -> tuple[list[int], int]:
+        """Points, or repeats of the defaults, whose results for a claim no earlier one has; and how many there are."""
+        runs = [run for run in self.runs if claim in run.identities and (run.point.number < 1) == defaults]
+        return once({run.point.number: run.identities[claim] for run in runs}), len(runs)
 
     @property
     def found(self) -> pl.DataFrame:
@@ -224,7 +232,8 @@ def _run(folder: Folder, space: Space, point: Point, executor: Executor) -> Poin
     missing = {one.claim.id: "; ".join(one.missing) for one in found if one.missing}
     rows = [row for one in found if not one.missing for row in _rows(point, one)]
     outcome.tables.close()
-    return PointRun(point, rows, outcome.done, missing=missing, derived_cpu_s=outcome.derived_cpu_s)
+    identities = {one.claim.id: one.identity for one in found if not one.missing}
+    return PointRun(point, rows, outcome.done, "", missing, outcome.derived_cpu_s, identities)
 
 
 def _rows(point: Point, one: Judged) -> Iterator[tuple[object, ...]]:

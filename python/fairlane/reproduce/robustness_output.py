@@ -18,6 +18,7 @@ from fairlane.reproduce.running import stored_as
 from fairlane.reproduce.shares import summarised
 from fairlane.reproduce.space import Parameter, space_of
 from fairlane.results.manifest import check_listed, unseal
+from fairlane.results.repeats import by_name, sentence
 from fairlane.results.reproduction import DEPENDS, MAP, MAP_VERDICTS, MapMeta, seal_reproduction
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import open_pool
@@ -163,6 +164,19 @@ def headlines(found: Map) -> Iterator[str]:
     mapped = found.mapped
     yield f"{_ran(found)}, {seconds(mapped.cpu_s)} of processor time."
     yield f"System: {mapped.space.system}."
+    yield from by_name((claim.id, words) for claim in mapped.claims for words in _repeats(mapped, claim.id))
+
+
+def _repeats(mapped: Mapped, claim: str) -> Iterator[str]:
+    """Which repeats of the defaults, and which points, have the same results as others."""
+    kept, count = mapped.once(claim, defaults=True)
+    if len(kept) < count:
+        what, whats = "repeat of the defaults", "repeats of the defaults"
+        yield sentence(count - len(kept), count, ["seeds"], what=what, whats=whats)
+    kept, count = mapped.once(claim, defaults=False)
+    if len(kept) < count:
+        words = f"{count - len(kept)} of {plural(count, 'point')} have the same results as another, bit for bit"
+        yield f"{words}: the parameters that differ change nothing there."
 
 
 def _page(found: Map) -> Iterator[str]:

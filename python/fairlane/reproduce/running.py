@@ -1,7 +1,7 @@
 """Performing a plan as the tasks of studies are performed, in processes or on Dask, and what comes of it as tables."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -20,11 +20,13 @@ from fairlane.reproduce.reseeding import shift
 from fairlane.study.measured import plan_of
 from fairlane.study.method import MEASURE, Method
 from fairlane.study.plan import Plan as Tasks
+from fairlane.study.repeated import repeated
 from fairlane.study.sql import Database, QueryError
+from fairlane.study.tables import digest_of_answer
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.sources import sources
 from fairlane.tasks.store import Store
-from fairlane.tasks.task import Answer, Computable, Stopwatch, Task
+from fairlane.tasks.task import Answer, Computable, Stopwatch, Task, digest_of
 from fairlane.wording import plural
 
 
@@ -117,6 +119,10 @@ class Outcome:
     """What came of every task, by digest."""
     tasks: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Digests of the tasks of each study; studies may share tasks."""
+    results: Mapping[str, str] = field(default_factory=dict)
+    """A digest of the results of each study."""
+    repeats: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Sentences about points, and conditions, of each study that change nothing."""
     derived_cpu_s: float = 0.0
     """Processor time of the paper's functions that derive tables, s, whenever they were called."""
 
@@ -153,11 +159,22 @@ def perform(plan: Plan, executor: Executor) -> Outcome:
     counts = {name: tables["failures"].height for name, tables in found.items() if "failures" in tables}
     failures = {name: count for name, count in counts.items() if count}
     done = {digest: _done(task, executor) for digest, task in tasks.items()}
-    by_study = {
-        name: frozenset(task.digest for task in chain(part.calibrations(), part.tasks()))
+    by_study = {name: frozenset(task.digest for task in _every(part)) for name, part in parts.items()}
+    results = {
+        name: digest_of([digest_of_answer(executor.answer(task) or {}) for task in _every(part)])
         for name, part in parts.items()
     }
-    return _derived(plan, _stored(plan, found, Outcome(Database(), {}, failures, done, by_study)), executor.store)
+    repeats = {
+        name: list(repeated(tables["runs"], tables.get("work"), once=False))
+        for name, tables in found.items()
+        if "runs" in tables
+    }
+    outcome = Outcome(Database(), {}, failures, done, by_study, results, repeats)
+    return _derived(plan, _stored(plan, found, outcome), executor.store)
+
+
+def _every(part: Tasks) -> Iterator[Computable]:
+    return chain(part.calibrations(), part.tasks())
 
 
 def _done(task: Computable, executor: Executor) -> Done:

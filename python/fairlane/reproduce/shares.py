@@ -45,7 +45,8 @@ CLAUSES: Mapping[str, Any] = {
 }
 """Columns: a row for each clause; one that is near certain can hardly fail by its form.
 
-``chance`` is the variance at the defaults over that over all points.
+``chance`` is the variance at the defaults over that over all points. Repeats of the defaults with the same results,
+bit for bit, count once.
 """
 INDICES: Mapping[str, Any] = {
     "claim": pl.String,
@@ -119,9 +120,11 @@ def summarised(mapped: Mapped) -> dict[str, pl.DataFrame]:
             if drawn.height:
                 key = (claim.id, number)
                 indices = _indices(drawn, mapped.space.parameter)
-                repeated = own.filter(pl.col("point") <= 0)
+                kept, repeats = mapped.once(claim.id, defaults=True)
+                repeated = own.filter(pl.col("point").is_in(kept))
+                still = len(kept) == 1 and repeats >= FEWEST_REPEATS
                 tables["clauses"].append(
-                    (*key, title_of(mapped.space, claim, number), *_clause(clause, drawn, repeated, indices))
+                    (*key, title_of(mapped.space, claim, number), *_clause(clause, drawn, repeated, indices, still))
                 )
                 tables["indices"] += [(*key, *row) for row in _index_rows(indices)]
                 tables["levels"] += [(*key, *row) for one in mapped.space.parameter for row in _levels(drawn, one)]
@@ -147,7 +150,9 @@ def _index_rows(indices: Indices) -> Iterator[tuple[object, ...]]:
         yield name, margin.index, margin.low, margin.high, margin.p, margin.beyond_chance, *held
 
 
-def _clause(clause: Clause, drawn: pl.DataFrame, repeated: pl.DataFrame, indices: Indices) -> tuple[object, ...]:
+def _clause(
+    clause: Clause, drawn: pl.DataFrame, repeated: pl.DataFrame, indices: Indices, still: bool
+) -> tuple[object, ...]:
     held = int(drawn["holds"].sum())
     part = share(held, drawn.height)
     beyond = {name: margin.index for name, (margin, _) in indices.items() if margin.beyond_chance}
@@ -162,7 +167,7 @@ def _clause(clause: Clause, drawn: pl.DataFrame, repeated: pl.DataFrame, indices
         part.high,
         repeated.height,
         int(repeated["holds"].sum()),
-        _chance(drawn, repeated),
+        0.0 if still else _chance(drawn, repeated),
         decided,
     )
 

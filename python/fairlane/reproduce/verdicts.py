@@ -3,6 +3,7 @@
 A replicate is judged as a run without replicates is; in it a clause holds if all its numbers are in their bands. Over
 replicates a clause holds from a share of ``HOLDS_FROM`` and does not hold up to ``FAILS_UP_TO``. A claim holds if all
 its clauses do, and does not hold if one does not. What is scaled, or was not run in full, has no such verdict.
+Replicates with the same results, bit for bit, count once.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,8 +13,11 @@ from functools import cached_property
 from math import isfinite, isnan
 from statistics import mean, median, stdev
 
+import polars as pl
+
 from fairlane.reproduce.folder import Claim, Clause
 from fairlane.reproduce.judging import Finding, Judged
+from fairlane.results.repeats import distinct
 from fairlane.wording import plural
 
 HOLDS_FROM, FAILS_UP_TO = 90, 10
@@ -124,13 +128,15 @@ class ClaimVerdict:
     verdict: Verdict
     missing: Sequence[str] = ()
     """What is missing in the first replicate."""
+    repeats: int = 0
+    """How many replicates with nothing missing repeat an earlier one."""
     deterministic: bool = False
     """Whether its studies leave nothing to chance: then one replicate is all there is."""
 
     @property
     def complete(self) -> int:
-        """How many replicates count: those in which nothing is missing."""
-        return sum(_counts(one) for one in self.judged.values())
+        """How many replicates count: those in which nothing is missing, and that do not repeat an earlier one."""
+        return sum(_counts(one) for one in self.judged.values()) - self.repeats
 
     @property
     def words(self) -> str:
@@ -172,7 +178,8 @@ def over_replicates(claim: Claim, judged: Mapping[int, Judged], fixed: Collectio
 
     ``fixed`` names the studies that are the same in all replicates.
     """
-    counted = {number: one.findings for number, one in sorted(judged.items()) if _counts(one)}
+    every = {number: one for number, one in sorted(judged.items()) if _counts(one)}
+    counted = {number: every[number].findings for number in once({at: one.identity for at, one in every.items()})}
     first = judged[min(judged)]
     if not counted:
         return ClaimVerdict(claim, judged, _clauses(claim, {1: first.findings}, None), Verdict.NOT_RUN, first.missing)
@@ -183,7 +190,16 @@ def over_replicates(claim: Claim, judged: Mapping[int, Judged], fixed: Collectio
     verdict = next((it for it in verdicts if it in found), Verdict.HOLDS)
     if found == {Verdict.CALIBRATED}:
         verdict = Verdict.CALIBRATED
-    return ClaimVerdict(claim, judged, clauses, verdict, deterministic={*claim.studies} <= {*fixed})
+    repeats = len(every) - len(counted)
+    deterministic = {*claim.studies} <= {*fixed} or (len(counted) == 1 and repeats > 0)
+    return ClaimVerdict(claim, judged, clauses, verdict, repeats=repeats, deterministic=deterministic)
+
+
+def once(identities: Mapping[int, str]) -> list[int]:
+    """The replicates, or points, that do not repeat an earlier one; those without an identity count."""
+    rows = [(number, identity or f"unknown {number}") for number, identity in identities.items()]
+    table = pl.DataFrame(rows, {"number": pl.Int64, "identity": pl.String}, orient="row")
+    return distinct(table, ["identity"])["number"].to_list()
 
 
 def _clauses(claim: Claim, counted: Mapping[int, Sequence[Finding]], verdict: Verdict | None) -> list[ClauseVerdict]:

@@ -42,6 +42,8 @@ class Replicate:
     """Latencies: count, sum, minimum, maximum of messages and packets (``of``)."""
     histogram: pl.DataFrame
     """Their buckets."""
+    digest: str
+    """Of all results of the simulation."""
 
 
 @dataclass(frozen=True)
@@ -86,12 +88,13 @@ class Measurement:
             watch.advance(engine, plan.warm_up, plan.duration)
             before = _State.of(engine, jobs)
             watch.advance(engine, plan.duration, plan.duration)
-        return _answer(sources, before, _State.of(engine, jobs))
+        return {**_answer(sources, before, _State.of(engine, jobs)), "digest": engine.digest()}
 
     def replicate(self, answer: Answer) -> Replicate:
         """What its answer says."""
-        tables = (pl.DataFrame(answer[name], schema=schema) for name, schema in _TABLES.items())
-        return Replicate(self.load, self.seed, *(answer[name] for name in _SHARES), *tables)
+        exact, histogram = (pl.DataFrame(answer[name], schema=schema) for name, schema in _TABLES.items())
+        offered, accepted, links = (answer[name] for name in _SHARES)
+        return Replicate(self.load, self.seed, offered, accepted, links, exact, histogram, answer["digest"])
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import polars as pl
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
+from fairlane.results import repeats
 from fairlane.results.base import Results
 from fairlane.results.derive import interval
 from fairlane.results.latency import QUANTILES, summarize
@@ -26,7 +27,7 @@ from fairlane.wording import html_table
 
 META = "saturation.json"
 CSV = "points.csv"
-SATURATION_SCHEMA_VERSION = 2
+SATURATION_SCHEMA_VERSION = 3
 """Version of the layout of a sweep's folder and of its tables' columns."""
 
 ACCEPTED_IN_FULL = 0.97
@@ -72,6 +73,10 @@ class Saturation(Results):
                 full = row["load"]
         return full, None
 
+    def repeated(self) -> list[str]:
+        """That runs repeat another one of the same load, in a sentence; nothing if none does."""
+        return repeats.repeated(self.runs, _SAME, ["seeds"])
+
     def headline(self) -> str:
         """Where saturation lies, in a line."""
         full, saturated = self.saturation()
@@ -109,11 +114,14 @@ _LATENCIES = [
 ]
 _TYPES = {name: pl.Int64 if name.endswith("count") else pl.Float64 for name in _LATENCIES}
 _SHARES = {"offered": pl.Float64, "accepted": pl.Float64, "links": pl.Float64}
-_RUN = {"load": pl.Float64, "seed": pl.UInt64, **_SHARES, **_TYPES}
+_RUN = {"load": pl.Float64, "seed": pl.UInt64, **_SHARES, **_TYPES, "digest": pl.String}
+_SAME = ("load", "digest")
+"""What the runs have in common that are one replicate."""
 _INTERVALS = ("accepted", *(name for name in _LATENCIES if not name.endswith("count")))
 _POINT = {
     "load": pl.Float64,
     "seeds": pl.Int64,
+    "replicates": pl.Int64,
     **_SHARES,
     **{f"{name}_{end}": pl.Float64 for name in _INTERVALS for end in ("low", "high")},
     "ratio": pl.Float64,
@@ -148,7 +156,7 @@ _Meta = TypeAdapter(_Stored)
 
 def _run(replicate: Replicate) -> dict[str, Any]:
     head = {"load": replicate.load, "seed": replicate.seed, **{name: getattr(replicate, name) for name in _SHARES}}
-    return head | _latencies(replicate.exact, replicate.histogram)
+    return {**head, **_latencies(replicate.exact, replicate.histogram), "digest": replicate.digest}
 
 
 def _latencies(exact: pl.DataFrame, histogram: pl.DataFrame) -> dict[str, Any]:
@@ -161,12 +169,13 @@ def _latencies(exact: pl.DataFrame, histogram: pl.DataFrame) -> dict[str, Any]:
     return found
 
 
-def _point(load: float, replicates: Sequence[Replicate], runs: pl.DataFrame) -> dict[str, Any]:
+def _point(load: float, every: Sequence[Replicate], runs: pl.DataFrame) -> dict[str, Any]:
+    replicates, runs = list({one.digest: one for one in every}.values()), repeats.distinct(runs, _SAME)
     merged = _latencies(
         pl.concat([replicate.exact for replicate in replicates]),
         pl.concat([replicate.histogram for replicate in replicates]),
     )
-    row: dict[str, Any] = {"load": load, "seeds": len(replicates), **merged}
+    row: dict[str, Any] = {"load": load, "seeds": len(every), "replicates": len(replicates), **merged}
     row |= {name: runs[name].mean() for name in _SHARES}
     for name in _INTERVALS:
         # A quantile of few messages is that of the few largest: it has no interval.
@@ -177,7 +186,9 @@ def _point(load: float, replicates: Sequence[Replicate], runs: pl.DataFrame) -> 
         row[f"{name}_low"], row[f"{name}_high"] = (found.low, found.high) if found else (None, None)
     ratios = [replicate.accepted / replicate.offered for replicate in replicates if replicate.offered > 0]
     row |= interval("ratio", independent(ratios))
-    row["saturated"] = _verdict(row["ratio_low"], row["ratio_high"])
+    exact = len(replicates) == 1 < len(every)  # seeds change nothing: the ratio has no uncertainty
+    ends = (row["ratio"], row["ratio"]) if exact else (row["ratio_low"], row["ratio_high"])
+    row["saturated"] = _verdict(*ends)
     return row
 
 

@@ -2,7 +2,8 @@
 
 from fairlane.fabric.table import FabricTable
 from fairlane.scenario.lanes import required_virtual_lanes
-from fairlane.scenario.models import Arbiter, Job, Kinds, Mpi, Network, Placement, Qos
+from fairlane.scenario.models import Arbiter, Job, Kinds, Mpi, Placement, Qos
+from fairlane.scenario.network import Network
 from fairlane.scenario.observe import Observe
 from fairlane.scenario.resolved import Resolved, ResolvedJob
 from fairlane.scenario.scenario import Scenario

@@ -16,7 +16,8 @@ from fairlane.power import PowerTable
 from fairlane.scenario.background import Background
 from fairlane.scenario.checks import check
 from fairlane.scenario.faults import Fault
-from fairlane.scenario.models import Job, Mpi, Network, Placement, PlacementField, Qos
+from fairlane.scenario.models import Job, Mpi, Placement, PlacementField, Qos
+from fairlane.scenario.network import Network
 from fairlane.scenario.observe import Observe
 from fairlane.scenario.until import Until
 from fairlane.seeds import LARGEST_SEED

@@ -8,27 +8,28 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from fairlane.wording import listed, plural
+from fairlane.results.repeats import sentence
+from fairlane.wording import listed
 
 _RUN = ("baseline", "treatment", "job")
 
 
-def repeated(runs: pl.DataFrame, work: pl.DataFrame | None) -> Iterator[str]:
+def repeated(runs: pl.DataFrame, work: pl.DataFrame | None, *, once: bool = True) -> Iterator[str]:
     """Sentences about points, and about cases, parameters and factors, that change nothing.
 
-    A study that measures has no table ``work``: then the digests of ``runs`` say so.
+    A study that measures has no table ``work``: then the digests of ``runs`` say so. ``once``: whether they count once.
     """
     conditions = runs.columns[1 : runs.columns.index("placement")]
     measured = runs.filter(pl.col("digest").is_not_null()).with_columns(
         same_as=pl.col("point").min().over(*conditions, *_RUN, "digest")
     )
-    yield from _points(measured if work is None else work)
+    yield from _points(measured if work is None else work, once)
     for name in conditions:
         if runs[name].n_unique() > 1 and _changes_nothing(runs, name, [one for one in conditions if one != name]):
             yield f"{name} changes nothing: results are the same, bit for bit, at all its values."
 
 
-def _points(table: pl.DataFrame) -> Iterator[str]:
+def _points(table: pl.DataFrame, once: bool) -> Iterator[str]:
     """How many points repeat another one of their condition, and in which runs."""
     treatments = table["treatment"].unique(maintain_order=True).to_list()
     by_count: dict[tuple[int, int], list[str]] = {}
@@ -40,11 +41,7 @@ def _points(table: pl.DataFrame) -> Iterator[str]:
     varied = [f"{name}s" for name in ("placement", "seed") if table[name].n_unique() > 1]
     for (repeats, points), names in by_count.items():
         whose = "" if names == treatments else f" in {listed(names)} runs"
-        one = "repeats" if repeats == 1 else "repeat"
-        words = (
-            f"{repeats} of {plural(points, 'point')} {one} another of the same condition, bit for bit, and count once"
-        )
-        yield f"{words}: {listed(varied)} change nothing there{whose}."
+        yield sentence(repeats, points, varied, what="point", whose=whose, once=once)
 
 
 def _changes_nothing(runs: pl.DataFrame, name: str, others: Sequence[str]) -> bool:

@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from fairlane.results import repeats
 from fairlane.results.derive import interval
 from fairlane.statistics import SPREAD, Estimate, over_replicates, spread
 
@@ -24,14 +25,11 @@ PACE = ("seconds_per_iteration", "iterations_per_second")
 
 
 def distinct(work: pl.DataFrame) -> pl.DataFrame:
-    """The rows of ``work`` without those that repeat another of the same condition, bit for bit (``same_as``).
-
-    Placements and seeds that change nothing are one replicate.
-    """
+    """The rows of ``work`` without those that repeat another of the same condition (``same_as``)."""
     if "same_as" not in work.columns:
         return work
     row = [name for name in ("same_as", "baseline", "treatment", "job") if name in work.columns]
-    return work.unique(row, keep="first", maintain_order=True)
+    return repeats.distinct(work, row)
 
 
 def outer_unit(work: pl.DataFrame) -> str:

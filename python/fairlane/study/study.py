@@ -11,12 +11,10 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.code import check_permission
 from fairlane.inputs.document import Document, KeyPath, current_document, dotted, override, undotted
-from fairlane.inputs.problems import Problems, located, unfold
+from fairlane.inputs.problems import Problems
 from fairlane.scenario import Scenario
 from fairlane.study.design import combinations
 from fairlane.study.method import Method
@@ -50,10 +48,7 @@ class Study:
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        try:
-            self.table = StudyTable.model_validate(document.data)
-        except ValidationError as error:
-            raise ScenarioError(located(unfold(error, StudyTable), document)) from None
+        self.table = StudyTable.from_document(document)
         self.name = self.table.name or (document.file.stem if document.file else "study")
         """Its name."""
         self._base = self._scenario_document()

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fairlane.agent.backends.linux import LevelClass
-from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.document import Document, current_document, override
-from fairlane.inputs.problems import Problems, located, unfold
+from fairlane.errors import Problem
+from fairlane.inputs.document import Document
+from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 from fairlane.scenario.levels import Level
 from fairlane.seeds import LARGEST_SEED
@@ -308,8 +308,4 @@ class TestbedFile(Table):
         for assignment in set:
             document.set(assignment)
         document.data.setdefault("name", path.stem)
-        with override(current_document, document):
-            try:
-                return cls.model_validate(document.data)
-            except ValidationError as error:
-                raise ScenarioError(located(unfold(error, cls), document)) from None
+        return cls.from_document(document)

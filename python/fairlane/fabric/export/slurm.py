@@ -4,8 +4,7 @@ Both are for one of Slurm's topology plugins: ``tree``, ``block``, and from Slur
 ``torus3d``. Cables have no place in them.
 """
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import product
 from typing import Any
 
@@ -32,7 +31,9 @@ def write_topology_conf(wiring: Wiring, *, merged: bool = False, plugin: str = "
 
 
 def write_topology_yaml(wiring: Wiring, *, merged: bool = False, plugin: str = "tree") -> Written:
-    """The same as YAML: one topology, ``default``. Strings are quoted as in JSON, which YAML includes."""
+    """The same as YAML: one topology, ``default``."""
+    import yaml
+
     if plugin == "torus3d":
         torus = torus_of(wiring)
         data: dict[str, Any] = {"toruses": [_torus(torus)]}
@@ -44,7 +45,8 @@ def write_topology_yaml(wiring: Wiring, *, merged: bool = False, plugin: str = "
         plural = {"tree": "switches", "block": "blocks", "ring": "rings"}[plugin]
         data = {**({"block_sizes": [_block_size(wiring)]} if plugin == "block" else {}), plural: entries}
     table = [{"topology": "default", "cluster_default": True, plugin: data}]
-    return Written("---\n" + "".join(f"{line}\n" for line in _yaml(table, 0)), notes)
+    text = yaml.safe_dump(table, sort_keys=False, explicit_start=True, allow_unicode=True, width=float("inf"))
+    return Written(text, notes)
 
 
 def _of_plugin(wiring: Wiring, plugin: str, *, merged: bool) -> _Rows:
@@ -96,23 +98,3 @@ def _torus(torus: Torus) -> dict[str, Any]:
 
 def _divisors(side: int) -> Iterable[int]:
     return (number for number in range(1, side + 1) if side % number == 0)
-
-
-def _yaml(data: Any, indent: int) -> Iterator[str]:
-    """Tables and lists line by line."""
-    pad = " " * indent
-    if isinstance(data, list):
-        for item in data:
-            if not isinstance(item, dict):
-                yield f"{pad}- {json.dumps(item)}"
-                continue
-            first, *rest = _yaml(item, indent + 2)
-            yield f"{pad}- {first.lstrip()}"
-            yield from rest
-        return
-    for key, value in data.items():
-        if isinstance(value, dict | list):
-            yield f"{pad}{key}:"
-            yield from _yaml(value, indent + 2)
-        else:
-            yield f"{pad}{key}: {json.dumps(value)}"

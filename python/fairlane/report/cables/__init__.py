@@ -52,7 +52,7 @@ def _meta(found: Cables) -> dict[str, Any]:
 
 
 def _notes(found: Cables) -> list[str]:
-    notes = []
+    notes = found.repeated()
     if len(found.meta["seeds"]) < 3:
         notes.append("Fewer than three seeds give no confidence interval.")
     if errors := found.ranking["errors"].sum():
@@ -75,11 +75,8 @@ def _sentences(found: Cables) -> dict[str, str]:
 
 def _alike(found: Cables) -> str:
     """How many others may be as critical as the first, where the slowdown decides the order."""
-    others = found.ranking.filter(pl.col("rank") > 1)
-    alike = others.filter((pl.col("behind_low") <= 0) & (pl.col("behind_high") >= 0)).height
-    if not alike or found.ranking.select(pl.sum_horizontal("jobs_failed", "jobs_stalled", "hosts_cut_off")).item(0, 0):
-        return ""
-    return f" {alike} of {others.height} others cannot be distinguished from it."
+    others = found.ranking.height - 1
+    return f" {found.alike} of {others} others cannot be distinguished from it." if found.alike else ""
 
 
 def _worst(found: Cables) -> str:

@@ -49,6 +49,7 @@ def _meta(found: Gpcnet) -> dict[str, Any]:
         "warm-up": seconds(meta["warm_up_ps"] * PS),
     }
     notes = [f"{transport} is left out: {reason}." for transport, reason in meta["left_out"].items()]
+    notes += found.repeated()
     if len(meta["seeds"]) < 3:
         notes.append("Fewer than three assignments of hosts give no confidence interval.")
     return meta_of(f"{scenario}: GPCNeT", name, facts, provenance, notes)

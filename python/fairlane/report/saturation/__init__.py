@@ -48,7 +48,7 @@ def _meta(found: Saturation) -> dict[str, Any]:
         "seeds": ", ".join(map(str, meta["seeds"])),
         "loads": ", ".join(f"{load:.3g}" for load in found.points["load"]),
     }
-    return meta_of(f"{scenario}: load sweep", name, facts, provenance)
+    return meta_of(f"{scenario}: load sweep", name, facts, provenance, found.repeated())
 
 
 def _sentences(found: Saturation) -> dict[str, str]:

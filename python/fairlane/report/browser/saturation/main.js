@@ -56,7 +56,7 @@ function latency() {
   const values = () => [...points, ...others()].flatMap((row) => shown().map((name) => row[name])).filter((value) => value !== null && value !== undefined);
   const made = figure({
     id: "latency", title: "Latency", sentence: data.sentences.latency, height: () => 380, controls: [labelled("Of", of)],
-    note: "Hollow: loads that are saturated or undecided, whose latency depends on the simulated time. Whiskers: 95% interval over seeds. Logarithmic if latencies differ by more than a factor of 30.",
+    note: "Hollow: loads that are saturated or undecided, whose latency depends on the simulated time. Whiskers: 95% interval over seeds. Logarithmic if latencies differ by more than a factor of 10.",
     option: () => ({
       grid: { left: 76, right: 24, top: 40, bottom: 50 }, xAxis: load,
       legend: { top: 0, type: "scroll", data: shown().flatMap((name) => [LATENCIES[name], ...(comparison ? [`${LATENCIES[name]}, ${comparison.meta.name}`] : [])]) },

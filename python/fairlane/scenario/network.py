@@ -1,0 +1,115 @@
+"""The table ``network`` of a scenario: packets, buffers, switches, transports and what happens to lost packets."""
+
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from fairlane.errors import Problem
+from fairlane.inputs.problems import Problems
+from fairlane.inputs.table import Parameterised, Table, table_of_name
+from fairlane.units import Duration, Size, Written
+
+
+class Switch(Parameterised):
+    """Where packets wait in a switch: an architecture with its parameters (see ``fairlane list switches``)."""
+
+    of_table = "switch"
+    name: str
+    """Name of the architecture."""
+
+
+class Transport(Parameterised):
+    """When a NIC starts the packets of a flow: a transport with its parameters (see ``fairlane list transports``)."""
+
+    of_table = "transport"
+    name: str
+    """Name of the transport."""
+
+
+class PortBuffer(Table):
+    """Memory of an input port, divided among the virtual lanes in use."""
+
+    size: Size = Field(gt=0)
+    """Bytes of all lanes together; at least one full packet for each."""
+    sharing: Literal["even", "dynamic"] = "even"
+    """``even``: every lane has an equal part; ``dynamic``: one full packet is reserved for each lane, and all lanes
+    share the rest."""
+
+
+def _size_alone(given: Any) -> Any:
+    """A size alone is that of a memory divided evenly."""
+    return given if isinstance(given, dict | PortBuffer) else {"size": given}
+
+
+class Network(Table):
+    """Packets, buffers and switches."""
+
+    mtu: Size = Field(default=4096, gt=0)
+    """Payload of the largest packet."""
+    header: Size = 26
+    """Header bytes of each packet on the wire; 26 are InfiniBand's LRH, BTH and CRCs."""
+    buffer: Annotated[Size, Field(gt=0)] | None = Field(default=65536, json_schema_extra={"default": "64 KiB"})
+    """Input buffer of each link and virtual lane: its credits."""
+    port_buffer: (
+        Annotated[Written[PortBuffer], BeforeValidator(_size_alone, json_schema_input_type=PortBuffer | Size)] | None
+    ) = None
+    """In place of ``buffer``, the memory of each input port for all virtual lanes in use: its size, or a table with
+    size and sharing."""
+    switch_latency: Duration = 100_000
+    """Time from a packet's arrival at a switch until it is in its output queue."""
+    switching: Literal["cut_through", "store_and_forward"] = "cut_through"
+    """Whether a switch forwards a packet before its tail has arrived."""
+    switch: Annotated[Written[Switch], BeforeValidator(table_of_name, json_schema_input_type=Switch | str)] = Field(
+        default="output_queued", validate_default=True
+    )
+    """Architecture of the switches: its name, or a table with name and parameters."""
+    transport: Annotated[Written[Transport], BeforeValidator(table_of_name, json_schema_input_type=Transport | str)] = (
+        Field(default="credits_only", validate_default=True)
+    )
+    """When a NIC starts packets: the transport's name, or a table with name and parameters."""
+    injection: Literal["messages", "queue_pairs", "fifo"] = "messages"
+    """Whose packets take turns at a NIC, on each virtual lane: those of all messages; of queue pairs (pairs of ranks,
+    which send one message after another, as InfiniBand does); or nobody's: one message after another."""
+    retransmission_timeout: Annotated[Duration, Field(gt=0, le=1000 * 10**12)] = Field(
+        default=4_194_304_000, json_schema_extra={"default": "4.194304 ms"}
+    )
+    """Time from the loss of a packet to its retransmission; the default is 2^10 times 4.096 us."""
+    retry_count: int = Field(default=7, ge=0, le=7)
+    """How often a packet is retransmitted. Its job fails when the timeout of the next loss has passed."""
+    sweep_time: Annotated[Duration, Field(gt=0, le=1000 * 10**12)] = Field(
+        default=10**10, json_schema_extra={"default": "10 ms"}
+    )
+    """Time from a change of the fabric until routes are recomputed; adaptive routings react at once."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_buffer(cls, given: Any) -> Any:
+        """Without ``buffer`` there is its default, unless there is a ``port_buffer``."""
+        if not isinstance(given, dict) or given.get("buffer") is not None:
+            return given
+        others = {key: value for key, value in given.items() if key != "buffer"}
+        return others if given.get("port_buffer") is None else {**others, "buffer": None}
+
+    @model_validator(mode="after")
+    def _room_for_a_packet(self) -> Self:
+        if self.buffer is None:
+            return self
+        if self.port_buffer is not None:
+            words = "cannot be given together with network.buffer, which it replaces; allowed: one of the two"
+            raise Problems(Problem("port_buffer", words, f"{self.port_buffer.size} B"))
+        if self.buffer < self.mtu + self.header:
+            words = f"too small for one packet of {self.mtu + self.header} B"
+            raise Problems(Problem("buffer", words, f"{self.buffer} B"))
+        return self
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The table as the simulator takes it; the default architecture and the default transport are not named."""
+        found = {key: value for key, value in self if value is not None}
+        if self.port_buffer is not None:
+            found["port_buffer"] = dict(self.port_buffer)
+        for key, usual in (("switch", "output_queued"), ("transport", "credits_only")):
+            chosen: Switch | Transport = found.pop(key)
+            if chosen.name != usual:
+                found[key] = {"name": chosen.name, "params": chosen.parameters}
+        return found
