@@ -13,6 +13,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fairlane import _core
+from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.coverage import Coverage, measure
 from fairlane.fabric.exceptions import exceptions
 from fairlane.units import BANDWIDTH, DURATION
@@ -26,6 +27,14 @@ if TYPE_CHECKING:
 _MOST_STEPS = 200_000_000  # links that are walked to measure the diameter
 _MOST_DISTANCES = 2**24  # distances that are held at a time
 _VIRTUAL_LANES = 16  # virtual lanes whose channels a description counts: one for each service level there can be
+
+Rails = Mapping[str, Any] | None
+"""A job's rail policy as the simulator takes it; None for round-robin."""
+ANY_RAILS: Rails = {"policy": "any"}
+"""In place of a policy that is not known: messages may use all adapters that are joined."""
+_ROUND_ROBIN: Rails = {"policy": "round_robin"}
+_WHATEVER_RANK = ("any", "round_robin", "stripe", "only")
+"""Policies that do not look at the numbers of ranks."""
 
 
 def columns(table: Mapping[str, tuple[str, bytes]]) -> dict[str, NDArray[Any]]:
@@ -158,10 +167,12 @@ class Fabric:
         return numpy.frombuffer(self._core.adapters(), "<u4").astype(numpy.int64)
 
     def bandwidths_of_hosts(self, adapter: int | None = None) -> NDArray[numpy.float64]:
-        """Bandwidth of each host's adapters together, or of its adapter of this number, bits per second."""
-        adapters, rates = self.adapters_of_hosts, numpy.frombuffer(self._core.bandwidths(), "<u8").astype(float)
-        first = numpy.cumsum(adapters) - adapters
-        return rates[first + adapter] if adapter is not None else numpy.add.reduceat(rates, first)
+        """Bandwidth of each host's adapters together, or of its adapter of this number, bits per second; 0 without it."""
+        rates, first = numpy.frombuffer(self._core.bandwidths(), "<u8").astype(float), self._first_adapters
+        if adapter is None:
+            return numpy.add.reduceat(rates, first)
+        has = self.adapters_of_hosts > adapter
+        return numpy.where(has, rates[numpy.where(has, first + adapter, 0)], 0.0)
 
     def wires(self) -> tuple[float, float]:
         """Mean bandwidth of the hosts' links, bits per second, and mean latency of all links, ps."""
@@ -198,10 +209,58 @@ class Fabric:
         found = self._core.forwarding()
         return None if found is None else numpy.frombuffer(found, "<u4").astype(numpy.int64).reshape(self.switches, -1)
 
-    def loads(self, hosts: Sequence[int], traffic: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
-        """The load of every link if ``hosts[i]`` sends ``traffic[i, j]`` to ``hosts[j]``."""
-        weights = numpy.ascontiguousarray(traffic, dtype="<f8")
-        return numpy.frombuffer(self._core.loads(list(hosts), weights.tobytes()), dtype="<f8")
+    def loads(
+        self, hosts: Sequence[int], traffic: NDArray[numpy.float64], rails: Rails = None
+    ) -> NDArray[numpy.float64]:
+        """The load of every link if the rank at ``hosts[i]`` sends ``traffic[i, j]`` to that at ``hosts[j]``.
+
+        ``rails`` is the job's rail policy as the simulator takes it, by default round-robin.
+        """
+        return self._loads(hosts, traffic, rails)
+
+    def job_links(self, hosts: Sequence[int], rails: Rails = None) -> NDArray[numpy.bool_]:
+        """By link: whether messages between ranks at these hosts, or the answers to them, may take it."""
+        ranks = self.ranks_by_route(hosts, rails)
+        traffic = numpy.ones((len(ranks), len(ranks)))
+        found: NDArray[numpy.bool_] = self._loads(ranks, traffic, rails) > 0
+        return found | (self._loads(ranks, traffic, rails, answers=True) > 0)
+
+    def _loads(
+        self, hosts: Sequence[int], traffic: NDArray[numpy.float64], rails: Rails, *, answers: bool = False
+    ) -> NDArray[numpy.float64]:
+        weights = numpy.ascontiguousarray(traffic, dtype="<f8").tobytes()
+        loads = self._core.loads(list(hosts), weights, self._policy(hosts, rails), answers=answers)
+        return numpy.frombuffer(loads, dtype="<f8")
+
+    def ranks_by_route(self, hosts: Sequence[int], rails: Rails) -> list[int]:
+        """The hosts of ranks whose messages take all links that those of a job take: one of each host, or all ranks."""
+        by_rank = self.rails > 1 and rails is not None and rails["policy"] not in _WHATEVER_RANK
+        return list(hosts) if by_rank else list(dict.fromkeys(hosts))
+
+    def message_rails(self, hosts: Sequence[int], rails: Rails = None) -> Iterator[NDArray[numpy.int64]]:
+        """Adapters that messages between ranks at these hosts use, for each sender.
+
+        Rows: the receiver, the adapter of the sender's host, that of the receiver's. Messages within a host have none.
+        """
+        ranks, policy = list(hosts), self._policy(hosts, rails)
+        for sender in range(len(ranks)):
+            found = self._core.message_rails(ranks, sender, policy)
+            yield numpy.frombuffer(found, "<u4").astype(numpy.int64).reshape(-1, 3)
+
+    def _policy(self, hosts: Sequence[int], rails: Rails) -> str | None:
+        """A rail policy as JSON, or nothing if it is not known. All hosts must have the adapters that it names."""
+        if rails == ANY_RAILS:
+            return None
+        policy = dict(rails or _ROUND_ROBIN)
+        for key in ("only", "to", "ranks"):
+            named = policy.get(key)
+            for host, rail in zip(hosts, named if isinstance(named, list) else [named] * len(hosts), strict=False):
+                if rail is not None and rail >= (count := self.adapters_of_hosts[host]):
+                    name = self.host_names[host]
+                    raise ScenarioError(
+                        Problem(f"rails.{key}", f"{name} has no such adapter", rail, f"0 to {count - 1}")
+                    )
+        return json.dumps(policy)
 
     @cached_property
     def _coverage(self) -> tuple[Coverage, NDArray[numpy.bool_]]:
@@ -247,14 +306,54 @@ class Fabric:
         """Raises ``BuildError`` if this specification, of this fabric, and these programs cannot be simulated."""
         self._core.check_simulation(json.dumps(spec), list(programs))
 
-    def distances(self, hosts: Sequence[int]) -> NDArray[numpy.int64]:
-        """Links on a shortest path between the switches of every two of ``hosts``, or between switchless hosts."""
+    def distances(self, hosts: Sequence[int], rails: Rails = None) -> NDArray[numpy.float64]:
+        """Links between the switches of every two ranks at these hosts, or between switchless hosts.
+
+        It is the number on a shortest path, and its mean over the adapters that messages from one to the other use.
+        """
+        if self.rails > 1 and (numpy.array(self._switches) >= 0).all():
+            return self._rail_distances(hosts, rails)
         leaves = [self.leaf_of[host] for host in hosts]
         if min(leaves, default=0) < 0:
-            return self._distances(list(hosts), whole=True)[:, list(hosts)].astype(numpy.int64)
+            return self._distances(list(hosts), whole=True)[:, list(hosts)]
         distinct, place = numpy.unique(numpy.array(leaves, dtype=numpy.int64), return_inverse=True)
-        between = self._distances(distinct.tolist())[:, distinct].astype(numpy.int64)
+        between = self._distances(distinct.tolist())[:, distinct]
         return between[numpy.ix_(place, place)]
+
+    def _rail_distances(self, hosts: Sequence[int], rails: Rails) -> NDArray[numpy.float64]:
+        first = self._first_adapters[list(hosts)]
+        own = numpy.concatenate([self.adapter_switches(host) for host in dict.fromkeys(hosts)])
+        distinct = numpy.unique(own)
+        place = numpy.zeros(self.switches, dtype=numpy.int64)
+        place[distinct] = numpy.arange(len(distinct))
+        between = self._distances(distinct.tolist())[:, distinct]
+        found = numpy.zeros((len(hosts), len(hosts)))
+        for sender, rows in enumerate(self.message_rails(hosts, rails)):
+            begin = place[self._switches[first[sender] + rows[:, 1]]]
+            end = place[self._switches[first[rows[:, 0]] + rows[:, 2]]]
+            count = numpy.bincount(rows[:, 0], minlength=len(hosts))
+            total = numpy.bincount(rows[:, 0], between[begin, end], len(hosts))
+            found[sender] = total / numpy.maximum(count, 1)
+        return found
+
+    def adapter_links(self, host: int) -> slice:
+        """The links that leave a host, one for each adapter."""
+        first = self._first_adapters[host]
+        return slice(first, first + self.adapters_of_hosts[host])
+
+    def adapter_switches(self, host: int) -> NDArray[numpy.int64]:
+        """The switch at each adapter of a host; -1 for one that is joined to another host."""
+        return self._switches[self.adapter_links(host)]
+
+    @cached_property
+    def _switches(self) -> NDArray[numpy.int64]:
+        """The switch at each adapter, host by host: links of hosts come first."""
+        found: NDArray[numpy.int64] = self.links["to_switch"][: self.adapters_of_hosts.sum()].astype(numpy.int64)
+        return found
+
+    @cached_property
+    def _first_adapters(self) -> NDArray[numpy.int64]:
+        return numpy.cumsum(self.adapters_of_hosts) - self.adapters_of_hosts
 
     def plot(self, ax: "Axes | Sequence[Axes] | None" = None) -> Any:
         """Draws the fabric and returns the axes: one, or a list of two for a fabric of many groups.

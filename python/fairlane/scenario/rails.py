@@ -10,10 +10,15 @@ from fairlane.errors import Problem
 from fairlane.fabric.table import MAX_RAILS
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
+from fairlane.seeds import Purpose, stream
 from fairlane.units import Size, Written
 
 if TYPE_CHECKING:
     import numpy
+
+    from fairlane.fabric import Fabric
+    from fairlane.scenario.resolved import ResolvedJob
+    from fairlane.scenario.scenario import Scenario
 
 
 class RailPolicy(Table):
@@ -59,6 +64,15 @@ class RailPolicy(Table):
             "by_rank": lambda: {"ranks": _assigned(hosts, adapters)},
         }
         return {"policy": self.policy, **extra.get(self.policy, dict)()}
+
+
+def rails_of(scenario: "Scenario", job: "ResolvedJob", fabric: "Fabric") -> dict[str, Any] | None:
+    """The rail policy of a job that has hosts, as the simulator takes it; None for the usual one."""
+    if job.table.rails is None:
+        return None
+    rng = stream(scenario.seed, Purpose.RAILS, job.number)
+    adapters = {host: int(fabric.adapters_of_hosts[host]) for host in job.hosts}
+    return job.table.rails.spec(job.hosts, adapters, rng)
 
 
 def rail_notes(name: str, policy: RailPolicy | None, adapters: Mapping[int, int]) -> Iterator[str]:
