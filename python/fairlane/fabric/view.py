@@ -167,7 +167,7 @@ class Fabric:
         return numpy.frombuffer(self._core.adapters(), "<u4").astype(numpy.int64)
 
     def bandwidths_of_hosts(self, adapter: int | None = None) -> NDArray[numpy.float64]:
-        """Bandwidth of each host's adapters together, or of its adapter of this number, bits per second; 0 without it."""
+        """Bandwidth of each host's adapters together, or of the one of this number, bits per second; 0 without one."""
         rates, first = numpy.frombuffer(self._core.bandwidths(), "<u8").astype(float), self._first_adapters
         if adapter is None:
             return numpy.add.reduceat(rates, first)
