@@ -33,14 +33,14 @@ def fabric_of(wiring: str, hosts: int = 16) -> dict[str, Any]:
     return {**TREE, "hosts": hosts if wiring == "planes" else 4 * hosts, "rails": {"count": 4, "wiring": wiring}}
 
 
-def job(name: str, hosts: list[int], rails: Any, size: str = "64 KiB", ranks_per_host: int = 1) -> dict[str, Any]:
+def job(name: str, hosts: list[Any], rails: Any, size: str = "64 KiB", ranks_per_host: int = 1) -> dict[str, Any]:
     load = {"name": "all_to_all", "message_size": size, "compute": "1 us"}
     placement = {"hosts": hosts, "ranks_per_host": ranks_per_host}
     return {"name": name, "workload": load, "placement": placement, "rails": rails}
 
 
-def scenario(fabric: Mapping[str, Any], *jobs: dict[str, Any]) -> Scenario:
-    return Scenario.read({"fabric": fabric, "duration": "200 us", "jobs": list(jobs)})
+def scenario(fabric: Mapping[str, Any], *jobs: dict[str, Any], duration: str = "200 us") -> Scenario:
+    return Scenario.read({"fabric": fabric, "duration": duration, "jobs": list(jobs)})
 
 
 @pytest.mark.parametrize("wiring", ["planes", "shared", "rail_optimised"])
@@ -164,7 +164,46 @@ def test_a_mapping_goes_by_the_adapters_that_messages_use() -> None:
     assert {frozenset(places[:2]), frozenset(places[2:])} == {frozenset({0, 2}), frozenset({1, 3})}
 
 
-def test_a_policy_names_the_host_that_lacks_its_adapter() -> None:
-    fabric = Fabric.build(scenario(fabric_of("planes"), job("j", [0, 1], "round_robin")).fabric.spec)
-    with pytest.raises(ScenarioError, match="host1 has no such adapter"):
-        fabric.job_links([1, 2], {"policy": "only", "only": 7})
+@pytest.fixture
+def mixed(tmp_path: Path) -> dict[str, Any]:
+    """Four hosts with eight adapters, a storage host with one; all but one have one more in another subnet."""
+    rows = [f"gpu{host},leaf{rail},host,switch" for host in range(4) for rail in range(8)]
+    rows += ["storage,leaf0,host,switch"]
+    rows += [f"leaf{rail},spine{spine},switch,switch" for rail in range(8) for spine in range(2)]
+    rows += [f"{host},management,host,switch" for host in ("gpu0", "gpu1", "gpu2", "storage", "login")]
+    (tmp_path / "f.csv").write_text("\n".join(["from,to,from_kind,to_kind", *rows, ""]), encoding="utf-8")
+    assert execute(["fabric", "import", str(tmp_path / "f.csv"), "-o", str(tmp_path / "f.json")]) == 0
+    return {"topology": "imported", "file": str(tmp_path / "f.json"), "bandwidth": "100 Gb/s", "latency": "100 ns"}
+
+
+@pytest.mark.parametrize("rails", [*(one for one in POLICIES if one != {"only": 2}), {"only": 0}], ids=str)
+def test_messages_arrive_between_hosts_that_differ_in_their_adapters(rails: Any, mixed: dict[str, Any]) -> None:
+    io = {**job("io", ["gpu0", "gpu3", "storage"], rails, ranks_per_host=2), "stop": 2}
+    one = scenario(mixed, io, duration="2 ms")
+    found, [placed] = run(one, isolated=False), one.resolve().jobs
+    assert found.jobs["iterations"].to_list() == [2]
+    possible = Fabric.build(one.fabric.spec).job_links(placed.hosts, placed.rails)
+    assert possible[found.ports.filter(pl.col("bytes") > 0)["link"].to_numpy()].all()
+
+
+@pytest.mark.parametrize(
+    ("hosts", "rails", "words"),
+    [
+        (["gpu0", "storage"], {"only": 3}, "jobs[0].rails.only = 3: storage has no such adapter; allowed: 0 to 1"),
+        (["gpu0", "login", "storage"], {"only": 3}, "login,storage have no such adapter; allowed: 0"),
+        (["gpu0", "gpu1"], {"only": 0, "to": 9}, "rails.to = 9: gpu[0-1] have no such adapter; allowed: 0 to 8"),
+        (["gpu3", "login"], "round_robin", 'no path between switches joins the adapters of "gpu3" and "login"'),
+    ],
+)
+def test_a_policy_that_hosts_cannot_follow_names_them(
+    hosts: list[str], rails: Any, words: str, mixed: dict[str, Any]
+) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        scenario(mixed, job("j", hosts, rails)).resolve()
+    assert words in str(caught.value)
+
+
+def test_a_fabric_with_subnets_that_are_not_joined_is_described(mixed: dict[str, Any]) -> None:
+    """The distance of leaves that no cable between switches joins was infinite, and could not be an integer."""
+    found = Fabric.build(scenario(mixed, job("j", ["gpu0", "gpu1"], "round_robin")).fabric.spec).describe()
+    assert (found.hosts, found.diameter, found.adapters) == (6, 4, {9: 3, 8: 1, 2: 1, 1: 1})

@@ -13,9 +13,11 @@ import numpy
 from numpy.typing import NDArray
 
 from fairlane import _core
-from fairlane.errors import Problem, ScenarioError
+from fairlane.errors import Problem
 from fairlane.fabric.coverage import Coverage, measure
 from fairlane.fabric.exceptions import exceptions
+from fairlane.inputs.problems import Problems
+from fairlane.slurm import shortened
 from fairlane.units import BANDWIDTH, DURATION
 from fairlane.wording import html_table, plural
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from fairlane.inputs.hosts import Host
 
 _MOST_STEPS = 200_000_000  # links that are walked to measure the diameter
+_MOST_ALIKE = 2000  # kinds of hosts with several adapters between which distances are measured
 _MOST_DISTANCES = 2**24  # distances that are held at a time
 _VIRTUAL_LANES = 16  # virtual lanes whose channels a description counts: one for each service level there can be
 
@@ -35,6 +38,11 @@ ANY_RAILS: Rails = {"policy": "any"}
 _ROUND_ROBIN: Rails = {"policy": "round_robin"}
 _WHATEVER_RANK = ("any", "round_robin", "stripe", "only")
 """Policies that do not look at the numbers of ranks."""
+
+
+def _longest(distances: NDArray[numpy.float64]) -> int:
+    """The greatest of the distances that are finite: switches of different planes or subnets are not joined."""
+    return int(distances[numpy.isfinite(distances)].max(initial=0.0))
 
 
 def columns(table: Mapping[str, tuple[str, bytes]]) -> dict[str, NDArray[Any]]:
@@ -247,19 +255,23 @@ class Fabric:
             found = self._core.message_rails(ranks, sender, policy)
             yield numpy.frombuffer(found, "<u4").astype(numpy.int64).reshape(-1, 3)
 
+    def check_rails(self, hosts: Sequence[int], rails: Mapping[str, Any]) -> None:
+        """Raises ``Problems`` if a host lacks an adapter that the rail policy of ranks at these hosts names."""
+        for key in ("only", "to"):
+            rail = rails.get(key)
+            lack = [] if rail is None else [host for host in hosts if self.adapters_of_hosts[host] <= rail]
+            if lack:
+                fewest = int(min(self.adapters_of_hosts[lack]))
+                names = shortened([self.host_names[host] for host in dict.fromkeys(lack)], 60)
+                words = f"{names} {'has' if len(set(lack)) == 1 else 'have'} no such adapter"
+                raise Problems(Problem(f"rails.{key}", words, rail, f"0 to {fewest - 1}" if fewest > 1 else "0"))
+
     def _policy(self, hosts: Sequence[int], rails: Rails) -> str | None:
-        """A rail policy as JSON, or nothing if it is not known. All hosts must have the adapters that it names."""
+        """A rail policy as JSON, or nothing if it is not known."""
         if rails == ANY_RAILS:
             return None
         policy = dict(rails or _ROUND_ROBIN)
-        for key in ("only", "to", "ranks"):
-            named = policy.get(key)
-            for host, rail in zip(hosts, named if isinstance(named, list) else [named] * len(hosts), strict=False):
-                if rail is not None and rail >= (count := self.adapters_of_hosts[host]):
-                    name = self.host_names[host]
-                    raise ScenarioError(
-                        Problem(f"rails.{key}", f"{name} has no such adapter", rail, f"0 to {count - 1}")
-                    )
+        self.check_rails(hosts, policy)
         return json.dumps(policy)
 
     @cached_property
@@ -321,20 +333,25 @@ class Fabric:
         return between[numpy.ix_(place, place)]
 
     def _rail_distances(self, hosts: Sequence[int], rails: Rails) -> NDArray[numpy.float64]:
+        found = numpy.zeros((len(hosts), len(hosts)))
+        for sender, (receivers, lengths) in enumerate(self._rail_lengths(hosts, rails)):
+            count = numpy.bincount(receivers, minlength=len(hosts))
+            found[sender] = numpy.bincount(receivers, lengths, len(hosts)) / numpy.maximum(count, 1)
+        return found
+
+    def _rail_lengths(
+        self, hosts: Sequence[int], rails: Rails
+    ) -> Iterator[tuple[NDArray[numpy.int64], NDArray[numpy.float64]]]:
+        """For each sender the receivers of its messages, by adapter, and the links between their switches."""
         first = self._first_adapters[list(hosts)]
-        own = numpy.concatenate([self.adapter_switches(host) for host in dict.fromkeys(hosts)])
-        distinct = numpy.unique(own)
+        distinct = numpy.unique(numpy.concatenate([self.adapter_switches(host) for host in dict.fromkeys(hosts)]))
         place = numpy.zeros(self.switches, dtype=numpy.int64)
         place[distinct] = numpy.arange(len(distinct))
         between = self._distances(distinct.tolist())[:, distinct]
-        found = numpy.zeros((len(hosts), len(hosts)))
         for sender, rows in enumerate(self.message_rails(hosts, rails)):
             begin = place[self._switches[first[sender] + rows[:, 1]]]
             end = place[self._switches[first[rows[:, 0]] + rows[:, 2]]]
-            count = numpy.bincount(rows[:, 0], minlength=len(hosts))
-            total = numpy.bincount(rows[:, 0], between[begin, end], len(hosts))
-            found[sender] = total / numpy.maximum(count, 1)
-        return found
+            yield rows[:, 0], between[begin, end]
 
     def adapter_links(self, host: int) -> slice:
         """The links that leave a host, one for each adapter."""
@@ -382,8 +399,6 @@ class Fabric:
 
     def describe(self) -> FabricDescription:
         """Counts, diameter and bisection."""
-        from fairlane.slurm import shortened
-
         halves = list(self._halves())
         diameter, diameter_is_exact = self._diameter()
         first, second = halves[0]
@@ -481,14 +496,20 @@ class Fabric:
         """Links between the hosts furthest apart, and whether every pair was looked at: in large fabrics some are."""
         if self.hosts == 1:
             return 0, True
-        if min(self.leaf_of) < 0:
-            return int(self._distances(list(range(self.hosts)), whole=True)[:, : self.hosts].max()), True
+        if self._switches.min() < 0:
+            return _longest(self._distances(list(range(self.hosts)), whole=True)[:, : self.hosts]), True
+        if self.rails > 1:
+            # Hosts with their adapters at the same switches are alike.
+            alike = {tuple(self.adapter_switches(host).tolist()): host for host in range(self.hosts)}
+            some = list(alike.values())[:: -(-len(alike) // _MOST_ALIKE)]
+            longest = max(_longest(lengths) for _, lengths in self._rail_lengths(some, None))
+            return 2 + longest, len(some) == len(alike)
         leaves = sorted(set(self.leaf_of))
         most = max(1, _MOST_STEPS // len(self._ends[0]))
         sources = leaves[:: -(-len(leaves) // most)]
         chunk = max(1, _MOST_DISTANCES // self.switches)
         parts = (self._distances(sources[at : at + chunk]) for at in range(0, len(sources), chunk))
-        return 2 + int(max(part[:, leaves].max() for part in parts)), len(sources) == len(leaves)
+        return 2 + max(_longest(part[:, leaves]) for part in parts), len(sources) == len(leaves)
 
     def _injection(self, hosts: NDArray[Any]) -> int:
         return int(self.links["bandwidth"][numpy.isin(self.links["from_host"], hosts)].sum())
