@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 
 from fairlane import Scenario, ScenarioError, run
+from fairlane.advice.question import ask
 from fairlane.cli.main import execute
 from fairlane.fabric import Fabric
 from fairlane.pattern import observe, program_of
@@ -201,6 +202,21 @@ def test_a_policy_that_hosts_cannot_follow_names_them(
     with pytest.raises(ScenarioError) as caught:
         scenario(mixed, job("j", hosts, rails)).resolve()
     assert words in str(caught.value)
+
+
+def test_advice_compares_the_adapters_that_an_imported_fabric_has(tmp_path: Path) -> None:
+    """Without ``fabric.rails`` the only alternative was the first adapter."""
+    rows = [f"h{host},leaf{rail},host,switch" for host in range(4) for rail in range(host + 1 if host < 2 else 2)]
+    rows += [f"leaf{rail},spine,switch,switch" for rail in range(2)]
+    (tmp_path / "f.csv").write_text("\n".join(["from,to,from_kind,to_kind", *rows, ""]), encoding="utf-8")
+    assert execute(["fabric", "import", str(tmp_path / "f.csv"), "-o", str(tmp_path / "f.json")]) == 0
+    load = 'workload = { name = "ring", compute = "1 us" }'
+    file = tmp_path / "s.toml"
+    fabric = '[fabric]\ntopology = "imported"\nfile = "f.json"\nbandwidth = "1 GB/s"\nlatency = "100 ns"\n'
+    file.write_text(f'duration = "1 us"\n{fabric}[[jobs]]\nranks = 2\n{load}\n', encoding="utf-8")
+    question = ask(file, None, None, [0], [])
+    assert list(dict.fromkeys(choice.rails for choice in question.choices)) == ["all", "only 0"]
+    assert question.rails == 2
 
 
 def test_a_fabric_with_subnets_that_are_not_joined_is_described(mixed: dict[str, Any]) -> None:
