@@ -114,11 +114,13 @@ def test_predicted_loads_are_the_simulated_bytes(rails: Any, wiring: str) -> Non
     one = Scenario.read({"fabric": fabric_of(wiring), "jobs": [spread], **settings})
     resolved = one.resolve()
     fabric, [placed] = Fabric.build(resolved.tables["fabric"]), resolved.jobs
-    traffic = observe(program_of(placed.table.source, placed.ranks, resolved.seed, placed.number)).total
+    source = placed.table.workload
+    assert source is not None
+    traffic = observe(program_of(source, placed.ranks, resolved.seed, placed.number)).total
     ports = run(one, isolated=False).ports.group_by("link").agg(pl.col("bytes").sum())
     simulated = np.zeros(len(fabric.links["link"]))
     simulated[ports["link"].to_numpy()] = ports["bytes"].to_numpy()
-    predicted = fabric.loads(placed.hosts, traffic / placed.table.source.distinct_iterations, placed.rails)
+    predicted = fabric.loads(placed.hosts, traffic / source.distinct_iterations, placed.rails)
     assert predicted == pytest.approx(simulated, abs=8)
     assert predicted.sum() > 0
 

@@ -29,7 +29,7 @@ Rails = Mapping[str, Any] | None
 """A job's rail policy as the simulator takes it; None for round-robin."""
 ANY_RAILS: Rails = {"policy": "any"}
 """In place of a policy that is not known: messages may use all adapters that are joined."""
-_ROUND_ROBIN: Rails = {"policy": "round_robin"}
+_ROUND_ROBIN = {"policy": "round_robin"}
 _WHATEVER_RANK = ("any", "round_robin", "stripe", "only")
 """Policies that do not look at the numbers of ranks."""
 
