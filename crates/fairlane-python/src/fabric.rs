@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use fairlane_core::ids::{HostId, LinkId, SwitchId};
-use fairlane_core::mpi::Mpi;
+use fairlane_core::ids::{HostId, LinkId, Rank, SwitchId};
+use fairlane_core::mpi::{Mpi, RailPolicy};
 use fairlane_core::network::{Network, longest_round_trip};
 use fairlane_core::program::Op;
-use fairlane_core::routing::{self, Routing};
+use fairlane_core::routing::{self, PathError, Routing};
 use fairlane_core::simulation::{self, FabricSpec, Simulation};
 use fairlane_core::topology::{Graph, RailMap, Size, Vertex, is_tree};
 use fairlane_core::units::Bytes;
@@ -179,22 +179,85 @@ impl Fabric {
         pairs.map(|[rail, other]| (*rail, *other)).collect()
     }
 
-    /// What each link carries (64-bit floats) if `hosts[i]` sends `bytes[i * hosts.len() + j]` to `hosts[j]`, in equal parts over
-    /// their rail pairs.
-    fn loads<'py>(&self, py: Python<'py>, hosts: Vec<u32>, bytes: &[u8]) -> PyResult<Bound<'py, PyBytes>> {
+    /// What each link carries (64-bit floats) if the rank at `hosts[i]` sends `bytes[i * hosts.len() + j]` to that at `hosts[j]`
+    /// over the adapters of `rails`, a rail policy as JSON; without one over all that are joined. With `answers` it is what the
+    /// answers to these messages take, as many bytes.
+    #[pyo3(signature = (hosts, bytes, rails = None, *, answers = false))]
+    fn loads<'py>(
+        &self,
+        py: Python<'py>,
+        hosts: Vec<u32>,
+        bytes: &[u8],
+        rails: Option<&str>,
+        answers: bool,
+    ) -> PyResult<Bound<'py, PyBytes>> {
         let (numbers, rest) = bytes.as_chunks::<{ size_of::<f64>() }>();
         if !rest.is_empty() || numbers.len() != hosts.len() * hosts.len() {
-            return Err(PyValueError::new_err("needs a 64-bit float for each pair of hosts"));
+            return Err(PyValueError::new_err("needs a 64-bit float for each pair of ranks"));
         }
+        let policy = self.policy(&hosts, rails)?;
         let hosts: Vec<HostId> = hosts.into_iter().map(HostId).collect();
         let numbers: Vec<f64> = numbers.iter().copied().map(f64::from_le_bytes).collect();
-        let loads = py.detach(|| routing::link_loads(&self.graph, &*self.routing, &self.rails, &hosts, &numbers));
+        let pairs = |sender, receiver| {
+            if !answers {
+                return self.pairs_of(policy.as_ref(), &hosts, sender, receiver);
+            }
+            let pairs = self.pairs_of(policy.as_ref(), &hosts, receiver, sender);
+            pairs.into_iter().map(|[rail, other]| [other, rail]).collect()
+        };
+        let loads = py.detach(|| routing::link_loads(&self.graph, &*self.routing, &hosts, &numbers, pairs));
         let loads = loads.map_err(|error| errors::path(&error))?;
         Ok(PyBytes::new(py, &loads.into_iter().flat_map(f64::to_le_bytes).collect::<Vec<_>>()))
+    }
+
+    /// The adapters of messages from a rank to each other rank on another host, by a rail policy as JSON; without one all that are
+    /// joined: the number of the receiver, the adapter of the sender's host and that of the receiver's, 32 bits each.
+    #[pyo3(signature = (hosts, sender, rails = None))]
+    fn message_rails<'py>(
+        &self,
+        py: Python<'py>,
+        hosts: Vec<u32>,
+        sender: usize,
+        rails: Option<&str>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let policy = self.policy(&hosts, rails)?;
+        let hosts: Vec<HostId> = hosts.into_iter().map(HostId).collect();
+        let rows = (0..hosts.len()).filter(|receiver| hosts[*receiver] != hosts[sender]).flat_map(|receiver| {
+            let number = u32::try_from(receiver).unwrap_or(u32::MAX);
+            let pairs = self.pairs_of(policy.as_ref(), &hosts, sender, receiver);
+            pairs.into_iter().flat_map(move |[rail, other]| [number, rail.into(), other.into()])
+        });
+        Ok(column(py, rows, u32::to_le_bytes))
     }
 }
 
 impl Fabric {
+    /// The rail policy of a job whose ranks are on these hosts.
+    fn policy(&self, hosts: &[u32], rails: Option<&str>) -> PyResult<Option<RailPolicy>> {
+        let policy = rails.map(serde_json::from_str::<RailPolicy>).transpose();
+        let policy = policy.map_err(|error| errors::shape("rails", error))?;
+        if let Some(RailPolicy::ByRank { ranks }) = &policy
+            && ranks.len() != hosts.len()
+        {
+            return Err(PyValueError::new_err("needs a rail for each rank"));
+        }
+        let known = self.graph.hosts();
+        let beyond = hosts.iter().map(|host| HostId(*host)).find(|host| host.index() >= known);
+        match beyond {
+            Some(host) => Err(errors::path(&PathError::Host { host, hosts: known })),
+            None => Ok(policy),
+        }
+    }
+
+    /// The adapters of messages between two ranks on different hosts.
+    fn pairs_of(&self, policy: Option<&RailPolicy>, hosts: &[HostId], sender: usize, receiver: usize) -> Vec<[u8; 2]> {
+        let end = |rank: usize| (Rank(u32::try_from(rank).unwrap_or(u32::MAX)), hosts[rank]);
+        match policy {
+            Some(policy) => policy.pairs(&self.rails, end(sender), end(receiver)),
+            None => self.rails.joined(hosts[sender], hosts[receiver]),
+        }
+    }
+
     /// The links that leave each host.
     fn hosts_ports(&self) -> impl Iterator<Item = impl ExactSizeIterator<Item = LinkId> + use<>> {
         (0..).take(self.graph.hosts()).map(|host| self.graph.ports(Vertex::Host(HostId(host))))

@@ -8,6 +8,7 @@ from itertools import accumulate, product
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
+from fairlane.fabric import Fabric
 from fairlane.scenario import Resolved, Scenario
 from fairlane.study.pinned import Pinned, pin
 from fairlane.study.plan import decided_of
@@ -62,8 +63,8 @@ class Question:
 
     @cached_property
     def rails(self) -> int:
-        """Adapters of a host."""
-        return _rails_of(self.scenario)
+        """The most adapters of a host."""
+        return max(_adapters_of(self.scenario))
 
     @property
     def number(self) -> int:
@@ -131,8 +132,9 @@ def _number(scenario: Scenario, job: str | None, file: Path) -> int:
     return at
 
 
-def _rails_of(scenario: Scenario) -> int:
-    return scenario.fabric.rails.count if scenario.fabric.rails else 1
+def _adapters_of(scenario: Scenario) -> list[int]:
+    found: list[int] = Fabric.build(scenario.fabric.spec).adapters_of_hosts.tolist()
+    return found
 
 
 def _choices(scenario: Scenario, levels: Sequence[int] | None, file: Path) -> list[Choice]:
@@ -142,9 +144,9 @@ def _choices(scenario: Scenario, levels: Sequence[int] | None, file: Path) -> li
     if wrong:
         words = "the scenario has no such service level"
         raise ScenarioError(Problem("--level", words, wrong[0], f"0 to {have - 1}", file=str(file)))
-    rails = [f"only {rail}" for rail in range(_rails_of(scenario))]
-    if len(rails) > 1:
-        rails.insert(0, ALL)
+    adapters = _adapters_of(scenario)
+    rails = [ALL] if max(adapters) > 1 else []
+    rails += [f"only {rail}" for rail in range(min(adapters))]
     wanted = list(dict.fromkeys(levels or range(have)))
     return [Choice(*one) for one in product(rails, wanted, PLACEMENTS)]
 

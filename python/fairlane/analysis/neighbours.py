@@ -125,7 +125,7 @@ def _on_grid(sides: Sequence[int], line: str) -> _Typing:
 
 def _by_distance(fabric: Fabric, a: _Ints, b: _Ints) -> _Typing:
     used, place = np.unique(np.concatenate([a, b]), return_inverse=True)
-    between = fabric.distances(used.tolist())
+    between = fabric.distances(used.tolist()).round().astype(np.int64)
     distance = between[place[: len(a)], place[len(a) :]]
     return _hops(), lambda _a, _b: np.clip(distance, 1, MOST_HOPS + 1) - 1
 

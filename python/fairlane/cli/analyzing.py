@@ -47,7 +47,7 @@ def analyze(
         Path | None,
         Option(
             metavar="FILE",
-            help="With --counters: jobs and their nodes, from squeue, squeue --json or sacct.",
+            help="With --counters: jobs and their nodes, from squeue, squeue --json or sacct; or a scenario (.toml).",
         ),
     ] = None,
     out: Annotated[Path | None, out_option("Folder of the pictures; by default RUN/analysis.", "DIR")] = None,

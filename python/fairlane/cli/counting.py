@@ -1,6 +1,6 @@
 """Port counters: counters export, counters import, and what analyze --counters shows."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -14,8 +14,8 @@ from fairlane.wording import percent, plural
 
 if TYPE_CHECKING:
     from fairlane.cli.tables import Part
-    from fairlane.counters import HotLink, Located, PortCounters
-    from fairlane.fabric import Wiring
+    from fairlane.counters import Allocation, HotLink, Located, PortCounters
+    from fairlane.fabric import Fabric, Wiring
 
 Before = Annotated[
     Path | None, Option(metavar="FILE", help="Counters read before, of the same format: use what was added since.")
@@ -131,7 +131,7 @@ def analyze_counters(
     file: Path, fabric: Path | None, before: Path | None, allocation: Path | None, seconds: str | None
 ) -> Answer:
     """The hot links of a real cluster, for ``analyze --counters``."""
-    from fairlane.counters import hot_links, read_allocation, roots, without_speed
+    from fairlane.counters import hot_links, roots, without_speed
     from fairlane.fabric import read_wiring
     from fairlane.fabric.congestion import shown
     from fairlane.fabric.speeds import mixed_speeds
@@ -147,9 +147,7 @@ def analyze_counters(
     wiring = read_wiring(fabric)
     _, places = _read(file, before, wiring)
     built = wiring.fabric()
-    jobs, notes = ({}, []) if allocation is None else read_allocation(allocation, built)
-    for note in notes:
-        report(note)
+    jobs = {} if allocation is None else _jobs(allocation, built)
     found = hot_links(places or (), built, jobs, span, without_speed(wiring))
     if span and any(link.utilisation is None for link in found):
         report(f"{fabric}: some cables have no speed, so there is no utilisation of their links")
@@ -161,8 +159,10 @@ def analyze_counters(
         data["roots"] = [asdict(root) for root in busy]
         causes += shown(busy, _SHOWN)
     rates, names = built.bandwidths_of_hosts(), built.host_names
-    mixed = [mixed_speeds(job, hosts, rates, names) for job, hosts in jobs.items()]
+    mixed = [mixed_speeds(name, job.hosts, rates, names) for name, job in jobs.items()]
     data["notes"] = [words for words in mixed if words]
+    if jobs:
+        data["links_without_job"] = len(_without_job(found))
     return Answer(data, [*_text(found, jobs), *causes, *(f"Note: {note}" for note in data["notes"])])
 
 
@@ -188,9 +188,29 @@ def _text(found: "list[HotLink]", jobs: Mapping[str, Any]) -> "Iterator[Part]":
         shared = [link for link in found if len(link.jobs) > 1 and link.role != "host"]
         words = f"{plural(len(shared), 'link')} between switches with counters are on routes of several jobs"
         yield f"{words}; routes are those of the fabric's tables, or up/down."
-        used = [link for link in found if link.sent_bytes]
-        if nameless := sum(not link.jobs for link in used):
-            yield (
-                f"Links with traffic on no route of these jobs: {nameless:,} of {len(used):,}; "
-                "other traffic, or adapters that their routes do not use."
-            )
+        used = sum(link.sent_bytes > 0 for link in found)
+        yield f"Links with traffic that none of these jobs can cause: {len(_without_job(found)):,} of {used:,}."
+
+
+def _without_job(links: "Iterable[HotLink]") -> "list[HotLink]":
+    """Links with traffic and without a job."""
+    return [link for link in links if link.sent_bytes and not link.jobs]
+
+
+def _jobs(file: Path, fabric: "Fabric") -> "dict[str, Allocation]":
+    """The jobs of a scenario with their rail policies, or those that Slurm lists."""
+    from fairlane import Scenario
+    from fairlane.counters import Allocation, read_allocation
+    from fairlane.fabric import Fabric
+
+    if file.suffix != ".toml":
+        found, notes = read_allocation(file, fabric)
+        for note in notes:
+            report(note)
+        return found
+    resolved = Scenario.load(file).decide()
+    names = Fabric.build(resolved.tables["fabric"]).host_names
+    return {
+        job.name: Allocation(fabric.host_numbers([names[host] for host in job.hosts]), job.rails)
+        for job in resolved.jobs
+    }

@@ -61,10 +61,8 @@ def routes_text(coverage: Coverage) -> str:
 
 
 def _adapters(fabric: FabricDescription) -> str:
-    if fabric.rails > 1:
-        return f", {fabric.rails} adapters each"
-    if set(fabric.adapters) <= {1}:
-        return ""
+    if len(fabric.adapters) == 1:
+        return f", {fabric.rails} adapters each" if fabric.rails > 1 else ""
     words = ", ".join(f"{hosts} with {plural(count, 'adapter')}" for count, hosts in fabric.adapters.items())
     return f": {words}"
 

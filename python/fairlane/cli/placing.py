@@ -14,6 +14,7 @@ from fairlane.wording import plural
 if TYPE_CHECKING:
     from fairlane.cli.tables import Part
     from fairlane.fabric import Fabric
+    from fairlane.fabric.view import Rails
 
 LISTED = 48  # characters of a list of hosts that are shown
 
@@ -44,14 +45,15 @@ def place(
     resolved = loaded.decide()
     fabric = Fabric.build(resolved.tables["fabric"])
     jobs = {job.name: job.hosts for job in resolved.jobs}
+    rails = {job.name: job.rails for job in resolved.jobs}
     names = slurm_names(fabric.host_names)
     report_renamed(fabric.host_names, names)
     lists = {name: compress(dict.fromkeys(names[host] for host in hosts)) for name, hosts in jobs.items()}
     if slurm:
         return Answer(lists, (f"{name} {hosts}" for name, hosts in lists.items()))
     rows = {
-        name: {**asdict(metrics), **_hosts(fabric, jobs[name]), "node_list": lists[name]}
-        for name, metrics in measure(fabric, jobs).items()
+        name: {**asdict(metrics), **_hosts(fabric, jobs[name], rails[name]), "node_list": lists[name]}
+        for name, metrics in measure(fabric, jobs, rails).items()
     }
     busy = len({host for hosts in jobs.values() for host in hosts})
     title = f"{loaded.name}: {plural(len(jobs), 'job')} on {busy} of {plural(fabric.hosts, 'host')}"
@@ -75,9 +77,12 @@ def _table(rows: Mapping[str, Mapping[str, Any]]) -> "Iterator[Part]":
     yield Table(shown, [{"job": name, **row} for name, row in rows.items()])
 
 
-def _hosts(fabric: "Fabric", hosts: Sequence[int]) -> dict[str, list[Any]]:
-    """The hosts of ranks with their names, and the names of their switches, each once."""
-    leaves = dict.fromkeys(fabric.leaf_of[host] for host in hosts)
+def _hosts(fabric: "Fabric", hosts: Sequence[int], rails: "Rails") -> dict[str, list[Any]]:
+    """The hosts of ranks with their names, and the names of the switches that they use, each once."""
+    from fairlane.placement.metrics import switches_at
+
+    used = switches_at(fabric, list(dict.fromkeys(hosts)), fabric.job_links(hosts, rails))
+    leaves = dict.fromkeys(leaf for some in used for leaf in some)
     return {
         "hosts_of_ranks": list(hosts),
         "host_names_of_ranks": [fabric.host_names[host] for host in hosts],

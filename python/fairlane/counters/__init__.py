@@ -7,7 +7,7 @@ from fairlane.counters.located import Located, located
 from fairlane.counters.perfquery import write_perfquery
 from fairlane.counters.prometheus import write_openmetrics, write_prometheus
 from fairlane.counters.reader import FORMATS, read_counters
-from fairlane.counters.shared import HotLink, hot_links, read_allocation, roots, without_speed
+from fairlane.counters.shared import Allocation, HotLink, hot_links, read_allocation, roots, without_speed
 from fairlane.counters.simulated import Snapshot, snapshots
 from fairlane.counters.table import table_of
 
@@ -15,6 +15,7 @@ __all__ = [
     "COUNTERS",
     "FORMATS",
     "TICK_WORDS",
+    "Allocation",
     "HotLink",
     "Located",
     "PortCounters",

@@ -1,11 +1,9 @@
 """The links that are hot by their counters, and the jobs whose routes share them."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-
-import numpy
 
 from fairlane.counters.base import WORD
 from fairlane.counters.located import Located
@@ -13,6 +11,7 @@ from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric, Wiring
 from fairlane.fabric.congestion import Port, Root, trees
 from fairlane.fabric.speeds import usual_bandwidth
+from fairlane.fabric.view import ANY_RAILS, Rails
 from fairlane.inputs.slurm_jobs import read_job_list
 
 
@@ -34,20 +33,30 @@ class HotLink:
     """Bytes sent, as a share of what the link can carry in the time between two readings; None without the time or the
     link's speed."""
     jobs: tuple[str, ...]
-    """Jobs with a route over the link between two of their hosts."""
+    """Jobs whose messages, or the answers to them, may take the link."""
 
 
-def read_allocation(file: Path, fabric: Fabric) -> tuple[dict[str, list[int]], list[str]]:
+@dataclass(frozen=True)
+class Allocation:
+    """Where a job is, and which adapters it uses."""
+
+    hosts: Sequence[int]
+    """The host of each rank, or each host once."""
+    rails: Rails = field(default_factory=lambda: ANY_RAILS)
+    """Its rail policy; not known by default."""
+
+
+def read_allocation(file: Path, fabric: Fabric) -> tuple[dict[str, Allocation], list[str]]:
     """The hosts of each job that Slurm lists (``fairlane.inputs.slurm_jobs``), and notes.
 
     Raises ``ScenarioError`` with the line of a list or a node that is wrong.
     """
     read = read_job_list(file)
-    found: dict[str, list[int]] = {}
+    found: dict[str, Allocation] = {}
     problems = []
     for job, line in zip(read.jobs, read.lines, strict=True):
         try:
-            found[job.id] = fabric.host_numbers(job.nodes)
+            found[job.id] = Allocation(fabric.host_numbers(job.nodes))
         except ScenarioError as error:
             problems += [one.at(str(file), line) for one in error.problems]
     if problems:
@@ -58,7 +67,7 @@ def read_allocation(file: Path, fabric: Fabric) -> tuple[dict[str, list[int]], l
 def hot_links(
     ports: Iterable[Located],
     fabric: Fabric,
-    jobs: Mapping[str, Sequence[int]],
+    jobs: Mapping[str, Allocation],
     seconds: float | None = None,
     unknown: Container[tuple[str, int]] = (),
 ) -> list[HotLink]:
@@ -69,7 +78,7 @@ def hot_links(
     links = fabric.links
     keys = zip(links["from_name"].tolist(), links["from_port"].tolist(), strict=True)
     number = {key: link for link, key in enumerate(keys)}
-    users = {job: _used(fabric, hosts) for job, hosts in jobs.items()}
+    users = {name: fabric.job_links(job.hosts, job.rails) for name, job in jobs.items()}
     found = []
     for one in ports:
         link = number.get((one.name, one.port))
@@ -79,7 +88,7 @@ def hot_links(
         wait, capacity = one.counters.values.get("PortXmitWait"), int(links["bandwidth"][link]) / 8
         ratio = wait / words if wait is not None and words else None
         busy = words * WORD / (capacity * seconds) if seconds and (one.name, one.port) not in unknown else None
-        own = tuple(job for job, used in users.items() if used[link])
+        own = tuple(name for name, used in users.items() if used[link])
         role = str(links["role"][link])
         found.append(HotLink(fabric.link_name(link), role, words * WORD, wait, ratio, busy, own))
     return sorted(found, key=lambda it: (-(it.wait_ticks or 0), -it.sent_bytes, it.link))
@@ -95,7 +104,7 @@ def without_speed(wiring: Wiring) -> set[tuple[str, int]]:
     }
 
 
-def roots(ports: Iterable[Located], fabric: Fabric, jobs: Mapping[str, Sequence[int]], seconds: float) -> list[Root]:
+def roots(ports: Iterable[Located], fabric: Fabric, jobs: Mapping[str, Allocation], seconds: float) -> list[Root]:
     """The roots of congestion by counters of ``seconds``: those with most stalled ports upstream first.
 
     The time stalled is not in the counters: ``PortXmitWait`` has ticks of unknown length, taken as the time of a word.
@@ -133,11 +142,3 @@ def _sides(links: Mapping[str, Any]) -> list[tuple[list[int], list[int]]]:
 
 def _vertex(host: int, switch: int) -> str:
     return f"host {host}" if host >= 0 else f"switch {switch}"
-
-
-def _used(fabric: Fabric, hosts: Sequence[int]) -> "numpy.typing.NDArray[numpy.bool_]":
-    """By link: whether a route between two of the hosts goes over it."""
-    distinct = list(dict.fromkeys(hosts))
-    traffic = numpy.ones((len(distinct), len(distinct)))
-    numpy.fill_diagonal(traffic, 0.0)
-    return fabric.loads(distinct, traffic) > 0

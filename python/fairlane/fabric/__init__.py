@@ -2,9 +2,10 @@
 
 from fairlane.fabric.compare import Comparison, compare
 from fairlane.fabric.coverage import Coverage, IdleLinks
+from fairlane.fabric.description import FabricDescription, LinkClass
 from fairlane.fabric.reader import read_wiring
 from fairlane.fabric.survey import Survey, survey
-from fairlane.fabric.view import Fabric, FabricDescription, LinkClass, columns
+from fairlane.fabric.view import Fabric, columns
 from fairlane.fabric.wiring import Cable, Wiring, from_networkx
 
 __all__ = [

@@ -2,19 +2,20 @@
 
 import json
 from array import array
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from math import gcd
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy
 from numpy.typing import NDArray
 
 from fairlane import _core
+from fairlane.errors import Problem
 from fairlane.fabric.coverage import Coverage, measure
+from fairlane.fabric.description import FabricDescription, describe, link_classes
 from fairlane.fabric.exceptions import exceptions
+from fairlane.inputs.problems import Problems
+from fairlane.slurm import shortened
 from fairlane.units import BANDWIDTH, DURATION
 from fairlane.wording import html_table, plural
 
@@ -23,9 +24,14 @@ if TYPE_CHECKING:
 
     from fairlane.inputs.hosts import Host
 
-_MOST_STEPS = 200_000_000  # links that are walked to measure the diameter
-_MOST_DISTANCES = 2**24  # distances that are held at a time
-_VIRTUAL_LANES = 16  # virtual lanes whose channels a description counts: one for each service level there can be
+
+Rails = Mapping[str, Any] | None
+"""A job's rail policy as the simulator takes it; None for round-robin."""
+ANY_RAILS: Rails = {"policy": "any"}
+"""In place of a policy that is not known: messages may use all adapters that are joined."""
+_ROUND_ROBIN = {"policy": "round_robin"}
+_WHATEVER_RANK = ("any", "round_robin", "stripe", "only")
+"""Policies that do not look at the numbers of ranks."""
 
 
 def columns(table: Mapping[str, tuple[str, bytes]]) -> dict[str, NDArray[Any]]:
@@ -34,60 +40,6 @@ def columns(table: Mapping[str, tuple[str, bytes]]) -> dict[str, NDArray[Any]]:
         name: numpy.array(json.loads(data)) if dtype == "json" else numpy.frombuffer(data, dtype=dtype)
         for name, (dtype, data) in table.items()
     }
-
-
-@dataclass(frozen=True)
-class LinkClass:
-    """Links of one class that have the same bandwidth and latency."""
-
-    name: str
-    role: str
-    """Their role: host, up, down, local, global, or a dimension of a grid."""
-    links: int
-    bandwidth: int
-    """Bits per second."""
-    latency: int
-    """Picoseconds."""
-
-
-@dataclass(frozen=True)
-class FabricDescription:
-    """Summary of a fabric."""
-
-    hosts: int
-    host_list: str
-    """The names of the hosts as a list of Slurm's, cut off where it is long."""
-    switch_list: str
-    """The names of the switches, in the same way."""
-    rails: int
-    """Maximum number of adapters of a host."""
-    adapters: dict[int, int]
-    """Number of hosts by number of adapters, in descending order."""
-    switches: dict[int, int]
-    """How many switches there are at each level: level 1 are the leaves of a tree. Where a fabric has no levels, level
-    n is n links from the nearest host."""
-    plan: Mapping[str, Any]
-    """How the switches are laid out: ``kind`` is "free" (by levels only), "groups" or "grid", with its sizes."""
-    links: tuple[LinkClass, ...]
-    diameter: int
-    """Maximum number of links between two hosts."""
-    diameter_is_exact: bool
-    """Whether all pairs of hosts were measured; otherwise it is from a sample, and the diameter may be larger."""
-    bisection: int
-    """Greatest flow from one half of the hosts to the other, bits per second: the least of the halves tried, which are
-    the first hosts and the last ones, and on a grid those by each coordinate."""
-    bisection_is_exact: bool
-    """Whether the value is proven minimal; otherwise the bisection may be lower."""
-    usable_bisection: int
-    """The bisection over links that are on a route."""
-    full_bisection: int
-    """Bandwidth of the hosts' own links, bits per second."""
-    virtual_channels: tuple[int, ...]
-    """Virtual channels that packets of virtual lanes 0, 1, ... need; lanes beyond the last need as many as that one."""
-    coverage: Coverage
-    """Coverage of the fabric by the routing."""
-    exceptions: tuple[str, ...]
-    """Hosts, cables and links that do not fit the levels of a tree."""
 
 
 class Fabric:
@@ -158,10 +110,12 @@ class Fabric:
         return numpy.frombuffer(self._core.adapters(), "<u4").astype(numpy.int64)
 
     def bandwidths_of_hosts(self, adapter: int | None = None) -> NDArray[numpy.float64]:
-        """Bandwidth of each host's adapters together, or of its adapter of this number, bits per second."""
-        adapters, rates = self.adapters_of_hosts, numpy.frombuffer(self._core.bandwidths(), "<u8").astype(float)
-        first = numpy.cumsum(adapters) - adapters
-        return rates[first + adapter] if adapter is not None else numpy.add.reduceat(rates, first)
+        """Bandwidth of each host's adapters together, or of the one of this number, bits per second; 0 without one."""
+        rates, first = numpy.frombuffer(self._core.bandwidths(), "<u8").astype(float), self._first_adapters
+        if adapter is None:
+            return numpy.add.reduceat(rates, first)
+        has = self.adapters_of_hosts > adapter
+        return numpy.where(has, rates[numpy.where(has, first + adapter, 0)], 0.0)
 
     def wires(self) -> tuple[float, float]:
         """Mean bandwidth of the hosts' links, bits per second, and mean latency of all links, ps."""
@@ -198,10 +152,62 @@ class Fabric:
         found = self._core.forwarding()
         return None if found is None else numpy.frombuffer(found, "<u4").astype(numpy.int64).reshape(self.switches, -1)
 
-    def loads(self, hosts: Sequence[int], traffic: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
-        """The load of every link if ``hosts[i]`` sends ``traffic[i, j]`` to ``hosts[j]``."""
-        weights = numpy.ascontiguousarray(traffic, dtype="<f8")
-        return numpy.frombuffer(self._core.loads(list(hosts), weights.tobytes()), dtype="<f8")
+    def loads(
+        self, hosts: Sequence[int], traffic: NDArray[numpy.float64], rails: Rails = None
+    ) -> NDArray[numpy.float64]:
+        """The load of every link if the rank at ``hosts[i]`` sends ``traffic[i, j]`` to that at ``hosts[j]``.
+
+        ``rails`` is the job's rail policy as the simulator takes it, by default round-robin.
+        """
+        return self._loads(hosts, traffic, rails)
+
+    def job_links(self, hosts: Sequence[int], rails: Rails = None) -> NDArray[numpy.bool_]:
+        """By link: whether messages between ranks at these hosts, or the answers to them, may take it."""
+        ranks = self.ranks_by_route(hosts, rails)
+        traffic = numpy.ones((len(ranks), len(ranks)))
+        found: NDArray[numpy.bool_] = self._loads(ranks, traffic, rails) > 0
+        return found | (self._loads(ranks, traffic, rails, answers=True) > 0)
+
+    def _loads(
+        self, hosts: Sequence[int], traffic: NDArray[numpy.float64], rails: Rails, *, answers: bool = False
+    ) -> NDArray[numpy.float64]:
+        weights = numpy.ascontiguousarray(traffic, dtype="<f8").tobytes()
+        loads = self._core.loads(list(hosts), weights, self._policy(hosts, rails), answers=answers)
+        return numpy.frombuffer(loads, dtype="<f8")
+
+    def ranks_by_route(self, hosts: Sequence[int], rails: Rails) -> list[int]:
+        """The hosts of ranks whose messages take all links that those of a job take: one of each host, or all ranks."""
+        by_rank = self.rails > 1 and rails is not None and rails["policy"] not in _WHATEVER_RANK
+        return list(hosts) if by_rank else list(dict.fromkeys(hosts))
+
+    def message_rails(self, hosts: Sequence[int], rails: Rails = None) -> Iterator[NDArray[numpy.int64]]:
+        """Adapters that messages between ranks at these hosts use, for each sender.
+
+        Rows: the receiver, the adapter of the sender's host, that of the receiver's. Messages within a host have none.
+        """
+        ranks, policy = list(hosts), self._policy(hosts, rails)
+        for sender in range(len(ranks)):
+            found = self._core.message_rails(ranks, sender, policy)
+            yield numpy.frombuffer(found, "<u4").astype(numpy.int64).reshape(-1, 3)
+
+    def check_rails(self, hosts: Sequence[int], rails: Mapping[str, Any]) -> None:
+        """Raises ``Problems`` if a host lacks an adapter that the rail policy of ranks at these hosts names."""
+        for key in ("only", "to"):
+            rail = rails.get(key)
+            lack = [] if rail is None else [host for host in hosts if self.adapters_of_hosts[host] <= rail]
+            if lack:
+                fewest = int(min(self.adapters_of_hosts[lack]))
+                names = shortened([self.host_names[host] for host in dict.fromkeys(lack)], 60)
+                words = f"{names} {'has' if len(set(lack)) == 1 else 'have'} no such adapter"
+                raise Problems(Problem(f"rails.{key}", words, rail, f"0 to {fewest - 1}" if fewest > 1 else "0"))
+
+    def _policy(self, hosts: Sequence[int], rails: Rails) -> str | None:
+        """A rail policy as JSON, or nothing if it is not known."""
+        if rails == ANY_RAILS:
+            return None
+        policy = dict(rails or _ROUND_ROBIN)
+        self.check_rails(hosts, policy)
+        return json.dumps(policy)
 
     @cached_property
     def _coverage(self) -> tuple[Coverage, NDArray[numpy.bool_]]:
@@ -247,14 +253,64 @@ class Fabric:
         """Raises ``BuildError`` if this specification, of this fabric, and these programs cannot be simulated."""
         self._core.check_simulation(json.dumps(spec), list(programs))
 
-    def distances(self, hosts: Sequence[int]) -> NDArray[numpy.int64]:
-        """Links on a shortest path between the switches of every two of ``hosts``, or between switchless hosts."""
+    def distances(self, hosts: Sequence[int], rails: Rails = None) -> NDArray[numpy.float64]:
+        """Links between the switches of every two ranks at these hosts, or between switchless hosts.
+
+        It is the number on a shortest path, and its mean over the adapters that messages from one to the other use.
+        """
+        if self.rails > 1 and self.is_switched:
+            return self._rail_distances(hosts, rails)
         leaves = [self.leaf_of[host] for host in hosts]
         if min(leaves, default=0) < 0:
-            return self._distances(list(hosts), whole=True)[:, list(hosts)].astype(numpy.int64)
+            return self.distances_from(list(hosts), whole=True)[:, list(hosts)]
         distinct, place = numpy.unique(numpy.array(leaves, dtype=numpy.int64), return_inverse=True)
-        between = self._distances(distinct.tolist())[:, distinct].astype(numpy.int64)
+        between = self.distances_from(distinct.tolist())[:, distinct]
         return between[numpy.ix_(place, place)]
+
+    def _rail_distances(self, hosts: Sequence[int], rails: Rails) -> NDArray[numpy.float64]:
+        found = numpy.zeros((len(hosts), len(hosts)))
+        for sender, (receivers, lengths) in enumerate(self.rail_lengths(hosts, rails)):
+            count = numpy.bincount(receivers, minlength=len(hosts))
+            found[sender] = numpy.bincount(receivers, lengths, len(hosts)) / numpy.maximum(count, 1)
+        return found
+
+    def rail_lengths(
+        self, hosts: Sequence[int], rails: Rails
+    ) -> Iterator[tuple[NDArray[numpy.int64], NDArray[numpy.float64]]]:
+        """For each sender the receivers of its messages, by adapter, and the links between their switches."""
+        first = self._first_adapters[list(hosts)]
+        distinct = numpy.unique(numpy.concatenate([self.adapter_switches(host) for host in dict.fromkeys(hosts)]))
+        place = numpy.zeros(self.switches, dtype=numpy.int64)
+        place[distinct] = numpy.arange(len(distinct))
+        between = self.distances_from(distinct.tolist())[:, distinct]
+        for sender, rows in enumerate(self.message_rails(hosts, rails)):
+            begin = place[self._switches[first[sender] + rows[:, 1]]]
+            end = place[self._switches[first[rows[:, 0]] + rows[:, 2]]]
+            yield rows[:, 0], between[begin, end]
+
+    def adapter_links(self, host: int) -> slice:
+        """The links that leave a host, one for each adapter."""
+        first = self._first_adapters[host]
+        return slice(first, first + self.adapters_of_hosts[host])
+
+    def adapter_switches(self, host: int) -> NDArray[numpy.int64]:
+        """The switch at each adapter of a host; -1 for one that is joined to another host."""
+        return self._switches[self.adapter_links(host)]
+
+    @cached_property
+    def _switches(self) -> NDArray[numpy.int64]:
+        """The switch at each adapter, host by host: links of hosts come first."""
+        found: NDArray[numpy.int64] = self.links["to_switch"][: self.adapters_of_hosts.sum()].astype(numpy.int64)
+        return found
+
+    @property
+    def is_switched(self) -> bool:
+        """Whether all adapters are joined to switches, none to another host."""
+        return bool(self._switches.min(initial=0) >= 0)
+
+    @cached_property
+    def _first_adapters(self) -> NDArray[numpy.int64]:
+        return numpy.cumsum(self.adapters_of_hosts) - self.adapters_of_hosts
 
     def plot(self, ax: "Axes | Sequence[Axes] | None" = None) -> Any:
         """Draws the fabric and returns the axes: one, or a list of two for a fabric of many groups.
@@ -272,7 +328,7 @@ class Fabric:
     def _repr_html_(self) -> str:
         rows = [
             (one.name, one.role, one.links, BANDWIDTH.format(one.bandwidth), DURATION.format(one.latency))
-            for one in self._link_classes()
+            for one in link_classes(self)
         ]
         headings = ("links", "role", "number", "bandwidth", "latency")
         return html_table(f"Fabric of {self._headline()}", headings, rows)
@@ -281,69 +337,8 @@ class Fabric:
         switches = plural(self.switches, "switch", "switches")
         return f"{plural(self.hosts, 'host')}, {switches}, {plural(len(self.links['link']), 'link')}"
 
-    def describe(self) -> FabricDescription:
-        """Counts, diameter and bisection."""
-        from fairlane.slurm import shortened
-
-        halves = list(self._halves())
-        diameter, diameter_is_exact = self._diameter()
-        first, second = halves[0]
-        bisection, used = min(self._flow(*half) for half in halves), self.used_links
-        usable = bisection if used.all() else min(self._flow(*half, used) for half in halves)
-        return FabricDescription(
-            hosts=self.hosts,
-            host_list=shortened(self.host_names, 60),
-            switch_list=shortened(self.switch_names, 100),
-            rails=self.rails,
-            adapters=dict(sorted(Counter(self.adapters_of_hosts.tolist()).items(), reverse=True)),
-            switches=dict(sorted(Counter(self._switch_levels()).items())),
-            links=self._link_classes(),
-            diameter=diameter,
-            diameter_is_exact=diameter_is_exact,
-            bisection=bisection,
-            bisection_is_exact=self._is_even_grid(),
-            full_bisection=min(self._injection(first), self._injection(second)),
-            plan=self.plan,
-            virtual_channels=self._channels(),
-            usable_bisection=usable,
-            coverage=self.coverage,
-            exceptions=self.exceptions,
-        )
-
-    def _channels(self) -> tuple[int, ...]:
-        """The virtual channels of virtual lanes, without those at the end that need as many as the one before."""
-        counts = Counter(lane for lane, _ in self._core.required_virtual_lanes(_VIRTUAL_LANES))
-        found = [counts[lane] for lane in range(_VIRTUAL_LANES)]
-        while len(found) > 1 and found[-1] == found[-2]:
-            found.pop()
-        return tuple(found)
-
-    def _halves(self) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
-        """The halves of the hosts that are tried for the bisection."""
-        hosts = numpy.arange(self.hosts)
-        yield hosts[: self.hosts // 2], hosts[self.hosts // 2 :]
-        if self.plan["kind"] == "grid":
-            place = numpy.array(self.leaf_of)
-            for side in self.plan["sides"]:
-                coordinate, place = place % side, place // side
-                if side % 2 == 0:
-                    yield hosts[coordinate < side // 2], hosts[coordinate >= side // 2]
-
-    def _is_even_grid(self) -> bool:
-        """A grid whose longest side is even and whose links are alike is halved best across that side."""
-        plan, between = self.plan, self.links["from_host"] + self.links["to_host"] == -2
-        rates = numpy.unique(self.links["bandwidth"][between])
-        alike = len(rates) == 1 and len(set(Counter(zip(*self._ends, strict=True)).values())) == 1
-        return plan["kind"] == "grid" and plan["line"] != "full" and max(plan["sides"]) % 2 == 0 and alike
-
-    def _link_classes(self) -> tuple[LinkClass, ...]:
-        names = self.classes
-        kinds = zip(*(self.links[key].tolist() for key in ("class", "role", "bandwidth", "latency")), strict=True)
-        counts = sorted(Counter(kinds).items())
-        return tuple(LinkClass(names[kind], role, count, rate, delay) for (kind, role, rate, delay), count in counts)
-
     @cached_property
-    def _ends(self) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64]]:
+    def ends(self) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64]]:
         """Both ends of each link as vertices: hosts first, then switches."""
         ends = []
         for side in ("from", "to"):
@@ -351,70 +346,23 @@ class Fabric:
             ends.append(numpy.where(host >= 0, host, self.hosts + switch).astype(numpy.int64))
         return ends[0], ends[1]
 
-    def _graph(self, *, whole: bool) -> Any:
+    def graph(self, *, whole: bool) -> Any:
         """A sparse matrix of the switches, by number, or of the ``whole`` fabric, hosts first."""
         from scipy.sparse import csr_array
 
         first = 0 if whole else self.hosts
-        keep = (self._ends[0] >= first) & (self._ends[1] >= first)
-        ends = (self._ends[0][keep] - first, self._ends[1][keep] - first)
+        keep = (self.ends[0] >= first) & (self.ends[1] >= first)
+        ends = (self.ends[0][keep] - first, self.ends[1][keep] - first)
         size = self.hosts + self.switches - first
         return csr_array((numpy.ones(len(ends[0])), ends), shape=(size, size))
 
-    def _distances(self, sources: list[int], *, whole: bool = False) -> NDArray[numpy.float64]:
+    def distances_from(self, sources: list[int], *, whole: bool = False) -> NDArray[numpy.float64]:
         """Links from each of ``sources`` to every vertex of the graph."""
         from scipy.sparse.csgraph import dijkstra
 
-        distances: NDArray[numpy.float64] = dijkstra(self._graph(whole=whole), unweighted=True, indices=sources)
+        distances: NDArray[numpy.float64] = dijkstra(self.graph(whole=whole), unweighted=True, indices=sources)
         return distances
 
-    def _switch_levels(self) -> list[int]:
-        """The level of each switch; without levels, one more than the links to the nearest switch that has hosts."""
-        if min(self.levels, default=0) > 0:
-            return self.levels
-        from scipy.sparse.csgraph import dijkstra
-
-        graph = self._graph(whole=True)
-        nearest = dijkstra(graph, unweighted=True, indices=range(self.hosts), min_only=True)
-        return [int(distance) for distance in nearest[self.hosts :]]
-
-    def _diameter(self) -> tuple[int, bool]:
-        """Links between the hosts furthest apart, and whether every pair was looked at: in large fabrics some are."""
-        if self.hosts == 1:
-            return 0, True
-        if min(self.leaf_of) < 0:
-            return int(self._distances(list(range(self.hosts)), whole=True)[:, : self.hosts].max()), True
-        leaves = sorted(set(self.leaf_of))
-        most = max(1, _MOST_STEPS // len(self._ends[0]))
-        sources = leaves[:: -(-len(leaves) // most)]
-        chunk = max(1, _MOST_DISTANCES // self.switches)
-        parts = (self._distances(sources[at : at + chunk]) for at in range(0, len(sources), chunk))
-        return 2 + int(max(part[:, leaves].max() for part in parts)), len(sources) == len(leaves)
-
-    def _injection(self, hosts: NDArray[Any]) -> int:
-        return int(self.links["bandwidth"][numpy.isin(self.links["from_host"], hosts)].sum())
-
-    def _flow(self, first: NDArray[Any], second: NDArray[Any], used: NDArray[numpy.bool_] | None = None) -> int:
-        """The greatest flow between two sets of hosts, over the links in ``used`` if it is given.
-
-        Capacities are counted in their greatest common divisor.
-        """
-        from scipy.sparse import coo_array, csr_array
-        from scipy.sparse.csgraph import maximum_flow
-
-        if not len(first):
-            return 0
-        unit = gcd(*self.links["bandwidth"].tolist())
-        capacity = self.links["bandwidth"] // unit
-        if used is not None:
-            capacity = numpy.where(used, capacity, 0)
-        source = self.hosts + self.switches
-        bound = int(capacity.sum())
-        # The solver counts in 32 bits. Without a large common divisor the flow is rounded down a little.
-        scale = max(1, -(-bound // (2**31 - 1)))
-        rows = numpy.concatenate([self._ends[0], numpy.full(len(first), source), second])
-        cols = numpy.concatenate([self._ends[1], first, numpy.full(len(second), source + 1)])
-        both = numpy.full(len(first) + len(second), bound // scale)
-        data = numpy.concatenate([capacity // scale, both]).astype(numpy.int32)
-        graph = csr_array(coo_array((data, (rows, cols)), shape=(source + 2, source + 2)))
-        return int(maximum_flow(graph, source, source + 1).flow_value) * unit * scale
+    def describe(self) -> FabricDescription:
+        """Counts, diameter and bisection."""
+        return describe(self)

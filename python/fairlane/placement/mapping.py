@@ -35,8 +35,8 @@ class Slots:
 
     hosts: Sequence[int]
     """The host of each place; as many places as ranks, and a host's places follow each other."""
-    distances: Callable[[], NDArray[numpy.int64]]
-    """Links between the switches of every two places."""
+    distances: Callable[[], NDArray[numpy.float64]]
+    """Links between the switches of every two places: the mean over the adapters that their messages use."""
     traffic: Callable[[], NDArray[numpy.float64]]
     """Bytes that each rank (row) sends to each other (column)."""
 
@@ -101,7 +101,7 @@ class HopBytes(Mapping):
 
     @override
     def places(self, slots: Slots) -> Sequence[int]:
-        traffic, distances = slots.traffic(), slots.distances().astype(float)
+        traffic, distances = slots.traffic(), slots.distances()
         ranks = len(traffic)
         if ranks < 2 or not traffic.any():
             return range(ranks)

@@ -1,16 +1,19 @@
 """Metrics of an allocation: how far apart its hosts are, in how many pieces, and who else uses its links.
 
-Distances are links between the hosts' switches, so two hosts of one switch are at distance 0.
+Distances are links between the hosts' switches, so two hosts of one switch are at distance 0. Where hosts have several
+adapters, distances and links are those of the adapters that the job's messages use.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy
 
 if TYPE_CHECKING:
-    from fairlane.fabric.view import Fabric
+    from fairlane.fabric.view import Fabric, Rails
 
 
 @dataclass(frozen=True)
@@ -20,11 +23,11 @@ class AllocationMetrics:
     hosts: int
     """Number of hosts."""
     switches: int
-    """Number of switches that they are attached to."""
+    """Number of switches that its messages leave or enter hosts by."""
     average_distance: float
     """Mean distance between two different hosts; 0 for one host."""
     diameter: int
-    """Maximum distance between two hosts."""
+    """Maximum distance between two hosts; of a mean over adapters rounded up."""
     pieces: int
     """Number of connected parts, see ``pieces``."""
     contiguity: float
@@ -35,22 +38,26 @@ class AllocationMetrics:
     """Share of these links that are on routes of other jobs, too; 0 without links."""
 
 
-def measure(fabric: "Fabric", jobs: Mapping[str, Sequence[int]]) -> dict[str, AllocationMetrics]:
-    """The metrics of each job's hosts; ranks on one host count once."""
-    allocations = {name: list(dict.fromkeys(hosts)) for name, hosts in jobs.items()}
-    used = {name: links_used(fabric, hosts) for name, hosts in allocations.items()}
+def measure(
+    fabric: "Fabric", jobs: Mapping[str, Sequence[int]], rails: Mapping[str, "Rails"] | None = None
+) -> dict[str, AllocationMetrics]:
+    """The metrics of each job's hosts; ranks on one host count once. ``rails`` are the jobs' rail policies."""
+    policy = {name: (rails or {}).get(name) for name in jobs}
+    used = {name: fabric.job_links(hosts, policy[name]) for name, hosts in jobs.items()}
+    between = (fabric.links["from_switch"] >= 0) & (fabric.links["to_switch"] >= 0)
     users = numpy.sum(list(used.values()), axis=0)
     found = {}
-    for name, hosts in allocations.items():
-        apart = fabric.distances(hosts)
-        pairs = len(hosts) * (len(hosts) - 1)
-        parts = pieces(fabric, hosts)
-        own = used[name]
+    for name, every in jobs.items():
+        hosts, ranks = list(dict.fromkeys(every)), fabric.ranks_by_route(every, policy[name])
+        apart = fabric.distances(ranks, policy[name])
+        pairs = len(ranks) ** 2 - sum(count**2 for count in Counter(ranks).values())
+        parts = pieces(fabric, hosts, used[name])
+        own = used[name] & between
         found[name] = AllocationMetrics(
             hosts=len(hosts),
-            switches=len({fabric.leaf_of[host] for host in hosts}),
+            switches=len({at for some in switches_at(fabric, hosts, used[name]) for at in some}),
             average_distance=float(apart.sum() / pairs) if pairs else 0.0,
-            diameter=int(apart.max()),
+            diameter=ceil(apart.max()),
             pieces=len(parts),
             contiguity=max(parts) / len(hosts),
             links=int(own.sum()),
@@ -59,24 +66,32 @@ def measure(fabric: "Fabric", jobs: Mapping[str, Sequence[int]]) -> dict[str, Al
     return found
 
 
-def links_used(fabric: "Fabric", hosts: Sequence[int]) -> "numpy.typing.NDArray[numpy.bool_]":
-    """For each link whether it joins switches and lies on a route between two of ``hosts``."""
-    used = fabric.loads(hosts, numpy.ones((len(hosts), len(hosts)))) > 0
-    between = (fabric.links["from_switch"] >= 0) & (fabric.links["to_switch"] >= 0)
-    return used & between
+def switches_at(
+    fabric: "Fabric", hosts: Sequence[int], used: "numpy.typing.NDArray[numpy.bool_] | None" = None
+) -> list[list[int]]:
+    """The switches of each host, at the adapters that are on ``used`` links, or at its first adapter if none is."""
+    found = []
+    for host in hosts:
+        at, links = fabric.adapter_switches(host), fabric.adapter_links(host)
+        chosen = at[used[links]] if used is not None and used[links].any() else at[:1]
+        found.append(list(dict.fromkeys(chosen.tolist())))
+    return found
 
 
-def pieces(fabric: "Fabric", hosts: Sequence[int]) -> list[int]:
+def pieces(
+    fabric: "Fabric", hosts: Sequence[int], used: "numpy.typing.NDArray[numpy.bool_] | None" = None
+) -> list[int]:
     """How many hosts each connected part has.
 
     Hosts of one switch belong together, and so do those of two switches that a cable joins or, in a tree, a switch
-    directly above both.
+    directly above both. ``used`` are the links of the job, by which adapters count.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
     levels = numpy.asarray(list(fabric.levels))
-    leaves = numpy.asarray([fabric.leaf_of[host] for host in hosts])
+    at = switches_at(fabric, hosts, used)
+    leaves = numpy.array([switch for switches in at for switch in switches])
     if (leaves < 0).any():  # cabled to each other, without a switch
         return [len(hosts)]
     inside = levels == 2
@@ -85,7 +100,11 @@ def pieces(fabric: "Fabric", hosts: Sequence[int]) -> list[int]:
     keep = (a >= 0) & (b >= 0)
     a, b = a[keep], b[keep]
     keep = inside[a] & inside[b]
-    graph = coo_array((numpy.ones(keep.sum()), (a[keep], b[keep])), shape=(len(levels), len(levels)))
-    parts = connected_components(graph.tocsr(), directed=False)[1][leaves]
+    # A host joins the switches of its adapters.
+    members = numpy.repeat(numpy.arange(len(hosts)), list(map(len, at))) + len(levels)
+    ends = numpy.concatenate([a[keep], leaves]), numpy.concatenate([b[keep], members])
+    size = len(levels) + len(hosts)
+    graph = coo_array((numpy.ones(len(ends[0])), ends), shape=(size, size))
+    parts = connected_components(graph.tocsr(), directed=False)[1][len(levels) :]
     counts: list[int] = numpy.unique(parts, return_counts=True)[1].tolist()
     return counts

@@ -49,5 +49,6 @@ def _numbers(axes: Axes, lost: LostTime, norm: Normalize, factor: float) -> None
         share = float(lost.share[row, column])
         dark = float(norm(share)) > 0.5
         colour = "white" if dark else INK if lost.certain[row, column] else MUTED
-        below = number(float(lost.queueing[row, column]) / factor) if timed else ""
+        delay = float(lost.queueing[row, column])
+        below = "" if not timed else number(delay / factor) if delay else "0"
         write_cell(axes, column, row, percent(share, signed=share < 0), below, colour=colour, small=not timed)

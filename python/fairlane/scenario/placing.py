@@ -20,6 +20,7 @@ from fairlane.placement import LIST, Communication, PlacementPolicy, Request, fi
 from fairlane.placement.mapping import Slots, mapped
 from fairlane.scenario.checks import listed_twice
 from fairlane.scenario.models import Stay
+from fairlane.scenario.rails import rails_of
 from fairlane.scenario.resolved import ResolvedJob
 from fairlane.seeds import Purpose, stream
 from fairlane.wording import plural
@@ -226,8 +227,8 @@ def _traffic(scenario: "Scenario", job: ResolvedJob) -> "Traffic":
 def _mapped(scenario: "Scenario", fabric: Fabric, job: ResolvedJob, hosts: Sequence[int]) -> tuple[int, ...]:
     places = fill(hosts, job.ranks, job.ranks_per_host)
 
-    def distances() -> NDArray[numpy.int64]:
-        return fabric.distances(places)
+    def distances() -> NDArray[numpy.float64]:
+        return fabric.distances(places, rails_of(scenario, replace(job, hosts=tuple(places)), fabric))
 
     def traffic() -> NDArray[numpy.float64]:
         return _traffic(scenario, job).total.astype(numpy.float64)

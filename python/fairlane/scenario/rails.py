@@ -7,13 +7,20 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from fairlane.errors import Problem
-from fairlane.fabric.table import MAX_RAILS
-from fairlane.inputs.problems import Problems
+from fairlane.inputs.problems import Problems, under
 from fairlane.inputs.table import Table
+from fairlane.seeds import Purpose, stream
 from fairlane.units import Size, Written
 
 if TYPE_CHECKING:
     import numpy
+
+    from fairlane.fabric import Fabric
+    from fairlane.scenario.resolved import ResolvedJob
+    from fairlane.scenario.scenario import Scenario
+
+MOST_ADAPTERS = 255
+"""Adapters of a host of an imported fabric that can be told apart."""
 
 
 class RailPolicy(Table):
@@ -30,9 +37,9 @@ class RailPolicy(Table):
     sending rank. ``by_rank``: each rank sends and receives over the adapter of its own, as one next to its accelerator:
     number ``k mod n`` of ``n`` for rank number ``k`` of its host. ``only``: one rail for all messages; ``only = 0``
     implies it."""
-    only: int | None = Field(default=None, ge=0, lt=MAX_RAILS)
+    only: int | None = Field(default=None, ge=0, lt=MOST_ADAPTERS)
     """For policy ``only``: the number of the rail."""
-    to: int | None = Field(default=None, ge=0, lt=MAX_RAILS)
+    to: int | None = Field(default=None, ge=0, lt=MOST_ADAPTERS)
     """For policy ``only``: the rail of the receivers. Default: the same rail."""
     above: Size = 16384
     """For ``stripe``: the largest payload that is not striped."""
@@ -59,6 +66,18 @@ class RailPolicy(Table):
             "by_rank": lambda: {"ranks": _assigned(hosts, adapters)},
         }
         return {"policy": self.policy, **extra.get(self.policy, dict)()}
+
+
+def rails_of(scenario: "Scenario", job: "ResolvedJob", fabric: "Fabric") -> dict[str, Any] | None:
+    """The rail policy of a job that has hosts, as the simulator takes it; None for the usual one."""
+    if job.table.rails is None:
+        return None
+    rng = stream(scenario.seed, Purpose.RAILS, job.number)
+    adapters = {host: int(fabric.adapters_of_hosts[host]) for host in job.hosts}
+    policy = job.table.rails.spec(job.hosts, adapters, rng)
+    with under(job.key):
+        fabric.check_rails(job.hosts, policy)
+    return policy
 
 
 def rail_notes(name: str, policy: RailPolicy | None, adapters: Mapping[int, int]) -> Iterator[str]:

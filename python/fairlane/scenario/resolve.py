@@ -21,11 +21,10 @@ from fairlane.scenario.calibrate import CalibrationError, calibrate
 from fairlane.scenario.checks import WITH_STRATEGY, lossy_lanes, sl2vl
 from fairlane.scenario.estimate import estimate, fabric_parts, within_memory
 from fairlane.scenario.placing import place
-from fairlane.scenario.rails import rail_notes
+from fairlane.scenario.rails import rail_notes, rails_of
 from fairlane.scenario.remarks import memory_notes, network_notes
 from fairlane.scenario.resolved import Resolved, ResolvedJob, injection_of
 from fairlane.scenario.traffic import MeanPath
-from fairlane.seeds import Purpose, stream
 from fairlane.units import CLOCK_END
 from fairlane.wording import plural
 from fairlane.workload.builder import JobScript
@@ -84,7 +83,7 @@ def _decide(scenario: "Scenario") -> Resolved:
     within_memory(found.parts, scenario)
     marked = {*scenario.observe.iterations, *filter(None, [counted and counted.job])}
     jobs = [
-        replace(job, marks=job.name in marked, rails=_rails(scenario, job, fabric))
+        replace(job, marks=job.name in marked, rails=rails_of(scenario, job, fabric))
         for job in place(scenario, fabric, jobs)
     ]
     observe = scenario.observe
@@ -112,15 +111,6 @@ def _notes(jobs: list[ResolvedJob], fabric: Fabric) -> Iterator[str]:
         if mixed := mixed_speeds(job.name, job.hosts, fabric.bandwidths_of_hosts(only), fabric.host_names):
             yield mixed
     yield from slow_links(fabric.links)
-
-
-def _rails(scenario: "Scenario", job: ResolvedJob, fabric: Fabric) -> dict[str, Any] | None:
-    """The job's rail policy as the simulator takes it; None for the usual one."""
-    if job.table.rails is None:
-        return None
-    rng = stream(scenario.seed, Purpose.RAILS, job.number)
-    adapters = {host: int(fabric.adapters_of_hosts[host]) for host in job.hosts}
-    return job.table.rails.spec(job.hosts, adapters, rng)
 
 
 def _of_job(problem: Problem, jobs: list[ResolvedJob]) -> Problem:

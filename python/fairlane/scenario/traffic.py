@@ -47,7 +47,8 @@ class MeanPath:
         lanes = fabric.required_virtual_lanes(virtual_lanes)
         rng, hosts = Random(0), fabric.hosts
         pairs = [rng.sample(range(hosts), 2) for _ in range(ROUTES)] if hosts > 1 else []
-        routes = [fabric.route(*pair) for pair in pairs]
+        joined = [(a, b, rails) for a, b in pairs if (rails := fabric.rail_pairs(a, b))]
+        routes = [fabric.route(a, b, *rails[at % len(rails)]) for at, (a, b, rails) in enumerate(joined)]
         hops = sum(map(len, routes)) / len(routes) if routes else 1.0
         bandwidth, latency = fabric.wires()
         return cls(spec, links, lanes, hops, bandwidth, latency * hops + switch_latency * (hops - 1))

@@ -64,6 +64,47 @@ impl RailPolicy {
     fn first_only(&self) -> bool {
         matches!(self, Self::Only { only: 0, to: None | Some(0) })
     }
+
+    /// The rail pairs of payloads from one rank to another, with their hosts, on a fabric without faults: each has as many of them.
+    #[must_use]
+    pub fn pairs(&self, map: &RailMap, origin: (Rank, HostId), target: (Rank, HostId)) -> Vec<[u8; 2]> {
+        let turns = map.pairs(origin.1, target.1).len().min(if self.overtakes() { usize::from(u8::MAX) } else { 1 });
+        (0..=u8::MAX).take(turns).map(|turn| self.choose(map, map, origin, target, turn)).collect()
+    }
+
+    /// The adapters of a transfer between ranks, with their hosts. `whole`: the map of the fabric without faults.
+    fn choose(
+        &self,
+        whole: &RailMap,
+        map: &RailMap,
+        (origin, from): (Rank, HostId),
+        (target, to): (Rank, HostId),
+        turn: u8,
+    ) -> [u8; 2] {
+        let pairs = map.pairs(from, to);
+        let number = |number: usize| pairs[number % pairs.len()];
+        let from_rail = |rail: u8| {
+            let pair = pairs.iter().find(|pair| pair[0] == rail).copied();
+            pair.unwrap_or_else(|| number(rail.into()))
+        };
+        let between = |rail: u8, other: u8| {
+            if map.joins((from, rail), (to, other)) { [rail, other] } else { from_rail(rail) }
+        };
+        match self {
+            Self::RoundRobin | Self::Stripe { .. } => number(turn.into()),
+            Self::ByDestination => number(target.index()),
+            Self::BySource { ranks } => match ranks.get(origin.index()) {
+                Some(rail) => from_rail(*rail),
+                None => number(origin.index()),
+            },
+            Self::ByRank { ranks } => between(ranks[origin.index()], ranks[target.index()]),
+            Self::Only { only, to: Some(other) } => [*only, *other],
+            Self::Only { only, to: None } => {
+                let pair = whole.pairs(from, to).iter().find(|pair| pair[0] == *only);
+                pair.copied().unwrap_or([*only, *only])
+            }
+        }
+    }
 }
 
 /// The policies of all jobs, and the next rails of a shard's ranks.
@@ -135,35 +176,7 @@ impl RailSelection {
     }
 
     /// The adapters of a transfer between ranks, with their hosts. `turn`: see [`RailSelection::begin`].
-    pub fn choose(
-        &self,
-        job: JobId,
-        (origin, from): (Rank, HostId),
-        (target, to): (Rank, HostId),
-        turn: u8,
-    ) -> [u8; 2] {
-        let pairs = self.map.pairs(from, to);
-        let number = |number: usize| pairs[number % pairs.len()];
-        let from_rail = |rail: u8| {
-            let pair = pairs.iter().find(|pair| pair[0] == rail).copied();
-            pair.unwrap_or_else(|| number(rail.into()))
-        };
-        let between = |rail: u8, other: u8| {
-            if self.map.joins((from, rail), (to, other)) { [rail, other] } else { from_rail(rail) }
-        };
-        match &self.policies[job.index()] {
-            RailPolicy::RoundRobin | RailPolicy::Stripe { .. } => number(turn.into()),
-            RailPolicy::ByDestination => number(target.index()),
-            RailPolicy::BySource { ranks } => match ranks.get(origin.index()) {
-                Some(rail) => from_rail(*rail),
-                None => number(origin.index()),
-            },
-            RailPolicy::ByRank { ranks } => between(ranks[origin.index()], ranks[target.index()]),
-            RailPolicy::Only { only, to: Some(other) } => [*only, *other],
-            RailPolicy::Only { only, to: None } => {
-                let pair = self.whole.pairs(from, to).iter().find(|pair| pair[0] == *only);
-                pair.copied().unwrap_or([*only, *only])
-            }
-        }
+    pub fn choose(&self, job: JobId, origin: (Rank, HostId), target: (Rank, HostId), turn: u8) -> [u8; 2] {
+        self.policies[job.index()].choose(&self.whole, &self.map, origin, target, turn)
     }
 }

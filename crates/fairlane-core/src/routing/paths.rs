@@ -87,33 +87,35 @@ pub fn path(
     Ok(path)
 }
 
-/// What each link carries, in bytes, if `hosts[i]` sends `bytes[i * hosts.len() + j]` to `hosts[j]`, in equal parts over all rail
-/// pairs that the two have in `map`.
+/// What each link carries, in bytes, if the rank at `hosts[i]` sends `bytes[i * hosts.len() + j]` to that at `hosts[j]`, in equal
+/// parts over the `pairs` of adapters of the two.
 ///
 /// # Errors
 /// [`PathError`] names what there is none of.
 ///
 /// # Panics
-/// If `bytes` has not a number for each pair of hosts.
-pub fn link_loads(
+/// If `bytes` has not a number for each pair of ranks.
+pub fn link_loads<P: IntoIterator<Item = [u8; 2], IntoIter: ExactSizeIterator>>(
     graph: &Graph,
     routing: &dyn Routing,
-    map: &RailMap,
     hosts: &[HostId],
     bytes: &[f64],
+    pairs: impl Fn(usize, usize) -> P,
 ) -> Result<Vec<f64>, PathError> {
-    assert_eq!(bytes.len(), hosts.len() * hosts.len(), "a number for each pair of hosts");
+    assert_eq!(bytes.len(), hosts.len() * hosts.len(), "a number for each pair of ranks");
     check(graph, hosts)?;
     let mut loads = vec![0.0; graph.links().len()];
-    let pairs = hosts.iter().flat_map(|from| hosts.iter().map(move |to| (*from, *to)));
-    for ((from, to), bytes) in pairs.zip(bytes).filter(|((from, to), bytes)| **bytes != 0.0 && from != to) {
-        let rails = map.pairs(from, to);
+    for (place, bytes) in bytes.iter().enumerate().filter(|(_, bytes)| **bytes != 0.0) {
+        let [sender, receiver] = [place / hosts.len(), place % hosts.len()];
+        let [from, to] = [hosts[sender], hosts[receiver]];
+        if from == to {
+            continue;
+        }
+        let rails = pairs(sender, receiver).into_iter();
         #[allow(clippy::cast_precision_loss, reason = "a few rails")]
         let part = bytes / rails.len() as f64;
         for [rail, other] in rails {
-            walk(graph, routing, (from, u32::from(*rail)), (to, u32::from(*other)), |link| {
-                loads[link.index()] += part
-            })?;
+            walk(graph, routing, (from, rail.into()), (to, other.into()), |link| loads[link.index()] += part)?;
         }
     }
     Ok(loads)
@@ -220,7 +222,7 @@ mod tests {
                 path.iter().for_each(|link| expected[link.index()] += bytes[(from * 12 + to) as usize]);
             }
         }
-        assert_eq!(link_loads(&graph, &*routing, &map, &hosts, &bytes), Ok(expected));
+        assert_eq!(link_loads(&graph, &*routing, &hosts, &bytes, |_, _| [[0, 0]]), Ok(expected));
     }
 
     #[test]
@@ -230,7 +232,7 @@ mod tests {
             |to, rail| path(&graph, &*routing, &map, (HostId(1), rail), (HostId(to), None)).unwrap_err().to_string();
         assert_eq!(of(12, 0), "no host 12: the fabric has 12 hosts, numbered from 0");
         assert_eq!(of(3, 1), "host1 has no adapter 1: it has 1, numbered from 0");
-        let loads = link_loads(&graph, &*routing, &map, &[HostId(0), HostId(99)], &[0.0; 4]);
+        let loads = link_loads(&graph, &*routing, &[HostId(0), HostId(99)], &[0.0; 4], |_, _| [[0, 0]]);
         assert_eq!(loads, Err(PathError::Host { host: HostId(99), hosts: 12 }));
     }
 

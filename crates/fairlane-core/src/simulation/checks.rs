@@ -226,23 +226,22 @@ pub(super) fn levels(spec: &Spec) -> Result<Levels, BuildError> {
 /// A job's rail policy: which rails it names all of its hosts have, and any two of its hosts reach each other.
 fn rails(graph: &Graph, map: &RailMap, number: usize, job: &JobSpec) -> Result<RailPolicy, BuildError> {
     let adapters = |host: &HostId| graph.ports(Vertex::Host(*host)).len();
-    let fewest = job.hosts.iter().min_by_key(|host| adapters(host));
     let several = job.hosts.iter().any(|host| adapters(host) > 1);
     let usual = if several { RailPolicy::RoundRobin } else { RailPolicy::Only { only: 0, to: None } };
     let policy = job.rails.clone().unwrap_or(usual);
-    let named: &[(&str, Option<u8>)] = &match &policy {
-        RailPolicy::Only { only, to } => [("only", Some(*only)), ("to", *to)],
-        RailPolicy::BySource { ranks } | RailPolicy::ByRank { ranks } => {
-            [("ranks", ranks.iter().max().copied()), ("ranks", None)]
-        }
+    let lacks = |rail: &u8, host: &HostId| usize::from(*rail) >= adapters(host);
+    let of_all =
+        |rail: Option<u8>| rail.and_then(|rail| Some((rail, job.hosts.iter().find(|host| lacks(&rail, host))?)));
+    let of_ranks = |ranks: &[u8]| ranks.iter().copied().zip(&job.hosts).find(|(rail, host)| lacks(rail, host));
+    let absent = match &policy {
+        RailPolicy::Only { only, to } => [("only", of_all(Some(*only))), ("to", of_all(*to))],
+        RailPolicy::BySource { ranks } | RailPolicy::ByRank { ranks } => [("ranks", of_ranks(ranks)), ("ranks", None)],
         _ => [("policy", None); 2],
     };
-    for (key, rail) in named.iter().filter_map(|(key, rail)| Some((key, (*rail)?))) {
-        if let Some(host) = fewest.filter(|host| usize::from(rail) >= adapters(host)) {
-            let path = format!("jobs[{number}].rails.{key}");
-            let allowed = format!("a rail of {:?}, 0 to {}", graph.host_name(*host), adapters(host) - 1);
-            return Err(BuildError::value(path, rail, allowed));
-        }
+    for (key, (rail, host)) in absent.into_iter().filter_map(|(key, absent)| Some((key, absent?))) {
+        let path = format!("jobs[{number}].rails.{key}");
+        let allowed = format!("a rail of {:?}, 0 to {}", graph.host_name(*host), adapters(host) - 1);
+        return Err(BuildError::value(path, rail, allowed));
     }
     let mut classes: BTreeMap<u32, HostId> = BTreeMap::new();
     job.hosts.iter().for_each(|host| _ = classes.entry(map.class(*host)).or_insert(*host));

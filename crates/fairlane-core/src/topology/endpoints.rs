@@ -264,6 +264,14 @@ impl RailMap {
         &self.pairs[self.place(from.index(), to.index())]
     }
 
+    /// All pairs of adapters of two hosts that a path between switches joins.
+    #[must_use]
+    pub fn joined(&self, from: HostId, to: HostId) -> Vec<[u8; 2]> {
+        let rails = |host: HostId| (0..=u8::MAX).take(self.classes[self.class_of[host.index()] as usize].len());
+        let pairs = rails(from).flat_map(|rail| rails(to).map(move |other| [rail, other]));
+        pairs.filter(|[rail, other]| self.joins((from, *rail), (to, *other))).collect()
+    }
+
     /// Whether a path between switches joins an adapter of one host with one of another.
     #[must_use]
     pub fn joins(&self, (from, rail): (HostId, u8), (to, other): (HostId, u8)) -> bool {

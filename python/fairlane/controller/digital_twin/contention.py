@@ -4,7 +4,7 @@ The traffic of each job is its communication matrix, and the links are those of 
 among several paths the links are those of one of them, so the result is a guess there.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from itertools import combinations
 
@@ -47,8 +47,8 @@ def _traffic(job: ResolvedJob, seed: int) -> NDArray[numpy.float64]:
 def _add(
     loads: Mapping[int, dict[Rank, float]], fabric: Fabric, job: ResolvedJob, traffic: NDArray[numpy.float64]
 ) -> None:
-    for source, target in zip(*numpy.nonzero(traffic), strict=True):
-        begin, end = job.hosts[source], job.hosts[target]
-        if begin != end:
-            for link in fabric.route(begin, end)[1:-1]:
-                loads[link][job.name, int(source)] += traffic[source, target]
+    for source, rows in enumerate(fabric.message_rails(job.hosts, job.rails)):
+        pairs = Counter(rows[:, 0].tolist())
+        for target, rail, other in rows[traffic[source, rows[:, 0]] > 0].tolist():
+            for link in fabric.route(job.hosts[source], job.hosts[target], rail, other)[1:-1]:
+                loads[link][job.name, source] += traffic[source, target] / pairs[target]

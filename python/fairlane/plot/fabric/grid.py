@@ -24,7 +24,7 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     """The picture."""
     sides, line = list(fabric.plan["sides"]), fabric.plan["line"]
     shown = _shown(sides)
-    size_of = f"{plural(fabric.switches, 'switch', 'switches')}, {plural(fabric.hosts, 'host')}"
+    size_of = f"{plural(fabric.switches, 'switch', 'switches')}, {parts.hosts_in_words(fabric)}"
     title = f"{NAMES[line]} {' × '.join(map(str, sides))}: {size_of}"
     steps = _steps(shown)
     places = _places(shown, steps)
@@ -60,14 +60,22 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     return parts.headline(panels, title, _note(fabric, sides, shown, line))
 
 
-def places(sides: list[int], line: str) -> tuple[Floats, Floats, Floats]:
-    """All switches, the way from each to its hosts, and the room that these have (see ``places.places_of``)."""
-    if line == "ring" and sum(side > 1 for side in sides) == 1:
+def places(fabric: Fabric) -> tuple[Floats, Floats, Floats]:
+    """All switches, the way from each to its hosts, and the room that these have (see ``places.places_of``).
+
+    The planes of a fabric with rails stand side by side.
+    """
+    sides = list(fabric.plan["sides"])
+    if fabric.plan["line"] == "ring" and sum(side > 1 for side in sides) == 1:
         count = int(np.prod(sides))
         found = parts.circle(count, count / 2 / np.pi + 0.5)
-        return found, 0.4 * found / np.hypot(*found.T)[:, None], np.array([0.7, 0.2])
-    found = _places(sides, _steps(sides))
-    return found, np.tile([0.25, -0.25], (len(found), 1)), np.array([0.45, 0.2])
+        outward, room = 0.4 * found / np.hypot(*found.T)[:, None], np.array([0.7, 0.2])
+    else:
+        found = _places(sides, _steps(sides))
+        outward, room = np.tile([0.25, -0.25], (len(found), 1)), np.array([0.45, 0.2])
+    step = np.array([float(np.ptp(found[:, 0])) + 2.0, 0.0])
+    copies = fabric.switches // len(found)
+    return np.concatenate([found + at * step for at in range(copies)]), np.tile(outward, (copies, 1)), room
 
 
 def _longest(sides: list[int]) -> int:
@@ -201,4 +209,4 @@ def _note(fabric: Fabric, sides: list[int], shown: list[int], line: str) -> str:
         words += " The links of the first line of each plane are strong, those of the others, which are alike, faint."
     if shown != sides:
         words += f" Drawn are {' × '.join(map(str, shown))} of the switches."
-    return words
+    return words + parts.planes_in_words(fabric)

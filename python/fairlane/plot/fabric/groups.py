@@ -1,7 +1,9 @@
 """Dragonfly, Cascade, Dragonfly+: a ring of groups with global links as chords; if there are many, one by itself."""
 
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -28,8 +30,21 @@ class _Shape:
     row: int
     groups: int
     cables: Counter[Pair]
-    hosts: Counter[int]
+    hosts_at: Mapping[int, set[int]]
     levels: list[int]
+
+    @cached_property
+    def hosts(self) -> Counter[int]:
+        """How many hosts each switch has."""
+        return Counter({switch: len(hosts) for switch, hosts in self.hosts_at.items()})
+
+    def plane(self, count: int) -> "_Shape":
+        """The first of so many planes."""
+        groups = self.groups // count
+        switches = groups * self.size
+        cables = Counter({pair: cables for pair, cables in self.cables.items() if max(pair) < switches})
+        hosts = {switch: hosts for switch, hosts in self.hosts_at.items() if switch < switches}
+        return replace(self, groups=groups, cables=cables, hosts_at=hosts, levels=self.levels[:switches])
 
     @property
     def name(self) -> str:
@@ -72,7 +87,7 @@ def shape_of(fabric: Fabric) -> _Shape:
     plan = fabric.plan
     size = plan["switches"]
     return _Shape(
-        size, plan["row"], fabric.switches // size, parts.cables(fabric), parts.hosts_of(fabric), fabric.levels
+        size, plan["row"], fabric.switches // size, parts.cables(fabric), parts.hosts_at(fabric), fabric.levels
     )
 
 
@@ -108,10 +123,10 @@ def _radius(shape: _Shape) -> float:
 
 def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     """The picture."""
-    shape = shape_of(fabric)
+    shape = shape_of(fabric).plane(parts.planes(fabric))
     size = shape.size
-    title = f"{shape.name}: {plural(shape.groups, 'group')} of {size} switches, {plural(fabric.hosts, 'host')}"
-    if fabric.switches <= MOST_IN_FULL and max(shape.hosts.values()) <= MOST_HOSTS and shape.row == size:
+    title = f"{shape.name}: {plural(shape.groups, 'group')} of {size} switches, {parts.hosts_in_words(fabric)}"
+    if shape.groups * size <= MOST_IN_FULL and max(shape.hosts.values()) <= MOST_HOSTS and shape.row == size:
         panels = parts.blank(axes, 9, 9.6)
         _full(panels.axes[0], shape)
     elif shape.groups == 1:
@@ -125,7 +140,7 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     note = f"{parts.span(shape.between().values(), 'global cable')} between two groups. {hosts}"
     if shape.groups > MOST_CHORDS:
         note += " Drawn are the global cables of the group at the top only."
-    return parts.headline(panels, title, note if shape.groups > 1 else hosts)
+    return parts.headline(panels, title, (note if shape.groups > 1 else hosts) + parts.planes_in_words(fabric))
 
 
 def _overview(axes: Axes, shape: _Shape) -> None:
@@ -138,7 +153,7 @@ def _overview(axes: Axes, shape: _Shape) -> None:
     for (a, b), count in shown:
         width = 0.6 + 1.6 * count / most * min(1.0, 12 / shape.groups)
         parts.lines(axes, [(places[a], places[b])], shape.global_colour, width, 0.6, bend=0.35)
-    sample = sum(shape.hosts[switch] for switch in range(shape.size))
+    sample = len(set[int]().union(*(shape.hosts_at.get(switch, ()) for switch in range(shape.size))))
     for number, (x, y) in enumerate(places):
         look: dict[str, Any] = {"facecolor": "white", "edgecolor": shape.switch_colour, "linewidth": 1.8, "zorder": 3}
         axes.add_patch(Circle((x, y), radius, **look))
@@ -171,7 +186,9 @@ def _full(axes: Axes, shape: _Shape) -> None:
             parts.words(axes, x, y, str(number), 11)
     limit = 1.12 + 1.62 * radius if shape.groups > 1 else 1.25
     axes.set(xlim=(-limit, limit), ylim=(-limit, limit))
-    rows = [*shape.legend, ("host", parts.HOST, DOT), ("within a group", parts.LOCAL, LINE)]
+    several = sum(shape.hosts.values()) > len(set[int]().union(*shape.hosts_at.values()))
+    host = "adapter of a host" if several else "host"
+    rows = [*shape.legend, (host, parts.HOST, DOT), ("within a group", parts.LOCAL, LINE)]
     parts.legend(axes, [*rows, ("between groups", parts.GLOBAL, LINE)] if shape.groups > 1 else rows, 5)
 
 

@@ -1,7 +1,7 @@
 """Trees by levels: hosts below, tops above. Large ones by subtree: what hangs together below the top."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +36,7 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     (_full if full else _subtrees)(panel, tree)
     shape = " + ".join(f"{len(tree.rows[level])} {tree.name(level)}" for level in sorted(tree.rows))
     kind = "One switch" if fabric.switches == 1 else f"Tree of {plural(len(tree.rows), 'level')}: {shape} switches"
-    return parts.headline(panels, f"{kind}, {plural(fabric.hosts, 'host')}", _note(tree))
+    return parts.headline(panels, f"{kind}, {parts.hosts_in_words(fabric)}", _note(tree))
 
 
 def places(fabric: Fabric, shape: float) -> tuple[Floats, Floats, Floats]:
@@ -48,9 +48,19 @@ def places(fabric: Fabric, shape: float) -> tuple[Floats, Floats, Floats]:
     x = _columns(tree)
     height = tree.top + 0.5
     found = np.array([[shape * x[switch], level / height] for switch, level in enumerate(tree.levels)], float)
-    widest = max(len(tree.hosts), *(len(row) for row in tree.rows.values()))
+    widest = max(len(tree.hosts_at), *(len(row) for row in tree.rows.values()))
     room = np.array([0.86 * shape / max(widest, 1), 0.3])
     return found, np.tile([0.0, -0.5 / height], (len(found), 1)), room
+
+
+def row_of_hosts(fabric: Fabric, shape: float) -> Floats | None:
+    """Places of all hosts in a row below the leaves, if some have adapters at several switches; else None."""
+    tree = _Tree(fabric)
+    if not tree.spread:
+        return None
+    x = tree.columns_of_hosts(_columns(tree))
+    low = 0.35 / (tree.top + 0.5)
+    return np.array([[shape * x.get(host, np.nan), low] for host in range(fabric.hosts)])
 
 
 @dataclass
@@ -62,10 +72,33 @@ class _Tree:
         self.top = max(self.levels)
         self.cables = parts.cables(self.fabric)
         self.hosts_at = parts.hosts_at(self.fabric)
-        self.hosts = parts.hosts_of(self.fabric)
+        self.adapters = parts.adapters(self.fabric)
+        self.count = self.fabric.adapters_of_hosts.tolist()
         self.rows: dict[int, list[int]] = defaultdict(list)
         for switch, level in enumerate(self.levels):
             self.rows[level].append(switch)
+
+    @property
+    def drawn(self) -> bool:
+        """Whether there are few enough hosts to draw each."""
+        return max(self.fabric.hosts, len(self.adapters) / 2) <= MOST_HOSTS
+
+    @property
+    def spread(self) -> bool:
+        """Whether some hosts have adapters at several switches."""
+        return sum(map(len, self.hosts_at.values())) > len(set[int]().union(*self.hosts_at.values()))
+
+    def links_of_hosts(self) -> Counter[int]:
+        """How many adapters of hosts each switch has."""
+        return Counter(switch for _, switch, _ in self.adapters)
+
+    def columns_of_hosts(self, x: Mapping[int, float]) -> dict[int, float]:
+        """Where hosts stand from left to right in a row of their own: by the mean of their switches."""
+        above: dict[int, list[float]] = defaultdict(list)
+        for host, switch, _ in self.adapters:
+            above[host].append(x[switch])
+        order = sorted(above, key=lambda host: (round(float(np.mean(above[host])), 9), host))
+        return {host: (at + 0.5) / len(order) for at, host in enumerate(order)}
 
     def name(self, level: int) -> str:
         """What the switches of a level are called."""
@@ -97,7 +130,7 @@ def _full(axes: Axes, tree: _Tree) -> None:
         width = 0.8 + 0.55 * min(count - 1, 8)
         axes.plot(*zip(*spots, strict=True), color=colour[rates[a, b]], linewidth=width, alpha=alpha, zorder=1)
     spread = 1 / max(len(row) for row in tree.rows.values())
-    _hosts(axes, tree, places, 0.86 * spread)
+    adapters = _hosts(axes, tree, places, 0.86 * spread)
     size = float(np.clip(9000 * spread, 60, 420))
     for level, row in tree.rows.items():
         parts.dots(axes, [places[switch] for switch in row], parts.SWITCH, size, "s")
@@ -109,9 +142,9 @@ def _full(axes: Axes, tree: _Tree) -> None:
     axes.set(xlim=(-0.1, 1.02), ylim=(0.05, tree.top + 0.35))
     rows = [(parts.rate(rate), found, LINE) for rate, found in colour.items()]
     trunk = max(tree.cables.values(), default=1)
-    first = [("switch", parts.SWITCH, SQUARE), ("host", parts.HOST, DOT)]
-    words = [*first, *rows, *([(f"up to {trunk} cables side by side", parts.LOCAL, WIDE)] if trunk > 1 else [])]
-    parts.legend(axes, words, 6)
+    first = [("switch", parts.SWITCH, SQUARE), *([("host", parts.HOST, DOT)] if tree.drawn else [])]
+    trunks = [(f"up to {trunk} cables side by side", parts.LOCAL, WIDE)] if trunk > 1 else []
+    parts.legend(axes, [*first, *rows, *trunks, *adapters], 6)
 
 
 def _rates(fabric: Fabric) -> dict[parts.Pair, int]:
@@ -137,20 +170,37 @@ def _columns(tree: _Tree) -> dict[int, float]:
     return x
 
 
-def _hosts(axes: Axes, tree: _Tree, places: dict[int, tuple[float, float]], room: float) -> None:
-    total = sum(tree.hosts.values())
-    for switch, count in tree.hosts.items():
-        if switch < 0:
-            continue
-        x, y = places[switch]
-        if total > MOST_HOSTS:
+def _hosts(axes: Axes, tree: _Tree, places: dict[int, tuple[float, float]], room: float) -> list[tuple[str, str, str]]:
+    """Hosts as dots, each once, with a line for each adapter, or numbers of them. Returns rows of the legend."""
+    spread = tree.spread
+    axes.text(-0.02, 0.48, "adapters" if spread and not tree.drawn else "hosts", ha="right", va="center", fontsize=11)
+    if not tree.drawn:
+        for switch, count in tree.links_of_hosts().items():
+            x, y = places[switch]
             axes.plot([x, x], [y, y - 0.42], color=parts.HOST, linewidth=0.8, zorder=1)
             parts.words(axes, x, y - 0.52, f"{count}", 9, "#555555")
-            continue
-        spots = [(x + (at - (count - 1) / 2) * room / max(count, 2), y - 0.5) for at in range(count)]
-        parts.lines(axes, [((x, y), spot) for spot in spots], parts.HOST, 0.5)
-        parts.dots(axes, spots, parts.HOST, 14)
-    axes.text(-0.02, 0.48, "hosts", ha="right", va="center", fontsize=11)
+        return []
+    if spread:
+        spots = {host: (x, 0.45) for host, x in tree.columns_of_hosts({at: x for at, (x, _) in places.items()}).items()}
+    else:
+        spots = {
+            host: (places[switch][0] + (at - (len(hosts) - 1) / 2) * room / max(len(hosts), 2), places[switch][1] - 0.5)
+            for switch, hosts in tree.hosts_at.items()
+            for at, host in enumerate(sorted(hosts))
+        }
+    rails: dict[int, list[tuple[tuple[float, float], tuple[float, float]]]] = defaultdict(list)
+    for host, switch, rail in tree.adapters:
+        # Adapters of a host at one switch are side by side.
+        (x, y), (left, below) = places[switch], spots[host]
+        shift = (rail - (tree.count[host] - 1) / 2) * min(0.005, room / 20)
+        rails[rail].append(((x if spread else x + shift, y), (left + shift, below)))
+    colours = (
+        {rail: PALETTE[(rail + 1) % len(PALETTE)] for rail in sorted(rails)} if len(rails) > 1 else {0: parts.HOST}
+    )
+    for rail, ends in rails.items():
+        parts.lines(axes, ends, colours[rail], 0.6 if len(rails) > 1 else 0.5, 0.7 if spread else 1.0)
+    parts.dots(axes, list(spots.values()), parts.HOST, 26 if len(rails) > 1 else 14)
+    return [(f"adapter {rail}", colour, LINE) for rail, colour in colours.items()] if len(rails) > 1 else []
 
 
 def _subtrees(axes: Axes, tree: _Tree) -> None:
@@ -200,7 +250,8 @@ def _box(axes: Axes, x: float, y: float, width: float, height: float, rows: Sequ
 
 def _note(tree: _Tree) -> str:
     within = sum(count for (a, b), count in tree.cables.items() if tree.levels[a] == tree.levels[b])
-    words = f"{sum(tree.cables.values())} cables between switches, {parts.span(tree.hosts.values(), 'host')} at a leaf."
+    at_leaf = parts.span(tree.links_of_hosts().values(), "adapter" if tree.fabric.rails > 1 else "host")
+    words = f"{sum(tree.cables.values())} cables between switches, {at_leaf} at a leaf."
     links = tree.fabric.links
     rates = sorted(set(links["bandwidth"][links["from_host"] >= 0].tolist()))
     if len(rates) > 1:

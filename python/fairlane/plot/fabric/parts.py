@@ -11,6 +11,7 @@ import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
+from fairlane.fabric.subtrees import subtrees
 from fairlane.fabric.view import Fabric
 from fairlane.plot.legend import legend_below
 from fairlane.plot.panels import Drawn, Given, Panels
@@ -71,10 +72,35 @@ def hosts_of(fabric: Fabric) -> Counter[int]:
 def hosts_at(fabric: Fabric) -> dict[int, set[int]]:
     """The hosts of each switch that has some."""
     found: dict[int, set[int]] = defaultdict(set)
-    for host, switch in zip(fabric.links["from_host"].tolist(), fabric.links["to_switch"].tolist(), strict=True):
-        if min(host, switch) >= 0:
-            found[switch].add(host)
+    for host, switch, _ in adapters(fabric):
+        found[switch].add(host)
     return found
+
+
+def adapters(fabric: Fabric) -> list[tuple[int, int, int]]:
+    """The host, switch and rail of each adapter that has a cable to a switch."""
+    ends = zip(fabric.links["from_host"].tolist(), fabric.links["to_switch"].tolist(), strict=True)
+    of_hosts = [(host, switch) for host, switch in ends if host >= 0]
+    rails = (rail for count in fabric.adapters_of_hosts.tolist() for rail in range(count))
+    return [(host, switch, rail) for (host, switch), rail in zip(of_hosts, rails, strict=True) if switch >= 0]
+
+
+def hosts_in_words(fabric: Fabric) -> str:
+    """How many hosts there are, and how many adapters they have if that is more than one each."""
+    hosts = plural(fabric.hosts, "host")
+    each = span(fabric.adapters_of_hosts.tolist(), "adapter")
+    return hosts if fabric.rails <= 1 else f"{hosts} with {each}{' each' if fabric.hosts > 1 else ''}"
+
+
+def planes(fabric: Fabric) -> int:
+    """How many parts there are that no cable between switches joins: copies of one network, if hosts have rails."""
+    return len(set(subtrees(fabric, max(fabric.levels, default=0)))) if fabric.rails > 1 else 1
+
+
+def planes_in_words(fabric: Fabric) -> str:
+    """What a picture of the first plane says of the others; nothing if there are none."""
+    count = planes(fabric)
+    return f" Drawn is one of {count} planes: each host has an adapter in every one." if count > 1 else ""
 
 
 def lines(

@@ -29,22 +29,23 @@ class Places:
 
 def places_of(fabric: Fabric) -> Places:
     """Places in which links between neighbours are short, by the fabric's plan."""
-    plan = fabric.plan
-    match plan["kind"]:
+    row = None
+    match fabric.plan["kind"]:
         case "groups":
             shape = groups.shape_of(fabric)
             kind, (switches, outward, room) = "groups", groups.places(shape)
         case "grid":
-            kind, (switches, outward, room) = "grid", grid.places(list(plan["sides"]), plan["line"])
+            kind, (switches, outward, room) = "grid", grid.places(fabric)
         case _ if len(set(fabric.levels)) > 1 or fabric.switches == 1:
             kind, (switches, outward, room) = "tree", levels.places(fabric, TREE_SHAPE)
+            row = levels.row_of_hosts(fabric, TREE_SHAPE)
         case _:
             kind, (switches, outward, room) = "ring", ring.places(fabric)
-    return Places(kind, switches, _hosts(fabric, switches, outward, room))
+    return Places(kind, switches, _hosts(fabric, switches, outward, room, row))
 
 
-def _hosts(fabric: Fabric, switches: Floats, outward: Floats, room: Floats) -> Floats:
-    """Each host in a row across the direction in which its switch has room.
+def _hosts(fabric: Fabric, switches: Floats, outward: Floats, room: Floats, row: Floats | None) -> Floats:
+    """Each host in a row across the direction in which its switch has room, or in a ``row`` of all.
 
     A host of several switches stands at the first of them, and hosts without a switch in a row of their own below.
 
@@ -53,8 +54,9 @@ def _hosts(fabric: Fabric, switches: Floats, outward: Floats, room: Floats) -> F
         switches: Places of its switches, shape (switches, 2).
         outward: From each switch to the middle of its row of hosts, shape (switches, 2).
         room: Greatest length of the row and of a step in it, shape (2,).
+        row: Places of hosts in a row of all, NaN for those without a switch.
     """
-    found = np.full((fabric.hosts, 2), np.nan)
+    found = np.full((fabric.hosts, 2), np.nan) if row is None else row
     for switch, hosts in parts.hosts_at(fabric).items():
         here = [host for host in sorted(hosts) if np.isnan(found[host, 0])]
         out = outward[switch]

@@ -44,7 +44,8 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     if lines and max(cables.values(), default=1) > 1:
         lines[-1] = (f"{lines[-1][0]}; wider: a trunk", *lines[-1][1:])
     parts.legend(panel, [("switch", parts.SWITCH, DOT), *lines])
-    title = f"Fabric without levels: {plural(fabric.switches, 'switch', 'switches')}, {plural(fabric.hosts, 'host')}"
+    switches = plural(fabric.switches, "switch", "switches")
+    title = f"Fabric without levels: {switches}, {parts.hosts_in_words(fabric)}"
     each = f", {plural(min(alike), 'host')} at every switch" if len(alike) == 1 else ""
     return parts.headline(
         panels, title, f"{sum(cables.values())} cables between {len(cables)} pairs of switches{each}."

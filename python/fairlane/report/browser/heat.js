@@ -9,7 +9,7 @@ export const BINS = 32; // of a scale of colours
 export const side = (count) => Math.max(12, Math.min(58, 620 / Math.max(count, 1)));
 
 /** Height of the names of columns, px. */
-const labelRoom = (names) => Math.round(Math.min(170, Math.max(50, 5.6 * Math.max(0, ...names.map((name) => name.length)))));
+const labelRoom = (names) => Math.round(Math.min(170, Math.max(50, 6.3 * Math.max(0, ...names.map((name) => name.length)))));
 
 /** Height of a heat map, px, with rows of this height. */
 export const heatHeight = (rows, columns, high) => 50 + labelRoom(columns) + high * rows.length;
