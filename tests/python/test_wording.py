@@ -13,6 +13,7 @@ from fairlane.wording import (
     number,
     plural,
     ratio,
+    renamed,
     seconds,
     significant,
     some,
@@ -82,3 +83,10 @@ def test_intervals_within_a_bucket_have_the_width_of_the_bucket() -> None:
 def test_ratios_are_written_from_end_to_end() -> None:
     assert ratio(8.7, 2.1, 36.0, number) == "8.70 (2.10 to 36.0)"
     assert ratio(1.0, 0.9999, 1.0001, number) == ratio(1.0, None, None, number) == "1.00"
+
+
+def test_names_that_are_written_otherwise_are_one_sentence() -> None:
+    assert renamed("switch", "ab", "ab") == []
+    assert renamed("switch", "ab", "ac", " here") == ["switch 'b' is written as c here"]
+    words = "5 switches are written by other names: 'a' as A, 'b' as B, 'c' as C and 2 more"
+    assert renamed("switch", "abcdef", "ABCDEf", more="switches") == [words]
