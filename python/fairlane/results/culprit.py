@@ -98,7 +98,7 @@ def headline(run: Run) -> str | None:
     """Which job loses most time, and because of which other; None if nothing is known of either."""
     slowed, compared = slowed_down(run.jobs), run.jobs["w"].count() > 0
     if lost := LostTime.of(run):
-        return _attributed(lost, slowed, _none_slowed(run.jobs) if compared else None)
+        return _attributed(lost, slowed, none_slowed(run.jobs) if compared else None)
     matrix = Interference.of(run)
     if not matrix.others.any():
         return "No job's packets wait for another's" if matrix.own.any() else None
@@ -112,7 +112,7 @@ def headline(run: Run) -> str | None:
     shares = matrix.share(matrix.others)
     row = int(np.unravel_index(int(shares.argmax()), shares.shape)[0])
     cell = _largest_cell(matrix, row, f"{matrix.labels[row]}'s")
-    quiet = _none_slowed(run.jobs)
+    quiet = none_slowed(run.jobs)
     return f"{quiet}. {cell}" if quiet else cell
 
 
@@ -125,7 +125,7 @@ def _losers(jobs: pl.DataFrame, slowed: pl.DataFrame) -> tuple[str, bool]:
     return words if worse.is_empty() else f"Of the jobs with enough iterations, {words}", len(names) > 1
 
 
-def _none_slowed(jobs: pl.DataFrame) -> str | None:
+def none_slowed(jobs: pl.DataFrame) -> str | None:
     """That no job is slowed down, of those with enough iterations; None if there are none of them."""
     few = pl.col("ten_iterations_ps").is_not_null()
     if jobs.filter(pl.col("w").is_not_null(), ~few).is_empty():
