@@ -12,6 +12,7 @@ from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.errors import BuildError, ScenarioError
 from fairlane.fabric import Wiring, from_networkx, read_wiring, survey
+from fairlane.fabric.csv_links import read_csv
 from fairlane.fabric.ibnetdiscover import LANE_RATES
 
 DATA = Path(__file__).parent.parent / "data" / "fabrics"
@@ -417,3 +418,14 @@ def test_what_cannot_be_built_names_the_file_and_the_vertices(written: Write) ->
     wiring = read_wiring(written("dump", DUMP), written("circle.lfts", circle))
     with pytest.raises(ScenarioError, match=r'circle\.lfts: .* to "node1 adapter 0" loops at "leaf"'):
         wiring.fabric()
+
+
+def test_where_a_kind_is_given_for_some_names_the_others_are_known_by_their_cables() -> None:
+    lines = ["from,to,from_kind", *(f"h,{leaf},host" for leaf in "AB"), "A,S,switch", "B,S,switch", "S,g,switch"]
+    found = read_csv("\n".join(lines), Path("net.csv"))
+    assert found.hosts == ("h", "g")
+    assert found.remarks == ("1 name with a single cable is assumed to be a host; set from_kind and to_kind",)
+    found = read_csv("\n".join(lines[:-1]), Path("net.csv"))
+    assert found.hosts == ("h",)
+    words = "1 name of no kind, with several cables: S; assumed to be a switch; set from_kind and to_kind"
+    assert found.remarks == (words,)
