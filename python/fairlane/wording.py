@@ -34,6 +34,15 @@ def some(words: Iterable[str], most: int) -> str:
     return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
 
 
+def renamed(word: str, given: Iterable[str], written: Iterable[str], why: str = "", more: str = "") -> list[str]:
+    """A sentence on the names that are written otherwise, with the first of them; none where all are the same."""
+    pairs = [(before, after) for before, after in zip(given, written, strict=True) if before != after]
+    if len(pairs) == 1:
+        return [f"{word} {pairs[0][0]!r} is written as {pairs[0][1]}{why}"]
+    named = some((f"{before!r} as {after}" for before, after in pairs), 3)
+    return [f"{plural(len(pairs), word, more)} are written by other names{why}: {named}"] if pairs else []
+
+
 def html_table(title: str, headings: Sequence[str], rows: Iterable[Sequence[object]], most: int = 12) -> str:
     """A title and a small table for notebooks; of more than ``most`` rows the first ones, and how many there are."""
     every = list(rows)

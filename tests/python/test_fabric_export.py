@@ -234,7 +234,7 @@ def test_a_network_file_of_ibsim_with_guids_is_the_same_fabric(tmp_path: Path) -
 def test_characters_that_ibsim_reserves_are_replaced_with_a_note() -> None:
     ends = [("a@b", "s"), ("a_b", "s")]
     found = FORMATS["ibsim"].write(Wiring(("a@b", "a_b"), tuple(map(Cable, ends))))
-    assert found.notes == ("'a@b' is written as 'a_b_2': ibsim reserves # and @",)
+    assert found.notes == ("node 'a@b' is written as a_b_2, as ibsim reserves # and @",)
     assert [line for line in found.text.splitlines() if line.startswith("Hca")] == [
         'Hca\t1 "a_b_2"\t# "a@b"',  # the NodeDescription, which a QoS policy names
         'Hca\t1 "a_b"',

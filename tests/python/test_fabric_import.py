@@ -12,6 +12,7 @@ from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.errors import BuildError, ScenarioError
 from fairlane.fabric import Wiring, from_networkx, read_wiring, survey
+from fairlane.fabric.csv_links import read_csv
 from fairlane.fabric.ibnetdiscover import LANE_RATES
 
 DATA = Path(__file__).parent.parent / "data" / "fabrics"
@@ -416,3 +417,14 @@ def test_what_cannot_be_built_names_the_file_and_the_vertices(written: Write) ->
     circle = LFTS.replace("0x000b 001 : (Channel", "0x000b 003 : (Channel", 1)
     with pytest.raises(ScenarioError, match=r"circle\.lfts: 1 of 3 LIDs .*: LID 11 of node1 HCA-1 port 1 goes in a c"):
         read_wiring(written("dump", DUMP), written("circle.lfts", circle))
+
+
+def test_where_a_kind_is_given_for_some_names_the_others_are_known_by_their_cables() -> None:
+    lines = ["from,to,from_kind", *(f"h,{leaf},host" for leaf in "AB"), "A,S,switch", "B,S,switch", "S,g,switch"]
+    found = read_csv("\n".join(lines), Path("net.csv"))
+    assert found.hosts == ("h", "g")
+    assert found.remarks == ("1 name with a single cable is assumed to be a host; set from_kind and to_kind",)
+    found = read_csv("\n".join(lines[:-1]), Path("net.csv"))
+    assert found.hosts == ("h",)
+    words = "1 name of no kind, with several cables: S; assumed to be a switch; set from_kind and to_kind"
+    assert found.remarks == (words,)

@@ -145,6 +145,32 @@ def test_without_leave_one_out_runs_no_job_is_called_a_cost() -> None:
     assert (headline(blind) or "").startswith(behind)
 
 
+@pytest.mark.parametrize("leave_one_out", [False, True])
+def test_headlines_say_which_jobs_they_are_about(leave_one_out: bool) -> None:
+    run = simulated(random_scenario(3), leave_one_out=leave_one_out)
+    ranked = run.jobs.sort("w")["name"].to_list()
+
+    def said(w: list[float], few: str = "") -> str:
+        values = dict(zip(ranked, w, strict=True))
+        jobs = run.jobs.with_columns(
+            *(pl.col("name").replace_strict(values).alias(column) for column in ("w", "w_low", "w_high")),
+            ten_iterations_ps=pl.when(pl.col("name").is_in(list(few))).then(10**9),
+        )
+        return headline(replace(run, jobs=jobs)) or ""
+
+    first, second, _ = ranked
+    if leave_one_out:
+        assert f"{second} loses" in said([-0.5, -0.3, 0.0], few=first)
+    else:
+        words = f"Of the jobs with enough iterations, {second} loses most to other jobs: W −30.0%. Its"
+        assert said([-0.5, -0.3, 0.0], few=first).startswith(words)
+        assert said([-0.303, -0.301, 0.0]).startswith(
+            f"{first} and {second} lose most to other jobs: W −30.3%. {first}'s"
+        )
+    assert said([-0.5, 0.0, 0.0], few=first).startswith("No job with enough iterations is slowed down")
+    assert said([0.0, 0.0, 0.0], few=first).startswith("No job is slowed down by the others")
+
+
 def test_results_are_those_without_leave_one_out_runs_and_the_key_asks_for_them(tmp_path: Path) -> None:
     data = random_scenario(5)
     plain = simulated(data)

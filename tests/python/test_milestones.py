@@ -156,6 +156,9 @@ def test_without_a_common_iteration_there_is_no_w_but_how_long_it_would_take() -
     started = Milestones(1, [58, 59, 60], 3)
     assert enough(started, started) == 67
     assert enough(Milestones(1, [116], 1), started) == 116 + 9 * 2
+    slow = replace(every(10, 30), until=500)
+    assert enough(slow, every(10, 100)) == 500 + 6 * 10, "the fourth iteration was still under way at 500"
+    assert enough(replace(slow, until=35), every(10, 100)) == 100
     assert Milestones.read(json.loads(json.dumps(later.written()))) == later
 
 

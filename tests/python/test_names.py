@@ -119,7 +119,7 @@ def test_commands_print_names(cluster: Path, capsys: pytest.CaptureFixture[str])
     assert "hosts cn[01-03],login_node; switches leaf[04-05],spine02" in printed("fabric", "describe", str(cluster)).out
     place = printed("place", str(cluster))
     assert "cn[01-03],login_node" in place.out
-    assert "'login node' is written as login_node for Slurm" in place.err
+    assert "host 'login node' is written as login_node for Slurm" in place.err
     row = json.loads(printed("place", str(cluster), "--json").out)["all_to_all"]
     assert row["host_names_of_ranks"] == ["cn01", "cn02", "cn03", "login node"]
     assert (row["switch_names"], row["node_list"]) == (["leaf04", "leaf05"], "cn[01-03],login_node")

@@ -149,7 +149,7 @@ def test_bars_are_as_long_as_w_and_grouped_by_workload() -> None:
     assert [bar.get_width() for bar in bars] == pytest.approx([0, -0.02, -0.01, -0.03])
     assert [label.get_text() for label in axes.get_yticklabels()] == ["job-0", "job-2", "job-1", "job-3"]
     # Job 1 compares nine iterations: it is hatched, named, and not counted.
-    assert figure.get_suptitle() == "2 of 3 jobs are slowed down, job-3 most: −3.0%"
+    assert figure.get_suptitle() == "2 of the 3 jobs with enough iterations are slowed down, job-3 most: −3.0%"
     assert [bool(bar.get_hatch()) for bar in bars] == [False, False, True, False]
     assert "Hatched: fewer than 10 iterations in 1 job; 10 take about 11 ms." in figure.get_supxlabel()
 

@@ -11,7 +11,7 @@ from fairlane.counters import COUNTERS
 from fairlane.counters.sysfs import COUNTERS_OF_FILES
 from fairlane.errors import ScenarioError
 from fairlane.predict import CounterTable
-from fairlane.predict.columns import column_of, identifies, standard_name
+from fairlane.predict.columns import column_of, columns_of, identifies, standard_name
 
 LDMS = ["#Time", "Time_usec", "ProducerName", "component_id", "job_id", "app_id"]
 
@@ -67,6 +67,19 @@ def test_every_name_of_linux_is_a_counter_of_the_specification() -> None:
     assert column_of("port_xmit_data", ["PortXmitData", "port_xmit_data"]) == "port_xmit_data"
 
 
+def test_devices_may_have_other_names_where_a_counter_is_there_once() -> None:
+    one, other = "ib.port_xmit_data#mlx5_0.1", "ib.port_xmit_data#mlx5_1.1"
+    assert columns_of(["PortXmitData"], [one, "ib.port_rcv_data#mlx5_0.1"]) == {"PortXmitData": one}
+    assert columns_of([one], ["port_xmit_data", "x#y"]) == {one: "port_xmit_data"}
+    assert columns_of([one], ["PortXmitData#qib0.1"]) == {one: "PortXmitData#qib0.1"}
+    assert columns_of(["PortXmitData"], [one, other]) == {"PortXmitData": None}
+    assert columns_of([one, other], [one]) == {one: one, other: None}, "no column stands for two devices"
+    assert columns_of(["PortXmitData.rate"], [one]) == {"PortXmitData.rate": None}
+    assert columns_of(["PortXmitData_sum"], ["port_xmit_data_sum#mlx5_0.1"])["PortXmitData_sum"] is not None
+    assert columns_of(["#Time"], ["#Epoch"]) == {"#Time": None}
+    assert CounterTable.of(samples([one]), features=["port_xmit_data"]).features == (one,)
+
+
 def test_columns_that_identify_a_row_are_no_counters() -> None:
     names = ["ib.port_xmit_data#mlx5_0.1", "ib.port_xmit_wait#mlx5_0.1"]
     table = CounterTable.of(samples(names))
@@ -89,7 +102,7 @@ def test_a_model_is_applied_to_the_same_counters_by_other_names(
     model = ["--model", "ridge", "--parts", "base", "--folds", "4", "--coverage", "0.8", "-q"]
     fit = ["predict", "fit", str(tmp_path / "runs.csv"), "--out", str(tmp_path / "model.json"), *model]
     assert execute(fit) == 0
-    others = samples(["PortXmitData", "portxmitwait", "ib.port_rcv_data"]).select(pl.all().reverse())
+    others = samples(["PortXmitData#mlx5_0.1", "portxmitwait", "ib.port_rcv_data#mlx5_0.1"]).select(pl.all().reverse())
     others.select(reversed(others.columns)).write_csv(tmp_path / "later.csv")
     predicted = []
     for file in ("runs.csv", "later.csv"):

@@ -21,6 +21,7 @@ from fairlane.report.packing import unpack
 from fairlane.report.page import has_echarts
 from fairlane.report.reproduction.figures import figures_of
 from fairlane.report.schedule.load import load_of
+from fairlane.reproduce.figures import Panel, _scales
 from fairlane.results import ResultsError, StudyResults
 from fairlane.results.base import Results
 from fairlane.results.reproduction import PanelData
@@ -293,3 +294,21 @@ def test_boxes_of_a_page_are_those_of_the_picture(count: int, words: str) -> Non
     ends = np.sort(np.concatenate([np.asarray(line.get_ydata(), float) for line in axes.lines]))
     assert [ends[0], ends[-1]] == pytest.approx([found["q0"], found["q4"]], rel=1e-4)
     assert found["q4"] < 50.0
+
+
+@pytest.mark.parametrize(("scale", "far"), [("auto", 3), ("auto", 30), ("auto", 1), ("log", 1), ("zero", 30)])
+def test_axes_of_a_page_are_logarithmic_where_those_of_the_picture_are(scale: str, far: int) -> None:
+    """Of twenty values ``far`` are a hundred times the others: the quartiles of the box say nothing of them."""
+    [figure] = [one for one in reproduction().figures if one.file == "box"]
+    look = figure.panels[0].look | {"series": None, "x": "x", "y": "y", "lines": [], "x_lines": [], "y_scale": scale}
+    values = {"wide": [*np.linspace(1.0, 2.0, 40 - far), *[150.0] * far], "narrow": np.linspace(1.0, 2.0, 40)}
+    columns = {"of": ["wide"] * 40 + ["narrow"] * 40, "x": ["a"] * 80, "y": [*values["wide"], *values["narrow"]]}
+    panel = PanelData(look=look | {"column": "of", "row": None}, columns=columns)
+    [shown] = figures_of([figure.model_copy(update={"panels": [panel]})])
+    drawn = []
+    for name, of in values.items():
+        axes = Figure().subplots()
+        _scales(axes, Panel.model_construct(**look), pl.Series(of))
+        drawn += [[None, name]] if axes.get_yscale() == "log" else []
+    assert shown["panels"][0]["logarithmic"] == drawn
+    assert ([name for _, name in drawn] == ["wide"]) == (scale == "auto" and far > 2)

@@ -200,6 +200,21 @@ LISTS = {
 20|new|bio|batch|bob|PENDING|None assigned
 """,
     ),
+    "pasted": (
+        NAMED,
+        1,
+        """ada@login1:~$ date; squeue -t all
+Sat Nov 28 12:01:02 CET 2026
+Sat Nov 28 12:01:02 2026
+ JOBID PARTITION ACCOUNT NAME USER ST NODELIST(REASON)
+    17 batch phys my job ada R n[1-2]
+  18_3 batch bio io bob R n4
+    20 batch bio C# 2 bob PD (Priority)
+ada@login1:~$
+""",
+    ),
+    "sacct with a rule": (TWO_JOBS, 0, "JobID        NodeList\n------------ --------\n17  n[1-2]\n18_3  n4\n"),
+    "without titles, pasted": (TWO_JOBS, 0, "[ada@login1 ~]$ squeue -h -o '%i %N'\n17 n[1-2]\n18_3 n4\n"),
     "sacct -p": (TWO_JOBS, 0, "JobID|NodeList|\n17|n[1-2]|\n18_3|n4|\n"),
 }
 
@@ -211,7 +226,14 @@ def test_jobs_are_read_from_what_slurm_prints(kind: str, tmp_path: Path) -> None
     found = read_job_list(tmp_path / "jobs")
     assert found.jobs == jobs
     assert found.waiting == waiting
-    assert bool(found.notes) == bool(waiting)
+    assert bool(found.notes) == bool(waiting) or "pasted" in kind
+
+
+def test_lines_around_a_table_of_jobs_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "jobs").write_text(LISTS["pasted"][2])
+    skipped, waiting = read_job_list(tmp_path / "jobs").notes
+    assert skipped == "4 lines skipped (first: line 1): 2 shell prompt, 2 time stamp"
+    assert waiting.startswith("1 job has no nodes")
 
 
 @pytest.mark.parametrize(

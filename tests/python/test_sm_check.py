@@ -24,6 +24,7 @@ from fairlane.opensm.check.paths import compare_paths, for_subnet, members
 from fairlane.opensm.check.ports import compare_ports
 from fairlane.opensm.check.query import PortSettings, decode_level, decode_sl2vl, decode_vlarb
 from fairlane.opensm.check.routes import Read, compare_routes
+from fairlane.opensm.fabric_files import FABRIC_FILE, ROUTES_FILE, fabric_files
 from fairlane.opensm.policy import Group, Policy, Rule
 from fairlane.opensm.ports import as_ranges
 from fairlane.opensm.shares import LaneShare, read_shares, write_shares
@@ -424,3 +425,47 @@ def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.Monk
     monkeypatch.setattr("shutil.which", lambda name, path: None if name in ("opensm", "dump_fts") else path)
     with pytest.raises(ScenarioError, match=r"not installed: opensm, dump_fts.*apt install opensm infiniband-diags"):
         programs.find_programs()
+
+
+SHARED = {"count": 2, "wiring": "shared"}
+RAILS = {
+    "shared": (TREES[16], SHARED),
+    "optimised": ({**TREES[16], "hosts": 16}, {"count": 4, "wiring": "rail_optimised"}),
+}
+
+
+@pytest.mark.parametrize("name", RAILS)
+def test_tables_of_hosts_with_several_adapters_have_each_of_them(name: str, tmp_path: Path) -> None:
+    tree, rails = RAILS[name]
+    fabric, spec = built(**tree, rails=rails)
+    tables = tables_of(fabric, spec)
+    assert tables is not None
+    # Exported in the order of the fabric, and of dumps that list hosts in another order.
+    own = wiring_of(fabric)
+    turned = replace(own, hosts=own.hosts[::-1])
+    for number, dump in enumerate((None, read_wiring(_dumped(own, tmp_path / "own")), turned)):
+        texts, notes = fabric_files(fabric, spec, dump)
+        assert notes == []
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        for file, text in texts.items():
+            (folder / file).write_text(text)
+        read = with_tables(read_wiring(folder / FABRIC_FILE), folder / ROUTES_FILE)
+        ends = {end: at for at, end in enumerate(_by_host(endpoints_of(read)))}
+        for switch, ports in tables.items():
+            for end, port in zip(_by_host(endpoints_of(own)), ports, strict=True):
+                assert port in (0, read.tables[switch][ends[end]]), (switch, end)
+    assert compare_routes(Read("", replace(own, tables=tables)), tables, loaded=True).differences == ()
+    wrong = {switch: (*ports[:1], ports[1] + 1, *ports[2:]) for switch, ports in tables.items()}
+    found = compare_routes(Read("", replace(own, tables=wrong)), tables, loaded=True).differences
+    assert {one.port for one in found} == {"to host0 port 2", "all hosts"}
+
+
+def _dumped(wiring: Wiring, file: Path) -> Path:
+    file.write_text(FORMATS["ibnetdiscover"].write(wiring).text)
+    return file
+
+
+def _by_host(ends: tuple[tuple[str, int], ...]) -> list[tuple[str, int]]:
+    """The host of each endpoint, and its number there."""
+    return [(host, [other for other, _ in ends[:at]].count(host)) for at, (host, _) in enumerate(ends)]

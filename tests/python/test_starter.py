@@ -107,7 +107,8 @@ def test_the_output_of_ibnetdiscover_alone_makes_a_scenario(tmp_path: Path) -> N
         (["--exclude", "login*"], SQUEUE, '--exclude = "login*": fits no host of the fabric: n[01-89]'),
         (["--exclude", "*"], SQUEUE, "no host is left"),
         (["--hosts", "n[85-92]"], SQUEUE, '--hosts = "n90": the fabric has no such host'),
-        (["--partition", "btch"], SQUEUE, "none of the jobs can be in the scenario"),
+        (["--partition", "btch"], SQUEUE, '--partition = "btch": no job that runs is in this partition; allowed: '),
+        (["--partition", "btch"], SQUEUE, 'did you mean "batch"?'),
         (["--workload", "cfd"], SQUEUE, '--workload = "cfd": names no workload'),
         (["--workload", "*=halo3"], SQUEUE, 'did you mean "halo3d"?'),
         (
@@ -126,11 +127,13 @@ def test_what_makes_no_scenario_is_refused(
     assert execute(["init", str(fabric), str(tmp_path / "jobs"), "-o", str(out), *options]) == 2
     assert words in capsys.readouterr().err
     assert not out.exists()
+    assert not out.with_name("cluster.fabric.json").exists()
 
 
 def test_a_file_that_is_there_is_not_replaced(tmp_path: Path, fabric: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "cluster.fabric.json").write_text("precious")
     assert execute(["init", str(fabric), "-o", str(tmp_path / "cluster.toml")]) == 2
+    assert execute(["init", str(fabric), "-o", str(tmp_path / "other.toml"), "--partition", "batch"]) == 2
     assert "file exists" in capsys.readouterr().err
     assert (tmp_path / "cluster.fabric.json").read_text() == "precious"
     shutil.copy(fabric, tmp_path / "cluster.fabric.json")  # the fabric itself may be there already

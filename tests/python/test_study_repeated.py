@@ -129,8 +129,8 @@ def test_only_the_runs_that_repeat_count_once(tmp_path: Path) -> None:
     treated = '\ntreatments.moved.set = { "jobs[1].placement" = "random" }'
     found = computed(tmp_path, STILL.replace("[1, 2]", "[1]") + treated, own=HERE)
     assert found.meta.notes == [
-        "2 of 3 points repeat another of the same condition, bit for bit, and count once: placements change nothing "
-        "there in default runs."
+        "2 of 3 points in default runs repeat another of the same condition, bit for bit, and count once: placements "
+        "change nothing there."
     ]
     same = {name: rows["same_as"].n_unique() for (name,), rows in found.work.group_by("treatment")}
     assert same == {"default": 1, "moved": 3}
@@ -138,12 +138,20 @@ def test_only_the_runs_that_repeat_count_once(tmp_path: Path) -> None:
     assert StudyResults.load(tmp_path / "out").work.equals(found.work)
 
 
+def test_treatments_that_change_nothing_are_named(tmp_path: Path) -> None:
+    same, other = '"network.buffer" = "64 KiB"', '"mpi.send_overhead" = "5 us"'
+    treatments = f"\ntreatments.same.set = {{ {same} }}\ntreatments.other.set = {{ {other} }}"
+    found = computed(tmp_path, STILL.replace("placements = 3\n", "").replace("[1, 2]", "[1]") + treatments, own=HERE)
+    words = "same changes nothing: its results are those of the default runs, bit for bit, at all points."
+    assert found.meta.notes == [words]
+
+
 def test_seeds_that_change_something_are_replicates(tmp_path: Path) -> None:
     found = computed(tmp_path, STILL, own=HERE, compute="2 us")
     assert found.work["same_as"].n_unique() == 2  # by seed; placements still change nothing
     assert found.meta.notes == [
-        "4 of 6 points repeat another of the same condition, bit for bit, and count once: placements and seeds "
-        "change nothing there."
+        "4 of 6 points repeat another of the same condition, bit for bit, and count once: placements change nothing "
+        "there."
     ]
     assert outer_unit(found.work) == "seed"
 

@@ -16,6 +16,7 @@ from fairlane.wording import (
     percent,
     plural,
     ratio,
+    renamed,
     seconds,
     significant,
     some,
@@ -92,3 +93,10 @@ def test_an_interval_is_never_written_as_zero(form: Callable[[float], str], last
 def test_ratios_are_written_from_end_to_end() -> None:
     assert ratio(8.7, 2.1, 36.0, number) == "8.70 (2.10 to 36.0)"
     assert ratio(1.0, 0.9999, 1.0001, number) == ratio(1.0, None, None, number) == "1.00"
+
+
+def test_names_that_are_written_otherwise_are_one_sentence() -> None:
+    assert renamed("switch", "ab", "ab") == []
+    assert renamed("switch", "ab", "ac", " here") == ["switch 'b' is written as c here"]
+    words = "5 switches are written by other names: 'a' as A, 'b' as B, 'c' as C and 2 more"
+    assert renamed("switch", "abcdef", "ABCDEf", more="switches") == [words]

@@ -11,10 +11,9 @@ from fairlane.cli.tables import Column, Table, columns
 from fairlane.fabric import Comparison, FabricDescription, Survey
 from fairlane.fabric.coverage import Coverage, share_text
 from fairlane.units import BANDWIDTH, DURATION
-from fairlane.wording import plural, significant
+from fairlane.wording import plural, renamed, significant
 
 MOST_PAIRS = 8  # pairs of groups that are listed, those with most differences
-MOST_RENAMED = 20  # changed names that are reported one by one
 
 
 def fabric_lines(fabric: FabricDescription) -> Iterator[str]:
@@ -80,11 +79,8 @@ def lanes_text(pairs: Iterable[tuple[str, int]]) -> str:
 
 def report_renamed(given: Sequence[str], names: Sequence[str]) -> None:
     """Reports on standard error which names Slurm does not take, and what they are called for it."""
-    renamed = [(before, after) for before, after in zip(given, names, strict=True) if before != after]
-    for before, after in renamed[:MOST_RENAMED]:
-        report(f"{before!r} is written as {after} for Slurm")
-    if len(renamed) > MOST_RENAMED:
-        report(f"{len(renamed) - MOST_RENAMED} more names are changed for Slurm")
+    for words in renamed("host", given, names, " for Slurm"):
+        report(words)
 
 
 def _rate(bandwidth: int) -> str:

@@ -63,6 +63,10 @@ def init(
     for file in (out, beside):
         if file.exists() and not (file == beside and beside.resolve() == fabric.resolve()):
             raise refused("--out", "file exists", str(file), "a new file")
+    if partition and jobs is None:
+        raise refused(
+            "--partition", "chooses among jobs, and no list of jobs is given", partition[0], "JOBS, or --hosts"
+        )
     wiring = read_wiring(fabric)
     listed = None if jobs is None else read_job_list(jobs)
     choice = Choice(
@@ -78,13 +82,16 @@ def init(
     notes = [*(listed.notes if listed else ()), *found.notes]
     for note in notes:
         report(note)
+    written = [out]
     if beside.resolve() != fabric.resolve():
         wiring.save(beside)
+        written.append(beside)
     write_text(out, found.text)
     try:
         Scenario.load(out).decide()
     except ScenarioError:
-        out.unlink()
+        for file in written:
+            file.unlink()
         raise
     lines = [str(beside), str(out), f"next: fairlane check {out}"]
     return Answer({"scenario": out, "fabric": beside, "jobs": found.jobs, "notes": notes}, lines, out)

@@ -2,20 +2,21 @@
 
 The first line names the columns. ``from`` and ``to`` are required; ``from_port`` and ``to_port``, ``bandwidth`` and
 ``latency`` (with units), ``cables`` (how many in parallel) and ``from_kind`` and ``to_kind`` ("host" or "switch") are
-optional. Where no kind is given, names with a single cable are hosts. Lines that begin with ``#`` are skipped.
+optional. Names whose kind is not given are hosts if they have a single cable. Lines that begin with ``#`` are skipped.
 
 Hosts and switches are numbered in order of first appearance. A line without ``to`` and with ``cables`` = 0 has no
 cable: it gives the host in ``from`` its number.
 """
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.wiring import Cable, Wiring, with_one_cable
 from fairlane.inputs.files import content_lines
 from fairlane.units import BANDWIDTH, DURATION, Kind
+from fairlane.wording import plural, some
 
 _REQUIRED = ("from", "to")
 _OPTIONAL = ("from_port", "to_port", "bandwidth", "latency", "cables", "from_kind", "to_kind")
@@ -56,9 +57,21 @@ def read_csv(text: str, file: Path) -> Wiring:
         raise ScenarioError(problems)
     single = with_one_cable(cables)
     names = dict.fromkeys((*named, *joined))
-    hosts = tuple(name for name in names if (kinds[name] == "host" if kinds else name in single))
-    guess = f"{len(hosts)} names with a single cable are assumed to be hosts; set from_kind and to_kind"
-    return Wiring(hosts, tuple(cables), remarks=() if kinds else (guess,), source=file)
+    hosts = tuple(name for name in names if (kinds[name] == "host" if name in kinds else name in single))
+    return Wiring(hosts, tuple(cables), remarks=tuple(_guesses(names, hosts, kinds)), source=file)
+
+
+def _guesses(names: Iterable[str], hosts: Collection[str], kinds: Mapping[str, str]) -> Iterator[str]:
+    """Remarks on the names whose kind is not given."""
+    guessed = [name for name in names if name not in kinds]
+    there = [name for name in guessed if name in hosts]
+    others = [name for name in guessed if name not in hosts]
+    if there or not kinds:
+        words = f"{plural(len(there), 'name')} with a single cable {'is' if len(there) == 1 else 'are'} assumed to be"
+        yield f"{words} {'a host' if len(there) == 1 else 'hosts'}; set from_kind and to_kind"
+    if kinds and others:
+        words = f"{plural(len(others), 'name')} of no kind, with several cables: {some(others, 3)}"
+        yield f"{words}; assumed to be {'a switch' if len(others) == 1 else 'switches'}; set from_kind and to_kind"
 
 
 def _rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, str]]]:

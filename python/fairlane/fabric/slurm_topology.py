@@ -22,7 +22,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import Fabric, Wiring
 from fairlane.fabric.subtrees import subtrees
 from fairlane.slurm.hostlist import can_hold, slurm_names, unused
-from fairlane.wording import plural, some
+from fairlane.wording import plural, renamed, some
 
 LONGEST_NAME = 64
 """Letters of a switch's name."""
@@ -150,19 +150,14 @@ def _neighbours(place: Sequence[int], sides: Sequence[int]) -> Iterable[tuple[in
 
 
 def _names(wiring: Wiring) -> tuple[list[str], list[str], list[str]]:
-    """The names of hosts and switches for Slurm, and a sentence on each that is another."""
+    """The names of hosts and switches for Slurm, and sentences on those that are others."""
     guids = {name: f"S-{guid:016x}" for guid, name in wiring.guids.items()}
     given = [
         name if can_hold(name) and len(name) <= LONGEST_NAME else guids.get(name, name) for name in wiring.switches
     ]
     short = [name if len(name) <= LONGEST_NAME else f"switch{at}" for at, name in enumerate(given)]
     nodes, names = slurm_names(wiring.hosts), slurm_names(short, word="switch")
-    changes = [
-        f"{kind} {before!r} is written as {after}"
-        for kind, given, written in (("host", wiring.hosts, nodes), ("switch", wiring.switches, names))
-        for before, after in zip(given, written, strict=True)
-        if before != after
-    ]
+    changes = [*renamed("host", wiring.hosts, nodes), *renamed("switch", wiring.switches, names, more="switches")]
     return nodes, names, changes
 
 

@@ -6,15 +6,18 @@ these are read. The output is not filtered by ``squeue``, because 22.05 ignores 
 
 A table with a line of titles may have any columns among which are job and nodes, separated by blanks (``squeue``) or
 by ``|`` (``sacct --parsable2``). Without titles a line is ``JOB NODELIST``, as ``squeue -h -o "%i %N"`` prints it.
+Lines in front of the titles, prompts, commands and time stamps are skipped.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.files import content_lines, parse_json, read_text, reading
+from fairlane.inputs.pasted import Skipped, added_by_paste
 from fairlane.slurm.hostlist import is_list, members
 from fairlane.slurm.jobs import SlurmJob, assigned, printable
 from fairlane.wording import plural
@@ -34,6 +37,8 @@ _TITLES = {
     "state": ("ST", "STATE"),
 }
 """Titles of columns, in capitals, by what they hold."""
+_RULE = re.compile(r"-[-\s]*")
+"""The line under the titles of sacct."""
 
 
 @dataclass(frozen=True)
@@ -44,12 +49,15 @@ class JobList:
     lines: tuple[int | None, ...]
     """The line of each job in a table."""
     waiting: int
+    skipped: Skipped = field(default_factory=Skipped)
+    """Lines around a table that a terminal has added."""
 
     @property
     def notes(self) -> list[str]:
         """What was left out."""
         has = "has" if self.waiting == 1 else "have"
-        return [f"{plural(self.waiting, 'job')} {has} no nodes, or not any more: left out"] if self.waiting else []
+        words = f"{plural(self.waiting, 'job')} {has} no nodes, or not any more: left out" if self.waiting else None
+        return [note for note in (self.skipped.note, words) if note]
 
 
 def read_job_list(file: Path) -> JobList:
@@ -125,11 +133,16 @@ def _nodes(job: Mapping[str, Any]) -> str:
 def _of_table(text: str, file: Path) -> JobList:
     found: dict[str, tuple[SlurmJob, int]] = {}
     problems: list[Problem] = []
-    titles: list[str] | None = None
-    waiting = 0
-    for number, line in content_lines(text):
+    waiting, skipped = 0, Skipped()
+    begin, titles, lines = _table(text, file)
+    for number, line in lines[: max(begin - 1, 0)]:
+        skipped.add(_added(line) or "line in front of the titles", number)
+    for number, line in lines[begin:]:
+        if _RULE.fullmatch(line) or (titles and _titles(line)):
+            continue
         try:
-            if titles is None and (titles := _titles(line)):
+            if (added := _added(line)) and not _has_job(line, titles):
+                skipped.add(added, number)
                 continue
             values = _values(line, titles)
             if "." in values["id"]:  # a step of a job, of sacct
@@ -148,7 +161,32 @@ def _of_table(text: str, file: Path) -> JobList:
         found[one.id] = one, number
     if problems:
         raise ScenarioError(problems)
-    return JobList(tuple(job for job, _ in found.values()), tuple(line for _, line in found.values()), waiting)
+    jobs, at = (tuple(each) for each in zip(*found.values(), strict=True)) if found else ((), ())
+    return JobList(jobs, at, waiting, skipped)
+
+
+def _table(text: str, file: Path) -> tuple[int, list[str], list[tuple[int, str]]]:
+    """The place of the first line of jobs, what the titles in front of it say each column holds, and all lines."""
+    lines = list(content_lines(text))
+    for at, (number, line) in enumerate(lines, 1):
+        try:
+            if titles := _titles(line):
+                return at, titles, lines
+        except ScenarioError as error:
+            raise ScenarioError(problem.at(str(file), number) for problem in error.problems) from None
+    return 0, [], lines
+
+
+def _added(line: str) -> str | None:
+    return added_by_paste(line, "(?:squeue|sacct)")
+
+
+def _has_job(line: str, titles: Sequence[str]) -> bool:
+    """Whether a line of a table with titles has a value for each of them, and the number of a job."""
+    try:
+        return bool(titles) and _values(line, titles)["id"][:1].isdigit()
+    except ScenarioError:
+        return False
 
 
 def _titles(line: str) -> list[str]:
@@ -161,7 +199,7 @@ def _titles(line: str) -> list[str]:
     return keys if {"id", "nodes"} <= set(keys) else []
 
 
-def _values(line: str, titles: Sequence[str] | None) -> dict[str, str]:
+def _values(line: str, titles: Sequence[str]) -> dict[str, str]:
     """The value of each column. Names of jobs may have blanks, and so may the reason why a job has no nodes."""
     if not titles:
         job, *nodes = line.split(maxsplit=1)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any
 
 from fairlane.errors import ScenarioError
@@ -33,21 +33,29 @@ def fabric_files(fabric: Fabric, spec: Mapping[str, Any], dump: Wiring | None) -
     tables = tables_of(fabric, spec)
     if tables is None:
         return {FABRIC_FILE: text}, []
-    adapters = dict(zip(fabric.host_names, fabric.adapters_of_hosts.tolist(), strict=True))
-    if adapters != Counter(host for host, _ in endpoints_of(wiring)) or set(tables) != set(wiring.switches):
-        return {FABRIC_FILE: text}, [
-            f"{ROUTES_FILE} is left out: the dump has other hosts, adapters or switches than the fabric"
-        ]
-    entries = len(tables) * (len(tables) + sum(adapters.values()))
+    order = _columns(fabric, wiring)
+    if order is None or set(tables) != set(wiring.switches):
+        words = f"{ROUTES_FILE} is left out: the dump has other hosts, adapters or switches than the fabric"
+        return {FABRIC_FILE: text}, [words]
+    entries = len(tables) * (len(tables) + int(fabric.adapters_of_hosts.sum()))
     if entries > _MOST_ENTRIES:
         words = (
             f"{ROUTES_FILE} is left out: the forwarding tables have {entries:,} entries, more than {_MOST_ENTRIES:,}"
         )
         return {FABRIC_FILE: text}, [words]
-    first = dict(zip(adapters, accumulate(adapters.values(), initial=0), strict=False))
-    order = [first[host] + rail for host in wiring.hosts for rail in range(adapters[host])]
     rows = {switch: [ports[column] for column in order] for switch, ports in tables.items()}
     return {FABRIC_FILE: text, ROUTES_FILE: write_lfts(wiring, rows)}, []
+
+
+def _columns(fabric: Fabric, wiring: Wiring) -> list[int] | None:
+    """The endpoint of the fabric for each endpoint of the wiring, adapter by adapter; None if they differ."""
+    begins = accumulate(fabric.adapters_of_hosts.tolist(), initial=0)
+    ranges = dict(zip(fabric.host_names, pairwise(begins), strict=True))
+    hosts = [host for host, _ in endpoints_of(wiring)]
+    if Counter(hosts) != Counter({host: end - begin for host, (begin, end) in ranges.items()}):
+        return None
+    rest = {host: iter(range(*of)) for host, of in ranges.items()}
+    return [next(rest[host]) for host in hosts]
 
 
 def _dump(wiring: Wiring) -> str:

@@ -11,7 +11,7 @@ from fairlane.plot.boxes import draw_strips
 from fairlane.plot.legend import label_at
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import INK, bare, colours, percentages
-from fairlane.results.culprit import slowed_down
+from fairlane.results.culprit import none_slowed, slowed_down
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.run import Run
@@ -54,15 +54,15 @@ def _notes(jobs: pl.DataFrame, compared: pl.DataFrame) -> Iterator[str]:
 def title(compared: pl.DataFrame) -> str:
     """How many of the jobs with enough iterations are slowed down, and which one most."""
     jobs = compared.filter(pl.col("ten_iterations_ps").is_null())
-    if jobs.is_empty():
-        return "Too few iterations to tell how much jobs are slowed down"
     slowed = slowed_down(jobs)
     if slowed.is_empty():
-        return "No job is slowed down by the others"
+        return none_slowed(compared) or "Too few iterations to tell how much jobs are slowed down"
     worst = slowed.row(0, named=True)
     change = percent(worst["w"], signed=True)
     verb = "is" if slowed.height == 1 else "are"
-    return f"{slowed.height} of {plural(jobs.height, 'job')} {verb} slowed down, {worst['name']} most: {change}"
+    of = plural(jobs.height, "job")
+    of = of if jobs.height == compared.height else f"the {of} with enough iterations"
+    return f"{slowed.height} of {of} {verb} slowed down, {worst['name']} most: {change}"
 
 
 def _bars(axes: Axes, jobs: pl.DataFrame) -> None:

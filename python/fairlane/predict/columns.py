@@ -7,7 +7,7 @@ a row besides (``Time``, ``ProducerName``, ``component_id``, ``job_id``, ``app_i
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from fairlane.counters import COUNTERS
 from fairlane.counters.sysfs import COUNTERS_OF_FILES
@@ -38,8 +38,16 @@ def standard_name(name: str) -> str:
     """A counter by its name in the specification, with what is behind it; any other name as it is."""
     parts = _NAME.fullmatch(name)
     counter = _COUNTERS.get(parts[1].lower()) if parts else None
+    if parts is None or counter is None:
+        return name
+    return "".join((counter, *(part or "" for part in parts.groups()[1:])))
+
+
+def of_any_device(name: str) -> str:
+    """The standard name of a counter without its device; any other name as it is."""
+    counter, mark, device = standard_name(name).partition("#")
     return (
-        name if parts is None or counter is None else "".join((counter, *(part or "" for part in parts.groups()[1:])))
+        counter if mark and device and _COUNTERS.get(re.split(r"[._]", counter)[0].lower()) else counter + mark + device
     )
 
 
@@ -50,3 +58,14 @@ def column_of(name: str, columns: Iterable[str]) -> str | None:
         return name
     same = [column for column in every if standard_name(column) == standard_name(name)]
     return same[0] if len(same) == 1 else None
+
+
+def columns_of(names: Sequence[str], columns: Iterable[str]) -> dict[str, str | None]:
+    """The column of each counter. Where both have a counter once, its device may differ, or be in one name only."""
+    every = list(columns)
+    found = {name: column_of(name, every) for name in names}
+    for name in (name for name, column in found.items() if column is None):
+        alike = [column for column in every if of_any_device(column) == of_any_device(name)]
+        if len(alike) == 1 and [of_any_device(other) for other in names].count(of_any_device(name)) == 1:
+            found[name] = alike[0]
+    return found

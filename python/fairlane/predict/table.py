@@ -18,7 +18,7 @@ import polars as pl
 from fairlane.errors import Problem, ScenarioError
 from fairlane.models.base import Floats, Integers, read_table
 from fairlane.models.validation import Bools
-from fairlane.predict.columns import RUNS, column_of, identifies, standard_name
+from fairlane.predict.columns import RUNS, columns_of, identifies, of_any_device, standard_name
 
 RUN, TIMESTEP, TARGET = "run", "timestep", "seconds"
 """What these columns are called by default."""
@@ -120,7 +120,7 @@ class CounterTable:
     def select(self, features: Sequence[str]) -> Self:
         """These features only, in this order. Raises ``ScenarioError`` if one is missing."""
         words = "feature: the model asks for it, and the table does not have it:"
-        columns = {name: column_of(name, self.features) for name in features}
+        columns = columns_of(features, self.features)
         missing = [Problem.unknown(name, words, name, self.features) for name in features if columns[name] is None]
         if missing:
             raise ScenarioError(missing)
@@ -162,9 +162,11 @@ def _features(frame: pl.DataFrame, wanted: Sequence[str] | None, others: set[str
 
 
 def _matching(pattern: str, candidates: Sequence[str]) -> list[str]:
-    """The columns of a pattern, by their own names; if there are none, by those of the specification."""
-    own = [name for name in candidates if fnmatchcase(name, pattern)]
-    return own or [name for name in candidates if fnmatchcase(standard_name(name), standard_name(pattern))]
+    """The columns of a pattern, by their own names; else by those of the specification, at last of any device."""
+    for name_of in (str, standard_name, of_any_device):
+        if found := [name for name in candidates if fnmatchcase(name_of(name), name_of(pattern))]:
+            return found
+    return []
 
 
 def _numeric(frame: pl.DataFrame, name: str, keys: list[str]) -> list[Problem]:

@@ -19,7 +19,7 @@ from fairlane.inputs.problems import Problems, under
 from fairlane.plot.boxes import draw_boxes, spread, whiskers_of
 from fairlane.plot.files import write
 from fairlane.plot.heat import draw_heat
-from fairlane.plot.scales import is_wide
+from fairlane.plot.scales import is_logarithmic
 from fairlane.plot.style import INK, LETTERS_AN_INCH, PALETTE, canvas, headline_of, percentages, plain_ticks
 from fairlane.reproduce.figure_data import figure_of
 from fairlane.reproduce.folder import OWN_FILES, Figure, Panel, file_name
@@ -226,8 +226,7 @@ def _scales(axes: Axes, panel: Panel, values: pl.Series) -> None:
         axes.set_xscale("log", base=2 if panel.x_scale == "log2" else 10)
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
     numbers = values.drop_nulls().to_numpy() if values.dtype.is_numeric() else np.zeros(0)
-    low, high = np.percentile(numbers, (5, 95)) if numbers.size else (0, 0)
-    if panel.y_scale == "log" or (panel.y_scale == "auto" and is_wide(low, high)):
+    if is_logarithmic(panel.y_scale, numbers):
         axes.set_yscale("log")
         plain_ticks(axes.yaxis)
     elif panel.y_scale != "linear":

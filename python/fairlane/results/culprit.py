@@ -16,7 +16,7 @@ from fairlane.engine.tables import PS
 from fairlane.results.run import Run
 from fairlane.results.views import Interference
 from fairlane.scenario.resolved import BACKGROUND
-from fairlane.wording import percent, seconds, with_half_width
+from fairlane.wording import listed, percent, seconds, with_half_width
 
 NOTICEABLE = 0.005
 """A job is called slowed down when it does this share less than isolated."""
@@ -98,26 +98,42 @@ def headline(run: Run) -> str | None:
     """Which job loses most time, and because of which other; None if nothing is known of either."""
     slowed, compared = slowed_down(run.jobs), run.jobs["w"].count() > 0
     if lost := LostTime.of(run):
-        return _attributed(lost, slowed, compared=compared)
+        return _attributed(lost, slowed, none_slowed(run.jobs) if compared else None)
     matrix = Interference.of(run)
     if not matrix.others.any():
         return "No job's packets wait for another's" if matrix.own.any() else None
     if compared and not slowed.is_empty():
         victim = slowed.row(0, named=True)
-        words = f"{victim['name']} loses most to other jobs: W {percent(victim['w'], signed=True)}"
+        first, tied = _losers(run.jobs, slowed)
+        words = f"{first} most to other jobs: W {percent(victim['w'], signed=True)}"
         row = matrix.labels.index(victim["name"])
-        behind = _largest_cell(matrix, row, "Its")
+        behind = _largest_cell(matrix, row, f"{victim['name']}'s" if tied else "Its")
         return f"{words}. {behind}" if behind else f"{words}, but no packet of it waits for another's"
     shares = matrix.share(matrix.others)
     row = int(np.unravel_index(int(shares.argmax()), shares.shape)[0])
     cell = _largest_cell(matrix, row, f"{matrix.labels[row]}'s")
-    quiet = "No job is slowed down by the others. " if _enough(run.jobs) else ""
-    return f"{quiet}{cell}"
+    quiet = none_slowed(run.jobs)
+    return f"{quiet}. {cell}" if quiet else cell
 
 
-def _enough(jobs: pl.DataFrame) -> bool:
-    """Whether there is a job whose W is over enough iterations."""
-    return not jobs.filter(pl.col("w").is_not_null(), pl.col("ten_iterations_ps").is_null()).is_empty()
+def _losers(jobs: pl.DataFrame, slowed: pl.DataFrame) -> tuple[str, bool]:
+    """Subject and verb: the jobs whose W is the lowest within noise; and whether there are several."""
+    lowest = slowed["w"][0]
+    names = slowed.filter(pl.col("w") <= lowest + NOTICEABLE)["name"].to_list()
+    words = f"{listed(names)} {'lose' if len(names) > 1 else 'loses'}"
+    worse = jobs.filter(pl.col("ten_iterations_ps").is_not_null(), pl.col("w") < lowest)
+    return words if worse.is_empty() else f"Of the jobs with enough iterations, {words}", len(names) > 1
+
+
+def none_slowed(jobs: pl.DataFrame) -> str | None:
+    """That no job is slowed down, of those with enough iterations; None if there are none of them."""
+    few = pl.col("ten_iterations_ps").is_not_null()
+    if jobs.filter(pl.col("w").is_not_null(), ~few).is_empty():
+        return None
+    unsure = jobs.filter(few, pl.col("w") < -NOTICEABLE)
+    return (
+        "No job is slowed down by the others" if unsure.is_empty() else "No job with enough iterations is slowed down"
+    )
 
 
 def _largest_cell(matrix: Interference, row: int, whose: str) -> str | None:
@@ -131,12 +147,12 @@ def _largest_cell(matrix: Interference, row: int, whose: str) -> str | None:
     return f"{whose} largest queueing delay is behind {matrix.labels[aggressor]}: {amount}"
 
 
-def _attributed(lost: LostTime, slowed: pl.DataFrame, *, compared: bool) -> str:
+def _attributed(lost: LostTime, slowed: pl.DataFrame, quiet: str | None) -> str:
     """The sentence with leave-one-out runs."""
     known = slowed.filter(pl.col("name").is_in(lost.victims))
-    if compared and known.is_empty():
-        return "No job is slowed down by the others"
-    if known.is_empty():  # no isolated runs: the largest cell
+    if known.is_empty():
+        if quiet:
+            return quiet
         row = int(np.nanmax(lost.share, axis=1).argmax())
         return _without_total(lost, row)
     victim = known.row(0, named=True)

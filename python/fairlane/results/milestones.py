@@ -44,6 +44,8 @@ class Milestones:
     """When it began, ps after the beginning of the simulation."""
     stop: int | None = None
     """When it is stopped, ps after the beginning of the simulation; None if it is not."""
+    until: int = 0
+    """How long it was simulated, without the time of ``later``."""
     failed: bool = False
     """Whether it failed because a packet was lost for good. Nothing is compared with such a run."""
 
@@ -154,9 +156,10 @@ def enough(run: Milestones, isolated: Milestones | None) -> int | None:
     """The simulated time in which a job completes enough iterations for W, ps; None if it did or that is not known.
 
     That is the time of the first iteration, and for each of the others the mean time from one to the next so far, both
-    in the slower of the two runs. A run of which one iteration is known slows the others down as it does the first. Of
-    a job that completed none in one of them the other's is a lower bound, and so is the time of one iteration where no
-    second one is known. Of a program with fewer iterations it is the time until its end, at least.
+    in the slower of the two runs; the iteration that was under way at the end of a run ends after it. A run of which
+    one iteration is known slows the others down as it does the first. Of a job that completed none in one of them the
+    other's is a lower bound, and so is the time of one iteration where no second one is known. Of a program with fewer
+    iterations it is the time until its end, at least.
     """
     both = [of for of in (run, isolated) if of]
     if any(of.failed for of in both):
@@ -169,7 +172,10 @@ def enough(run: Milestones, isolated: Milestones | None) -> int | None:
     pace = max([pace for _, pace in known] + [pace * one / of for of, pace in known for one in alone], default=0.0)
     if isolated is not None and isolated.ended is not None and isolated.iterations < FEW_ITERATIONS:
         return run.start + round(max(isolated.ended, first + pace * (isolated.iterations - 1)))
-    return run.start + round(first + pace * (FEW_ITERATIONS - 1)) if first else None
+    simulated = [
+        of.until + pace * (FEW_ITERATIONS - 1 - of.iterations) for of in both if of.iterations < FEW_ITERATIONS
+    ]
+    return run.start + round(max(first + pace * (FEW_ITERATIONS - 1), *simulated)) if first else None
 
 
 def milestones(work: Work, starts: Sequence[int] = (), stops: Sequence[int | None] = ()) -> dict[int, Milestones]:
@@ -188,7 +194,8 @@ def milestones(work: Work, starts: Sequence[int] = (), stops: Sequence[int | Non
             ended=None if end is None else end - start,
             later=[at - start for at in work.later_iterations],
             start=start,
-            stop=stops[job] if job < len(stops) else None,
+            stop=(stop := stops[job] if job < len(stops) else None),
+            until=max(0, (work.now if stop is None else min(work.now, stop)) - start),
             failed=job in failed,
         )
     return found

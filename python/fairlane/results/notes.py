@@ -12,7 +12,7 @@ import polars as pl
 from fairlane.engine.tables import PS
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.run import Run
-from fairlane.wording import listed, plural, seconds, significant, some, time_unit
+from fairlane.wording import listed, percent, plural, seconds, significant, some, time_unit
 
 MANY = 5
 """From this number of jobs on, iterations are summarised."""
@@ -82,7 +82,10 @@ def _uneven_rails(run: Run) -> Iterator[str]:
     if rails.height > 1:
         (least, few), (most, many) = rails.row(0), rails.row(-1)
         if many > UNEVEN * few:
-            than = f"{many / few:.1f} times the bytes of rail {least}" if few else f"all bytes, and rail {least} none"
+            share = "all" if many == rails["bytes"].sum() else f"{percent(many / rails['bytes'].sum())} of all"
+            than = (
+                f"{many / few:.1f} times the bytes of rail {least}" if few else f"{share} bytes, and rail {least} none"
+            )
             yield f"Of what hosts sent, rail {most} carried {than}: see jobs.rails."
 
 

@@ -25,10 +25,11 @@ def sentence(
     whose: str = "",
     once: bool = True,
 ) -> str:
-    """That so many of ``count`` runs repeat another one, and what was varied, as seeds; ``once``: they count once."""
+    """That so many of ``count`` runs repeat another one, and what changes nothing, as seeds; ``once``: they count once."""
     verb = "repeats" if repeats == 1 else "repeat"
-    words = f"{repeats} of {plural(count, what, whats)} {verb} another of the same condition, bit for bit"
-    return f"{words}{', and count once' if once else ''}: {listed(varied)} change nothing there{whose}."
+    words = f"{repeats} of {plural(count, what, whats)}{whose} {verb} another of the same condition, bit for bit"
+    counted = f", and {'counts' if repeats == 1 else 'count'} once" if once else ""
+    return f"{words}{counted}{f': {listed(varied)} change nothing there' if varied else ''}."
 
 
 def by_name(sentences: Iterable[tuple[str, str]]) -> Iterator[str]:

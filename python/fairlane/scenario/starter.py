@@ -111,6 +111,11 @@ def _usable(hosts: Sequence[str], choice: Choice) -> dict[str, str]:
 
 def _kept(jobs: Sequence[SlurmJob], usable: Mapping[str, str], choice: Choice) -> tuple[list[SlurmJob], list[str]]:
     """The jobs that can be in the scenario, and why others are not."""
+    there = sorted({job.partition for job in jobs if job.partition})
+    for name in choice.partitions:
+        if name not in there:
+            words = "no job that runs is in this partition"
+            raise ScenarioError(Problem("--partition", words, name, ", ".join(there) or None, nearest(name, there)))
     names = {*usable, *usable.values()}
     reasons: dict[str, list[str]] = {}
     found = []

@@ -152,6 +152,11 @@ class Trace(Table):
             raise ValueError("after and iterations exclude each other: give one")
         return self
 
+    @property
+    def _given_part(self) -> tuple[str, str | None]:
+        """The key that says which part is replayed, and its value in words."""
+        return ("iterations", self.iterations) if self.after is None else ("after", seconds(self.after * 1e-12))
+
     def program(self, pace: "Pace | None" = None) -> _core.Program:
         """Opens the trace, with the compute times that a ``pace`` makes.
 
@@ -184,14 +189,14 @@ class Trace(Table):
         except (BuildError, RunError, OSError) as error:
             message = str(error).removeprefix("trace: ")
             if of_part := re.match(r'(?:from|to) = "\d+": ', message):
-                key, value = ("after", self.after) if self.after is not None else ("iterations", self.iterations)
+                key, value = self._given_part
                 raise Problems(Problem(key, message[of_part.end() :], value)) from None
             raise Problems(Problem("path", message, str(self.path))) from None
 
     def _part(self, description: dict[str, Any]) -> tuple[int | None, int | None, list[Problem]]:
         """The first and the last iteration that are replayed, where they are given; what is wrong with them."""
         first, last = (iteration_range(self.iterations) if self.iterations else None) or (None, None)
-        key, value = ("after", self.after) if self.after is not None else ("iterations", self.iterations)
+        key, value = self._given_part
         if value is not None and self.iteration.options == "pass":
             return (
                 None,

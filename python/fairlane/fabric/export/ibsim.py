@@ -16,6 +16,7 @@ from fairlane.fabric.ibsim_net import read_ibsim
 from fairlane.fabric.identities import numbered
 from fairlane.fabric.wiring import Wiring
 from fairlane.slurm.hostlist import unused
+from fairlane.wording import renamed
 
 LONGEST_NAME = 63
 """Bytes of a name: a NodeDescription has 64, with the one that ends it."""
@@ -43,7 +44,7 @@ def write_ibsim(wiring: Wiring, guids: Mapping[str, int] | None = None) -> Writt
         if ports
     )
     text = "# network file of ibsim, written by fairlane fabric export\n\n" + "\n\n".join(records) + "\n"
-    changed = (f"{old!r} is written as {new!r}: ibsim reserves # and @" for old, new in names.items() if old != new)
+    changed = renamed("node", names, names.values(), ", as ibsim reserves # and @")
     return Written(text, (*left_out(wiring), *renumbered(wiring, _read_again(text, names)), *changed))
 
 

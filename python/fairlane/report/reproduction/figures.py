@@ -7,12 +7,13 @@ import numpy as np
 import polars as pl
 
 from fairlane.plot.boxes import box_numbers, whisker_words, whiskers_of
+from fairlane.plot.scales import is_logarithmic
 from fairlane.results.reproduction import FigureData, PanelData
 from fairlane.wording import plural, significant
 
 MOST_ROWS = 4_000
 """Rows of a panel in a page; of more, evenly spaced ones. Of boxes all rows count."""
-DIGITS = 5
+_ROUNDED = pl.col(pl.Float64).round_sig_figs(5)
 
 
 def figures_of(figures: Sequence[FigureData]) -> list[dict[str, Any]]:
@@ -33,9 +34,30 @@ def _panel(panel: PanelData) -> dict[str, Any]:
     table = _table(panel)
     shown = _boxes(panel, table) if panel.look["kind"] == "box" else table
     kept = shown.gather_every(max(1, -(-shown.height // MOST_ROWS)))
-    kept = kept.with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS))
-    columns = kept.to_dict(as_series=False)
-    return {"look": panel.look, "columns": columns, "rows": table.height, "shown": kept.height}
+    kept = kept.with_columns(_ROUNDED)
+    return {
+        "look": panel.look,
+        "columns": kept.to_dict(as_series=False),
+        "rows": table.height,
+        "shown": kept.height,
+        "logarithmic": _logarithmic(panel, table.with_columns(_ROUNDED)),
+    }
+
+
+def _logarithmic(panel: PanelData, table: pl.DataFrame) -> list[list[Any]]:
+    """The facets, as values of ``row`` and ``column``, whose values are on a logarithmic axis, as in the PNG file."""
+    look = panel.look
+    if look["kind"] == "heatmap" or not table.height or not table[look["y"]].dtype.is_numeric():
+        return []
+    by = [name for name in dict.fromkeys((look["row"], look["column"])) if name]
+    facets = table.group_by(by, maintain_order=True) if by else [((), table)]
+    found = []
+    for key, rows in facets:
+        values = rows[look["y"]].drop_nulls().cast(pl.Float64).to_numpy()
+        if values.size and values.min() > 0 and is_logarithmic(look["y_scale"], values):
+            at = dict(zip(by, key, strict=True))
+            found.append([at.get(look["row"]), at.get(look["column"])])
+    return found
 
 
 def _table(panel: PanelData) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 import { LEFT, isWide, logarithmicEnds, nameAxis, roomFor } from "report/axes";
 import { labelled, selection } from "report/card";
 import { figure } from "report/chart";
+import { WIDE } from "report/constants";
 import { comparison, data } from "report/data";
 import { escaped, number, percent, seconds } from "report/format";
 import { tableCard } from "report/table";
@@ -34,7 +35,7 @@ function slowdowns() {
   const made = figure({
     id: "slowdowns", wide: true, responsive: true, title: "Slowdown by failure", sentence: data.sentences.slowdowns, height: () => nameAxis(labels()).height + 24,
     controls: [labelled("Job", of)],
-    note: `Time per iteration (or mean latency of messages) after the failure, over that without a failure; 1: no effect. Whiskers: 95% interval over seeds. Red: a job failed or stalled, or hosts were cut off.${comparison ? ` Hollow: ${comparison.meta.name}.` : ""} Logarithmic if slowdowns differ by more than a factor of 10.`,
+    note: `Time per iteration (or mean latency of messages) after the failure, over that without a failure; 1: no effect. Whiskers: 95% interval over seeds. Red: a job failed or stalled, or hosts were cut off.${comparison ? ` Hollow: ${comparison.meta.name}.` : ""} Logarithmic if slowdowns differ by more than a factor of ${WIDE}.`,
     option: (width) => {
       const all = rows();
       const room = roomFor(labels(), width);

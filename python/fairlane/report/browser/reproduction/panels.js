@@ -1,6 +1,5 @@
 /** Panels of a paper's figures, as figures.toml describes them: boxes, strips, points, bars, lines, heat maps. */
 
-import { WIDE } from "report/constants";
 import { escaped, number, percent } from "report/format";
 import { PALETTE, colours, ramp } from "report/theme";
 import { uprightWhiskers } from "report/whiskers";
@@ -10,7 +9,7 @@ const distinct = (values) => [...new Set(values)];
 const plain = (value) => String(value).replaceAll("_", " ");
 
 /** A panel for each value of the columns `column` and `row`, with its rows by series. */
-export function facetsOf({ look, columns }) {
+export function facetsOf({ look, columns, logarithmic }) {
   const count = Object.values(columns)[0]?.length ?? 0;
   const rows = Array.from({ length: count }, (_, at) => Object.fromEntries(Object.entries(columns).map(([name, values]) => [name, values[at]])));
   const values = (name) => (name ? distinct(columns[name]) : [null]);
@@ -24,7 +23,7 @@ export function facetsOf({ look, columns }) {
         name, title: name === null ? plain(look.y_label || look.y) : plain(name), at, colour: look.colours[String(name)] ?? PALETTE[at % PALETTE.length],
         rows: name === null ? of : of.filter((one) => one[look.series] === name),
       })).filter((one) => one.rows.length);
-      found.push({ look, rows: of, series, title: [row, column].filter((value) => value !== null).map(plain).join(", ") || plain(look.title) });
+      found.push({ look, rows: of, series, log: logarithmic.some(([down, across]) => down === row && across === column), title: [row, column].filter((value) => value !== null).map(plain).join(", ") || plain(look.title) });
     }
   }
   return found;
@@ -32,22 +31,14 @@ export function facetsOf({ look, columns }) {
 
 const isNumeric = (rows, name) => rows.every((row) => row[name] === null || typeof row[name] === "number");
 
-/** Whether the values of a panel are on a logarithmic scale. */
-function isLogarithmic({ y_scale: scale, kind, y }, rows) {
-  const values = rows.flatMap((row) => (kind === "box" ? [row.q1, row.q3] : [row[y]])).filter((value) => typeof value === "number").sort((a, b) => a - b);
-  const at = (share) => values[Math.round(share * (values.length - 1))];
-  return values[0] > 0 && (scale === "log" || (scale === "auto" && WIDE * at(0.05) < at(0.95)));
-}
-
 /** Axes and series of a panel in the grid of this number, which is so many pixels wide. */
 export function facetOption(facet, grid, wide) {
   if (facet.look.kind === "heatmap") return heatmap(facet, grid);
-  const { look, rows, series } = facet;
+  const { look, rows, series, log } = facet;
   const numeric = isNumeric(rows, look.x) && (look.kind === "lines" || look.kind === "scatter");
   const sorted = isNumeric(rows, look.x) ? distinct(rows.map((row) => row[look.x])).sort((a, b) => a - b) : distinct(rows.map((row) => row[look.x]));
   const form = (value) => (look.percent ? percent(value, look.y_scale === "linear").replace(".0%", "%") : number(value));
   const place = (row) => (numeric ? row[look.x] : sorted.indexOf(row[look.x]));
-  const log = isLogarithmic(look, rows);
   const xAxis = numeric
     ? { type: look.x_scale === "linear" ? "value" : "log", ...(look.x_scale === "log2" && { logBase: 2 }), scale: true, gridIndex: grid, name: look.x_label, nameGap: 30, axisLabel: { hideOverlap: true, formatter: number } }
     : { type: "category", data: sorted.map(plain), gridIndex: grid, name: look.x_label, nameGap: 38, axisLabel: { hideOverlap: true, interval: sorted.length > 12 ? "auto" : 0, rotate: sorted.length > 8 ? 30 : 0, width: sorted.length > 8 ? 90 : wide / sorted.length - 6, overflow: "truncate" } };

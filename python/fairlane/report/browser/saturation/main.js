@@ -3,6 +3,7 @@
 import { isWide, logarithmicEnds } from "report/axes";
 import { labelled, selection } from "report/card";
 import { figure } from "report/chart";
+import { WIDE } from "report/constants";
 import { comparison, data } from "report/data";
 import { number, percent, seconds, timeTick } from "report/format";
 import { tableCard } from "report/table";
@@ -56,7 +57,7 @@ function latency() {
   const values = () => [...points, ...others()].flatMap((row) => shown().map((name) => row[name])).filter((value) => value !== null && value !== undefined);
   const made = figure({
     id: "latency", title: "Latency", sentence: data.sentences.latency, height: () => 380, controls: [labelled("Of", of)],
-    note: "Hollow: loads that are saturated or undecided, whose latency depends on the simulated time. Whiskers: 95% interval over seeds. Logarithmic if latencies differ by more than a factor of 10.",
+    note: `Hollow: loads that are saturated or undecided, whose latency depends on the simulated time. Whiskers: 95% interval over seeds. Logarithmic if latencies differ by more than a factor of ${WIDE}.`,
     option: () => ({
       grid: { left: 76, right: 24, top: 40, bottom: 50 }, xAxis: load,
       legend: { top: 0, type: "scroll", data: shown().flatMap((name) => [LATENCIES[name], ...(comparison ? [`${LATENCIES[name]}, ${comparison.meta.name}`] : [])]) },
