@@ -25,7 +25,7 @@ def sentence(
     whose: str = "",
     once: bool = True,
 ) -> str:
-    """That so many of ``count`` runs repeat another one, and what changes nothing, as seeds; ``once``: they count once."""
+    """That so many of ``count`` runs repeat another, and what changes nothing, as seeds; ``once``: they count once."""
     verb = "repeats" if repeats == 1 else "repeat"
     words = f"{repeats} of {plural(count, what, whats)}{whose} {verb} another of the same condition, bit for bit"
     counted = f", and {'counts' if repeats == 1 else 'count'} once" if once else ""
