@@ -1,6 +1,7 @@
 """Every LID of every adapter is followed to its end: LMC in dumps and tables, in import, export and checks."""
 
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,6 +13,8 @@ from fairlane.fabric.export import FORMATS
 from fairlane.fabric.export.lfts import write_lfts
 from fairlane.fabric.forwarding import read_entries
 from fairlane.fabric.identities import endpoint_lids, endpoints_of
+from fairlane.fabric.routes import tables_of
+from fairlane.opensm.fabric_files import ROUTES_FILE, fabric_files
 from simulated_subnets import lid_tree
 
 Entries = dict[str, dict[int, int]]
@@ -94,6 +97,29 @@ def test_ranges_of_lids_that_overlap_are_remarked(tmp_path: Path) -> None:
     dump, _ = files(tmp_path, lid_tree(1), {name: {} for name in lid_tree(1).switches})
     dump.write_text(dump.read_text().replace("lid 34 lmc 1", "lid 33 lmc 1").replace("lid 34", "lid 33"))
     assert any("1 LID is that of several ports: 33 (n0 port 1 " in words for words in read_wiring(dump).remarks)
+
+
+@pytest.mark.parametrize("rails", [1, 2, 4, 8])
+def test_exported_tables_are_the_simulated_ones_whatever_the_order_of_the_dump(rails: int, tmp_path: Path) -> None:
+    """The dump lists hosts, adapters and switches otherwise than the fabric that was simulated."""
+    wiring = lid_tree(1, rails)
+    fabric = wiring.fabric("up_down")
+    spec = {"routing": "up_down", "params": wiring.parameters()}
+    text = FORMATS["ibnetdiscover"].write(wiring).text
+    head, *sections = text.strip().split("\n\n")
+    (tmp_path / "dump").write_text("\n\n".join([head, *Random(rails).sample(sections, len(sections))]) + "\n")
+    dump = read_wiring(tmp_path / "dump")
+    assert dump.hosts != wiring.hosts
+    files, notes = fabric_files(fabric, spec, dump)
+    assert notes == []
+    (tmp_path / "lfts").write_text(files[ROUTES_FILE])
+    again = read_wiring(tmp_path / "dump", tmp_path / "lfts")
+    assert again.remarks == ()
+    simulated, column = tables_of(fabric, spec), {place: at for at, place in enumerate(endpoints_of(again))}
+    assert simulated is not None
+    for switch, ports in simulated.items():
+        for place, port in zip(endpoints_of(wiring), ports, strict=True):
+            assert port in (0, again.tables[switch][column[place]]), (switch, place)
 
 
 @settings(suppress_health_check=list(HealthCheck), max_examples=25, deadline=None)

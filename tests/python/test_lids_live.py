@@ -7,6 +7,7 @@ import pytest
 
 from fairlane import Scenario
 from fairlane.cli.exchanging import write_folder
+from fairlane.errors import ScenarioError
 from fairlane.fabric import read_wiring
 from fairlane.fabric.export import FORMATS
 from fairlane.fabric.identities import endpoint_lids
@@ -16,6 +17,7 @@ from fairlane.opensm.check.layout import layout_of
 from fairlane.opensm.check.programs import missing_programs
 from fairlane.opensm.check.simulated import simulated_subnet
 from simulated_subnets import QOS, TREES, lid_tree
+from waiting import wait_for
 
 pytestmark = pytest.mark.skipif(bool(missing_programs()), reason=f"not installed: {', '.join(missing_programs())}")
 
@@ -33,14 +35,21 @@ def test_what_real_tools_print_of_several_lids_is_read(tmp_path: Path) -> None:
     """OpenSM gives each port four LIDs in a row, ibnetdiscover and dump_fts print them."""
     layout = layout_of(lid_tree(0, rails=2))
     (tmp_path / "fabric.net").write_text(layout.network)
-    (tmp_path / "opensm.conf").write_text("lmc 2\nrouting_engine minhop\nforce_log_flush TRUE\nsweep_interval 0\n")
+    options = f"log_flags 0x43\ndump_files_dir {tmp_path}\nforce_log_flush TRUE\nsweep_interval 0\n"
+    (tmp_path / "opensm.conf").write_text(f"lmc 2\nrouting_engine minhop\n{options}")
     with simulated_subnet(tmp_path, layout.hosts, layout.sizes) as subnet:
         (tmp_path / "dump").write_bytes(subnet.run(["ibnetdiscover"]))
         (tmp_path / "lfts").write_bytes(subnet.run(["dump_fts"]))
+        own = tmp_path / "opensm-lfts.dump"
+        wait_for(lambda: own.exists() and own.read_text().count("lids dumped") == 4)
     wiring = read_wiring(tmp_path / "dump", tmp_path / "lfts")
     assert (len(wiring.hosts), len(endpoint_lids(wiring))) == (4, 8 * 4)
     assert wiring.remarks == ()
     wiring.fabric("tables")
+    assert read_wiring(tmp_path / "dump", own).tables == wiring.tables
+    own.write_text(own.read_text().replace("lids dumped", "0 lids dumped", 1).replace(" 0 lids", "0 lids"))
+    with pytest.raises(ScenarioError, match=r"the table has LIDs up to (\d+), but its last line counts (\1)0"):
+        read_wiring(tmp_path / "dump", own)
     text = (tmp_path / "lfts").read_text()
     last = max(endpoint_lids(wiring))  # lead it over the first port of every switch
     lines = (f"{line[:7]}001{line[10:]}" if line.startswith(f"0x{last:04x} ") else line for line in text.splitlines())

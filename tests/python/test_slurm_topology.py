@@ -37,6 +37,7 @@ BUILT: dict[str, dict[str, Any]] = {
         "rails": {"count": 2, "wiring": "shared"},
     },
     "torus": {"topology": "torus", "sides": [3, 2, 4]},
+    "ring": {"topology": "torus", "sides": [6]},
     "dragonfly": {
         "topology": "dragonfly",
         "groups": 5,
@@ -138,17 +139,22 @@ def test_hosts_of_an_upper_switch_have_an_entry_of_their_own() -> None:
 
 
 @pytest.mark.skipif(bool(slurm.missing()), reason=f"not installed: {', '.join(slurm.missing())}")
-def test_a_real_controller_takes_it(tmp_path: Path) -> None:
-    for name, wiring in (("planes", read_wiring(PLANES)), ("three levels", built("three levels"))):
-        folder = tmp_path / name.replace(" ", "-")
-        folder.mkdir()
-        text = conf(wiring)
-        shown = slurm.topology(folder, list(wiring.hosts), text)
-        assert "fatal" not in shown
-        switches = {line.split()[0].partition("=")[2] for line in text.splitlines() if line.startswith("Switch")}
-        rows = [dict(word.split("=") for word in line.split()) for line in shown.splitlines() if line]
-        assert {row["SwitchName"] for row in rows} == switches
-        assert any(set(expand(row["Nodes"])) == set(wiring.hosts) for row in rows), "one reaches all"
+@pytest.mark.parametrize("merged", [False, True])
+@pytest.mark.parametrize("name", [*BUILT, "planes of the reproducer", "x5", "ndr-dgx"])
+def test_a_real_controller_takes_it(name: str, merged: bool, tmp_path: Path) -> None:
+    """Slurm 22.05, which knows no other topologies of a file than trees: block, ring and torus3d came later."""
+    files = {"planes of the reproducer": PLANES, "x5": X5, "ndr-dgx": X5.with_name("ndr-dgx.ibnetdiscover.xz")}
+    wiring = read_wiring(files[name]) if name in files else built(name)
+    text = conf(wiring, merged=merged)
+    members = (set(expand(line.partition("Nodes=")[2])) for line in text.splitlines() if "Nodes=" in line)
+    hosts = set().union(*members)  # by the names that Slurm takes
+    assert len(hosts) == len(wiring.hosts)
+    shown = slurm.topology(tmp_path, sorted(hosts), text)
+    assert "fatal" not in shown
+    switches = {line.split()[0].partition("=")[2] for line in text.splitlines() if line.startswith("Switch")}
+    rows = [dict(word.split("=") for word in line.split()) for line in shown.splitlines() if line]
+    assert {row["SwitchName"] for row in rows} == switches
+    assert any(set(expand(row["Nodes"])) == hosts for row in rows), "one reaches all"
 
 
 def distances(wiring: Wiring) -> dict[str, dict[str, int]]:

@@ -68,7 +68,9 @@ def import_fabric(
         ),
     ],
     out: Annotated[Path | None, out_option("Where to write it; by default NAME.fabric.json here.")] = None,
-    tables: Annotated[Path | None, Option(metavar="FILE", help="Forwarding tables of dump_lfts or ibroute.")] = None,
+    tables: Annotated[
+        Path | None, Option(metavar="FILE", help="Forwarding tables of dump_lfts, ibroute or OpenSM.")
+    ] = None,
     node_name_map: Annotated[
         Path | None, Option(metavar="FILE", help='Names that override descriptions, one line 0xGUID "name" each.')
     ] = None,

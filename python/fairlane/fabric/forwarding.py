@@ -1,4 +1,6 @@
-"""Forwarding tables as ``dump_lfts`` and ``ibroute`` print them: a block for each switch, a line for each destination.
+"""Forwarding tables as ``dump_lfts`` and ``ibroute`` print them and OpenSM writes them (``opensm-lfts.dump``).
+
+There is a block for each switch, and in it a line for each destination.
 
 They belong to a dump of the same fabric, which has the local identifiers (LIDs) of adapters: 2^LMC of each port. Every
 one is followed to its end; routes go to the first. Other destinations, as switches, are skipped.
@@ -15,8 +17,8 @@ from fairlane.fabric.lid_paths import misled, summary
 from fairlane.fabric.wiring import Wiring
 from fairlane.inputs.files import lines_of, read_text, reading
 
-_BLOCK = re.compile(r"Unicast lids .* of switch (?:Lid (\d{1,5}))?.*guid (0x[0-9a-fA-F]{1,16})")
-_ENTRY = re.compile(r"(0x[0-9a-fA-F]{1,16})\s+(\d{1,9})\s*(:.*)?$")
+_BLOCK = re.compile(r"Unicast lids \[(?:0-(\d{1,5})\])?.* of switch (?:Lid (\d{1,5}))?.*guid (0x[0-9a-fA-F]{1,16})")
+_ENTRY = re.compile(r"(0x[0-9a-fA-F]{1,16})\s+(\d{1,9})\s*([:#].*)?$")
 _END = re.compile(r"(\d{1,9}) (?:valid )?lids dumped")
 _LARGEST_ENTRY = 256  # bytes that a destination of a switch may take
 _NO_PATH = 255  # the entry of a LID whose packets are discarded
@@ -76,12 +78,14 @@ class _Reader:
         self._tables: dict[str, dict[int, int]] = {}
         self._row: dict[int, int] | None = None
         self._entries = self._start = 0
+        self._last: int | None = None
 
     def read(self, number: int, line: str) -> None:
         if begins := _BLOCK.match(line):
             self._end()
             self._row, self._entries, self._start = {}, 0, number
-            switch = self._switch(number, int(begins[2], 16), int(begins[1]) if begins[1] else None)
+            self._last = int(begins[1]) if begins[1] else None
+            switch = self._switch(number, int(begins[3], 16), int(begins[2]) if begins[2] else None)
             if switch in self._tables:
                 raise self._error(number, f"{switch} has a table already: keep one")
             self._tables[switch] = self._row
@@ -91,10 +95,10 @@ class _Reader:
             if lid in self._lids and int(entry[2]) < _NO_PATH:
                 self._row[lid] = int(entry[2])
         elif (ends := _END.match(line)) and self._row is not None:
-            if int(ends[1]) != self._entries:
-                raise self._error(
-                    number, f"the table has {self._entries} lines, but its last line counts {ends[1]}: truncated?"
-                )
+            # OpenSM's own file counts up to the last LID, which its first line has, too.
+            if int(ends[1]) != (self._entries if self._last is None else self._last):
+                what = f"{self._entries} lines" if self._last is None else f"LIDs up to {self._last}"
+                raise self._error(number, f"the table has {what}, but its last line counts {ends[1]}: truncated?")
             self._row = None
         elif line.strip() and not _HEADING.match(line):
             raise self._error(number, f"not a line of a forwarding table: {line.strip()[:60]!r}")
