@@ -39,5 +39,7 @@ def renumbered(wiring: Wiring) -> list[str]:
     changed = dict.fromkeys(end for one, other in pairs if one is not other for end in one.ends if end in hosts)
     if not changed:
         return []
-    words = f"{plural(len(changed), 'host has', 'hosts have')} other rails when the file is read again, by port number"
+    words = (
+        f"{plural(len(changed), 'host has', 'hosts have')} other rails when the file is read again: numbered by port"
+    )
     return [f"{words}: {some(changed, _SHOWN)}"]
