@@ -163,7 +163,7 @@ def test_one_job_that_cannot_be_simulated_holds_up_no_other(reason: str, tmp_pat
     assert (first.kind, first.settings) == ("change", (SOLVER,))
     assert set(first.effects) == {"12", "13"}
     for entry in (first, last):  # whoever reads a decision learns of which jobs it says nothing
-        assert f"; at its level and not simulated: job 14 ({reason}" in entry.reason
+        assert f"; not simulated, level unchanged: job 14 ({reason}" in entry.reason
 
 
 def test_with_hold_a_job_that_cannot_be_simulated_holds_all(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_jobs_that_share_a_host_get_no_level(tmp_path: Path) -> None:
         entry = journal.entry(1)
     assert (entry.kind, entry.settings) == ("keep", ())
     assert "no job runs that can be simulated" in entry.reason
-    assert "job 12 (shares host host0 with job 13: a level of one would be one of both)" in entry.reason
+    assert "job 12 (shares host host0 with job 13: a level set for one would apply to both)" in entry.reason
 
 
 def test_without_an_answer_of_slurm_all_stays_as_it_is(tmp_path: Path) -> None:

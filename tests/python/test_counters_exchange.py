@@ -234,7 +234,7 @@ def test_an_adapter_is_found_by_its_node_description_and_a_host_without_its_doma
         (PERFQUERY.replace(".7000", ".99999999999999999999"), "12: PortXmitWait of lid 9 port 4 is no counter of 64"),
         (PERFQUERY.replace(".7000", "." + "9" * 5000), "16: not a line of perfquery"),
         (PROMETHEUS.replace("} 2000", "} " + "9" * 5000), "4: not a whole number"),
-        ("nothing\n", " no counters that are known; allowed: the output of perfquery"),
+        ("nothing\n", " no known format of counters; allowed: the output of perfquery"),
     ],
 )
 def test_wrong_lines_are_named(text: str, words: str, tmp_path: Path) -> None:
@@ -317,7 +317,7 @@ def test_hot_links_come_with_the_jobs_that_share_them(tmp_path: Path, capsys: py
         ([], "needs either the folder of a run or --counters"),
         (["RUN", "--before", "COUNTERS"], "goes with --counters"),
         (["--counters", "COUNTERS"], "needs the fabric"),
-        (["--counters", "COUNTERS", "--fabric", "X5", "--over", "1 s"], "is the time between two readings"),
+        (["--counters", "COUNTERS", "--fabric", "X5", "--over", "1 s"], "needs two readings"),
         (["--counters", "COUNTERS", "--fabric", "X5", "--allocation", "JOBS"], 'did you mean "H-003048c749cd0000"?'),
         (["--counters", "MISSING", "--fabric", "X5"], "cannot be read"),
     ],

@@ -129,9 +129,7 @@ def test_files_of_sysfs_are_read_with_their_hosts(tmp_path: Path) -> None:
     assert (place.name, place.port) == (HOST, 1)
     lines = [line.removeprefix("n1: ") for line in SYSFS.splitlines() if "lid" not in line and "guid" not in line]
     nameless = read(tmp_path, "\n".join(lines)).ports
-    with pytest.raises(
-        ScenarioError, match=r"counters:1: nothing says which host mlx5_0 port 1 is of; allowed: a host"
-    ):
+    with pytest.raises(ScenarioError, match=r"counters:1: the host of mlx5_0 port 1 is not known; allowed: a host"):
         located(nameless, wiring, tmp_path / "counters")
     wide = SYSFS + "n1: /sys/class/infiniband/mlx5_0/ports/1/counters_ext/port_xmit_data_64:5000000000\n"
     assert read(tmp_path, wide).ports[0].values["PortXmitData"] == 5_000_000_000
@@ -148,7 +146,7 @@ def test_two_adapters_of_a_host_have_rows_that_differ(tmp_path: Path, capsys: py
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (SYSFS + SYSFS, "8: this file is there twice; give one reading"),
+        (SYSFS + SYSFS, "8: duplicate file; give one reading"),
         (SYSFS.replace(":1000", ":lots"), "2: not a whole number"),
         (SYSFS + "n1: something else\n", "8: not a line PATH:VALUE"),
         (SYSFS.replace("port_", "ports_").replace("symbol", "symbols"), " has no counter of data"),
@@ -209,7 +207,7 @@ def test_the_time_between_readings_needs_two(tmp_path: Path, capsys: pytest.Capt
     (tmp_path / "now").write_text(PERFQUERY)
     command = ["analyze", "--counters", str(tmp_path / "now"), "--fabric", str(DATA / "x5.ibnetdiscover")]
     assert execute([*command, "--over", "60 s"]) == 2
-    assert "and there is one: counters count from when" in capsys.readouterr().err
+    assert "needs two readings: the counts of one" in capsys.readouterr().err
     assert execute([*command, "--over", "0 s", "--before", str(tmp_path / "now")]) == 2
     assert "above 0" in capsys.readouterr().err
 

@@ -21,7 +21,7 @@ def overloaded(duration: str, **workload: object) -> Scenario:
 def waiting(scenario: Scenario) -> float:
     found = scenario.decide().estimate
     assert found is not None
-    parts = [part for part in found.parts if "messages that wait" in part.what]
+    parts = [part for part in found.parts if "waiting messages" in part.what]
     assert all(part.key == "jobs[0].workload" for part in parts)
     return sum(part.bytes for part in parts) / MESSAGE
 
@@ -67,5 +67,5 @@ def test_senders_that_wait_for_others_do_not_run_ahead(workload: dict[str, Any])
 
 def test_an_eager_incast_without_memory_for_its_messages_is_refused() -> None:
     scenario = overloaded("20 s", name="incast", compute="0 us").model_copy(update={"memory": 2**30})
-    with pytest.raises(ScenarioError, match=r"jobs\[0\]\.workload: .* messages that wait: more are sent than"):
+    with pytest.raises(ScenarioError, match=r"jobs\[0\]\.workload: .* waiting messages: senders are faster than"):
         scenario.decide()

@@ -182,10 +182,10 @@ def test_lids_that_no_port_can_have_and_those_of_several_ports_are_named_once(tm
     wiring = read(tmp_path, dump(devices))
     remarks = [words for words in wiring.remarks if "LID" in words]
     assert [words.split(":")[0] for words in remarks] == [
-        "4 ports with LID 0, which is none of a port",
-        "1 port with LID 49152, which is none of a port",
-        "1 port with LID 65535, which is none of a port",
-        "1 LID is that of several ports",
+        "4 ports with LID 0, which is no valid LID of a port",
+        "1 port with LID 49152, which is no valid LID of a port",
+        "1 port with LID 65535, which is no valid LID of a port",
+        "1 LID is used by several ports",
     ]
     assert remarks[0].endswith("node0002 mlx5_0 port 1 (line 47) and 1 more")
     assert "2010 (node0006 mlx5_0 port 1 (line " in remarks[3]

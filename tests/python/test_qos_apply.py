@@ -153,7 +153,7 @@ def test_a_policy_that_opensm_refuses_is_taken_back_and_tried_again_later(tmp_pa
         ("8\t2\thost[3\n", "no list of hosts"),
         ("9\t2\thost3\n", "record = "),
         ("garbage\n", "record = "),
-        ("8\t2\thost[2-3]\n", "2 jobs share host host2, and a level belongs to hosts: 7, 8"),
+        ("8\t2\thost[2-3]\n", "2 jobs share host host2, and a level applies to a whole host: 7, 8"),
     ],
 )
 def test_a_record_that_is_wrong_costs_its_job_the_level_and_no_other(line: str, words: str, tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_every_host_of_the_fabric_is_known(tmp_path: Path) -> None:
         ("solvr=account:x", 'did you mean "solver"'),
         ("solver", "grants nothing"),
         ("solver=account", "grants nothing"),
-        ("solver=account:a b", "no name of Slurm"),
+        ("solver=account:a b", "is no name that Slurm takes"),
     ],
 )
 def test_a_grant_that_is_wrong_is_refused(grant: str, words: str, tmp_path: Path) -> None:
@@ -289,13 +289,13 @@ def test_a_job_is_not_held_up_where_nobody_applies_levels(tmp_path: Path) -> Non
     job = {"ACCOUNT": "phys", "NODELIST": "host1"}
     done = run(tmp_path / "prolog.sh", job, wait=60)
     assert done.returncode == 0
-    assert "starts without service level 2: fairlane qos apply does not run on OpenSM's machine" in done.stderr
+    assert "starts without service level 2: fairlane qos apply is not running on OpenSM's machine" in done.stderr
     answers = tmp_path / "running" / ".answered"
     answers.write_text("")
     done = run(tmp_path / "prolog.sh", job, wait=1)
     assert (done.returncode, done.stderr) == (0, "job 7 starts before its service level 2 is in force\n")
     os.utime(answers, (0, 0))
-    assert "does not run" in run(tmp_path / "prolog.sh", job, wait=60).stderr
+    assert "is not running" in run(tmp_path / "prolog.sh", job, wait=60).stderr
     (tmp_path / "running" / "7").unlink()
     (tmp_path / "running").rename(tmp_path / "elsewhere")
     done = run(tmp_path / "prolog.sh", job, wait=60)

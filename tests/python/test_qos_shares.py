@@ -228,7 +228,7 @@ def test_a_table_that_cannot_have_the_shares_has_the_nearest_and_says_so() -> No
     found = exported(qos, approximate=True)
     assert [one.exported for one in found.shares] == pytest.approx([252 / 253, 1 / 253])
     assert [one.simulated for one in found.shares] == [0.997, 0.003]
-    assert any("an error of 0.095 points" in note for note in found.notes)
+    assert any("an error of 0.095 percentage points" in note for note in found.notes)
 
 
 def test_tables_fit_the_entries_that_ports_have() -> None:

@@ -244,7 +244,7 @@ def test_the_options_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["--topology-yaml", "--plugin", "ring"], 0, ""),
         (["--topology-yaml", "--plugin", "rings"], 2, 'did you mean "ring"?'),
         (["--topology-conf", "--plugin", "torus3d"], 2, "allowed: --topology-yaml"),
-        (["--topology-conf", "--plugin", "ring", "--merged"], 2, "goes with the plugin tree"),
+        (["--topology-conf", "--plugin", "ring", "--merged"], 2, "needs the plugin tree"),
         (["--csv", "--plugin", "ring"], 2, "allowed: with Slurm's files"),
     ):
         assert execute(["fabric", "export", *torus, *options, "-o", str(tmp_path / "out")]) == code, options
@@ -354,11 +354,11 @@ def test_yaml_is_read_as_the_library_reads_it(data: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ("a: &x b", 1, "anchors and aliases are not read"),
+        ("a: &x b", 1, "anchors and aliases are not supported"),
         ("a:\n  b: c\n d: e", 3, "while parsing a block mapping"),
         ("- a\n- b: c\nd: e", 3, "while parsing a block collection"),
-        ("a: 1\nb:\n  c: 1\n  c: 2", 4, "c is there twice"),
-        ("a: 1\n? [b]\n: 2", 2, "a key is a text"),
+        ("a: 1\nb:\n  c: 1\n  c: 2", 4, "duplicate key c"),
+        ("a: 1\n? [b]\n: 2", 2, "a key has to be a text"),
         ("a: 1\n---\nb: 2", 2, "a second document begins"),
         ("a: 1\nb: \x01", 2, "not allowed"),
         ("a: 1\nb: " + "[" * 200, 2, "nested more than"),

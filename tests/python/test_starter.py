@@ -104,7 +104,7 @@ def test_the_output_of_ibnetdiscover_alone_makes_a_scenario(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("options", "jobs", "words"),
     [
-        (["--exclude", "login*"], SQUEUE, '--exclude = "login*": fits no host of the fabric: n[01-89]'),
+        (["--exclude", "login*"], SQUEUE, '--exclude = "login*": matches no host of the fabric: n[01-89]'),
         (["--exclude", "*"], SQUEUE, "no host is left"),
         (["--hosts", "n[85-92]"], SQUEUE, '--hosts = "n90": the fabric has no such host'),
         (["--partition", "btch"], SQUEUE, '--partition = "btch": no job that runs is in this partition; allowed: '),
@@ -116,7 +116,7 @@ def test_the_output_of_ibnetdiscover_alone_makes_a_scenario(tmp_path: Path) -> N
             "17 gpu1,gpu2\n",
             "left out: 1 job on nodes that the fabric does not have, or that are excluded: 17 (gpu1)",
         ),
-        ([], "17 (null)\n", "lists no job that runs"),
+        ([], "17 (null)\n", "lists no running job"),
     ],
 )
 def test_what_makes_no_scenario_is_refused(

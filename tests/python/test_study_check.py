@@ -109,5 +109,5 @@ def test_runs_that_workers_could_not_read_are_refused_before_the_first_simulatio
         return replace(found, data={**found.data, "qos": {**found.data["qos"], "strategy": "isolate"}})
 
     monkeypatch.setattr(plan, "pin", damaged)
-    with pytest.raises(ScenarioError, match=r"the default run cannot be simulated as it is worked out: .*isolate"):
+    with pytest.raises(ScenarioError, match=r"the default run cannot be simulated: .*isolate"):
         plan.plan(Study.load(written(tmp_path, TREATED)))

@@ -125,6 +125,16 @@ def test_placements_and_seeds_that_change_nothing_are_one_replicate(tmp_path: Pa
     assert {row["jobs"] for row in table.rows if row} == {2}  # two jobs, each once
 
 
+def test_effects_that_do_not_vary_are_precise_with_the_fewest_replicates(tmp_path: Path) -> None:
+    still = f'set = {{ "jobs[1].placement" = {HERE.replace("0, 4, 8, 12", "1, 5, 9, 13")} }}'
+    found = computed(tmp_path, f'replicates = {{ precision = "0.1%", at_most = 9 }}\n{still}', own=HERE)
+    assert found.meta.notes == [
+        "Mean effects over jobs are precise to ±0.1%, with 5 replicates in all.",
+        "4 of 5 points repeat another of the same condition, bit for bit, and count once: placements and seeds "
+        "change nothing there.",
+    ]
+
+
 def test_only_the_runs_that_repeat_count_once(tmp_path: Path) -> None:
     treated = '\ntreatments.moved.set = { "jobs[1].placement" = "random" }'
     found = computed(tmp_path, STILL.replace("[1, 2]", "[1]") + treated, own=HERE)

@@ -182,7 +182,7 @@ class Agent:
         if left_out and self._config.policy.unmodelled == "hold":
             return _Plan("keep", before, f"cannot simulate {shown}, and policy.unmodelled is hold")
         decision = self._decided(modelled, before) if jobs else Decision(None, "no job runs")
-        reason = decision.reason + (f"; at its level and not simulated: {shown}" if left_out else "")
+        reason = decision.reason + (f"; not simulated, level unchanged: {shown}" if left_out else "")
         if decision.chosen is None:
             return _Plan("keep", before, reason)
         return _Plan("change", self._with(before, decision.chosen.candidate, jobs), reason, decision.chosen)

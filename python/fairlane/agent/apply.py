@@ -157,7 +157,7 @@ class Applier:
                 owners.setdefault(host, []).append(job)
         for host, jobs in owners.items():
             for job in jobs if len(jobs) > 1 else ():
-                words = f"{plural(len(jobs), 'job')} share host {host}, and a level belongs to hosts"
+                words = f"{plural(len(jobs), 'job')} share host {host}, and a level applies to a whole host"
                 refused.setdefault(job, f"job {job} gets no level: {words}: {', '.join(jobs)}")
         return ordered(setting for job, setting in found.items() if job not in refused), refused
 
@@ -211,7 +211,7 @@ def alone(folder: Path) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield
     except BlockingIOError:
-        raise AgentError(f"{folder}: another fairlane qos apply runs") from None
+        raise AgentError(f"{folder}: another fairlane qos apply is running") from None
     except OSError as error:
         raise AgentError(f"{folder}: cannot be used: {error.strerror}") from None
 

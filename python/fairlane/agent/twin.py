@@ -104,7 +104,7 @@ class Twin:
         hosts = tuple(self.host(node) for node in job.nodes)
         for host in hosts:
             if others := [other for other in owners[host] if other != job.id]:
-                words = f"shares host {host} with job {others[0]}: a level of one would be one of both"
+                words = f"shares host {host} with job {others[0]}: a level set for one would apply to both"
                 raise ScenarioError(Problem("", words))
         one = TwinJob(job, hosts, profile)
         self._table(one)  # raises for a trace or samples of counters that do not fit

@@ -87,7 +87,7 @@ def notify(
         bool, Option("--strict", help="End with an error if no agent answers; else the job is not held up.")
     ] = False,
     wait: Annotated[
-        str, Option(help="How long the agent may take to answer: one that hangs holds up the job for so long.")
+        str, Option(help="How long to wait for the agent; the job starts that much later if it hangs.")
     ] = "10 s",
 ) -> Answer:
     """Report to the agent that a job begins or ends; for PrologSlurmctld and EpilogSlurmctld.

@@ -56,7 +56,7 @@ def export_counters(
     fresh(out)
     length = None if tick is None else duration_of("--tick", tick)
     if length == 0:
-        raise refused("--tick", "is no time", tick, "above 0")
+        raise refused("--tick", "out of range", tick, "above 0")
     found = snapshots(load_run(run), read_wiring(guids) if guids else None, length)
     if any(port.guid is None for port in found[-1].ports):
         words = "has no node for some ports of the run"
@@ -140,10 +140,10 @@ def analyze_counters(
         raise refused("--counters", "needs the fabric, for the links that ports send over", allowed="--fabric FILE")
     span = None if seconds is None else duration_of("--over", seconds) / 10**12
     if span is not None and before is None:
-        words = "is the time between two readings, and there is one: counters count from when they were last cleared"
+        words = "needs two readings: the counts of one are those since the counters were last cleared"
         raise refused("--over", words, seconds, "together with --before FILE")
     if span == 0:
-        raise refused("--over", "is no time", seconds, "above 0")
+        raise refused("--over", "out of range", seconds, "above 0")
     wiring = read_wiring(fabric)
     _, places = _read(file, before, wiring)
     built = wiring.fabric()

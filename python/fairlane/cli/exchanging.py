@@ -35,7 +35,7 @@ def export_qos(
             "--vlarb-entries",
             min=1,
             max=64,
-            help="Entries that ports have room for in each table of VL arbitration: VLArbLowCap of smpquery portinfo.",
+            help="Entries of each VL arbitration table of a port: VLArbLowCap of smpquery portinfo.",
         ),
     ] = 64,
     policy_file: Annotated[

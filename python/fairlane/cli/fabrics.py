@@ -78,7 +78,7 @@ def import_fabric(
         bool, Option("--switches-only", help="The dump of ibnetdiscover has the sections of switches only.")
     ] = False,
     bandwidth: Annotated[
-        str | None, Option(metavar="BANDWIDTH", help='Of cables for which the file has none, as "200 Gb/s".')
+        str | None, Option(metavar="BANDWIDTH", help='Bandwidth of cables that have none in the file, as "200 Gb/s".')
     ] = None,
 ) -> Answer:
     """Read the fabric of a real cluster, describe it, and write it as a file for scenarios.
@@ -146,7 +146,7 @@ def export_fabric(
     form = FORMATS[chosen[0]]
     for option, is_given in (("--merged", merged), ("--plugin", plugin != "tree")):
         if is_given and not form.of_slurm:
-            raise refused(option, "goes with a format that has no cables", f"--{chosen[0]}", "with Slurm's files")
+            raise refused(option, "is an option of Slurm's files only", f"--{chosen[0]}", "with Slurm's files")
     if plugin not in PLUGINS:
         raise ScenarioError(Problem.unknown("--plugin", "plugin", plugin, PLUGINS, plugin))
     wiring = _wiring("fabric export", source, topology, assignments)

@@ -53,7 +53,7 @@ def _remarks(found: Gpcnet) -> Iterator[str]:
     yield (
         f"Avg, 99%: of the iterations of all ranks; of a bandwidth, 99% of the iterations reach it. "
         f"±, in brackets after factors: {COVERAGE:.0%} interval over "
-        f"{plural(len(meta['seeds']), 'random assignment')} of hosts, none of equal values."
+        f"{plural(len(meta['seeds']), 'random assignment')} of hosts; none where all values are equal."
     )
     yield from found.repeated()
     if len(meta["seeds"]) < 3:

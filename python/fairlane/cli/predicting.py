@@ -43,7 +43,10 @@ def fit(
     model: Annotated[
         str, Option(help="gbm, forest, histogram or ridge; best: the one with the least error on held-out runs.")
     ] = BEST,
-    parts: Annotated[str, Option(help="What of the counters: base, low-rank or sparse; or the best of them.")] = BEST,
+    parts: Annotated[
+        str,
+        Option(help="Input: the counters (base), their low-rank or sparse part; best: the one with the least error."),
+    ] = BEST,
     clusters: Annotated[int, Option(min=1, help="Groups of runs with a model of their own.")] = 1,
     coverage: Annotated[float, Option(help="Share of the timesteps within the interval.")] = 0.9,
     folds: _Folds = 10,

@@ -43,7 +43,7 @@ def _remarks(found: Saturation) -> Iterator[str]:
     yield (
         "Offered, accepted: shares of the injection bandwidth of the sending ranks, headers included. Latency: of "
         f"messages delivered after the warm-up, from generation to last byte. ±: {COVERAGE:.0%} over seeds; "
-        f"none of equal values, nor of a quantile that fewer than {FEWEST} messages of a seed exceed."
+        f"none where all values are equal, nor of a quantile that fewer than {FEWEST} messages of a seed exceed."
     )
     yield (
         f"Saturated: the whole interval of accepted over offered is below {ACCEPTED_IN_FULL:.0%}; latencies there grow "

@@ -54,7 +54,7 @@ def check_subnet(
         Path | None, Option(metavar="DIR", help="A new or empty folder for the files and logs of ibsim and OpenSM.")
     ] = None,
     revert: Annotated[
-        bool, Option("--revert", help="At the end take the settings back as revert/ does, and read the ports again.")
+        bool, Option("--revert", help="At the end revert the settings as revert/ does, and read the ports again.")
     ] = False,
     approximate: Annotated[
         bool, Option("--approximate", help="Approximate what a cluster cannot do, as qos export does.")

@@ -48,7 +48,7 @@ def located(ports: Iterable[PortCounters], wiring: Wiring, file: Path) -> list[L
             near = nearest(one.name, names) if one.name else None
             words, allowed = f"the fabric has no {one}", None
             if not (one.name or one.guid or one.lid):
-                words, allowed = f"nothing says which host {one} is of", _IDENTITY
+                words, allowed = f"the host of {one} is not known", _IDENTITY
             problems.append(Problem("", words, allowed=allowed, nearest=near, file=str(file), line=one.line))
     if not found and not problems:
         problems.append(Problem.of_file(file, "none of its ports has a cable in the fabric"))

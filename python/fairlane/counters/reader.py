@@ -67,4 +67,4 @@ def _unknown(text: str, file: Path) -> Problem:
     for shape, (words, meant) in _OTHERS.items():
         if begins := re.search(shape, text, re.MULTILINE):
             return Problem.of_file(file, words.format(*begins.groups()), allowed=meant)
-    return Problem.of_file(file, "no counters that are known", allowed=_KINDS)
+    return Problem.of_file(file, "no known format of counters", allowed=_KINDS)

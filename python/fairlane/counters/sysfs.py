@@ -118,7 +118,7 @@ def _add(port: _Port, file: str, value: str) -> str | None:
         if not re.fullmatch(r"[0-9]{1,20}", value):
             return "not a whole number"
         if file in port.files:
-            return "this file is there twice; give one reading"
+            return "duplicate file; give one reading"
         port.files.add(file)
         name = COUNTERS_OF_FILES[counter[1]]
         if name not in port.values or file.startswith("counters_ext"):  # these have 64 bits

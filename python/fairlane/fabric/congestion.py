@@ -105,7 +105,7 @@ class Root:
     def __str__(self) -> str:
         rate = bit_rate(self.bandwidth_bps)
         speed = f"{rate}, most of its peers have {bit_rate(self.usual_bps)}" if self.slow else rate
-        stalls = f"; {plural(self.upstream, 'stalled port leads', 'stalled ports lead')} to it" if self.upstream else ""
+        stalls = f"; {plural(self.upstream, 'stalled port')} upstream" if self.upstream else ""
         whose = f" ({listed(self.jobs)})" if self.jobs else ""
         return f"{self.link}{whose}: busy {percent(self.active_share)} of the time at {speed}{stalls}"
 
@@ -115,7 +115,7 @@ def shown(roots: Sequence[Root], most: int) -> list[str]:
     if not roots:
         return ["No link is saturated, and no stalled port leads to a busy one."]
     lines = [
-        "Roots of congestion, links that are busy themselves and not held up by others:",
+        "Roots of congestion (links that are busy, and not stalled by others):",
         *(f"  {one}" for one in roots[:most]),
     ]
     return [*lines, f"  and {len(roots) - most} more"] if len(roots) > most else lines

@@ -54,7 +54,7 @@ def read_wiring(
         if given and not dump:
             raise ScenarioError(Problem(option, "goes with the output of ibnetdiscover", str(path)))
     if read is None:
-        raise ScenarioError(Problem.of_file(path, "no fabric that is known", allowed=_KINDS))
+        raise ScenarioError(Problem.of_file(path, "no known format of a fabric", allowed=_KINDS))
     if dump:
         name_map = Path(node_name_map) if node_name_map else None
         wiring = read_ibnetdiscover(text, path, name_map, switches_only=switches_only)

@@ -122,7 +122,7 @@ def torus_of(wiring: Wiring) -> Torus:
     joined = {frozenset(it.ends) for it in wiring.cables if not hosts & set(it.ends)}
     at = {place: name for name, place in padded.items()}
     if joined != {frozenset((at[place], at[next_one])) for place in at for next_one in _neighbours(place, sides)}:
-        raise _no_torus("its cables are others than between neighbours")
+        raise _no_torus("its cables are not those between neighbours")
     host_at: dict[str, list[str]] = {}
     for cable in wiring.cables:
         if host := next((end for end in cable.ends if end in hosts), None):
@@ -130,7 +130,7 @@ def torus_of(wiring: Wiring) -> Torus:
             if host not in host_at.setdefault(switch, []):
                 host_at[switch].append(host)
     if any(len(host_at.get(name, ())) != 1 for name in padded) or len(hosts) != len(padded):
-        raise _no_torus("it has not one host at each switch")
+        raise _no_torus("a switch has no host, or several")
     nodes, _, changes = _names(wiring)
     called = dict(zip(wiring.hosts, nodes, strict=True))
     order = sorted(padded, key=lambda name: padded[name][::-1])

@@ -52,7 +52,7 @@ class _Document:
     def take(self, event: Any) -> None:
         line = event.start_mark.line + 1
         if getattr(event, "anchor", None) is not None:
-            raise YamlError("anchors and aliases are not read", line)
+            raise YamlError("anchors and aliases are not supported", line)
         match type(event).__name__:
             case "DocumentStartEvent":
                 self._documents += 1
@@ -87,8 +87,8 @@ class _Document:
             self._open[-1][self._keys[-1]] = value
             self._keys[-1] = None
         elif not isinstance(value, str):
-            raise YamlError("a key is a text", line)
+            raise YamlError("a key has to be a text", line)
         elif value in self._open[-1]:
-            raise YamlError(f"{value} is there twice", line)
+            raise YamlError(f"duplicate key {value}", line)
         else:
             self._keys[-1] = value

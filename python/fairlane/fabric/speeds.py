@@ -62,4 +62,4 @@ def mixed_speeds(job: str, hosts: Sequence[int], bandwidths: NDArray[Any], names
     which = f"{len(slow)} of its {len(used)} hosts ({shortened([names[host] for host in slow])})"
     verb = "has" if len(slow) == 1 else "have"
     others = f"{lower}, the others {bit_rate(fastest)}"
-    return f"job {job!r}: {which} {verb} {others}: what all ranks take part in goes at the pace of the slowest"
+    return f"job {job!r}: {which} {verb} {others}: operations of all ranks run at the pace of the slowest"

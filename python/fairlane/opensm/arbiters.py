@@ -159,7 +159,9 @@ def _weighted_round_robin(params: Mapping[str, Any], ports: Ports) -> Tables:
     exported = shares_of_tables((), low, 0, ports.sizes)
     if error := largest_error(simulated, exported):
         words = f"tables of {ports.room} entries of weights up to {MOST_WEIGHT} for these weights"
-        approximation = f"{shown(exported)} instead of {shown(simulated)}, an error of {float(100 * error):.2g} points"
+        approximation = (
+            f"{shown(exported)} instead of {shown(simulated)}, an error of {float(100 * error):.2g} percentage points"
+        )
         notes.append(_not_exact(ports, "qos.arbiter.weights", list(packets.values()), words, approximation))
     return Tables((), low, 0, simulated, tuple(notes))
 
@@ -182,7 +184,7 @@ def _strict_priority(params: Mapping[str, Any], ports: Ports) -> Tables:
         error = float(100 * largest_error(simulated, exported))
         approximation = (
             f"the bandwidth that lanes have if all have packets to send, {shown(exported)} (an error of {error:.2g} "
-            "points), without priority up to it"
+            "percentage points), without priority up to it"
         )
         notes.append(_not_exact(ports, "qos.arbiter.shares", shares, "bandwidth shares", approximation))
     if len(rest) > 1:

@@ -62,9 +62,9 @@ def environment(level: int) -> str:
 def write_levels(levels: Mapping[str, int], grants: Mapping[str, Grant]) -> str:
     """levels.tsv: the level of jobs by account, QOS and partition; a job without a grant is a comment."""
     lines = [
-        "# Service level by account, QOS and partition of Slurm: the first line that fits counts, * is any.",
+        "# Service level by account, QOS and partition of Slurm: the first matching line counts; * matches all.",
         "# Slurm has to enforce them: AccountingStorageEnforce=associations,qos, AllowAccounts or AllowGroups.",
-        "# level, account, QOS, partition: separated by tabulators",
+        "# level, account, QOS, partition: separated by tabs",
     ]
     for job, level in levels.items():
         if grant := grants.get(job):
@@ -92,7 +92,9 @@ def read_grants(given: Sequence[str], jobs: Collection[str]) -> dict[str, Grant]
             if key not in GRANTED:
                 raise ScenarioError(Problem.unknown("--for", "property of a job", key, GRANTED, text))
             if not re.fullmatch(r"[^\s,]+", value):
-                raise ScenarioError(Problem("--for", "no name of Slurm", value, "a name without blanks and commas"))
+                raise ScenarioError(
+                    Problem("--for", "is no name that Slurm takes", value, "a name without blanks and commas")
+                )
         found[job] = {key: value for key, _, value in pairs}
     return found
 

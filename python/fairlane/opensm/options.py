@@ -105,7 +105,7 @@ def read_options(file: Path) -> tuple[Settings, list[str], Options]:
     if special:
         notes.append(f"{', '.join(special)}: not read; there are no such ports in a scenario")
     if found.operational == "0":
-        notes.append(f"{_OPERATIONAL} 0: ports keep the lanes that they have in operation; taken for all of them")
+        notes.append(f"{_OPERATIONAL} 0: ports keep their operational lanes; assumed: all of them")
     used = settings["swe_"]
     if (lanes := max((lane for lane in used.sl2vl if lane < DATA_LANES), default=0) + 1) > used.max_vls:
         words = f"sl2vl has VL{lanes - 1}, which is set in ports as {_OPERATIONAL} has it"

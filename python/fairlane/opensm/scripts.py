@@ -58,7 +58,7 @@ while [ "$left" -gt 0 ]; do
         exit 0
     fi
     [ -n "$(find "$running/.answered" -mmin -1 2> /dev/null)" ] || complain \\
-        "job $SLURM_JOB_ID starts without service level $level: fairlane qos apply does not run on OpenSM's machine"
+        "job $SLURM_JOB_ID starts without service level $level: fairlane qos apply is not running on OpenSM's machine"
     sleep 1
     left=$((left - 1))
 done

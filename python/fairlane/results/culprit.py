@@ -108,7 +108,7 @@ def headline(run: Run) -> str | None:
         words = f"{first} most to other jobs: W {percent(victim['w'], signed=True)}"
         row = matrix.labels.index(victim["name"])
         behind = _largest_cell(matrix, row, f"{victim['name']}'s" if tied else "Its")
-        return f"{words}. {behind}" if behind else f"{words}, but no packet of it waits for another's"
+        return f"{words}. {behind}" if behind else f"{words}, but none of its packets waits for another's"
     shares = matrix.share(matrix.others)
     row = int(np.unravel_index(int(shares.argmax()), shares.shape)[0])
     cell = _largest_cell(matrix, row, f"{matrix.labels[row]}'s")
@@ -162,7 +162,7 @@ def _attributed(lost: LostTime, slowed: pl.DataFrame, quiet: str | None) -> str:
     w = f"W {percent(victim['w'], signed=True)}"
     name, aggressor = victim["name"], lost.aggressors[column]
     if not lost.certain[row, column] or lost.lost[row, column] <= 0:
-        return f"{name} loses {seconds(total)} per iteration ({w}), and no less without any one of the other jobs"
+        return f"{name} loses {seconds(total)} per iteration ({w}), and as much without any single one of the others"
     if lost.lost[row, column] >= ALMOST_ALL * total:
         return f"{name} loses {seconds(total)} per iteration ({w}), all of it because of {aggressor}"
     amount = _amount(lost, row, column)

@@ -179,7 +179,7 @@ class _Table:
         )
         yield Part(f"{self.key}.workload", f"{at_once:,.0f} messages at once", at_once * MESSAGE)
         if self.waiting > at_once:
-            words = f"at most {self.waiting:,.0f} messages that wait: more are sent than its receivers take"
+            words = f"up to {self.waiting:,.0f} waiting messages: senders are faster than receivers"
             yield Part(f"{self.key}.workload", words, self.waiting * MESSAGE)
 
 

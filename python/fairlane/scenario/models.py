@@ -192,7 +192,7 @@ class Placement(TableModel):
         if (self.name == LIST) != (self.hosts is not None):
             raise Problems(Problem("hosts", f"belongs to placement {LIST!r}: give both or neither"))
         if self.name == LIST and self.among is not None:
-            raise Problems(Problem("among", f"is for policies, and placement {LIST!r} lists its hosts already"))
+            raise Problems(Problem("among", f"applies to placement policies, and placement {LIST!r} names its hosts"))
         self._allocator = validated(kind, given) if kind else None
         return self
 

@@ -120,6 +120,6 @@ def _round_trips(
         if given > FAR_ABOVE * real:
             yield (
                 f"{key}.base_rtt is {DURATION.format(given)}, and a round trip on the longest path of the fabric "
-                f"takes {DURATION.format(real)} without load: {transport['name']} takes queues for a part of it, and "
-                "shares can stay unequal; without the key it is that of the fabric"
+                f"takes {DURATION.format(real)} without load: {transport['name']} takes queueing delay for a part of "
+                "it, and shares can stay unequal; without the key it is the round trip of the fabric"
             )

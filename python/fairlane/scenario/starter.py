@@ -95,7 +95,7 @@ def _usable(hosts: Sequence[str], choice: Choice) -> dict[str, str]:
         listed = set(expand(pattern)) if is_list(pattern) else set()
         fitting = {host for host in hosts if fnmatchcase(host, pattern) or {host, names[host]} & listed}
         if not fitting:
-            words = f"fits no host of the fabric: {shortened(hosts, 60)}"
+            words = f"matches no host of the fabric: {shortened(hosts, 60)}"
             raise ScenarioError(Problem("--exclude", words, pattern, None, nearest(pattern, hosts)))
         excluded |= fitting
     known = {*names, *names.values()}
@@ -136,7 +136,7 @@ def _kept(jobs: Sequence[SlurmJob], usable: Mapping[str, str], choice: Choice) -
         reasons[f"beyond the {choice.most} largest (--jobs)"] = [job.id for job in found[choice.most :]]
     notes = [f"left out: {plural(len(ids), 'job')} {why}: {_some(ids)}" for why, ids in reasons.items()]
     if not found:
-        words = "none of the jobs can be in the scenario" if jobs else "lists no job that runs"
+        words = "none of the jobs can be in the scenario" if jobs else "lists no running job"
         raise ScenarioError(
             Problem("JOBS", "; ".join([words, *notes]), allowed="jobs on two hosts of the fabric or more")
         )

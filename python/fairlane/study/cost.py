@@ -41,7 +41,7 @@ class Cost:
             yield f"about {seconds_text(self.seconds)} on one core, {bytes_text(self.memory)} of memory a worker"
         for group in self.identical:
             names = listed([f"{number} ({self.labels[number]})" for number in group], 2)
-            yield f"note: points {names} are the same simulations; of one condition they count once"
+            yield f"note: points {names} are the same simulation, and count once in a condition"
 
 
 def cost_of(planned: Plan) -> Cost:

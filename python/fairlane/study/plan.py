@@ -253,7 +253,7 @@ def _try_out(study: Study, cell: Cell) -> None:
         try:
             decided_of(read(pinned.task("", name)))
         except ScenarioError as error:
-            words = f"the {name} run cannot be simulated as it is worked out: {error}"
+            words = f"the {name} run cannot be simulated: {error}"
             key = "scenario" if name == DEFAULT else f"treatments.{name}"
             raise ScenarioError(study.error(Problem(key, words))) from error
 

@@ -20,7 +20,7 @@ from fairlane.inputs.table import Table
 from fairlane.scenario.until import Share
 from fairlane.statistics import Estimate
 from fairlane.study.conditions import condition_of
-from fairlane.study.replication import estimate
+from fairlane.study.replication import distinct, estimate
 from fairlane.wording import fine_percent, listed, percent, plural
 
 if TYPE_CHECKING:
@@ -82,7 +82,9 @@ class Allocation:
         return max(1, ceil(self.counts[key] * wider**2) - self.counts[key])
 
     def _half(self, work: pl.DataFrame) -> float | None:
-        """Half of the widest interval of a condition's effects; None if one of them has none."""
+        """Half of the widest interval of a condition's effects; None if one of them has none, 0 if nothing varies."""
+        if work["point"].n_unique() > 1 == distinct(work)["point"].n_unique():
+            return 0.0
         halves = [found.half_width for found in effects(work, self.asked.of).values()]
         known = [half for half in halves if half is not None]
         return max(known) if known and len(known) == len(halves) else None

@@ -58,7 +58,9 @@ class OpenSm(Backend):
     port: str | list[str] = Field(
         "{host}/P1", description="name of a host's port in the policy, or of each of its ports, without `guids`"
     )
-    guids: FilePath | None = Field(None, description="file with a host and its port GUIDs a line; replaces `port`")
+    guids: FilePath | None = Field(
+        None, description="file with a host and its port GUIDs on each line; replaces `port`"
+    )
     discover: list[str] = Field(
         default_factory=list,
         description="command that prints the fabric, as `ibnetdiscover`: every GUID has to be in it",
@@ -83,7 +85,7 @@ class OpenSm(Backend):
     @model_validator(mode="after")
     def _one_process(self) -> "OpenSm":
         if self.pid is not None and self.pid_file is not None:
-            raise Problems(Problem("pid_file", "names the process that pid names", allowed="one of pid and pid_file"))
+            raise Problems(Problem("pid_file", "pid names the process already", allowed="one of pid and pid_file"))
         if any("_gid}" in word for word in self.read_back) and self.guids is None:
             raise Problems(Problem("read_back", "uses GIDs, which need `guids`", " ".join(self.read_back)))
         return self
@@ -92,7 +94,7 @@ class OpenSm(Backend):
     def _one_port_for_each_host(self) -> "OpenSm":
         for port in self._patterns if self.guids is None else ():
             if "{host}" not in port or not _names_port(port.replace("{host}", "host")):
-                allowed = f"{{host}} within, and /P1 or so at the end; {PORT_NAMES}; or `guids`"
+                allowed = f"a text with {{host}}, and the port at its end, as /P1; {PORT_NAMES}; or `guids`"
                 raise Problems(Problem("port", "names no port of each host in a policy of OpenSM", port, allowed))
         return self
 
@@ -196,7 +198,7 @@ class OpenSm(Backend):
         lacking = [(host, guid) for host, guid in written if guid not in known]
         if lacking:
             host, guid = lacking[0]
-            words = f"the fabric has no port with this GUID ({len(lacking)} of {len(written)} are lacking)"
+            words = f"the fabric has no port with this GUID ({len(lacking)} of {len(written)} are missing)"
             allowed = f"those that {' '.join(self.discover)} prints"
             raise ScenarioError(Problem(host, words, guid, allowed, nearest(guid, known), str(file)))
 

@@ -51,7 +51,7 @@ def write_topology_yaml(wiring: Wiring, *, merged: bool = False, plugin: str = "
 
 def _of_plugin(wiring: Wiring, plugin: str, *, merged: bool) -> _Rows:
     if merged and plugin != "tree":
-        raise ScenarioError(Problem("--merged", "goes with the plugin tree", plugin))
+        raise ScenarioError(Problem("--merged", "needs the plugin tree", plugin))
     return _PLUGINS[plugin](wiring, merged)
 
 

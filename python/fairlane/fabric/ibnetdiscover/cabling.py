@@ -182,11 +182,13 @@ def _unusable_lids(vertices: dict[str, Vertex]) -> list[str]:
     wrong: list[str] = []
     for lid, found in sorted(holders.items()):
         if not 0 < lid <= LARGEST_LID:
-            wrong.append(f"{plural(len(found), 'port')} with LID {lid}, which is none of a port: {some(found, SHOWN)}")
+            wrong.append(
+                f"{plural(len(found), 'port')} with LID {lid}, which is no valid LID of a port: {some(found, SHOWN)}"
+            )
     twice = [(lid, found) for lid, found in sorted(holders.items()) if len(found) > 1 and 0 < lid <= LARGEST_LID]
     if twice:
         shown = some((f"{lid} ({some(found, SHOWN)})" for lid, found in twice), SHOWN)
-        wrong.append(f"{plural(len(twice), 'LID is', 'LIDs are')} that of several ports: {shown}")
+        wrong.append(f"{plural(len(twice), 'LID is', 'LIDs are')} used by several ports: {shown}")
     return wrong
 
 

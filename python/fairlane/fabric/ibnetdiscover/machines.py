@@ -166,7 +166,7 @@ def _lacking(adapters: Mapping[str, tuple[str, ...]]) -> list[str]:
         return []
     shown = some((f"{host} ({name})" for host, name in lacking.items()), SHOWN)
     words = f"{plural(len(lacking), 'host lacks', 'hosts lack')} an adapter that {most} others have: {shown}"
-    return [f"{words}; their further rails are other adapters"]
+    return [f"{words}; from there on their rails are other adapters"]
 
 
 def _switch_names(switches: Iterable[Vertex], hosts: set[str], overrides: Mapping[str, str]) -> dict[str, str]:
