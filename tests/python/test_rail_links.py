@@ -229,3 +229,20 @@ def test_a_fabric_with_subnets_that_are_not_joined_is_described(mixed: dict[str,
     """The distance of leaves that no cable between switches joins was infinite, and could not be an integer."""
     found = Fabric.build(scenario(mixed, job("j", ["gpu0", "gpu1"], "round_robin")).fabric.spec).describe()
     assert (found.hosts, found.diameter, found.adapters) == (6, 4, {9: 3, 8: 1, 2: 1, 1: 1})
+
+
+@pytest.mark.parametrize("workload", ["all_to_all", "nearest_neighbor"])
+@pytest.mark.parametrize("rails", [{"policy": "stripe"}, "by_rank"], ids=str)
+def test_estimates_know_the_adapters_that_a_job_uses(rails: Any, workload: str) -> None:
+    """Of a job that stripes its messages over four rails a quarter of its packets was expected."""
+
+    def packet_hops(policy: Any) -> tuple[float, float]:
+        load = {"name": workload, "message_size": "256 KiB", "compute": 0, "messages_per_iteration": 1}
+        jobs = [{"name": "j", "ranks": 8, "workload": load, "rails": policy}]
+        one = Scenario.read({"fabric": fabric_of("rail_optimised"), "duration": "2 ms", "jobs": jobs})
+        expected = one.decide().estimate
+        assert expected is not None
+        return expected.packet_hops, run(one, isolated=False).meta.packet_hops
+
+    several, single = packet_hops(rails), packet_hops({"only": 1})
+    assert several[0] / single[0] == pytest.approx(several[1] / single[1], rel=0.3)
