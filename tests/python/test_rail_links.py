@@ -13,7 +13,7 @@ import pytest
 from fairlane import Scenario, ScenarioError, run
 from fairlane.advice.question import ask
 from fairlane.cli.main import execute
-from fairlane.fabric import Fabric
+from fairlane.fabric import Fabric, compare
 from fairlane.pattern import observe, program_of
 from fairlane.placement import measure
 from fairlane.placement.mapping import HopBytes, Slots
@@ -223,6 +223,20 @@ def test_advice_compares_the_adapters_that_an_imported_fabric_has(tmp_path: Path
     question = ask(file, None, None, [0], [])
     assert list(dict.fromkeys(choice.rails for choice in question.choices)) == ["all", "only 0"]
     assert question.rails == 2
+
+
+def test_fabrics_are_compared_by_all_adapters() -> None:
+    """Second adapters at other leaves made no difference."""
+
+    def fabric(*second: int) -> Fabric:
+        links = [{"ends": [f"h{host}", "leaf0"]} for host in range(4)]
+        links += [{"ends": [f"h{host}", f"leaf{leaf}"]} for host, leaf in enumerate(second)]
+        links += [{"ends": [f"leaf{leaf}", "spine"]} for leaf in range(3)]
+        params = {"hosts": [f"h{host}" for host in range(4)], "links": links}
+        return Fabric.build({"topology": "imported", "params": params, "routing": "up_down"})
+
+    assert compare(fabric(1, 1, 2, 2), fabric(2, 1, 1, 2)).switches_with_as_many_hosts == 4
+    assert compare(fabric(1, 1, 2, 2), fabric(1, 1, 1, 2)).switches_with_as_many_hosts == 2
 
 
 def test_a_fabric_with_subnets_that_are_not_joined_is_described(mixed: dict[str, Any]) -> None:
