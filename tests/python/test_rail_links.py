@@ -260,3 +260,16 @@ def test_estimates_know_the_adapters_that_a_job_uses(rails: Any, workload: str) 
 
     several, single = packet_hops(rails), packet_hops({"only": 1})
     assert several[0] / single[0] == pytest.approx(several[1] / single[1], rel=0.3)
+
+
+@pytest.mark.parametrize("rails", ["round_robin", "by_rank", "by_source", {"only": 2}], ids=str)
+def test_offered_load_is_a_share_of_the_adapters_that_ranks_use(rails: Any) -> None:
+    """A rank that uses one adapter of four was offered the load of four."""
+    load = {"name": "open_loop", "load": 0.4, "message_size": "4 KiB", "arrivals": "fixed"}
+    jobs = [{"name": "j", "ranks": 16, "workload": load, "rails": rails}]
+    one = Scenario.read({"fabric": fabric_of("rail_optimised"), "duration": "500 us", "jobs": jobs})
+    ports = run(one, isolated=False).ports.filter(pl.col("role") == "host", pl.col("from_level") == 0)
+    used = ports.group_by("link").agg(pl.col("bytes").sum(), pl.col("port_active_share").max())
+    busy = used.filter(pl.col("bytes") > 0)["port_active_share"]
+    assert len(busy) == (64 if rails == "round_robin" else 16)
+    assert busy.mean() == pytest.approx(0.4, rel=0.1)
