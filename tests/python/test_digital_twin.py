@@ -133,6 +133,23 @@ def test_who_shares_a_link_shares_it_mutually_and_nobody_with_itself() -> None:
     assert contention(together, 3) == {}, "under one switch no link between switches is used"
 
 
+def test_ranks_share_links_of_the_rails_that_their_jobs_use() -> None:
+    """Paths between first adapters stood for all others."""
+    plain, planes = twin().model, {**twin().model.tables["fabric"], "rails": {"count": 2, "wiring": "planes"}}
+
+    def shared(*rails: int) -> Any:
+        tables = {**plain.tables, "fabric": planes}
+        policies = [{"policy": "only", "only": rail} for rail in rails]
+        jobs = (replace(job, rails=policy) for job, policy in zip(plain.jobs, policies, strict=True))
+        return contention(replace(plain, tables=tables, jobs=tuple(jobs)), 3)
+
+    def between(found: Any) -> float:
+        return sum(much for (job, _), others in found.items() for (other, _), much in others.items() if job != other)
+
+    assert shared(1, 1) == contention(plain, 3)
+    assert between(shared(0, 1)) == 0 < between(shared(1, 1))
+
+
 def test_the_search_is_deterministic_and_no_worse_than_what_it_has_tried() -> None:
     def searched(seed: int) -> tuple[Plan, float]:
         model = twin()

@@ -13,7 +13,7 @@ import pytest
 from fairlane import Scenario, ScenarioError, run
 from fairlane.advice.question import ask
 from fairlane.cli.main import execute
-from fairlane.fabric import Fabric
+from fairlane.fabric import Fabric, compare
 from fairlane.pattern import observe, program_of
 from fairlane.placement import measure
 from fairlane.placement.mapping import HopBytes, Slots
@@ -225,7 +225,51 @@ def test_advice_compares_the_adapters_that_an_imported_fabric_has(tmp_path: Path
     assert question.rails == 2
 
 
+def test_fabrics_are_compared_by_all_adapters() -> None:
+    """Second adapters at other leaves made no difference."""
+
+    def fabric(*second: int) -> Fabric:
+        links = [{"ends": [f"h{host}", "leaf0"]} for host in range(4)]
+        links += [{"ends": [f"h{host}", f"leaf{leaf}"]} for host, leaf in enumerate(second)]
+        links += [{"ends": [f"leaf{leaf}", "spine"]} for leaf in range(3)]
+        params = {"hosts": [f"h{host}" for host in range(4)], "links": links}
+        return Fabric.build({"topology": "imported", "params": params, "routing": "up_down"})
+
+    assert compare(fabric(1, 1, 2, 2), fabric(2, 1, 1, 2)).switches_with_as_many_hosts == 4
+    assert compare(fabric(1, 1, 2, 2), fabric(1, 1, 1, 2)).switches_with_as_many_hosts == 2
+
+
 def test_a_fabric_with_subnets_that_are_not_joined_is_described(mixed: dict[str, Any]) -> None:
     """The distance of leaves that no cable between switches joins was infinite, and could not be an integer."""
     found = Fabric.build(scenario(mixed, job("j", ["gpu0", "gpu1"], "round_robin")).fabric.spec).describe()
     assert (found.hosts, found.diameter, found.adapters) == (6, 4, {9: 3, 8: 1, 2: 1, 1: 1})
+
+
+@pytest.mark.parametrize("workload", ["all_to_all", "nearest_neighbor"])
+@pytest.mark.parametrize("rails", [{"policy": "stripe"}, "by_rank"], ids=str)
+def test_estimates_know_the_adapters_that_a_job_uses(rails: Any, workload: str) -> None:
+    """Of a job that stripes its messages over four rails a quarter of its packets was expected."""
+
+    def packet_hops(policy: Any) -> tuple[float, float]:
+        load = {"name": workload, "message_size": "256 KiB", "compute": 0, "messages_per_iteration": 1}
+        jobs = [{"name": "j", "ranks": 8, "workload": load, "rails": policy}]
+        one = Scenario.read({"fabric": fabric_of("rail_optimised"), "duration": "2 ms", "jobs": jobs})
+        expected = one.decide().estimate
+        assert expected is not None
+        return expected.packet_hops, run(one, isolated=False).meta.packet_hops
+
+    several, single = packet_hops(rails), packet_hops({"only": 1})
+    assert several[0] / single[0] == pytest.approx(several[1] / single[1], rel=0.3)
+
+
+@pytest.mark.parametrize("rails", ["round_robin", "by_rank", "by_source", {"only": 2}], ids=str)
+def test_offered_load_is_a_share_of_the_adapters_that_ranks_use(rails: Any) -> None:
+    """A rank that uses one adapter of four was offered the load of four."""
+    load = {"name": "open_loop", "load": 0.4, "message_size": "4 KiB", "arrivals": "fixed"}
+    jobs = [{"name": "j", "ranks": 16, "workload": load, "rails": rails}]
+    one = Scenario.read({"fabric": fabric_of("rail_optimised"), "duration": "500 us", "jobs": jobs})
+    ports = run(one, isolated=False).ports.filter(pl.col("role") == "host", pl.col("from_level") == 0)
+    used = ports.group_by("link").agg(pl.col("bytes").sum(), pl.col("port_active_share").max())
+    busy = used.filter(pl.col("bytes") > 0)["port_active_share"]
+    assert len(busy) == (64 if rails == "round_robin" else 16)
+    assert busy.mean() == pytest.approx(0.4, rel=0.1)

@@ -18,7 +18,7 @@ class Comparison:
     switches: int
     """Switches of each."""
     switches_with_as_many_hosts: int
-    """Switches that have equally many hosts in both."""
+    """Switches that have equally many adapters of hosts in both."""
     classes: pl.DataFrame
     """Cables between switches by class: ``first``, ``second``, ``same`` (between the same two switches)."""
     groups: pl.DataFrame
@@ -42,7 +42,7 @@ def compare(first: Fabric, second: Fabric) -> Comparison:
     used = _joined(_ports(cables[0]), _ports(cables[1]), ["class", "switch"])
     every = used.select("class").unique().join(pl.DataFrame({"switch": range(first.switches)}), how="cross")
     used = every.join(used, on=["class", "switch"], how="left").fill_null(0)
-    hosts = [Counter(leaf for leaf in fabric.leaf_of if leaf >= 0) for fabric in (first, second)]
+    hosts = [_adapters(fabric) for fabric in (first, second)]
     return Comparison(
         hosts=(first.hosts, second.hosts),
         switches=first.switches,
@@ -62,6 +62,11 @@ def _cables(fabric: Fabric) -> pl.DataFrame:
     kept = table.filter(a >= 0, b >= 0, a < b)
     named = pl.Series([names[kind] for kind in kept["class"]], dtype=pl.String)
     return kept.select(named.alias("class"), a.alias("a"), b.alias("b"))
+
+
+def _adapters(fabric: Fabric) -> Counter[int]:
+    """How many adapters of hosts each switch has."""
+    return Counter(at for host in range(fabric.hosts) for at in fabric.adapter_switches(host).tolist() if at >= 0)
 
 
 def _ports(cables: pl.DataFrame) -> pl.DataFrame:

@@ -94,7 +94,8 @@ def _layout(fabric: Fabric) -> _Layout:
         top = max(levels)
         block = np.asarray(subtrees(fabric, top - 1) if top > 2 else [0] * len(levels))[leaf]
         names = "subtree {}" if top > 2 else ""
-        what = "a block is a subtree, a column a leaf switch" if top > 2 else "a column is a leaf switch"
+        leaf_of = "leaf switch" if fabric.rails <= 1 else "leaf switch of first adapters"
+        what = f"a block is a subtree, a column a {leaf_of}" if top > 2 else f"a column is a {leaf_of}"
     block = np.unique(block, return_inverse=True)[1]
     column = np.zeros_like(leaf)
     for number in range(int(block.max()) + 1):

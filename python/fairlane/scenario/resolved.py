@@ -1,11 +1,10 @@
 """A scenario in which everything is decided: hosts, lanes, compute times, programs."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
-
-import numpy
 
 from fairlane import _core
 from fairlane.fabric import Fabric
@@ -183,11 +182,19 @@ class Resolved:
 
 
 def injection_of(resolved: Resolved, job: ResolvedJob) -> Injection:
-    """What each rank of ``job`` can inject: ranks of a host share the links of the adapters that it uses evenly."""
+    """What each rank of ``job`` can inject: ranks of a host share the links of the adapters that they use evenly."""
     fabric = Fabric.build(resolved.tables["fabric"])
-    policy = job.rails or {}
-    of_hosts = fabric.bandwidths_of_hosts(policy["only"] if policy.get("policy") == "only" else None)
-    ranks = numpy.bincount(job.hosts, minlength=fabric.hosts)
+    rails, adapters = job.rails or {}, fabric.adapters_of_hosts
+    match rails.get("policy"):
+        case "only":
+            own: list[int | None] = [rails["only"]] * job.ranks
+        case "by_rank" | "by_source":
+            own = list(rails["ranks"]) or [rank % int(adapters[host]) for rank, host in enumerate(job.hosts)]
+        case _:
+            own = [None] * job.ranks
+    sharing = Counter(zip(job.hosts, own, strict=True))
+    rates = {adapter: fabric.bandwidths_of_hosts(adapter) for adapter in set(own)}
     network = resolved.tables["network"]
-    bandwidths = [float(of_hosts[host] / ranks[host]) for host in job.hosts]
+    places = zip(job.hosts, own, strict=True)
+    bandwidths = [float(rates[adapter][host] / sharing[host, adapter]) for host, adapter in places]
     return Injection(bandwidths, network["mtu"], network["header"])

@@ -39,6 +39,7 @@ class MeanPath:
     hops: float  # mean number of links between two hosts
     bandwidth: float  # bits per second of a host's link, the mean
     latency: float  # of a packet without payload from host to host, ps
+    adapters: float  # of a host, the mean
 
     @classmethod
     def of(cls, spec: Mapping[str, Any], fabric: Fabric, virtual_lanes: int, switch_latency: int) -> "MeanPath":
@@ -51,7 +52,8 @@ class MeanPath:
         routes = [fabric.route(a, b, *rails[at % len(rails)]) for at, (a, b, rails) in enumerate(joined)]
         hops = sum(map(len, routes)) / len(routes) if routes else 1.0
         bandwidth, latency = fabric.wires()
-        return cls(spec, links, lanes, hops, bandwidth, latency * hops + switch_latency * (hops - 1))
+        mean = float(fabric.adapters_of_hosts.mean())
+        return cls(spec, links, lanes, hops, bandwidth, latency * hops + switch_latency * (hops - 1), mean)
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ def load_of(scenario: "Scenario", job: "ResolvedJob", program: Counted, path: Me
     assert workload is not None, "only for jobs with a workload"
     sent = sum(weight * traffic.sent for weight, traffic in program.ranks)
     mean = sum(weight * traffic.bytes for weight, traffic in program.ranks) / sent if sent else 0.0
-    communication = max((_communication(scenario, traffic, mean, path) for _, traffic in program.ranks), default=0.0)
+    times = (_communication(scenario, job, traffic, mean, path) for _, traffic in program.ranks)
+    communication = max(times, default=0.0)
     compute, offered = workload.compute, workload.offered()
     if offered is not None:
         communication = _wire(scenario, offered[1], path) * min(job.ranks_per_host, job.ranks) / offered[0]
@@ -153,7 +156,7 @@ def recorded_load(scenario: "Scenario", job: "ResolvedJob", path: MeanPath) -> L
     computed = (described.get("cpu_seconds") or 0.0) - (described.get("cpu_seconds_in_mpi") or 0.0)
     mean = size / sent if sent else 0.0
     own = Traffic({mean: sent / job.ranks}, sent / job.ranks, sent / job.ranks)
-    time = 1e12 * computed / job.ranks * trace.compute_scale + _communication(scenario, own, mean, path)
+    time = 1e12 * computed / job.ranks * trace.compute_scale + _communication(scenario, job, own, mean, path)
     passes = _span(scenario, job) / max(time, 1.0)
     if not trace.repeat:
         passes = min(trace.share(described), passes)
@@ -166,13 +169,19 @@ def _span(scenario: "Scenario", job: "ResolvedJob") -> float:
     return max(0.0, float(end - job.start))
 
 
-def _communication(scenario: "Scenario", traffic: Traffic, mean: float, path: MeanPath) -> float:
+def _rails_in_use(job: "ResolvedJob", path: MeanPath) -> float:
+    """Adapters over which a rank sends one message; how far several overlap on other rails is not known."""
+    striped = job.table.rails is not None and job.table.rails.policy == "stripe"
+    return max(1.0, path.adapters / job.ranks_per_host) if striped else 1.0
+
+
+def _communication(scenario: "Scenario", job: "ResolvedJob", traffic: Traffic, mean: float, path: MeanPath) -> float:
     """Time of a rank's communication in an iteration, ps; ``mean`` is the size of the messages that come to it."""
     mpi = scenario.mpi
     overhead = traffic.sent * mpi.send_overhead + traffic.received * mpi.receive_overhead
     moved = max(traffic.bytes, mean * traffic.received)
     trips = 3 if mean > mpi.eager_threshold else 1
-    return overhead + _wire(scenario, moved, path) + traffic.rounds * trips * path.latency
+    return overhead + _wire(scenario, moved, path) / _rails_in_use(job, path) + traffic.rounds * trips * path.latency
 
 
 def _wire(scenario: "Scenario", moved: float, path: MeanPath) -> float:
