@@ -144,6 +144,7 @@ OTHERS = {
         "name": "traced",
         "nodes": "n3",
     },
+    "profile.workload: has 1 rank in this job; allowed: at least 2 ranks": {"name": "exchange", "nodes": "n3"},
 }
 TRACED = Path(__file__).parents[1] / "data" / "traces" / "stencil4d-32.otf2"
 
@@ -153,8 +154,9 @@ def test_one_job_that_cannot_be_simulated_holds_up_no_other(reason: str, tmp_pat
     jobs = [agents.SOLVER, agents.WRITER, {"job_id": 14, "job_state": "RUNNING", **OTHERS[reason]}]
     if "job 15" in reason:
         jobs.append({"job_id": 15, "name": "io", "job_state": "RUNNING", "nodes": "n[11-12]"})
-    profile = f'[[profile]]\nname = "traced"\ntrace = "{TRACED}"\n\n[policy]'
-    text = agents.CONFIG.replace("[policy]", profile)
+    kinds = {"traced": f'trace = "{TRACED}"', "exchange": 'workload = "ring"'}
+    profiles = "".join(f'[[profile]]\nname = "{name}"\n{what}\n\n' for name, what in kinds.items())
+    text = agents.CONFIG.replace("[policy]", f"{profiles}[policy]")
     one = Running(tmp_path, text, jobs)
     with one.journal as journal:
         one.agent.start()

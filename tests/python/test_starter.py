@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from fairlane import Scenario
+from fairlane.agent.config import AgentConfig
 from fairlane.cli.main import execute
+from fairlane.fabric import Fabric
+from fairlane.slurm.jobs import SlurmJob
 
 ROOT = Path(__file__).parents[2]
 DUMP = ROOT / "tests" / "data" / "fabrics" / "x5.ibnetdiscover"
@@ -138,3 +141,25 @@ def test_a_file_that_is_there_is_not_replaced(tmp_path: Path, fabric: Path, caps
     assert (tmp_path / "cluster.fabric.json").read_text() == "precious"
     shutil.copy(fabric, tmp_path / "cluster.fabric.json")  # the fabric itself may be there already
     assert execute(["init", str(tmp_path / "cluster.fabric.json"), "-o", str(tmp_path / "cluster.toml")]) == 0
+
+
+def test_an_agent_begins_with_a_profile_for_each_workload_and_one_for_all_others(
+    tmp_path: Path, fabric: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "agent.toml"
+    options = ["--workload", "*cfd=all_to_all", "--ranks-per-host", "2", "--agent", str(file)]
+    made(tmp_path, fabric, *options)
+    assert f"fairlane agent --config {file} --once" in capsys.readouterr().out
+    config = AgentConfig.load(file)
+    cfd, other = (SlurmJob("17", ("n10", "n11"), name) for name in ("my cfd", "ckpt"))
+    found = {job.name: next(one for one in config.profile if one.fits(job)) for job in (cfd, other)}
+    names = {name: getattr(one.workload, "name", one.workload) for name, one in found.items()}
+    assert (names["my cfd"], names["ckpt"]) == ("all_to_all", "nearest_neighbor")
+    assert {one.ranks_per_host for one in config.profile} == {2}
+    with config.reading():
+        assert len(Fabric.build(config.fabric.spec).host_names) == 89
+    assert execute(["init", str(fabric), "-o", str(tmp_path / "x.toml"), "--agent", str(file)]) == 2
+    assert f'--agent = "{file}": file exists' in capsys.readouterr().err
+    elsewhere = str(tmp_path / "other" / "agent.toml")
+    assert execute(["init", str(fabric), "-o", str(tmp_path / "x.toml"), "--agent", elsewhere]) == 2
+    assert "is in another folder" in capsys.readouterr().err

@@ -107,7 +107,7 @@ class Twin:
                 words = f"shares host {host} with job {others[0]}: a level set for one would apply to both"
                 raise ScenarioError(Problem("", words))
         one = TwinJob(job, hosts, profile)
-        self._table(one)  # raises for a trace or samples of counters that do not fit
+        self._table(one)  # raises for a trace, samples of counters, or ranks that do not fit
         return one
 
     def update(self, jobs: Sequence[TwinJob], settings: Settings, deadline: float = inf) -> None:
@@ -207,6 +207,8 @@ class Twin:
             held = nodes * profile.ranks_per_host
             words = f"the trace of job {one.job.id} has {ranks} ranks, and its nodes hold {held}"
             raise ScenarioError(Problem("profile.ranks_per_host", words, profile.ranks_per_host))
+        if profile.workload is not None and (wrong := profile.workload.problem_with(ranks)):
+            raise ScenarioError(Problem("profile.workload", f"has {plural(ranks, 'rank')} in this job", allowed=wrong))
         placement = {"hosts": list(one.hosts[:needed]), "ranks_per_host": profile.ranks_per_host}
         table: dict[str, Any] = {"name": one.job.id, "placement": placement}
         if profile.trace is not None:

@@ -10,7 +10,7 @@ from fairlane.cli.options import refused, report
 from fairlane.errors import ScenarioError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from fairlane.fabric import Wiring
 
@@ -46,6 +46,14 @@ def init(
         Option(metavar="PATTERN=NAME", help="A workload for jobs by name, e.g. 'cfd*=halo3d'; the first that fits."),
     ] = None,
     ranks_per_host: Annotated[int, Option("--ranks-per-host", min=1, help="Ranks of each job on a host.")] = 1,
+    agent: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE",
+            help="Also write a first configuration of fairlane agent, with a profile for each --workload and one for "
+            "all other jobs.",
+        ),
+    ] = None,
     most: Annotated[int, Option("--jobs", min=1, help="At most so many jobs, the largest.")] = 20,
 ) -> Answer:
     """Write a first scenario of a real cluster, from its fabric and the jobs that run.
@@ -53,16 +61,17 @@ def init(
     Each job has the hosts that it has now and a starter workload, which is a placeholder: fairlane check, run, and then
     replace it by what the job sends. For example: fairlane init cluster.ibnetdiscover jobs --exclude 'login*'
     """
-    from fairlane import Scenario
+    from fairlane.agent.starter import agent_starter
     from fairlane.fabric import read_wiring
     from fairlane.inputs.slurm_jobs import read_job_list
     from fairlane.scenario.starter import Choice, starter
     from fairlane.slurm import expand
 
     beside = out.with_name(f"{out.stem}.fabric.json")
-    for file in (out, beside):
-        if file.exists() and not (file == beside and beside.resolve() == fabric.resolve()):
-            raise refused("--out", "file exists", str(file), "a new file")
+    kept = beside.resolve() == fabric.resolve()
+    _check_new({"--out": [out] if kept else [out, beside], "--agent": [agent] if agent else []})
+    if agent is not None and agent.resolve().parent != out.resolve().parent:
+        raise refused("--agent", "is in another folder than the fabric's file", str(agent), str(out.parent))
     if partition and jobs is None:
         raise refused(
             "--partition", "chooses among jobs, and no list of jobs is given", partition[0], "JOBS, or --hosts"
@@ -82,19 +91,42 @@ def init(
     notes = [*(listed.notes if listed else ()), *found.notes]
     for note in notes:
         report(note)
-    written = [out]
-    if beside.resolve() != fabric.resolve():
+    written = {out: found.text}
+    if agent is not None:
+        written[agent] = agent_starter(wiring.hosts, _table(wiring, beside), choice, fabric.name)
+    if not kept:
         wiring.save(beside)
-        written.append(beside)
-    write_text(out, found.text)
-    try:
-        Scenario.load(out).decide()
-    except ScenarioError:
-        for file in written:
-            file.unlink()
-        raise
+    _write(written, [] if kept else [beside], agent)
     lines = [str(beside), str(out), f"next: fairlane check {out}"]
-    return Answer({"scenario": out, "fabric": beside, "jobs": found.jobs, "notes": notes}, lines, out)
+    if agent is not None:
+        lines += [str(agent), f"next: fairlane agent --config {agent} --once"]
+    return Answer({"scenario": out, "fabric": beside, "agent": agent, "jobs": found.jobs, "notes": notes}, lines, out)
+
+
+def _write(texts: "Mapping[Path, str]", more: "Sequence[Path]", agent: Path | None) -> None:
+    """Writes the files and reads them as the commands will; none of them, nor of ``more``, is left if that fails."""
+    from fairlane import Scenario
+    from fairlane.agent.config import AgentConfig
+
+    try:
+        for file, text in texts.items():
+            write_text(file, text)
+            if file == agent:
+                AgentConfig.load(file)
+            else:
+                Scenario.load(file).decide()
+    except ScenarioError:
+        for file in (*texts, *more):
+            file.unlink(missing_ok=True)
+        raise
+
+
+def _check_new(files: "Mapping[str, Sequence[Path]]") -> None:
+    """Refuses files that exist, by option."""
+    for option, every in files.items():
+        for file in every:
+            if file.exists():
+                raise refused(option, "file exists", str(file), "a new file")
 
 
 def _table(wiring: "Wiring", file: Path) -> dict[str, str]:

@@ -18,7 +18,8 @@ from fairlane.slurm.hostlist import is_list
 from fairlane.slurm.jobs import SlurmJob
 from fairlane.wording import plural
 
-_STARTER = {"name": "nearest_neighbor", "message_size": "8 KiB", "compute": "200 us"}
+STARTER = {"name": "nearest_neighbor", "message_size": "8 KiB", "compute": "200 us"}
+"""The workload of jobs of which nothing is known."""
 _DURATION = "10 ms"
 _SHOWN = 5  # jobs that are left out and named one by one
 
@@ -177,7 +178,7 @@ def _job(name: str, called: str, choice: Choice, where: Mapping[str, Any]) -> An
     workload: Any = next((own for pattern, own in choice.workloads.items() if fnmatchcase(called, pattern)), None)
     table = tomlkit.table()
     table["name"] = name
-    for key, value in {"workload": workload or _STARTER, **where}.items():
+    for key, value in {"workload": workload or STARTER, **where}.items():
         if isinstance(value, Mapping):
             table[key] = tomlkit.inline_table()
             table[key].update(value)
