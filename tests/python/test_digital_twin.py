@@ -144,7 +144,7 @@ def test_ranks_share_links_of_the_rails_that_their_jobs_use() -> None:
         return contention(replace(plain, tables=tables, jobs=tuple(jobs)), 3)
 
     def between(found: Any) -> float:
-        return sum(much for (job, _), others in found.items() for (other, _), much in others.items() if job != other)
+        return float(sum(much for (job, _), them in found.items() for (one, _), much in them.items() if job != one))
 
     assert shared(1, 1) == contention(plain, 3)
     assert between(shared(0, 1)) == 0 < between(shared(1, 1))

@@ -21,7 +21,8 @@ from fairlane.report.packing import unpack
 from fairlane.report.page import has_echarts
 from fairlane.report.reproduction.figures import figures_of
 from fairlane.report.schedule.load import load_of
-from fairlane.reproduce.figures import Panel, _scales
+from fairlane.reproduce.figures import _scales
+from fairlane.reproduce.folder import Panel
 from fairlane.results import ResultsError, StudyResults
 from fairlane.results.base import Results
 from fairlane.results.reproduction import PanelData
@@ -301,7 +302,8 @@ def test_axes_of_a_page_are_logarithmic_where_those_of_the_picture_are(scale: st
     """Of twenty values ``far`` are a hundred times the others: the quartiles of the box say nothing of them."""
     [figure] = [one for one in reproduction().figures if one.file == "box"]
     look = figure.panels[0].look | {"series": None, "x": "x", "y": "y", "lines": [], "x_lines": [], "y_scale": scale}
-    values = {"wide": [*np.linspace(1.0, 2.0, 40 - far), *[150.0] * far], "narrow": np.linspace(1.0, 2.0, 40)}
+    wide = [*np.linspace(1.0, 2.0, 40 - far).tolist(), *[150.0] * far]
+    values = {"wide": wide, "narrow": np.linspace(1.0, 2.0, 40).tolist()}
     columns = {"of": ["wide"] * 40 + ["narrow"] * 40, "x": ["a"] * 80, "y": [*values["wide"], *values["narrow"]]}
     panel = PanelData(look=look | {"column": "of", "row": None}, columns=columns)
     [shown] = figures_of([figure.model_copy(update={"panels": [panel]})])

@@ -161,7 +161,7 @@ def test_node_lists_that_are_printed_are_read_back(tmp_path: Path, capsys: pytes
     assert execute(["place", str(scenario), "--slurm"]) == 0
     (tmp_path / "jobs").write_text(capsys.readouterr().out)
     found, notes = read_allocation(tmp_path / "jobs", Fabric.build(made.tables["fabric"]))
-    assert {job: set(hosts) for job, hosts in found.items()} == {job.name: set(job.hosts) for job in made.jobs}
+    assert {job: set(of.hosts) for job, of in found.items()} == {job.name: set(job.hosts) for job in made.jobs}
     assert notes == []
 
 

@@ -150,7 +150,7 @@ def test_an_agent_begins_with_a_profile_for_each_workload_and_one_for_all_others
     options = ["--workload", "*cfd=all_to_all", "--ranks-per-host", "2", "--agent", str(file)]
     made(tmp_path, fabric, *options)
     assert f"fairlane agent --config {file} --once" in capsys.readouterr().out
-    config = AgentConfig.load(file)
+    config = AgentConfig.from_file(file)
     cfd, other = (SlurmJob("17", ("n10", "n11"), name) for name in ("my cfd", "ckpt"))
     found = {job.name: next(one for one in config.profile if one.fits(job)) for job in (cfd, other)}
     names = {name: getattr(one.workload, "name", one.workload) for name, one in found.items()}

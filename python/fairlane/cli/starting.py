@@ -112,7 +112,7 @@ def _write(texts: "Mapping[Path, str]", more: "Sequence[Path]", agent: Path | No
         for file, text in texts.items():
             write_text(file, text)
             if file == agent:
-                AgentConfig.load(file)
+                AgentConfig.from_file(file)
             else:
                 Scenario.load(file).decide()
     except ScenarioError:
