@@ -93,6 +93,26 @@ def test_a_further_lid_that_ends_elsewhere_is_a_remark(
     found.fabric("tables")
 
 
+def test_lids_of_switches_with_an_enhanced_port_0_come_back(tmp_path: Path) -> None:
+    wiring = lid_tree(1)
+    dump, lfts = files(tmp_path, wiring, {name: {} for name in wiring.switches})
+    leaf = next(node for node in wiring.nodes if node.owner == "leaf0")
+    dump.write_text(
+        dump.read_text().replace(f"base port 0 lid {leaf.lid} lmc 0", f"enhanced port 0 lid {leaf.lid} lmc 2")
+    )
+    found = read_wiring(dump)
+    (again,) = (node for node in found.nodes if node.owner == "leaf0")
+    assert (again.lid, again.lmc, len(again.lids)) == (leaf.lid, 2, 4)
+    assert any("LIDs are that of several ports" in words for words in found.remarks), (
+        "the switch after it has one of them"
+    )
+    dump.write_text(FORMATS["ibnetdiscover"].write(found).text)
+    assert read_wiring(dump).nodes == found.nodes
+    lfts.write_text(write_lfts(found, {}))
+    rows = lfts.read_text().partition("\n\n")[0].splitlines()
+    assert [row.split()[1] for row in rows if "'leaf0'" in row] == ["000"] * 4
+
+
 def test_ranges_of_lids_that_overlap_are_remarked(tmp_path: Path) -> None:
     dump, _ = files(tmp_path, lid_tree(1), {name: {} for name in lid_tree(1).switches})
     dump.write_text(dump.read_text().replace("lid 34 lmc 1", "lid 33 lmc 1").replace("lid 34", "lid 33"))

@@ -31,12 +31,10 @@ def with_tables(wiring: Wiring, file: Path) -> Wiring:
     ``ScenarioError`` names the line that is wrong, and first LIDs of ports that end elsewhere: routes go to these LIDs.
     """
     entries = read_entries(wiring, file)
-    found = misled(wiring, entries)
-    if any(it.is_first for it in found):
-        raise ScenarioError(
-            Problem.of_file(file, summary([it for it in found if it.is_first], len(endpoint_lids(wiring))))
-        )
-    words = f"{file}: {summary(found, len(endpoint_lids(wiring)))}; routes go to the first LID of a port"
+    found, total = misled(wiring, entries), len(endpoint_lids(wiring))
+    if firsts := [it for it in found if it.is_first]:
+        raise ScenarioError(Problem.of_file(file, summary(firsts, total)))
+    words = f"{file}: {summary(found, total)}; routes go to the first LID of a port"
     remarks = (*wiring.remarks, words) if found else wiring.remarks
     return replace(wiring, tables=by_endpoint(wiring, entries), tables_source=file, remarks=remarks)
 

@@ -45,11 +45,18 @@ class Node:
     card: str | None = None
     """The system image GUID, 1 to 16 hexadecimal digits: adapters of one card have it in common."""
     lid: int | None = None
-    """A switch's local identifier."""
+    """A switch's (first) local identifier."""
+    lmc: int = 0
+    """LID mask control of a switch: it has 2^lmc local identifiers in a row."""
+
+    @property
+    def lids(self) -> range:
+        """A switch's local identifiers."""
+        return range(0) if self.lid is None else range(self.lid, self.lid + 2**self.lmc)
 
     def saved(self) -> dict[str, Any]:
         """What a file of ``fabric import`` has of it: GUIDs as text, and nothing that it does not have."""
-        found = {**asdict(self), "guid": _text(self.guid)}
+        found = {**asdict(self), "guid": _text(self.guid), "lmc": self.lmc or None}
         found["ports"] = [
             _given({**asdict(port), "guid": _text(port.guid), "lmc": port.lmc or None}) for port in self.ports
         ]

@@ -32,8 +32,9 @@ def write_ibnetdiscover(wiring: Wiring) -> Written:
     sections = ("\n".join(_section(node, own, at, far)) for node in order)
     text = "#\n# Topology file: written by fairlane fabric export\n#\n\n" + "\n\n".join(sections) + "\n"
     notes = [*left_out(wiring, bandwidths=False), *renumbered(wiring, _read_again(wiring, text))]
-    lids = [lid or 0 for node in nodes for lid in (node.lid, *(port.lids[-1] for port in node.ports if port.lids))]
-    if (last := max(lids, default=0)) > LARGEST_LID:
+    ranges = (lids for node in nodes for lids in (node.lids, *(port.lids for port in node.ports)))
+    last = max((lids[-1] for lids in ranges if lids), default=0)
+    if last > LARGEST_LID:
         notes.append(f"LIDs go up to {last:,}, and a subnet of InfiniBand has {LARGEST_LID:,}: more than one is needed")
     return Written(text, tuple(notes))
 
@@ -58,7 +59,8 @@ def _section(
     if guid:
         yield f"switchguid=0x{guid}({guid})" if node.is_switch else f"caguid=0x{guid}"
     kind = f'Switch\t{node.size} "{node.identifier}"' if node.is_switch else f'Ca\t{node.size} "{node.identifier}"'
-    rest = f" base port 0 lid {node.lid} lmc 0" if node.is_switch and node.lid is not None else ""
+    management = "enhanced" if node.lmc else "base"
+    rest = f" {management} port 0 lid {node.lid} lmc {node.lmc}" if node.is_switch and node.lid is not None else ""
     yield f'{kind}\t\t# "{node.description}"{rest}'
     for port in node.ports:
         if (key := own[node.identifier, port.number]) in far:

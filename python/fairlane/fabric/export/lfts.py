@@ -67,10 +67,9 @@ def _destinations(nodes: tuple[Node, ...], wiring: Wiring, cables: "_Cables") ->
         for lid in port.lids if end in cables.number else ():
             yield _Destination(lid, port.guid or 0, owner, "Channel Adapter", (owner, number), end, there)
     for node in nodes:
-        if node.is_switch and node.lid is not None:
-            yield _Destination(
-                node.lid, node.guid or 0, node.owner, "Switch", (node.owner, _MANAGEMENT), node.owner, _MANAGEMENT
-            )
+        for lid in node.lids:
+            place = (node.owner, _MANAGEMENT)
+            yield _Destination(lid, node.guid or 0, node.owner, "Switch", place, node.owner, _MANAGEMENT)
 
 
 class _Cables:

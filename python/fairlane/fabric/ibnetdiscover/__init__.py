@@ -146,6 +146,7 @@ def _nodes(
             guid=it.guid,
             card=it.card,
             lid=it.lid,
+            lmc=it.lmc,
         )
         for it in vertices.values()
         if names[it.name] in cabled and it.links

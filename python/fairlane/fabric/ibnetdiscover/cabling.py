@@ -170,9 +170,10 @@ def _unusable_lids(vertices: dict[str, Vertex]) -> list[str]:
     for vertex in vertices.values():
         name = vertex.description or vertex.name
         if vertex.is_switch:
-            for lid in vertex.lids:
+            lids = vertex.lids
+            for lid in lids:
                 holders[lid].append(f"{name} (line {vertex.line})")
-                vertex.lid = lid if 0 < lid <= LARGEST_LID else None
+            vertex.lid = vertex.lid if all(0 < lid <= LARGEST_LID for lid in lids) else None
             continue
         for port, link in vertex.links.items():
             for lid in link.lids:

@@ -44,7 +44,7 @@ _SPEED = re.compile(r"\b(\d{1,9}x([A-Z]+\d*))(?:\s+[a-z]=\S+)*(?:\s+(?:slot \d+|
 _ENDS_WITH_LID = re.compile(r"\blid \d{1,9}\s*$")
 _QUOTED = re.compile(r'"(.*)"')
 _OWN_LID = re.compile(r"#\s*lid (\d{1,9})(?: lmc ([0-7])\b)?")
-_LID = re.compile(r"\blid (\d{1,9})")
+_LID = re.compile(r"\blid (\d{1,9})(?: lmc ([0-7])\b)?")
 _GUID = re.compile(r"(?:switchguid|caguid|rtguid)=0x([0-9a-fA-F]{1,16})\b(?:\(([0-9a-fA-F]{1,16})\))?")
 _CARD = re.compile(r"sysimgguid=0x([0-9a-fA-F]{1,16})\b")
 _ATTRIBUTE = re.compile(r"(vendid|devid|sysimgguid|switchguid|caguid|rtguid)=|(Non-)?Chassis\b|#")
@@ -64,6 +64,7 @@ class Vertex:
     guid: int | None
     card: str | None  # the system image GUID: what adapters of one card have in common
     lid: int | None = None  # a switch's local identifier
+    lmc: int = 0  # a switch has 2^lmc local identifiers, from ``lid`` on
     is_router: bool = False  # joins this subnet with others
     second_guid: int | None = None  # the one in parentheses behind a switch's GUID
     links: dict[int, "Link"] = field(default_factory=dict)
@@ -76,8 +77,9 @@ class Vertex:
     @property
     def lids(self) -> set[int]:
         """The local identifiers by which others know it."""
-        own = {self.lid} if self.is_switch else {link.lid for link in self.links.values()}
-        return {lid for lid in own if lid is not None}
+        if self.is_switch:
+            return set() if self.lid is None else set(range(self.lid, self.lid + 2**self.lmc))
+        return {link.lid for link in self.links.values() if link.lid is not None}
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,7 @@ class _Reader:
         guid, second = self._guids
         vertex = Vertex(name, kind == "Switch", whole_number(ports), description, number, guid, self._card)
         vertex.lid, vertex.second_guid = whole_number(lid[1]) if lid else None, second
+        vertex.lmc = int(lid[2] or 0) if lid else 0
         vertex.is_router = kind == "Rt"
         self._sections.vertices.append(vertex)
         self._guids, self._card = (None, None), None
@@ -265,7 +268,7 @@ def _add_port(vertex: Vertex | None, line: str, number: int) -> tuple[str | None
         problem = f"port {port} of {vertex.name} is used twice: also on line {vertex.links[port].line}"
     if problem:
         return problem, True
-    own, lids, called = _OWN_LID.match(rest), _LID.findall(rest), _QUOTED.search(rest)
+    own, lids, called = _OWN_LID.match(rest), [lid for lid, _ in _LID.findall(rest)], _QUOTED.search(rest)
     vertex.links[port] = Link(
         to,
         whole_number(there),
