@@ -165,9 +165,11 @@ def perform(plan: Plan, executor: Executor) -> Outcome:
         for name, part in parts.items()
     }
     repeats = {
-        name: list(repeated(tables["runs"], tables.get("work"), once=False))
-        for name, tables in found.items()
-        if "runs" in tables
+        name: list(
+            repeated(found[name]["runs"], found[name]["work"] if study.table.measure is None else None, once=False)
+        )
+        for name, study in ((name, one.study) for name, one in plan.studies.items())
+        if study is not None
     }
     outcome = Outcome(Database(), {}, failures, done, by_study, results, repeats)
     return _derived(plan, _stored(plan, found, outcome), executor.store)
