@@ -1,5 +1,6 @@
 """The controller with a model of the system: what it sets, what it knows, and what it undoes."""
 
+import math
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -144,7 +145,9 @@ def test_ranks_share_links_of_the_rails_that_their_jobs_use() -> None:
         return contention(replace(plain, tables=tables, jobs=tuple(jobs)), 3)
 
     def between(found: Any) -> float:
-        return float(sum(much for (job, _), them in found.items() for (one, _), much in them.items() if job != one))
+        return math.fsum(
+            much for (job, _), others in found.items() for (other, _), much in others.items() if job != other
+        )
 
     assert shared(1, 1) == contention(plain, 3)
     assert between(shared(0, 1)) == 0 < between(shared(1, 1))

@@ -238,7 +238,7 @@ fn rails(graph: &Graph, map: &RailMap, number: usize, job: &JobSpec) -> Result<R
         RailPolicy::BySource { ranks } | RailPolicy::ByRank { ranks } => [("ranks", of_ranks(ranks)), ("ranks", None)],
         _ => [("policy", None); 2],
     };
-    for (key, (rail, host)) in absent.into_iter().filter_map(|(key, absent)| Some((key, absent?))) {
+    if let Some((key, (rail, host))) = absent.into_iter().find_map(|(key, absent)| Some((key, absent?))) {
         let path = format!("jobs[{number}].rails.{key}");
         let allowed = format!("a rail of {:?}, 0 to {}", graph.host_name(*host), adapters(host) - 1);
         return Err(BuildError::value(path, rail, allowed));
