@@ -158,10 +158,12 @@ class Fabric:
         return numpy.frombuffer(self._core.adapters(), "<u4").astype(numpy.int64)
 
     def bandwidths_of_hosts(self, adapter: int | None = None) -> NDArray[numpy.float64]:
-        """Bandwidth of each host's adapters together, or of its adapter of this number, bits per second."""
+        """Bandwidth of each host's adapters together, or of its adapter of this number (0 without), bits per second."""
         adapters, rates = self.adapters_of_hosts, numpy.frombuffer(self._core.bandwidths(), "<u8").astype(float)
         first = numpy.cumsum(adapters) - adapters
-        return rates[first + adapter] if adapter is not None else numpy.add.reduceat(rates, first)
+        if adapter is None:
+            return numpy.add.reduceat(rates, first)
+        return numpy.where(adapter < adapters, rates[numpy.minimum(first + adapter, rates.size - 1)], 0.0)
 
     def wires(self) -> tuple[float, float]:
         """Mean bandwidth of the hosts' links, bits per second, and mean latency of all links, ps."""
