@@ -88,3 +88,21 @@ def test_the_routing_uses_all_of_a_cluster_with_several_adapters() -> None:
     assert (found.rails, found.adapters) == (4, {4: 16})
     assert found.usable_bisection == found.bisection
     assert not found.coverage.warnings
+
+
+def test_one_rail_of_a_cluster_whose_hosts_differ_in_their_adapters(tmp_path: Path) -> None:
+    """The last host has one adapter: that of number 1 of the hosts before it is another's of all adapters."""
+    adapters = {"a": ["12.5 GB/s", "25 GB/s"], "b": ["50 GB/s"], "c": ["12.5 GB/s", "25 GB/s"], "d": ["50 GB/s"]}
+    rows = [f"{host},s{number},{rate}" for host, rates in adapters.items() for number, rate in enumerate(rates)]
+    lines = ["from,to,bandwidth,from_kind,to_kind", *(f"{row},host,switch" for row in rows), "s0,s1,,switch,switch"]
+    (tmp_path / "net.csv").write_text("\n".join(lines))
+    wiring = read_wiring(tmp_path / "net.csv")
+    fabric = wiring.fabric("up_down")
+    assert (fabric.bandwidths_of_hosts(1) / 8e9).tolist() == [25, 0, 25, 0]
+    assert (fabric.bandwidths_of_hosts(0) / 8e9).tolist() == [12.5, 50, 12.5, 50]
+    wiring.save(tmp_path / "net.json")
+    job = {"placement": {"hosts": ["a", "c"]}, "rails": {"only": 1}, "workload": {"name": "ring", "compute": 0}}
+    imported = {"topology": "imported", "file": str(tmp_path / "net.json")}
+    scenario = Scenario.read({"duration": "500 us", "fabric": imported, "jobs": [job]})
+    sent = run(scenario, isolated=False).ports.filter(pl.col("bytes") > 0)
+    assert {name for name in sent["link_name"] if name.startswith(("a ", "c "))} == {"a port 2 to s1", "c port 2 to s1"}
