@@ -75,6 +75,8 @@ pub struct Graph {
     names: Option<Arc<Given>>,
     made: Option<Arc<Made>>,
     parts: OnceLock<Arc<Parts>>,
+    /// The first plane, if the others are copies of it.
+    plane: OnceLock<Option<Arc<Self>>>,
     /// It is a fabric by endpoint, whose parts may be joined by hosts with several adapters.
     of_endpoints: bool,
 }
@@ -140,6 +142,7 @@ impl Graph {
             names,
             made: None,
             parts: OnceLock::new(),
+            plane: OnceLock::new(),
             of_endpoints: self.of_endpoints,
         };
         (graph, left)
@@ -155,6 +158,7 @@ impl Graph {
             names,
             made: None,
             parts: OnceLock::new(),
+            plane: OnceLock::new(),
             of_endpoints: true,
             forwarding: self.forwarding.as_ref().map(|tables| tables.reordered(order)),
             ..self.clone()
@@ -175,6 +179,39 @@ impl Graph {
     /// Where the parts of the fabric are kept once they are known.
     pub(super) fn parts_cell(&self) -> &OnceLock<Arc<Parts>> {
         &self.parts
+    }
+
+    /// Where the first of several equal planes is kept once it is known.
+    pub(super) fn plane_cell(&self) -> &OnceLock<Option<Arc<Self>>> {
+        &self.plane
+    }
+
+    /// All hosts with their first adapter, and the first `switches` switches, if their links are numbered as if there were no
+    /// others.
+    pub(super) fn first_plane(&self, rails: u32, switches: usize) -> Option<Self> {
+        let hosts = u32::try_from(self.hosts()).ok()?;
+        let (first, end) = (self.switch_ports[0], self.switch_ports[switches]);
+        let shift = first - hosts;
+        let number = |link: LinkId| LinkId(if link.0 < first { link.0 / rails } else { link.0 - shift });
+        let old: Vec<usize> = (0..first as usize).step_by(rails as usize).chain(first as usize..end as usize).collect();
+        let links = old.iter().map(|old| Link { reverse: number(self.links[*old].reverse), ..self.links[*old] });
+        let inside = |end: Vertex| matches!(end, Vertex::Switch(switch) if switch.index() < switches);
+        let names = self.names.as_deref().map(|names| {
+            let ports = old.iter().map(|old| names.ports[*old]).collect();
+            let switches = names.switches[..switches].to_vec();
+            Arc::new(Given { hosts: names.hosts.clone(), switches, ports })
+        });
+        let plane = Self {
+            links: links.collect(),
+            host_ports: (0..=hosts).collect(),
+            switch_ports: self.switch_ports[..=switches].iter().map(|port| port - shift).collect(),
+            levels: self.levels[..switches].to_vec(),
+            names,
+            parts: OnceLock::new(),
+            plane: OnceLock::new(),
+            ..self.clone()
+        };
+        plane.links.iter().all(|link| matches!(link.to, Vertex::Host(_)) || inside(link.to)).then_some(plane)
     }
 
     /// The links that leave `vertex`, in order of port number.
@@ -248,6 +285,7 @@ impl Graph {
             names,
             made: Some(Arc::new(Made { plane: (rails.wiring == Wiring::Planes).then_some(self), rails })),
             parts: OnceLock::new(),
+            plane: OnceLock::new(),
             of_endpoints: false,
         }
     }
@@ -451,6 +489,7 @@ impl GraphBuilder {
             names,
             made: None,
             parts: OnceLock::new(),
+            plane: OnceLock::new(),
             of_endpoints: false,
         })
     }

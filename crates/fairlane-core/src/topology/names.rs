@@ -22,14 +22,14 @@ impl Graph {
     /// The name of a host.
     #[must_use]
     pub fn host_name(&self, host: HostId) -> String {
-        let given = self.given().or_else(|| self.plane().and_then(|(plane, _)| plane.given()));
+        let given = self.given().or_else(|| self.copied().and_then(|(plane, _)| plane.given()));
         given.map_or_else(|| format!("host{host}"), |given| given.hosts[host.index()].clone())
     }
 
     /// The name of a switch.
     #[must_use]
     pub fn switch_name(&self, switch: SwitchId) -> String {
-        if let Some((plane, planes)) = self.plane() {
+        if let Some((plane, planes)) = self.copied() {
             let (rail, inside) = planes.inside(switch);
             return format!("rail{rail}-{}", plane.switch_name(inside));
         }
@@ -58,7 +58,7 @@ impl Graph {
     /// The names of all switches.
     #[must_use]
     pub fn switch_names(&self) -> Vec<String> {
-        if let Some((plane, _)) = self.plane() {
+        if let Some((plane, _)) = self.copied() {
             let names = plane.switch_names();
             return (0..self.rails())
                 .flat_map(|rail| names.iter().map(move |name| format!("rail{rail}-{name}")))
@@ -88,7 +88,7 @@ impl Graph {
     #[must_use]
     pub fn port_number(&self, link: LinkId) -> u32 {
         let from = self.link(link).from;
-        let given = match (self.plane(), from) {
+        let given = match (self.copied(), from) {
             (Some((plane, planes)), Vertex::Switch(switch)) => {
                 plane.given().map(|given| (given, planes.link_inside(planes.inside(switch).0, link)))
             }

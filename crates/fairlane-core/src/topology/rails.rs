@@ -4,9 +4,11 @@
 //! In one fabric, the topology's hosts become adapters: those of one host are neighbours (`shared`), or at different
 //! switches, where each switch serves one rail of a group of hosts (`rail_optimised`).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::graph::{Given, Graph, Link, Vertex, check_latency};
+use super::layout::Layout;
 use super::rails_spec::{Adapter, RailsSpec, Wiring};
 use super::size::Size;
 use crate::error::BuildError;
@@ -83,11 +85,51 @@ impl Graph {
         adapter.map_or(Picoseconds::ZERO, |adapter| adapter.message_gap)
     }
 
-    /// The topology that each plane is a copy of, if this is a fabric of several planes.
-    #[must_use]
-    pub fn plane(&self) -> Option<(&Self, Planes)> {
+    /// The topology that each plane is a copy of, if it has been multiplied for several planes.
+    pub(super) fn copied(&self) -> Option<(&Self, Planes)> {
         let made = self.made()?;
         made.plane.as_ref().map(|plane| (plane, Planes::new(plane, made.rails.count.into())))
+    }
+
+    /// The fabric that each plane is a copy of, if this is one of several planes: multiplied, or given link by link with the
+    /// numbers that it would have then. Each plane is routed as this fabric.
+    #[must_use]
+    pub fn plane(&self) -> Option<(&Self, Planes)> {
+        self.copied().or_else(|| {
+            let plane = self.plane_cell().get_or_init(|| self.equal_planes().map(Arc::new)).as_deref()?;
+            Some((plane, Planes::new(plane, self.rails())))
+        })
+    }
+
+    /// The first of several planes, if the others are copies of it but for bandwidths and latencies of hosts' links.
+    fn equal_planes(&self) -> Option<Self> {
+        let rails = u8::try_from(self.rails()).ok().filter(|rails| *rails > 1)?;
+        let (count, hosts) = (usize::from(rails), self.hosts());
+        let uniform = self.endpoints() == hosts * count && self.switches().is_multiple_of(count);
+        if !uniform || self.forwarding().is_some() || self.made().is_some() || self.is_of_endpoints() {
+            return None;
+        }
+        let (switches, switch_links) = (self.switches() / count, self.links().len() - hosts * count);
+        let fits = match self.layout() {
+            Layout::Free => true,
+            Layout::Groups { switches: group, .. } => switches.is_multiple_of(*group as usize),
+            Layout::Grid(_) => false,
+        };
+        let fits = fits && switch_links.is_multiple_of(count) && switch_links > 0;
+        let plane = fits.then(|| self.first_plane(rails.into(), switches))??;
+        if plane.parts_without(&BTreeSet::new()).1 > 1 {
+            return None;
+        }
+        let copies = planes(plane.clone(), &RailsSpec { count: rails, wiring: Wiring::Planes, adapters: Vec::new() });
+        let alike = |(place, (one, other)): (usize, (&Link, &Link))| {
+            let of_host = place < hosts * count || matches!(one.to, Vertex::Host(_));
+            let (bandwidth, latency) =
+                if of_host { (other.bandwidth, other.latency) } else { (one.bandwidth, one.latency) };
+            Link { bandwidth, latency, ..*one } == *other
+        };
+        let same_levels = (0..).take(self.switches()).map(SwitchId).all(|at| self.level(at) == copies.level(at));
+        let mut all = self.links().iter().zip(copies.links()).enumerate();
+        (same_levels && self.links().len() == copies.links().len() && all.all(alike)).then_some(plane)
     }
 }
 
