@@ -189,7 +189,7 @@ def test_rails_in_another_order_than_ports_are_reported(name: str, tmp_path: Pat
     ]
     wiring = Wiring(("h", "g"), tuple(cables))
     written = FORMATS[name].write(wiring)
-    assert "1 host has other rails when the file is read again: numbered by port: h" in written.notes
+    assert "1 host has other rails when the file is read again, by port number: h" in written.notes
     (tmp_path / "exported").write_text(written.text)
     again = read_wiring(tmp_path / "exported")
     assert [end for it in again.cables if "h" in it.ends for end in it.ends if end != "h"] == ["t", "s"]

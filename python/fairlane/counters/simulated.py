@@ -15,6 +15,7 @@ from fairlane.counters.base import COUNTERS, TICK_WORDS, WORD, PortCounters
 from fairlane.fabric import Cable, Wiring
 from fairlane.fabric.identities import nodes_of, places
 from fairlane.fabric.nodes import Node, Port
+from fairlane.fabric.wiring import by_ports
 from fairlane.results.run import Run
 
 _Places = dict[tuple[str, int], tuple[Node, Port]]
@@ -73,18 +74,18 @@ def _links(ports: pl.DataFrame) -> pl.DataFrame:
 
 
 def _wiring(links: pl.DataFrame) -> Wiring:
-    """The fabric of a run, with hosts in the order of their numbers."""
-    hosts, cables = dict[int, str](), list[Cable]()
+    """The fabric of a run, with hosts and switches in the order of their numbers, as ``fabric export`` has it."""
+    names, cables = {"host": dict[int, str](), "switch": dict[int, str]()}, list[Cable]()
     seen: set[tuple[str, int]] = set()
     for row in links.iter_rows(named=True):
         kind, _, number = row["from_vertex"].partition(" ")
-        if kind == "host":
-            hosts[int(number)] = row["from_name"]
+        names[kind][int(number)] = row["from_name"]
         if (row["from_name"], row["from_port"]) not in seen:
             seen.add((row["to_name"], row["to_port"]))
             ends, ports = (row["from_name"], row["to_name"]), (row["from_port"], row["to_port"])
             cables.append(Cable(ends, ports, row["bandwidth_bps"]))
-    return Wiring(tuple(hosts[number] for number in sorted(hosts)), tuple(cables))
+    hosts, switches = (tuple(of[number] for number in sorted(of)) for of in names.values())
+    return Wiring(hosts, by_ports(cables, hosts, switches))
 
 
 def _ports(links: pl.DataFrame, totals: pl.DataFrame, at: _Places, tick: int | None) -> list[PortCounters]:
