@@ -434,7 +434,7 @@ fn a_rail_optimised_tree_serves_each_rail_by_a_leaf() {
 fn a_rail_that_a_host_does_not_have_is_named() {
     for (rails, expected) in [
         (json!({ "policy": "only", "only": 1 }), "jobs[0].rails.only = 1: a rail of \"host0\", 0 to 0"),
-        (json!({ "policy": "by_source", "ranks": [0, 3] }), "jobs[0].rails.ranks = 3: a rail of \"host0\", 0 to 0"),
+        (json!({ "policy": "by_source", "ranks": [0, 3] }), "jobs[0].rails.ranks = 3: a rail of \"host1\", 0 to 0"),
     ] {
         let spec: Spec = serde_json::from_value(json!({
             "fabric": switch(&Value::Null),
