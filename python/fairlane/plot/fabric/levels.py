@@ -193,7 +193,7 @@ def _hosts(axes: Axes, tree: _Tree, places: dict[int, tuple[float, float]], room
         # Adapters of a host at one switch are side by side.
         (x, y), (left, below) = places[switch], spots[host]
         shift = (rail - (tree.count[host] - 1) / 2) * min(0.005, room / 20)
-        rails[rail].append(((x if spread else x + shift, y), (left + shift, below)))
+        rails[rail].append(((x if spread else x + shift, y), (left + (0.3 * shift if spread else shift), below)))
     colours = (
         {rail: PALETTE[(rail + 1) % len(PALETTE)] for rail in sorted(rails)} if len(rails) > 1 else {0: parts.HOST}
     )
