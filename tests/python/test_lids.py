@@ -103,7 +103,7 @@ def test_lids_of_switches_with_an_enhanced_port_0_come_back(tmp_path: Path) -> N
     found = read_wiring(dump)
     (again,) = (node for node in found.nodes if node.owner == "leaf0")
     assert (again.lid, again.lmc, len(again.lids)) == (leaf.lid, 2, 4)
-    assert any("LIDs are that of several ports" in words for words in found.remarks), (
+    assert any("LIDs are used by several ports" in words for words in found.remarks), (
         "the switch after it has one of them"
     )
     dump.write_text(FORMATS["ibnetdiscover"].write(found).text)
@@ -116,7 +116,7 @@ def test_lids_of_switches_with_an_enhanced_port_0_come_back(tmp_path: Path) -> N
 def test_ranges_of_lids_that_overlap_are_remarked(tmp_path: Path) -> None:
     dump, _ = files(tmp_path, lid_tree(1), {name: {} for name in lid_tree(1).switches})
     dump.write_text(dump.read_text().replace("lid 34 lmc 1", "lid 33 lmc 1").replace("lid 34", "lid 33"))
-    assert any("1 LID is that of several ports: 33 (n0 port 1 " in words for words in read_wiring(dump).remarks)
+    assert any("1 LID is used by several ports: 33 (n0 port 1 " in words for words in read_wiring(dump).remarks)
 
 
 @pytest.mark.parametrize("rails", [1, 2, 4, 8])

@@ -106,7 +106,7 @@ def test_a_policy_chooses_among_the_hosts_of_a_partition(policy: dict[str, Any])
 def test_hosts_among_which_to_choose_are_checked() -> None:
     with pytest.raises(ScenarioError, match=r'placement\.among = "host16": the fabric has no host with this name'):
         scenario({"ranks": 2}, placement={"name": "random", "among": ["host1", "host16"]}).decide()
-    with pytest.raises(ScenarioError, match=r"placement\.among: is for policies"):
+    with pytest.raises(ScenarioError, match=r"placement\.among: applies to placement policies"):
         scenario({"placement": {"hosts": [1, 2], "among": [1, 2, 3]}})
 
 

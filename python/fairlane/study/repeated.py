@@ -57,6 +57,9 @@ def _points(table: pl.DataFrame, conditions: Sequence[str], once: bool) -> Itera
 
 def _constant(table: pl.DataFrame, conditions: Sequence[str]) -> tuple[str, ...]:
     """Which of placements and seeds change nothing in any condition."""
+    varied = [name for name in ("placement", "seed") if table[name].n_unique() > 1]
+    if table.group_by(*conditions, "baseline").agg(pl.col("same_as").n_unique())["same_as"].max() == 1:
+        return tuple(f"{name}s" for name in varied)
     found = []
     for name, other in (("placement", "seed"), ("seed", "placement")):
         groups = table.group_by(*conditions, "baseline", other).agg(pl.col(name, "same_as").n_unique())

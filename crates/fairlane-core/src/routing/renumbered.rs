@@ -26,6 +26,11 @@ pub(super) trait Numbering: Send + Sync {
         endpoint
     }
 
+    /// Whether an endpoint is one of those that routing number `routing` knows.
+    fn knows(&self, _routing: usize, _endpoint: HostId) -> bool {
+        true
+    }
+
     /// The loads of links as routing number `routing` knows them.
     fn loads<'a>(&'a self, _routing: usize, loads: &Loads<'a>) -> Loads<'a> {
         *loads
@@ -76,7 +81,7 @@ impl<N: Numbering> Routing for Renumbered<N> {
 
     fn reaches(&self, at: SwitchId, to: HostId) -> bool {
         let (number, at) = self.numbering.switch(at);
-        self.routing(number).reaches(at, self.numbering.host(to))
+        self.numbering.knows(number, to) && self.routing(number).reaches(at, self.numbering.host(to))
     }
 
     fn routed_lanes(&self) -> u8 {
@@ -140,6 +145,10 @@ impl Numbering for OnPlanes {
 
     fn host(&self, endpoint: HostId) -> HostId {
         HostId(endpoint.0 / self.rails)
+    }
+
+    fn knows(&self, plane: usize, endpoint: HostId) -> bool {
+        endpoint.0 % self.rails == plane_number(plane)
     }
 
     /// A routing looks at links of switches only, and those of a plane have the same order here as there.
