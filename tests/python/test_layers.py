@@ -27,6 +27,7 @@ LAYERS = """
     report
     serve
     reproduce
+    campaign
     doctor
     cli
     __main__
