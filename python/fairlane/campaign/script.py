@@ -1,0 +1,293 @@
+"""What measures a campaign on a user's machine: an MPI program, and for each number of nodes its cells and a script.
+
+A cell is a victim with a size of its messages, alone or beside an aggressor. They come from the campaign's table
+``cells``, every victim with every size beside every aggressor; without it they are those of its measured file.
+"""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from itertools import product
+from pathlib import Path
+from shlex import quote
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, model_validator
+
+import fairlane
+from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.document import Document
+from fairlane.inputs.files import read_bytes, reading, unpacked, write_text
+from fairlane.inputs.problems import Problems
+from fairlane.inputs.table import Table
+from fairlane.units import Duration, Size, Written
+
+CAMPAIGN = "campaign.toml"
+"""The file of a campaign's folder that describes it."""
+NONE = "none"
+"""The aggressor of cells in which the victim is alone."""
+KEYS = ("nodes", "victim", "aggressor", "burst_s", "pause_s", "msg_bytes")
+"""The columns that say which cell is meant."""
+COMMANDS = ("victim_command", "aggressor_command")
+"""Further columns of the lists of cells that scripts run: the arguments of ``measure``."""
+_NAME = r"^[A-Za-z0-9][A-Za-z0-9 ._+/-]{0,60}$"
+_LARGEST = 2**31 - 1
+_PS = 1e-12
+
+
+class Pattern(Table):
+    """What the ranks of a job do in an iteration: the workloads that ``measure`` has, with the keys of scenarios."""
+
+    name: Literal["all_posted", "ring_allgather", "incast"]
+    """The workload."""
+    message_size: Annotated[Size | None, Field(ge=1, le=_LARGEST)] = None
+    """Bytes of a message; of a victim the cell has it."""
+    messages_per_iteration: int = Field(default=1, ge=1, le=1)
+    """Messages to each partner in an iteration."""
+    barrier: bool | None = None
+    """Whether iterations begin with a barrier, which is not timed."""
+
+    @model_validator(mode="after")
+    def _can_wait(self) -> Self:
+        if self.name == "incast" and self.barrier:
+            raise Problems(Problem("barrier", "an incast has none", self.barrier, "false, or all_posted"))
+        return self
+
+    def arguments(self, size: int) -> str:
+        """The arguments of ``measure`` that all its jobs have."""
+        return f"{self.name} --bytes {size}{' --no-barrier' if self.barrier is False else ''}"
+
+
+class Burst(Table):
+    """How an aggressor pauses."""
+
+    burst: Duration = Field(gt=0)
+    """How long it repeats its iterations."""
+    pause: Duration = Field(gt=0)
+    """How long it then sleeps."""
+
+
+class CellsTable(Table):
+    """The cells of a campaign that nobody has measured yet."""
+
+    nodes: list[Annotated[int, Field(ge=4, le=100_000)]] = Field(min_length=1)
+    """Numbers of nodes: half of them are the victim's, half the aggressor's."""
+    sizes: list[Annotated[Size, Field(ge=1, le=_LARGEST)]] = Field(min_length=1)
+    """Sizes of the victim's messages."""
+    bursts: list[Burst] = Field(default_factory=list)
+    """Bursts and pauses with which every aggressor also runs, besides its endless one."""
+
+
+class _Campaign(Table):
+    title: str = Field(min_length=1)
+    victims: dict[Annotated[str, Field(pattern=_NAME)], Written[Pattern]] = Field(min_length=1)
+    aggressors: dict[Annotated[str, Field(pattern=_NAME)], Written[Pattern]] = Field(default_factory=dict)
+    where: dict[str, str | int] = Field(default_factory=dict)
+    measured: str | None = None
+    cells: Written[CellsTable | None] = None
+
+    @model_validator(mode="after")
+    def _sizes(self) -> Self:
+        problems = [
+            Problem(f"aggressors.{name}.message_size", "missing", allowed='a size, as "2 MiB"')
+            for name, pattern in self.aggressors.items()
+            if pattern.message_size is None
+        ]
+        if NONE in self.aggressors:
+            problems.append(Problem(f"aggressors.{NONE}", "is the name of cells without an aggressor"))
+        if problems:
+            raise Problems(*problems)
+        return self
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """What is measured: a victim, its message size, and what is beside it."""
+
+    nodes: int
+    victim: str
+    msg_bytes: int
+    aggressor: str = NONE
+    burst_s: float | None = None
+    pause_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What a campaign measures."""
+
+    title: str
+    system: str
+    victims: Mapping[str, Pattern]
+    aggressors: Mapping[str, Pattern]
+    cells: tuple[Cell, ...]
+
+
+def cells(folder: Path) -> Cells:
+    """The cells of a campaign's folder; raises ``ScenarioError`` with file, line and key of what is wrong."""
+    document = Document.read(folder / CAMPAIGN)
+    own = {key: value for key, value in document.data.items() if key in _Campaign.model_fields}
+    campaign = _Campaign.from_document(replace(document, data=own))
+    if campaign.cells is not None:
+        found = _product(campaign, campaign.cells)
+    elif campaign.measured is not None:
+        found = _measured(campaign, folder / campaign.measured)
+    else:
+        words = "there is neither this table nor a measured file, which would say what is measured"
+        raise ScenarioError(document.locate(Problem("cells", words, allowed="nodes and sizes"), ("cells",)))
+    system = str(campaign.where.get("system", re.sub(r"[^a-z0-9]+", "-", campaign.title.lower()).strip("-")))
+    return Cells(campaign.title, system, campaign.victims, campaign.aggressors, tuple(dict.fromkeys(found)))
+
+
+def _product(campaign: _Campaign, table: CellsTable) -> Iterator[Cell]:
+    for nodes, victim, size in product(table.nodes, campaign.victims, table.sizes):
+        yield Cell(nodes, victim, size)
+        for aggressor in campaign.aggressors:
+            yield Cell(nodes, victim, size, aggressor)
+            yield from (Cell(nodes, victim, size, aggressor, b.burst * _PS, b.pause * _PS) for b in table.bursts)
+
+
+def _measured(campaign: _Campaign, file: Path) -> Iterator[Cell]:
+    with reading(file):
+        text = unpacked(read_bytes(file), file).decode()
+    rows = csv.DictReader(io.StringIO(text))
+    if absent := [name for name in KEYS if name not in (rows.fieldnames or ())]:
+        words = f"has no column {', '.join(absent)}"
+        raise ScenarioError(Problem.of_file(file, words, 1, ", ".join(rows.fieldnames or ()) or "a header"))
+    for line, row in enumerate(rows, 2):
+        if any(row.get(key) != str(value) for key, value in campaign.where.items()):
+            continue
+        for column, known in (("victim", campaign.victims), ("aggressor", {NONE: None, **campaign.aggressors})):
+            if row[column] not in known:
+                problem = Problem.unknown(column, f"{column} of {CAMPAIGN}", row[column], list(known), row[column])
+                raise ScenarioError(problem.at(str(file), line))
+        try:
+            pauses = [float(row[key]) if row[key] else None for key in ("burst_s", "pause_s")]
+            yield Cell(int(row["nodes"]), row["victim"], int(row["msg_bytes"]), row["aggressor"], *pauses)
+        except ValueError as error:
+            raise ScenarioError(Problem.of_file(file, f"not a cell: {error}", line)) from None
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the cells are run, and for whom."""
+
+    system: str | None = None
+    """Name of the machine in tables; by default the campaign's."""
+    launcher: Literal["srun", "mpirun"] = "srun"
+    launcher_options: str = ""
+    """Further options of the launcher, as its shell takes them."""
+    account: str | None = None
+    partition: str | None = None
+    time: str = "04:00:00"
+    """Time limit of a batch job, as Slurm takes it."""
+    directives: tuple[str, ...] = ()
+    """Further options of ``sbatch``."""
+    repetitions: int = 2
+    iterations: int = 1000
+    warm_up: int = 5
+    """Iterations before those that are measured."""
+    cell_limit_s: int = 1200
+    """The longest that a cell may take, s."""
+    victim_level: int | None = None
+    """The service level of the victim's messages (``UCX_IB_SL``)."""
+    aggressor_level: int | None = None
+
+
+def write(campaign: Cells, folder: Path, options: Options) -> list[Path]:
+    """Writes program, lists of cells and scripts into a folder; returns the scripts, by number of nodes.
+
+    Raises ``ScenarioError`` if the folder has something already.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ScenarioError(Problem("--out", "exists; choose another folder", str(folder)))
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("measure.c", "run.bash"):
+        write_text(folder / name, (files("fairlane.campaign") / name).read_text("utf-8"))
+    write_text(folder / "Makefile", _MAKEFILE)
+    scripts = []
+    for nodes in sorted({cell.nodes for cell in campaign.cells}):
+        of_size = [cell for cell in campaign.cells if cell.nodes == nodes]
+        write_text(folder / f"nodes-{nodes}.csv", _listed(campaign, of_size))
+        scripts.append(folder / f"nodes-{nodes}.sbatch")
+        write_text(scripts[-1], _script(campaign, nodes, options))
+    return scripts
+
+
+_MAKEFILE = """\
+# mpicc is the MPI compiler of the machine, cc on some.
+MPICC = mpicc
+CFLAGS = -std=c99 -O2 -Wall -Wextra -Werror
+
+measure: measure.c
+\t$(MPICC) $(CFLAGS) -o $@ measure.c
+
+clean:
+\trm -f measure
+"""
+
+
+def _listed(campaign: Cells, listed: Iterable[Cell]) -> str:
+    lines = [",".join(("cell", *KEYS[1:], *COMMANDS))]
+    for number, cell in enumerate(listed, 1):
+        aggressor = ""
+        if cell.aggressor != NONE:
+            pattern = campaign.aggressors[cell.aggressor]
+            aggressor = pattern.arguments(pattern.message_size or 1)
+            if cell.burst_s is not None:
+                aggressor += f" --burst {cell.burst_s:.9g} --pause {cell.pause_s:.9g}"
+        pauses = ("" if value is None else f"{value:.9g}" for value in (cell.burst_s, cell.pause_s))
+        victim = campaign.victims[cell.victim].arguments(cell.msg_bytes)
+        keys = (f"{number:03}", cell.victim, cell.aggressor, *pauses, str(cell.msg_bytes))
+        lines.append(",".join((*keys, victim, aggressor)))
+    return "\n".join(lines) + "\n"
+
+
+def _script(campaign: Cells, nodes: int, options: Options) -> str:
+    level = [options.victim_level, options.aggressor_level]
+    directives = {
+        "job-name": f"{options.system or campaign.system}-{nodes}",
+        "nodes": nodes,
+        "ntasks-per-node": 1,
+        "exclusive": None,
+        "time": options.time,
+        "output": f"nodes-{nodes}-%j.log",
+        "account": options.account,
+        "partition": options.partition,
+    }
+    optional = ("account", "partition")
+    lines = [
+        f"--{name}" if value is None else f"--{name}={value}"
+        for name, value in directives.items()
+        if value is not None or name not in optional
+    ]
+    settings = {
+        "NODES": nodes,
+        "CELLS": f"nodes-{nodes}.csv",
+        "SYSTEM": options.system or campaign.system,
+        "REPETITIONS": options.repetitions,
+        "ITERATIONS": options.iterations,
+        "WARM_UP": options.warm_up,
+        "CELL_LIMIT": options.cell_limit_s,
+        "VICTIM_LEVEL": "" if level[0] is None else level[0],
+        "AGGRESSOR_LEVEL": "" if level[1] is None else level[1],
+        "LAUNCHER": options.launcher,
+        "WRITTEN_BY": f"fairlane {fairlane.__version__}",
+    }
+    return "\n".join(
+        [
+            "#!/bin/bash",
+            *(f"#SBATCH {line}" for line in (*lines, *options.directives)),
+            f"# {campaign.title}: the cells of {nodes} nodes. In this folder: make && sbatch nodes-{nodes}.sbatch",
+            f"# Without Slurm: bash nodes-{nodes}.sbatch HOSTS, a file with a host on each line.",
+            '[ $# -eq 0 ] || set -- "$(realpath "$1")"',
+            'cd "$(dirname "$0")" && [ -f run.bash ] || cd "${SLURM_SUBMIT_DIR:-.}" || exit 2',
+            *(f"{name}={quote(str(value))}" for name, value in settings.items()),
+            f"LAUNCHER_OPTIONS={quote(options.launcher_options)}${{LAUNCHER_OPTIONS:+ $LAUNCHER_OPTIONS}}",
+            "source ./run.bash",
+            "",
+        ]
+    )
