@@ -23,6 +23,7 @@ LAYERS = """
     study saturation gpcnet cables folders
     scheduler predict advice analysis comparison agent
     testbed timeline
+    campaign
     plot
     report
     serve

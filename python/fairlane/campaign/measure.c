@@ -11,7 +11,8 @@
  * not timed. With --burst, rank 0 decides after every iteration whether the burst goes on and broadcasts that; then all
  * ranks sleep for --pause. SIGTERM ends a rank at once.
  *
- * FILE appears under its name when it is complete. It begins with the hosts in the order of ranks and the MPI library. */
+ * FILE appears under its name when it is complete. It begins with the hosts in the order of ranks and the MPI library.
+ * With --slurm-names they are the names that srun gives its tasks (SLURMD_NODENAME), else those of the machines. */
 #define _POSIX_C_SOURCE 200809L
 #include <errno.h>
 #include <limits.h>
@@ -29,7 +30,7 @@ typedef struct {
     const char *output, *ready;
     long bytes, iterations, warm_up;
     double burst, pause;
-    int barrier, endless;
+    int barrier, endless, slurm_names;
 } Options;
 
 static int rank, ranks;
@@ -124,10 +125,12 @@ static void sleep_for(double seconds) {
 }
 
 /* Writes a file from rank 0: hosts and library, then the times if there are any. It gets its name when it is whole. */
-static void write_file(const char *path, const double *times, long count) {
+static void write_file(const Options *options, const char *path, const double *times, long count) {
     char own[MPI_MAX_PROCESSOR_NAME] = "", library[MPI_MAX_LIBRARY_VERSION_STRING] = "", *hosts = NULL;
     int length;
-    MPI_Get_processor_name(own, &length);
+    const char *node = options->slurm_names ? getenv("SLURMD_NODENAME") : NULL;
+    if (node != NULL) snprintf(own, sizeof own, "%s", node);
+    else MPI_Get_processor_name(own, &length);
     if (rank == 0) hosts = allocate((size_t)ranks, MPI_MAX_PROCESSOR_NAME);
     MPI_Gather(own, MPI_MAX_PROCESSOR_NAME, MPI_CHAR, hosts, MPI_MAX_PROCESSOR_NAME, MPI_CHAR, 0, MPI_COMM_WORLD);
     if (rank != 0) return;
@@ -153,12 +156,12 @@ static void run_victim(const Pattern *pattern, const Options *options) {
     for (long at = 0; at < options->warm_up; at++) iterate(pattern, options);
     for (long at = 0; at < options->iterations; at++) times[at] = iterate(pattern, options);
     MPI_Reduce(times, slowest, (int)options->iterations, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    write_file(options->output, slowest, options->iterations);
+    write_file(options, options->output, slowest, options->iterations);
 }
 
 static void run_aggressor(const Pattern *pattern, const Options *options) {
     for (long at = 0; at < options->warm_up; at++) iterate(pattern, options);
-    write_file(options->ready, NULL, 0);
+    write_file(options, options->ready, NULL, 0);
     for (;;) {
         double start = MPI_Wtime();
         int goes_on = 0;
@@ -200,11 +203,12 @@ static double duration(const char *name, const char *text) {
 }
 
 static Options read_options(int count, char **words) {
-    Options options = {NULL, NULL, -1, 1000, 5, 0, 0, 1, 0};
+    Options options = {NULL, NULL, -1, 1000, 5, 0, 0, 1, 0, 0};
     for (int at = 2; at < count; at++) {
         const char *name = words[at];
         if (strcmp(name, "--no-barrier") == 0) options.barrier = 0;
         else if (strcmp(name, "--endless") == 0) options.endless = 1;
+        else if (strcmp(name, "--slurm-names") == 0) options.slurm_names = 1;
         else if (strcmp(name, "--output") == 0) options.output = value_of(&at, count, words);
         else if (strcmp(name, "--ready") == 0) options.ready = value_of(&at, count, words);
         else if (strcmp(name, "--bytes") == 0) options.bytes = whole(name, value_of(&at, count, words), 1, INT_MAX);

@@ -30,7 +30,9 @@ launcher_version() {
     "$LAUNCHER" --version 2>&1 | head -n 1
 }
 
-# command_for NAME LEVEL HOST...: sets `command` to what starts a rank on each of the hosts, in their order.
+# command_for NAME LEVEL HOST...: sets `command` to what starts a rank of `measure` on each of the hosts, in their order.
+words_of_srun=
+[ "$LAUNCHER" != srun ] || words_of_srun=--slurm-names
 command_for() {
     local name=$1 level=$2
     shift 2
@@ -42,20 +44,19 @@ command_for() {
         printf '%s\n' "$@" >"$run/$name.hosts"
         command+=("SLURM_HOSTFILE=$run/$name.hosts" srun "--nodes=$#" "--ntasks=$#" --distribution=arbitrary)
     elif [[ $(launcher_version) == *"Open MPI"* ]]; then
-        command+=(mpirun -np "$#" --map-by node --host "${list//,/:1,}:1" ${level:+-x UCX_IB_SL})
+        command+=(mpirun -np "$#" --host "${list//,/:1,}:1" ${level:+-x UCX_IB_SL})
     else
         command+=(mpirun -n "$#" -ppn 1 -hosts "$list")
     fi
-    local -a options
-    read -r -a options <<<"${LAUNCHER_OPTIONS:-}"
-    command+=("${options[@]}")
+    # shellcheck disable=SC2206 # words
+    command+=(${LAUNCHER_OPTIONS:-} "$PWD/measure")
 }
 
 aggressor=
 stop_aggressor() {
     [ -n "$aggressor" ] || return 0
     kill -TERM "$aggressor" 2>/dev/null
-    for ((second = 0; second < 300; second++)); do
+    for ((tenth = 0; tenth < 300; tenth++)); do
         kill -0 "$aggressor" 2>/dev/null || break
         sleep 0.1
     done
@@ -71,7 +72,7 @@ start_aggressor() {
     local ready=$run/$1.aggressor
     command_for aggressor "$AGGRESSOR_LEVEL" "${aggressors[@]}"
     # shellcheck disable=SC2086 # words
-    "${command[@]}" "$PWD/measure" $2 --endless --ready "$ready" </dev/null >"$run/$1.aggressor.log" 2>&1 &
+    "${command[@]}" $2 $words_of_srun --endless --ready "$ready" </dev/null >"$run/$1.aggressor.log" 2>&1 &
     aggressor=$!
     for ((tenth = 0; tenth < 10 * CELL_LIMIT; tenth++)); do
         [ -f "$ready" ] && return 0
@@ -91,7 +92,7 @@ run_cell() {
     fi
     command_for victim "$VICTIM_LEVEL" "${victims[@]}"
     # shellcheck disable=SC2086
-    timeout -k 30 "$CELL_LIMIT" "${command[@]}" "$PWD/measure" $2 --iterations "$ITERATIONS" --warm-up "$WARM_UP" \
+    timeout -k 30 "$CELL_LIMIT" "${command[@]}" $2 $words_of_srun --iterations "$ITERATIONS" --warm-up "$WARM_UP" \
         --output "$run/$number.csv" </dev/null >"$run/$number.log" 2>&1
     local status=$?
     if [ -n "$aggressor" ] && ! kill -0 "$aggressor" 2>/dev/null; then

@@ -1,0 +1,142 @@
+"""Reads results back: of runs that ``campaign script`` has prepared, and of CRAB.
+
+A run's folder has ``run.toml``, ``cells.csv``, ``placement.csv`` and, for each cell, a file with the times of its
+iterations. Cells without times, or with fewer iterations than the run was to have, are left out and named.
+"""
+
+import csv
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from fairlane.campaign.crab import crab_runs
+from fairlane.campaign.measured import AGGRESSOR, VICTIM, Measured, Run, Times, tables, time_of
+from fairlane.campaign.script import COMMANDS, KEYS, NONE, Cell
+from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.files import MOST_STORED, lines_of, read_text, reading
+from fairlane.inputs.table import Table
+
+RUN, CELLS, PLACEMENT = "run.toml", "cells.csv", "placement.csv"
+"""The files of a run's folder besides those of its cells."""
+_TIMES = ("iteration", "seconds")
+_HOSTS = "# hosts:"
+
+
+class RunFile(Table):
+    """What a run was to measure: ``run.toml``."""
+
+    run: str
+    system: str
+    nodes: int = Field(ge=2)
+    repetition: int
+    iterations: int = Field(ge=1)
+    warm_up: int
+    victim_level: str
+    aggressor_level: str
+    launcher: str
+    slurm_job: str
+    written_by: str
+    started: Any
+    finished: Any = None
+
+
+def read(folder: Path) -> Measured:
+    """The tables of a folder of results.
+
+    Raises ``ScenarioError`` if it has none, or one of its files is not as it was written.
+    """
+    with reading(folder):
+        names = {path.name for path in folder.iterdir()}
+    own = [folder, *sorted(folder.glob("*/")), *sorted(folder.glob("results/*/"))]
+    runs = [_run(one) for one in own if (one / RUN).is_file()] or list(crab_runs(folder))
+    if not runs:
+        words = "has no results: no run is in it"
+        if "run.bash" in names:
+            words = "has no results yet: build the program, and submit its scripts"
+        allowed = f"a folder of campaign script, with {RUN} in results/RUN, or of CRAB, with config.json in each run"
+        raise ScenarioError(Problem.of_file(folder, words, allowed=allowed))
+    return tables(folder, runs)
+
+
+def _run(folder: Path) -> Run:
+    file = RunFile.from_file(folder / RUN)
+    placement = _placement(folder / PLACEMENT, file.nodes)
+    cells: list[tuple[Cell, Times]] = []
+    left_out = []
+    for number, cell in _cells(folder / CELLS, file.nodes):
+        where = f"{folder / number}.csv"
+        words = f"{cell.victim} beside {cell.aggressor}, {cell.msg_bytes} B"
+        if not (folder / f"{number}.csv").is_file():
+            why = f"see {number}.log" if file.finished else "the run was cut off"
+            left_out.append(f"{where}: is missing, {words}: {why}")
+            continue
+        times = _times(folder / f"{number}.csv", [node for job, node in placement if job == VICTIM])
+        if cell.aggressor != NONE:
+            _times(folder / f"{number}.aggressor", [node for job, node in placement if job == AGGRESSOR])
+        if len(times) < file.iterations:
+            left_out.append(f"{where}: {len(times)} iterations of {file.iterations}, {words}: it was cut off")
+            continue
+        cells.append((cell, times))
+    return Run(file.system, file.run, file.nodes, folder, cells, placement, left_out)
+
+
+def _table(file: Path, columns: Sequence[str], begin: str = "") -> Iterator[tuple[int, list[str]]]:
+    """Numbers and cells of the lines of a CSV file after its header and lines that begin with ``begin``."""
+    with reading(file):
+        lines = lines_of(read_text(file, MOST_STORED))
+    content = [(number, line) for number, line in enumerate(lines, 1) if not begin or not line.startswith(begin)]
+    for at, (number, line) in enumerate(content):
+        cells = next(csv.reader([line]), [])
+        if at == 0 and cells != list(columns):
+            raise ScenarioError(Problem.of_file(file, f"has the columns {line[:80]}", number, ", ".join(columns)))
+        if len(cells) != len(columns):
+            words = f"has {len(cells)} cells, and the header {len(columns)}: is the file cut off?"
+            raise ScenarioError(Problem.of_file(file, words, number))
+        if at:
+            yield number, cells
+    if not content:
+        raise ScenarioError(Problem.of_file(file, "is empty", allowed=f"a header, {', '.join(columns)}, and lines"))
+
+
+def _cells(file: Path, nodes: int) -> Iterator[tuple[str, Cell]]:
+    for line, (number, victim, aggressor, burst, pause, size, *_) in _table(file, ("cell", *KEYS[1:], *COMMANDS)):
+        pauses = [time_of(text, file, line) if text else None for text in (burst, pause)]
+        if not (number.isdecimal() and size.isdecimal()):
+            raise ScenarioError(Problem.of_file(file, f"{number}, {size}: not a cell's number and size", line))
+        yield number, Cell(nodes, victim, int(size), aggressor, *pauses)
+
+
+def _placement(file: Path, nodes: int) -> list[tuple[str, str]]:
+    found = []
+    for line, (job, node) in _table(file, ("job", "node")):
+        if job not in (VICTIM, AGGRESSOR):
+            problem = Problem.unknown("job", "job", job, [VICTIM, AGGRESSOR], job)
+            raise ScenarioError(problem.at(str(file), line))
+        found.append((job, node))
+    if len(found) != nodes:
+        raise ScenarioError(Problem.of_file(file, f"has {len(found)} nodes, and {RUN} says {nodes}"))
+    return found
+
+
+def _times(file: Path, nodes: Sequence[str]) -> Times:
+    """The times in a file of ``measure``, whose ranks must have run on ``nodes``."""
+    with reading(file):
+        first = read_text(file, MOST_STORED).partition("\n")[0]
+    hosts = first.removeprefix(_HOSTS).split() if first.startswith(_HOSTS) else None
+    if hosts is None:
+        raise ScenarioError(Problem.of_file(file, "does not say where the ranks ran", 1, f"{_HOSTS} and their names"))
+    for rank, (host, node) in enumerate(zip(hosts, nodes, strict=False)):
+        if host.partition(".")[0] != node.partition(".")[0]:
+            raise ScenarioError(Problem.of_file(file, f"rank {rank} ran on {host}, and was to run on {node}", 1))
+    if len(hosts) != len(nodes):
+        raise ScenarioError(Problem.of_file(file, f"{len(hosts)} ranks ran, and {len(nodes)} were to run", 1))
+    found = []
+    for line, (iteration, seconds) in _table(file, _TIMES, "#"):
+        if iteration != str(len(found)):
+            words = f'iteration "{iteration[:20]}" follows on {len(found)} others: lines are missing'
+            raise ScenarioError(Problem.of_file(file, words, line))
+        found.append(time_of(seconds, file, line))
+    return np.array(found, dtype=np.float64)
