@@ -26,10 +26,12 @@ VICTIM, AGGRESSOR = "victim", "aggressor"
 _TEXT = ("system", "victim", "aggressor", "run", "job", "node")
 _WHOLE = ("nodes", "msg_bytes", "n")
 _COLUMNS = {
-    MEASURED: "system nodes victim aggressor burst_s pause_s msg_bytes n median_s mean_s p99_s run".split(),
-    PLACEMENTS: "run nodes job node".split(),
+    MEASURED: [
+        *("system", "nodes", "victim", "aggressor", "burst_s", "pause_s", "msg_bytes"),
+        *("n", "median_s", "mean_s", "p99_s", "run"),
+    ],
+    PLACEMENTS: ["run", "nodes", "job", "node"],
 }
-
 
 Times = npt.NDArray[np.float64]
 """The time of each iteration, s."""
@@ -99,7 +101,7 @@ def _frame(rows: Sequence[tuple[object, ...]], file: str) -> pl.DataFrame:
 
 def _rows(run: Run) -> Iterator[tuple[object, ...]]:
     for cell, times in run.cells:
-        p99 = float(np.quantile(times, 0.99, method="linear"))
+        p99 = float(np.quantile(times, 0.99, method="higher"))
         figures = (len(times), float(np.median(times)), float(np.mean(times)), p99)
         keys = (run.system, cell.nodes, cell.victim, cell.aggressor, cell.burst_s, cell.pause_s, cell.msg_bytes)
         yield (*keys, *figures, run.name)

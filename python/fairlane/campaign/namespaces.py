@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fairlane.agent.commands import call
+from fairlane.campaign.script import Cells
 from fairlane.errors import Problem, ScenarioError
 from fairlane.limits import HANG_S
 from fairlane.testbed import machine
@@ -15,27 +16,30 @@ from fairlane.testbed.mpi import mpirun_options, write_agent
 from fairlane.testbed.plan import CONTROL, Plan
 
 
+def check(campaign: Cells, file: TestbedFile) -> None:
+    """Raises ``ScenarioError`` if a testbed has too few hosts, ``TestbedError`` if this machine cannot have one."""
+    hosts, nodes = len(file.fabric.hosts), max(cell.nodes for cell in campaign.cells)
+    if nodes > hosts:
+        raise ScenarioError(Problem("--testbed", f"has {hosts} hosts, and there are cells of {nodes} nodes", file.name))
+    machine.check()
+
+
 def run(folder: Path, scripts: Sequence[Path], file: TestbedFile, report: Callable[[str], object] = str) -> None:
     """Compiles the program and runs the scripts, one for each number of nodes.
 
-    Raises ``ScenarioError`` if the testbed has too few hosts, ``TestbedError`` if the machine cannot have it, and
-    ``MeasurementError`` if cells have failed.
+    Raises ``TestbedError`` if the machine cannot have the testbed, ``MeasurementError`` if cells have failed.
     """
-    hosts = file.fabric.hosts
-    allocations = {script: _spread(hosts, int(script.stem.partition("-")[2])) for script in scripts}
     call(["mpicc", "-O2", "-o", str(folder / "measure"), str(folder / "measure.c")], HANG_S, TestbedError)
     with machine.established(Plan(file.fabric)) as scratch:
         options = mpirun_options(file.measure.eager_threshold, write_agent(scratch), scratch)
-        for script, allocation in allocations.items():
+        for script in scripts:
+            allocation = _spread(file.fabric.hosts, int(script.stem.partition("-")[2]))
             report(f"{script.stem}: {', '.join(allocation)}")
             _run(script, allocation, options, scratch)
 
 
 def _spread(hosts: Sequence[str], nodes: int) -> list[str]:
     """So many hosts, evenly spread over the switches."""
-    if nodes > len(hosts):
-        words = f"a testbed of {len(hosts)} hosts has too few for the cells of {nodes} nodes"
-        raise ScenarioError(Problem("--testbed", words))
     return [hosts[at * len(hosts) // nodes] for at in range(nodes)]
 
 
@@ -50,6 +54,4 @@ def _run(script: Path, allocation: Sequence[str], options: Sequence[str], scratc
             command, stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT, env=outside | own, check=False
         )
     if done.returncode:
-        raise MeasurementError(
-            f"{script.name} ended with code {done.returncode}; it printed {script.with_suffix('.log')}"
-        )
+        raise MeasurementError(f"{script}: ended with code {done.returncode}: see {script.with_suffix('.log')}")

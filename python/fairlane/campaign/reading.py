@@ -133,7 +133,7 @@ def _times(file: Path, nodes: Sequence[str]) -> Times:
             raise ScenarioError(Problem.of_file(file, f"rank {rank} ran on {host}, and was to run on {node}", 1))
     if len(hosts) != len(nodes):
         raise ScenarioError(Problem.of_file(file, f"{len(hosts)} ranks ran, and {len(nodes)} were to run", 1))
-    found = []
+    found: list[float] = []
     for line, (iteration, seconds) in _table(file, _TIMES, "#"):
         if iteration != str(len(found)):
             words = f'iteration "{iteration[:20]}" follows on {len(found)} others: lines are missing'

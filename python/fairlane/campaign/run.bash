@@ -12,7 +12,7 @@ complain() {
 
 hosts_of() {
     if [ -n "$1" ]; then
-        grep -v -e '^#' -e '^[[:space:]]*$' "$1"
+        awk '!/^#/ && NF { print $1 }' "$1"
     elif [ -n "${SLURM_JOB_NODELIST:-}" ]; then
         scontrol show hostnames "$SLURM_JOB_NODELIST"
     else

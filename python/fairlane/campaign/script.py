@@ -9,6 +9,7 @@ import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
@@ -17,7 +18,6 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-import fairlane
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.document import Document
 from fairlane.inputs.files import read_bytes, reading, unpacked, write_text
@@ -34,8 +34,9 @@ KEYS = ("nodes", "victim", "aggressor", "burst_s", "pause_s", "msg_bytes")
 COMMANDS = ("victim_command", "aggressor_command")
 """Further columns of the lists of cells that scripts run: the arguments of ``measure``."""
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9 ._+/-]{0,60}$"
+_WORD = r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}"
 _LARGEST = 2**31 - 1
-_PS = 1e-12
+_PS = 10**12  # in a second
 
 
 class Pattern(Table):
@@ -147,7 +148,7 @@ def _product(campaign: _Campaign, table: CellsTable) -> Iterator[Cell]:
         yield Cell(nodes, victim, size)
         for aggressor in campaign.aggressors:
             yield Cell(nodes, victim, size, aggressor)
-            yield from (Cell(nodes, victim, size, aggressor, b.burst * _PS, b.pause * _PS) for b in table.bursts)
+            yield from (Cell(nodes, victim, size, aggressor, b.burst / _PS, b.pause / _PS) for b in table.bursts)
 
 
 def _measured(campaign: _Campaign, file: Path) -> Iterator[Cell]:
@@ -200,8 +201,17 @@ class Options:
 def write(campaign: Cells, folder: Path, options: Options) -> list[Path]:
     """Writes program, lists of cells and scripts into a folder; returns the scripts, by number of nodes.
 
-    Raises ``ScenarioError`` if the folder has something already.
+    Raises ``ScenarioError`` if the folder has something already, or an option does not fit into a script's line.
     """
+    system = options.system or campaign.system
+    if re.fullmatch(_WORD, system) is None:
+        raise ScenarioError(Problem("--system", "is no name of a machine", system, "letters, digits, '.', '_' and '-'"))
+    for name, value in (("--account", options.account), ("--partition", options.partition), ("--time", options.time)):
+        if value is not None and re.fullmatch(r"[!-~]+", value) is None:
+            raise ScenarioError(Problem(name, "is not one word", value))
+    for value in (*options.directives, options.launcher_options):
+        if not value.isprintable():
+            raise ScenarioError(Problem("--sbatch, --launcher-options", "is not one line", value))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ScenarioError(Problem("--out", "exists; choose another folder", str(folder)))
     folder.mkdir(parents=True, exist_ok=True)
@@ -275,13 +285,14 @@ def _script(campaign: Cells, nodes: int, options: Options) -> str:
         "VICTIM_LEVEL": "" if level[0] is None else level[0],
         "AGGRESSOR_LEVEL": "" if level[1] is None else level[1],
         "LAUNCHER": options.launcher,
-        "WRITTEN_BY": f"fairlane {fairlane.__version__}",
+        "WRITTEN_BY": f"fairlane {version('fairlane')}",
     }
     return "\n".join(
         [
             "#!/bin/bash",
             *(f"#SBATCH {line}" for line in (*lines, *options.directives)),
-            f"# {campaign.title}: the cells of {nodes} nodes. In this folder: make && sbatch nodes-{nodes}.sbatch",
+            f"# {' '.join(campaign.title.split())}: the cells of {nodes} nodes.",
+            f"# In this folder: make && sbatch nodes-{nodes}.sbatch",
             f"# Without Slurm: bash nodes-{nodes}.sbatch HOSTS, a file with a host on each line.",
             '[ $# -eq 0 ] || set -- "$(realpath "$1")"',
             'cd "$(dirname "$0")" && [ -f run.bash ] || cd "${SLURM_SUBMIT_DIR:-.}" || exit 2',

@@ -8,6 +8,7 @@ from typer import Argument, Option
 from fairlane.cli.command import Answer, out_option
 from fairlane.cli.options import one_of, report
 from fairlane.signals import exit_on_sigterm
+from fairlane.wording import plural
 
 Level = Annotated[int | None, Option(min=0, max=15, help="Service level of the victim's messages (UCX_IB_SL).")]
 
@@ -40,16 +41,15 @@ def script(
     There is a script for each number of nodes: in one allocation it runs each victim isolated, then beside each
     aggressor, again and again. Copy the folder to the machine; in it: make, and sbatch each script.
     """
-    from fairlane.campaign.namespaces import run
+    from fairlane.campaign.namespaces import check, run
     from fairlane.campaign.script import Options, cells, write
-    from fairlane.testbed import machine
     from fairlane.testbed.file import TestbedFile
 
     one_of("--launcher", launcher, ("srun", "mpirun"))
     found = cells(campaign)
     file = TestbedFile.load(testbed) if testbed else None
     if file:
-        machine.check()
+        check(found, file)
     options = Options(
         system=system,
         launcher="mpirun" if file or launcher == "mpirun" else "srun",
@@ -69,7 +69,7 @@ def script(
         with exit_on_sigterm():  # the testbed is removed
             run(out, scripts, file, report)
     counts = {script.name: sum(1 for cell in found.cells if script.stem == f"nodes-{cell.nodes}") for script in scripts}
-    lines = [f"{name}: {count} cells" for name, count in counts.items()]
+    lines = [f"{name}: {plural(count, 'cell')}" for name, count in counts.items()]
     then = f"Next: fairlane campaign read {out}" if file else "Next, in that folder: make, and sbatch each script"
     return Answer({"folder": str(out), "cells": counts}, [*lines, f"{then}."], out)
 
@@ -87,6 +87,9 @@ def read(
     found = read_results(folder)
     paths = found.save(out)
     runs = found.measured["run"].n_unique()
-    lines = [f"{found.measured.height} cells of {runs} runs", *(f"left out: {words}" for words in found.left_out)]
+    lines = [
+        f"{plural(found.measured.height, 'cell')} of {plural(runs, 'run')}",
+        *(f"left out: {words}" for words in found.left_out),
+    ]
     data = {"cells": found.measured.height, "runs": runs, "left_out": list(found.left_out)}
     return Answer(data, lines, out, paths)
