@@ -1,7 +1,6 @@
 """What ``campaign script`` writes: lists of cells, batch scripts, and an MPI program that does what it says."""
 
 import os
-import shutil
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 from fairlane.campaign.script import Cell, Options, cells, write
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
+from possible import no_mpi
 
 CAMPAIGN = """
 title = "Two switches"
@@ -34,7 +34,7 @@ nodes = [8, 4]
 sizes = ["512 B", "32 KiB"]
 bursts = [{ burst = "1 ms", pause = "10 us" }]
 """
-NO_MPI = shutil.which("mpicc") is None or shutil.which("mpirun") is None
+needs_mpi = pytest.mark.skipif(bool(no_mpi()), reason=no_mpi())
 
 
 def campaign(folder: Path, text: str = CAMPAIGN + CELLS) -> Path:
@@ -245,7 +245,7 @@ def incast(rank: int) -> list[tuple[str, int, int]]:
     return [*(("irecv", 1000, peer) for peer in range(1, RANKS)), ("wait", RANKS - 1, -1)]
 
 
-@pytest.mark.skipif(NO_MPI, reason="no mpicc or mpirun: on Debian apt install openmpi-bin libopenmpi-dev")
+@needs_mpi
 @pytest.mark.parametrize(
     ("words", "iteration", "waits"),
     [
@@ -274,7 +274,7 @@ def test_the_program_makes_these_calls(
     assert all(0 < float(line.split(",")[1]) < 60 for line in times)
 
 
-@pytest.mark.skipif(NO_MPI, reason="no mpicc or mpirun")
+@needs_mpi
 def test_an_aggressor_pauses_after_each_burst_and_ends_by_sigterm(measure: Path, tmp_path: Path) -> None:
     words = ("all_posted", "--no-barrier", "--bytes", "1000", "--warm-up", "1", "--endless", "--ready", "ready")
     running = started(measure, tmp_path, *words, "--burst", "0.002", "--pause", "0.01")
@@ -295,7 +295,7 @@ def test_an_aggressor_pauses_after_each_burst_and_ends_by_sigterm(measure: Path,
             assert one[-1] in [("goes-on", 4, 0), ("pauses", 4, 0)]
 
 
-@pytest.mark.skipif(NO_MPI, reason="no mpicc or mpirun")
+@needs_mpi
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

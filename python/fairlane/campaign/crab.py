@@ -7,7 +7,6 @@ run several experiments in a run and have a folder for each. Here an experiment 
 are victims, one after the other, beside at most one aggressor. What a table of cells cannot say is left out and named.
 """
 
-import csv
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,8 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from fairlane.campaign.measured import AGGRESSOR, VICTIM, Run, Times, time_of
-from fairlane.campaign.script import NONE, Cell
+from fairlane.campaign.lines import LONGEST_S, lines, time_of
+from fairlane.campaign.measured import AGGRESSOR, VICTIM, Run, Times
+from fairlane.campaign.script import MOST_BYTES, MOST_NODES, NONE, Cell
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.files import MOST_STORED, lines_of, parse_json, read_text, reading
 from fairlane.slurm.hostlist import members
@@ -59,8 +59,8 @@ class _Application:
     def whole(self, name: str, default: int) -> int:
         """The value of an option that is a whole number."""
         text = self.option(name, str(default))
-        if not text.isdecimal():
-            raise _LeftOutError(f"application {self.number}: {name} {text!r} is no number")
+        if not (text.isascii() and text.isdecimal() and len(text) < 20 and 1 <= int(text) <= MOST_BYTES):
+            raise _LeftOutError(f"application {self.number}: {name} {text!r}: not from 1 to {MOST_BYTES}")
         return int(text)
 
 
@@ -112,6 +112,8 @@ def _experiment(config: Path, folder: Path, options: Mapping[str, Any], apps: Se
     left_out: list[str] = []
     placement: list[tuple[str, str]] = []
     try:
+        if not 2 <= nodes <= MOST_NODES:
+            raise _LeftOutError(f"{nodes} nodes, and a cell has 2 to {MOST_NODES}")
         victims, beside = _jobs(options, apps)
         placement = _placement(config.parent / "slurm_output.log", apps, nodes)
         for app in victims:
@@ -177,10 +179,12 @@ def _known(app: _Application, names: Mapping[str, str], kind: str) -> str:
 
 def _seconds(app: _Application, text: str) -> float:
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
-        words = f'"{text}" is no time'
-        raise _LeftOutError(f"application {app.number}, {app.wrapper}: {words}") from None
+        value = -1.0
+    if not 0 <= value < LONGEST_S:
+        raise _LeftOutError(f'application {app.number}, {app.wrapper}: "{text[:40]}" is no time')
+    return value
 
 
 def _cells(
@@ -207,21 +211,10 @@ def _cells(
 
 def _times(file: Path, number: int) -> dict[str, list[float]]:
     """The slowest rank's time of every iteration, by repetition."""
-    with reading(file):
-        lines = lines_of(read_text(file, MOST_STORED))
-    header = next(csv.reader(lines[:1]), [])
     column = f"{number}_Max-Duration_s"
-    if absent := [name for name in ("run_id", column) if name not in header]:
-        unit = next((name for name in header if name.startswith(column[:-1])), None)
-        words = f"has no column {absent[0]}" + (f", but {unit}: times are in seconds" if unit else "")
-        raise ScenarioError(Problem.of_file(file, words, 1, ", ".join(header) or "a header"))
-    identity, slowest = header.index("run_id"), header.index(column)
     found: dict[str, list[float]] = {}
-    for line, cells in enumerate(csv.reader(lines[1:]), 2):
-        if len(cells) != len(header):
-            words = f"has {len(cells)} cells, and the header {len(header)}: is the file cut off?"
-            raise ScenarioError(Problem.of_file(file, words, line))
-        found.setdefault(cells[identity], []).append(time_of(cells[slowest], file, line))
+    for line, row in lines(file, ("run_id", column)):
+        found.setdefault(row["run_id"], []).append(time_of(row[column], file, line))
     return found
 
 

@@ -7,7 +7,6 @@ seconds. ``placements.csv`` has the nodes of a run's jobs in the order of ranks.
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 
 import numpy as np
@@ -101,18 +100,7 @@ def _frame(rows: Sequence[tuple[object, ...]], file: str) -> pl.DataFrame:
 
 def _rows(run: Run) -> Iterator[tuple[object, ...]]:
     for cell, times in run.cells:
-        p99 = float(np.quantile(times, 0.99, method="higher"))
-        figures = (len(times), float(np.median(times)), float(np.mean(times)), p99)
+        statistics = (np.median(times), np.mean(times), np.quantile(times, 0.99, method="higher"))
+        figures = (len(times), *(float(f"{value:.9g}") for value in statistics))
         keys = (run.system, cell.nodes, cell.victim, cell.aggressor, cell.burst_s, cell.pause_s, cell.msg_bytes)
         yield (*keys, *figures, run.name)
-
-
-def time_of(text: str, file: Path, line: int) -> float:
-    """A time in seconds in a cell of a file; raises ``ScenarioError``."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = float("nan")
-    if not (isfinite(value) and value >= 0):
-        raise ScenarioError(Problem.of_file(file, f'"{text[:40]}" is no time', line, "seconds, as 0.000012"))
-    return value

@@ -4,7 +4,6 @@ A run's folder has ``run.toml``, ``cells.csv``, ``placement.csv`` and, for each 
 iterations. Cells without times, or with fewer iterations than the run was to have, are left out and named.
 """
 
-import csv
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,15 +12,15 @@ import numpy as np
 from pydantic import Field
 
 from fairlane.campaign.crab import crab_runs
-from fairlane.campaign.measured import AGGRESSOR, VICTIM, Measured, Run, Times, tables, time_of
-from fairlane.campaign.script import COMMANDS, KEYS, NONE, Cell
+from fairlane.campaign.lines import lines, pause_of, time_of, whole_of
+from fairlane.campaign.measured import AGGRESSOR, VICTIM, Measured, Run, Times, tables
+from fairlane.campaign.script import KEYS, MOST_BYTES, MOST_NODES, NONE, Cell
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.files import MOST_STORED, lines_of, read_text, reading
+from fairlane.inputs.files import MOST_STORED, read_text, reading
 from fairlane.inputs.table import Table
 
 RUN, CELLS, PLACEMENT = "run.toml", "cells.csv", "placement.csv"
 """The files of a run's folder besides those of its cells."""
-_TIMES = ("iteration", "seconds")
 _HOSTS = "# hosts:"
 
 
@@ -30,7 +29,7 @@ class RunFile(Table):
 
     run: str
     system: str
-    nodes: int = Field(ge=2)
+    nodes: int = Field(ge=2, le=MOST_NODES)
     repetition: int
     iterations: int = Field(ge=1)
     warm_up: int
@@ -83,39 +82,21 @@ def _run(folder: Path) -> Run:
     return Run(file.system, file.run, file.nodes, folder, cells, placement, left_out)
 
 
-def _table(file: Path, columns: Sequence[str], begin: str = "") -> Iterator[tuple[int, list[str]]]:
-    """Numbers and cells of the lines of a CSV file after its header and lines that begin with ``begin``."""
-    with reading(file):
-        lines = lines_of(read_text(file, MOST_STORED))
-    content = [(number, line) for number, line in enumerate(lines, 1) if not begin or not line.startswith(begin)]
-    for at, (number, line) in enumerate(content):
-        cells = next(csv.reader([line]), [])
-        if at == 0 and cells != list(columns):
-            raise ScenarioError(Problem.of_file(file, f"has the columns {line[:80]}", number, ", ".join(columns)))
-        if len(cells) != len(columns):
-            words = f"has {len(cells)} cells, and the header {len(columns)}: is the file cut off?"
-            raise ScenarioError(Problem.of_file(file, words, number))
-        if at:
-            yield number, cells
-    if not content:
-        raise ScenarioError(Problem.of_file(file, "is empty", allowed=f"a header, {', '.join(columns)}, and lines"))
-
-
 def _cells(file: Path, nodes: int) -> Iterator[tuple[str, Cell]]:
-    for line, (number, victim, aggressor, burst, pause, size, *_) in _table(file, ("cell", *KEYS[1:], *COMMANDS)):
-        pauses = [time_of(text, file, line) if text else None for text in (burst, pause)]
-        if not (number.isdecimal() and size.isdecimal()):
-            raise ScenarioError(Problem.of_file(file, f"{number}, {size}: not a cell's number and size", line))
-        yield number, Cell(nodes, victim, int(size), aggressor, *pauses)
+    for line, row in lines(file, ("cell", *KEYS[1:])):
+        number = whole_of("cell", row["cell"], MOST_BYTES, file, line)
+        size = whole_of("msg_bytes", row["msg_bytes"], MOST_BYTES, file, line)
+        pauses = [pause_of(row[key], file, line) for key in ("burst_s", "pause_s")]
+        yield f"{number:03}", Cell(nodes, row["victim"], size, row["aggressor"], *pauses)
 
 
 def _placement(file: Path, nodes: int) -> list[tuple[str, str]]:
     found = []
-    for line, (job, node) in _table(file, ("job", "node")):
-        if job not in (VICTIM, AGGRESSOR):
-            problem = Problem.unknown("job", "job", job, [VICTIM, AGGRESSOR], job)
+    for line, row in lines(file, ("job", "node")):
+        if row["job"] not in (VICTIM, AGGRESSOR):
+            problem = Problem.unknown("job", "job", row["job"], [VICTIM, AGGRESSOR], row["job"])
             raise ScenarioError(problem.at(str(file), line))
-        found.append((job, node))
+        found.append((row["job"], row["node"]))
     if len(found) != nodes:
         raise ScenarioError(Problem.of_file(file, f"has {len(found)} nodes, and {RUN} says {nodes}"))
     return found
@@ -134,9 +115,9 @@ def _times(file: Path, nodes: Sequence[str]) -> Times:
     if len(hosts) != len(nodes):
         raise ScenarioError(Problem.of_file(file, f"{len(hosts)} ranks ran, and {len(nodes)} were to run", 1))
     found: list[float] = []
-    for line, (iteration, seconds) in _table(file, _TIMES, "#"):
-        if iteration != str(len(found)):
-            words = f'iteration "{iteration[:20]}" follows on {len(found)} others: lines are missing'
+    for line, row in lines(file, ("iteration", "seconds"), "#"):
+        if row["iteration"] != str(len(found)):
+            words = f'iteration "{row["iteration"][:20]}" follows on {len(found)} others: lines are missing'
             raise ScenarioError(Problem.of_file(file, words, line))
-        found.append(time_of(seconds, file, line))
+        found.append(time_of(row["seconds"], file, line))
     return np.array(found, dtype=np.float64)

@@ -4,8 +4,6 @@ A cell is a victim with a size of its messages, alone or beside an aggressor. Th
 ``cells``, every victim with every size beside every aggressor; without it they are those of its measured file.
 """
 
-import csv
-import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -18,9 +16,10 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from fairlane.campaign.lines import lines, pause_of, whole_of
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.document import Document
-from fairlane.inputs.files import read_bytes, reading, unpacked, write_text
+from fairlane.inputs.files import write_text
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 from fairlane.units import Duration, Size, Written
@@ -35,7 +34,8 @@ COMMANDS = ("victim_command", "aggressor_command")
 """Further columns of the lists of cells that scripts run: the arguments of ``measure``."""
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9 ._+/-]{0,60}$"
 _WORD = r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}"
-_LARGEST = 2**31 - 1
+MOST_NODES, MOST_BYTES = 100_000, 2**31 - 1
+"""Most nodes of a cell, and bytes of a message."""
 _PS = 10**12  # in a second
 
 
@@ -44,7 +44,7 @@ class Pattern(Table):
 
     name: Literal["all_posted", "ring_allgather", "incast"]
     """The workload."""
-    message_size: Annotated[Size | None, Field(ge=1, le=_LARGEST)] = None
+    message_size: Annotated[Size | None, Field(ge=1, le=MOST_BYTES)] = None
     """Bytes of a message; of a victim the cell has it."""
     messages_per_iteration: int = Field(default=1, ge=1, le=1)
     """Messages to each partner in an iteration."""
@@ -74,9 +74,9 @@ class Burst(Table):
 class CellsTable(Table):
     """The cells of a campaign that nobody has measured yet."""
 
-    nodes: list[Annotated[int, Field(ge=4, le=100_000)]] = Field(min_length=1)
+    nodes: list[Annotated[int, Field(ge=4, le=MOST_NODES)]] = Field(min_length=1)
     """Numbers of nodes: half of them are the victim's, half the aggressor's."""
-    sizes: list[Annotated[Size, Field(ge=1, le=_LARGEST)]] = Field(min_length=1)
+    sizes: list[Annotated[Size, Field(ge=1, le=MOST_BYTES)]] = Field(min_length=1)
     """Sizes of the victim's messages."""
     bursts: list[Burst] = Field(default_factory=list)
     """Bursts and pauses with which every aggressor also runs, besides its endless one."""
@@ -152,24 +152,17 @@ def _product(campaign: _Campaign, table: CellsTable) -> Iterator[Cell]:
 
 
 def _measured(campaign: _Campaign, file: Path) -> Iterator[Cell]:
-    with reading(file):
-        text = unpacked(read_bytes(file), file).decode()
-    rows = csv.DictReader(io.StringIO(text))
-    if absent := [name for name in KEYS if name not in (rows.fieldnames or ())]:
-        words = f"has no column {', '.join(absent)}"
-        raise ScenarioError(Problem.of_file(file, words, 1, ", ".join(rows.fieldnames or ()) or "a header"))
-    for line, row in enumerate(rows, 2):
-        if any(row.get(key) != str(value) for key, value in campaign.where.items()):
+    for line, row in lines(file, [*KEYS, *campaign.where]):
+        if any(row[key] != str(value) for key, value in campaign.where.items()):
             continue
         for column, known in (("victim", campaign.victims), ("aggressor", {NONE: None, **campaign.aggressors})):
             if row[column] not in known:
                 problem = Problem.unknown(column, f"{column} of {CAMPAIGN}", row[column], list(known), row[column])
                 raise ScenarioError(problem.at(str(file), line))
-        try:
-            pauses = [float(row[key]) if row[key] else None for key in ("burst_s", "pause_s")]
-            yield Cell(int(row["nodes"]), row["victim"], int(row["msg_bytes"]), row["aggressor"], *pauses)
-        except ValueError as error:
-            raise ScenarioError(Problem.of_file(file, f"not a cell: {error}", line)) from None
+        nodes = whole_of("nodes", row["nodes"], MOST_NODES, file, line)
+        size = whole_of("msg_bytes", row["msg_bytes"], MOST_BYTES, file, line)
+        pauses = [pause_of(row[key], file, line) for key in ("burst_s", "pause_s")]
+        yield Cell(nodes, row["victim"], size, row["aggressor"], *pauses)
 
 
 @dataclass(frozen=True)
