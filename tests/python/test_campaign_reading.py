@@ -124,7 +124,8 @@ def test_a_folder_without_results_says_what_it_should_have(tmp_path: Path) -> No
 
 def test_a_run_without_any_cell_is_an_error_that_names_them(tmp_path: Path) -> None:
     run = run_folder(tmp_path, "a")
-    (run / "001.csv").unlink(), (run / "002.csv").unlink()
+    for name in ("001.csv", "002.csv"):
+        (run / name).unlink()
     with pytest.raises(ScenarioError) as caught:
         read(tmp_path)
     assert "no cell is measured" in str(caught.value)
