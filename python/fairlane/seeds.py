@@ -39,6 +39,8 @@ class Purpose(IntEnum):
     """Cross-validation folds of runs, and permutations of counters."""
     FAILURES = 11
     """Pairs of cables or switches that fail."""
+    START = 12
+    """When a job starts."""
 
 
 def stream(seed: int, purpose: Purpose, *indices: int) -> "numpy.random.Generator":

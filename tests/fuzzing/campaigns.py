@@ -11,16 +11,13 @@ from measured_campaigns import application, crab, run_folder, victim
 def campaigns(folder: Path) -> list[Path]:
     (folder / "campaign").mkdir()
     for name in ("campaign.toml", "measured.csv"):
-        shutil.copy(ROOT / "examples" / "campaign" / name, folder / "campaign")
+        shutil.copy(ROOT / "examples" / "campaigns" / "testbed" / name, folder / "campaign")
     return [folder / "campaign"]
 
 
 def script(path: Path, out: Path, rng: Random) -> Command:
-    if rng.random() < 0.5:  # then the cells are those of the measured file
-        file = path / "campaign.toml"
-        if file.is_file():
-            file.write_bytes(file.read_bytes().partition(b"[cells]")[0])
-    return ["campaign", "script", str(path), "--out", str(out / "scripts")]
+    cells = rng.choice(([], ["--nodes", "4", "--sizes", "1 KiB"]))
+    return ["campaign", "script", str(path), "--out", str(out / "scripts"), *cells]
 
 
 def results(folder: Path) -> list[Path]:

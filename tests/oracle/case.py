@@ -197,6 +197,8 @@ class Mpi:
 
     eager_threshold: int = 16384
     send_overhead: int = 0
+    send_overheads: tuple[dict[str, int], ...] = ()
+    """Size and time of larger sends."""
     receive_overhead: int = 0
     control_bytes: int = 64
     memory_latency: int = 100_000
@@ -206,6 +208,16 @@ class Mpi:
     max_messages: int = 1 << 23
     reduction_bandwidth: int = 80_000_000_000
     collectives: dict[str, str] = field(default_factory=dict)
+
+    def sending(self, size: int) -> int:
+        """CPU time of a send of this size: on the line through its neighbours."""
+        points = [(0, self.send_overhead), *((it["size"], it["time"]) for it in self.send_overheads)]
+        after = [point for point in points if point[0] > size]
+        below, base = [point for point in points if point[0] <= size][-1]
+        if not after:
+            return base
+        above, top = after[0]
+        return (base * (above - size) + top * (size - below)) // (above - below)
 
 
 @dataclass(frozen=True)

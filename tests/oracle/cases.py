@@ -50,6 +50,7 @@ from .schedules import NAMES
 WIRE_RATES = (8 * 10**12, 4 * 10**12, 3 * 10**12, 99_999_999_977)
 WIRE_LATENCIES = (10, 64, 100, 1000, 12_345)
 RATES, LATENCIES = st.sampled_from(WIRE_RATES), st.sampled_from(WIRE_LATENCIES)
+SENDS = ({"size": 40, "time": 500}, {"size": 1000, "time": 77})
 OVERHEADS = st.sampled_from([0, 0, 64, 333])
 SIZES = st.sampled_from([0, 1, 16, 32, 40, 41, 64, 100, 255, 300])
 SPANS = st.sampled_from([0, 0, 0, 10, 64, 777])
@@ -182,6 +183,7 @@ def mpis(draw: st.DrawFn, mtu: int) -> Mpi:
     return Mpi(
         eager_threshold=draw(st.sampled_from([0, 40, 100, 10**6])),
         send_overhead=draw(OVERHEADS),
+        send_overheads=draw(st.sampled_from([(), (), SENDS[:1], SENDS])),
         receive_overhead=draw(OVERHEADS),
         control_bytes=draw(st.sampled_from([1, 8, mtu])),
         memory_latency=draw(st.sampled_from([0, 64, 1000])),

@@ -65,7 +65,7 @@ class Collectives:
         for to, size in sends:
             op = Send(to, size, number, context=context, collective=True)
             requests.append(world.send(rank, op, called))
-            called += world.mpi.send_overhead
+            called += world.mpi.sending(size)
         return requests, called
 
     def block(self, rank: Rank, over: Hashable, todo: Iterator[Phase]) -> Iterator[int | None]:

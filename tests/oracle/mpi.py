@@ -102,7 +102,7 @@ class World:
         request: Request
         if isinstance(op, Send):
             request = self.send(rank, op)
-            yield from self.spend(self.mpi.send_overhead)
+            yield from self.spend(self.mpi.sending(op.size))
         else:
             request = self.receive(rank, op)
         if op.request is None:
@@ -204,7 +204,7 @@ class World:
 
         size, kind = (self.mpi.control_bytes, "control") if rendezvous else (op.size, "eager")
         of_payload = None if rendezvous else called
-        handed = called + self.mpi.send_overhead
+        handed = called + self.mpi.sending(op.size)
         sending.exchange = self.transfer(rank, receiver, size, self.kind(op, kind), delivered, handed, of_payload)
         return sending
 

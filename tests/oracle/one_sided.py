@@ -59,7 +59,7 @@ class Windows:
                 yield from collectives.block(rank, "world", phases("allgather", rank.number, ranks, DESCRIPTION, 0))
             case Rma():
                 self.begin(rank, op)
-                yield from world.spend(world.mpi.send_overhead)
+                yield from world.spend(world.mpi.sending(self.sent(op)))
             case Fence(window) | Free(window):
                 yield from self.finish(rank, window)
                 barrier = phases("barrier", rank.number, ranks, 0, 0)
@@ -114,10 +114,14 @@ class Windows:
             elif last:
                 self.combine(target, size, answer)
 
-        sent = {"get": world.mpi.control_bytes, "compare_and_swap": 2 * size}.get(op.kind, size)
+        sent = self.sent(op)
         kind = "control" if op.kind == "get" else self.kind(sent)
         of_payload = None if op.kind == "get" else called
-        of = world.transfer(rank, target, sent, kind, landed, called + world.mpi.send_overhead, of_payload)
+        of = world.transfer(rank, target, sent, kind, landed, called + world.mpi.sending(sent), of_payload)
+
+    def sent(self, op: Rma) -> int:
+        """The bytes of its first message."""
+        return {"get": self.world.mpi.control_bytes, "compare_and_swap": 2 * op.size}.get(op.kind, op.size)
 
     def kind(self, size: int) -> str:
         """The kind of payload."""
@@ -192,6 +196,6 @@ class Windows:
             else:
                 op = Send(number, world.mpi.control_bytes, tag, context=context, eager=True)
                 requests.append(world.send(rank, op, called))
-                called += world.mpi.send_overhead
+                called += world.mpi.sending(op.size)
         if requests or call != "complete":
             yield from world.wait(rank, requests, called)

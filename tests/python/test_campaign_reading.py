@@ -58,8 +58,10 @@ def test_a_cell_that_was_cut_off_is_left_out_and_named(tmp_path: Path) -> None:
     found = read(tmp_path)
     assert found.measured.select("aggressor", "run").rows() == [("Inc", "a"), ("none", "b")]
     short, missing = found.left_out
-    assert short.startswith(f"{complete / '001.csv'}: 150 iterations of 200, All-to-All beside none, 512 B")
-    assert missing.startswith(f"{cut / '002.csv'}: is missing, All-to-All beside Inc, 512 B: the run was cut off")
+    assert short.startswith(f"{complete / '001.csv'}: 150 iterations of 200, All-to-All of 512 B alone, 4 nodes")
+    assert missing.startswith(
+        f"{cut / '002.csv'}: is missing, All-to-All of 512 B beside Inc (0.001 s of 0.00101 s), 4 nodes: the run was"
+    )
 
 
 def replaced(name: str, old: str, new: str) -> Callable[[Path], None]:

@@ -11,22 +11,21 @@ import pytest
 
 import slurm
 from fairlane.campaign.reading import read
-from fairlane.campaign.script import Options, cells, write
+from fairlane.campaign.script import Options, Wanted, campaign_of, write
 from fairlane.cli.main import execute
 from fairlane.testbed import machine
 from possible import no_mpi, no_testbed
 
+CELLS = ["--nodes=4", "--sizes=16 KiB"]
 CAMPAIGN = """
 title = "Small"
 where = { system = "small" }
+measured = "measured.csv"
 [victims."All-to-All"]
 name = "all_posted"
 [aggressors.Inc]
 name = "incast"
 message_size = "8 KiB"
-[cells]
-nodes = [4]
-sizes = ["1 KiB", "16 KiB"]
 """
 TESTBED = """
 [fabric]
@@ -75,7 +74,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "in").mkdir()
     (tmp_path / "in" / "campaign.toml").write_text(CAMPAIGN)
     options = Options(launcher="mpirun", repetitions=2, iterations=3, victim_level=1, aggressor_level=2)
-    write(cells(tmp_path / "in"), tmp_path / "out", options)
+    write(campaign_of(tmp_path / "in", Wanted([4], [1024, 16384])), tmp_path / "out", options)
     (tmp_path / "out" / "measure").touch(mode=0o755)
     (tmp_path / "hosts").write_text("# the allocation\nn1\nn2 slots=4\n\nn3\nn4\nn5\n")
     return tmp_path / "out"
@@ -182,9 +181,17 @@ def environment() -> Iterator[dict[str, str]]:
 
 @pytest.mark.skipif(bool(no_slurm()), reason=no_slurm())
 def test_a_batch_job_of_slurm_measures_every_cell(tmp_path: Path, environment: dict[str, str]) -> None:
-    (tmp_path / "campaign.toml").write_text(CAMPAIGN.replace('"1 KiB", ', ""))
+    (tmp_path / "campaign.toml").write_text(CAMPAIGN)
     out = tmp_path / "out"
-    own = ["--launcher-options=--mpi=pmix", "--iterations=20", "--repetitions=1", "--time=00:20:00", "--system=one"]
+    own = [
+        "--launcher-options=--mpi=pmix",
+        "--iterations=20",
+        "--repetitions=1",
+        "--time=00:20:00",
+        "--system=one",
+        "--nodes=4",
+        "--sizes=16 KiB",
+    ]
     assert execute(["campaign", "script", str(tmp_path), "--out", str(out), *own]) == 0
     subprocess.run(["make", "-s"], cwd=out, check=True)
     done = subprocess.run(
@@ -203,9 +210,12 @@ def test_a_batch_job_of_slurm_measures_every_cell(tmp_path: Path, environment: d
 
 @pytest.mark.skipif(bool(no_testbed()), reason=no_testbed())
 def test_a_campaign_is_measured_in_namespaces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "campaign.toml").write_text(CAMPAIGN.replace('"1 KiB", ', ""))
+    (tmp_path / "campaign.toml").write_text(CAMPAIGN)
     (tmp_path / "testbed.toml").write_text(TESTBED)
-    out, own = tmp_path / "out", ["--iterations=10", "--repetitions=1", f"--testbed={tmp_path / 'testbed.toml'}"]
+    out, own = (
+        tmp_path / "out",
+        [*CELLS, "--iterations=10", "--repetitions=1", f"--testbed={tmp_path / 'testbed.toml'}"],
+    )
     assert execute(["campaign", "script", str(tmp_path), "--out", str(out), *own]) == 0, capsys.readouterr().err
     assert machine.present() == []
     assert execute(["campaign", "read", str(out), "--out", str(tmp_path / "tables")]) == 0
@@ -224,9 +234,9 @@ def test_a_campaign_is_measured_in_namespaces(tmp_path: Path, capsys: pytest.Cap
 def test_a_testbed_with_too_few_hosts_is_refused_before_anything_is_written(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "campaign.toml").write_text(CAMPAIGN.replace("[4]", "[4, 6]"))
+    (tmp_path / "campaign.toml").write_text(CAMPAIGN)
     (tmp_path / "testbed.toml").write_text(TESTBED)
-    command = ["campaign", "script", str(tmp_path), "--out", str(tmp_path / "out")]
+    command = ["campaign", "script", str(tmp_path), "--nodes=4,6", "--sizes=1 B", "--out", str(tmp_path / "out")]
     assert execute([*command, "--testbed", str(tmp_path / "testbed.toml")]) == 2
     assert "has 4 hosts, and there are cells of 6 nodes" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

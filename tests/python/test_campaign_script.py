@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from fairlane.campaign.script import Cell, Options, cells, write
+from fairlane.campaign.script import Options, Wanted, campaign_of, cell_of, write
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from possible import no_mpi
 
 CAMPAIGN = """
 title = "Two switches"
+measured = "m.csv"
 scenario = "scenario.toml"
 [victims."All-to-All"]
 name = "all_posted"
@@ -28,29 +29,24 @@ name = "incast"
 messages_per_iteration = 1
 message_size = "1 MiB"
 """
-CELLS = """
-[cells]
-nodes = [8, 4]
-sizes = ["512 B", "32 KiB"]
-bursts = [{ burst = "1 ms", pause = "10 us" }]
-"""
+WANTED = Wanted([8, 4], [512, 32768], [(1e-3, 1e-5)])
 needs_mpi = pytest.mark.skipif(bool(no_mpi()), reason=no_mpi())
 
 
-def campaign(folder: Path, text: str = CAMPAIGN + CELLS) -> Path:
+def campaign(folder: Path, text: str = CAMPAIGN) -> Path:
     folder.mkdir(exist_ok=True)
     (folder / "campaign.toml").write_text(text)
     return folder
 
 
 def test_every_victim_runs_isolated_and_beside_every_aggressor(tmp_path: Path) -> None:
-    found = cells(campaign(tmp_path))
+    found = campaign_of(campaign(tmp_path), WANTED)
     assert found.system == "two-switches"
     beside = [("none", None, None)] + [
         (name, *pauses) for name in ("A2A", "Inc") for pauses in ((None,) * 2, (1e-3, 1e-5))
     ]
     assert list(found.cells) == [
-        Cell(nodes, victim, size, *one)
+        cell_of(nodes, victim, size, *one)
         for nodes in (8, 4)
         for victim in ("All-to-All", "All-Gather")
         for size in (512, 32768)
@@ -58,19 +54,23 @@ def test_every_victim_runs_isolated_and_beside_every_aggressor(tmp_path: Path) -
     ]
 
 
-def test_without_a_table_of_cells_they_are_those_that_were_measured(tmp_path: Path) -> None:
-    folder = campaign(tmp_path, 'measured = "m.csv"\nwhere = { system = "one" }\n' + CAMPAIGN)
+def test_without_sizes_the_cells_are_those_that_were_measured(tmp_path: Path) -> None:
+    folder = campaign(tmp_path, 'where = { system = "one" }\n' + CAMPAIGN)
     (folder / "m.csv").write_text(
         "system,nodes,victim,aggressor,burst_s,pause_s,msg_bytes,n,median_s,mean_s,p99_s,run\n"
         "one,8,All-Gather,none,,,64,1000,,,,a\none,8,All-Gather,none,,,64,1000,,,,b\n"
         "two,8,Other,none,,,64,1000,,,,a\none,16,All-Gather,Inc,0.1,1e-6,512,1000,,,,a\n"
     )
-    assert cells(folder).cells == (Cell(8, "All-Gather", 64), Cell(16, "All-Gather", 512, "Inc", 0.1, 1e-6))
+    isolated, beside = cell_of(8, "All-Gather", 64), cell_of(16, "All-Gather", 512, "Inc", 0.1, 1e-6)
+    assert campaign_of(folder).cells == (isolated, beside)
+    assert campaign_of(folder, Wanted([16])).cells == (beside,)
+    with pytest.raises(ScenarioError, match=r"--nodes = 12: no cell of .*m.csv has so many; allowed: 8, 16"):
+        campaign_of(folder, Wanted([12]))
 
 
 def test_a_folder_has_a_list_and_a_script_for_each_number_of_nodes(tmp_path: Path) -> None:
     options = Options(system="here", account="a1", partition="p1", directives=("--mem=0",), victim_level=1)
-    scripts = write(cells(campaign(tmp_path / "in")), tmp_path / "out", options)
+    scripts = write(campaign_of(campaign(tmp_path / "in"), WANTED), tmp_path / "out", options)
     assert [script.name for script in scripts] == ["nodes-4.sbatch", "nodes-8.sbatch"]
     text = scripts[0].read_text()
     for line in ("--nodes=4", "--ntasks-per-node=1", "--account=a1", "--partition=p1", "--mem=0"):
@@ -94,22 +94,21 @@ def test_a_folder_has_a_list_and_a_script_for_each_number_of_nodes(tmp_path: Pat
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('"incast"', '"incest"', ["campaign.toml:13: aggressors.Inc.name", "all_posted, ", 'mean "incast"']),
-        ("barrier = false", "compute = 0", ["campaign.toml:10: aggressors.A2A.compute"]),
+        ('"incast"', '"incest"', ["campaign.toml:14: aggressors.Inc.name", "all_posted, ", 'mean "incast"']),
+        ("barrier = false", "compute = 0", ["campaign.toml:11: aggressors.A2A.compute"]),
         ('message_size = "2 MiB"', "", ["aggressors.A2A.message_size", "missing"]),
         ("iteration = 1", "iteration = 2", ["aggressors.Inc.messages_per_iteration = 2", "at most 1"]),
         ('"2 MiB"', '"2 parsec"', ["aggressors.A2A.message_size", "2 parsec"]),
-        ("aggressors.Inc", "aggressors.none", ["aggressors.none", "without an aggressor"]),
+        ("aggressors.Inc", "aggressors.none", ["aggressors.none", "isolated runs"]),
         ('victims."All-Gather"', 'victims."a,b"', ["victims"]),
-        ("[8, 4]", "[2]", ["cells.nodes[0] = 2", "at least 4"]),
-        (CELLS, "", ["campaign.toml: cells", "neither"]),
+        ('measured = "m.csv"', "", ["campaign.toml: measured", "missing"]),
     ],
 )  # fmt: skip
 def test_what_cannot_be_measured_is_named(old: str, new: str, words: list[str], tmp_path: Path) -> None:
-    text = CAMPAIGN + CELLS
+    text = CAMPAIGN
     assert old in text
     with pytest.raises(ScenarioError) as caught:
-        cells(campaign(tmp_path, text.replace(old, new)))
+        campaign_of(campaign(tmp_path, text.replace(old, new)), WANTED)
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
@@ -123,10 +122,10 @@ def test_what_cannot_be_measured_is_named(old: str, new: str, words: list[str], 
     ],
 )
 def test_a_wrong_measured_file_is_named(header: str, row: str, words: list[str], tmp_path: Path) -> None:
-    folder = campaign(tmp_path, 'measured = "m.csv"\n' + CAMPAIGN)
+    folder = campaign(tmp_path)
     (folder / "m.csv").write_text(f"{header}\n{row}\n")
     with pytest.raises(ScenarioError) as caught:
-        cells(folder)
+        campaign_of(folder)
     assert all(word in str(caught.value) for word in words), str(caught.value)
 
 
@@ -136,13 +135,20 @@ def test_a_wrong_measured_file_is_named(header: str, row: str, words: list[str],
         (["--system", "a b"], "--system"),
         (["--account", "a\n#SBATCH --uid=0"], "--account"),
         (["--sbatch", "--mem=0\nrm -r ."], "--sbatch"),
+        (["--nodes", "8,x"], '--nodes = "8,x": is no such list; allowed: numbers from 4'),
+        (["--nodes", "2"], '--nodes = "2"'),
+        (["--sizes", "2 MB,0 B"], '--sizes = "2 MB,0 B"'),
+        (["--bursts", "1 ms"], '--bursts = "1 ms"'),
+        (["--bursts", "1 ms:1 ms", "--sizes", ""], '--sizes = ""'),
         (["--launcher", "mpirum"], 'allowed: srun, mpirun; did you mean "mpirun"'),
     ],
 )
 def test_options_that_would_break_a_script_are_refused(
     options: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    command = ["campaign", "script", str(campaign(tmp_path / "in")), "--out", str(tmp_path / "out"), *options]
+    cells = [] if "--nodes" in options or "--sizes" in options else ["--nodes=8", "--sizes=1 B"]
+    folder = str(campaign(tmp_path / "in"))
+    command = ["campaign", "script", folder, "--out", str(tmp_path / "out"), *cells, *options]
     assert execute(command) == 2
     assert words in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
@@ -151,7 +157,8 @@ def test_options_that_would_break_a_script_are_refused(
 def test_a_folder_that_has_something_is_left_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "results").write_text("kept")
-    assert execute(["campaign", "script", str(campaign(tmp_path / "in")), "--out", str(tmp_path / "out")]) == 2
+    command = ["campaign", "script", str(campaign(tmp_path / "in")), "--nodes=8", "--sizes=1 KiB"]
+    assert execute([*command, "--out", str(tmp_path / "out")]) == 2
     assert "choose another folder" in capsys.readouterr().err
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["results"]
 
@@ -207,7 +214,7 @@ def measure(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The compiled program, as its Makefile compiles it, whose calls are noted."""
     folder = tmp_path_factory.mktemp("measure")
     out = folder / "out"
-    write(cells(campaign(folder / "in")), out, Options())
+    write(campaign_of(campaign(folder / "in"), WANTED), out, Options())
     (folder / "noting.c").write_text(NOTING)
     flags = next(line for line in (out / "Makefile").read_text().splitlines() if line.startswith("CFLAGS")).split()[2:]
     subprocess.run(["mpicc", *flags, "-c", "-o", folder / "m.o", out / "measure.c"], check=True)

@@ -100,6 +100,16 @@ def test_rendezvous_ping_pong(run: Engine, size: int, cut_through: bool) -> None
     assert progress[0, 0].last == 2 * one_way
 
 
+@pytest.mark.parametrize(
+    ("size", "time"), [(0, 1_000), (25, 1_500), (99, 2_980), (100, 3_000), (400, 2_400), (9000, 2_000)]
+)
+def test_the_overhead_of_a_send_is_on_the_line_between_sizes(run: Engine, size: int, time: int) -> None:
+    points = ({"size": 100, "time": 3_000}, {"size": 600, "time": 2_000})
+    case = ping_pong(size, cut_through=True)
+    case = replace(case, mpi=Mpi(send_overhead=1_000, send_overheads=points))
+    assert run(case).progress[0, 0].first == time
+
+
 @pytest.mark.parametrize("cut_through", [True, False])
 def test_bandwidth_of_a_long_message_is_the_links_less_the_headers(run: Engine, cut_through: bool) -> None:
     packets = 64

@@ -23,11 +23,11 @@ LAYERS = """
     study saturation gpcnet cables folders
     scheduler predict advice analysis comparison agent
     testbed timeline
-    campaign
     plot
     report
     serve
     reproduce
+    campaign
     doctor
     cli
     __main__

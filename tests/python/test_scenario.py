@@ -104,6 +104,12 @@ def test_a_job_more_leaves_the_others_where_they_were(tmp_path: Path) -> None:
         ('compute = "1 ms" }\n\n', 'computes = "1 ms" }\n\n', "jobs[0].workload.computes", 'did you mean "compute"?'),
         ("ranks = 8", "ranks = 7", "jobs[0].ranks", "an even number of ranks"),
         ("ranks = 8", "", "jobs[0].ranks", "missing"),
+        (
+            "[qos]",
+            '[mpi]\nsend_overheads = [{ size = "4 KiB", time = "1 us" }, { size = "4 KiB", time = "2 us" }]\n[qos]',
+            "mpi.send_overheads[1].size",
+            "sizes in ascending order: more than 4 KiB",
+        ),
         ("ranks = 9", "ranks = 49", "jobs[1].ranks", "more ranks than hosts: at one time the jobs need 65"),
         ('"ring"', '"flood-1"', "jobs[1].name", "duplicate job name"),
         ("ranks = 9", 'ranks = 9\nplacement = "paked"', "jobs[1].placement.name", 'did you mean "packed"?'),

@@ -15,9 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from fairlane.campaign.cells import Cell
+from fairlane.campaign.file import NONE
 from fairlane.campaign.lines import LONGEST_S, lines, time_of
 from fairlane.campaign.measured import AGGRESSOR, VICTIM, Run, Times
-from fairlane.campaign.script import MOST_BYTES, MOST_NODES, NONE, Cell
+from fairlane.campaign.script import MOST_BYTES, MOST_NODES, cell_of
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.files import MOST_STORED, lines_of, parse_json, read_text, reading
 from fairlane.slurm.hostlist import members
@@ -206,7 +208,7 @@ def _cells(
         if len(times) < expected:
             left_out.append(f"{file}: {len(times)} iterations of {expected}, {victim} of {size} B: it was cut off")
         else:
-            yield repetition, Cell(nodes, victim, size, aggressor, burst, pause), np.array(times)
+            yield repetition, cell_of(nodes, victim, size, aggressor, burst, pause), np.array(times)
 
 
 def _times(file: Path, number: int) -> dict[str, list[float]]:

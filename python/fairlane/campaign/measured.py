@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from fairlane.campaign.script import Cell
+from fairlane.campaign.cells import Cell
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.files import replacing
 from fairlane.results.errors import writing

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from fairlane.agent.commands import call
-from fairlane.campaign.script import Cells
+from fairlane.campaign.script import Campaign
 from fairlane.errors import Problem, ScenarioError
 from fairlane.limits import HANG_S
 from fairlane.testbed import machine
@@ -16,7 +16,7 @@ from fairlane.testbed.mpi import mpirun_options, write_agent
 from fairlane.testbed.plan import CONTROL, Plan
 
 
-def check(campaign: Cells, file: TestbedFile) -> None:
+def check(campaign: Campaign, file: TestbedFile) -> None:
     """Raises ``ScenarioError`` if a testbed has too few hosts, ``TestbedError`` if this machine cannot have one."""
     hosts, nodes = len(file.fabric.hosts), max(cell.nodes for cell in campaign.cells)
     if nodes > hosts:

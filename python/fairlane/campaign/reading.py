@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 from pydantic import Field
 
+from fairlane.campaign.cells import KEYS, Cell
 from fairlane.campaign.crab import crab_runs
+from fairlane.campaign.file import NONE
 from fairlane.campaign.lines import lines, pause_of, time_of, whole_of
 from fairlane.campaign.measured import AGGRESSOR, VICTIM, Measured, Run, Times, tables
-from fairlane.campaign.script import KEYS, MOST_BYTES, MOST_NODES, NONE, Cell
+from fairlane.campaign.script import MOST_BYTES, MOST_NODES, cell_of
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.files import MOST_STORED, read_text, reading
 from fairlane.inputs.table import Table
@@ -67,16 +69,15 @@ def _run(folder: Path) -> Run:
     left_out = []
     for number, cell in _cells(folder / CELLS, file.nodes):
         where = f"{folder / number}.csv"
-        words = f"{cell.victim} beside {cell.aggressor}, {cell.msg_bytes} B"
         if not (folder / f"{number}.csv").is_file():
             why = f"see {number}.log" if file.finished else "the run was cut off"
-            left_out.append(f"{where}: is missing, {words}: {why}")
+            left_out.append(f"{where}: is missing, {cell}: {why}")
             continue
         times = _times(folder / f"{number}.csv", [node for job, node in placement if job == VICTIM])
         if cell.aggressor != NONE:
             _times(folder / f"{number}.aggressor", [node for job, node in placement if job == AGGRESSOR])
         if len(times) < file.iterations:
-            left_out.append(f"{where}: {len(times)} iterations of {file.iterations}, {words}: it was cut off")
+            left_out.append(f"{where}: {len(times)} iterations of {file.iterations}, {cell}: it was cut off")
             continue
         cells.append((cell, times))
     return Run(file.system, file.run, file.nodes, folder, cells, placement, left_out)
@@ -87,7 +88,7 @@ def _cells(file: Path, nodes: int) -> Iterator[tuple[str, Cell]]:
         number = whole_of("cell", row["cell"], MOST_BYTES, file, line)
         size = whole_of("msg_bytes", row["msg_bytes"], MOST_BYTES, file, line)
         pauses = [pause_of(row[key], file, line) for key in ("burst_s", "pause_s")]
-        yield f"{number:03}", Cell(nodes, row["victim"], size, row["aggressor"], *pauses)
+        yield f"{number:03}", cell_of(nodes, row["victim"], size, row["aggressor"], *pauses)
 
 
 def _placement(file: Path, nodes: int) -> list[tuple[str, str]]:

@@ -1,11 +1,11 @@
 """What measures a campaign on a user's machine: an MPI program, and for each number of nodes its cells and a script.
 
-A cell is a victim with a size of its messages, alone or beside an aggressor. They come from the campaign's table
-``cells``, every victim with every size beside every aggressor; without it they are those of its measured file.
+The cells are those of the campaign's measured file, of which only the keys are read; or every victim with given sizes
+of its messages, isolated and beside every aggressor.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.resources import files
@@ -16,27 +16,22 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from fairlane.campaign.cells import KEYS, Cell
+from fairlane.campaign.file import FILE, NONE
 from fairlane.campaign.lines import lines, pause_of, whole_of
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.document import Document
 from fairlane.inputs.files import write_text
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
-from fairlane.units import Duration, Size, Written
+from fairlane.units import Size, Written
 
-CAMPAIGN = "campaign.toml"
-"""The file of a campaign's folder that describes it."""
-NONE = "none"
-"""The aggressor of cells in which the victim is alone."""
-KEYS = ("nodes", "victim", "aggressor", "burst_s", "pause_s", "msg_bytes")
-"""The columns that say which cell is meant."""
 COMMANDS = ("victim_command", "aggressor_command")
 """Further columns of the lists of cells that scripts run: the arguments of ``measure``."""
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9 ._+/-]{0,60}$"
 _WORD = r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}"
 MOST_NODES, MOST_BYTES = 100_000, 2**31 - 1
 """Most nodes of a cell, and bytes of a message."""
-_PS = 10**12  # in a second
 
 
 class Pattern(Table):
@@ -62,33 +57,12 @@ class Pattern(Table):
         return f"{self.name} --bytes {size}{' --no-barrier' if self.barrier is False else ''}"
 
 
-class Burst(Table):
-    """How an aggressor pauses."""
-
-    burst: Duration = Field(gt=0)
-    """How long it repeats its iterations."""
-    pause: Duration = Field(gt=0)
-    """How long it then sleeps."""
-
-
-class CellsTable(Table):
-    """The cells of a campaign that nobody has measured yet."""
-
-    nodes: list[Annotated[int, Field(ge=4, le=MOST_NODES)]] = Field(min_length=1)
-    """Numbers of nodes: half of them are the victim's, half the aggressor's."""
-    sizes: list[Annotated[Size, Field(ge=1, le=MOST_BYTES)]] = Field(min_length=1)
-    """Sizes of the victim's messages."""
-    bursts: list[Burst] = Field(default_factory=list)
-    """Bursts and pauses with which every aggressor also runs, besides its endless one."""
-
-
 class _Campaign(Table):
     title: str = Field(min_length=1)
     victims: dict[Annotated[str, Field(pattern=_NAME)], Written[Pattern]] = Field(min_length=1)
     aggressors: dict[Annotated[str, Field(pattern=_NAME)], Written[Pattern]] = Field(default_factory=dict)
     where: dict[str, str | int] = Field(default_factory=dict)
-    measured: str | None = None
-    cells: Written[CellsTable | None] = None
+    measured: str
 
     @model_validator(mode="after")
     def _sizes(self) -> Self:
@@ -98,26 +72,14 @@ class _Campaign(Table):
             if pattern.message_size is None
         ]
         if NONE in self.aggressors:
-            problems.append(Problem(f"aggressors.{NONE}", "is the name of cells without an aggressor"))
+            problems.append(Problem(f"aggressors.{NONE}", "is the name of isolated runs", allowed="another name"))
         if problems:
             raise Problems(*problems)
         return self
 
 
-@dataclass(frozen=True, order=True)
-class Cell:
-    """What is measured: a victim, its message size, and what is beside it."""
-
-    nodes: int
-    victim: str
-    msg_bytes: int
-    aggressor: str = NONE
-    burst_s: float | None = None
-    pause_s: float | None = None
-
-
 @dataclass(frozen=True)
-class Cells:
+class Campaign:
     """What a campaign measures."""
 
     title: str
@@ -127,42 +89,61 @@ class Cells:
     cells: tuple[Cell, ...]
 
 
-def cells(folder: Path) -> Cells:
+@dataclass(frozen=True)
+class Wanted:
+    """Which cells of a campaign are measured; without sizes they are those of its measured file."""
+
+    nodes: Sequence[int] = ()
+    """Numbers of nodes, half of them the victim's; of measured cells all by default."""
+    sizes: Sequence[int] = ()
+    """Sizes of the victim's messages, bytes."""
+    bursts: Sequence[tuple[float, float]] = ()
+    """Bursts and pauses, s, with which every aggressor runs besides its endless one."""
+
+
+def campaign_of(folder: Path, wanted: Wanted = Wanted()) -> Campaign:
     """The cells of a campaign's folder; raises ``ScenarioError`` with file, line and key of what is wrong."""
-    document = Document.read(folder / CAMPAIGN)
+    document = Document.read(folder / FILE)
     own = {key: value for key, value in document.data.items() if key in _Campaign.model_fields}
     campaign = _Campaign.from_document(replace(document, data=own))
-    if campaign.cells is not None:
-        found = _product(campaign, campaign.cells)
-    elif campaign.measured is not None:
-        found = _measured(campaign, folder / campaign.measured)
-    else:
-        words = "there is neither this table nor a measured file, which would say what is measured"
-        raise ScenarioError(document.locate(Problem("cells", words, allowed="nodes and sizes"), ("cells",)))
+    found = _product(campaign, wanted) if wanted.sizes else _measured(campaign, folder / campaign.measured, wanted)
     system = str(campaign.where.get("system", re.sub(r"[^a-z0-9]+", "-", campaign.title.lower()).strip("-")))
-    return Cells(campaign.title, system, campaign.victims, campaign.aggressors, tuple(dict.fromkeys(found)))
+    return Campaign(campaign.title, system, campaign.victims, campaign.aggressors, tuple(dict.fromkeys(found)))
 
 
-def _product(campaign: _Campaign, table: CellsTable) -> Iterator[Cell]:
-    for nodes, victim, size in product(table.nodes, campaign.victims, table.sizes):
-        yield Cell(nodes, victim, size)
+def cell_of(nodes: int, victim: str, size: int, aggressor: str = NONE, *pauses: float | None) -> Cell:
+    """A cell that has not been measured; ``pauses`` are the lengths of bursts and of pauses, s."""
+    burst, pause = pauses or (None, None)
+    return Cell(nodes, victim, aggressor, burst, pause, size, (), ())
+
+
+def _product(campaign: _Campaign, wanted: Wanted) -> Iterator[Cell]:
+    for nodes, victim, size in product(wanted.nodes, campaign.victims, wanted.sizes):
+        yield cell_of(nodes, victim, size)
         for aggressor in campaign.aggressors:
-            yield Cell(nodes, victim, size, aggressor)
-            yield from (Cell(nodes, victim, size, aggressor, b.burst / _PS, b.pause / _PS) for b in table.bursts)
+            yield cell_of(nodes, victim, size, aggressor)
+            yield from (cell_of(nodes, victim, size, aggressor, *pauses) for pauses in wanted.bursts)
 
 
-def _measured(campaign: _Campaign, file: Path) -> Iterator[Cell]:
+def _measured(campaign: _Campaign, file: Path, wanted: Wanted) -> Iterator[Cell]:
+    counts = set()
     for line, row in lines(file, [*KEYS, *campaign.where]):
         if any(row[key] != str(value) for key, value in campaign.where.items()):
             continue
         for column, known in (("victim", campaign.victims), ("aggressor", {NONE: None, **campaign.aggressors})):
             if row[column] not in known:
-                problem = Problem.unknown(column, f"{column} of {CAMPAIGN}", row[column], list(known), row[column])
+                problem = Problem.unknown(column, f"{column} of {FILE}", row[column], list(known), row[column])
                 raise ScenarioError(problem.at(str(file), line))
         nodes = whole_of("nodes", row["nodes"], MOST_NODES, file, line)
         size = whole_of("msg_bytes", row["msg_bytes"], MOST_BYTES, file, line)
         pauses = [pause_of(row[key], file, line) for key in ("burst_s", "pause_s")]
-        yield Cell(nodes, row["victim"], size, row["aggressor"], *pauses)
+        counts.add(nodes)
+        if not wanted.nodes or nodes in wanted.nodes:
+            yield cell_of(nodes, row["victim"], size, row["aggressor"], *pauses)
+    for number in wanted.nodes:
+        if number not in counts:
+            allowed = ", ".join(map(str, sorted(counts)))
+            raise ScenarioError(Problem("--nodes", f"no cell of {file} has so many", number, allowed))
 
 
 @dataclass(frozen=True)
@@ -191,7 +172,7 @@ class Options:
     aggressor_level: int | None = None
 
 
-def write(campaign: Cells, folder: Path, options: Options) -> list[Path]:
+def write(campaign: Campaign, folder: Path, options: Options) -> list[Path]:
     """Writes program, lists of cells and scripts into a folder; returns the scripts, by number of nodes.
 
     Raises ``ScenarioError`` if the folder has something already, or an option does not fit into a script's line.
@@ -233,7 +214,7 @@ clean:
 """
 
 
-def _listed(campaign: Cells, listed: Iterable[Cell]) -> str:
+def _listed(campaign: Campaign, listed: Iterable[Cell]) -> str:
     lines = [",".join(("cell", *KEYS[1:], *COMMANDS))]
     for number, cell in enumerate(listed, 1):
         aggressor = ""
@@ -249,7 +230,7 @@ def _listed(campaign: Cells, listed: Iterable[Cell]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _script(campaign: Cells, nodes: int, options: Options) -> str:
+def _script(campaign: Campaign, nodes: int, options: Options) -> str:
     level = [options.victim_level, options.aggressor_level]
     directives = {
         "job-name": f"{options.system or campaign.system}-{nodes}",

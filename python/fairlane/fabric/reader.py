@@ -16,7 +16,7 @@ from fairlane.fabric.ndt import is_ndt, read_ndt
 from fairlane.fabric.nodes import Node
 from fairlane.fabric.slurm_files import is_slurm_topology, read_slurm_topology
 from fairlane.fabric.wiring import Cable, Wiring
-from fairlane.inputs.files import MOST_STORED, parse_json, read_bytes, reading, unpacked
+from fairlane.inputs.files import parse_json, reading, unpacked
 from fairlane.inputs.parameters import NODES
 from fairlane.units import BANDWIDTH, DURATION
 
@@ -74,7 +74,7 @@ def _text(path: Path) -> str:
     Node descriptions are unchecked bytes: where they are not UTF-8, the rest of a dump is read.
     """
     with reading(path):
-        raw = unpacked(read_bytes(path, MOST_STORED), path)
+        raw = unpacked(path)
         encoding = "utf-16" if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
         text = raw.decode(encoding, errors="replace")
         return text if is_ibnetdiscover(text) else raw.decode(encoding)

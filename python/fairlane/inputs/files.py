@@ -23,9 +23,10 @@ from fairlane.wording import data_size
 
 MOST_TEXT = 16 << 20  # bytes of a file that people write, as a scenario
 MOST_STORED = 256 << 20  # bytes of a file that programs write, as a fitted model
+MOST_UNPACKED = 256 << 20  # bytes of a file that may be packed by xz, unpacked
+MOST_DEPTH = 40  # levels of tables and lists within each other; the deepest of a scenario have six
 _XZ = b"\xfd7zXZ\x00"
 _XZ_MEMORY = 128 << 20  # bytes that unpacking may take
-MOST_DEPTH = 40  # levels of tables and lists within each other; the deepest of a scenario have six
 CHECKSUM = "sha256"  # the key of the checksum
 
 
@@ -50,6 +51,22 @@ def read_text(path: Path, most: int = MOST_TEXT, encoding: str = "utf-8") -> str
     return read_bytes(path, most).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
 
 
+def unpacked(path: Path) -> bytes:
+    """The content of a file, expanded if it is xz's. Raises ``OSError`` as ``read_bytes``, and ``ScenarioError``."""
+    raw = read_bytes(path, MOST_UNPACKED)
+    if not raw.startswith(_XZ):
+        return raw
+    reader = LZMADecompressor(FORMAT_XZ, memlimit=_XZ_MEMORY)
+    try:
+        found = reader.decompress(raw, MOST_UNPACKED)
+    except LZMAError as error:
+        raise ScenarioError(Problem.of_file(path, f"is damaged: {error}")) from None
+    if not reader.eof:
+        words = "is cut off" if reader.needs_input else f"expands to more than {MOST_UNPACKED >> 20} MiB"
+        raise ScenarioError(Problem.of_file(path, words))
+    return found
+
+
 def lines_of(text: str) -> list[str]:
     """The lines of a text that ``read_text`` has read.
 
@@ -64,21 +81,6 @@ def content_lines(text: str) -> Iterator[tuple[int, str]]:
     for number, line in enumerate(map(str.strip, lines_of(text)), 1):
         if line and not line.startswith("#"):
             yield number, line
-
-
-def unpacked(raw: bytes, path: Path) -> bytes:
-    """The bytes of a file, expanded if they are xz's; raises ``ScenarioError`` beyond ``MOST_STORED``."""
-    if not raw.startswith(_XZ):
-        return raw
-    reader = LZMADecompressor(FORMAT_XZ, memlimit=_XZ_MEMORY)
-    try:
-        found = reader.decompress(raw, MOST_STORED)
-    except LZMAError as error:
-        raise ScenarioError(Problem.of_file(path, f"is damaged: {error}")) from None
-    if not reader.eof:
-        words = "is cut off" if reader.needs_input else f"expands to more than {MOST_STORED >> 20} MiB"
-        raise ScenarioError(Problem.of_file(path, words))
-    return found
 
 
 @contextmanager

@@ -17,6 +17,8 @@ from fairlane.plot.style import INK, MUTED, PALETTE, canvas, headline_of
 from fairlane.results.reproduction import CALIBRATED, DEPENDS, RARE, ROBUST, TOO_FEW
 
 FILE = "robustness.png"
+CLAUSE = ("a clause", "holds", "the clause's margin")
+"""What a row of a paper's map is, in its caption."""
 COLOURS = {ROBUST: PALETTE[0], DEPENDS: PALETTE[1], RARE: PALETTE[2], CALIBRATED: "#b5b5b5", TOO_FEW: "#d9d9d9"}
 """Of bars, by verdict."""
 _ROW_IN, _FRAME_IN = 0.3, 2.9
@@ -27,14 +29,21 @@ _DARK = 0.45
 """Indices from which numbers in cells are white."""
 
 
-def draw_map(clauses: pl.DataFrame, indices: pl.DataFrame, title: str, note: str, folder: Path) -> Path | None:
-    """Draws clauses by parameters, and next to it the share at which each holds; nothing without clauses."""
+def draw_map(
+    clauses: pl.DataFrame, indices: pl.DataFrame, title: str, note: str, folder: Path, *, of: Sequence[str] = CLAUSE
+) -> Path | None:
+    """Draws clauses by parameters, and next to it the share at which each holds; nothing without clauses.
+
+    ``of`` is what a row is, what it does at a point, and what the index is of, for the caption.
+    """
     if not clauses.height:
         return None
-    return write(_map(clauses, indices, title, note), folder / FILE)
+    return write(_map(clauses, indices, title, note, of), folder / FILE)
 
 
-def _map(clauses: pl.DataFrame, indices: pl.DataFrame, title: str, note: str) -> Callable[[], Figure]:
+def _map(
+    clauses: pl.DataFrame, indices: pl.DataFrame, title: str, note: str, of: Sequence[str]
+) -> Callable[[], Figure]:
     names = indices["parameter"].unique(maintain_order=True).to_list()
 
     def make() -> Figure:
@@ -46,9 +55,9 @@ def _map(clauses: pl.DataFrame, indices: pl.DataFrame, title: str, note: str) ->
         if names:
             _cells(figure.add_subplot(grid[1], sharey=bars), clauses, indices, names)
         words = (
-            "Left: share of the points at which a clause holds, with its 95% interval; blue: at least 90% (robust), "
+            f"Left: share of the points at which {of[0]} {of[1]}, with its 95% interval; blue: at least 90% (robust), "
             "orange: between (depends), red: at most 10%, grey: calibrated; the triangle is the share at the defaults. "
-            "Right: first-order Sobol' index of the clause's margin; numbers are beyond chance."
+            f"Right: first-order Sobol' index of {of[2]}; numbers are beyond chance."
         )
         headline_of(figure, title, f"{note} {words}".strip())
         return figure

@@ -25,7 +25,7 @@ FILE = "robustness.toml"
 """Its name in the folder of a paper. A further space is in ``robustness-NAME.toml``."""
 Value = float | str
 """The value of a parameter: a number, in base units of a quantity; or the name of a level."""
-_KINDS: Mapping[str, Kind] = {"B": SIZE, "ps": DURATION, "b/s": BANDWIDTH, "mW": POWER}
+KINDS: Mapping[str, Kind] = {"B": SIZE, "ps": DURATION, "b/s": BANDWIDTH, "mW": POWER}
 """Kinds of quantities, by the unit in which values are written."""
 _TEXT = re.compile(r"\{value\}(?:\s*\*\s*(?P<factor>\S.*))?")
 
@@ -171,7 +171,7 @@ class Parameter(Effect):
         """A value as text, three digits of a number."""
         if isinstance(value, str) or self.unit is None:
             return value if isinstance(value, str) else f"{value:.3g}"
-        steps = _KINDS[self.unit].steps
+        steps = KINDS[self.unit].steps
         size, unit = next((step for step in steps if value >= step[0]), steps[-1])
         return f"{value / size:.3g} {unit}"
 
@@ -310,7 +310,7 @@ def _number(text: str) -> int | float | None:
 
 def _quantity(text: str) -> tuple[int, str] | None:
     """A quantity in base units, and the base unit."""
-    for unit, kind in _KINDS.items():
+    for unit, kind in KINDS.items():
         try:
             return kind.parse(text), unit
         except ValueError:

@@ -1,8 +1,10 @@
 """Tables of a scenario, as pydantic models: QoS, MPI, placement and jobs, with what is allowed for each key."""
 
+from itertools import pairwise
 from math import inf
 from typing import Annotated, Any, NamedTuple, Self
 
+import numpy
 from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from fairlane.errors import Problem
@@ -19,7 +21,7 @@ from fairlane.scenario.levels import MAX_LANES, MAX_LEVELS, Level, RankLevelsFie
 from fairlane.scenario.network import Transport
 from fairlane.scenario.rails import RailPolicyField
 from fairlane.seeds import LARGEST_SEED
-from fairlane.units import DURATION, Bandwidth, Duration, Power, Size, Written
+from fairlane.units import DURATION, SIZE, Bandwidth, Duration, Power, Size, Written
 from fairlane.workload import WorkloadField
 from fairlane.workload.base import Workload
 from fairlane.workload.trace import Trace
@@ -99,13 +101,24 @@ class Qos(Table):
         return self
 
 
+class SendOverhead(Table):
+    """CPU time of a send of a size."""
+
+    size: Size = Field(gt=0)
+    """Payload of the message."""
+    time: Duration
+    """CPU time of its send."""
+
+
 class Mpi(Table):
     """Costs and protocols of MPI."""
 
     eager_threshold: Size = 16384
     """The largest message that is sent at once, without a rendezvous."""
     send_overhead: Duration = 200_000
-    """CPU time of a send."""
+    """CPU time of a send; with ``send_overheads``, of one without payload."""
+    send_overheads: list[SendOverhead] = Field(default_factory=list)
+    """CPU time of larger sends, in ascending order of their sizes: linear between two, that of the last beyond it."""
     receive_overhead: Duration = 200_000
     """CPU time of a completed receive."""
     control_bytes: Size = 64
@@ -124,6 +137,20 @@ class Mpi(Table):
     """Rate at which a rank combines operands in a reduction."""
     collectives: dict[str, str] = Field(default_factory=dict)
     """Algorithm by collective operation, e.g. ``{ allreduce = "ring" }``. Default: chosen by message size and ranks."""
+
+    def sending(self, size: float) -> float:
+        """CPU time of a send of so many bytes, ps."""
+        sizes, times = zip((0, self.send_overhead), *((it.size, it.time) for it in self.send_overheads), strict=True)
+        return float(numpy.interp(size, sizes, times))
+
+    @field_validator("send_overheads")
+    @classmethod
+    def _ascending(cls, given: list[SendOverhead]) -> list[SendOverhead]:
+        for place, (before, after) in enumerate(pairwise(given), 1):
+            if after.size <= before.size:
+                allowed = f"sizes in ascending order: more than {SIZE.format(before.size)}"
+                raise Problems(Problem(f"[{place}].size", allowed, SIZE.format(after.size)))
+        return given
 
     @field_validator("collectives")
     @classmethod

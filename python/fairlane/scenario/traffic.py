@@ -22,6 +22,7 @@ from fairlane.workload.counting import Counted, Traffic
 from fairlane.workload.open_loop import OpenLoop
 
 if TYPE_CHECKING:
+    from fairlane.scenario.models import Mpi
     from fairlane.scenario.resolved import ResolvedJob
     from fairlane.scenario.scenario import Scenario
 
@@ -99,7 +100,7 @@ def _run_ahead(
         eager = sum(count for size, count in traffic.messages.items() if size <= mpi.eager_threshold)
         if traffic.waits_for_others or not eager:
             continue
-        times = traffic.sent * mpi.send_overhead + (compute or 0) * parts
+        times = _sending(mpi, traffic) + (compute or 0) * parts
         rounds = span / numpy.maximum(times, 1.0)
         sent += weight * eager * float((rounds if limit is None else numpy.minimum(rounds, limit)).mean())
     if not sent:
@@ -178,10 +179,15 @@ def _rails_in_use(job: "ResolvedJob", path: MeanPath) -> float:
 def _communication(scenario: "Scenario", job: "ResolvedJob", traffic: Traffic, mean: float, path: MeanPath) -> float:
     """Time of a rank's communication in an iteration, ps; ``mean`` is the size of the messages that come to it."""
     mpi = scenario.mpi
-    overhead = traffic.sent * mpi.send_overhead + traffic.received * mpi.receive_overhead
+    overhead = _sending(mpi, traffic) + traffic.received * mpi.receive_overhead
     moved = max(traffic.bytes, mean * traffic.received)
     trips = 3 if mean > mpi.eager_threshold else 1
     return overhead + _wire(scenario, moved, path) / _rails_in_use(job, path) + traffic.rounds * trips * path.latency
+
+
+def _sending(mpi: "Mpi", traffic: Traffic) -> float:
+    """CPU time of a rank's sends, ps."""
+    return sum(count * mpi.sending(size) for size, count in traffic.messages.items())
 
 
 def _wire(scenario: "Scenario", moved: float, path: MeanPath) -> float:

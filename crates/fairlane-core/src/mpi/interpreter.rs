@@ -362,7 +362,7 @@ impl Messaging {
             eager: self.is_eager(bytes, mode),
             collective: false,
             called_at: now,
-            handed_at: now + self.parameters.send_overhead.0,
+            handed_at: now + self.parameters.send_overhead_of(bytes.0),
         })
     }
 

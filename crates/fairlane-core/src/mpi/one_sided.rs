@@ -67,7 +67,7 @@ impl Messaging {
             RmaKind::Accumulate => (Stage::Accumulate, self.payload(sent)),
             RmaKind::GetAccumulate | RmaKind::CompareAndSwap => (Stage::Exchange, self.payload(sent)),
         };
-        let handed_at = now + self.parameters.send_overhead.0;
+        let handed_at = now + self.parameters.send_overhead_of(sent.0);
         let to = Rank(target);
         if kind != RmaKind::Get {
             self.count_payload(rank, sent);

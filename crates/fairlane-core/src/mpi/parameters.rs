@@ -8,14 +8,26 @@ use serde::{Deserialize, Serialize};
 use crate::error::BuildError;
 use crate::units::{BitsPerSec, Bytes, Picoseconds};
 
+/// CPU time of a send of a size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SendOverhead {
+    /// Payload of the message.
+    pub size: Bytes,
+    /// CPU time of its send.
+    pub time: Picoseconds,
+}
+
 /// Costs and choices of the MPI library; see the model page for what each does.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Parameters {
     /// Largest payload that is sent at once, without asking the receiver.
     pub eager_threshold: Bytes,
-    /// CPU time of a send.
+    /// CPU time of a send; with `send_overheads`, of one without payload.
     pub send_overhead: Picoseconds,
+    /// CPU time of larger sends, in order of size: linear between two of them, that of the last beyond it.
+    pub send_overheads: Vec<SendOverhead>,
     /// CPU time of a completed receive.
     pub receive_overhead: Picoseconds,
     /// Payload of a rendezvous request, get and acknowledgement.
@@ -41,6 +53,7 @@ impl Default for Parameters {
         Self {
             eager_threshold: Bytes(16384),
             send_overhead: Picoseconds::from_nanos(200),
+            send_overheads: Vec::new(),
             receive_overhead: Picoseconds::from_nanos(200),
             control_bytes: Bytes(64),
             memory_latency: Picoseconds::from_nanos(200),
@@ -54,6 +67,21 @@ impl Default for Parameters {
 }
 
 impl Parameters {
+    /// CPU time of a send of so many bytes, ps.
+    #[inline]
+    pub(super) fn send_overhead_of(&self, bytes: u64) -> u64 {
+        let (mut size, mut time) = (0, self.send_overhead.0);
+        for next in &self.send_overheads {
+            if bytes < next.size.0 {
+                let [span, beyond] = [next.size.0 - size, bytes - size].map(u128::from);
+                let weighted = u128::from(time) * (span - beyond) + u128::from(next.time.0) * beyond;
+                return u64::try_from(weighted / span).expect("invariant: a mean of two times");
+            }
+            (size, time) = (next.size.0, next.time.0);
+        }
+        time
+    }
+
     /// Checks rates and times. Names of collectives are checked by [`Preferences::new`](super::collectives::Preferences::new).
     ///
     /// # Errors
@@ -69,11 +97,22 @@ impl Parameters {
         if self.max_messages == 0 {
             return Err(BuildError::value("mpi.max_messages", 0, "at least one message"));
         }
-        for (key, span) in [
+        let mut least = 1;
+        for (place, SendOverhead { size, .. }) in self.send_overheads.iter().enumerate() {
+            if size.0 < least {
+                let allowed = format!("at least {least} bytes: sizes in ascending order");
+                return Err(BuildError::value(format!("mpi.send_overheads.{place}.size"), size.0, allowed));
+            }
+            least = size.0.saturating_add(1);
+        }
+        let sized = self.send_overheads.iter().enumerate();
+        let sized = sized.map(|(place, overhead)| (format!("send_overheads.{place}.time"), overhead.time));
+        let plain = [
             ("send_overhead", self.send_overhead),
             ("receive_overhead", self.receive_overhead),
             ("memory_latency", self.memory_latency),
-        ] {
+        ];
+        for (key, span) in plain.into_iter().map(|(key, span)| (key.to_owned(), span)).chain(sized) {
             if span.0 > 1_000_000_000_000 {
                 return Err(BuildError::value(format!("mpi.{key}"), span, "at most one second"));
             }

@@ -29,7 +29,7 @@ impl Messaging {
         let mut handed_at = now;
         for (to, bytes) in &phase.sends {
             let called_at = handed_at;
-            handed_at += self.parameters.send_overhead.0;
+            handed_at += self.parameters.send_overhead_of(bytes.0);
             let send = Send {
                 from: rank,
                 to: Rank(members[to.index()]),

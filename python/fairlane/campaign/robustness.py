@@ -1,0 +1,130 @@
+"""The map of what is not known: in which share of the plausible space each cell is predicted, and what decides it.
+
+The points are the beginning of a scrambled Sobol' sequence over the parameters that are not fitted, as in the
+robustness maps of papers. A cell counts as predicted at a point if its verdict there is the right one. Simulations of a
+cell at a point have one replicate.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log
+
+import polars as pl
+
+from fairlane.campaign.cells import Cell, Cells
+from fairlane.campaign.comparing import RIGHT, verdict
+from fairlane.campaign.predicting import row_of
+from fairlane.campaign.simulating import Model
+from fairlane.errors import Problem
+from fairlane.reproduce.space import Value
+from fairlane.results.reproduction import DEPENDS, RARE, ROBUST
+from fairlane.statistics.sensitivity import first_order, share
+from fairlane.tasks.executor import Executor
+
+POINTS = 32
+"""How many points there are by default."""
+SEED = 1
+"""Seed of the sequence of points."""
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """The cells at all points."""
+
+    found: pl.DataFrame
+    """A row for each cell and point: point, cell (its text), measured and predicted ratio of means, verdict."""
+    points: pl.DataFrame
+    """A row for each point: its number and the values of the parameters."""
+    failed: Sequence[str]
+    """What could not be simulated, and why."""
+
+    @property
+    def cells(self) -> pl.DataFrame:
+        """A row for each cell: the share of points at which it is predicted, with the interval, as maps draw it."""
+        rows = []
+        for (cell,), of in self.found.group_by("cell", maintain_order=True):
+            usual, others = of.filter(pl.col("point") == 0), of.filter(pl.col("point") > 0)
+            held = int((others["verdict"] == RIGHT).sum())
+            part = share(held, max(1, others.height))
+            rows.append(
+                {
+                    "claim": cell,
+                    "clause": 0,
+                    "says": f"{cell}: {of['measured'][0]:.2f}",
+                    "verdict": ROBUST if part.value >= 0.9 else RARE if part.value <= 0.1 else DEPENDS,
+                    "share": part.value,
+                    "share_low": part.low,
+                    "share_high": part.high,
+                    "default_points": usual.height,
+                    "default_held": int((usual["verdict"] == RIGHT).sum()),
+                }
+            )
+        return pl.DataFrame(rows)
+
+    @property
+    def indices(self) -> pl.DataFrame:
+        """How much of the variance of a cell's predicted ratio each parameter explains by itself."""
+        names = [name for name in self.points.columns if name != "point"]
+        rows = []
+        for (cell,), of in self.found.filter(pl.col("point") > 0).group_by("cell", maintain_order=True):
+            values = of.join(self.points, on="point").sort("point")
+            inputs = {name: values[name].to_list() for name in names}
+            for name, index in first_order(inputs, [log(it) for it in values["predicted"]]).items():
+                rows.append((cell, 0, name, index.index, index.beyond_chance))
+        kinds = {"claim": pl.String, "clause": pl.Int64, "parameter": pl.String, "index": pl.Float64}
+        return pl.DataFrame(rows, {**kinds, "beyond_chance": pl.Boolean}, orient="row")
+
+
+def mapped(model: Model, wanted: Sequence[Cell], executor: Executor, count: int = POINTS) -> Mapped:
+    """Predicts the cells at so many points, and at the values that the model has, which are point 0.
+
+    Cells that have no aggressor, or no isolated run, are left out. Raises ``ScenarioError`` without an unknown.
+    """
+    campaign, cells = model.campaign, model.cells
+    if not campaign.unknown:
+        words = "every one has fit = true: nothing is unknown"
+        raise campaign.refuse(Problem("parameter", words, allowed="a [[parameter]] with range or levels"))
+    usual = {one.name: model.values[one.name] for one in campaign.unknown}
+    points: list[dict[str, Value]] = [usual, *_sobol(model, count)]
+    pairs = [(cell, alone) for cell in wanted if not cell.isolated and (alone := cells.isolated_of(cell)) is not None]
+    rows, failed = [], []
+    for number, values in enumerate(points):
+        at = Model(campaign, cells, {**model.values, **values})
+        tasks = {cell: at.task(cell, 1) for pair in pairs for cell in pair}
+        executor.run(tasks.values())
+        for cell, alone in pairs:
+            answers = [executor.answer(tasks[of]) for of in (cell, alone)]
+            if answers[0] is None or answers[1] is None:
+                failure = next(
+                    (
+                        executor.failures[tasks[of].digest]
+                        for of in (cell, alone)
+                        if executor.failures.get(tasks[of].digest)
+                    ),
+                    None,
+                )
+                failed.append(f"point {number}, {cell}: {'' if failure is None else failure.error}")
+                continue
+            rows.append((number, str(cell), *_ratios(cells, cell, alone, [it for it in answers if it])))
+    columns = {"point": pl.Int64, "cell": pl.String, "measured": pl.Float64, "predicted": pl.Float64}
+    found = pl.DataFrame(rows, {**columns, "verdict": pl.String}, orient="row")
+    kinds = {one.name: pl.String if one.levels else pl.Float64 for one in campaign.unknown}
+    table = pl.DataFrame([{"point": at, **values} for at, values in enumerate(points)], {"point": pl.Int64, **kinds})
+    return Mapped(found, table, failed)
+
+
+def _sobol(model: Model, count: int) -> list[dict[str, Value]]:
+    from scipy.stats import qmc
+
+    unknown = model.campaign.unknown
+    places = qmc.Sobol(len(unknown), rng=SEED).random_base2(max(0, count - 1).bit_length())[:count]
+    return [{one.name: one.at(float(place)) for one, place in zip(unknown, row, strict=True)} for row in places]
+
+
+def _ratios(
+    cells: Cells, cell: Cell, alone: Cell, answers: Sequence[dict[str, object]]
+) -> tuple[float, float, str | None]:
+    measured = cells.measured[cell.key]["mean_s"].value / cells.measured[alone.key]["mean_s"].value
+    means = [row_of(of, [answer])["mean_s"] for of, answer in zip((cell, alone), answers, strict=True)]
+    predicted = means[0] / means[1]
+    return measured, predicted, verdict(measured, predicted, cells.campaign.judging)
