@@ -67,7 +67,8 @@ class Model:
         return {"name": job, "ranks": ranks, "placement": placement, "workload": workload, **start, **campaign.job}
 
     def check(self) -> None:
-        """Builds the fabric. Raises ``ScenarioError`` if it cannot be, or if a placement names nodes that it lacks."""
+        """Builds the fabric. Raises ``ScenarioError`` if it cannot be, or lacks nodes, or a cell has no placement."""
+        _ = self.cells.digest
         scenario = read(self.task(self.cells.all[0], 1))
         with refusing():
             names = building(lambda: Fabric.build(scenario.fabric.spec)).host_names
