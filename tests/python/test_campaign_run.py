@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from fairlane.campaign.script import Options, Wanted, campaign_of, write
 from fairlane.cli.main import execute
 from fairlane.testbed import machine
 from possible import no_mpi, no_testbed
+from waiting import wait_for
 
 CELLS = ["--nodes=4", "--sizes=16 KiB"]
 CAMPAIGN = """
@@ -80,20 +82,36 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "out"
 
 
-def run(folder: Path, *hosts: str, aggressor: str = READY, victim: str = "") -> tuple[int, str, list[str]]:
-    """The exit code of the script, what it printed, and the calls of its launcher."""
+def started(folder: Path, aggressor: str = READY, victim: str = "") -> "subprocess.Popen[str]":
+    """The script, in a session of its own, whose launcher does this."""
     here = folder.parent
     (here / "bin").mkdir()
     (here / "bin" / "mpirun").write_text(LAUNCHER.replace("AGGRESSOR", aggressor).replace("VICTIM", victim))
     (here / "bin" / "mpirun").chmod(0o755)
     own = {"PATH": f"{here / 'bin'}:{os.environ['PATH']}", "CALLS": str(here / "calls")}
     outside = {name: value for name, value in os.environ.items() if not name.startswith("SLURM_")}
-    command = ["bash", f"{folder.name}/nodes-4.sbatch", *(hosts or ("hosts",))]
-    done = subprocess.run(
-        command, cwd=here, env=outside | own, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    return subprocess.Popen(
+        ["bash", f"{folder.name}/nodes-4.sbatch", "hosts"],
+        cwd=here,
+        env=outside | own,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
     )
-    made = (here / "calls").read_text().splitlines() if (here / "calls").exists() else []
-    return done.returncode, done.stdout, made
+
+
+def calls(folder: Path) -> list[str]:
+    """The calls of the launcher."""
+    file = folder.parent / "calls"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def run(folder: Path, aggressor: str = READY, victim: str = "") -> tuple[int, str, list[str]]:
+    """The exit code of the script, what it printed, and the calls of its launcher."""
+    running = started(folder, aggressor, victim)
+    printed, _ = running.communicate()
+    return running.returncode, printed, calls(folder)
 
 
 def test_cells_run_one_after_the_other_and_the_next_time_in_reverse_order(folder: Path) -> None:
@@ -146,6 +164,18 @@ def test_a_cell_that_fails_is_named_and_the_others_are_kept(
     assert found.measured["aggressor"].to_list() == ["none"] * 4
     assert len(found.left_out) == 4
     assert all("beside Inc" in line for line in found.left_out)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_script_that_is_ended_leaves_no_aggressor(number: int, code: int, folder: Path) -> None:
+    long = '[[ $output == *1.csv ]] || { touch "$CALLS.victim"; while :; do sleep 0.02; done; }'
+    running = started(folder, victim=long)
+    wait_for((folder.parent / "calls.victim").exists, "the victim beside an aggressor", running)
+    os.killpg(running.pid, number)
+    running.communicate()
+    assert running.returncode == code
+    *_, aggressor, victim, end = calls(folder)
+    assert ["--ready" in aggressor, "002.csv" in victim, end] == [True, True, "end of an aggressor"]
 
 
 def test_too_few_hosts_and_a_program_that_is_not_built_are_named(folder: Path) -> None:

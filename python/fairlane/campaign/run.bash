@@ -65,6 +65,7 @@ stop_aggressor() {
     aggressor=
 }
 trap stop_aggressor EXIT
+trap 'exit 130' INT
 trap 'exit 143' TERM
 
 # start_aggressor NUMBER WORDS: starts it, and waits until it has completed its warm-up.
@@ -92,7 +93,7 @@ run_cell() {
     fi
     command_for victim "$VICTIM_LEVEL" "${victims[@]}"
     # shellcheck disable=SC2086
-    timeout -k 30 "$CELL_LIMIT" "${command[@]}" $2 $words_of_srun --iterations "$ITERATIONS" --warm-up "$WARM_UP" \
+    timeout --foreground -k 30 "$CELL_LIMIT" "${command[@]}" $2 $words_of_srun --iterations "$ITERATIONS" --warm-up "$WARM_UP" \
         --output "$run/$number.csv" </dev/null >"$run/$number.log" 2>&1
     local status=$?
     if [ -n "$aggressor" ] && ! kill -0 "$aggressor" 2>/dev/null; then
