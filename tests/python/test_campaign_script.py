@@ -217,7 +217,8 @@ def measure(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write(campaign_of(campaign(folder / "in"), WANTED), out, Options())
     (folder / "noting.c").write_text(NOTING)
     flags = next(line for line in (out / "Makefile").read_text().splitlines() if line.startswith("CFLAGS")).split()[2:]
-    subprocess.run(["mpicc", *flags, "-c", "-o", folder / "m.o", out / "measure.c"], check=True)
+    strict = ("-Werror", "-pedantic")
+    subprocess.run(["mpicc", *flags, *strict, "-c", "-o", folder / "m.o", out / "measure.c"], check=True)
     subprocess.run(["mpicc", "-o", folder / "measure", folder / "m.o", folder / "noting.c"], check=True)
     return folder / "measure"
 

@@ -36,6 +36,7 @@ typedef struct {
 static int rank, ranks;
 static char *outgoing, *incoming;
 static MPI_Request *requests;
+static MPI_Status *statuses; /* not MPI_STATUSES_IGNORE: compilers warn of what it is in MPICH */
 
 static void fail(const char *format, ...) {
     char words[1024]; /* printed at once: other ranks write to the same terminal */
@@ -67,7 +68,7 @@ static double all_posted(const Options *options) {
         MPI_Isend(outgoing + (size_t)peer * block, size, MPI_BYTE, peer, 0, MPI_COMM_WORLD, requests + count++);
         MPI_Irecv(incoming + (size_t)peer * block, size, MPI_BYTE, peer, 0, MPI_COMM_WORLD, requests + count++);
     }
-    MPI_Waitall(count, requests, MPI_STATUSES_IGNORE);
+    MPI_Waitall(count, requests, statuses);
     return MPI_Wtime() - start;
 }
 
@@ -94,10 +95,10 @@ static double incast(const Options *options) {
     if (rank == 0) {
         for (int peer = 1; peer < ranks; peer++)
             MPI_Irecv(incoming + (size_t)peer * block, size, MPI_BYTE, peer, 0, MPI_COMM_WORLD, requests + peer - 1);
-        MPI_Waitall(ranks - 1, requests, MPI_STATUSES_IGNORE);
+        MPI_Waitall(ranks - 1, requests, statuses);
     } else {
         MPI_Isend(outgoing, size, MPI_BYTE, 0, 0, MPI_COMM_WORLD, requests);
-        MPI_Waitall(1, requests, MPI_STATUSES_IGNORE);
+        MPI_Waitall(1, requests, statuses);
     }
     return MPI_Wtime() - start;
 }
@@ -244,6 +245,7 @@ int main(int argc, char **argv) {
     outgoing = allocate((size_t)ranks, block);
     incoming = allocate((size_t)ranks, block);
     requests = allocate((size_t)ranks, 2 * sizeof *requests);
+    statuses = allocate((size_t)ranks, 2 * sizeof *statuses);
     if (options.endless) run_aggressor(pattern, &options);
     else run_victim(pattern, &options);
     MPI_Finalize();

@@ -27,7 +27,7 @@ quoted() {
 }
 
 launcher_version() {
-    "$LAUNCHER" --version 2>&1 | head -n 1
+    "$LAUNCHER" --version 2>&1 | head -n 2 | tr -s '[:space:]' ' ' | sed 's, $,,'
 }
 
 # command_for NAME LEVEL HOST...: sets `command` to what starts a rank of `measure` on each of the hosts, in their order.
