@@ -111,6 +111,8 @@ class FakeEngine:
             job=("u4", [job for job, _ in rows]),
             iteration=("u8", [n for _, n in rows]),
             time=("u8", [MS + (n - 1) * self._pace(job) for job, n in rows]),
+            elapsed=("u8", [MS if n == 1 else self._pace(job) for job, n in rows]),
+            timed=("u1", [0] * len(rows)),
         )
 
     def _calls(self) -> Table:

@@ -371,8 +371,29 @@ class Mark:
     """Count an iteration."""
 
 
+@dataclass(frozen=True)
+class BeginTiming:
+    """The timed part of the iteration begins."""
+
+
+@dataclass(frozen=True)
+class EndBurst:
+    """Rank 0 tells all whether its burst has lasted so long."""
+
+    after: int
+
+
+@dataclass(frozen=True)
+class Pause:
+    """If the burst is over, sleep for so long, and begin another."""
+
+    time: int
+
+
+Rest = BeginTiming | EndBurst | Pause
+
 OneSided = Create | Free | Rma | Fence | Lock | Unlock | Flush | Signal
-Op = Compute | Send | Datagram | Recv | Wait | Mark | Collective | Topology | Neighbor | OneSided
+Op = Compute | Send | Datagram | Recv | Wait | Mark | Rest | Collective | Topology | Neighbor | OneSided
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,13 @@ from fairlane.inputs.parameters import entries
 from vopr.fabrics import draw_fabric
 
 from .case import (
+    BeginTiming,
     Case,
     Collective,
     Compute,
     Create,
     Datagram,
+    EndBurst,
     Fabric,
     Fence,
     Flush,
@@ -34,6 +36,7 @@ from .case import (
     Neighbor,
     Network,
     Op,
+    Pause,
     Qos,
     Recv,
     Rma,
@@ -216,6 +219,8 @@ class Scripts:
             self.round(10 * number)
             for script in self.scripts:
                 script.append(Mark())
+                if draw(st.booleans()):
+                    script += [Compute(draw(SPANS)), BeginTiming()]
         for script, requests in zip(self.scripts, self.at_end, strict=True):
             script.extend([Wait(tuple(requests)), Mark()] if requests else [])
 
@@ -308,8 +313,24 @@ class MoreScripts(Scripts):
 
     def round(self, tag: int) -> None:
         """Any kind of round."""
-        rounds = [self.burst, self.chain, self.together, self.together, self.fences, self.locking, self.signals]
+        rounds = [
+            self.burst,
+            self.chain,
+            self.together,
+            self.together,
+            self.fences,
+            self.locking,
+            self.signals,
+            self.rest,
+        ]
         self.draw(st.sampled_from(rounds))(tag)
+
+    def rest(self, _tag: int) -> None:
+        """The burst may be over, and a pause follows if it is."""
+        self.everywhere(EndBurst(self.draw(SPANS | st.just(10**9))))
+        pause = self.draw(SPANS)
+        for script in self.scripts:
+            script += [Mark(), Pause(pause)]
 
     def everywhere(self, op: Op) -> None:
         """All ranks do the same, some later than others."""

@@ -9,7 +9,7 @@ from fairlane import _core
 from . import case as ops
 from .case import Case, Compute, Datagram, InputQueued, Mark, Network, Recv, Send, Wait
 from .fabrics import decode, fabric_spec
-from .outcome import Departure, LinkTime, Outcome, PortCount, Progress
+from .outcome import Departure, Iteration, LinkTime, Outcome, PortCount, Progress
 
 #: No case takes longer than this: 1000 seconds.
 FOREVER = 10**15
@@ -93,7 +93,9 @@ def program(case: Case, job: int) -> _core.Program:
     return builder.build()
 
 
-def add(builder: _core.ProgramBuilder, rank: int, op: Compute | Send | Datagram | Recv | Wait | Mark) -> None:
+def add(
+    builder: _core.ProgramBuilder, rank: int, op: Compute | Send | Datagram | Recv | Wait | Mark | ops.Rest
+) -> None:
     """Adds one operation to a rank's script."""
     match op:
         case Compute(time):
@@ -106,6 +108,12 @@ def add(builder: _core.ProgramBuilder, rank: int, op: Compute | Send | Datagram 
             builder.wait_all(rank, list(requests))
         case Mark():
             builder.mark_progress(rank)
+        case ops.BeginTiming():
+            builder.begin_timing(rank)
+        case ops.EndBurst(after):
+            builder.end_burst(rank, after)
+        case ops.Pause(time):
+            builder.pause(rank, time)
 
 
 def add_message(builder: _core.ProgramBuilder, rank: int, op: Send | Datagram | Recv) -> None:
@@ -223,6 +231,8 @@ def outcome(simulation: _core.Simulation, *, departures: bool = True) -> Outcome
             found.departures.append(Departure(time, link, lane, job, packet, size, message * STAGES + stage))
     for job, rank, *marks in rows("ranks", "job", "rank", "iterations", "first_mark", "last_mark"):
         found.progress[job, rank] = Progress(*marks)
+    for job, iteration, *times in rows("job_marks", "job", "iteration", "time", "elapsed"):
+        found.iterations[job, iteration] = Iteration(0, *times)
     for link, lane, *counts in rows("ports", "link", "lane", "bytes", "packets", "waiting", "stalled", "max_queue"):
         found.ports[link, lane] = PortCount(*counts)
     for link, *times in rows("ports", "link", "port_active", "port_stalled"):

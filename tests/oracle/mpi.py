@@ -6,7 +6,23 @@ from functools import partial
 from itertools import count, pairwise
 
 from .arbiters import arbiter
-from .case import Case, Change, Collective, Compute, Datagram, Mark, Neighbor, Recv, Send, Topology, Wait, ser
+from .case import (
+    BeginTiming,
+    Case,
+    Change,
+    Collective,
+    Compute,
+    Datagram,
+    EndBurst,
+    Mark,
+    Neighbor,
+    Pause,
+    Recv,
+    Send,
+    Topology,
+    Wait,
+    ser,
+)
 from .clock import Clock, Stage
 from .collectives import Collectives
 from .network import Interconnect
@@ -41,6 +57,7 @@ class World:
         self.jobs = [[Rank(j, r, host) for r, host in enumerate(job.hosts)] for j, job in enumerate(case.jobs)]
         self.collectives = Collectives(self)
         self.windows = Windows(self)
+        self.decisions: dict[tuple[int, int], bool] = {}
         self.job_levels = [job.service_level for job in case.jobs]
         self.rank_levels = [dict(job.ranks) for job in case.jobs]
         self.kind_levels = dict(case.qos.kinds)
@@ -49,6 +66,7 @@ class World:
         """Runs every rank to its end, or all until the end."""
         ranks = [rank for job in self.jobs for rank in job]
         for rank in ranks:
+            rank.timed_since = rank.burst_since = self.case.jobs[rank.job].start
             rank.life = self.live(rank)
             self.resume(rank, self.case.jobs[rank.job].start)
         for number, change in enumerate(self.case.changes):
@@ -90,12 +108,30 @@ class World:
                 case Wait(requests):
                     yield from self.wait(rank, [rank.requests.pop(request) for request in requests])
                 case Mark():
-                    self.outcome.mark(rank.job, rank.number, self.clock.now)
+                    now, ranks = self.clock.now, len(self.jobs[rank.job])
+                    self.outcome.mark(rank.job, rank.number, now, now - rank.timed_since, ranks)
+                    rank.timed_since = now
+                case BeginTiming():
+                    rank.timed_since = self.clock.now
+                case EndBurst() | Pause():
+                    yield from self.rest(rank, op)
                 case Collective() | Topology() | Neighbor():
                     yield from self.collectives.call(rank, op)
                 case _:
                     yield from self.windows.call(rank, op)
         rank.finished = True
+
+    def rest(self, rank: Rank, op: EndBurst | Pause) -> Iterator[int | None]:
+        """A broadcast, by which rank 0 tells whether its burst has lasted so long; or the pause after it."""
+        if isinstance(op, EndBurst):
+            rank.bursts += 1
+            if rank.number == 0:
+                self.decisions[rank.job, rank.bursts] = self.clock.now - rank.burst_since >= op.after
+            yield from self.collectives.call(rank, Collective("bcast", 4, 0))
+            rank.burst_over = self.decisions[rank.job, rank.bursts]
+        elif rank.burst_over:
+            yield from self.spend(op.time)
+            rank.burst_over, rank.burst_since = False, self.clock.now
 
     def message(self, rank: Rank, op: Send | Recv) -> Iterator[int | None]:
         """A send or a receive; without a request it blocks."""

@@ -51,35 +51,59 @@ class Progress:
 
 
 @dataclass
+class Iteration:
+    """An iteration of a job: ranks that have yet to mark it, when the last did, and how long the slowest was timed."""
+
+    missing: int
+    at: int = 0
+    elapsed: int = 0
+
+
+KEPT = 4096
+"""Iterations of a job that are all kept."""
+
+
+@dataclass
 class Outcome:
     """The result: progress by (job, rank), ports by (link, lane), interference by (delayed, delaying) job.
 
-    Latencies, in any order, are by what they are of ("message" or "packet"), job and traffic kind.
+    Iterations are by job and number. Latencies, in any order, are by what they are of ("message" or "packet"), job and
+    traffic kind.
     """
 
     departures: list[Departure] = field(default_factory=list)
     progress: dict[tuple[int, int], Progress] = field(default_factory=lambda: defaultdict(Progress))
+    iterations: dict[tuple[int, int], Iteration] = field(default_factory=dict)
     ports: dict[tuple[int, int], PortCount] = field(default_factory=lambda: defaultdict(PortCount))
     links: dict[int, LinkTime] = field(default_factory=lambda: defaultdict(LinkTime))
     interference: dict[tuple[int, int], int] = field(default_factory=lambda: defaultdict(int))
     latencies: dict[tuple[str, int, str], list[int]] = field(default_factory=lambda: defaultdict(list))
 
-    def mark(self, job: int, rank: int, now: int) -> None:
-        """Counts an iteration of a rank."""
+    def mark(self, job: int, rank: int, now: int, elapsed: int, ranks: int) -> None:
+        """Counts an iteration of one of the job's ranks."""
         progress = self.progress[job, rank]
         progress.first = now if progress.marks == 0 else progress.first
         progress.last = now
         progress.marks += 1
+        whole = self.iterations.setdefault((job, progress.marks), Iteration(ranks))
+        whole.missing, whole.at, whole.elapsed = whole.missing - 1, max(whole.at, now), max(whole.elapsed, elapsed)
 
     def facts(self) -> dict[str, object]:
         """Everything, in an order of its own, without what is zero: two outcomes are the same if these are."""
         return {
             "departures": sorted(departure[:-1] for departure in self.departures),
             "progress": {rank: progress for rank, progress in self.progress.items() if progress.marks},
+            "iterations": self._complete(),
             "ports": {port: count for port, count in self.ports.items() if count.packets},
             "links": {link: time for link, time in self.links.items() if time.active},
             "interference": {cell: waited for cell, waited in self.interference.items() if waited},
         }
+
+    def _complete(self) -> dict[tuple[int, int], tuple[int, int]]:
+        """When jobs completed their iterations, and how long these were timed; of jobs of which all are kept."""
+        complete = {key: (it.at, it.elapsed) for key, it in self.iterations.items() if not it.missing}
+        long = {job for job, number in complete if number > KEPT}
+        return {(job, number): times for (job, number), times in complete.items() if job not in long}
 
     def latency_facts(self) -> dict[tuple[str, int, str], tuple[int, int, int, int]]:
         """Count, sum, least and greatest of the latencies."""

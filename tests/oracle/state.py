@@ -65,6 +65,10 @@ class Rank:
     unexpected: list[Sending] = field(default_factory=list)  # messages without a receive
     life: Iterator[int | None] = field(default_factory=lambda: iter(()))
     finished: bool = False
+    timed_since: int = 0
+    burst_since: int = 0
+    bursts: int = 0  # how often it has asked whether one is over
+    burst_over: bool = False
     begun: int = 0  # exchanges with other hosts
     leaving: int = 0  # until when its link out of its memory is busy, where it has one
     entering: int = 0  # the same of its link in

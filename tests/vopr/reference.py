@@ -270,6 +270,9 @@ CALLS: dict[str, Callable[..., ops.Op]] = {
     "compute": ops.Compute,
     "datagram": ops.Datagram,
     "mark_progress": ops.Mark,
+    "begin_timing": ops.BeginTiming,
+    "end_burst": ops.EndBurst,
+    "pause": ops.Pause,
     "wait": lambda request: ops.Wait((request,)),
     "wait_all": lambda requests: ops.Wait(tuple(requests)),
     "dist_graph_create_adjacent": lambda _new, sources, to, comm: _in_world(

@@ -272,6 +272,10 @@ def _workload(rng: Random) -> Table:
         # Not `one_rank`: the others of a workload without messages would never let time pass.
         given["imbalance"] = {"kind": "uniform", "low": 0.5}
     given["memory_bound"] = rng.choice([0.0, 0.5])
+    if rng.random() < 0.2:
+        given["burst"] = rng.choice(["0 s", "1 us", "30 us"])
+        if rng.random() < 0.7:
+            given["pause"] = rng.choice(["0 s", "7 us"])
     given["variant"] = variant
     small = {"points": 64, "iterations": 2, "side": 2, "planes": 4, "cells": 2, "atoms": 2}
     return {**given, **{key: value for key, value in small.items() if key in fields}}

@@ -338,8 +338,20 @@ impl ProgramBuilder {
         self.op(rank, Op::CommFree(comm))
     }
 
+    fn begin_timing(&mut self, rank: u32) -> PyResult<()> {
+        self.op(rank, Op::BeginTiming)
+    }
+
     fn mark_progress(&mut self, rank: u32) -> PyResult<()> {
         self.op(rank, Op::MarkProgress)
+    }
+
+    fn end_burst(&mut self, rank: u32, after: u64) -> PyResult<()> {
+        self.op(rank, Op::EndBurst(Picoseconds(after)))
+    }
+
+    fn pause(&mut self, rank: u32, time: u64) -> PyResult<()> {
+        self.op(rank, Op::Pause(Picoseconds(time)))
     }
 
     #[pyo3(signature = (rank, times))]

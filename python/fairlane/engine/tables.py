@@ -17,7 +17,8 @@ def _no_failures() -> pl.DataFrame:
 
 
 def _no_marks() -> pl.DataFrame:
-    return pl.DataFrame(schema={"job": pl.UInt32, "iteration": pl.UInt64, "time": pl.UInt64})
+    times = {"time": pl.UInt64, "elapsed": pl.UInt64, "timed": pl.UInt8}
+    return pl.DataFrame(schema={"job": pl.UInt32, "iteration": pl.UInt64, **times})
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,8 @@ class Work:
     now: int  # simulated time, ps; until the last rank ended where all have
     ranks: pl.DataFrame  # one row per rank, in the engine's own columns
     marks: pl.DataFrame = field(default_factory=_no_marks)
-    """When jobs completed their iterations: ``job``, ``iteration`` from 1, ``time``."""
+    """When jobs completed their iterations: ``job``, ``iteration`` from 1, ``time``; how long the timed part of the
+    slowest rank took (``elapsed``), and whether it is a part only (``timed``)."""
     later_iterations: Sequence[int] = ()
     """When a job that was simulated alone, and on for this, completed what it lacked of two iterations, ps."""
     under_way: pl.DataFrame | None = None
@@ -88,9 +90,9 @@ def totals(engine: Engine) -> dict[str, int]:
 
 
 def marks(engine: Engine) -> pl.DataFrame:
-    """When each rank marked each iteration (from 1), where that is kept: job, rank, iteration, at (ps)."""
+    """When each rank marked each iteration (from 1), where that is kept: job, rank, iteration, at, elapsed (ps)."""
     found = frame(engine.table("marks"))
-    return found.select("job", "rank", pl.col("iteration") + 1, pl.col("time").alias("at"))
+    return found.select("job", "rank", pl.col("iteration") + 1, pl.col("time").alias("at"), "elapsed")
 
 
 RECORD = ("messages", "waits", "departures")  # the engine's tables of single messages and packets

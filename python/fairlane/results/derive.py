@@ -159,8 +159,9 @@ def with_host_names(table: pl.DataFrame, hosts: Sequence[str]) -> pl.DataFrame:
 def completions(labels: Sequence[JobLabel], together: Work) -> pl.DataFrame:
     """The completions table: when each job completed its iterations, of many those of multiples of a power of two."""
     numbers = [number for number, label in enumerate(labels) if label.iterates]
-    marks = together.marks.filter(pl.col("job").is_in(numbers)).rename({"time": "at_ps"})
-    return _named(labels, marks.cast({"job": pl.UInt32})).select(*RUN["completions"])
+    marks = together.marks.filter(pl.col("job").is_in(numbers)).rename({"time": "at_ps", "elapsed": "elapsed_ps"})
+    marks = marks.with_columns(pl.col("timed") != 0).cast({"job": pl.UInt32})
+    return _named(labels, marks).select(*RUN["completions"])
 
 
 def calls(labels: Sequence[JobLabel], together: EngineTables) -> pl.DataFrame:
@@ -338,10 +339,10 @@ def samples(links: pl.DataFrame, raw: pl.DataFrame) -> pl.DataFrame:
 def iterations(labels: Sequence[JobLabel], marks: pl.DataFrame) -> pl.DataFrame:
     """The iterations table: when each rank marked each iteration, and the time since it marked the one before.
 
-    The time is null for a rank's first iteration.
+    With a timed part, the time is that of this part. It is null for a rank's first iteration.
     """
-    before = pl.col("at").shift(1).over("job", "rank")
-    ordered = marks.sort("job", "rank", "iteration").with_columns(time_s=(pl.col("at") - before) * PS)
+    time = pl.when(pl.col("iteration") > 1).then(pl.col("elapsed") * PS)
+    ordered = marks.sort("job", "rank", "iteration").with_columns(time_s=time).drop("elapsed")
     return _named(labels, _picoseconds(ordered, ["at"]))
 
 

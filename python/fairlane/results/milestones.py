@@ -10,6 +10,9 @@ the job completed in both runs, and ``h`` those of the warm-up, which are left o
 ends in both runs, all of it counts, and the times are those until its last rank ended. W is then the change of the
 job's throughput against the isolated run, and changes as smoothly as the times do. Its interval is that of the ratio of
 the times of the same iterations: what one iteration takes more in both runs does not widen it.
+
+An iteration may have a timed part (``Rank.begin_timing``). Then the time per iteration is that of the timed part of its
+slowest rank. W stays the change of throughput, of all that a job does.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,6 +20,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, Self
 
+import numpy as np
 import polars as pl
 
 from fairlane.engine.tables import PS, Work
@@ -46,6 +50,8 @@ class Milestones:
     """When it is stopped, ps after the beginning of the simulation; None if it is not."""
     until: int = 0
     """How long it was simulated, without the time of ``later``."""
+    elapsed: Sequence[int] | None = None
+    """How long the timed parts of these iterations took; None without such parts."""
     failed: bool = False
     """Whether it failed because a packet was lost for good. Nothing is compared with such a run."""
 
@@ -76,7 +82,12 @@ class Milestones:
 
     @cached_property
     def pace(self) -> Estimate | None:
-        """The mean time from one completed iteration to the next after the warm-up, s; None of fewer than two."""
+        """The mean time from one completed iteration to the next after the warm-up, s; None of fewer than two.
+
+        Of iterations with a timed part the mean time of that.
+        """
+        if self.elapsed is not None:
+            return mean(np.array(self.elapsed, np.float64) * PS)
         return mean(differences(self.times)[1:] * (PS / self.stride))
 
 
@@ -191,6 +202,7 @@ def milestones(work: Work, starts: Sequence[int] = (), stops: Sequence[int | Non
             stride=int(rows["iteration"][0]) if rows.height else 1,
             times=[at - start for at in rows["time"]],
             iterations=iterations,
+            elapsed=rows["elapsed"].to_list() if (rows["timed"] != 0).any() else None,
             ended=None if end is None else end - start,
             later=[at - start for at in work.later_iterations],
             start=start,

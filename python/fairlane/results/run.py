@@ -14,7 +14,7 @@ from fairlane.results.base import Results
 from fairlane.results.schemas import ALWAYS, ON_DEMAND
 from fairlane.wording import amount, html_table, percent, plural, seconds, with_half_width
 
-SCHEMA_VERSION = 9
+SCHEMA_VERSION = 10
 """Version of the folder's layout and of the tables' columns; grows when either changes."""
 
 

@@ -99,7 +99,7 @@ ALWAYS: Mapping[str, Schema] = {
         "finished": _BOOL,
         "finished_at_ps": _PS,
     },
-    "completions": {**_JOB, "iteration": _COUNT, "at_ps": _PS},
+    "completions": {**_JOB, "iteration": _COUNT, **_all(_PS, "at_ps elapsed_ps"), "timed": _BOOL},
     "calls": {**_JOB, "call": _TEXT, "count": _COUNT, "time_ps": _PS, "time_s": _NUMBER},
     "ports": {
         **_LANE_COUNTERS,

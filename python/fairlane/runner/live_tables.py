@@ -53,6 +53,8 @@ class _Times:
 
     stride: int
     at: Floats
+    elapsed: Floats | None
+    """How long their timed parts took, ps; None without such parts."""
 
     def change_against(self, isolated: "_Times") -> float | None:
         """The change of throughput over all iterations that both have completed; None without any."""
@@ -65,7 +67,9 @@ class _Times:
 
     @property
     def per_iteration(self) -> float | None:
-        """The mean time from one completed iteration to the next, s."""
+        """The mean time from one completed iteration to the next, or of their timed parts if they have some, s."""
+        if self.elapsed is not None:
+            return float(self.elapsed.mean()) * PS
         count = len(self.at) - 1
         return float(self.at[-1] - self.at[0]) * PS / (count * self.stride) if count > 0 else None
 
@@ -79,7 +83,11 @@ def _times(marks: RawTable, starts: Sequence[int]) -> dict[int, _Times]:
     jobs, first = np.unique(raw["job"][order], return_index=True)
     parts = np.split(order, first[1:])
     return {
-        int(job): _Times(int(raw["iteration"][rows[0]]), raw["time"][rows].astype(np.float64) - starts[int(job)])
+        int(job): _Times(
+            int(raw["iteration"][rows[0]]),
+            raw["time"][rows].astype(np.float64) - starts[int(job)],
+            raw["elapsed"][rows].astype(np.float64) if raw["timed"][rows].any() else None,
+        )
         for job, rows in zip(jobs, parts, strict=True)
     }
 
@@ -113,7 +121,8 @@ def _line(job: _Times, start: int, most: int) -> tuple[tuple[float, ...], tuple[
         return (), ()
     kept = np.unique(np.linspace(0, count - 1, min(count, most + 1)).astype(int))
     at = (job.at[kept] + start) * PS
-    return _rounded(at[1:]), _rounded(np.diff(at) / (np.diff(kept) * job.stride))
+    each = np.diff(at) / (np.diff(kept) * job.stride) if job.elapsed is None else job.elapsed[kept[1:]] * PS
+    return _rounded(at[1:]), _rounded(each)
 
 
 def _rounded(values: Floats) -> tuple[float, ...]:

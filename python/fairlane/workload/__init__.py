@@ -30,6 +30,7 @@ from fairlane.workload.point_to_point import (
     PointToPointRing,
     RandomPairs,
 )
+from fairlane.workload.posted import AllPosted, RingAllgather
 from fairlane.workload.random_ring import RandomRing
 from fairlane.workload.slices import SlicedWorkload
 from fairlane.workload.sweeps import Kripke, Lu, Sweep3D
@@ -39,6 +40,7 @@ from fairlane.workload.writer import CollectiveCalls, PersistentCalls, Request
 
 __all__ = [
     "WORKLOADS",
+    "AllPosted",
     "AllToAll",
     "Allreduce",
     "CollectiveCalls",
@@ -73,6 +75,7 @@ __all__ = [
     "RandomRing",
     "Rank",
     "Request",
+    "RingAllgather",
     "Shift",
     "SlicedWorkload",
     "Sweep3D",
@@ -97,6 +100,7 @@ WORKLOADS: Registry[type[Workload]] = Registry(
         "nearest_neighbor": NearestNeighbor,
         "random_pairs": RandomPairs,
         "all_to_all": AllToAll,
+        "all_posted": AllPosted,
         "mini_paradis": MiniParadis,
         "mini_amg": MiniAmg,
         "pf3d": Pf3d,
@@ -112,6 +116,7 @@ WORKLOADS: Registry[type[Workload]] = Registry(
         "put_broadcast": PutBroadcast,
         "ring": PointToPointRing,
         "random_ring": RandomRing,
+        "ring_allgather": RingAllgather,
         "multiple_allreduce": MultipleAllreduce,
         "congestor": Congestor,
         "lu": Lu,

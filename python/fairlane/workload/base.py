@@ -60,11 +60,23 @@ class Workload(Named):
     distinct_iterations: Count = Field(
         default=8, description="number of iterations with jitter of their own; the program then repeats them"
     )
+    burst: Duration | None = Field(
+        default=None,
+        description="works in bursts: iterations until so long has passed on rank 0, which tells all after each by a "
+        "broadcast of 4 bytes; then a pause",
+    )
+    pause: Duration | None = Field(default=None, description="how long all ranks sleep after each burst; none without")
 
     @model_validator(mode="after")
     def _compute_given_once(self) -> Self:
         if self.compute is not None and self.compute_share is not None:
             raise ValueError("compute and compute_share exclude each other: give one")
+        return self
+
+    @model_validator(mode="after")
+    def _pause_after_burst(self) -> Self:
+        if self.pause is not None and self.burst is None:
+            raise ValueError("a pause follows a burst: give burst, too")
         return self
 
     @model_validator(mode="after")
@@ -152,11 +164,18 @@ class Workload(Named):
             if len(times) > 1 and self.repeats() and type(self).iterate is Workload.iterate:
                 with rank.each(times):
                     self.communicate(rank, 0)
-                    rank.mark_progress()
+                    self.end_iteration(rank)
                 return
             for iteration, time in enumerate(times):
                 self.iterate(rank, iteration, time)
-                rank.mark_progress()
+                self.end_iteration(rank)
+
+    def end_iteration(self, rank: Rank) -> None:
+        """Writes the end of an iteration, and that of its burst if it is over; neither is timed."""
+        rank.mark_progress()
+        if self.burst is not None:
+            rank.end_burst(self.burst, self.pause or 0)
+            rank.begin_timing()
 
     def __str__(self) -> str:
         return type(self).__name__

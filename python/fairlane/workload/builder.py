@@ -227,9 +227,22 @@ class Rank(CollectiveCalls, OneSidedCalls, PersistentCalls):
         if self._open:  # numbers are given again once nothing is under way
             self._next = first + 2 * len(sources) - 1
 
+    def begin_timing(self) -> None:
+        """Begins the timed part of an iteration. Without it, an iteration is timed from the end of the one before."""
+        self._builder.begin_timing(self.index)
+
     def mark_progress(self) -> None:
         """Marks the end of an iteration."""
         self._builder.mark_progress(self.index)
+
+    def end_burst(self, length: int, pause: int) -> None:
+        """Ends a burst that has lasted for ``length``, ps, and sleeps for ``pause``, ps, before the next begins.
+
+        Rank 0 decides by its own clock and tells the others by a broadcast of four bytes. The first burst begins with
+        the job. Every rank of the job takes part.
+        """
+        self._builder.end_burst(self.index, length)
+        self._builder.pause(self.index, pause)
 
     @contextmanager
     def repeat(self, times: int | None = None) -> Iterator[None]:

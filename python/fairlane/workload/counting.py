@@ -22,7 +22,7 @@ LARGE = 4096
 """Whole numbers above which a script is not even tried: it may take long before its first operation."""
 _ELSEWHERE = frozenset({"variant", "distinct_iterations"})
 """Whole numbers of every workload on which the length of one iteration does not depend."""
-_LOCAL = frozenset({"compute", "datagram", "request_free", "build"})
+_LOCAL = frozenset({"compute", "datagram", "request_free", "build", "begin_timing", "pause"})
 """Operations that end without another rank, besides those that are counted by themselves."""
 _LONG = 2**19
 """Bytes above which an allreduce is taken to be done in parts."""
@@ -173,6 +173,10 @@ class Tally:
             self._sends(size, count)
             self.traffic.received += count * self._times[-1]
         self._waits(float(max(1, (ranks - 1).bit_length())))
+
+    def end_burst(self, rank: int, _: int) -> None:
+        """A broadcast."""
+        self.collective(rank, "bcast", 4)
 
     def icollective(self, rank: int, kind: str, _: int, volume: int | list[int] = 0, comm: int = 0, *__: Any) -> None:
         """As ``collective``."""

@@ -150,7 +150,7 @@ class Milc(GriddedWorkload):
             with rank.repeat(count):
                 with rank.repeat(iterations):
                     self.iterate(rank, 0, time // iterations)
-                rank.mark_progress()
+                self.end_iteration(rank)
 
     @override
     def iterate(self, rank: Rank, iteration: int, compute: int) -> None:

@@ -16,9 +16,8 @@ from fairlane.workload.base import KIB, Workload
 from fairlane.workload.builder import JobScript
 from fairlane.workload.destinations import DestinationsField, Uniform
 
-_CLOSED = frozenset(
-    {"compute", "compute_share", "imbalance", "memory_bound", "jitter", "distinct_iterations", "messages_per_iteration"}
-)
+_CLOSED = frozenset({"compute", "compute_share", "imbalance", "memory_bound", "jitter", "distinct_iterations"})
+_CLOSED |= {"messages_per_iteration", "burst", "pause"}
 _SIZES = 1024
 """Number of equally likely quantiles that represent a distribution of sizes."""
 

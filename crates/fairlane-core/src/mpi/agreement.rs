@@ -1,4 +1,5 @@
-//! Agreements: all members of a communicator must call the same collective, and those of a split learn what the others gave.
+//! Agreements: all members of a communicator must call the same collective, and those of a split learn what the others gave, as
+//! those of a job in bursts learn what its first rank decided.
 //!
 //! Each shard has a copy of the agreements of every job. Calls of its own ranks are in it at once; when a window ends, each
 //! shard reports to the others what its ranks have called, so that all copies are equal again. A rank needs what others gave
@@ -16,7 +17,7 @@ use crate::units::Bytes;
 /// A collective: its job, the context of its communicator, and its number there.
 pub(super) type Key = (JobId, u32, u64);
 
-/// What a caller of a split asks for: colour, key, rank in the parent and rank in the job.
+/// What a caller of a split asks for: colour, key, rank in the parent and rank in the job. Rank 0 makes one at the end of a burst.
 pub(super) type Bid = (i32, i32, u32, u32);
 
 /// The open collectives of all jobs: those that not every member has completed.
@@ -39,7 +40,7 @@ struct Agreement {
     /// Of `arrived`, `left` and `bids` what has not been reported.
     new: (u32, u32, usize),
     changed: bool,
-    /// For a split.
+    /// For a split, and for the end of a burst.
     bids: Vec<Bid>,
     /// The members by colour, as ranks of the job in order, once all bids have been made.
     groups: FxHashMap<i32, Arc<[u32]>>,
@@ -127,7 +128,7 @@ impl Agreements {
         }
     }
 
-    /// A caller of a split makes its bid.
+    /// A caller makes its bid.
     pub fn bid(&mut self, key: Key, bid: Bid) {
         if let Some(agreement) = self.open.get_mut(&key) {
             agreement.bids.push(bid);
@@ -146,6 +147,11 @@ impl Agreements {
             agreement.groups.insert(color, members);
         }
         Arc::clone(&agreement.groups[&color])
+    }
+
+    /// Whether a bid has been made that a message of the collective can have told of.
+    pub fn has_bid(&self, key: Key) -> bool {
+        self.open.get(&key).is_some_and(|agreement| !agreement.bids.is_empty())
     }
 
     /// A rank has completed the call; when all members have, the agreement is over at the end of the window.

@@ -37,6 +37,10 @@ impl Messaging {
     ) -> Result<(), Box<RunError>> {
         match effect {
             Effect::Nothing | Effect::Release { .. } | Effect::Split { color: None, .. } => {}
+            Effect::Burst => {
+                let key = (self.ranks[rank as usize].job, context, number);
+                self.rank(rank).needed().burst_over = self.agreements.has_bid(key);
+            }
             Effect::Dup { new } => {
                 let fresh = self.fresh_context(rank, (context, number), 0);
                 let copy = self.spanning(rank, op, scope)?.copy(fresh);

@@ -13,7 +13,7 @@ use super::stream::Stream;
 use super::transfer::Send;
 use crate::error::RunError;
 use crate::ids::Rank;
-use crate::observe::call_of;
+use crate::observe::{Mark, call_of};
 use crate::program::{COMM_SELF, COMM_WORLD, CollectiveKind, CommHandle, Op, RequestId, SendMode, Tag, Volume};
 use crate::units::{Bytes, Instant, Picoseconds};
 
@@ -23,6 +23,9 @@ const SPINNING: u32 = 10_000_000;
 /// So many iterations of a rank at one instant mean the same. An iteration may well have many operations, and it is seldom
 /// over without any time passing: by this the endless loop of a workload is found in a second.
 const TIMELESS: u32 = 100_000;
+
+/// The bytes by which rank 0 tells whether a burst goes on.
+pub(super) const BURST_BYTES: u64 = 4;
 
 /// What a point-to-point operation names.
 struct Peer {
@@ -189,6 +192,12 @@ impl Messaging {
     #[inline(always)]
     fn compute(&self, rank: u32, op: &Op, span: Picoseconds, now: u64) -> Over {
         let span = if self.slow.is_empty() { span } else { self.slowed(rank, span) };
+        self.lasts(rank, op, span, now)
+    }
+
+    /// When what begins now and takes this long is over.
+    #[inline(always)]
+    fn lasts(&self, rank: u32, op: &Op, span: Picoseconds, now: u64) -> Over {
         if span.0 > Instant::HORIZON.0 - now.min(Instant::HORIZON.0) {
             return Err(self.misuse(rank, op, "ends beyond what the clock can tell"));
         }
@@ -315,15 +324,51 @@ impl Messaging {
                 }
                 Ok(now)
             }
+            Op::BeginTiming => {
+                self.rank(rank).needed().timed_since = Some(Instant(now));
+                Ok(now)
+            }
+            Op::EndBurst(after) => self.end_burst(rank, op, after, now),
+            Op::Pause(span) => self.pause(rank, op, span, now),
             _ => self.execute_one_sided(rank, op, now),
         }
     }
 
+    /// Rank 0 decides, and all learn of it by a broadcast: no bid means that the burst goes on.
+    fn end_burst(&mut self, rank: u32, op: &Op, after: Picoseconds, now: u64) -> Over {
+        let call = (CollectiveKind::Bcast, Rank(0), Volume::Uniform(Bytes(BURST_BYTES)));
+        let running = self.collective(rank, op, Scope::Communicator(COMM_WORLD), call, Effect::Burst)?;
+        let RankState { job, rank: own, .. } = self.ranks[rank as usize];
+        if own == Rank(0)
+            && let Some(number) = running.number
+        {
+            let begun = self.rank(rank).more().and_then(|more| more.burst_since);
+            if now - begun.unwrap_or(self.jobs[job.index()].start.0) >= after.0 {
+                self.agreements.bid((job, running.context, number), (0, 0, 0, 0));
+            }
+        }
+        self.begin(rank, op, running, now)
+    }
+
+    fn pause(&mut self, rank: u32, op: &Op, span: Picoseconds, now: u64) -> Over {
+        if !self.rank(rank).more().is_some_and(|more| more.burst_over) {
+            return Ok(now);
+        }
+        let over = self.lasts(rank, op, span, now)?;
+        let more = self.rank(rank).needed();
+        (more.burst_since, more.burst_over) = (Some(over), false);
+        Ok(over)
+    }
+
     fn mark(&mut self, rank: u32, now: u64) {
         let state = &mut self.ranks[rank as usize];
+        let timed = state.more_mut().and_then(|more| more.timed_since.take());
         let (job, record) = (&mut self.jobs[state.job.index()], &mut state.record);
+        let last = if record.iterations > 0 { record.last_mark } else { job.start };
+        let elapsed = Picoseconds(now - timed.unwrap_or(last).0);
+        let mark = Mark { at: Instant(now), elapsed, timed: timed.is_some() };
         if job.marks {
-            record.marks.push(Instant(now));
+            record.marks.push(mark);
         }
         let again = record.iterations > 0 && record.last_mark == Instant(now);
         state.marks_at_once = if again { state.marks_at_once + 1 } else { 0 };
@@ -332,8 +377,8 @@ impl Messaging {
         }
         record.iterations += 1;
         record.last_mark = Instant(now);
-        if let Some(at) = job.marked.mark(record.iterations, Instant(now)) {
-            self.completed.push((state.job, record.iterations, at));
+        if let Some(mark) = job.marked.mark(record.iterations, mark) {
+            self.completed.push((state.job, record.iterations, mark));
         }
     }
 

@@ -8,7 +8,7 @@ use super::naming::Naming;
 use super::report::Report;
 use super::transfer::Transits;
 use crate::ids::JobId;
-use crate::units::Instant;
+use crate::observe::Mark;
 
 /// What one shard sends to another when a window ends.
 #[derive(Clone, Debug, Default)]
@@ -18,7 +18,7 @@ pub struct Mail {
     /// The numbers of the other shard's transfers that have ended in this one.
     ended: Vec<u32>,
     /// Iterations that the ranks of this shard have completed; to the first shard only.
-    completed: Vec<(JobId, u64, Instant)>,
+    completed: Vec<(JobId, u64, Mark)>,
     report: Report,
 }
 

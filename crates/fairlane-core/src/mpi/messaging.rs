@@ -20,7 +20,7 @@ use super::words;
 use crate::error::RunError;
 use crate::ids::{HostId, JobId, Rank};
 use crate::network::Injection;
-use crate::observe::{JobRecord, Latencies, PendingMarks};
+use crate::observe::{JobRecord, Latencies, Mark, PendingMarks};
 use crate::program::Op;
 use crate::qos::levels::{Levels, Sl2Vl};
 use crate::units::{Bytes, Instant};
@@ -73,7 +73,7 @@ pub(super) struct Messaging {
     /// Of messages that came through the network and that their hosts have looked at.
     pub latencies: Latencies,
     /// Iterations that the shard's ranks of a job have completed since the last report.
-    pub completed: Vec<(JobId, u64, Instant)>,
+    pub completed: Vec<(JobId, u64, Mark)>,
     /// What is kept of single messages, waits and operations, if that is asked for.
     pub record: Option<Box<JobRecord>>,
     /// The phase of a collective that starts now, and its requests; the buffers are used again.
@@ -108,6 +108,8 @@ pub(super) struct Job {
     pub first: u32,
     /// All of its ranks.
     pub size: u32,
+    /// When its programs begin.
+    pub start: Instant,
     /// The instant from which on its ranks do nothing more, or [`NEVER`].
     pub stop: u64,
     /// Packets of it were given up: what comes now may not have come.

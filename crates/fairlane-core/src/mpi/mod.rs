@@ -244,6 +244,7 @@ impl Mpi {
                 name: Arc::clone(&name),
                 first,
                 size,
+                start: plan.start,
                 stop: plan.stop.map_or(NEVER, |stop| stop.0),
                 failed: false,
                 marks: plan.marks,

@@ -63,6 +63,12 @@ pub(super) struct More {
     pub locks: FxHashMap<u32, Lock>,
     /// When operands that others have sent to its windows are combined.
     pub combining_until: u64,
+    /// When the timed part of its iteration began, if it has said so.
+    pub timed_since: Option<Instant>,
+    /// When its burst began, after the first pause.
+    pub burst_since: Option<u64>,
+    /// The burst is over.
+    pub burst_over: bool,
 }
 
 impl More {
@@ -75,6 +81,9 @@ impl More {
             windows: FxHashMap::default(),
             locks: FxHashMap::default(),
             combining_until: 0,
+            timed_since: None,
+            burst_since: None,
+            burst_over: false,
         })
     }
 }

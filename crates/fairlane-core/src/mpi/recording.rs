@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use super::interpreter::BURST_BYTES;
 use super::messaging::Messaging;
 use super::request::NamedRequest;
 use super::transfer::Transfer;
 use crate::ids::Rank;
 use crate::observe::{COMPUTE, MARK, MessageRecord, Operation, RequestEnd, call_of};
-use crate::program::{CommHandle, Op, Volume};
+use crate::program::{COMM_WORLD, CommHandle, Op, Volume};
 use crate::units::{Bytes, Instant};
 
 /// How an operation is recorded: the index of its call; `None` for what takes no time and is no call.
@@ -43,6 +44,7 @@ fn particulars(op: &Op) -> (Option<CommHandle>, Option<u32>, u64, u32) {
         | Op::CommCreate { comm, .. }
         | Op::CommTopology { comm, .. }
         | Op::WinCreate { comm, .. } => (Some(comm), None, 0, 0),
+        Op::EndBurst(_) => (Some(COMM_WORLD), Some(0), BURST_BYTES, 0),
         Op::Rma { target, bytes, .. } => (None, Some(target.0), bytes.0, 0),
         _ => (None, None, 0, 0),
     }

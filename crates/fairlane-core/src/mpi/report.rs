@@ -42,7 +42,7 @@ pub(super) struct JobTotal {
     pub finished: u32,
     /// It has been stopped, and nothing of it is left to happen.
     pub ended: bool,
-    /// When it completed its iterations; kept by the first shard.
+    /// The iterations that it completed; kept by the first shard.
     pub completed: JobMarks,
 }
 
@@ -133,8 +133,8 @@ impl MpiShard {
                 report.agreements.iter().for_each(|report| self.messaging.agreements.merge(report));
             }
         }
-        for (job, iteration, at) in self.messaging.completed.drain(..) {
-            self.totals[job.index()].completed.mark(iteration, at);
+        for (job, iteration, mark) in self.messaging.completed.drain(..) {
+            self.totals[job.index()].completed.mark(iteration, mark);
         }
         let all = || std::iter::once(&own).chain(others.iter().map(|(_, report)| report));
         let changed: Vec<JobReport> = all().flat_map(|report| report.jobs.iter().copied()).collect();

@@ -60,6 +60,8 @@ pub(super) enum Effect {
         new: CommHandle,
         topology: Arc<Topology>,
     },
+    /// The rank learns whether the burst is over.
+    Burst,
     Window {
         win: WindowHandle,
     },

@@ -67,6 +67,9 @@ fn rare(op: &Op) -> String {
         Op::WinStart { win, group } => format!("WinStart({}, window {win})", numbers("targets", group)),
         Op::WinComplete { win } => format!("WinComplete(window {win})"),
         Op::WinWait { win } => format!("WinWait(window {win})"),
+        Op::BeginTiming => "BeginTiming".to_owned(),
+        Op::EndBurst(after) => format!("EndBurst(after {after})"),
+        Op::Pause(span) => format!("Pause({span})"),
         _ => unreachable!("invariant: the caller has taken every other operation"),
     }
 }

@@ -11,7 +11,7 @@ mod record;
 pub use departures::Departure;
 pub use interference::{Interference, Waiters};
 pub use latency::{Bucket, Histogram, Latencies};
-pub use marks::{JobMarks, MOST_MARKS, PendingMarks};
+pub use marks::{JobMarks, MOST_MARKS, Mark, PendingMarks};
 pub(crate) use operations::{COMPUTE, MARK};
 pub use operations::{Operation, Operations, RequestEnd, operation_name};
 pub use ranks::{CALLS, CallTime, RankRecord, call_name, call_of};

@@ -1,5 +1,6 @@
 //! What a rank has done with its time.
 
+use super::Mark;
 use crate::program::{CollectiveKind, NeighborKind, Op, RmaKind};
 use crate::units::{Instant, Picoseconds};
 
@@ -99,6 +100,7 @@ fn rare_call_of(op: &Op) -> Option<u8> {
         Op::Neighbor { kind, .. } => return Some(FIRST_NEIGHBOR + *kind as u8),
         Op::Ineighbor { kind, .. } => return Some(FIRST_INEIGHBOR + *kind as u8),
         Op::Rma { kind, .. } => return Some(FIRST_RMA + *kind as u8),
+        Op::EndBurst(_) => return Some(FIRST_COLLECTIVE + CollectiveKind::Bcast as u8),
         Op::CommTopology { .. } => 0,
         Op::WinCreate { .. } => 1,
         Op::WinFree { .. } => 2,
@@ -173,8 +175,8 @@ pub struct RankRecord {
     pub last_mark: Instant,
     /// When the program ended, if it has.
     pub finished: Option<Instant>,
-    /// When each iteration was marked, if that is kept.
-    pub marks: Vec<Instant>,
+    /// Each iteration, if that is kept.
+    pub marks: Vec<Mark>,
     /// The other calls, if the rank has made one of them.
     others: Option<Box<OtherCalls>>,
 }

@@ -122,8 +122,8 @@ impl CollectiveKind {
 
 /// One operation of a rank. Ranks in operations are ranks of the communicator named beside them.
 ///
-/// Every operation except [`Op::Compute`] costs the CPU overheads of [`crate::mpi::Parameters`] and nothing else by
-/// itself; a blocking operation lasts until what it waits for has happened.
+/// Every operation except [`Op::Compute`] and [`Op::Pause`] costs the CPU overheads of [`crate::mpi::Parameters`] and nothing
+/// else by itself; a blocking operation lasts until what it waits for has happened.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Op {
     /// Work on the CPU for this long.
@@ -386,8 +386,15 @@ pub enum Op {
         /// The window.
         win: WindowHandle,
     },
+    /// The timed part of the iteration begins: what it did before is not timed. Without it, all since the last mark is.
+    BeginTiming,
     /// Counts one finished iteration.
     MarkProgress,
+    /// The job works in bursts: MPI_Bcast of 4 bytes from rank 0, which says whether the burst has lasted this long there at its
+    /// call. The first burst begins when the job does.
+    EndBurst(Picoseconds),
+    /// If the last [`Op::EndBurst`] said that the burst is over, sleeps for this long, after which the next one begins.
+    Pause(Picoseconds),
 }
 
 const _: () = assert!(size_of::<Op>() == 32, "two operations in a cache line");

@@ -4,7 +4,7 @@ use super::Measured;
 use crate::columns::Columns;
 use crate::columns::Unit::{Bytes, Count, Number, Picoseconds};
 use crate::ids::HostId;
-use crate::observe::{CALLS, RankRecord, call_name};
+use crate::observe::{CALLS, Mark, RankRecord, call_name};
 
 /// One row per rank.
 ///
@@ -76,29 +76,33 @@ pub(super) fn under_way(of: Measured<'_>) -> Columns {
         .u64("communication", Picoseconds, rows.iter().map(|row| row.2.1.0))
 }
 
-/// One row per iteration of each rank, of the jobs of which that is kept: the `iteration`, counted from 0, and the `time`
-/// when the rank marked it, ps.
+/// One row per iteration of each rank, of the jobs of which that is kept: the `iteration`, counted from 0, the `time` when the
+/// rank marked it, and how long its timed part took (`elapsed`), ps.
 pub(super) fn marks(of: Measured<'_>) -> Columns {
     let of_job = |job| (0_u32..).zip(of.mpi.records(job)).map(move |(rank, (_, record))| (job.0, rank, record));
-    let rows: Vec<(u16, u32, u32, u64)> = of
+    let rows: Vec<(u16, u32, u32, Mark)> = of
         .jobs()
         .flat_map(of_job)
-        .flat_map(|(job, rank, record)| (0..).zip(&record.marks).map(move |(number, at)| (job, rank, number, at.0)))
+        .flat_map(|(job, rank, record)| (0..).zip(&record.marks).map(move |(number, mark)| (job, rank, number, *mark)))
         .collect();
     Columns::default()
         .u32("job", Number, rows.iter().map(|row| u32::from(row.0)))
         .u32("rank", Number, rows.iter().map(|row| row.1))
         .u32("iteration", Number, rows.iter().map(|row| row.2))
-        .u64("time", Picoseconds, rows.iter().map(|row| row.3))
+        .u64("time", Picoseconds, rows.iter().map(|row| row.3.at.0))
+        .u64("elapsed", Picoseconds, rows.iter().map(|row| row.3.elapsed.0))
 }
 
-/// One row per iteration of each job: the `iteration`, counted from 1, and the `time` when its last rank marked it, ps. Of
-/// many iterations every second, fourth, ... is kept; see [`JobMarks`](crate::observe::JobMarks).
+/// One row per iteration of each job: the `iteration`, counted from 1, the `time` when its last rank marked it, ps, how long
+/// the timed part of the rank that needed longest took (`elapsed`), ps, and whether a rank has begun the timed part itself
+/// (`timed`). Of many iterations every second, fourth, ... is kept; see [`JobMarks`](crate::observe::JobMarks).
 pub(super) fn job_marks(of: Measured<'_>) -> Columns {
-    let of_job = |job| of.mpi.marks(job).kept().map(move |(number, at)| (job.0, number, at.0));
-    let rows: Vec<(u16, u64, u64)> = of.jobs().flat_map(of_job).collect();
+    let of_job = |job| of.mpi.marks(job).kept().map(move |(number, mark)| (job.0, number, mark));
+    let rows: Vec<(u16, u64, Mark)> = of.jobs().flat_map(of_job).collect();
     Columns::default()
         .u32("job", Number, rows.iter().map(|row| u32::from(row.0)))
         .u64("iteration", Number, rows.iter().map(|row| row.1))
-        .u64("time", Picoseconds, rows.iter().map(|row| row.2))
+        .u64("time", Picoseconds, rows.iter().map(|row| row.2.at.0))
+        .u64("elapsed", Picoseconds, rows.iter().map(|row| row.2.elapsed.0))
+        .flag("timed", rows.iter().map(|row| row.2.timed))
 }

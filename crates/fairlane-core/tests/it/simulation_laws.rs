@@ -183,7 +183,7 @@ fn a_job_that_begins_later_does_the_same_later() {
         simulation.run_until(Instant(200_000_000), u64::MAX).unwrap();
         let (_, record) = simulation.mpi().records(JobId(0)).next().unwrap();
         assert_eq!(record.marks.len() as u64, record.iterations);
-        record.marks.iter().map(|mark| mark.0).collect::<Vec<_>>()
+        record.marks.iter().map(|mark| mark.at.0).collect::<Vec<_>>()
     };
     let (now, later) = (marks(0), marks(LATER));
     assert!(later.len() > 3 && later.len() < now.len());

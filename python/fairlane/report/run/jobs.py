@@ -134,16 +134,17 @@ def _histogram(table: pl.DataFrame, number: dict[str, int]) -> dict[str, Any]:
 def iterations_of(run: Run) -> list[dict[str, Any]]:
     """By job: times at which iterations were completed, and the time per iteration up to each, s.
 
-    The first iteration is left out, because it includes the start.
+    The first iteration is left out, because it includes the start. Of iterations with a timed part the time is that.
     """
     found = []
     for job in run.jobs["job"]:
         rows = run.completions.filter(pl.col("job") == job).sort("iteration")
         at, iteration = rows["at_ps"].to_numpy().astype(float) * PS, rows["iteration"].to_numpy().astype(float)
+        elapsed = rows["elapsed_ps"].to_numpy().astype(float) * PS
         if len(at) > MOST_POINTS + 1:
             kept = np.unique(np.linspace(0, len(at) - 1, MOST_POINTS + 1).astype(int))
-            at, iteration = at[kept], iteration[kept]
-        each = np.diff(at) / np.diff(iteration)
+            at, iteration, elapsed = at[kept], iteration[kept], elapsed[kept]
+        each = elapsed[1:] if rows["timed"].any() else np.diff(at) / np.diff(iteration)
         found.append(
             {
                 "iteration": iteration[1:].astype(int).tolist(),

@@ -16,11 +16,16 @@ pub(super) const ENTRY: Algorithm = Algorithm {
 const BATCH: u32 = 32;
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
-    if k >= call.size.div_ceil(BATCH) || call.is_uniform() && call.own_block() == 0 {
+    batch(call, k, BATCH, phase)
+}
+
+/// Batch number `k` of all distances, so many at a time.
+pub(super) fn batch(call: &Call, k: u32, size: u32, phase: &mut Phase) -> bool {
+    if k >= call.size.div_ceil(size) || call.is_uniform() && call.own_block() == 0 {
         return false;
     }
     let blocks = call.blocks();
-    let distances = (k * BATCH).max(1)..call.size.min(k * BATCH + BATCH);
+    let distances = (k * size).max(1)..call.size.min((k * size).saturating_add(size));
     for distance in distances {
         let to = call.before(distance);
         phase.receive_even_empty(call.after(distance));

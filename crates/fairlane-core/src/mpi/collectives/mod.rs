@@ -9,12 +9,14 @@
 //! within a rank's memory.
 
 mod allgather_bruck;
+mod allgather_neighbor_exchange;
 mod allgather_recursive_doubling;
 mod allgather_ring;
 mod allreduce_rabenseifner;
 mod allreduce_recursive_doubling;
 mod allreduce_ring;
 mod alltoall_bruck;
+mod alltoall_linear;
 mod alltoall_pairwise;
 mod alltoall_scattered;
 mod barrier_dissemination;
@@ -121,9 +123,11 @@ pub const TABLE: &[Algorithm] = &[
     allgather_recursive_doubling::ENTRY,
     allgather_bruck::ENTRY,
     allgather_ring::ENTRY,
+    allgather_neighbor_exchange::ENTRY,
     alltoall_bruck::ENTRY,
     alltoall_scattered::ENTRY,
     alltoall_pairwise::ENTRY,
+    alltoall_linear::ENTRY,
     reduce_scatter_recursive_halving::ENTRY,
     reduce_scatter_pairwise::ENTRY,
     reduce_scatter_ring::ENTRY,
