@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
-from fuzzing import fabrics
+from fuzzing import campaigns, fabrics
 from fuzzing.fabrics import DATA, ROOT, Command, written
 from fuzzing.mutate import damaged
 from packing import zstd
@@ -365,5 +365,7 @@ READERS: Sequence[Reader] = (
     Reader("predictor", _predictors, _apply, files=["runs.csv"], weight=2),
     Reader("counters", _counters, _fit, weight=2),
     Reader("job lists", fabrics.job_lists, fabrics.first_scenario, files=["x5.ibnetdiscover"], weight=2),
+    Reader("campaign", campaigns.campaigns, campaigns.script, weight=2),
+    Reader("campaign results", campaigns.results, campaigns.read, weight=2),
     Reader("host lists", fabrics.host_lists, fabrics.place_on, weight=2),
 )

@@ -12,6 +12,7 @@ from fairlane.cli.main import execute
 from fairlane.testbed import machine
 from fairlane.testbed.errors import TestbedError as NotPossible
 from fairlane.testbed.plan import PREFIX
+from possible import no_testbed
 from waiting import wait_for
 
 SMALL = """
@@ -54,17 +55,7 @@ duration = "6 s"
 """
 
 
-def impossible() -> str:
-    """Why there can be no testbed here; empty if there can."""
-    if words := machine.missing():
-        return words
-    name = f"{PREFIX}probe"
-    found = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True, check=False)
-    subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
-    return f"namespaces are not allowed: {found.stderr.strip()}" if found.returncode else ""
-
-
-pytestmark = pytest.mark.skipif(bool(impossible()), reason=impossible())
+pytestmark = pytest.mark.skipif(bool(no_testbed()), reason=no_testbed())
 
 
 @pytest.fixture

@@ -6,4 +6,8 @@ many nodes, and what was measured (``cells``); predictions are registered in it 
 prediction is made of simulations (``simulating``, ``predicting``), parameters are fitted on isolated runs only
 (``fitting``), comparing needs a registered prediction (``comparing``), and what remains unknown is a map
 (``robustness``).
+
+``script`` writes what measures the cells on a user's own machine: ``measure.c``, ``run.bash`` and batch scripts;
+``namespaces`` runs them on a testbed. ``reading`` makes the tables of a campaign from results, those of CRAB too
+(``crab``).
 """

@@ -12,6 +12,7 @@ from time import monotonic, sleep
 
 from fairlane.agent.commands import call
 from fairlane.limits import HANG_S
+from fairlane.signals import deferred_signals, temporary_folder
 from fairlane.testbed.errors import TestbedError
 from fairlane.testbed.plan import PREFIX, Plan
 
@@ -28,6 +29,8 @@ LOCK = Path("/run/fairlane/testbed.lock")
 """The file that a process has locked while it has a testbed."""
 NAMESPACES = Path("/run/netns")
 """Where the machine has names of network namespaces."""
+SHARED_MEMORY = Path("/dev/shm")
+"""Where files are in memory."""
 CONGESTION_CONTROLS = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 """The kernel's list of the congestion controls that it has loaded."""
 
@@ -123,6 +126,22 @@ def down() -> list[str]:
     for name in names:
         call(["ip", "netns", "del", name], HANG_S, TestbedError)
     return names
+
+
+@contextmanager
+def established(plan: Plan) -> Iterator[Path]:
+    """A testbed that is up, and removed with the block; yields a folder for temporary files, in memory if it can be.
+
+    Raises ``TestbedError`` if the machine cannot have it or has another.
+    """
+    with only_one():
+        up(plan)
+        try:
+            with temporary_folder("fairlane-testbed-", SHARED_MEMORY if SHARED_MEMORY.is_dir() else None) as folder:
+                yield folder
+        finally:
+            with deferred_signals():
+                down()
 
 
 def processes(name: str) -> list[int]:

@@ -18,7 +18,6 @@ from fairlane.agent.jobs import Setting
 from fairlane.inputs.files import replacing
 from fairlane.limits import HANG_S
 from fairlane.results.errors import writing
-from fairlane.signals import deferred_signals, temporary_folder
 from fairlane.testbed import machine
 from fairlane.testbed.errors import MeasurementError
 from fairlane.testbed.file import TestbedFile
@@ -31,7 +30,6 @@ TREATED = "treated:"
 AGENT = "agent"
 """The kind of the phases in which what the agent has set is in force."""
 _PS = 1e-12
-_SHARED_MEMORY = Path("/dev/shm")
 
 
 @dataclass(frozen=True)
@@ -130,20 +128,10 @@ def bench(file: TestbedFile) -> Iterator[Bench]:
 
     Raises ``TestbedError`` if the machine cannot have it or has another, ``MeasurementError`` if a job does not start.
     """
-    parent = _SHARED_MEMORY if _SHARED_MEMORY.is_dir() else None
-    with machine.only_one():
-        machine.up(Plan(file.fabric))
-        try:
-            with (
-                temporary_folder("fairlane-testbed-", parent) as folder,
-                running(file, folder) as jobs,
-            ):
-                found = Bench(file, jobs)
-                found.run(Phase(TOGETHER, tuple(job.name for job in file.jobs)))
-                yield found
-        finally:
-            with deferred_signals():
-                machine.down()
+    with machine.established(Plan(file.fabric)) as folder, running(file, folder) as jobs:
+        found = Bench(file, jobs)
+        found.run(Phase(TOGETHER, tuple(job.name for job in file.jobs)))
+        yield found
 
 
 def measure(file: TestbedFile, folder: Path, repetitions: int, report: Callable[[str], object] = str) -> pl.DataFrame:

@@ -41,6 +41,24 @@ def compile_replay(folder: Path) -> Path:
     return target
 
 
+def write_agent(folder: Path) -> Path:
+    """Writes the program with which ``mpirun`` starts commands in the namespaces of hosts."""
+    agent = folder / "start-on-host"
+    agent.write_text(_AGENT)
+    agent.chmod(0o755)
+    return agent
+
+
+def mpirun_options(eager_threshold: int, agent: Path, folder: Path) -> list[str]:
+    """Options of ``mpirun`` in the namespace of the control network; ``folder`` is for its temporary files."""
+    limit = str(eager_threshold + _OB1_HEADER)
+    return [
+        *_OPTIONS,
+        *("--mca", "btl_tcp_eager_limit", limit, "--mca", "btl_tcp_rndv_eager_limit", limit),
+        *("--mca", "plm_rsh_agent", str(agent), "--mca", "orte_tmpdir_base", str(folder)),
+    ]
+
+
 class RunningJob:
     """A job whose ranks have started, and wait before their first iteration."""
 
@@ -78,9 +96,7 @@ def running(file: TestbedFile, folder: Path) -> Iterator[list[RunningJob]]:
     Raises ``TestbedError`` if the program cannot be compiled, ``MeasurementError`` if a job does not start.
     """
     replay = compile_replay(folder)
-    agent = folder / "start-on-host"
-    agent.write_text(_AGENT)
-    agent.chmod(0o755)
+    agent = write_agent(folder)
     started: list[RunningJob] = []
     try:
         for number in range(len(file.jobs)):
@@ -103,11 +119,8 @@ def _start(file: TestbedFile, number: int, folder: Path, program: Sequence[str],
     for rank in range(len(job.hosts)):
         (own / f"{rank}.txt").write_text(script.text(rank))
     control = Control(folder / f"{job.name}.control", len(job.hosts))
-    limits = ["--mca", "btl_tcp_eager_limit", str(file.measure.eager_threshold + _OB1_HEADER)]
-    limits += ["--mca", "btl_tcp_rndv_eager_limit", str(file.measure.eager_threshold + _OB1_HEADER)]
     command = [
-        *("mpirun", *_OPTIONS, *limits),
-        *("--mca", "plm_rsh_agent", str(agent), "--mca", "orte_tmpdir_base", str(own)),
+        *("mpirun", *mpirun_options(file.measure.eager_threshold, agent, own)),
         *("-np", str(len(job.hosts)), "--host", ",".join(f"{host}:1" for host in job.hosts)),
         *(*program, str(own), str(control.path)),
     ]

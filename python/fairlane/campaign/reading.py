@@ -1,0 +1,124 @@
+"""Reads results back: of runs that ``campaign script`` has prepared, and of CRAB.
+
+A run's folder has ``run.toml``, ``cells.csv``, ``placement.csv`` and, for each cell, a file with the times of its
+iterations. Cells without times, or with fewer iterations than the run was to have, are left out and named.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import Field
+
+from fairlane.campaign.cells import KEYS, Cell
+from fairlane.campaign.crab import crab_runs
+from fairlane.campaign.file import NONE
+from fairlane.campaign.lines import lines, pause_of, time_of, whole_of
+from fairlane.campaign.measured import AGGRESSOR, VICTIM, Measured, Run, Times, tables
+from fairlane.campaign.script import MOST_BYTES, MOST_NODES, cell_of
+from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.files import MOST_STORED, read_text, reading
+from fairlane.inputs.table import Table
+
+RUN, CELLS, PLACEMENT = "run.toml", "cells.csv", "placement.csv"
+"""The files of a run's folder besides those of its cells."""
+_HOSTS = "# hosts:"
+
+
+class RunFile(Table):
+    """What a run was to measure: ``run.toml``."""
+
+    run: str
+    system: str
+    nodes: int = Field(ge=2, le=MOST_NODES)
+    repetition: int
+    iterations: int = Field(ge=1)
+    warm_up: int
+    victim_level: str
+    aggressor_level: str
+    launcher: str
+    slurm_job: str
+    written_by: str
+    started: Any
+    finished: Any = None
+
+
+def read(folder: Path) -> Measured:
+    """The tables of a folder of results.
+
+    Raises ``ScenarioError`` if it has none, or one of its files is not as it was written.
+    """
+    with reading(folder):
+        names = {path.name for path in folder.iterdir()}
+    own = [folder, *sorted(folder.glob("*/")), *sorted(folder.glob("results/*/"))]
+    runs = [_run(one) for one in own if (one / RUN).is_file()] or list(crab_runs(folder))
+    if not runs:
+        words = "has no results: no run is in it"
+        if "run.bash" in names:
+            words = "has no results yet: build the program, and submit its scripts"
+        allowed = f"a folder of campaign script, with {RUN} in results/RUN, or of CRAB, with config.json in each run"
+        raise ScenarioError(Problem.of_file(folder, words, allowed=allowed))
+    return tables(folder, runs)
+
+
+def _run(folder: Path) -> Run:
+    file = RunFile.from_file(folder / RUN)
+    placement = _placement(folder / PLACEMENT, file.nodes)
+    cells: list[tuple[Cell, Times]] = []
+    left_out = []
+    for number, cell in _cells(folder / CELLS, file.nodes):
+        where = f"{folder / number}.csv"
+        if not (folder / f"{number}.csv").is_file():
+            why = f"see {number}.log" if file.finished else "the run was cut off"
+            left_out.append(f"{where}: is missing, {cell}: {why}")
+            continue
+        times = _times(folder / f"{number}.csv", [node for job, node in placement if job == VICTIM])
+        if cell.aggressor != NONE:
+            _times(folder / f"{number}.aggressor", [node for job, node in placement if job == AGGRESSOR])
+        if len(times) < file.iterations:
+            left_out.append(f"{where}: {len(times)} iterations of {file.iterations}, {cell}: it was cut off")
+            continue
+        cells.append((cell, times))
+    return Run(file.system, file.run, file.nodes, folder, cells, placement, left_out)
+
+
+def _cells(file: Path, nodes: int) -> Iterator[tuple[str, Cell]]:
+    for line, row in lines(file, ("cell", *KEYS[1:])):
+        number = whole_of("cell", row["cell"], MOST_BYTES, file, line)
+        size = whole_of("msg_bytes", row["msg_bytes"], MOST_BYTES, file, line)
+        pauses = [pause_of(row[key], file, line) for key in ("burst_s", "pause_s")]
+        yield f"{number:03}", cell_of(nodes, row["victim"], size, row["aggressor"], *pauses)
+
+
+def _placement(file: Path, nodes: int) -> list[tuple[str, str]]:
+    found = []
+    for line, row in lines(file, ("job", "node")):
+        if row["job"] not in (VICTIM, AGGRESSOR):
+            problem = Problem.unknown("job", "job", row["job"], [VICTIM, AGGRESSOR], row["job"])
+            raise ScenarioError(problem.at(str(file), line))
+        found.append((row["job"], row["node"]))
+    if len(found) != nodes:
+        raise ScenarioError(Problem.of_file(file, f"has {len(found)} nodes, and {RUN} says {nodes}"))
+    return found
+
+
+def _times(file: Path, nodes: Sequence[str]) -> Times:
+    """The times in a file of ``measure``, whose ranks must have run on ``nodes``."""
+    with reading(file):
+        first = read_text(file, MOST_STORED).partition("\n")[0]
+    hosts = first.removeprefix(_HOSTS).split() if first.startswith(_HOSTS) else None
+    if hosts is None:
+        raise ScenarioError(Problem.of_file(file, "does not say where the ranks ran", 1, f"{_HOSTS} and their names"))
+    for rank, (host, node) in enumerate(zip(hosts, nodes, strict=False)):
+        if host.partition(".")[0] != node.partition(".")[0]:
+            raise ScenarioError(Problem.of_file(file, f"rank {rank} ran on {host}, and was to run on {node}", 1))
+    if len(hosts) != len(nodes):
+        raise ScenarioError(Problem.of_file(file, f"{len(hosts)} ranks ran, and {len(nodes)} were to run", 1))
+    found: list[float] = []
+    for line, row in lines(file, ("iteration", "seconds"), "#"):
+        if row["iteration"] != str(len(found)):
+            words = f'iteration "{row["iteration"][:20]}" follows on {len(found)} others: lines are missing'
+            raise ScenarioError(Problem.of_file(file, words, line))
+        found.append(time_of(row["seconds"], file, line))
+    return np.array(found, dtype=np.float64)

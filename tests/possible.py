@@ -1,0 +1,23 @@
+"""What this machine can run: MPI programs, and testbeds of network namespaces."""
+
+import shutil
+import subprocess
+
+from fairlane.testbed import machine
+from fairlane.testbed.plan import PREFIX
+
+
+def no_mpi() -> str:
+    """Why no MPI program can be compiled and run here; empty if it can."""
+    absent = [name for name in ("mpicc", "mpirun") if shutil.which(name) is None]
+    return f"not installed: {', '.join(absent)} (openmpi-bin, libopenmpi-dev)" if absent else ""
+
+
+def no_testbed() -> str:
+    """Why there can be no testbed here; empty if there can."""
+    if words := machine.missing():
+        return words
+    name = f"{PREFIX}probe"
+    found = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True, check=False)
+    subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+    return f"namespaces are not allowed: {found.stderr.strip()}" if found.returncode else ""
