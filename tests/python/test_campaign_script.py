@@ -49,7 +49,7 @@ def test_every_victim_runs_isolated_and_beside_every_aggressor(tmp_path: Path) -
     ]
     assert list(found.cells) == [
         cell_of(nodes, victim, size, *one)
-        for nodes in (8, 4)
+        for nodes in (4, 8)
         for victim in ("All-to-All", "All-Gather")
         for size in (512, 32768)
         for one in beside
@@ -60,13 +60,14 @@ def test_without_sizes_the_cells_are_those_that_were_measured(tmp_path: Path) ->
     folder = campaign(tmp_path, 'where = { system = "one" }\n' + CAMPAIGN)
     (folder / "m.csv").write_text(
         "system,nodes,victim,aggressor,burst_s,pause_s,msg_bytes,n,median_s,mean_s,p99_s,run\n"
+        "one,8,All-Gather,A2A,,,64,1000,,,,a\none,8,All-to-All,none,,,512,1000,,,,a\n"
         "one,8,All-Gather,none,,,64,1000,,,,a\none,8,All-Gather,none,,,64,1000,,,,b\n"
         "two,8,Other,none,,,64,1000,,,,a\none,16,All-Gather,Inc,0.1,1e-6,512,1000,,,,a\n"
     )
-    isolated, beside = cell_of(8, "All-Gather", 64), cell_of(16, "All-Gather", 512, "Inc", 0.1, 1e-6)
-    keys = [cell.key for cell in campaign_of(folder).cells]
-    assert keys == [isolated.key, beside.key]
-    assert [cell.key for cell in campaign_of(folder, Wanted([16])).cells] == [beside.key]
+    pausing = cell_of(16, "All-Gather", 512, "Inc", 0.1, 1e-6)
+    others = [cell_of(8, "All-to-All", 512), cell_of(8, "All-Gather", 64), cell_of(8, "All-Gather", 64, "A2A")]
+    assert [cell.key for cell in campaign_of(folder).cells] == [cell.key for cell in (*others, pausing)]
+    assert [cell.key for cell in campaign_of(folder, Wanted([16])).cells] == [pausing.key]
     with pytest.raises(ScenarioError, match=r"--nodes = 12: no cell has so many; allowed: 8, 16"):
         campaign_of(folder, Wanted([12]))
 

@@ -101,6 +101,14 @@ def campaign_of(folder: Path, wanted: Wanted = Wanted()) -> Campaign:
             words = f"4 to {MOST_NODES} nodes, and messages of at most 2 GiB"
             raise ScenarioError(Problem("", f"{cell}: cannot be measured", allowed=words))
     system = str(file.where.get("system", re.sub(r"[^a-z0-9]+", "-", file.title.lower()).strip("-")))
+    # Right after its isolated run comes a victim of one size beside each aggressor: they are compared.
+    victims, aggressors = list(file.victims), [NONE, *file.aggressors]
+    cells.sort(
+        key=lambda it: (
+            *(it.nodes, victims.index(it.victim), it.msg_bytes),
+            *(aggressors.index(it.aggressor), it.burst_s or 0, it.pause_s or 0),
+        )
+    )
     return Campaign(file.title, system, patterns["victims"], patterns["aggressors"], tuple(cells))
 
 
