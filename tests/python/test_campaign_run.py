@@ -21,12 +21,15 @@ from waiting import wait_for
 CELLS = ["--nodes=4", "--sizes=16 KiB"]
 CAMPAIGN = """
 title = "Small"
+sources = ["namespaces"]
+placement = "random"
 where = { system = "small" }
 measured = "measured.csv"
 [victims."All-to-All"]
 name = "all_posted"
 [aggressors.Inc]
 name = "incast"
+messages_per_iteration = 1
 message_size = "8 KiB"
 """
 TESTBED = """

@@ -15,7 +15,9 @@ from possible import no_mpi
 CAMPAIGN = """
 title = "Two switches"
 measured = "m.csv"
+sources = ["two switches"]
 scenario = "scenario.toml"
+placement = "random"
 [victims."All-to-All"]
 name = "all_posted"
 [victims."All-Gather"]
@@ -47,7 +49,7 @@ def test_every_victim_runs_isolated_and_beside_every_aggressor(tmp_path: Path) -
     ]
     assert list(found.cells) == [
         cell_of(nodes, victim, size, *one)
-        for nodes in (8, 4)
+        for nodes in (4, 8)
         for victim in ("All-to-All", "All-Gather")
         for size in (512, 32768)
         for one in beside
@@ -58,13 +60,15 @@ def test_without_sizes_the_cells_are_those_that_were_measured(tmp_path: Path) ->
     folder = campaign(tmp_path, 'where = { system = "one" }\n' + CAMPAIGN)
     (folder / "m.csv").write_text(
         "system,nodes,victim,aggressor,burst_s,pause_s,msg_bytes,n,median_s,mean_s,p99_s,run\n"
+        "one,8,All-Gather,A2A,,,64,1000,,,,a\none,8,All-to-All,none,,,512,1000,,,,a\n"
         "one,8,All-Gather,none,,,64,1000,,,,a\none,8,All-Gather,none,,,64,1000,,,,b\n"
         "two,8,Other,none,,,64,1000,,,,a\none,16,All-Gather,Inc,0.1,1e-6,512,1000,,,,a\n"
     )
-    isolated, beside = cell_of(8, "All-Gather", 64), cell_of(16, "All-Gather", 512, "Inc", 0.1, 1e-6)
-    assert campaign_of(folder).cells == (isolated, beside)
-    assert campaign_of(folder, Wanted([16])).cells == (beside,)
-    with pytest.raises(ScenarioError, match=r"--nodes = 12: no cell of .*m.csv has so many; allowed: 8, 16"):
+    pausing = cell_of(16, "All-Gather", 512, "Inc", 0.1, 1e-6)
+    others = [cell_of(8, "All-to-All", 512), cell_of(8, "All-Gather", 64), cell_of(8, "All-Gather", 64, "A2A")]
+    assert [cell.key for cell in campaign_of(folder).cells] == [cell.key for cell in (*others, pausing)]
+    assert [cell.key for cell in campaign_of(folder, Wanted([16])).cells] == [pausing.key]
+    with pytest.raises(ScenarioError, match=r"--nodes = 12: no cell has so many; allowed: 8, 16"):
         campaign_of(folder, Wanted([12]))
 
 
@@ -94,13 +98,17 @@ def test_a_folder_has_a_list_and_a_script_for_each_number_of_nodes(tmp_path: Pat
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ('"incast"', '"incest"', ["campaign.toml:14: aggressors.Inc.name", "all_posted, ", 'mean "incast"']),
-        ("barrier = false", "compute = 0", ["campaign.toml:11: aggressors.A2A.compute"]),
-        ('message_size = "2 MiB"', "", ["aggressors.A2A.message_size", "missing"]),
-        ("iteration = 1", "iteration = 2", ["aggressors.Inc.messages_per_iteration = 2", "at most 1"]),
+        ('"incast"', '"incest"', ["campaign.toml:16: aggressors.Inc.name", 'mean "incast"']),
+        ('"incast"', '"ring"', ["campaign.toml:16: aggressors.Inc.name", "all_posted, ring_allgather, incast"]),
+        ("barrier = false", 'compute = "1 us"', ["campaign.toml:13: aggressors.A2A.compute", "not what measured jobs"]),
+        ("barrier = false", "barier = false", ["campaign.toml:13: aggressors.A2A.barier", 'mean "barrier"']),
+        ("barrier = false", 'burst = "1 ms"', ["aggressors.A2A.burst", "cells have it"]),
+        ("iteration = 1", "iteration = 2", ["aggressors.Inc.messages_per_iteration = 2", "allowed: 1"]),
+        ("messages_per_iteration = 1", "", ["aggressors.Inc.messages_per_iteration = 4", "allowed: 1"]),
         ('"2 MiB"', '"2 parsec"', ["aggressors.A2A.message_size", "2 parsec"]),
+        ('"2 MiB"', '"2 GiB"', ["aggressors.A2A.message_size", "1 B to 2 GiB"]),
         ("aggressors.Inc", "aggressors.none", ["aggressors.none", "isolated runs"]),
-        ('victims."All-Gather"', 'victims."a,b"', ["victims"]),
+        ('victims."All-Gather"', 'victims."a,b"', ["victims", "letters, digits"]),
         ('measured = "m.csv"', "", ["campaign.toml: measured", "missing"]),
     ],
 )  # fmt: skip
@@ -115,10 +123,11 @@ def test_what_cannot_be_measured_is_named(old: str, new: str, words: list[str], 
 @pytest.mark.parametrize(
     ("header", "row", "words"),
     [
-        ("nodes,victim,aggressor,burst_s,msg_bytes", "", ["m.csv:1", "pause_s", "nodes, victim"]),
+        ("nodes,victim,aggressor,burst_s,pause_s,msg_kib", "", ["m.csv:1", "msg_kib", "msg_bytes, in bytes"]),
         ("nodes,victim,aggressor,burst_s,pause_s,msg_bytes", "8,All-Gatter,none,,,8", ["m.csv:2", 'mean "All-Gather"']),
         ("nodes,victim,aggressor,burst_s,pause_s,msg_bytes", "8,All-Gather,Incast,,,8", ["m.csv:2", 'mean "Inc"']),
         ("nodes,victim,aggressor,burst_s,pause_s,msg_bytes", "8,All-Gather,Inc,1 s,,8", ["m.csv:2", "1 s"]),
+        ("nodes,victim,aggressor,burst_s,pause_s,msg_bytes", "2,All-Gather,Inc,,,8", ["2 nodes: cannot be measured"]),
     ],
 )
 def test_a_wrong_measured_file_is_named(header: str, row: str, words: list[str], tmp_path: Path) -> None:

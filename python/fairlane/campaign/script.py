@@ -6,76 +6,55 @@ of its messages, isolated and beside every aggressor.
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
 from shlex import quote
-from typing import Annotated, Literal, Self
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
-
-from fairlane.campaign.cells import KEYS, Cell
-from fairlane.campaign.file import FILE, NONE
-from fairlane.campaign.lines import lines, pause_of, whole_of
+from fairlane.campaign.cells import KEYS, Cell, Cells
+from fairlane.campaign.file import NONE, CampaignFile
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.document import Document
 from fairlane.inputs.files import write_text
 from fairlane.inputs.problems import Problems
-from fairlane.inputs.table import Table
-from fairlane.units import Size, Written
+from fairlane.workload import WORKLOADS, Workload
 
 COMMANDS = ("victim_command", "aggressor_command")
 """Further columns of the lists of cells that scripts run: the arguments of ``measure``."""
 _NAME = r"^[A-Za-z0-9][A-Za-z0-9 ._+/-]{0,60}$"
+_NAME_WORDS = "letters, digits, spaces and . _ + / -"
 _WORD = r"[A-Za-z0-9][A-Za-z0-9._-]{0,60}"
 MOST_NODES, MOST_BYTES = 100_000, 2**31 - 1
 """Most nodes of a cell, and bytes of a message."""
+PATTERNS = ("all_posted", "ring_allgather", "incast")
+"""The workloads that ``measure`` has."""
 
 
-class Pattern(Table):
-    """What the ranks of a job do in an iteration: the workloads that ``measure`` has, with the keys of scenarios."""
-
-    name: Literal["all_posted", "ring_allgather", "incast"]
-    """The workload."""
-    message_size: Annotated[Size | None, Field(ge=1, le=MOST_BYTES)] = None
-    """Bytes of a message; of a victim the cell has it."""
-    messages_per_iteration: int = Field(default=1, ge=1, le=1)
-    """Messages to each partner in an iteration."""
-    barrier: bool | None = None
-    """Whether iterations begin with a barrier, which is not timed."""
-
-    @model_validator(mode="after")
-    def _can_wait(self) -> Self:
-        if self.name == "incast" and self.barrier:
-            raise Problems(Problem("barrier", "an incast has none", self.barrier, "false, or all_posted"))
-        return self
-
-    def arguments(self, size: int) -> str:
-        """The arguments of ``measure`` that all its jobs have."""
-        return f"{self.name} --bytes {size}{' --no-barrier' if self.barrier is False else ''}"
+def pattern_of(table: Mapping[str, Any]) -> Workload:
+    """The workload of a campaign's victim or aggressor; raises ``Problems`` if ``measure`` does something else."""
+    name = str(table.get("name"))
+    if name not in PATTERNS:
+        raise Problems(Problem.unknown("name", "workload of measured jobs", name, PATTERNS, name))
+    workload: Any = WORKLOADS.read({"compute": "0 ns", **table})
+    measured = {"compute": 0, "messages_per_iteration": 1, "operation": None, "burst": None, "pause": None}
+    wrong = []
+    for key, allowed in measured.items():
+        if getattr(workload, key, allowed) != allowed:
+            of_cells = " here: cells have it" if key in ("burst", "pause") else ""
+            need = "none" + of_cells if allowed is None else str(allowed)
+            wrong.append(Problem(key, "is not what measured jobs do", table.get(key, getattr(workload, key)), need))
+    if not 1 <= workload.message_size <= MOST_BYTES:
+        wrong.append(Problem("message_size", "cannot be sent at once", table.get("message_size"), "1 B to 2 GiB"))
+    if wrong:
+        raise Problems(*wrong)
+    return workload  # type: ignore[no-any-return]
 
 
-class _Campaign(Table):
-    title: str = Field(min_length=1)
-    victims: dict[Annotated[str, Field(pattern=_NAME)], Written[Pattern]] = Field(min_length=1)
-    aggressors: dict[Annotated[str, Field(pattern=_NAME)], Written[Pattern]] = Field(default_factory=dict)
-    where: dict[str, str | int] = Field(default_factory=dict)
-    measured: str
-
-    @model_validator(mode="after")
-    def _sizes(self) -> Self:
-        problems = [
-            Problem(f"aggressors.{name}.message_size", "missing", allowed='a size, as "2 MiB"')
-            for name, pattern in self.aggressors.items()
-            if pattern.message_size is None
-        ]
-        if NONE in self.aggressors:
-            problems.append(Problem(f"aggressors.{NONE}", "is the name of isolated runs", allowed="another name"))
-        if problems:
-            raise Problems(*problems)
-        return self
+def arguments(workload: Any, size: int) -> str:
+    """The arguments of ``measure`` that victims and aggressors have."""
+    return f"{type(workload).name} --bytes {size}{'' if getattr(workload, 'barrier', True) else ' --no-barrier'}"
 
 
 @dataclass(frozen=True)
@@ -84,8 +63,8 @@ class Campaign:
 
     title: str
     system: str
-    victims: Mapping[str, Pattern]
-    aggressors: Mapping[str, Pattern]
+    victims: Mapping[str, Workload]
+    aggressors: Mapping[str, Workload]
     cells: tuple[Cell, ...]
 
 
@@ -103,47 +82,48 @@ class Wanted:
 
 def campaign_of(folder: Path, wanted: Wanted = Wanted()) -> Campaign:
     """The cells of a campaign's folder; raises ``ScenarioError`` with file, line and key of what is wrong."""
-    document = Document.read(folder / FILE)
-    own = {key: value for key, value in document.data.items() if key in _Campaign.model_fields}
-    campaign = _Campaign.from_document(replace(document, data=own))
-    found = _product(campaign, wanted) if wanted.sizes else _measured(campaign, folder / campaign.measured, wanted)
-    system = str(campaign.where.get("system", re.sub(r"[^a-z0-9]+", "-", campaign.title.lower()).strip("-")))
-    return Campaign(campaign.title, system, campaign.victims, campaign.aggressors, tuple(dict.fromkeys(found)))
+    file = CampaignFile.load(folder)
+    patterns: dict[str, dict[str, Workload]] = {"victims": {}, "aggressors": {}}
+    problems: list[Problem] = []
+    for kind, tables in (("victims", file.victims), ("aggressors", file.aggressors)):
+        for name, table in tables.items():
+            if re.fullmatch(_NAME, name) is None:
+                problems.append(Problem(f"{kind}.{name}", "is no name of measured jobs", name, _NAME_WORDS))
+            try:
+                patterns[kind][name] = pattern_of(table)
+            except Problems as error:
+                problems += [one.under(f"{kind}.{name}") for one in error.problems]
+    if problems:
+        raise file.refuse(*problems)
+    cells = list(_product(file, wanted)) if wanted.sizes else Cells(file).of(wanted.nodes)
+    for cell in cells:
+        if not (4 <= cell.nodes <= MOST_NODES and cell.msg_bytes <= MOST_BYTES):
+            words = f"4 to {MOST_NODES} nodes, and messages of at most 2 GiB"
+            raise ScenarioError(Problem("", f"{cell}: cannot be measured", allowed=words))
+    system = str(file.where.get("system", re.sub(r"[^a-z0-9]+", "-", file.title.lower()).strip("-")))
+    # Right after its isolated run comes a victim of one size beside each aggressor: they are compared.
+    victims, aggressors = list(file.victims), [NONE, *file.aggressors]
+    cells.sort(
+        key=lambda it: (
+            *(it.nodes, victims.index(it.victim), it.msg_bytes),
+            *(aggressors.index(it.aggressor), it.burst_s or 0, it.pause_s or 0),
+        )
+    )
+    return Campaign(file.title, system, patterns["victims"], patterns["aggressors"], tuple(cells))
 
 
 def cell_of(nodes: int, victim: str, size: int, aggressor: str = NONE, *pauses: float | None) -> Cell:
-    """A cell that has not been measured; ``pauses`` are the lengths of bursts and of pauses, s."""
+    """A cell that is not in a table; ``pauses`` are the lengths of bursts and of pauses, s."""
     burst, pause = pauses or (None, None)
     return Cell(nodes, victim, aggressor, burst, pause, size, (), ())
 
 
-def _product(campaign: _Campaign, wanted: Wanted) -> Iterator[Cell]:
-    for nodes, victim, size in product(wanted.nodes, campaign.victims, wanted.sizes):
+def _product(file: CampaignFile, wanted: Wanted) -> Iterator[Cell]:
+    for nodes, victim, size in product(dict.fromkeys(wanted.nodes), file.victims, dict.fromkeys(wanted.sizes)):
         yield cell_of(nodes, victim, size)
-        for aggressor in campaign.aggressors:
+        for aggressor in file.aggressors:
             yield cell_of(nodes, victim, size, aggressor)
-            yield from (cell_of(nodes, victim, size, aggressor, *pauses) for pauses in wanted.bursts)
-
-
-def _measured(campaign: _Campaign, file: Path, wanted: Wanted) -> Iterator[Cell]:
-    counts = set()
-    for line, row in lines(file, [*KEYS, *campaign.where]):
-        if any(row[key] != str(value) for key, value in campaign.where.items()):
-            continue
-        for column, known in (("victim", campaign.victims), ("aggressor", {NONE: None, **campaign.aggressors})):
-            if row[column] not in known:
-                problem = Problem.unknown(column, f"{column} of {FILE}", row[column], list(known), row[column])
-                raise ScenarioError(problem.at(str(file), line))
-        nodes = whole_of("nodes", row["nodes"], MOST_NODES, file, line)
-        size = whole_of("msg_bytes", row["msg_bytes"], MOST_BYTES, file, line)
-        pauses = [pause_of(row[key], file, line) for key in ("burst_s", "pause_s")]
-        counts.add(nodes)
-        if not wanted.nodes or nodes in wanted.nodes:
-            yield cell_of(nodes, row["victim"], size, row["aggressor"], *pauses)
-    for number in wanted.nodes:
-        if number not in counts:
-            allowed = ", ".join(map(str, sorted(counts)))
-            raise ScenarioError(Problem("--nodes", f"no cell of {file} has so many", number, allowed))
+            yield from (cell_of(nodes, victim, size, aggressor, *pauses) for pauses in dict.fromkeys(wanted.bursts))
 
 
 @dataclass(frozen=True)
@@ -219,12 +199,12 @@ def _listed(campaign: Campaign, listed: Iterable[Cell]) -> str:
     for number, cell in enumerate(listed, 1):
         aggressor = ""
         if cell.aggressor != NONE:
-            pattern = campaign.aggressors[cell.aggressor]
-            aggressor = pattern.arguments(pattern.message_size or 1)
+            workload = campaign.aggressors[cell.aggressor]
+            aggressor = arguments(workload, workload.message_size)
             if cell.burst_s is not None:
-                aggressor += f" --burst {cell.burst_s:.9g} --pause {cell.pause_s:.9g}"
+                aggressor += f" --burst {cell.burst_s:.9g} --pause {cell.pause_s or 0:.9g}"
         pauses = ("" if value is None else f"{value:.9g}" for value in (cell.burst_s, cell.pause_s))
-        victim = campaign.victims[cell.victim].arguments(cell.msg_bytes)
+        victim = arguments(campaign.victims[cell.victim], cell.msg_bytes)
         keys = (f"{number:03}", cell.victim, cell.aggressor, *pauses, str(cell.msg_bytes))
         lines.append(",".join((*keys, victim, aggressor)))
     return "\n".join(lines) + "\n"
