@@ -9,6 +9,8 @@ from typing_extensions import override
 
 from fairlane import Run, Scenario, ScenarioError, Simulation, run
 from fairlane.engine.tables import frame
+from fairlane.report.run.jobs import iterations_of
+from fairlane.results.views import spread_of_iterations
 from fairlane.workload import Rank, Workload
 
 RATE, LATENCY, SWITCH, HEADER = 100e9, 100_000, 90_000, 26
@@ -75,9 +77,13 @@ def test_the_timed_part_of_an_iteration_begins_after_the_barrier() -> None:
     late, early = trip(0) + trip(1000), wire(0) + trip(1000) - trip(0)
     assert found.completions["elapsed_ps"].to_list() == [late] * 4
     assert found.completions["timed"].all()
+    assert found.iterations is not None
     of_ranks = dict(found.iterations.drop_nulls().group_by("rank").agg(pl.col("time_s").unique()).iter_rows())
     assert of_ranks == {0: [pytest.approx(early * 1e-12)], 1: [pytest.approx(late * 1e-12)]}
-    assert found.jobs["seconds_per_iteration"].to_list() == [pytest.approx(late * 1e-12)]
+    same = pytest.approx(late * 1e-12)
+    assert found.jobs["seconds_per_iteration"].to_list() == [same]
+    assert spread_of_iterations(found.completions).drop("name").row(0) == (same, same, same)
+    assert iterations_of(found)[0]["time_s"] == [pytest.approx(late * 1e-12, rel=1e-4)] * 3
 
 
 def test_without_a_timed_part_an_iteration_lasts_from_mark_to_mark() -> None:
@@ -142,7 +148,7 @@ def test_bursts_last_as_many_rounds_as_fit_and_pauses_follow() -> None:
     round_of = {gap for number, gap in enumerate(gaps, 1) if number not in rounds}
     assert (per_burst - 1) * min(round_of) < 95 * US <= per_burst * max(round_of)
     assert all(MS + 10 * US <= gap <= MS + 13 * US for gap in gaps if gap > MS)
-    assert found["elapsed"].max() <= 13 * US, "a pause is no part of an iteration"
+    assert max(found["elapsed"]) <= 13 * US, "a pause is no part of an iteration"
     assert found.height == plain.height == 34
     assert set(found["timed"]) == {0, 1}, "the first iteration of the job is timed from its start"
     assert set(plain["timed"]) == {0}
@@ -159,7 +165,7 @@ def test_a_burst_of_no_length_is_one_round_and_one_broadcast() -> None:
         calls = dict(frame(simulation.engine.table("calls")).select("call", "count").iter_rows())
         assert calls["bcast"] == 4 * 34
         gaps = frame(simulation.engine.table("job_marks"))["time"].diff().drop_nulls()
-        assert gaps.min() >= (60 if pause else 10) * US
+        assert min(gaps) >= (60 if pause else 10) * US
 
 
 def test_a_pause_is_neither_computation_nor_communication() -> None:
