@@ -109,7 +109,8 @@ def marked(times: "numpy.typing.NDArray[numpy.int64]") -> Work:
     at = numpy.cumsum(times)
     counts = {"job": pl.UInt64, "iterations": pl.UInt64, "finished": pl.UInt8, "finished_at": pl.UInt64}
     ranks = pl.DataFrame({"job": [0], "iterations": [len(at)], "finished": [0], "finished_at": [0]}, schema=counts)
-    marks = pl.DataFrame({"job": [0] * len(at), "iteration": range(1, len(at) + 1), "time": at})
+    marks = pl.DataFrame({"job": [0] * len(at), "iteration": range(1, len(at) + 1), "time": at, "elapsed": times})
+    marks = marks.with_columns(timed=pl.lit(0, pl.UInt8))
     return Work(int(at[-1]), ranks, marks.cast({"job": pl.UInt64, "time": pl.UInt64}))
 
 

@@ -9,6 +9,8 @@ from typing_extensions import override
 
 from fairlane import Run, Scenario, ScenarioError, Simulation, run
 from fairlane.engine.tables import frame
+from fairlane.report.run.jobs import iterations_of
+from fairlane.results.views import spread_of_iterations
 from fairlane.workload import Rank, Workload
 
 RATE, LATENCY, SWITCH, HEADER = 100e9, 100_000, 90_000, 26
@@ -39,11 +41,11 @@ def job(ranks: int, workload: Workload | dict[str, Any], **keys: Any) -> dict[st
     return {"name": "job", "ranks": ranks, "workload": workload, "stop": 4, **keys}
 
 
-def marks(*jobs: dict[str, Any], threads: int | None = None) -> tuple[pl.DataFrame, str]:
-    """The iterations of jobs that run to their end, and the digest."""
-    simulation = Simulation(scenario(*jobs), threads=threads)
+def marks(of: dict[str, Any]) -> pl.DataFrame:
+    """The iterations of a job that runs to its end."""
+    simulation = Simulation(scenario(of))
     assert simulation.run_for("1 s")
-    return frame(simulation.engine.table("job_marks")), simulation.engine.digest()
+    return frame(simulation.engine.table("job_marks"))
 
 
 class Uneven(Workload):
@@ -75,9 +77,13 @@ def test_the_timed_part_of_an_iteration_begins_after_the_barrier() -> None:
     late, early = trip(0) + trip(1000), wire(0) + trip(1000) - trip(0)
     assert found.completions["elapsed_ps"].to_list() == [late] * 4
     assert found.completions["timed"].all()
+    assert found.iterations is not None
     of_ranks = dict(found.iterations.drop_nulls().group_by("rank").agg(pl.col("time_s").unique()).iter_rows())
     assert of_ranks == {0: [pytest.approx(early * 1e-12)], 1: [pytest.approx(late * 1e-12)]}
-    assert found.jobs["seconds_per_iteration"].to_list() == [pytest.approx(late * 1e-12)]
+    same = pytest.approx(late * 1e-12)
+    assert found.jobs["seconds_per_iteration"].to_list() == [same]
+    assert spread_of_iterations(found.completions).drop("name").row(0) == (same, same, same)
+    assert iterations_of(found)[0]["time_s"] == [pytest.approx(late * 1e-12, rel=1e-4)] * 3
 
 
 def test_without_a_timed_part_an_iteration_lasts_from_mark_to_mark() -> None:
@@ -109,20 +115,20 @@ def test_messages_and_bytes_of_a_round(name: str, ranks: int) -> None:
 def test_computation_and_barrier_of_a_ring_are_not_timed() -> None:
     """All ranks do the same at the same time, so the barrier takes a message for each of its three steps."""
     for compute in (0, 200):
-        found, _ = marks(job(8, {"name": "ring_allgather", "message_size": "2 KiB", "compute": f"{compute} us"}))
+        found = marks(job(8, {"name": "ring_allgather", "message_size": "2 KiB", "compute": f"{compute} us"}))
         assert set(found["elapsed"]) == {7 * trip(2048 // 8)}
         assert set(found["time"].diff().drop_nulls()) == {compute * US + 3 * trip(0) + 7 * trip(2048 // 8)}
 
 
 def test_all_messages_of_a_round_are_under_way_at_once() -> None:
     """A link carries the seven messages of a rank, and another those for it; the last of all may wait for both."""
-    found, _ = marks(job(8, {"name": "all_posted", "message_size": "2 KiB", "compute": "200 us"}))
+    found = marks(job(8, {"name": "all_posted", "message_size": "2 KiB", "compute": "200 us"}))
     least, most = trip(2048) + 6 * wire(2048), 3 * trip(0) + trip(2048) + 12 * wire(2048)
     assert all(least <= elapsed <= most for elapsed in found["elapsed"])
 
 
 def test_a_small_buffer_is_gathered_byte_by_byte() -> None:
-    found, _ = marks(job(5, {"name": "ring_allgather", "message_size": "2 B"}))
+    found = marks(job(5, {"name": "ring_allgather", "message_size": "2 B"}))
     assert set(found["elapsed"]) == {4 * trip(1)}
 
 
@@ -133,8 +139,8 @@ def bursts(**keys: Any) -> dict[str, Any]:
 
 def test_bursts_last_as_many_rounds_as_fit_and_pauses_follow() -> None:
     """A round takes 10 us and up to 3 us of messages; a burst ends with the first round that ends after its length."""
-    found, _ = marks(bursts(burst="95 us", pause="1 ms"))
-    plain, _ = marks(bursts())
+    found = marks(bursts(burst="95 us", pause="1 ms"))
+    plain = marks(bursts())
     gaps = found["time"].diff().drop_nulls().to_list()
     rounds = [number for number, gap in enumerate(gaps, 1) if gap > MS]
     (per_burst,) = {after - before for before, after in zip([0, *rounds], rounds, strict=False)}
@@ -142,7 +148,7 @@ def test_bursts_last_as_many_rounds_as_fit_and_pauses_follow() -> None:
     round_of = {gap for number, gap in enumerate(gaps, 1) if number not in rounds}
     assert (per_burst - 1) * min(round_of) < 95 * US <= per_burst * max(round_of)
     assert all(MS + 10 * US <= gap <= MS + 13 * US for gap in gaps if gap > MS)
-    assert found["elapsed"].max() <= 13 * US, "a pause is no part of an iteration"
+    assert max(found["elapsed"]) <= 13 * US, "a pause is no part of an iteration"
     assert found.height == plain.height == 34
     assert set(found["timed"]) == {0, 1}, "the first iteration of the job is timed from its start"
     assert set(plain["timed"]) == {0}
@@ -159,7 +165,7 @@ def test_a_burst_of_no_length_is_one_round_and_one_broadcast() -> None:
         calls = dict(frame(simulation.engine.table("calls")).select("call", "count").iter_rows())
         assert calls["bcast"] == 4 * 34
         gaps = frame(simulation.engine.table("job_marks"))["time"].diff().drop_nulls()
-        assert gaps.min() >= (60 if pause else 10) * US
+        assert min(gaps) >= (60 if pause else 10) * US
 
 
 def test_a_pause_is_neither_computation_nor_communication() -> None:
@@ -173,11 +179,20 @@ def test_a_pause_is_neither_computation_nor_communication() -> None:
 
 @pytest.mark.parametrize("keys", [{}, {"barrier": True}])
 def test_bursts_are_the_same_on_any_number_of_threads(keys: dict[str, Any]) -> None:
-    other = {"name": "other", "ranks": 5, "workload": {"name": "incast", "burst": "40 us", "pause": "20 us"}, "stop": 9}
-    results = [marks(bursts(burst="45 us", pause="30 us", **keys), other, threads=threads) for threads in (1, 2, 4)]
-    assert len({digest for _, digest in results}) == 1
-    assert all(found.equals(results[0][0]) for found, _ in results)
-    assert results[0][0]["job"].to_list().count(0) == 34
+    """Ranks are spread over all switches, so that the broadcast goes from one shard to another."""
+    tree = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8, "bandwidth": "100 Gb/s"}
+    incast = {"name": "incast", "burst": "40 us", "pause": "20 us"}
+    jobs = [bursts(burst="45 us", pause="30 us", **keys), {"name": "other", "ranks": 5, "workload": incast, "stop": 9}]
+    digests, found = set(), []
+    for threads in (1, 2, 4):
+        simulation = Simulation(Scenario(fabric=tree, placement="spread", jobs=jobs), threads=threads)
+        assert simulation.run_for("1 s")
+        assert simulation.engine.shards == threads
+        digests.add(simulation.engine.digest())
+        found.append(frame(simulation.engine.table("job_marks")))
+    assert len(digests) == 1
+    assert all(table.equals(found[0]) for table in found)
+    assert (found[0].filter(job=0)["time"].diff() > 40 * US).sum() >= 3, "pauses of 30 us and iterations of 10 us"
 
 
 def wrong(name: str, **keys: Any) -> Callable[[], object]:

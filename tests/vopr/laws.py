@@ -29,7 +29,10 @@ def _table(one: Simulation, name: str) -> dict[str, Column]:
 
 
 def _time_of_ranks(one: Simulation) -> Iterator[str]:
-    """A rank that has not ended has spent all time since its job's start in computation or calls."""
+    """A rank that has not ended has spent all time since its job's start in computation or calls, but for pauses.
+
+    There is at most one after each iteration.
+    """
     ranks, under_way = _table(one, "ranks"), _table(one, "under_way")
     jobs = one.scenario.jobs
     start = np.array([job.start for job in jobs])[ranks["job"]]
@@ -42,7 +45,10 @@ def _time_of_ranks(one: Simulation) -> Iterator[str]:
     spent = sum(
         (table[key] for table in (ranks, under_way) for key in ("compute", "communication")), np.zeros_like(end)
     )
-    wrong = np.flatnonzero(spent != np.maximum(end - start, 0))
+    workloads = [job.table.workload for job in jobs]
+    pauses = np.array([workload.pause or 0 if workload else 0 for workload in workloads])[ranks["job"]]
+    asleep = np.maximum(end - start, 0) - spent
+    wrong = np.flatnonzero((asleep < 0) | (asleep > pauses * ranks["iterations"]))
     if wrong.size:
         at = wrong[0]
         words = f"rank {ranks['rank'][at]} of job {ranks['job'][at]}"

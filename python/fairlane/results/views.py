@@ -87,15 +87,25 @@ def distribution(iterations: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def iteration_times(completions: pl.DataFrame) -> pl.DataFrame:
+    """The completions, in order, with the time of each iteration, ``time_s``; null for a job's first one.
+
+    It is the mean time of an iteration since the row before, or that of the timed part where a job's iterations have
+    one.
+    """
+    step = [pl.col(name).cast(pl.Float64).diff().over("name") for name in ("at_ps", "iteration")]
+    elapsed = pl.when(step[0].is_not_null()).then(pl.col("elapsed_ps"))
+    time = pl.when(pl.col("timed").any().over("name")).then(elapsed).otherwise(step[0] / step[1])
+    return completions.sort("job", "iteration").with_columns(time_s=time * PS)
+
+
 def spread_of_iterations(completions: pl.DataFrame) -> pl.DataFrame:
     """By job name the median and the range of its times per iteration, s, without the first one."""
-    step = [pl.col(name).cast(pl.Float64).diff().over("name") for name in ("at_ps", "iteration")]
-    time = pl.col("time")
+    time = pl.col("time_s")
     aggregates = {"median": time.median(), "min": time.min(), "max": time.max()}
     return (
-        completions.sort("job", "iteration")
-        .with_columns(time=step[0] / step[1] * PS)
-        .drop_nulls("time")
+        iteration_times(completions)
+        .drop_nulls("time_s")
         .group_by("name")
         .agg(**{f"seconds_per_iteration_{name}": value for name, value in aggregates.items()})
     )

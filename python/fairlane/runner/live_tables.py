@@ -53,7 +53,7 @@ class _Times:
 
     stride: int
     at: Floats
-    elapsed: Floats | None
+    elapsed: Floats | None = None
     """How long their timed parts took, ps; None without such parts."""
 
     def change_against(self, isolated: "_Times") -> float | None:

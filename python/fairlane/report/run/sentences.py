@@ -6,7 +6,7 @@ from fairlane.engine.tables import PS
 from fairlane.plot import slowdown, utilisation
 from fairlane.results.culprit import HINT, LostTime, headline
 from fairlane.results.run import Run
-from fairlane.results.views import Interference, by_link
+from fairlane.results.views import Interference, by_link, iteration_times
 from fairlane.wording import percent, plural, seconds
 
 
@@ -87,20 +87,18 @@ def _iterations(run: Run) -> str | None:
     rows = run.jobs.filter(pl.col("seconds_per_iteration").is_not_null())
     if rows.is_empty():
         return None
-    steps = run.completions.sort("job", "iteration").with_columns(
-        each=(pl.col("at_ps").cast(pl.Float64).diff() / pl.col("iteration").cast(pl.Float64).diff()).over("job")
-    )
     spread = (
-        steps.drop_nulls("each")
+        iteration_times(run.completions)
+        .drop_nulls("time_s")
         .group_by("name")
-        .agg(pl.len(), low=pl.col("each").min(), high=pl.col("each").max())
+        .agg(pl.len(), low=pl.col("time_s").min(), high=pl.col("time_s").max())
         .filter(pl.col("len") > 1)
         .sort((pl.col("high") / pl.col("low")), "name")
     )
     if spread.is_empty():
         return "No job completed more than two iterations."
     most = spread.row(-1, named=True)
-    low, high = seconds(most["low"] * PS), seconds(most["high"] * PS)
+    low, high = seconds(most["low"]), seconds(most["high"])
     return f"The time per iteration of {most['name']} varies most: from {low} to {high}."
 
 

@@ -17,7 +17,7 @@ fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
         return false;
     }
     // Even ranks begin with the one after them, odd ranks with the one before.
-    let partner = if (call.me() % 2 == 0) == (k % 2 == 0) { call.after(1) } else { call.before(1) };
+    let partner = if goes_up(call, k) { call.after(1) } else { call.before(1) };
     let blocks = call.blocks();
     let (coming, going) = if k == 0 {
         (blocks.of(partner), blocks.of(call.me()))
@@ -30,12 +30,16 @@ fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     true
 }
 
+/// Whether step `k` is with the rank after this one, and brings a pair further up.
+fn goes_up(call: &Call, k: u32) -> bool {
+    call.me() % 2 == k % 2
+}
+
 /// The pair of ranks, by number, whose blocks come in step `k`: further and further away, on both sides in turn. In step 0 the
 /// own pair is made up.
 fn pair_of(call: &Call, k: u32) -> u32 {
     let (own, pairs, away) = (call.me() / 2, call.size / 2, k.div_ceil(2));
-    let up = (call.me() % 2 == 0) == (k % 2 == 0);
-    if up { (own + away) % pairs } else { (own + pairs - away) % pairs }
+    if goes_up(call, k) { (own + away) % pairs } else { (own + pairs - away) % pairs }
 }
 
 #[cfg(test)]

@@ -200,7 +200,9 @@ fn a_hundred_thousand_ranks_agree_on_their_messages() {
         }
         for rank in [1, 2, 34_463, 34_464, 65_535, 65_536, 77_776, 77_778, SIZE - 1] {
             let Some((to, from)) = peers(algorithm, &call(rank)) else { continue };
-            for peer in to.iter().chain(&from) {
+            // Of all others some are enough.
+            let every = if to.len() < 1000 { 1 } else { to.len() / 4 };
+            for peer in to.iter().chain(&from).step_by(every) {
                 let Some((theirs_to, theirs_from)) = peers(algorithm, &call(peer.0)) else { continue };
                 assert_eq!(count(&to, *peer), count(&theirs_from, Rank(rank)), "{} {rank}-{peer}", algorithm.name);
                 assert_eq!(count(&from, *peer), count(&theirs_to, Rank(rank)), "{} {rank}-{peer}", algorithm.name);
