@@ -34,7 +34,7 @@ mean time of an iteration of the aggressor, s, simulated time, s, and packet-hop
 _STATISTICS: Mapping[str, Callable[[Any], Any]] = {
     "median_s": numpy.median,
     "mean_s": numpy.mean,
-    "p99_s": lambda times: numpy.quantile(times, 0.99),
+    "p99_s": lambda times: numpy.quantile(times, 0.99, method="higher"),
 }
 
 

@@ -4,8 +4,8 @@
 //! the port that D-mod-K would take unless that carries more than `threshold` bytes above the least loaded one. One virtual
 //! channel is enough: no packet goes up after it went down.
 //!
-//! In any other graph without a layout a packet keeps to the port of minimal routing in the same way, and its virtual channels are those
-//! of [`super::shortest`].
+//! In a fabric of groups, as a Dragonfly+ whose switches choose among the cables to the other group, and in any other graph without a
+//! grid, a packet keeps to the port of minimal routing in the same way, and its virtual channels are those of [`super::shortest`].
 
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
@@ -24,14 +24,14 @@ const NAME: &str = "adaptive";
 /// Adaptive routing's line in the table.
 pub const ENTRY: Entry = Entry {
     name: NAME,
-    summary: "the least loaded port on a shortest path at each hop, for fat-trees and graphs without groups or grid",
+    summary: "the least loaded port on a shortest path at each hop, for fat-trees, fabrics of groups and other graphs without grid",
     schema: || schema_for!(Params),
     build: |graph, json, _| {
         let Params { threshold, ties } = crate::table::params("fabric.routing", json)?;
         let threshold = u32::try_from(threshold.0).unwrap_or(u32::MAX);
         match (spans(graph), graph.layout()) {
             (Ok(switches), _) => Ok(Box::new(Adaptive { switches, threshold, ties })),
-            (Err(_), Layout::Free) => Ok(Box::new(EqualCost::new(graph, NAME, OfGraph { threshold, ties })?)),
+            (Err(_), Layout::Free | Layout::Groups { .. }) => Ok(Box::new(EqualCost::new(graph, NAME, OfGraph { threshold, ties })?)),
             (Err(error), _) => Err(error),
         }
     },
@@ -175,8 +175,8 @@ mod tests {
     }
 
     #[test]
-    fn an_irregular_tree_is_refused() {
-        let graph = crate::topology::build("dragonfly", &json!({ "preset": "wilke2020" })).unwrap();
+    fn a_grid_is_refused() {
+        let graph = crate::topology::build("torus", &json!({ "dims": [4, 4] })).unwrap();
         assert!((ENTRY.build)(&graph, &json!({}), &Table::default()).is_err());
     }
 }
