@@ -29,15 +29,30 @@ pub const ENTRY: Entry = Entry {
     },
 };
 
-const PRESETS: &[Preset] = &[Preset {
-    name: "wilke2020",
-    summary: "512 switches of 64 ports in 16 groups of 32, 16 hosts each (Wilke and Kenny, IPDPS 2020)",
-    // A circulant arrangement uses all 512 global ports of a group, so every switch reaches every other group.
-    params: || {
-        json!({ "groups": 16, "switches_per_group": 32, "hosts_per_switch": 16, "global_links": 16,
-                "arrangement": "circulant" })
+const PRESETS: &[Preset] = &[
+    Preset {
+        name: "lumi",
+        summary: "LUMI-G's 10,240 endpoints on Slingshot-11: 20 groups of 32 switches, 16 endpoints each",
+        // Published: 20 groups of 128 nodes, 32 switches of a group joined all to all, 16 endpoints of 200 Gb/s a switch, the
+        // four endpoints of a node at different switches (docs.lumi-supercomputer.eu/hardware/network); switches of 64
+        // ports, 48 of them for other switches; 276 TB/s between the nodes of LUMI-G, in both directions. Assumed: one cable
+        // between two switches of a group, and all 17 ports that are left for other groups: 28 cables between two groups,
+        // 266 TB/s. Latencies are the defaults. LUMI-C, storage and service groups are left out.
+        params: || {
+            json!({ "groups": 20, "switches_per_group": 32, "hosts_per_switch": 16, "global_links": 17,
+                    "bandwidth": 200_000_000_000_u64 })
+        },
     },
-}];
+    Preset {
+        name: "wilke2020",
+        summary: "512 switches of 64 ports in 16 groups of 32, 16 hosts each (Wilke and Kenny, IPDPS 2020)",
+        // A circulant arrangement uses all 512 global ports of a group, so every switch reaches every other group.
+        params: || {
+            json!({ "groups": 16, "switches_per_group": 32, "hosts_per_switch": 16, "global_links": 16,
+                    "arrangement": "circulant" })
+        },
+    },
+];
 
 /// Groups of switches joined all to all, and global cables between all groups.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -207,7 +222,7 @@ mod tests {
             ("groups", json!(0), "fabric.groups = 0: at least 1"),
             ("hosts", json!(73), "fabric.hosts = 73: groups x switches_per_group x hosts_per_switch is 72"),
             ("arrangement", json!("palmtree"), "unknown variant `palmtree`, expected one of `palm_tree`, `relative`"),
-            ("preset", json!("wilke"), "unknown preset \"wilke\"; allowed: wilke2020"),
+            ("preset", json!("wilke"), "unknown preset \"wilke\"; allowed: lumi, wilke2020"),
             ("global_bandwidth", json!(0), "fabric.bandwidth = 0"),
         ] {
             let mut params = base.clone();

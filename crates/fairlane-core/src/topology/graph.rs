@@ -250,6 +250,12 @@ impl Graph {
         self.names.as_deref()
     }
 
+    /// The same fabric with other names.
+    pub(super) fn with_names(self, hosts: Vec<String>, switches: Vec<String>) -> Self {
+        let ports = (0..).map(LinkId).take(self.links.len()).map(|link| self.port_number(link)).collect();
+        Self { names: Some(Arc::new(Given { hosts, switches, ports })), ..self }
+    }
+
     /// What a graph of several rails was made by.
     pub(super) fn made(&self) -> Option<&Made> {
         self.made.as_deref()

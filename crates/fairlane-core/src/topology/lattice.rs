@@ -7,7 +7,8 @@ use crate::units::{BitsPerSec, Picoseconds};
 
 /// More switches than any fabric that fits into memory.
 pub(super) const MAX_SWITCHES: u64 = 1 << 20;
-const MAX_HOSTS: u64 = 1 << 22;
+/// More hosts than any fabric that fits into memory.
+pub(super) const MAX_HOSTS: u64 = 1 << 22;
 
 pub(super) const fn default_bandwidth() -> BitsPerSec {
     BitsPerSec(100_000_000_000)

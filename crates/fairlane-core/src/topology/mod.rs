@@ -3,6 +3,7 @@
 //! A topology is one file that exports an [`Entry`]; [`TABLE`] lists them. See `CONTRIBUTING.md` for how to add one.
 
 mod arrangement;
+mod by_leaf;
 mod cascade;
 mod dragonfly;
 mod dragonfly_plus;
@@ -14,6 +15,7 @@ mod hyperx;
 mod imported;
 mod lattice;
 mod layout;
+mod leonardo;
 mod links;
 mod names;
 mod parts;
