@@ -1,9 +1,7 @@
 """Reads a fabric from a file, whatever of the known kinds it is."""
 
-import codecs
 from collections.abc import Callable
 from dataclasses import replace
-from lzma import FORMAT_XZ, LZMADecompressor, LZMAError
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
@@ -17,13 +15,10 @@ from fairlane.fabric.ndt import is_ndt, read_ndt
 from fairlane.fabric.nodes import Node
 from fairlane.fabric.slurm_files import is_slurm_topology, read_slurm_topology
 from fairlane.fabric.wiring import Cable, Wiring
-from fairlane.inputs.files import parse_json, read_bytes, reading
+from fairlane.inputs.files import parse_json, reading
+from fairlane.inputs.packed import encoding_of, read_unpacked
 from fairlane.inputs.parameters import NODES
 from fairlane.units import BANDWIDTH, DURATION
-
-_XZ = b"\xfd7zXZ\x00"
-_XZ_MEMORY = 128 << 20  # bytes that unpacking may take
-_LARGEST = 256 << 20  # bytes of the largest unpacked file
 
 
 def read_wiring(
@@ -79,25 +74,10 @@ def _text(path: Path) -> str:
     Node descriptions are unchecked bytes: where they are not UTF-8, the rest of a dump is read.
     """
     with reading(path):
-        raw = _unpacked(read_bytes(path, _LARGEST), path)
-        encoding = "utf-16" if raw.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "utf-8-sig"
+        raw = read_unpacked(path)
+        encoding = encoding_of(raw)
         text = raw.decode(encoding, errors="replace")
         return text if is_ibnetdiscover(text) else raw.decode(encoding)
-
-
-def _unpacked(raw: bytes, path: Path) -> bytes:
-    """The file's bytes, expanded if they are xz's."""
-    if not raw.startswith(_XZ):
-        return raw
-    reader = LZMADecompressor(FORMAT_XZ, memlimit=_XZ_MEMORY)
-    try:
-        found = reader.decompress(raw, _LARGEST)
-    except LZMAError as error:
-        raise ScenarioError(Problem.of_file(path, f"is damaged: {error}")) from None
-    if not reader.eof:
-        words = "is cut off" if reader.needs_input else f"expands to more than {_LARGEST >> 20} MiB"
-        raise ScenarioError(Problem.of_file(path, words))
-    return found
 
 
 def _read_saved(text: str, path: Path) -> Wiring:
