@@ -365,5 +365,7 @@ READERS: Sequence[Reader] = (
     Reader("predictor", _predictors, _apply, files=["runs.csv"], weight=2),
     Reader("counters", _counters, _fit, weight=2),
     Reader("job lists", fabrics.job_lists, fabrics.first_scenario, files=["x5.ibnetdiscover"], weight=2),
+    Reader("allocations", fabrics.allocations, fabrics.advise_on, files=["nodes.csv"], weight=2),
+    Reader("node map", fabrics.node_maps, fabrics.advise_on, files=["allocations.csv"], weight=2),
     Reader("host lists", fabrics.host_lists, fabrics.place_on, weight=2),
 )

@@ -1,7 +1,7 @@
 """Advice for one application, and the model of run times: advise, learn."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -112,7 +112,7 @@ def _neighbours(
     assignments: list[str] | None,
     show: int,
     out: Path | None,
-    simulated: dict[str, object],
+    simulated: Mapping[str, object],
 ) -> Answer:
     from fairlane.advice.neighbours import LOAD, MOVES, neighbours
     from fairlane.cli.neighbours_text import neighbours_parts
