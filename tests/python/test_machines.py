@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from fairlane import Scenario, Simulation
-from fairlane.fabric import Fabric
+from fairlane.cli.main import execute
+from fairlane.fabric import Fabric, read_wiring
 
 NODES = Path(__file__).parent.parent.parent / "examples" / "leonardo" / "nodes.csv.xz"
 SPINES = 18
@@ -82,6 +83,22 @@ def test_jobs_run_on_named_nodes_of_different_cells(routing: str) -> None:
     simulation = Simulation(Scenario(duration="100 us", fabric=fabric, jobs=[job]))
     simulation.run_until("100 us")
     assert simulation.work()["all"] > 0
+
+
+def test_an_export_with_leaves_without_hosts_says_that_numbers_change(
+    leonardo: Fabric, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "leonardo.csv"
+    parameters = ["--topology", "dragonfly_plus", "--set", "preset=leonardo"]
+    assert execute(["fabric", "export", *parameters, "--csv", "--out", str(file)]) == 0
+    assert "switches and links have other numbers when the file is read again" in capsys.readouterr().err
+    again = read_wiring(file).fabric()
+    assert again.host_names == leonardo.host_names
+    names = again.switch_names
+    assert names != leonardo.switch_names
+    assert [names[leaf] for leaf in again.leaf_of] == [leonardo.switch_names[leaf] for leaf in leonardo.leaf_of]
+    ends = [sorted(zip(one.links["from_name"], one.links["to_name"], strict=True)) for one in (leonardo, again)]
+    assert ends[0] == ends[1]
 
 
 def test_lumi_is_twenty_groups_whose_switches_are_joined_all_to_all() -> None:
