@@ -165,7 +165,8 @@ def _overview(axes: Axes, shape: _Shape) -> None:
             parts.words(axes, x, y, str(number), min(10, 260 * radius))
     limit = 1.08 + radius
     axes.set(xlim=(-limit, limit), ylim=(-limit, limit))
-    size = f"{plural(shape.size, 'switch', 'switches')} and {' to '.join(map(str, dict.fromkeys((hosts[0], hosts[-1]))))} hosts"
+    range_of_hosts = " to ".join(map(str, dict.fromkeys((hosts[0], hosts[-1]))))
+    size = f"{plural(shape.size, 'switch', 'switches')} and {range_of_hosts} hosts"
     rows = [(f"a group: {size}", shape.switch_colour, DOT), ("global cables", shape.global_colour, LINE)]
     parts.legend(axes, rows)
 
