@@ -1,6 +1,7 @@
 """Inputs of real fabrics and clusters: dumps, settings, counters, tables, and the lists that Slurm prints."""
 
 import json
+import lzma
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -83,6 +84,28 @@ def port_counters(folder: Path) -> list[Path]:
 
 def import_counters(path: Path, _out: Path, _rng: Random) -> Command:
     return ["counters", "import", str(path)]
+
+
+def allocations(folder: Path) -> list[Path]:
+    """Twelve real jobs and the nodes of their cells, plain and packed."""
+    examples = ROOT / "examples" / "leonardo"
+    for name in ("allocations", "nodes"):
+        text = lzma.decompress((examples / f"{name}.csv.xz").read_bytes()).decode()
+        lines = [line for line in text.splitlines() if name == "nodes" or "viz" not in line]
+        (folder / f"{name}.csv").write_text("\n".join(lines[:13] if name == "allocations" else lines) + "\n")
+    packed = folder / "allocations.csv.xz"
+    packed.write_bytes(lzma.compress((folder / "allocations.csv").read_bytes()))
+    return [folder / "allocations.csv", packed]
+
+
+def node_maps(folder: Path) -> list[Path]:
+    allocations(folder)
+    return [folder / "nodes.csv"]
+
+
+def advise_on(path: Path, _out: Path, _rng: Random) -> Command:
+    jobs, nodes = (path, "nodes.csv") if path.name.startswith("allocations") else ("allocations.csv", path)
+    return ["advise", "--allocations", str(path.parent / jobs), "--nodes", str(path.parent / nodes)]
 
 
 def tables(folder: Path) -> list[Path]:

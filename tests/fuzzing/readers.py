@@ -367,5 +367,7 @@ READERS: Sequence[Reader] = (
     Reader("job lists", fabrics.job_lists, fabrics.first_scenario, files=["x5.ibnetdiscover"], weight=2),
     Reader("campaign", campaigns.campaigns, campaigns.script, weight=2),
     Reader("campaign results", campaigns.results, campaigns.read, weight=2),
+    Reader("allocations", fabrics.allocations, fabrics.advise_on, files=["nodes.csv"], weight=2),
+    Reader("node map", fabrics.node_maps, fabrics.advise_on, files=["allocations.csv"], weight=2),
     Reader("host lists", fabrics.host_lists, fabrics.place_on, weight=2),
 )

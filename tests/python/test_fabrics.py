@@ -26,12 +26,16 @@ def fabric(topology: str, **parameters: Any) -> Fabric:
     return Fabric.build({"topology": topology, "params": parameters, "routing": TOPOLOGIES[topology].routing})
 
 
+def _written(bandwidth: Any) -> Any:
+    return [_written(one) for one in bandwidth] if isinstance(bandwidth, list) else f"{bandwidth} b/s"
+
+
 @pytest.mark.parametrize(("topology", "example"), SMALL)
 def test_packets_arrive_on_every_topology(topology: str, example: dict[str, Any]) -> None:
     """A scenario without a routing, with every host sending to every other; quantities are given in base units."""
     built = fabric(topology, **example)
     table = {
-        key: f"{value} b/s" if "bandwidth" in key else value
+        key: _written(value) if "bandwidth" in key else value
         for key, value in example.items()
         if key not in ("bandwidths", "links", "tables")
     }
@@ -63,7 +67,7 @@ def test_every_topology_is_drawn(topology: str, example: dict[str, Any], tmp_pat
     assert_drawn(path)
 
 
-@pytest.mark.parametrize("name", ["dragonfly", "cascade", "torus", "fat_tree"])
+@pytest.mark.parametrize("name", ["dragonfly", "dragonfly_plus", "cascade", "torus", "fat_tree"])
 def test_presets_are_drawn_and_described_on_the_command_line(
     name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -131,7 +135,10 @@ def test_a_description_in_words(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ({"topology": "dragonfly", "preset": "wilke"}, 'unknown name; allowed: wilke2020; did you mean "wilke2020"?'),
+        (
+            {"topology": "dragonfly", "preset": "wilke"},
+            'unknown name; allowed: lumi, wilke2020; did you mean "wilke2020"?',
+        ),
         ({"topology": "dragonfly", "preset": "wilke2020", "arrangement": "palm"}, 'did you mean "palm_tree"?'),
         ({"topology": "torus", "sides": [4, 4], "hosts": 15}, "the product of the sides x hosts_per_switch is 16"),
         (

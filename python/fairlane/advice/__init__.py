@@ -1,9 +1,11 @@
 """Advice: which rails, service level and placement an application had best run with, and a model of run times.
 
-``alternatives`` simulates the alternatives; ``model`` predicts run times and their intervals from conditions.
+``alternatives`` simulates the alternatives; ``model`` predicts run times and their intervals from conditions;
+``neighbours`` estimates what the jobs of a whole cluster do to each other.
 """
 
 from fairlane.advice.alternatives import Advice, advise
 from fairlane.advice.model import RunTimeModel, learn
+from fairlane.advice.neighbours import Neighbours, neighbours
 
-__all__ = ["Advice", "RunTimeModel", "advise", "learn"]
+__all__ = ["Advice", "Neighbours", "RunTimeModel", "advise", "learn", "neighbours"]

@@ -18,7 +18,8 @@ import polars as pl
 
 from fairlane.campaign.file import NONE, CampaignFile
 from fairlane.errors import Problem, ScenarioError, nearest
-from fairlane.inputs.files import reading, unpacked
+from fairlane.inputs.files import reading
+from fairlane.inputs.packed import read_unpacked
 from fairlane.statistics.estimate import Estimate
 from fairlane.statistics.replicates import of_ratios
 
@@ -80,7 +81,7 @@ class Table:
     def __init__(self, file: Path) -> None:
         self.file = file
         with reading(file):
-            text = unpacked(file).decode()
+            text = read_unpacked(file).decode()
         try:
             self.rows = pl.read_csv(text.encode(), infer_schema=False).with_row_index("line", 2)
         except pl.exceptions.PolarsError as error:

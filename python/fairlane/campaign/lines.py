@@ -6,7 +6,8 @@ from math import isfinite
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.files import lines_of, reading, unpacked
+from fairlane.inputs.files import lines_of, reading
+from fairlane.inputs.packed import read_unpacked
 
 LONGEST_S = 1e6
 """Times from here on are none."""
@@ -18,7 +19,7 @@ def lines(file: Path, columns: Sequence[str], comment: str = "") -> Iterator[tup
     Raises ``ScenarioError`` if one of ``columns`` is missing, or a line has more or fewer cells than the header.
     """
     with reading(file):
-        text = unpacked(file).decode("utf-8").replace("\r\n", "\n")
+        text = read_unpacked(file).decode("utf-8").replace("\r\n", "\n")
     header: list[str] = []
     for number, line in enumerate(lines_of(text), 1):
         if comment and line.startswith(comment):

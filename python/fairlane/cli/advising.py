@@ -1,6 +1,7 @@
 """Advice for one application, and the model of run times: advise, learn."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 from fairlane.cli.command import Answer, out_option
-from fairlane.cli.options import AllowCode, Assignments, Resume, Workers, stored
+from fairlane.cli.options import AllowCode, Assignments, Resume, Workers, refused, stored
 from fairlane.wording import plural, significant
 
 if TYPE_CHECKING:
@@ -20,7 +21,26 @@ if TYPE_CHECKING:
 
 
 def advise(
-    file: Annotated[Path, Argument(metavar="FILE", help="The scenario: application and neighbours.")],
+    file: Annotated[
+        Path | None, Argument(metavar="FILE", help="The scenario: application and neighbours.", show_default=False)
+    ] = None,
+    allocations: Annotated[
+        Path | None,
+        Option(
+            metavar="FILE", help="Instead: jobs of a cluster and their nodes, CSV with job,nodes; also packed by xz."
+        ),
+    ] = None,
+    nodes: Annotated[
+        Path | None,
+        Option(metavar="MAP", help="With --allocations: the nodes, CSV with node,cell,leaf_switch; also packed by xz."),
+    ] = None,
+    moment: Annotated[
+        int | None, Option(min=1, help="With --allocations: which set of jobs without common nodes; by default 1.")
+    ] = None,
+    load: Annotated[
+        float | None,
+        Option(min=0.001, max=1, help="With --allocations: share of its bandwidth that a node sends; by default 0.5."),
+    ] = None,
     assignments: Assignments = None,
     job: Annotated[str | None, Option(help="The application; by default the first job.")] = None,
     cap: Annotated[str | None, Option(help="Its power cap, e.g. '65 W'.")] = None,
@@ -33,9 +53,11 @@ def advise(
     check: Annotated[
         str | None, Option(metavar="LENGTH", help="Also simulate all for this long with other seeds.")
     ] = None,
-    show: Annotated[int, Option(min=1, help="How many alternatives to print.")] = 5,
+    show: Annotated[int, Option(min=1, help="How many alternatives, pairs or cables to print.")] = 5,
     workers: Workers = None,
-    out: Annotated[Path | None, out_option("Folder of the simulations.", "DIR")] = None,
+    out: Annotated[
+        Path | None, out_option("Folder of the simulations; with --allocations a file for all results, JSON.", "DIR")
+    ] = None,
     resume: Resume = False,
     allow_code: AllowCode = False,
 ) -> Answer:
@@ -43,7 +65,21 @@ def advise(
 
     All alternatives are simulated for a short time; or, with a model, only the application isolated and its neighbours
     isolated, and the model predicts the rest. --check compares the advice with longer simulations.
+
+    With --allocations and --nodes instead of a scenario: estimate for the jobs of a cluster which share cables, which
+    are likely to slow down others, and what moving one would change; --set gives parameters of the fabric.
     """
+    if allocations is not None or nodes is not None:
+        simulated = {
+            "FILE": file, "--job": job, "--cap": cap, "--level": level, "--length": length, "--model": model,
+            "--check": check, "--workers": workers, "--resume": resume or None,
+        }  # fmt: skip
+        return _neighbours(allocations, nodes, moment or 1, load, assignments, show, out, simulated)
+    if file is None:
+        raise refused("FILE", "missing: a scenario, or --allocations with --nodes")
+    for option, value in (("--moment", moment), ("--load", load)):
+        if value is not None:
+            raise refused(option, "goes with --allocations", value)
     from fairlane.advice import advise as found_by
 
     found = found_by(
@@ -66,6 +102,34 @@ def advise(
     keys = ("job", "coverage", "by_model", "iterations", "neighbour_iterations")
     facts = {**{key: getattr(found, key) for key in keys}, "alternatives": found.table, "checked": found.checked}
     return Answer({**facts, "folder": folder}, chain(_parts(found, seeds, show), stored(folder)), folder)
+
+
+def _neighbours(
+    allocations: Path | None,
+    nodes: Path | None,
+    moment: int,
+    load: float | None,
+    assignments: list[str] | None,
+    show: int,
+    out: Path | None,
+    simulated: Mapping[str, object],
+) -> Answer:
+    from fairlane.advice.neighbours import LOAD, MOVES, neighbours
+    from fairlane.cli.neighbours_text import neighbours_parts
+    from fairlane.inputs.files import write_text
+
+    for option, value in simulated.items():
+        if value is not None:
+            raise refused(option, "goes with a scenario, not with --allocations", value)
+    if allocations is None or nodes is None:
+        missing = "--allocations" if allocations is None else "--nodes"
+        raise refused(missing, "missing: --allocations and --nodes go together")
+    found = neighbours(
+        allocations, nodes, number=moment, load=load or LOAD, assignments=assignments or (), moves=max(show, MOVES)
+    )
+    if out:
+        write_text(out, json.dumps(found.data()) + "\n")
+    return Answer(found.data, chain(neighbours_parts(found, show), stored(out)), out)
 
 
 def _parts(found: "Advice", seeds: int, show: int) -> Iterator["Part"]:

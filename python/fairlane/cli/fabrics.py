@@ -190,7 +190,10 @@ def _wiring(command: str, source: Path | None, topology: str | None, assignments
             words = f"{source} is taken for a fabric's file, which has no parameters"
             raise refused("--set", words, ", ".join(assignments), "with a scenario or --topology")
         return read_wiring(source)
-    return wiring_of(_built(_chosen(command, source, topology, None, assignments)))
+    wiring = wiring_of(_built(_chosen(command, source, topology, None, assignments)))
+    for remark in wiring.remarks:
+        report(remark)
+    return wiring
 
 
 def _of_source(source: str) -> "Fabric":

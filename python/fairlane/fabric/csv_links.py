@@ -8,13 +8,13 @@ Hosts and switches are numbered in order of first appearance. A line without ``t
 cable: it gives the host in ``from`` its number.
 """
 
-import csv
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.wiring import Cable, Wiring, with_one_cable
 from fairlane.inputs.files import content_lines
+from fairlane.inputs.packed import csv_rows
 from fairlane.units import BANDWIDTH, DURATION, Kind
 from fairlane.wording import plural, some
 
@@ -37,7 +37,7 @@ def read_csv(text: str, file: Path) -> Wiring:
     cables: list[Cable] = []
     kinds: dict[str, str] = {}
     named: dict[str, int] = {}
-    for line, row in _rows(text, file):
+    for line, row in csv_rows(text, file, _REQUIRED, _OPTIONAL):
         try:
             if _names_one(row):
                 named.setdefault(row["from"], line)
@@ -72,22 +72,6 @@ def _guesses(names: Iterable[str], hosts: Collection[str], kinds: Mapping[str, s
     if kinds and others:
         words = f"{plural(len(others), 'name')} of no kind, with several cables: {some(others, 3)}"
         yield f"{words}; assumed to be {'a switch' if len(others) == 1 else 'switches'}; set from_kind and to_kind"
-
-
-def _rows(text: str, file: Path) -> Iterator[tuple[int, dict[str, str]]]:
-    lines = content_lines(text)
-    first, names = next(lines)
-    header = [cell.strip() for cell in next(csv.reader([names]))]
-    for name in header:
-        if name not in (*_REQUIRED, *_OPTIONAL):
-            problem = Problem.unknown(name, "column", name, [*_REQUIRED, *_OPTIONAL])
-            raise ScenarioError(problem.at(str(file), first))
-    for number, line in lines:
-        cells = [cell.strip() for cell in next(csv.reader([line]))]
-        if len(cells) != len(header):
-            words = f"has {len(cells)} cells, and the header {len(header)}: is the file cut off?"
-            raise ScenarioError(Problem.of_file(file, words, number))
-        yield number, dict(zip(header, cells, strict=True))
 
 
 def _names_one(row: dict[str, str]) -> bool:

@@ -13,7 +13,6 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from hashlib import sha256
-from lzma import FORMAT_XZ, LZMADecompressor, LZMAError
 from pathlib import Path
 from threading import get_ident
 from typing import Any
@@ -23,10 +22,7 @@ from fairlane.wording import data_size
 
 MOST_TEXT = 16 << 20  # bytes of a file that people write, as a scenario
 MOST_STORED = 256 << 20  # bytes of a file that programs write, as a fitted model
-MOST_UNPACKED = 256 << 20  # bytes of a file that may be packed by xz, unpacked
 MOST_DEPTH = 40  # levels of tables and lists within each other; the deepest of a scenario have six
-_XZ = b"\xfd7zXZ\x00"
-_XZ_MEMORY = 128 << 20  # bytes that unpacking may take
 CHECKSUM = "sha256"  # the key of the checksum
 
 
@@ -49,22 +45,6 @@ def read_bytes(path: Path, most: int = MOST_TEXT) -> bytes:
 def read_text(path: Path, most: int = MOST_TEXT, encoding: str = "utf-8") -> str:
     """As ``read_bytes``, for text with any kind of line ends. Raises ``UnicodeDecodeError``, too."""
     return read_bytes(path, most).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
-
-
-def unpacked(path: Path) -> bytes:
-    """The content of a file, expanded if it is xz's. Raises ``OSError`` as ``read_bytes``, and ``ScenarioError``."""
-    raw = read_bytes(path, MOST_UNPACKED)
-    if not raw.startswith(_XZ):
-        return raw
-    reader = LZMADecompressor(FORMAT_XZ, memlimit=_XZ_MEMORY)
-    try:
-        found = reader.decompress(raw, MOST_UNPACKED)
-    except LZMAError as error:
-        raise ScenarioError(Problem.of_file(path, f"is damaged: {error}")) from None
-    if not reader.eof:
-        words = "is cut off" if reader.needs_input else f"expands to more than {MOST_UNPACKED >> 20} MiB"
-        raise ScenarioError(Problem.of_file(path, words))
-    return found
 
 
 def lines_of(text: str) -> list[str]:

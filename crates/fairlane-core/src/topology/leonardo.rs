@@ -1,16 +1,17 @@
 //! Leonardo at CINECA: 4,992 compute nodes on a Dragonfly+ of InfiniBand HDR, with its node names and leaf switches.
 //!
-//! **Published.** 23 cells; 40-port switches of 200 Gb/s; a Booster cell has 18 leaves of 10 nodes and 18 spines, a leaf one
-//! cable to each spine, and a spine one to each of the 22 other cells (M. Turisini et al., arXiv 2307.16885; D. De Sensi et
-//! al., SC 2024, arXiv 2408.14090). A Booster node has two dual-port HDR100 adapters, 400 Gb/s in all; a node of the CPU
-//! partition (DCGP) one HDR100 port (docs.hpc.cineca.it and leonardo-supercomputer.cineca.eu/hpc-system). Names, cells and
-//! leaf switches of all nodes: the node list of HLC-Lab/CRAB at 46b21b8d (MIT). `ib_send_lat` of 8 bytes takes 0.98 us within
-//! a switch, 1.36 us within a cell and 1.68 us between cells (arXiv 2408.14090).
+//! **Published.** 23 cells (19 of the Booster, 2 of the CPU partition DCGP, one of both, one of service nodes), every two of
+//! them joined by 18 cables; NVIDIA QM8700 switches of 40 ports of 200 Gb/s; 18 spines of a cell, each with 22 ports to other
+//! cells; 18 leaves of 10 nodes in a cell of the Booster, 16 leaves and 624 nodes in one of DCGP; a leaf has a cable to each
+//! spine (CINECA's user guide of Leonardo, docs.hpc.cineca.it; M. Turisini et al., arXiv 2307.16885; D. De Sensi et al., SC
+//! 2024, arXiv 2408.14090). A Booster node has two dual-port HDR100 adapters, 400 Gb/s in all; a node of DCGP one HDR100 port
+//! (leonardo-supercomputer.cineca.eu/hpc-system). Names, cells and leaf switches of all nodes: the node list of HLC-Lab/CRAB at
+//! 46b21b8d (MIT). `ib_send_lat` of 8 bytes takes 0.98 us within a switch, 1.36 us within a cell, 1.68 us between cells.
 //!
 //! **Assumed.** A host is one rank's share of a Booster node: 200 Gb/s, two of its four ports. Global cables join spines of one
-//! number. Cells of CPU nodes have 18 spines too, and 18 leaves, of which those of cells 21 and 22 that the node list does
-//! not name have no hosts. The cell of storage and service nodes is left out, as is the port of each spine to it. Latencies
-//! of cables follow from `ib_send_lat` if a switch takes 130 ns (NVIDIA's bound for Quantum QM8700).
+//! number, one cable each. Cells 21 and 22 have two leaves without hosts, so that all cells have equally many switches: they can
+//! carry non-minimal traffic within the cell only. The cell of service nodes is left out, as is the port of each spine to it.
+//! Latencies of cables follow from `ib_send_lat` if a switch takes 130 ns.
 
 use serde_json::{Value, json};
 

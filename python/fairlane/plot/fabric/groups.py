@@ -153,7 +153,9 @@ def _overview(axes: Axes, shape: _Shape) -> None:
     for (a, b), count in shown:
         width = 0.6 + 1.6 * count / most * min(1.0, 12 / shape.groups)
         parts.lines(axes, [(places[a], places[b])], shape.global_colour, width, 0.6, bend=0.35)
-    sample = len(set[int]().union(*(shape.hosts_at.get(switch, ()) for switch in range(shape.size))))
+    first_switches = range(0, shape.groups * shape.size, shape.size)
+    members = [range(first, first + shape.size) for first in first_switches]
+    hosts = sorted({len(set[int]().union(*(shape.hosts_at.get(at, ()) for at in group))) for group in members})
     for number, (x, y) in enumerate(places):
         look: dict[str, Any] = {"facecolor": "white", "edgecolor": shape.switch_colour, "linewidth": 1.8, "zorder": 3}
         axes.add_patch(Circle((x, y), radius, **look))
@@ -163,7 +165,8 @@ def _overview(axes: Axes, shape: _Shape) -> None:
             parts.words(axes, x, y, str(number), min(10, 260 * radius))
     limit = 1.08 + radius
     axes.set(xlim=(-limit, limit), ylim=(-limit, limit))
-    size = f"{plural(shape.size, 'switch', 'switches')} and {sample} hosts"
+    range_of_hosts = " to ".join(map(str, dict.fromkeys((hosts[0], hosts[-1]))))
+    size = f"{plural(shape.size, 'switch', 'switches')} and {range_of_hosts} hosts"
     rows = [(f"a group: {size}", shape.switch_colour, DOT), ("global cables", shape.global_colour, LINE)]
     parts.legend(axes, rows)
 
