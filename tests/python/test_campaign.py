@@ -5,8 +5,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tests.campaigns import CAMPAIGN, cell, cells_of, predictions, write
 
+from campaigns import CAMPAIGN, cell, cells_of, predictions, write
 from fairlane.campaign.comparing import FALSE_ALARM, FAR, MISS, RIGHT, compared, verdict
 from fairlane.campaign.file import CampaignFile, Judging
 from fairlane.campaign.page import data_of

@@ -47,8 +47,10 @@ class Measure(Table):
     """Iterations of the victim that do not count."""
     iterations: int = Field(default=1000, ge=2)
     """Most iterations of the victim that are measured."""
+    isolated: int = Field(default=5, ge=2)
+    """Iterations of isolated runs, which differ little."""
     least: int = Field(default=20, ge=2)
-    """Fewest iterations, also of isolated runs; beyond them a run ends with ``span``."""
+    """Fewest iterations beside an aggressor; beyond them a run ends with ``span``."""
     span: Duration = Field(default=20 * MILLISECOND, gt=0)
     """Simulated time beside an aggressor after which a run with the fewest iterations ends."""
     limit: Duration = Field(default=2000 * MILLISECOND, gt=0)

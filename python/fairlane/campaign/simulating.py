@@ -77,13 +77,8 @@ class Model:
     def task(self, cell: Cell, replicate: int) -> Task:
         """What simulates a cell; the same digest for the same simulation."""
         measure = self.campaign.measure
-        longest = measure.iterations if not cell.isolated else measure.least
-        arguments = {
-            "warm_up": measure.warm_up,
-            "least": measure.least,
-            "most": longest,
-            "span": 0 if cell.isolated else measure.span,
-        }
+        least, most = (measure.isolated,) * 2 if cell.isolated else (measure.least, measure.iterations)
+        arguments = {"warm_up": measure.warm_up, "least": least, "most": most, "span": measure.span}
         scenario, folder = self.scenario(cell, replicate), str(self.campaign.folder)
         return Task(_FUNCTION, scenario, folder, f"{cell}, replicate {replicate}", arguments, _cost(cell))
 
