@@ -12,7 +12,7 @@ from fairlane.engine.iterations import job_finished
 from fairlane.engine.tables import PS, EngineTables
 from fairlane.errors import RunError
 from fairlane.fabric import Fabric
-from fairlane.reproduce.papers.leonardo_levels.production import allocations, jobs, moment, profiles
+from fairlane.reproduce.papers.leonardo_levels.production import allocations, jobs, moment
 from fairlane.scenario.models import Placement
 from fairlane.statistics import of_ratios
 from fairlane.units import DURATION, Size
@@ -78,7 +78,7 @@ def simulate(scenario: "Scenario", arguments: Mapping[str, Any], watch: "Stopwat
         now = moment(known, own.ranks // (own.ranks_per_host or 1), scenario.seed)
         rate = float(Fabric.build(scenario.fabric.spec).links["bandwidth"].max()) / 8
         placed = own.model_copy(update={"placement": Placement(name="list", hosts=list(now.own))})
-        beside = list(jobs(now, profiles(arguments["profiles"]), arguments["load"], rate, scenario.seed))
+        beside = list(jobs(now, arguments, rate, scenario.seed))
         resolved = scenario.model_copy(update={"jobs": [placed, *beside]}).resolve()
     with watch.lap("simulating"):
         engine = watch.drive(resolved, done=job_finished(0))
@@ -87,7 +87,8 @@ def simulate(scenario: "Scenario", arguments: Mapping[str, Any], watch: "Stopwat
     if not (ranks["finished"] != 0).all():
         raise RunError(f"{scenario.name}: not done after {DURATION.format(scenario.duration)}", slug="limit")
     end = int(ranks.select(pl.col("finished_at").max()).item())
-    assert own.workload is not None and isinstance(own.stop, int), "the study gives both"
+    assert own.workload is not None, "the study gives a workload"
+    assert isinstance(own.stop, int), "the study gives a number of steps"
     time_s = (end - resolved.jobs[0].start) * PS
     found = {
         "nodes": len(now.own),

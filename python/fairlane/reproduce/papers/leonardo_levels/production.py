@@ -19,16 +19,21 @@ from fairlane.workload import WORKLOADS, Workload
 BOOSTER = range(1, 20)
 """Cells of the Booster partition: 18 leaf switches of 10 nodes each."""
 LEAVES, NODES = 18, 10
+ALL = len(BOOSTER) * LEAVES * NODES
+"""Hosts of the partition."""
 LATEST = 10**8
 """No job of production starts later, ps."""
+LEAST_BUSY, MOST_BUSY = 0.001, 0.95
+"""Limits of the share of the time for which a job communicates."""
 
 
 @dataclass(frozen=True)
 class Moment:
-    """The hosts of the measured job and those of the jobs beside it."""
+    """The hosts of the measured job, those of the jobs beside it, and the others in random order."""
 
     own: Sequence[int]
     others: Sequence[Sequence[int]]
+    rest: Sequence[int]
 
 
 @cache
@@ -66,7 +71,8 @@ def moment(known: Sequence[Sequence[int]], size: int, seed: int) -> Moment:
         if taken.isdisjoint(known[number]):
             taken.update(known[number])
             others.append(known[number])
-    return Moment(known[first], others)
+    rest = stream(seed, Purpose.BACKGROUND, 2).permutation(ALL).tolist()
+    return Moment(known[first], others, [host for host in rest if host not in taken])
 
 
 @dataclass(frozen=True)
@@ -113,21 +119,33 @@ def profiles(table: Sequence[Mapping[str, Any]]) -> Sequence[Profile]:
     return found
 
 
-def jobs(beside: Moment, kinds: Sequence[Profile], load: float, rate: float, seed: int) -> Iterator[Job]:
-    """The jobs of production. Each communicates for a share of the time that is drawn around ``load``."""
+def jobs(beside: Moment, given: Mapping[str, Any], rate: float, seed: int) -> Iterator[Job]:
+    """The jobs of production. Each communicates for a share of the time that is drawn around ``load``.
+
+    The other hosts have jobs of one node each, which the allocations lack: what these send goes to storage. A server is
+    one of their hosts, with so many ``clients``; a share ``load`` of the servers is written to, all the time, for such
+    bursts are longer than what is simulated.
+    """
+    kinds, load = profiles(given["profiles"]), given["load"]
     weights = numpy.array([kind.weight for kind in kinds])
     for number, nodes in enumerate(beside.others):
         rng = stream(seed, Purpose.BACKGROUND, 1, number)
         kind = kinds[rng.choice(len(kinds), p=weights / weights.sum())]
-        busy = min(0.95, 2 * load * float(rng.random()) + 1e-3)
+        busy = min(MOST_BUSY, 2 * load * float(rng.random()) + LEAST_BUSY)
         workload, period = kind.draw(rng, len(nodes), busy, rate)
-        yield Job(
-            name=f"production-{number}",
-            ranks=len(nodes),
-            workload=workload,
-            placement=Placement(name="list", hosts=list(nodes)),
-            start=f"{rng.integers(max(1, min(period, LATEST)))} ps",
-        )
+        yield _job(f"production-{number}", nodes, workload, int(rng.integers(min(period, LATEST))))
+    storage, size = profiles([given["storage"]])[0], 1 + given["clients"]
+    for number in range(len(beside.rest) // size):
+        nodes = beside.rest[number * size : (number + 1) * size]
+        rng = stream(seed, Purpose.BACKGROUND, 3, number)
+        if rng.random() < load:
+            workload, _ = storage.draw(rng, size, 1, rate)
+            yield _job(f"storage-{number}", nodes, workload, 0)
+
+
+def _job(name: str, nodes: Sequence[int], workload: Workload, start: int) -> Job:
+    placement = Placement(name="list", hosts=list(nodes))
+    return Job(name=name, ranks=len(nodes), workload=workload, placement=placement, start=f"{start} ps")
 
 
 def _table(file: Path, columns: Mapping[str, Any]) -> pl.DataFrame:
