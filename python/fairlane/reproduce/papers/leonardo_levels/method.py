@@ -1,12 +1,10 @@
-"""Measuring a collective beside production: steps of a ring and of a pairwise exchange, and their time."""
+"""Measuring steps of a collective beside production, and the gain of the unused service level."""
 
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
-from pydantic import Field
-from typing_extensions import override
 
 from fairlane.engine.iterations import job_finished
 from fairlane.engine.tables import PS, EngineTables
@@ -15,8 +13,7 @@ from fairlane.fabric import Fabric
 from fairlane.reproduce.papers.leonardo_levels.production import allocations, jobs, moment
 from fairlane.scenario.models import Placement
 from fairlane.statistics import of_ratios
-from fairlane.units import DURATION, Size
-from fairlane.workload import Rank, Workload
+from fairlane.units import DURATION
 
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
@@ -28,42 +25,6 @@ GPUS = 4
 """GPUs of a node, each with an adapter of its own."""
 FITTED = "allreduce-1g-16"
 """The cell that the load of production is fitted on."""
-
-
-class RingSteps(Workload):
-    """Steps of NCCL's ring: a rank sends its next part when that of the previous node has come.
-
-    Ranks of a node are on rings of their own: a chunk that comes to a node passes its GPUs, so it is sent on some steps
-    later, and as many chunks as GPUs are under way.
-    """
-
-    minimum_ranks = 2 * GPUS
-    message_size: Size = 512 << 10
-
-    @override
-    def repeats(self) -> bool:
-        return True
-
-    @override
-    def communicate(self, rank: Rank, iteration: int) -> None:
-        rank.irecv((rank.index - GPUS) % rank.ranks)
-        rank.isend((rank.index + GPUS) % rank.ranks, self.message_size)
-        rank.wait_all()
-
-
-class PairwiseSteps(Workload):
-    """Steps of a pairwise all-to-all of nodes, spread evenly over all: each GPU sends to one of the partner."""
-
-    message_size: Size = 512 << 10
-    messages_per_iteration: int = Field(default=GPUS, ge=1, description="messages to each partner per iteration")
-
-    @override
-    def communicate(self, rank: Rank, iteration: int) -> None:
-        offset = 1 + iteration * (rank.ranks - 1) // self.distinct_iterations
-        for _ in range(self.messages_per_iteration):
-            rank.irecv((rank.index - offset) % rank.ranks)
-            rank.isend((rank.index + offset) % rank.ranks, self.message_size)
-        rank.wait_all()
 
 
 def simulate(scenario: "Scenario", arguments: Mapping[str, Any], watch: "Stopwatch") -> dict[str, Any]:
