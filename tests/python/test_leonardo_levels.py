@@ -29,7 +29,7 @@ def test_the_cells_of_the_study_are_those_measured() -> None:
         assert (default.service_level, unused.service_level) == (0, 1)
         if default.ranks_per_host == 4:
             assert default.workload is not None
-            assert default.workload.sides == [default.ranks], "the ring closes over all nodes"  # type: ignore[attr-defined]
+            assert default.workload.sides == [default.ranks], "the ring closes over all nodes"  # type: ignore[union-attr]
 
 
 def test_a_moment_has_allocations_without_a_common_node() -> None:
