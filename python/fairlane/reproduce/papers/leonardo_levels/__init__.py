@@ -1,0 +1,1 @@
+"""A collective beside Leonardo's production traffic, on its service level and on an unused one."""
