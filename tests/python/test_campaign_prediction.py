@@ -45,10 +45,10 @@ def test_a_campaign_is_predicted_compared_and_mapped(folder: Path, capsys: pytes
     table = pl.read_csv(folder / "comparison" / "cells.csv")
     assert table["measured_mean_ratio"].drop_nulls().to_list() == pytest.approx([2.5, 10 / 3])
     assert (folder / "comparison" / "ratios.png").stat().st_size > 20_000
-    assert "Registered predictions" in (folder / "comparison" / "index.html").read_text()
-    code, out = said(capsys, "map", str(folder), "--points", "4", *options, "--out", "map")
+    assert "01-first" in (folder / "comparison" / "index.html").read_text()
+    code, out = said(capsys, "map", str(folder), "--points", "2", *options, "--out", "map")
     assert code == 0
-    assert pl.read_csv("map/found.csv")["point"].unique().sort().to_list() == [0, 1, 2, 3, 4]
+    assert pl.read_csv("map/found.csv")["point"].unique().sort().to_list() == [0, 1, 2]
     assert pl.read_csv("map/cells.csv")["says"].to_list()[0].endswith("2.50")
 
 
@@ -63,16 +63,16 @@ def test_fitted_values_come_from_isolated_runs_and_predictions_have_them(
         median_s=pl.when(pl.col("aggressor") == "none").then(isolated["times_s"][0]).otherwise(1.0)
     )
     measured.write_csv(folder / "measured.csv")
-    code, _ = said(capsys, "fit", str(folder), "--rounds", "25", "--workers", "1", "--quiet", "--out", "fitting")
+    code, _ = said(capsys, "fit", str(folder), "--rounds", "14", "--workers", "1", "--quiet", "--out", "fitting")
     assert code == 0
     text = (folder / FITTED).read_text()
     code, out = said(capsys, "predict", str(folder), "--try", "--nodes", "4", "--out", "tried", "--json", "--quiet")
     tried = json.loads(out)
-    assert tried[0]["median_s"] == pytest.approx(isolated["times_s"][0], rel=0.02)
+    assert tried[0]["median_s"] == pytest.approx(isolated["times_s"][0], rel=0.05)
     assert not (folder / "predictions").exists()
     (folder / FITTED).write_text(text.replace("error = ", "error = 1"))
     assert execute(["campaign", "predict", str(folder), "--out", "again"]) == 2
-    assert "checksum" in capsys.readouterr().err
+    assert "has changed since it was written" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
