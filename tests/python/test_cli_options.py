@@ -111,7 +111,7 @@ def test_a_control_without_seed_is_as_before(small: str, capsys: pytest.CaptureF
         ("list arb", ["arbiters"]),
         ("reproduce sm", ["smith2018"]),
         ("fabric draw --topology dragonfly_", ["dragonfly_plus"]),
-        ("workload pattern ring", ["ring"]),
+        ("workload pattern ring", ["ring", "ring_allgather"]),
         ("control x --controller sl", ["slack"]),
         ("run x --qui", ["--quiet"]),
     ],
