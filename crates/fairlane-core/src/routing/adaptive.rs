@@ -31,7 +31,9 @@ pub const ENTRY: Entry = Entry {
         let threshold = u32::try_from(threshold.0).unwrap_or(u32::MAX);
         match (spans(graph), graph.layout()) {
             (Ok(switches), _) => Ok(Box::new(Adaptive { switches, threshold, ties })),
-            (Err(_), Layout::Free | Layout::Groups { .. }) => Ok(Box::new(EqualCost::new(graph, NAME, OfGraph { threshold, ties })?)),
+            (Err(_), Layout::Free | Layout::Groups { .. }) => {
+                Ok(Box::new(EqualCost::new(graph, NAME, OfGraph { threshold, ties })?))
+            }
             (Err(error), _) => Err(error),
         }
     },
