@@ -10,7 +10,8 @@ import numpy
 import polars as pl
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.files import reading, unpacked
+from fairlane.inputs.files import reading
+from fairlane.inputs.packed import read_unpacked
 from fairlane.scenario.models import Job, Placement
 from fairlane.seeds import Purpose, stream
 from fairlane.units import SIZE
@@ -150,7 +151,7 @@ def _job(name: str, nodes: Sequence[int], workload: Workload, start: int) -> Job
 
 def _table(file: Path, columns: Mapping[str, Any]) -> pl.DataFrame:
     with reading(file):
-        raw = unpacked(file)
+        raw = read_unpacked(file)
     try:
         return pl.read_csv(raw, columns=list(columns), schema_overrides=columns)
     except pl.exceptions.PolarsError as error:
