@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle
+from math import log
 
 import polars as pl
 from matplotlib.axes import Axes
@@ -14,7 +15,7 @@ from fairlane.wording import data_size
 
 COLOURS = {RIGHT: PALETTE[0], FAR: PALETTE[1], MISS: PALETTE[2], FALSE_ALARM: PALETTE[3]}
 _MARKERS = ("o", "s", "^", "D", "v")
-_NAMED = 12  # cells that are named beside their points
+_APART = 0.09  # the logarithm of the ratio between points that are both named
 
 
 def draw(found: Comparison) -> Callable[[], Figure]:
@@ -71,9 +72,13 @@ def _panel(
         marker = _MARKERS[pairs.index((str(victim), str(aggressor))) % len(_MARKERS)]
         points = of["measured_mean_ratio"], of["predicted_mean_ratio"]
         axes.scatter(*points, color=COLOURS[str(verdict)], marker=marker, s=34, alpha=0.85, linewidth=0, zorder=3)
-    for row in rows.filter(pl.col("verdict") != RIGHT).head(_NAMED).iter_rows(named=True):
+    named: list[tuple[float, float]] = []
+    for row in rows.filter(pl.col("verdict") != RIGHT).iter_rows(named=True):
         words = f"{data_size(row['msg_bytes'])}, {row['nodes']}"
         at = row["measured_mean_ratio"], row["predicted_mean_ratio"]
+        if any(abs(log(at[1] / other[1])) < _APART and abs(log(at[0] / other[0])) < 4 * _APART for other in named):
+            continue  # the names would overlap
+        named.append(at)
         axes.annotate(words, at, xytext=(5, 4), textcoords="offset points", fontsize=8.5, color=INK)
     axes.set_xscale("log")
     axes.set_yscale("log")
