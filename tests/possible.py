@@ -1,7 +1,12 @@
 """What this machine can run: MPI programs, and testbeds of network namespaces."""
 
+import fcntl
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import gettempdir
 
 from fairlane.testbed import machine
 from fairlane.testbed.plan import PREFIX
@@ -21,3 +26,11 @@ def no_testbed() -> str:
     found = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True, check=False)
     subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
     return f"namespaces are not allowed: {found.stderr.strip()}" if found.returncode else ""
+
+
+@contextmanager
+def turn_of_testbed() -> Iterator[None]:
+    """A machine has one testbed at a time: within, no other test that asks has it."""
+    with (Path(gettempdir()) / "fairlane-testbed-of-tests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -4,6 +4,7 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from fairlane.cli.main import execute
 from fairlane.testbed import machine
 from fairlane.testbed.errors import TestbedError as NotPossible
 from fairlane.testbed.plan import PREFIX
-from possible import no_testbed
+from possible import no_testbed, turn_of_testbed
 from waiting import wait_for
 
 SMALL = """
@@ -56,6 +57,12 @@ duration = "6 s"
 
 
 pytestmark = pytest.mark.skipif(bool(no_testbed()), reason=no_testbed())
+
+
+@pytest.fixture(autouse=True)
+def _turn() -> Iterator[None]:
+    with turn_of_testbed():
+        yield
 
 
 @pytest.fixture
@@ -110,8 +117,14 @@ def test_a_killed_testbed_leaves_no_process_and_is_removed_by_the_next_command(
     )
     for host in hosts:  # not what the machine has by default, which may pace packets
         shown = ["sysctl", "-n", "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_early_retrans"]
-        found = subprocess.run(machine.inside(host, shown), capture_output=True, text=True, check=True).stdout
-        assert found.split() == ["reno", "0"]
+        inside = machine.inside(host, shown)
+        wait_for(
+            lambda inside=inside: (
+                subprocess.run(inside, capture_output=True, text=True, check=True).stdout.split() == ["reno", "0"]
+            ),
+            f"settings of {host}",
+            process,
+        )
     with pytest.raises(NotPossible, match="another process of this machine has a testbed"), machine.only_one():
         pass
     assert execute(["testbed", "down"]) == 2

@@ -143,6 +143,9 @@ def _switch(rng: Random, full: int) -> str | Table:
     return {**found, **({"output_buffer": f"{found['output_buffer']} B"} if "output_buffer" in found else {})}
 
 
+SIZED = [{"size": "999 B", "time": "1.7 us"}, {"size": "70 KB", "time": "0 ns"}]
+
+
 def _mpi(rng: Random) -> Table:
     known = collectives()
     kinds = rng.sample(sorted(known), rng.choice([0, 0, 2, len(known)]))
@@ -151,6 +154,7 @@ def _mpi(rng: Random) -> Table:
         {
             "eager_threshold": f"{rng.choice([0, 1000, 16384])} B",
             "send_overhead": rng.choice(["1 ns", "200 ns", "1.001 us"]),
+            "send_overheads": SIZED if len(kinds) == 2 else [],
             "receive_overhead": rng.choice(["0 ns", "200 ns"]),
             "control_bytes": f"{rng.choice([0, 64])} B",
             "memory_latency": rng.choice(["0 ns", "200 ns"]),
