@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_grid_is_refused() {
-        let graph = crate::topology::build("torus", &json!({ "dims": [4, 4] })).unwrap();
+        let graph = crate::topology::build("torus", &json!({ "sides": [4, 4], "hosts_per_switch": 1 })).unwrap();
         assert!((ENTRY.build)(&graph, &json!({}), &Table::default()).is_err());
     }
 }
