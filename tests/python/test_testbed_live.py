@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -104,6 +105,12 @@ def test_a_testbed_is_measured_predicted_controlled_and_gone(
         assert found["isolated_simulated_s"][job] == pytest.approx(measured, rel=0.5)
 
 
+def _is_set(host: str) -> bool:
+    shown = ["sysctl", "-n", "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_early_retrans"]
+    found = subprocess.run(machine.inside(host, shown), capture_output=True, text=True, check=True).stdout
+    return found.split() == ["reno", "0"]
+
+
 def test_a_killed_testbed_leaves_no_process_and_is_removed_by_the_next_command(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -116,15 +123,7 @@ def test_a_killed_testbed_leaves_no_process_and_is_removed_by_the_next_command(
         process,
     )
     for host in hosts:  # not what the machine has by default, which may pace packets
-        shown = ["sysctl", "-n", "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_early_retrans"]
-        inside = machine.inside(host, shown)
-        wait_for(
-            lambda inside=inside: (
-                subprocess.run(inside, capture_output=True, text=True, check=True).stdout.split() == ["reno", "0"]
-            ),
-            f"settings of {host}",
-            process,
-        )
+        wait_for(partial(_is_set, host), f"settings of {host}", process)
     with pytest.raises(NotPossible, match="another process of this machine has a testbed"), machine.only_one():
         pass
     assert execute(["testbed", "down"]) == 2
