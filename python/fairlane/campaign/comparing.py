@@ -13,7 +13,6 @@ from fairlane.campaign.file import Judging
 from fairlane.campaign.registry import Registration, chosen
 from fairlane.errors import Problem, ScenarioError
 from fairlane.statistics.estimate import Estimate
-from fairlane.statistics.sensitivity import share
 from fairlane.wording import plural
 
 RIGHT, MISS, FALSE_ALARM, FAR = "right", "miss", "false alarm", "far"
@@ -65,14 +64,17 @@ class Comparison:
         wanted = pl.col("nodes").is_in(list(nodes)) if nodes else pl.lit(True)
         return self.table.filter(wanted & (pl.col("msg_bytes") >= self.cells.campaign.judging.smallest))
 
+    @property
+    def nodes(self) -> Mapping[str, Sequence[int]]:
+        """Numbers of nodes of the cells that are judged, and of those on which variants were chosen; empty for all."""
+        judging = self.cells.campaign.judging
+        return {"judged": judging.judge, **({"chosen on": judging.choose} if judging.choose else {})}
+
     @cached_property
     def parts(self) -> Mapping[str, Sequence[Bar]]:
         """The bars on the cells that are judged, and apart from them on those on which variants were chosen."""
         judging = self.cells.campaign.judging
-        parts = {"judged": judging.judge, "chosen on": judging.choose}
-        if not judging.choose:
-            parts = {"judged": judging.judge}
-        return {name: list(bars(self.judged(nodes), judging)) for name, nodes in parts.items()}
+        return {name: list(bars(self.judged(nodes), judging)) for name, nodes in self.nodes.items()}
 
     @property
     def holds(self) -> bool:
@@ -180,4 +182,4 @@ def bars(rows: pl.DataFrame, judging: Judging) -> Iterator[Bar]:
 
 
 def _of_shares(what: str, met: int, of: int, wanted: float) -> Bar:
-    return Bar(what, share(met, of).value if of else None, wanted, of, met)
+    return Bar(what, met / of if of else None, wanted, of, met)

@@ -124,12 +124,12 @@ class CampaignFile(Table):
     @field_validator("victims", "aggressors")
     @classmethod
     def _workloads(cls, given: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-        wrong = []
+        wrong, known = [], list(WORKLOADS)
         for name, workload in given.items():
             if name == NONE:
                 wrong.append(Problem(name, "is the name of isolated runs", allowed="another name"))
             of = str(workload.get("name"))
-            if not of.endswith(".py") and ".py:" not in of and of not in (known := list(WORKLOADS)):
+            if not of.endswith(".py") and ".py:" not in of and of not in known:
                 wrong.append(Problem.unknown(f"{name}.name", "workload", of, known, of))
         if wrong:
             raise Problems(*wrong)

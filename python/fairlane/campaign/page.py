@@ -19,11 +19,12 @@ def html_of(found: Comparison) -> str:
 def data_of(found: Comparison) -> dict[str, Any]:
     """What the page contains, as JSON."""
     campaign, judging = found.cells.campaign, found.cells.campaign.judging
-    parts = {"judged": judging.judge, "chosen on": judging.choose}
     rows = found.table.to_dicts()
     for row in rows:
         judged = row["msg_bytes"] >= judging.smallest
-        row["parts"] = [name for name in found.parts if judged and row["nodes"] in (parts[name] or [row["nodes"]])]
+        row["parts"] = [
+            name for name, nodes in found.nodes.items() if judged and row["nodes"] in (nodes or [row["nodes"]])
+        ]
     meta = found.registration.meta
     facts = [plural(found.table.height, "cell"), plural(len(found.registrations), "registered prediction")]
     provenance = {

@@ -21,19 +21,16 @@ _APART = 0.09  # the logarithm of the ratio between points that are both named
 def draw(found: Comparison) -> Callable[[], Figure]:
     """Panels for the judged cells and those on which variants were chosen: ratios of means, on logarithmic axes."""
     judging = found.cells.campaign.judging
-    nodes = {"Cells that are judged": judging.judge}
-    if judging.choose:
-        nodes["Cells on which the model was chosen"] = judging.choose
 
     def make() -> Figure:
-        panels = {title: rows for title, of in nodes.items() if (rows := _beside(found.judged(of))).height}
+        panels = {name: rows for name, of in found.nodes.items() if (rows := _beside(found.judged(of))).height}
         every = pl.concat(panels.values()) if panels else _beside(found.table)
         pairs = every.select("victim", "aggressor").unique(maintain_order=True).rows()
         figure = canvas(6.4 * max(1, len(panels)) + 2.6, 6.6)
-        for number, (title, rows) in enumerate(panels.items(), 1):
+        for number, (name, rows) in enumerate(panels.items(), 1):
             axes = figure.add_subplot(1, len(panels), number)
             _panel(axes, rows, every, pairs, judging.factor)
-            axes.set_title(title, loc="left")
+            axes.set_title(f"Cells that were {name}", loc="left")
         figure.legend(handles=list(_key(pairs)), loc="outside right upper", frameon=False)
         words = (
             f"Prediction {found.registration.name}. Each point is a cell: a victim of one message size beside an "

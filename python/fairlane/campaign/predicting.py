@@ -13,7 +13,6 @@ import polars as pl
 
 from fairlane.campaign.cells import KEYS, VALUES, Cell
 from fairlane.campaign.simulating import Model
-from fairlane.reproduce.space import Value
 from fairlane.statistics.replicates import of_ratios
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.task import Answer
@@ -75,9 +74,4 @@ def row_of(cell: Cell, answers: Sequence[Answer]) -> Mapping[str, Any]:
 
 def shown(model: Model) -> Mapping[str, str]:
     """The values of a model's parameters as text."""
-    return {one.name: one.shown(value_of(model, one.name)) for one in model.campaign.parameter}
-
-
-def value_of(model: Model, name: str) -> Value:
-    """The value of one parameter."""
-    return model.values[name]
+    return {one.name: one.shown(model.values[one.name]) for one in model.campaign.parameter}

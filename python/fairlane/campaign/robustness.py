@@ -16,15 +16,14 @@ from fairlane.campaign.comparing import RIGHT, verdict
 from fairlane.campaign.predicting import row_of
 from fairlane.campaign.simulating import Model
 from fairlane.errors import Problem
+from fairlane.reproduce.robustness import spread
+from fairlane.reproduce.shares import verdict_of
 from fairlane.reproduce.space import Value
-from fairlane.results.reproduction import DEPENDS, RARE, ROBUST
 from fairlane.statistics.sensitivity import first_order, share
 from fairlane.tasks.executor import Executor
 
 POINTS = 32
 """How many points there are by default."""
-SEED = 1
-"""Seed of the sequence of points."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Mapped:
                     "claim": cell,
                     "clause": 0,
                     "says": f"{cell}: {of['measured'][0]:.2f}",
-                    "verdict": ROBUST if part.value >= 0.9 else RARE if part.value <= 0.1 else DEPENDS,
+                    "verdict": verdict_of(held, others.height),
                     "share": part.value,
                     "share_low": part.low,
                     "share_high": part.high,
@@ -85,7 +84,7 @@ def mapped(model: Model, wanted: Sequence[Cell], executor: Executor, count: int 
         words = "every one has fit = true: nothing is unknown"
         raise campaign.refuse(Problem("parameter", words, allowed="a [[parameter]] with range or levels"))
     usual = {one.name: model.values[one.name] for one in campaign.unknown}
-    points: list[dict[str, Value]] = [usual, *_sobol(model, count)]
+    points: list[dict[str, Value]] = [usual, *spread(campaign.unknown, count)]
     pairs = [(cell, alone) for cell in wanted if not cell.isolated and (alone := cells.isolated_of(cell)) is not None]
     rows, failed = [], []
     for number, values in enumerate(points):
@@ -95,15 +94,8 @@ def mapped(model: Model, wanted: Sequence[Cell], executor: Executor, count: int 
         for cell, alone in pairs:
             answers = [executor.answer(tasks[of]) for of in (cell, alone)]
             if answers[0] is None or answers[1] is None:
-                failure = next(
-                    (
-                        executor.failures[tasks[of].digest]
-                        for of in (cell, alone)
-                        if executor.failures.get(tasks[of].digest)
-                    ),
-                    None,
-                )
-                failed.append(f"point {number}, {cell}: {'' if failure is None else failure.error}")
+                failure = next(it for of in (cell, alone) if (it := executor.failures.get(tasks[of].digest)))
+                failed.append(f"point {number}, {cell}: {failure.error}")
                 continue
             rows.append((number, str(cell), *_ratios(cells, cell, alone, [it for it in answers if it])))
     columns = {"point": pl.Int64, "cell": pl.String, "measured": pl.Float64, "predicted": pl.Float64}
@@ -111,14 +103,6 @@ def mapped(model: Model, wanted: Sequence[Cell], executor: Executor, count: int 
     kinds = {one.name: pl.String if one.levels else pl.Float64 for one in campaign.unknown}
     table = pl.DataFrame([{"point": at, **values} for at, values in enumerate(points)], {"point": pl.Int64, **kinds})
     return Mapped(found, table, failed)
-
-
-def _sobol(model: Model, count: int) -> list[dict[str, Value]]:
-    from scipy.stats import qmc
-
-    unknown = model.campaign.unknown
-    places = qmc.Sobol(len(unknown), rng=SEED).random_base2(max(0, count - 1).bit_length())[:count]
-    return [{one.name: one.at(float(place)) for one, place in zip(unknown, row, strict=True)} for row in places]
 
 
 def _ratios(

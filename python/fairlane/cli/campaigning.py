@@ -1,6 +1,7 @@
 """Campaigns on real machines: campaign fit, predict, compare and map."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -57,9 +58,7 @@ def predict(
     label: Annotated[str, Option(metavar="NAME", help="Name of the registration, a word.")] = "prediction",
     note: Annotated[str, Option(help="What is new about this prediction.")] = "",
     nodes: Nodes = None,
-    try_out: Annotated[
-        bool, Option("--try", help="Register nothing; for cells on which variants are chosen only.")
-    ] = False,
+    try_out: Annotated[bool, Option("--try", help="Register nothing.")] = False,
     assignments: Annotated[
         list[str] | None,
         Option("--set", metavar="NAME=VALUE", help="Value of a parameter of the campaign; can be given many times."),
@@ -189,6 +188,7 @@ def _model(cells: "Cells", assignments: list[str] | None) -> "Model":
     return model
 
 
+@contextmanager
 def _executor(
     folder: Path,
     out: Path | None,
@@ -198,7 +198,7 @@ def _executor(
     cpu_hours: float | None,
     progress: bool,
     partial: bool = False,
-) -> "Executor":
+) -> "Iterator[Executor]":
     from fairlane.tasks.executor import Executor
     from fairlane.tasks.pools import open_pool
     from fairlane.tasks.progress import TaskProgress
@@ -218,8 +218,12 @@ def _executor(
         complete=lambda _folder: False,
     )
     limit = None if cpu_hours is None else cpu_hours * 3600
-    shown = TaskProgress(wanted=progress)
-    return Executor(open_pool(workers), store, shown, first_failure_ends=not partial, cpu_limit_s=limit)
+    with (
+        TaskProgress(wanted=progress) as shown,
+        Executor(open_pool(workers), store, shown, first_failure_ends=not partial, cpu_limit_s=limit) as executor,
+    ):
+        executor.stage("simulating")
+        yield executor
 
 
 def _numbers(given: str | None) -> list[int]:

@@ -24,7 +24,7 @@ from fairlane.reproduce.judging import Judged
 from fairlane.reproduce.planning import Options, Plan, check_outputs, plan_of
 from fairlane.reproduce.replicating import judge
 from fairlane.reproduce.running import Done, perform
-from fairlane.reproduce.space import Space, Value
+from fairlane.reproduce.space import Parameter, Space, Value
 from fairlane.reproduce.verdicts import once
 from fairlane.tasks.executor import Executor
 
@@ -143,15 +143,17 @@ class Mapped:
 
 def points_of(space: Space, count: int, seed: int = SEED) -> list[Point]:
     """The repeats of the defaults, then so many points: the same first ones for any ``count``."""
-    from scipy.stats import qmc
-
     usual = {one.name: one.usual for one in space.parameter}
     repeats = [Point(-number, usual) for number in range(space.repeats)]
-    places = qmc.Sobol(len(space.parameter), rng=seed).random_base2(max(0, count - 1).bit_length())[:count]
-    return repeats + [
-        Point(number, {one.name: one.at(float(place)) for one, place in zip(space.parameter, row, strict=True)})
-        for number, row in enumerate(places, 1)
-    ]
+    return repeats + [Point(number, values) for number, values in enumerate(spread(space.parameter, count, seed), 1)]
+
+
+def spread(parameters: Sequence[Parameter], count: int, seed: int = SEED) -> list[dict[str, Value]]:
+    """So many combinations of values, spread evenly: the same first ones for any ``count``."""
+    from scipy.stats import qmc
+
+    places = qmc.Sobol(len(parameters), rng=seed).random_base2(max(0, count - 1).bit_length())[:count]
+    return [{one.name: one.at(float(place)) for one, place in zip(parameters, row, strict=True)} for row in places]
 
 
 def claims_of(folder: Folder, space: Space) -> list[Claim]:

@@ -89,9 +89,9 @@ def by_point(found: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def verdict_of(held: int, points: int, clause: Clause) -> str:
+def verdict_of(held: int, points: int, *, calibrated: bool = False) -> str:
     """The verdict by the share of points at which a clause holds."""
-    if clause.calibrated:
+    if calibrated:
         return CALIBRATED
     if points < FEWEST_POINTS:
         return TOO_FEW
@@ -158,7 +158,7 @@ def _clause(
     beyond = {name: margin.index for name, (margin, _) in indices.items() if margin.beyond_chance}
     decided = ", ".join(sorted(beyond, key=lambda name: -beyond[name]))
     return (
-        verdict_of(held, drawn.height, clause),
+        verdict_of(held, drawn.height, calibrated=bool(clause.calibrated)),
         bool(clause.near_certain),
         drawn.height,
         held,
