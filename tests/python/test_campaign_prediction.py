@@ -63,7 +63,7 @@ def test_fitted_values_come_from_isolated_runs_and_predictions_have_them(
         median_s=pl.when(pl.col("aggressor") == "none").then(isolated["times_s"][0]).otherwise(1.0)
     )
     measured.write_csv(folder / "measured.csv")
-    code, _ = said(capsys, "fit", str(folder), "--rounds", "14", "--workers", "1", "--quiet", "--out", "fitting")
+    code, _ = said(capsys, "fit", str(folder), "--rounds", "4", "--workers", "1", "--quiet", "--out", "fitting")
     assert code == 0
     text = (folder / FITTED).read_text()
     code, out = said(capsys, "predict", str(folder), "--try", "--nodes", "4", "--out", "tried", "--json", "--quiet")

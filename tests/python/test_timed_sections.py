@@ -120,6 +120,15 @@ def test_computation_and_barrier_of_a_ring_are_not_timed() -> None:
         assert set(found["time"].diff().drop_nulls()) == {compute * US + 3 * trip(0) + 7 * trip(2048 // 8)}
 
 
+@pytest.mark.parametrize("barrier", [True, False])
+def test_the_copy_of_the_own_block_comes_before_the_timed_part(barrier: bool) -> None:
+    """At 1 GB/s an eighth of 2 KiB takes 256 ns."""
+    workload = {"name": "ring_allgather", "message_size": "2 KiB", "copy_bandwidth": "8 Gb/s", "barrier": barrier}
+    found = marks(job(8, workload))
+    assert set(found["elapsed"]) == {7 * trip(256)}
+    assert set(found["time"].diff().drop_nulls()) == {256_000 + 3 * trip(0) * barrier + 7 * trip(256)}
+
+
 def test_all_messages_of_a_round_are_under_way_at_once() -> None:
     """A link carries the seven messages of a rank, and another those for it; the last of all may wait for both."""
     found = marks(job(8, {"name": "all_posted", "message_size": "2 KiB", "compute": "200 us"}))

@@ -26,7 +26,9 @@ CpuHours = Annotated[float | None, Option(min=0, help="Processor time after whic
 
 def fit(
     folder: Folder,
-    rounds: Annotated[int, Option(min=1, help="Combinations of values to try.")] = 120,
+    rounds: Annotated[
+        int, Option(min=1, help="Steps to try; each simulates the cells once more for each parameter.")
+    ] = 6,
     workers: Workers = None,
     allow_code: AllowCode = False,
     resume: Resume = False,

@@ -1,11 +1,15 @@
-"""Collectives as benchmarks write them by hand, from messages between two ranks, after a barrier."""
+"""Collectives as benchmarks write them by hand, from messages between two ranks, after a barrier.
+
+A rank's own block goes from the sent to the received buffer by a copy, before the part that is timed, as in the
+benchmarks of CRAB (HLC-Lab/CRAB).
+"""
 
 from abc import abstractmethod
 
 from pydantic import Field
 from typing_extensions import override
 
-from fairlane.units import Duration, Size
+from fairlane.units import Bandwidth, Duration, Size
 from fairlane.workload.base import KIB, Workload
 from fairlane.workload.builder import Rank
 
@@ -19,9 +23,19 @@ class _AfterBarrier(Workload):
         description="a barrier begins each iteration, and is not timed; without it nobody waits for others",
     )
 
+    copy_bandwidth: Bandwidth | None = Field(
+        default=None,
+        gt=0,
+        description="rate at which a rank copies its own block, after the barrier and not timed; without it no copy",
+    )
+
     @abstractmethod
     def exchange(self, rank: Rank) -> None:
         """Writes one round."""
+
+    @abstractmethod
+    def block(self, ranks: int) -> int:
+        """Bytes of a rank's own block."""
 
     @override
     def repeats(self) -> bool:
@@ -31,6 +45,9 @@ class _AfterBarrier(Workload):
     def communicate(self, rank: Rank, iteration: int) -> None:
         if self.barrier:
             rank.collective("barrier")
+        if self.copy_bandwidth is not None:
+            rank.compute(round(self.block(rank.ranks) * 8e12 / self.copy_bandwidth))
+        if self.barrier or self.copy_bandwidth is not None:
             rank.begin_timing()
         for _ in range(self.messages_per_iteration):
             self.exchange(rank)
@@ -44,6 +61,10 @@ class AllPosted(_AfterBarrier):
     """
 
     message_size: Size = 32 * KIB
+
+    @override
+    def block(self, ranks: int) -> int:
+        return self.message_size
 
     @override
     def exchange(self, rank: Rank) -> None:
@@ -63,8 +84,12 @@ class RingAllgather(_AfterBarrier):
     message_size: Size = Field(default=1024 * KIB, description="bytes of the gathered buffer, of all ranks together")
 
     @override
+    def block(self, ranks: int) -> int:
+        return max(1, self.message_size // ranks) if self.message_size else 0
+
+    @override
     def exchange(self, rank: Rank) -> None:
-        block = max(1, self.message_size // rank.ranks) if self.message_size else 0
+        block = self.block(rank.ranks)
         for _ in range(rank.ranks - 1):
             rank.irecv((rank.index - 1) % rank.ranks)
             rank.isend((rank.index + 1) % rank.ranks, block)
