@@ -82,7 +82,7 @@ def test_fitted_values_come_from_isolated_runs_and_predictions_have_them(
         (["predict", ".", "--set", "rooting=fixed"], "unknown parameter"),
         (["predict", ".", "--set", "routing=fixt"], 'did you mean "fixed"?'),
         (["predict", ".", "--set", "buffer=4 us"], "--set buffer"),
-        (["compare", ".", "--nodes", "eight"], "is no list of numbers"),
+        (["compare", ".", "--nodes", "eight"], "is no such list; allowed: numbers, as 8,16"),
         (["compare", "."], "no prediction is registered"),
         (["map", "."], "no prediction is registered"),
     ],
