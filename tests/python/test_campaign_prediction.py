@@ -11,6 +11,8 @@ from fairlane.campaign.fitting import FITTED
 from fairlane.campaign.registry import registered
 from fairlane.campaign.simulating import Model
 from fairlane.cli.main import execute
+from fairlane.tasks import pools
+from fairlane.tasks.pools import Threads
 from fairlane.tasks.task import perform
 
 ROWS = [
@@ -23,7 +25,9 @@ ROWS = [
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A campaign in the current folder, whose simulations run in this process."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pools, "open_pool", lambda _workers: Threads(1))
     return write(tmp_path, ROWS)
 
 
