@@ -203,13 +203,17 @@ def no_slurm() -> str:
 
 @pytest.fixture
 def environment() -> Iterator[dict[str, str]]:
-    """That of a Slurm of four nodes. PMIx wants short paths, and a folder for each node."""
+    """That of a Slurm of four nodes. PMIx wants short paths, and a folder for each node.
+
+    The nodes are one machine: ranks share no memory by files that two nodes would have under one name.
+    """
+    apart = {"PMIX_MCA_gds": "hash", "OMPI_MCA_btl": "self,tcp", "OMPI_MCA_pml": "ob1"}
     with tempfile.TemporaryDirectory(prefix="fairlane-slurm-") as name:
         own = Path(name)
         for node in range(1, 5):
             (own / f"tmp-n{node}").mkdir()
         with slurm.slurm(own, more=f"TmpFS={own}/tmp-%n") as found:
-            yield dict(found)
+            yield {**found, **apart}
 
 
 @pytest.mark.skipif(bool(no_slurm()), reason=no_slurm())

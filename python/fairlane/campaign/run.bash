@@ -40,9 +40,10 @@ command_for() {
     list=$(IFS=,; echo "$*")
     command=(env ${level:+"UCX_IB_SL=$level"})
     if [ "$LAUNCHER" = srun ]; then
-        # Only an arbitrary distribution has ranks in the order of the list: --nodelist has them in Slurm's.
+        # Only an arbitrary distribution has ranks in the order of the list: --nodelist has them in Slurm's. A rank that
+        # ends by a signal ends the others, too, as mpirun does.
         printf '%s\n' "$@" >"$run/$name.hosts"
-        command+=("SLURM_HOSTFILE=$run/$name.hosts" srun "--nodes=$#" "--ntasks=$#" --distribution=arbitrary)
+        command+=("SLURM_HOSTFILE=$run/$name.hosts" srun "--nodes=$#" "--ntasks=$#" --distribution=arbitrary --kill-on-bad-exit=1)
     elif [[ $(launcher_version) == *"Open MPI"* ]]; then
         command+=(mpirun -np "$#" --host "${list//,/:1,}:1" ${level:+-x UCX_IB_SL})
     else
