@@ -158,6 +158,7 @@ def edited(folder: Path, file: str, old: str, new: str) -> Path:
         ("campaign.toml", '"incast"', '"incats"', 'did you mean "incast"?'),
         ("campaign.toml", 'placements = "placements.csv"', "", "needs one of both"),
         ("campaign.toml", "[measure]", "[mesure]", 'did you mean "measure"?'),
+        ("campaign.toml", "fixed.scenario]", "fixed.set]", "levels.fixed.set: has no effect in a campaign"),
         ("campaign.toml", "placements.csv", "nodes.csv", "nodes.csv: cannot be read"),
         ("scenario.toml", "[fabric]", "[[jobs]]\nranks = 2\n[fabric]", "the scenario of a campaign has no jobs"),
     ],

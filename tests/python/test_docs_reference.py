@@ -117,3 +117,11 @@ def test_the_page_of_names_has_every_kind_and_the_parameters_that_no_scenario_ha
     assert [line[3:].lower() for line in page.splitlines() if line.startswith("## ")] == list(KINDS)
     assert all(f"| `{name}` |" in page for known in (WORKLOADS, PLACEMENTS, CONTROLLERS) for name in known)
     assert rows(page.partition("### `slack`")[2])["guard"][1] == "`0.01`"
+
+
+def test_the_page_of_campaigns_has_the_keys_that_a_campaign_takes() -> None:
+    page = reference.campaign_page()
+    found = rows(page)
+    assert {"victims", "stagger", "spearman", "fit", "scenario"} <= found.keys()
+    assert not {"set", "rules", "of"} & found.keys(), "those of papers' parameters"
+    assert "](#keys)" not in page
