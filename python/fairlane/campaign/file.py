@@ -50,7 +50,7 @@ class CampaignParameter(Parameter):
         try:
             return KINDS[self.unit].parse(text) if self.unit else float(text)
         except ValueError as error:
-            raise ScenarioError(Problem(key, str(error), text, f"as {self.default}")) from None
+            raise ScenarioError(Problem(key, str(error), text, f"a value as {self.default}")) from None
 
 
 class Measure(Table):
@@ -151,7 +151,9 @@ class CampaignFile(Table):
     @model_validator(mode="after")
     def _one_placement(self) -> Self:
         if (self.placements is None) == (self.placement is None):
-            raise Problems(Problem("placements", "needs one of both", allowed="placements or placement"))
+            words = "is missing" if self.placements is None else "cannot be given together with placement"
+            allowed = 'placements = FILE, or placement = "random" or "linear"'
+            raise Problems(Problem("placements", words, self.placements, allowed))
         names = [one.name for one in self.parameter]
         again = [Problem(f"parameter[{at}].name", "duplicate", it) for at, it in enumerate(names) if it in names[:at]]
         if again:
