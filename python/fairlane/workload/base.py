@@ -62,8 +62,8 @@ class Workload(Named):
     )
     burst: Duration | None = Field(
         default=None,
-        description="length of a burst: iterations are repeated until this time has passed on rank 0 (which broadcasts its "
-        "decision after each, 4 bytes); then all ranks pause",
+        description="length of a burst: iterations are repeated until this time has passed on rank 0, which broadcasts "
+        "its decision after each (4 bytes); then all ranks pause",
     )
     pause: Duration | None = Field(default=None, description="how long each rank sleeps after a burst")
 
