@@ -147,14 +147,14 @@ def edited(folder: Path, file: str, old: str, new: str) -> Path:
         ("placements.csv", "host3\n", "hst3\n", 'placements.csv:5: node = "hst3": is no host of the fabric'),
         ("placements.csv", "host3\n", "hst3\n", 'did you mean "host3"?'),
         ("placements.csv", "victim", "victims", 'placements.csv:2: job = "victims": unknown job'),
-        ("placements.csv", "node\n", "host\n", "has no column node"),
+        ("placements.csv", "node\n", "host\n", "node: missing column, and the file has nodes, host"),
         ("measured.csv", "r8", "r9", 'measured.csv:4: run = "r9": placements.csv has no victim of this run'),
         ("measured.csv", "Flood", "Flod", 'aggressor = "Flod": unknown aggressor; allowed: Flood, none'),
         ("measured.csv", "Exchange", "Exchagne", 'did you mean "Exchange"?'),
-        ("measured.csv", "mean_s", "mean_us", "mean_us: is in another unit; allowed: mean_s, in seconds"),
-        ("measured.csv", "msg_bytes", "msg_kib", "msg_kib: is in another unit; allowed: msg_bytes, in bytes"),
-        ("measured.csv", ",4096,", ",4 KiB,", 'measured.csv:6: msg_bytes = "4 KiB": is no number above zero'),
-        ("measured.csv", "nodes", "hosts", "has no column nodes"),
+        ("measured.csv", "mean_s", "mean_us", "measured.csv:1: mean_us: is in another unit; allowed: mean_s"),
+        ("measured.csv", "msg_bytes", "msg_kib", "msg_kib: is in another unit; allowed: msg_bytes"),
+        ("measured.csv", ",4096,", ",4 KiB,", 'measured.csv:6: msg_bytes = "4 KiB": is no such number'),
+        ("measured.csv", "nodes", "hosts", "measured.csv:1: nodes: missing column, and the file has system, hosts"),
         ("campaign.toml", '"incast"', '"incats"', 'did you mean "incast"?'),
         ("campaign.toml", 'placements = "placements.csv"', "", "placements: is missing"),
         ("campaign.toml", "[measure]", "[mesure]", 'did you mean "measure"?'),
@@ -173,3 +173,10 @@ def test_a_folder_without_a_campaign_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="no cell has so many"):
         cells_of(write(tmp_path, ROWS)).of([7])
     assert "none" not in CampaignFile.load(write(tmp_path, ROWS, CAMPAIGN)).aggressors
+
+
+@pytest.mark.parametrize("time", ["nan", "inf", "0", "-1e-6", "4 us", "1e6"])
+def test_a_measured_time_that_is_none_is_named(tmp_path: Path, time: str) -> None:
+    cells = cells_of(edited(tmp_path, "measured.csv", "2.1e-6,2.1e-6", f"2.1e-6,{time}"))
+    with pytest.raises(ScenarioError, match=f'measured.csv:5: mean_s = "{time}": is no time above zero'):
+        _ = cells.measured

@@ -11,6 +11,8 @@ from fairlane.campaign.fitting import FITTED
 from fairlane.campaign.registry import registered
 from fairlane.campaign.simulating import Model
 from fairlane.cli.main import execute
+from fairlane.tasks import pools
+from fairlane.tasks.pools import Threads
 from fairlane.tasks.task import perform
 
 ROWS = [
@@ -23,7 +25,9 @@ ROWS = [
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A campaign in the current folder, whose simulations run in this process."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pools, "open_pool", lambda _workers: Threads(1))
     return write(tmp_path, ROWS)
 
 
@@ -82,7 +86,7 @@ def test_fitted_values_come_from_isolated_runs_and_predictions_have_them(
         (["predict", ".", "--set", "rooting=fixed"], "unknown parameter"),
         (["predict", ".", "--set", "routing=fixt"], 'did you mean "fixed"?'),
         (["predict", ".", "--set", "buffer=4 us"], "--set buffer"),
-        (["compare", ".", "--nodes", "eight"], "is no list of numbers"),
+        (["compare", ".", "--nodes", "eight"], "is no such list; allowed: numbers, as 8,16"),
         (["compare", "."], "no prediction is registered"),
         (["map", "."], "no prediction is registered"),
     ],

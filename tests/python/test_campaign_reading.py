@@ -79,9 +79,9 @@ def replaced(name: str, old: str, new: str) -> Callable[[Path], None]:
         (replaced("run.toml", "iterations = 200", "iterations = 0"), ["run.toml:5", "iterations = 0", "at least 1"]),
         (replaced("run.toml", "warm_up", "warmup"), ["run.toml:6", 'mean "warm_up"']),
         (replaced("run.toml", '"here"', '"here'), ["run.toml:2", "not valid TOML"]),
-        (replaced("cells.csv", "msg_bytes", "msg_kib"), ["cells.csv:1", "msg_kib", "allowed: cell, victim,"]),
+        (replaced("cells.csv", "msg_bytes", "msg_kib"), ["cells.csv:1: msg_kib", "another unit; allowed: msg_bytes"]),
         (replaced("cells.csv", "none,,,512", "none,,,512 B"), ["cells.csv:2", "512 B"]),
-        (replaced("cells.csv", "0.001,", "1 ms,"), ["cells.csv:3", '"1 ms" is no time', "seconds"]),
+        (replaced("cells.csv", "0.001,", "1 ms,"), ["cells.csv:3", 'burst_s = "1 ms": is no time', "seconds"]),
         (replaced("placement.csv", "aggressor", "agressor"), ["placement.csv:4", 'mean "aggressor"']),
         (replaced("placement.csv", "aggressor,n4.cluster\n", ""), ["placement.csv", "3 nodes", "4"]),
         (replaced("001.csv", "iteration,seconds", "iteration,microseconds"), ["001.csv:3", ": iteration, seconds"]),
@@ -215,8 +215,8 @@ def test_cells_of_crab_without_data_or_nodes_are_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "old", "new", "words"),
     [
-        ("data_app_0.csv", "0_Max-Duration_s", "0_Max-Duration_us", [".csv:1", "0_Max-Duration_us", ": run_id, 0_Max"]),
-        ("data_app_0.csv", "0_Max-", "1_Max-", ["data_app_0.csv:1", "no column 0_Max-Duration_s", "1_Max-Duration_s"]),
+        ("data_app_0.csv", "0_Max-Duration_s", "0_Max-Duration_us", [".csv:1: 0_Max-Duration_us", "allowed: 0_Max"]),
+        ("data_app_0.csv", "0_Max-", "1_Max-", [".csv:1: 0_Max-Duration_s: missing column", "1_Max-Duration_s"]),
         ("data_app_0.csv", "0.25,0.", "0.25,fast,0.", ["data_app_0.csv:2", "8 cells"]),
         ("data_app_0.csv", "0.25,0.", "0.25,fast", ["data_app_0.csv:2", "is no time"]),
         ("config.json", '"numnodes"', '"nodes"', ["config.json", "not as CRAB writes it", "numnodes"]),

@@ -123,7 +123,7 @@ def test_what_cannot_be_measured_is_named(old: str, new: str, words: list[str], 
 @pytest.mark.parametrize(
     ("header", "row", "words"),
     [
-        ("nodes,victim,aggressor,burst_s,pause_s,msg_kib", "", ["m.csv:1", "msg_kib", "msg_bytes, in bytes"]),
+        ("nodes,victim,aggressor,burst_s,pause_s,msg_kib", "", ["m.csv:1", "msg_kib", "allowed: msg_bytes"]),
         ("nodes,victim,aggressor,burst_s,pause_s,msg_bytes", "8,All-Gatter,none,,,8", ["m.csv:2", 'mean "All-Gather"']),
         ("nodes,victim,aggressor,burst_s,pause_s,msg_bytes", "8,All-Gather,Incast,,,8", ["m.csv:2", 'mean "Inc"']),
         ("nodes,victim,aggressor,burst_s,pause_s,msg_bytes", "8,All-Gather,Inc,1 s,,8", ["m.csv:2", "1 s"]),

@@ -13,7 +13,7 @@ from fairlane.reproduce.papers.leonardo_levels.production import ALL, allocation
 from fairlane.study.sql import Database
 from papers import held, performed, scenarios, small, study_of
 
-NODES, JOBS = HERE / "nodes.csv.xz", HERE / "allocations.csv.xz"
+JOBS = HERE / "allocations.csv.xz"
 STORAGE = {"workload": "incast", "weight": 1, "bytes": "1 MiB", "spread": 0}
 
 
@@ -33,7 +33,7 @@ def test_the_cells_of_the_study_are_those_measured() -> None:
 
 
 def test_a_moment_has_allocations_without_a_common_node() -> None:
-    known = allocations(JOBS, NODES)
+    known = allocations(JOBS)
     now = moment(known, 16, seed=1)
     taken = [*now.own, *(host for one in now.others for host in one)]
     assert len(now.own) == 16
@@ -44,13 +44,13 @@ def test_a_moment_has_allocations_without_a_common_node() -> None:
 
 
 def test_hosts_count_up_leaf_by_leaf() -> None:
-    host = hosts(NODES)
+    host = hosts()
     assert len(host) == ALL
     assert [host[f"lrdn{number:04}"] // 180 for number in (1, 180, 181, 3420)] == [0, 0, 1, 18]
 
 
 def test_a_share_of_the_servers_is_written_to_and_profiles_keep_their_share_of_time() -> None:
-    now = moment(allocations(JOBS, NODES), 16, seed=1)
+    now = moment(allocations(JOBS), 16, seed=1)
     given = {"load": 0.3, "clients": 7, "storage": STORAGE}
     given["profiles"] = [{"workload": "shift", "weight": 1, "bytes": "2 MiB", "spread": 0}]
     drawn = list(jobs(now, given, 50e9, seed=1))
@@ -65,18 +65,15 @@ def test_a_share_of_the_servers_is_written_to_and_profiles_keep_their_share_of_t
     assert written == pytest.approx(0.3, abs=4 * numpy.sqrt(0.3 * 0.7 / servers))
 
 
-def test_a_size_that_no_allocation_has_and_unknown_keys_and_other_maps_are_named(tmp_path: Path) -> None:
+def test_a_size_that_no_allocation_has_and_unknown_keys_and_columns_are_named(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match=r"ranks = 13: no allocation has so many nodes; allowed: 4, 5, 6"):
-        moment(allocations(JOBS, NODES), 13, seed=1)
+        moment(allocations(JOBS), 13, seed=1)
     with pytest.raises(ScenarioError, match=r"profiles\[0\]\.byte"):
         profiles([{"workload": "shift", "weight": 1, "byte": "1 MiB", "spread": 0}])
-    file = tmp_path / "nodes.csv"
-    file.write_text("node,cell,leaf_switch\na,1,1\n")
-    with pytest.raises(ScenarioError, match=r"nodes\.csv.*18 leaf switches of 10 nodes"):
-        hosts(file)
-    file.write_text("node,cell\na,1\n")
-    with pytest.raises(ScenarioError, match=r"nodes\.csv.*is no table"):
-        hosts(file)
+    file = tmp_path / "jobs.csv"
+    file.write_text("job,node\n1,lrdn0001\n")
+    with pytest.raises(ScenarioError, match=r'jobs\.csv:1: node: unknown column.*did you mean "nodes"'):
+        allocations(file)
 
 
 def found(factor: float) -> Database:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import polars as pl
 import pytest
@@ -15,6 +16,7 @@ from fairlane import Run, Scenario, load
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric
+from fairlane.inputs import hosts
 from fairlane.plot import utilisation
 from fairlane.plot.fabric.parts import cut
 from fairlane.plot.panels import figure_of
@@ -259,3 +261,18 @@ def test_background_jobs_share_the_hosts_of_a_list() -> None:
         Scenario(**tables, background={**background, "placement": {"hosts": "host[8-32]"}}).decide()
     with pytest.raises(ScenarioError, match=r"background\.placement\.hosts: host host5 is in jobs\[0\]"):
         Scenario(**tables, background={**background, "placement": {"hosts": "host[5-31]"}}).decide()
+
+
+def test_names_of_a_fabric_are_prepared_once_for_all_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each job's own preparation took most of the time to set up hundreds of jobs on a large fabric."""
+    prepared = [Mock(wraps=getattr(hosts, name)) for name in ("slurm_names", "shortened")]
+    for name, mock in zip(("slurm_names", "shortened"), prepared, strict=True):
+        monkeypatch.setattr(hosts, name, mock)
+    hosts._numbers.cache_clear()
+    workload = {"name": "all_to_all", "compute": "1 us", "message_size": "1 KiB"}
+    jobs = [
+        {"name": f"job{at}", "ranks": 2, "workload": workload, "placement": {"hosts": [2 * at, f"host{2 * at + 1}"]}}
+        for at in range(8)
+    ]
+    Scenario(duration="1 us", fabric={"topology": "fat_tree", "hosts": 16}, jobs=jobs).resolve()
+    assert [mock.call_count for mock in prepared] == [1, 0]

@@ -13,7 +13,7 @@ from typing import Any
 from fairlane.errors import Problem, ScenarioError, nearest
 from fairlane.fabric.table import FabricTable
 from fairlane.fabric.view import Fabric
-from fairlane.inputs.packed import read_table
+from fairlane.inputs.csv_rows import read_rows
 from fairlane.slurm.hostlist import members
 
 _MAP = ("node", "cell", "leaf_switch")
@@ -42,18 +42,17 @@ class NodeMap:
         lines: dict[str, int] = {}
         cell_of: dict[str, str] = {}
         problems: list[Problem] = []
-        for line, row in read_table(file, _MAP, ("rack",)):
+        for row in read_rows(file, _MAP, ("rack",)):
             node, cell, leaf = (row[key] for key in _MAP)
             if empty := [key for key in _MAP if not row[key]]:
-                problems.append(Problem(empty[0], f"{node or 'a node'} has none").at(str(file), line))
+                problems.append(row.problem(empty[0], f"{node or 'a node'} has none"))
             elif node in lines:
-                words = f"the node is on line {lines[node]} already"
-                problems.append(Problem("node", words, node).at(str(file), line))
+                problems.append(row.problem("node", f"the node is on line {lines[node]} already"))
             elif cell_of.setdefault(leaf, cell) != cell:
                 words = f"the leaf switch is in cell {cell_of[leaf]} on an earlier line"
-                problems.append(Problem("cell", words, cell, cell_of[leaf]).at(str(file), line))
+                problems.append(row.problem("cell", words, cell_of[leaf]))
             else:
-                lines[node] = line
+                lines[node] = row.line
                 cells.setdefault(cell, {}).setdefault(leaf, []).append(node)
         _refuse(file, problems, empty=not lines, what="nodes")
         return cls(
@@ -100,17 +99,16 @@ def read_allocations(file: Path, nodes: NodeMap) -> tuple[list[Allocation], list
     outside: list[Allocation] = []
     lines: dict[str, int] = {}
     problems: list[Problem] = []
-    for line, row in read_table(file, _JOBS, ("hosts",)):
+    for row in read_rows(file, _JOBS, ("hosts",)):
         try:
             job = Allocation(row["job"], tuple(_names(row["nodes"])))
         except ValueError as error:
-            problems.append(Problem("nodes", str(error), row["nodes"]).at(str(file), line))
+            problems.append(row.problem("nodes", str(error)))
             continue
         if job.job in lines:
-            words = f"duplicate job name, as on line {lines[job.job]}"
-            problems.append(Problem("job", words, job.job).at(str(file), line))
-        problems += [problem.at(str(file), line) for problem in _wrong(job, row.get("hosts"), nodes)]
-        lines.setdefault(job.job, line)
+            problems.append(row.problem("job", f"duplicate job name, as on line {lines[job.job]}"))
+        problems += [problem.at(str(file), row.line) for problem in _wrong(job, row.get("hosts"), nodes)]
+        lines.setdefault(job.job, row.line)
         (found if nodes.hosts.keys() & set(job.nodes) else outside).append(job)
     if not problems and not found and outside:
         problems = [_unknown(outside[0], outside[0].nodes, nodes).at(str(file), lines[outside[0].job])]

@@ -6,20 +6,15 @@ which the table of placements names the nodes. Its values are ``median_s``, ``me
 iteration, that of its slowest rank. A prediction reads the keys alone.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
-from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from fairlane.campaign.file import NONE, CampaignFile
-from fairlane.errors import Problem, ScenarioError, nearest
-from fairlane.inputs.files import reading
-from fairlane.inputs.packed import read_unpacked
+from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.csv_rows import Row, read_rows
 from fairlane.statistics.estimate import Estimate
 from fairlane.statistics.replicates import of_ratios
 
@@ -27,16 +22,7 @@ KEYS = ("nodes", "victim", "aggressor", "burst_s", "pause_s", "msg_bytes")
 """Columns that tell cells from each other."""
 VALUES = ("median_s", "mean_s", "p99_s")
 """Columns of what was measured, s."""
-_KINDS: Mapping[str, Any] = {
-    "nodes": pl.Int64,
-    "victim": pl.String,
-    "aggressor": pl.String,
-    "burst_s": pl.Float64,
-    "pause_s": pl.Float64,
-    "msg_bytes": pl.Int64,
-}
 _OPTIONAL = ("burst_s", "pause_s")
-_UNIT = re.compile(r"(?P<name>median|mean|p99|burst|pause)_(?P<unit>\w+)|msg_(?P<size>\w+)")
 
 
 @dataclass(frozen=True)
@@ -75,95 +61,44 @@ class Cell:
         return f"{self.victim} of {self.msg_bytes} B {beside}, {self.nodes} nodes"
 
 
-class Table:
-    """A CSV file that a campaign names: its rows as text, with the line of each. Raises ``ScenarioError``."""
-
-    def __init__(self, file: Path) -> None:
-        self.file = file
-        with reading(file):
-            text = read_unpacked(file).decode()
-        try:
-            self.rows = pl.read_csv(text.encode(), infer_schema=False).with_row_index("line", 2)
-        except pl.exceptions.PolarsError as error:
-            raise ScenarioError(Problem.of_file(file, f"is no table: {str(error).splitlines()[0]}")) from None
-
-    def refuse(self, message: str, line: int | None = 1, **more: Any) -> ScenarioError:
-        """The error about a line."""
-        return ScenarioError(Problem(message=message, file=str(self.file), line=line, **{"key": "", **more}))
-
-    def require(self, columns: Sequence[str]) -> None:
-        """Raises ``ScenarioError`` unless the table has these columns, in these units."""
-        names = [name for name in self.rows.columns if name != "line"]
-        for name in names:
-            if (found := _UNIT.fullmatch(name)) and name not in (*KEYS, *VALUES):
-                meant = "msg_bytes, in bytes" if found["size"] else f"{found['name']}_s, in seconds"
-                raise self.refuse("is in another unit", key=name, allowed=meant)
-        missing = [name for name in columns if name not in names]
-        if missing:
-            near = nearest(missing[0], names)
-            raise self.refuse(f"has no column {missing[0]}", allowed=", ".join(columns), nearest=near)
-
-    def select(self, where: Mapping[str, str | int]) -> "Table":
-        """Keeps rows with these values. Raises ``ScenarioError`` for a column or value that it lacks."""
-        self.require(list(where))
-        for name, value in where.items():
-            known = self.rows[name].unique().drop_nulls().to_list()
-            if str(value) not in known:
-                raise self.refuse(f"no row has {name} = {value}", None, allowed=", ".join(sorted(known)[:20]))
-            self.rows = self.rows.filter(pl.col(name) == str(value))
-        return self
-
-    def numbers(self, name: str, kind: Any) -> pl.Series:
-        """A column as numbers above zero, empty where nothing is given. Raises ``ScenarioError``."""
-        found = self.rows[name].cast(kind, strict=False)
-        wrong = self.rows.filter((found.is_null() & self.rows[name].is_not_null()) | ~(found.fill_null(1) > 0))
-        if wrong.height:
-            raise self.refuse("is no number above zero", wrong["line"][0], key=name, value=wrong[name][0])
-        return found
-
-
 class Cells:
     """The cells of a campaign with their nodes; and, apart from them, the measured values."""
 
     def __init__(self, campaign: CampaignFile) -> None:
         self.campaign = campaign
-        self._table = table = Table(campaign.folder / campaign.measured)
-        table.require([name for name in KEYS if name not in _OPTIONAL])
-        table.select(campaign.where)
-        known = [*campaign.aggressors, NONE]
-        columns = {name: self._column(name) for name in KEYS}
-        runs = table.rows["run"].to_list() if "run" in table.rows.columns else [None] * table.rows.height
-        self._rows: dict[tuple[Any, ...], list[int]] = {}
-        for at, key in enumerate(zip(*(columns[name] for name in KEYS), strict=True)):
-            of = self._rows.setdefault(key, [])
-            if any(runs[at] == runs[other] for other in of):
-                line = table.rows["line"][of[0]]
-                raise table.refuse(f"is the cell of line {line} again, of the same run", table.rows["line"][at])
-            of.append(at)
-        lines = table.rows["line"].to_list()
+        self._rows: dict[tuple[Any, ...], list[Row]] = {}
+        for row in self._read():
+            of = self._rows.setdefault(self._key(row), [])
+            if before := [it.line for it in of if it.get("run") == row.get("run")]:
+                words = f"is the cell of line {before[0]} again, of the same run"
+                raise ScenarioError(Problem.of_file(row.file, words, row.line))
+            of.append(row)
         self.all = [
-            Cell(*(*key, tuple(runs[at] for at in of), tuple(lines[at] for at in of))) for key, of in self._rows.items()
+            Cell(*(*key, tuple(row.get("run") or None for row in of), tuple(row.line for row in of)))
+            for key, of in self._rows.items()
         ]
-        for cell in self.all:
-            for column, name, names in (
-                ("victim", cell.victim, list(campaign.victims)),
-                ("aggressor", cell.aggressor, known),
-            ):
-                if name not in names:
-                    words = Problem.unknown(column, column, name, names, name)
-                    raise ScenarioError(words.at(str(table.file), cell.lines[0]))
         self._by_key = {cell.key: cell for cell in self.all}
 
-    def _column(self, name: str) -> list[Any]:
-        table = self._table
-        if name not in table.rows.columns:
-            return [None] * table.rows.height
-        if _KINDS[name] == pl.String:
-            return [NONE if value is None and name == "aggressor" else value for value in table.rows[name].to_list()]
-        found = table.numbers(name, _KINDS[name])
-        if name not in _OPTIONAL and found.null_count():
-            raise table.refuse("is empty", table.rows.filter(found.is_null())["line"][0], key=name)
-        return found.to_list()
+    def _read(self, values: Sequence[str] = ()) -> Sequence[Row]:
+        """The rows of the measured table that count; it must have these columns."""
+        campaign = self.campaign
+        file = campaign.folder / campaign.measured
+        required = dict.fromkeys([*(name for name in KEYS if name not in _OPTIONAL), *campaign.where, *values])
+        rows = list(read_rows(file, [*required], [*_OPTIONAL, *VALUES], others=True))
+        for name, value in campaign.where.items():
+            known = ", ".join(sorted({row[name] for row in rows})[:20])
+            rows = [row for row in rows if row[name] == str(value)]
+            if not rows:
+                raise ScenarioError(Problem(name, "no row has this value", value, known, file=str(file)))
+        if not rows:
+            raise ScenarioError(Problem.of_file(file, "lists no cells"))
+        return rows
+
+    def _key(self, row: Row) -> tuple[Any, ...]:
+        victim = row.one_of("victim", [*self.campaign.victims])
+        aggressor = row.one_of("aggressor", [*self.campaign.aggressors, NONE]) if row["aggressor"] else NONE
+        pauses = (row.seconds_if_given(name) for name in _OPTIONAL)
+        return (row.whole("nodes"), victim, aggressor, *pauses, row.whole("msg_bytes"))
 
     def of(self, nodes: Sequence[int] = ()) -> list[Cell]:
         """The cells of these numbers of nodes, or all. Raises ``ScenarioError`` if there are none of a number."""
@@ -178,20 +113,17 @@ class Cells:
         return self._by_key.get(cell.alone)
 
     @cached_property
+    def _placed(self) -> Sequence[Row]:
+        if self.campaign.placements is None:
+            return ()
+        return [*read_rows(self.campaign.folder / self.campaign.placements, ("run", "job", "node"), others=True)]
+
+    @cached_property
     def hosts(self) -> Mapping[tuple[str, str], Sequence[str]]:
         """The nodes of each run's jobs in the order of ranks, by run and job; empty if the nodes are not known."""
-        if self.campaign.placements is None:
-            return {}
-        table = Table(self.campaign.folder / self.campaign.placements)
-        table.require(["run", "job", "node"])
         found: dict[tuple[str, str], list[str]] = {}
-        for line, run, job, node in table.rows.select("line", "run", "job", "node").iter_rows():
-            if job not in ("victim", "aggressor"):
-                raise ScenarioError(
-                    Problem.unknown("job", "job", str(job), ["victim", "aggressor"], job).at(str(table.file), line)
-                )
-            found.setdefault((run, job), []).append(node)
-        self._placed = table
+        for row in self._placed:
+            found.setdefault((row["run"], row.one_of("job", ("victim", "aggressor"))), []).append(row["node"])
         return found
 
     def nodes_of(self, cell: Cell, job: str, repetition: int = 0) -> Sequence[str] | None:
@@ -199,41 +131,33 @@ class Cells:
         if self.campaign.placements is None:
             return None
         at = repetition % len(cell.runs)
-        run = cell.runs[at]
-        found = self.hosts.get((str(run), job))
+        found = self.hosts.get((str(cell.runs[at]), job))
         if found is None:
-            runs = sorted({run for run, _ in self.hosts})
+            words = f"{self.campaign.placements} has no {job} of this run, so this cell has no placement"
             raise ScenarioError(
-                Problem(
-                    "run",
-                    f"{self.campaign.placements} has no {job} of this run, so this cell has no placement",
-                    run,
-                    nearest=nearest(str(run), runs),
-                    file=str(self._table.file),
-                    line=cell.lines[at],
-                )
+                self._rows[cell.key][at].problem("run", words, names=sorted({run for run, _ in self.hosts}))
             )
         return found
 
     def check_nodes(self, names: Sequence[str]) -> None:
         """Raises ``ScenarioError`` if a placement names a node that the fabric lacks."""
-        if self.campaign.placements is None:
-            return
-        _ = self.hosts
         known = set(names)
-        for line, node in self._placed.rows.select("line", "node").iter_rows():
-            if node not in known:
-                words = f"is no host of the fabric, which has {len(known)}"
-                raise self._placed.refuse(words, line, key="node", value=node, nearest=nearest(str(node), names))
+        for row in self._placed:
+            if row["node"] not in known:
+                raise ScenarioError(
+                    row.problem("node", f"is no host of the fabric, which has {len(known)}", names=names)
+                )
 
     @cached_property
     def measured(self) -> Mapping[tuple[Any, ...], Mapping[str, Estimate]]:
         """What was measured, s, by the keys of the cells: the mean of repetitions. Only comparing and fitting ask."""
-        self._table.require(VALUES)
-        columns = {name: self._table.numbers(name, pl.Float64).to_list() for name in VALUES}
+        self._read(VALUES)
         found = {}
         for key, rows in self._rows.items():
-            values = {name: of_ratios([it for at in rows if (it := columns[name][at]) is not None]) for name in VALUES}
+            values = {
+                name: of_ratios([it for row in rows if (it := row.seconds_if_given(name)) is not None])
+                for name in VALUES
+            }
             known = {name: value for name, value in values.items() if value is not None}
             if len(known) == len(VALUES):
                 found[key] = known

@@ -17,10 +17,10 @@ import numpy as np
 
 from fairlane.campaign.cells import Cell
 from fairlane.campaign.file import NONE
-from fairlane.campaign.lines import LONGEST_S, lines, time_of
 from fairlane.campaign.measured import AGGRESSOR, VICTIM, Run, Times
 from fairlane.campaign.script import MOST_BYTES, MOST_NODES, cell_of
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.csv_rows import LONGEST_S, read_rows
 from fairlane.inputs.files import MOST_STORED, lines_of, parse_json, read_text, reading
 from fairlane.slurm.hostlist import members
 
@@ -215,8 +215,8 @@ def _times(file: Path, number: int) -> dict[str, list[float]]:
     """The slowest rank's time of every iteration, by repetition."""
     column = f"{number}_Max-Duration_s"
     found: dict[str, list[float]] = {}
-    for line, row in lines(file, ("run_id", column)):
-        found.setdefault(row["run_id"], []).append(time_of(row[column], file, line))
+    for row in read_rows(file, ("run_id", column), others=True):
+        found.setdefault(row["run_id"], []).append(row.seconds(column, zero=True))
     return found
 
 

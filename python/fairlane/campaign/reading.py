@@ -14,10 +14,10 @@ from pydantic import Field
 from fairlane.campaign.cells import KEYS, Cell
 from fairlane.campaign.crab import crab_runs
 from fairlane.campaign.file import NONE
-from fairlane.campaign.lines import lines, pause_of, time_of, whole_of
 from fairlane.campaign.measured import AGGRESSOR, VICTIM, Measured, Run, Times, tables
 from fairlane.campaign.script import MOST_BYTES, MOST_NODES, cell_of
 from fairlane.errors import Problem, ScenarioError
+from fairlane.inputs.csv_rows import read_rows
 from fairlane.inputs.files import MOST_STORED, read_text, reading
 from fairlane.inputs.table import Table
 
@@ -84,20 +84,15 @@ def _run(folder: Path) -> Run:
 
 
 def _cells(file: Path, nodes: int) -> Iterator[tuple[str, Cell]]:
-    for line, row in lines(file, ("cell", *KEYS[1:])):
-        number = whole_of("cell", row["cell"], MOST_BYTES, file, line)
-        size = whole_of("msg_bytes", row["msg_bytes"], MOST_BYTES, file, line)
-        pauses = [pause_of(row[key], file, line) for key in ("burst_s", "pause_s")]
-        yield f"{number:03}", cell_of(nodes, row["victim"], size, row["aggressor"], *pauses)
+    for row in read_rows(file, ("cell", *KEYS[1:]), others=True):
+        pauses = (row.seconds_if_given(key) for key in ("burst_s", "pause_s"))
+        cell = cell_of(nodes, row["victim"], row.whole("msg_bytes", MOST_BYTES), row["aggressor"], *pauses)
+        yield f"{row.whole('cell'):03}", cell
 
 
 def _placement(file: Path, nodes: int) -> list[tuple[str, str]]:
-    found = []
-    for line, row in lines(file, ("job", "node")):
-        if row["job"] not in (VICTIM, AGGRESSOR):
-            problem = Problem.unknown("job", "job", row["job"], [VICTIM, AGGRESSOR], row["job"])
-            raise ScenarioError(problem.at(str(file), line))
-        found.append((row["job"], row["node"]))
+    rows = read_rows(file, ("job", "node"), others=True)
+    found = [(row.one_of("job", (VICTIM, AGGRESSOR)), row["node"]) for row in rows]
     if len(found) != nodes:
         raise ScenarioError(Problem.of_file(file, f"has {len(found)} nodes, and {RUN} says {nodes}"))
     return found
@@ -116,9 +111,8 @@ def _times(file: Path, nodes: Sequence[str]) -> Times:
     if len(hosts) != len(nodes):
         raise ScenarioError(Problem.of_file(file, f"{len(hosts)} ranks ran, and {len(nodes)} were to run", 1))
     found: list[float] = []
-    for line, row in lines(file, ("iteration", "seconds"), "#"):
+    for row in read_rows(file, ("iteration", "seconds"), others=True):
         if row["iteration"] != str(len(found)):
-            words = f'iteration "{row["iteration"][:20]}" follows on {len(found)} others: lines are missing'
-            raise ScenarioError(Problem.of_file(file, words, line))
-        found.append(time_of(row["seconds"], file, line))
+            raise ScenarioError(row.problem("iteration", f"follows on {len(found)} others: lines are missing"))
+        found.append(row.seconds("seconds", zero=True))
     return np.array(found, dtype=np.float64)

@@ -1,26 +1,27 @@
-"""Campaigns on real machines: campaign fit, predict, compare and map."""
+"""Campaigns on real machines: campaign fit, predict, compare, map, script and read."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from typer import Argument, Option
 
 from fairlane.cli.command import Answer, ExitCode, OutFolder, Quiet, out_option, write_table
-from fairlane.cli.options import AllowCode, Resume, Workers, folder_of, refused, report
+from fairlane.cli.options import AllowCode, Resume, Workers, folder_of, one_of, refused, report
+from fairlane.signals import exit_on_sigterm
+from fairlane.wording import plural
 
 if TYPE_CHECKING:
-    from fairlane.campaign.cells import Cells
-    from fairlane.campaign.comparing import Comparison
-    from fairlane.campaign.robustness import Mapped
+    from fairlane.campaign.cells import Cell, Cells
+    from fairlane.campaign.script import Wanted
     from fairlane.campaign.simulating import Model
-    from fairlane.cli.tables import Part, Row
     from fairlane.tasks.executor import Executor
 
+_T = TypeVar("_T")
 Folder = Annotated[Path, Argument(metavar="DIR", help="Folder of the campaign.")]
-Nodes = Annotated[str | None, Option(metavar="NUMBERS", help="Only cells of these numbers of nodes, e.g. 8,16,32.")]
+Nodes = Annotated[str | None, Option(metavar="NUMBERS", help="Numbers of nodes of the cells, e.g. 8,16,32.")]
 CpuHours = Annotated[float | None, Option(min=0, help="Processor time after which no simulation is begun, hours.")]
 
 
@@ -39,8 +40,9 @@ def fit(
     """
     from fairlane.campaign.fitting import fit as fitted
     from fairlane.campaign.fitting import save
+    from fairlane.cli import campaign_text
 
-    cells = _cells(folder, allow_code)
+    cells, _ = _cells(folder, allow_code)
     tell = (lambda _words: None) if quiet else report
     with _executor(folder, out, workers, resume=resume, cpu_hours=None, progress=False) as executor:
         found = fitted(cells.campaign, cells, executor, rounds=rounds, report=tell)
@@ -50,7 +52,9 @@ def fit(
         for cell, measured, simulated in found.medians
     ]
     shown = {one.name: one.shown(found.values[one.name]) for one in cells.campaign.fitted}
-    return Answer({"values": shown, "error": found.error, "cells": rows}, _fitted(rows, shown, found.error), path)
+    return Answer(
+        {"values": shown, "error": found.error, "cells": rows}, campaign_text.fitted(rows, shown, found.error), path
+    )
 
 
 def predict(
@@ -76,19 +80,20 @@ def predict(
     """
     from fairlane.campaign.predicting import predicted
     from fairlane.campaign.registry import register, registered
+    from fairlane.cli import campaign_text
 
     _word(label)
-    cells = _cells(folder, allow_code)
-    wanted = cells.of(_numbers(nodes))
+    cells, wanted = _cells(folder, allow_code, nodes)
     model = _model(cells, assignments)
     registered(folder)  # an earlier one that has changed is an error now, not after hours
     with _executor(folder, out, workers, resume=resume, cpu_hours=cpu_hours, progress=not quiet) as executor:
         table = predicted(model, wanted, executor)
+    shown = campaign_text.predicted(table.to_dicts())
     if try_out:
-        return Answer(table, _predicted(table.to_dicts()), folder)
+        return Answer(table, shown, folder)
     found = register(model, table, label, note, datetime.now().astimezone())
-    text = [*_predicted(table.to_dicts()), f"Registered as {found.folder}."]
-    return Answer({"registration": dict(found.meta), "cells": table}, text, found.folder)
+    data = {"registration": dict(found.meta), "cells": table}
+    return Answer(data, [*shown, f"Registered as {found.folder}."], found.folder)
 
 
 def compare(
@@ -109,11 +114,12 @@ def compare(
     from fairlane.campaign.comparing import compared
     from fairlane.campaign.page import html_of
     from fairlane.campaign.pictures import draw
+    from fairlane.cli import campaign_text
     from fairlane.inputs.files import write_text
     from fairlane.plot.files import write
 
-    cells = _cells(folder, allow_code)
-    found = compared(cells, cells.of(_numbers(nodes)), registration)
+    cells, wanted = _cells(folder, allow_code, nodes)
+    found = compared(cells, wanted, registration)
     target = folder_of(out or folder / "comparison")
     write_table(found.table, target / "cells.csv")
     files = [target / "cells.csv", write(draw(found), target / "ratios.png")]
@@ -121,7 +127,7 @@ def compare(
     code = ExitCode.DONE if found.holds else ExitCode.RUN_FAILED
     bars = {name: [{**vars(bar), "holds": bar.holds} for bar in of] for name, of in found.parts.items()}
     data = {"registration": found.registration.name, "bars": bars, "cells": found.table}
-    return Answer(data, _compared(found), target, [*files, target / "index.html"], code)
+    return Answer(data, campaign_text.compared(found), target, [*files, target / "index.html"], code)
 
 
 def draw_map(
@@ -141,10 +147,10 @@ def draw_map(
     """
     from fairlane.campaign.registry import chosen
     from fairlane.campaign.robustness import mapped
+    from fairlane.cli import campaign_text
     from fairlane.reproduce.maps import draw_map as draw
 
-    cells = _cells(folder, allow_code)
-    wanted = cells.of(_numbers(nodes))
+    cells, wanted = _cells(folder, allow_code, nodes)
     _, every = chosen(cells, None)
     unregistered = [cell for cell in wanted if not any(cell.key in one.keys for one in every)]
     if unregistered:
@@ -162,14 +168,108 @@ def draw_map(
     picture = draw(found.cells, found.indices, f"{cells.campaign.title}: what decides", note, target, of=of)
     data = {"cells": found.cells, "indices": found.indices, "failed": list(found.failed)}
     code = ExitCode.RUN_FAILED if found.failed else ExitCode.DONE
-    return Answer(data, _mapped(found), target, [picture] if picture else [], code)
+    return Answer(data, campaign_text.mapped(found), target, [picture] if picture else [], code)
 
 
-def _cells(folder: Path, allow_code: bool) -> "Cells":
+def script(
+    folder: Folder,
+    out: Annotated[Path, out_option("Folder for the program and the scripts.", "FOLDER")],
+    nodes: Nodes = None,
+    sizes: Annotated[
+        str | None, Option(metavar="SIZES", help='Sizes of the victim\'s messages, e.g. "512 B, 2 MiB".')
+    ] = None,
+    bursts: Annotated[
+        str | None, Option(metavar="PAIRS", help='Bursts and pauses of aggressors, e.g. "100 ms:1 us", with --sizes.')
+    ] = None,
+    launcher: Annotated[str, Option(help="What starts the ranks: srun or mpirun.")] = "srun",
+    launcher_options: Annotated[str, Option(metavar="OPTIONS", help="Further options of it.")] = "",
+    system: Annotated[str | None, Option(metavar="NAME", help="Name of the machine in tables.")] = None,
+    account: Annotated[str | None, Option(metavar="NAME", help="Account of Slurm.")] = None,
+    partition: Annotated[str | None, Option(metavar="NAME", help="Partition of Slurm.")] = None,
+    time: Annotated[str, Option(metavar="TIME", help="Time limit of a batch job.")] = "04:00:00",
+    sbatch: Annotated[
+        list[str] | None, Option(metavar="OPTION", help="Further option of sbatch; can be given many times.")
+    ] = None,
+    repetitions: Annotated[int, Option(min=1, help="Repetitions of all cells.")] = 2,
+    iterations: Annotated[int, Option(min=1, help="Iterations of the victim in a cell.")] = 1000,
+    warm_up: Annotated[int, Option(min=0, help="Iterations before them.")] = 5,
+    service_level: Annotated[
+        int | None, Option(min=0, max=15, help="Service level of the victim's messages (UCX_IB_SL).")
+    ] = None,
+    aggressor_level: Annotated[
+        int | None, Option(min=0, max=15, help="Service level of the aggressor's, by default the same.")
+    ] = None,
+    testbed: Annotated[
+        Path | None, Option(metavar="FILE", help="Run everything now, in the namespaces of a testbed; needs root.")
+    ] = None,
+) -> Answer:
+    """Write what measures a campaign on a machine: batch scripts, lists of cells and an MPI program.
+
+    The cells are those of the campaign's measured file, or with --sizes every victim isolated and beside every
+    aggressor. There is a script for each number of nodes, which runs its cells one after the other in one allocation.
+    Copy the folder to the machine; in it: make, and sbatch each script.
+    """
+    from fairlane.campaign.namespaces import check, run
+    from fairlane.campaign.script import Options, campaign_of, write
+    from fairlane.testbed.file import TestbedFile
+
+    one_of("--launcher", launcher, ("srun", "mpirun"))
+    found = campaign_of(folder, _wanted(nodes, sizes, bursts))
+    file = TestbedFile.load(testbed) if testbed else None
+    if file:
+        check(found, file)
+    options = Options(
+        system=system,
+        launcher="mpirun" if file or launcher == "mpirun" else "srun",
+        launcher_options=launcher_options,
+        account=account,
+        partition=partition,
+        time=time,
+        directives=tuple(sbatch or ()),
+        repetitions=repetitions,
+        iterations=iterations,
+        warm_up=warm_up,
+        victim_level=service_level,
+        aggressor_level=service_level if aggressor_level is None else aggressor_level,
+    )
+    scripts = write(found, out, options)
+    if file:
+        with exit_on_sigterm():  # the testbed is removed
+            run(out, scripts, file, report)
+    counts = {script.name: sum(1 for cell in found.cells if script.stem == f"nodes-{cell.nodes}") for script in scripts}
+    lines = [f"{name}: {plural(count, 'cell')}" for name, count in counts.items()]
+    then = f"Next: fairlane campaign read {out}" if file else "Next, in that folder: make, and sbatch each script"
+    return Answer({"folder": str(out), "cells": counts}, [*lines, f"{then}."], out)
+
+
+def read(
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="Folder of campaign script, or of CRAB, with results.")],
+    out: Annotated[Path, out_option("Folder for measured.csv and placements.csv.", "DIR")],
+) -> Answer:
+    """Make the tables of a campaign from results: of the scripts that campaign script has written, or of CRAB.
+
+    For each cell and run: median, mean and 99th percentile of the slowest rank's time per iteration, and the nodes.
+    """
+    from fairlane.campaign.reading import read as read_results
+
+    found = read_results(folder)
+    paths = found.save(out)
+    runs = found.measured["run"].n_unique()
+    lines = [
+        f"{plural(found.measured.height, 'cell')} of {plural(runs, 'run')}",
+        *(f"left out: {words}" for words in found.left_out),
+    ]
+    data = {"cells": found.measured.height, "runs": runs, "left_out": list(found.left_out)}
+    return Answer(data, lines, out, paths)
+
+
+def _cells(folder: Path, allow_code: bool, nodes: str | None = None) -> "tuple[Cells, Sequence[Cell]]":
+    """The cells of a campaign, and those of the numbers of nodes that ``--nodes`` gives."""
     from fairlane.campaign.cells import Cells
     from fairlane.campaign.file import CampaignFile
 
-    return Cells(CampaignFile.load(folder, allow_code=allow_code))
+    cells = Cells(CampaignFile.load(folder, allow_code=allow_code))
+    return cells, cells.of(_listed("--nodes", nodes, int, "numbers, as 8,16"))
 
 
 def _model(cells: "Cells", assignments: list[str] | None) -> "Model":
@@ -226,82 +326,46 @@ def _executor(
         yield executor
 
 
-def _numbers(given: str | None) -> list[int]:
-    try:
-        return [int(word) for word in (given or "").split(",") if word.strip()]
-    except ValueError:
-        raise refused("--nodes", "is no list of numbers", given, "numbers, e.g. 8,16,32") from None
-
-
 def _word(label: str) -> None:
     if not label.replace("-", "").replace("_", "").isalnum():
         raise refused("--label", "is no word", label, "letters, digits, - and _")
 
 
-def _fitted(rows: list[dict[str, Any]], shown: dict[str, str], error: float) -> "Iterator[Part]":
-    from fairlane.cli.tables import Column, Table, fixed
-    from fairlane.wording import percent, seconds
+def _wanted(nodes: str | None, sizes: str | None, bursts: str | None) -> "Wanted":
+    from fairlane.campaign.script import MOST_BYTES, MOST_NODES, Wanted
+    from fairlane.units import DURATION, SIZE
 
-    times = [Column(name, name, seconds) for name in ("measured", "simulated")]
-    yield Table([Column("cell", "cell"), *times, Column("ratio", "ratio", fixed(2))], rows, "Isolated runs: medians")
-    yield f"Mean error: {percent(error)}"
-    yield from (f"{name} = {value}" for name, value in shown.items())
+    def seconds(pair: str) -> tuple[float, float]:
+        burst, pause = (DURATION.parse(one.strip()) / 10**12 for one in pair.split(":"))
+        return burst, pause
 
-
-def _keys(row: "Row") -> str:
-    return f"{row['victim']}, {row['aggressor']}"
-
-
-def _predicted(rows: "list[dict[str, Any]]") -> "Iterator[Part]":
-    from fairlane.cli.tables import Column, Table, with_interval
-    from fairlane.wording import data_size, seconds
-
-    columns = [
-        Column("victim, aggressor", _keys),
-        Column("nodes", "nodes"),
-        Column("size", "msg_bytes", data_size),
-        *(Column(name, with_interval(f"{name}_s", seconds)) for name in ("median", "mean", "p99")),
-        Column("iterations", "iterations"),
-    ]
-    yield Table(columns, rows, "Predicted time of an iteration")
+    size = 'sizes of 1 B to 2 GiB, as "512 B, 2 MiB"'
+    wanted = Wanted(
+        _listed("--nodes", nodes, int, f"numbers from 4 to {MOST_NODES}, as 8,16", lambda it: 4 <= it <= MOST_NODES),
+        _listed("--sizes", sizes, SIZE.parse, size, lambda it: 1 <= it <= MOST_BYTES),
+        _listed("--bursts", bursts, seconds, 'pairs of a burst and a pause, as "100 ms:1 us"', all),
+    )
+    if wanted.sizes and not wanted.nodes:
+        raise refused("--nodes", "missing, with --sizes", allowed="numbers of nodes, as 8,16")
+    if wanted.bursts and not wanted.sizes:
+        raise refused("--bursts", "goes with --sizes: measured cells have their own", bursts)
+    return wanted
 
 
-def _compared(found: "Comparison") -> "Iterator[Part]":
-    from fairlane.cli.tables import Column, Table, fixed, with_ratio
-    from fairlane.wording import data_size, seconds
-
-    def pair(name: str) -> list[Column]:
-        measured = Column(f"{name}\nmeasured", f"measured_{name}_s", seconds)
-        return [measured, Column("\npredicted", f"predicted_{name}_s", seconds)]
-
-    columns = [
-        Column("victim, aggressor", _keys),
-        Column("nodes", "nodes"),
-        Column("size", "msg_bytes", data_size),
-        *pair("median"),
-        *pair("mean"),
-        *pair("p99"),
-        Column("ratio of means\nmeasured", "measured_mean_ratio", fixed(2)),
-        Column("\npredicted", with_ratio("predicted_mean_ratio", fixed(2))),
-        Column("verdict", "verdict", left=True),
-    ]
-    yield Table(columns, found.table.to_dicts(), f"Measured, and predicted by {found.registration.name}")
-    for name, bars in found.parts.items():
-        yield f"Cells that were {name}:"
-        for bar in bars:
-            yield f"  {'–' if bar.holds is None else 'yes' if bar.holds else 'no'}  {bar.what}: {bar.text}"
-    yield f"Measured figures: {'; '.join(found.cells.campaign.sources)}."
-
-
-def _mapped(found: "Mapped") -> "Iterator[Part]":
-    from fairlane.wording import percent
-
-    indices = found.indices.to_dicts()
-    for row in found.cells.iter_rows(named=True):
-        yield f"{row['says']}: predicted at {percent(row['share'])} of the points"
-        of = sorted(
-            (it for it in indices if it["claim"] == row["claim"] and it["beyond_chance"]), key=lambda it: -it["index"]
-        )
-        if of:
-            yield "  decided by " + ", ".join(f"{it['parameter']} ({it['index']:.2f})" for it in of)
-    yield from (f"left out: {words}" for words in found.failed)
+def _listed(
+    option: str,
+    given: str | None,
+    parse: Callable[[str], _T],
+    allowed: str,
+    fits: Callable[[_T], bool] = lambda _: True,
+) -> list[_T]:
+    """The values of an option that takes a list. Raises ``ScenarioError``."""
+    if given is None:
+        return []
+    try:
+        found = [parse(word.strip()) for word in given.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(map(fits, found)):
+        raise refused(option, "is no such list", given, allowed)
+    return found

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.wiring import Cable, Wiring, with_one_cable
+from fairlane.inputs.csv_rows import rows_of
 from fairlane.inputs.files import content_lines
-from fairlane.inputs.packed import csv_rows
 from fairlane.units import BANDWIDTH, DURATION, Kind
 from fairlane.wording import plural, some
 
@@ -37,7 +37,8 @@ def read_csv(text: str, file: Path) -> Wiring:
     cables: list[Cable] = []
     kinds: dict[str, str] = {}
     named: dict[str, int] = {}
-    for line, row in csv_rows(text, file, _REQUIRED, _OPTIONAL):
+    for row in rows_of(text, file, _REQUIRED, _OPTIONAL):
+        line = row.line
         try:
             if _names_one(row):
                 named.setdefault(row["from"], line)

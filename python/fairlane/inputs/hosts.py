@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
@@ -51,7 +52,7 @@ def host_numbers(hosts: Sequence[Host], names: Sequence[str]) -> list[int]:
     found, problems, unknown = [], [], []
     for one in hosts:
         if isinstance(one, str):
-            numbers = numbers or _numbers(names)
+            numbers = numbers or _numbers(tuple(names))
             number = numbers.get(one, int(one) if re.fullmatch(r"0|[1-9][0-9]{0,9}", one) else None)
         else:
             number = one
@@ -61,7 +62,7 @@ def host_numbers(hosts: Sequence[Host], names: Sequence[str]) -> list[int]:
             found.append(number)
         else:
             problems.append(Problem("", f"there is no host {number}", allowed=f"0 to {len(names) - 1}"))
-    there = f"the {len(names)} hosts of the fabric: {shortened(names, 60)}"
+    there = f"the {len(names)} hosts of the fabric: {shortened(names, 60)}" if unknown else ""
     if len(unknown) > _ONE_BY_ONE:
         words = f"the fabric has no hosts with these {len(unknown)} names"
         problems.append(Problem("", words, shortened(unknown, 60), there, nearest(unknown[0], names)))
@@ -85,7 +86,8 @@ def _hosts(one: Any) -> Iterator[Host]:
         raise ValueError("is no host")
 
 
-def _numbers(names: Sequence[str]) -> dict[str, int]:
+@lru_cache(4)  # the jobs of a scenario name hosts of one fabric
+def _numbers(names: tuple[str, ...]) -> dict[str, int]:
     """Hosts by name; their own names come before those that they have for Slurm."""
     return {
         **{name: number for number, name in enumerate(slurm_names(names))},

@@ -90,19 +90,19 @@ def _named(scenario: "Scenario", fabric: Fabric) -> dict[int, list[int]]:
     tables = {id(table): (key, table) for key, table in _tables(scenario)}
     listed: dict[int, list[int]] = {}
     problems: list[Problem] = []
+    names = fabric.host_names
     for number, (key, table) in tables.items():
-        for name in ("hosts", "among"):
-            hosts = getattr(table, name)
+        for kind in ("hosts", "among"):
+            hosts = getattr(table, kind)
             try:
-                numbers = host_numbers(hosts or (), fabric.host_names if hosts else ())
+                numbers = host_numbers(hosts or (), names)
             except Problems as found:
-                problems += [problem.under(f"{key}.{name}") for problem in found.problems]
+                problems += [problem.under(f"{key}.{kind}") for problem in found.problems]
                 continue
             if hosts or number not in listed:
-                listed[number] = numbers if name == "hosts" else sorted(set(numbers))
+                listed[number] = numbers if kind == "hosts" else sorted(set(numbers))
     if not problems and any(isinstance(host, str) for _, table in tables.values() for host in table.hosts or ()):
         # A host may be listed by its number and by its name.
-        names = fabric.host_names
         lists = {number: listed[number] for number, (_, table) in tables.items() if table.hosts}
         problems = list(listed_twice(scenario, lambda table: [names[at] for at in lists.get(id(table), ())]))
     if problems:

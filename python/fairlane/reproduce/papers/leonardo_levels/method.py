@@ -35,7 +35,7 @@ def simulate(scenario: "Scenario", arguments: Mapping[str, Any], watch: "Stopwat
     with watch.lap("set-up"):
         own = scenario.jobs[0]
         assert own.ranks is not None, "the study gives ranks"
-        known = allocations(HERE / arguments["allocations"], HERE / arguments["nodes"])
+        known = allocations(HERE / arguments["allocations"])
         now = moment(known, own.ranks // (own.ranks_per_host or 1), scenario.seed)
         rate = float(Fabric.build(scenario.fabric.spec).links["bandwidth"].max()) / 8
         placed = own.model_copy(update={"placement": Placement(name="list", hosts=list(now.own))})

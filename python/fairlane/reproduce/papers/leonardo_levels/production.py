@@ -7,21 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy
-import polars as pl
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.files import reading
-from fairlane.inputs.packed import read_unpacked
+from fairlane.fabric import Fabric
+from fairlane.fabric.table import FabricTable
+from fairlane.inputs.csv_rows import read_rows
 from fairlane.scenario.models import Job, Placement
 from fairlane.seeds import Purpose, stream
 from fairlane.units import SIZE
 from fairlane.workload import WORKLOADS, Workload
 
-BOOSTER = range(1, 20)
-"""Cells of the Booster partition: 18 leaf switches of 10 nodes each."""
-LEAVES, NODES = 18, 10
-ALL = len(BOOSTER) * LEAVES * NODES
-"""Hosts of the partition."""
+ALL = 19 * 18 * 10
+"""Hosts of the Booster partition: 19 cells of 18 leaf switches of 10 nodes each."""
 LATEST = 10**8
 """No job of production starts later, ps."""
 LEAST_BUSY, MOST_BUSY = 0.001, 0.95
@@ -38,22 +35,17 @@ class Moment:
 
 
 @cache
-def hosts(file: Path) -> Mapping[str, int]:
+def hosts() -> Mapping[str, int]:
     """The host of each node of the Booster partition: hosts count up leaf by leaf, cell by cell."""
-    table = _table(file, {"node": pl.String, "cell": pl.Int64, "leaf_switch": pl.Int64})
-    nodes = table.filter(pl.col("cell").is_in(list(BOOSTER))).sort("cell", "leaf_switch", maintain_order=True)
-    sizes = nodes.group_by("cell", "leaf_switch", maintain_order=True).len()["len"]
-    if len(sizes) != len(BOOSTER) * LEAVES or (sizes != NODES).any():
-        words = f"cells 1 to {BOOSTER[-1]} are not {LEAVES} leaf switches of {NODES} nodes each"
-        raise ScenarioError(Problem.of_file(file, words))
-    return {node: host for host, node in enumerate(nodes["node"])}
+    leonardo = Fabric.build(FabricTable.read({"topology": "dragonfly_plus", "preset": "leonardo"}).spec)
+    return {node: host for host, node in enumerate(leonardo.host_names[:ALL])}
 
 
 @cache
-def allocations(file: Path, nodes: Path) -> Sequence[Sequence[int]]:
-    """The hosts of each job with nodes of the Booster partition only; nodes that the map lacks are of another one."""
-    host = hosts(nodes)
-    found = (str(names).split() for names in _table(file, {"nodes": pl.String})["nodes"])
+def allocations(file: Path) -> Sequence[Sequence[int]]:
+    """The hosts of each job with nodes of the Booster partition only."""
+    host = hosts()
+    found = (row["nodes"].split() for row in read_rows(file, ("job", "nodes"), ("hosts",)))
     return tuple(tuple(host[name] for name in names) for names in found if all(name in host for name in names))
 
 
@@ -147,12 +139,3 @@ def jobs(beside: Moment, given: Mapping[str, Any], rate: float, seed: int) -> It
 def _job(name: str, nodes: Sequence[int], workload: Workload, start: int) -> Job:
     placement = Placement(name="list", hosts=list(nodes))
     return Job(name=name, ranks=len(nodes), workload=workload, placement=placement, start=f"{start} ps")
-
-
-def _table(file: Path, columns: Mapping[str, Any]) -> pl.DataFrame:
-    with reading(file):
-        raw = read_unpacked(file)
-    try:
-        return pl.read_csv(raw, columns=list(columns), schema_overrides=columns)
-    except pl.exceptions.PolarsError as error:
-        raise ScenarioError(Problem.of_file(file, f"is no table: {str(error).splitlines()[0]}")) from None
