@@ -68,7 +68,7 @@ def test_without_sizes_the_cells_are_those_that_were_measured(tmp_path: Path) ->
     others = [cell_of(8, "All-to-All", 512), cell_of(8, "All-Gather", 64), cell_of(8, "All-Gather", 64, "A2A")]
     assert [cell.key for cell in campaign_of(folder).cells] == [cell.key for cell in (*others, pausing)]
     assert [cell.key for cell in campaign_of(folder, Wanted([16])).cells] == [pausing.key]
-    with pytest.raises(ScenarioError, match=r"--nodes = 12: no cell has so many; allowed: 8, 16"):
+    with pytest.raises(ScenarioError, match=r"--nodes = 12: no cell has this number of nodes; allowed: 8, 16"):
         campaign_of(folder, Wanted([12]))
 
 
@@ -144,7 +144,7 @@ def test_a_wrong_measured_file_is_named(header: str, row: str, words: list[str],
         (["--system", "a b"], "--system"),
         (["--account", "a\n#SBATCH --uid=0"], "--account"),
         (["--sbatch", "--mem=0\nrm -r ."], "--sbatch"),
-        (["--nodes", "8,x"], '--nodes = "8,x": is no such list; allowed: numbers from 4'),
+        (["--nodes", "8,x"], '--nodes = "8,x": cannot be used; allowed: numbers from 4'),
         (["--nodes", "2"], '--nodes = "2"'),
         (["--sizes", "2 MB,0 B"], '--sizes = "2 MB,0 B"'),
         (["--bursts", "1 ms"], '--bursts = "1 ms"'),

@@ -70,7 +70,7 @@ class Cells:
         for row in self._read():
             of = self._rows.setdefault(self._key(row), [])
             if before := [it.line for it in of if it.get("run") == row.get("run")]:
-                words = f"is the cell of line {before[0]} again, of the same run"
+                words = f"repeats the cell of line {before[0]} in the same run"
                 raise ScenarioError(Problem.of_file(row.file, words, row.line))
             of.append(row)
         self.all = [
@@ -105,7 +105,9 @@ class Cells:
         known = sorted({cell.nodes for cell in self.all})
         for number in nodes:
             if number not in known:
-                raise ScenarioError(Problem("--nodes", "no cell has so many", number, ", ".join(map(str, known))))
+                raise ScenarioError(
+                    Problem("--nodes", "no cell has this number of nodes", number, ", ".join(map(str, known)))
+                )
         return [cell for cell in self.all if not nodes or cell.nodes in nodes]
 
     def isolated_of(self, cell: Cell) -> Cell | None:
@@ -144,9 +146,7 @@ class Cells:
         known = set(names)
         for row in self._placed:
             if row["node"] not in known:
-                raise ScenarioError(
-                    row.problem("node", f"is no host of the fabric, which has {len(known)}", names=names)
-                )
+                raise ScenarioError(row.problem("node", f"unknown host; the fabric has {len(known)}", names=names))
 
     @cached_property
     def measured(self) -> Mapping[tuple[Any, ...], Mapping[str, Estimate]]:
