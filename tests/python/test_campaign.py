@@ -75,11 +75,11 @@ def test_bars_count_the_cells_that_are_judged(tmp_path: Path) -> None:
     assert bars["measured ratio above 1.3"].text == "0 of 1 (0%), at least 80%"
     assert bars["measured ratio at most 1.1"].met == 1
     assert found.table["verdict"].to_list() == [None, RIGHT, None, RIGHT, None, MISS]
-    assert found.parts["chosen on"][1].met == 1
+    assert found.parts["used to choose the model"][1].met == 1
     assert not found.holds
     page = data_of(found)
     assert page["sentences"]["wrong"] == "1 miss, 0 false alarms, 0 by another factor."
-    assert [row["parts"] for row in page["cells"]] == [["chosen on"]] * 2 + [["judged"]] * 4
+    assert [row["parts"] for row in page["cells"]] == [["used to choose the model"]] * 2 + [["judged"]] * 4
 
 
 def test_a_measured_cell_without_a_registered_prediction_is_refused(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ class Comparison:
     def nodes(self) -> Mapping[str, Sequence[int]]:
         """Numbers of nodes of the cells that are judged, and of those on which variants were chosen; empty for all."""
         judging = self.cells.campaign.judging
-        return {"judged": judging.judge, **({"chosen on": judging.choose} if judging.choose else {})}
+        return {"judged": judging.judge, **({"used to choose the model": judging.choose} if judging.choose else {})}
 
     @cached_property
     def parts(self) -> Mapping[str, Sequence[Bar]]:

@@ -55,7 +55,7 @@ export function start() {
   ratios();
   const all = Object.entries(bars).flatMap(([part, of]) => of.map((bar) => ({ part, ...bar })));
   table({ id: "bars", title: "Bars", sentence: sentences.bars }, all, [
-    { title: "cells", value: (row) => row.part }, { title: "demand", value: (row) => row.what },
+    { title: "cells", value: (row) => row.part }, { title: "criterion", value: (row) => row.what },
     { title: "found", value: (row) => row.text }, { title: "reached", value: (row) => ({ true: "yes", false: "no" })[row.holds] ?? "–" },
   ]);
   table({ id: "wrong", title: "Cells that were predicted wrong", sentence: sentences.wrong, note: verdicts }, cells.filter((row) => row.verdict && row.verdict !== "right"), [...CELL, ...RATIOS, VERDICT]);
