@@ -101,6 +101,17 @@ def test_moments_are_disjoint_and_together_all_jobs(files: tuple[Path, Path]) ->
         moment(read_allocations(files[0], cluster)[0], 3)
 
 
+def test_a_job_may_have_all_nodes_of_a_large_cluster(tmp_path: Path) -> None:
+    names = [f"frontier{number:05}" for number in range(10_000)]
+    (tmp_path / "nodes.csv").write_text("node,cell,leaf_switch\n" + "".join(f"{name},1,1\n" for name in names))
+    (tmp_path / "jobs.csv").write_text(f"job,nodes\n1,{' '.join(names)}\n")
+    ((job,), outside) = read_allocations(tmp_path / "jobs.csv", NodeMap.read(tmp_path / "nodes.csv"))
+    assert (job.nodes, outside) == (tuple(names), [])
+    (tmp_path / "jobs.csv").write_text("job,nodes\r1,frontier00001\r")
+    with pytest.raises(ScenarioError, match=r"jobs\.csv:1: not CSV: new-line character"):
+        read_allocations(tmp_path / "jobs.csv", NodeMap.read(tmp_path / "nodes.csv"))
+
+
 def test_bundles_carry_what_the_routes_of_all_messages_carry() -> None:
     """The sum over the cables of a bundle does not depend on which of them a route takes."""
     cluster = NodeMap.read(LEONARDO / "nodes.csv.xz")

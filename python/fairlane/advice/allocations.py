@@ -5,6 +5,7 @@ has one to each spine of its cell, a spine one to each other cell, and there are
 cell, unless the fabric's parameters say otherwise.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -131,7 +132,7 @@ def _wrong(job: Allocation, hosts: str | None, nodes: NodeMap) -> Iterator[Probl
         yield Problem("nodes", f"job {job.job} has none")
     elif 0 < len(unknown) < len(job.nodes):
         yield _unknown(job, unknown, nodes)
-    elif twice := [name for name in dict.fromkeys(job.nodes) if job.nodes.count(name) > 1]:
+    elif twice := [name for name, times in Counter(job.nodes).items() if times > 1]:
         yield Problem("nodes", f"job {job.job} has the node twice", twice[0])
     elif hosts is not None and hosts != count:
         yield Problem("hosts", f"the line has {count} nodes", hosts, count)

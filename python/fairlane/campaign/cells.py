@@ -151,7 +151,7 @@ class Cells:
     @cached_property
     def measured(self) -> Mapping[tuple[Any, ...], Mapping[str, Estimate]]:
         """What was measured, s, by the keys of the cells: the mean of repetitions. Only comparing and fitting ask."""
-        self._read(VALUES)
+        self._read(VALUES)  # it refuses a table without them
         found = {}
         for key, rows in self._rows.items():
             values = {

@@ -16,6 +16,8 @@ _UNIT = re.compile(
     r"(.+)_([munp]?s|(?:micro|milli|nano)?sec(?:onds)?|min|h|[kmgt]?i?b|(?:[kmg]i?)?(?:bytes|bits))", re.I
 )
 
+csv.field_size_limit(16 << 20)  # the nodes of a job may be those of a whole cluster
+
 
 class Row(dict[str, str]):
     """The cells of a line by column, with its place."""
