@@ -87,7 +87,7 @@ def test_a_measured_cell_without_a_registered_prediction_is_refused(tmp_path: Pa
     with pytest.raises(ScenarioError, match="no prediction is registered"):
         compared(cells_of(folder), cells_of(folder).all)
     registering(folder, TIMES)
-    with pytest.raises(ScenarioError, match="2 measured cells without a registered prediction: Exchange of 8 B alone"):
+    with pytest.raises(ScenarioError, match="2 measured cells without a registered prediction: Exchange of 8 B iso"):
         compared(cells_of(folder), cells_of(folder).all)
     assert compared(cells_of(folder), cells_of(folder).of([8])).table.height == 4
 

@@ -58,9 +58,9 @@ def test_a_cell_that_was_cut_off_is_left_out_and_named(tmp_path: Path) -> None:
     found = read(tmp_path)
     assert found.measured.select("aggressor", "run").rows() == [("Inc", "a"), ("none", "b")]
     short, missing = found.left_out
-    assert short.startswith(f"{complete / '001.csv'}: 150 iterations of 200, All-to-All of 512 B alone, 4 nodes")
+    assert short.startswith(f"{complete / '001.csv'}: 150 iterations of 200, All-to-All of 512 B isolated, 4 nodes")
     assert missing.startswith(
-        f"{cut / '002.csv'}: is missing, All-to-All of 512 B beside Inc (0.001 s of 0.00101 s), 4 nodes: the run was"
+        f"{cut / '002.csv'}: is missing, All-to-All of 512 B beside Inc (bursts of 1.00 ms, pauses of 10.0 µs), 4 nodes: "
     )
 
 

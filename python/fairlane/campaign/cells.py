@@ -17,6 +17,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.csv_rows import Row, read_rows
 from fairlane.statistics.estimate import Estimate
 from fairlane.statistics.replicates import of_ratios
+from fairlane.wording import data_size, seconds
 
 KEYS = ("nodes", "victim", "aggressor", "burst_s", "pause_s", "msg_bytes")
 """Columns that tell cells from each other."""
@@ -56,9 +57,11 @@ class Cell:
         return self.aggressor == NONE
 
     def __str__(self) -> str:
-        bursts = "" if self.burst_s is None else f" ({self.burst_s:g} s of {self.burst_s + (self.pause_s or 0):g} s)"
-        beside = "alone" if self.isolated else f"beside {self.aggressor}{bursts}"
-        return f"{self.victim} of {self.msg_bytes} B {beside}, {self.nodes} nodes"
+        lengths = ""
+        if self.burst_s is not None:
+            lengths = f" (bursts of {seconds(self.burst_s)}, pauses of {seconds(self.pause_s or 0)})"
+        beside = "isolated" if self.isolated else f"beside {self.aggressor}{lengths}"
+        return f"{self.victim} of {data_size(self.msg_bytes)} {beside}, {self.nodes} nodes"
 
 
 class Cells:

@@ -12,7 +12,7 @@ const { bars, cells, factor, registrations, sentences, verdicts } = data;
 const SYMBOLS = ["circle", "rect", "triangle", "diamond", "pin", "arrow"];
 const name = ({ victim, aggressor }) => `${victim} beside ${aggressor}`;
 const ratio = (value) => (value === null ? "–" : value.toFixed(2));
-const whole = ({ victim, aggressor, nodes, msg_bytes: size }) => `${victim}, ${aggressor === "none" ? "alone" : `beside ${aggressor}`}, ${nodes} nodes, ${bytes(size)}`;
+const whole = ({ victim, aggressor, nodes, msg_bytes: size }) => `${victim}, ${aggressor === "none" ? "isolated" : `beside ${aggressor}`}, ${nodes} nodes, ${bytes(size)}`;
 
 function ratios() {
   const parts = Object.keys(bars);
