@@ -60,7 +60,7 @@ def test_a_cell_that_was_cut_off_is_left_out_and_named(tmp_path: Path) -> None:
     short, missing = found.left_out
     assert short.startswith(f"{complete / '001.csv'}: 150 iterations of 200, All-to-All of 512 B isolated, 4 nodes")
     assert missing.startswith(
-        f"{cut / '002.csv'}: is missing, All-to-All of 512 B beside Inc (bursts of 1.00 ms, pauses of 10.0 µs), 4 nodes: "
+        f"{cut / '002.csv'}: is missing, All-to-All of 512 B beside Inc (bursts of 1.00 ms, pauses of 10.0 µs), 4 nodes"
     )
 
 
