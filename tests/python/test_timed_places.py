@@ -48,7 +48,7 @@ def tables(*, barrier: bool, compute: int = COMPUTE, **keys: Any) -> dict[str, A
         "mpi": {"send_overhead": "0 s", "receive_overhead": "0 s"},
         "placement": "linear",
         "duration": "1 s",
-        "jobs": [{"name": "job", "ranks": RANKS, "workload": workload, "stop": ITERATIONS}],
+        "jobs": [{"name": "job", "ranks": RANKS, "workload": workload, "start": "1 ms", "stop": ITERATIONS}],
         **keys,
     }
 
@@ -74,7 +74,7 @@ def printed(given: dict[str, Any], folder: Path) -> Iterator[tuple[str, set[floa
     yield "compare", {compared["before"][0], compared["after"][0]}
     simulation = Simulation(Scenario(**given))
     assert simulation.run_for("1 s")
-    live = jobs_so_far([0], Jobs(), Snapshot.of(simulation.engine, network=False), {})
+    live = jobs_so_far([10**9], Jobs(), Snapshot.of(simulation.engine, network=False), {})
     yield "live", {*filter(None, live.seconds_per_iteration), *live.time_s[0]}
 
 

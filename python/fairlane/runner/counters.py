@@ -156,6 +156,7 @@ class IterationCounters:
 
     def __init__(self, resolved: "Resolved", asked: "SwitchCounters") -> None:
         self._job = [job.name for job in resolved.jobs].index(asked.job)
+        self._start = resolved.jobs[self._job].start
         self._switches = _Switches(resolved, self._job, asked)
         self._sampled = _Windows(asked.windows, asked.window_step) if asked.windows else None
         self._every = self._next = asked.poll_interval
@@ -206,7 +207,7 @@ class IterationCounters:
         rows = pl.DataFrame(self._rows, schema={**schema, **dict.fromkeys(FEATURES, pl.Float64)})
         ranks = len(engine.progress()[self._job])
         marked = marks(engine).filter(pl.col("job") == self._job)
-        clock = _elapsed(marked, ranks) if timed(engine, self._job) else _ends(marked, ranks)
+        clock = _elapsed(marked, ranks) if timed(engine, self._job) else _ends(marked, ranks, self._start)
         times = rows.join(clock, on="iteration", how="left").sort("iteration")
         seconds = (pl.col("clock") - pl.col("clock").shift(1, fill_value=0)).cast(pl.Float64) * PS
         return times.select("iteration", "iterations", seconds.alias("time_s"), pl.col("at").alias("at_ps"), *FEATURES)
@@ -222,10 +223,10 @@ class IterationCounters:
         return pl.DataFrame(self._windows, schema=schema) if self._sampled else None
 
 
-def _ends(marked: pl.DataFrame, ranks: int) -> pl.DataFrame:
-    """When half of a job's ranks had done each iteration, ps (``clock``); from its ``marks``."""
+def _ends(marked: pl.DataFrame, ranks: int, start: int) -> pl.DataFrame:
+    """When half of a job's ranks had done each iteration, ps from its ``start`` (``clock``); from its ``marks``."""
     half = pl.col("at").sort().get((ranks - 1) // 2, null_on_oob=True).cast(pl.Int64)
-    return marked.group_by(pl.col("iteration").cast(pl.UInt64)).agg(clock=half)
+    return marked.group_by(pl.col("iteration").cast(pl.UInt64)).agg(clock=half - start)
 
 
 def _elapsed(marked: pl.DataFrame, ranks: int) -> pl.DataFrame:

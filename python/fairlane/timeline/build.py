@@ -68,16 +68,15 @@ class Timelines:
     def completions(self, job: int) -> list[tuple[int, int, int, int | None]]:
         """The job's iterations that were completed in the range: number, begin, end, and the time of the timed part.
 
-        The begin is the end of the one before, but not before the range, nor so far back that a timed part would take
-        less.
+        The begin is the end of the one before, but neither before the range nor more than the iteration's time before
+        its end.
         """
         own = self.run.completions.filter(pl.col("job") == job).sort("iteration")
         timed = bool(own["timed"].any())
         found, before = [], 0
         for iteration, at, elapsed in own.select("iteration", pl.col("at_ps", "elapsed_ps").cast(pl.Int64)).iter_rows():
             if self.from_ps < at <= self.to_ps:
-                begin = max(before, self.from_ps, at - elapsed if timed else 0)
-                found.append((iteration, begin, at, elapsed if timed else None))
+                found.append((iteration, max(before, self.from_ps, at - elapsed), at, elapsed if timed else None))
             before = at
         return found
 
