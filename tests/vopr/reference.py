@@ -7,6 +7,7 @@ case unsupported.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any, cast
 
 from fairlane import Simulation
@@ -33,6 +34,9 @@ ALGORITHMS = {
     "alltoall": "scattered",
 }
 """The algorithms of collectives that the oracle has."""
+
+BLOCKS = ("repeat", "each")
+"""The calls of a program builder that begin a block, up to a call of ``end``."""
 
 Calls = list[tuple[str, tuple[Any, ...]]]
 
@@ -225,7 +229,7 @@ def _script(resolved: Resolved, job: ResolvedJob) -> list[Calls]:
     workload.program(script, job.compute or 0)
     for calls in recorder.calls:
         for name, args in calls:
-            if name not in ("repeat", "end"):
+            if name not in BLOCKS and name != "end":
                 list(_operations(name, args))
     return recorder.calls
 
@@ -243,22 +247,26 @@ class _Script:
         at = begin
         while at < end:
             name, args = self.calls[at]
-            if name != "repeat":
+            if name not in BLOCKS:
                 yield from _operations(name, args)
                 at += 1
                 continue
             after = self._end(at)
-            turns = 0
-            while args[0] is None or turns < args[0]:
-                yield from self._play(at + 1, after)
-                turns += 1
+            if name == "each":
+                for time in args[0]:
+                    yield ops.Compute(time)
+                    yield from self._play(at + 1, after)
+            else:
+                for _ in count() if args[0] is None else range(args[0]):
+                    yield from self._play(at + 1, after)
             at = after + 1
 
     def _end(self, at: int) -> int:
         """Where the loop ends that begins at a place."""
         depth = 0
         for place in range(at, len(self.calls)):
-            depth += {"repeat": 1, "end": -1}.get(self.calls[place][0], 0)
+            name = self.calls[place][0]
+            depth += (name in BLOCKS) - (name == "end")
             if not depth:
                 return place
         raise AssertionError("a loop is left open")
