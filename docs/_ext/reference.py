@@ -83,6 +83,19 @@ def agent_page() -> str:
     return text
 
 
+def campaign_page() -> str:
+    """The page about ``campaign.toml``; keys of a parameter that only papers have are left out."""
+    document = importlib.import_module("fairlane.campaign.file").CampaignFile.model_json_schema()
+    for name in ("CampaignParameter", "Effect"):
+        for key in ("set", "rules", "of"):
+            del document["$defs"][name]["properties"][key]
+    document["$defs"]["Effect"]["description"] = "What a level of a parameter sets."
+    return (
+        "# Campaign files\n\nThe keys of `campaign.toml`; [](../../campaigns.md) has an example.\n\n"
+        f"## The file\n\n{schema.markdown(document)}"
+    )
+
+
 def names_page() -> str:
     """The page of everything that has a name, from the tables of the simulator and the registries."""
     listing = importlib.import_module("fairlane.cli.listing")
@@ -235,6 +248,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "scenario.md", scenario_page(scenario)
     yield "names.md", names_page()
     yield "agent.md", agent_page()
+    yield "campaign.md", campaign_page()
     found = {f"commands/{'-'.join(words)}": command_page(words, command) for words, command in commands(root())}
     yield "command-line.md", command_line_page(found)
     yield from ((f"{name}.md", text) for name, text in found.items())

@@ -10,6 +10,9 @@ Phase = tuple[list[int], list[tuple[int, int]], int]
 #: Algorithms that are asked for by name, so that small numbers of ranks have the same.
 NAMES = {"allgather": "ring", "alltoall": "scattered"}
 
+#: How many distances, that of a rank to itself included, a phase of an alltoall has.
+BATCH = 32
+
 
 def phases(kind: str, rank: int, ranks: int, volume: int | tuple[int, ...], root: int) -> Iterator[Phase]:
     """The phases of one rank."""
@@ -30,10 +33,11 @@ def phases(kind: str, rank: int, ranks: int, volume: int | tuple[int, ...], root
             for _ in range(ranks - 1):
                 yield [(rank - 1) % ranks], [((rank + 1) % ranks, size)], 0
         case "alltoall" if volume != 0:
-            others = range(1, ranks)
             blocks = volume if isinstance(volume, tuple) else (size,) * ranks
-            sends = [((rank - distance) % ranks, blocks[(rank - distance) % ranks]) for distance in others]
-            yield [(rank + distance) % ranks for distance in others], sends, 0
+            for batch in range(0, ranks, BATCH):
+                others = range(max(1, batch), min(ranks, batch + BATCH))
+                sends = [((rank - distance) % ranks, blocks[(rank - distance) % ranks]) for distance in others]
+                yield [(rank + distance) % ranks for distance in others], sends, 0
 
 
 def bcast(rank: int, ranks: int, size: int, root: int) -> Iterator[Phase]:
@@ -42,9 +46,11 @@ def bcast(rank: int, ranks: int, size: int, root: int) -> Iterator[Phase]:
     last_bit = position & -position
     if position:
         yield [(root + position - last_bit) % ranks], [], 0
-    for distance in (4, 2, 1):
-        if position + distance < ranks and (not position or distance < last_bit):
+    distance = (last_bit or 1 << ranks.bit_length()) // 2
+    while distance:
+        if position + distance < ranks:
             yield [], [((root + position + distance) % ranks, size)], 0
+        distance //= 2
 
 
 def allreduce(rank: int, ranks: int, size: int) -> Iterator[Phase]:

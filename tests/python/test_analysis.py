@@ -350,14 +350,19 @@ def test_waits_of_quarters_of_flits_and_their_correlation() -> None:
 def test_an_iteration_lasts_from_the_last_mark_to_the_last_mark() -> None:
     marks = pl.DataFrame(
         {"rank": [0, 0, 0, 0, 1, 1, 1], "iteration": [1, 2, 3, 4, 1, 2, 3], "at_ps": [5, 20, 30, 40, 10, 18, 90]}
-    )
-    found = spans(marks)
+    ).with_columns(name=pl.lit("job"), job=0, time_s=pl.col("at_ps").diff().over("rank") * 1e-12)
+    found = spans(marks, timed=False)
     assert found.select("iteration", "from_ps", "to_ps").rows() == [(2, 5, 20), (3, 18, 90)]
     assert found["seconds"].to_list() == pytest.approx([10e-12, 70e-12])
     fastest, slowest = extremes(found)
     assert (fastest.iteration, slowest.iteration, slowest.from_ps, slowest.to_ps) == (2, 3, 18, 90)
     assert [span.name for span in extremes(found.head(1))] == ["only"]
     assert extremes(found.clear()) == []
+    # Of the 15, 10, 10 and 8, 72 from mark to mark, 4 each are timed, and of the 72 as much as 50.
+    parts = marks.with_columns(time_s=pl.when(pl.col("at_ps") == 90).then(50e-12).otherwise(4e-12))
+    timed = spans(parts.with_columns(time_s=pl.when(pl.col("iteration") > 1).then("time_s")), timed=True)
+    assert timed.select("iteration", "from_ps", "to_ps").rows() == [(2, 14, 20), (3, 26, 90)]
+    assert timed["seconds"].to_list() == pytest.approx([4e-12, 50e-12])
 
 
 def test_rounds_last_from_collective_to_collective() -> None:

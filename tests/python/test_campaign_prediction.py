@@ -83,10 +83,14 @@ def test_fitted_values_come_from_isolated_runs_and_predictions_have_them(
     ("words", "message"),
     [
         (["predict", ".", "--label", "a b"], "--label"),
-        (["predict", ".", "--set", "rooting=fixed"], "unknown parameter"),
+        (
+            ["predict", ".", "--set", "rooting=fixed"],
+            "unknown parameter; allowed: send_overhead, routing, buffer; did you mean",
+        ),
+        (["predict", ".", "--set", "routing"], '--set = "routing": has no value'),
         (["predict", ".", "--set", "routing=fixt"], 'did you mean "fixed"?'),
         (["predict", ".", "--set", "buffer=4 us"], "--set buffer"),
-        (["compare", ".", "--nodes", "eight"], "is no such list; allowed: numbers, as 8,16"),
+        (["compare", ".", "--nodes", "eight"], "cannot be used; allowed: numbers, as 8,16"),
         (["compare", "."], "no prediction is registered"),
         (["map", "."], "no prediction is registered"),
     ],

@@ -58,9 +58,9 @@ def test_a_cell_that_was_cut_off_is_left_out_and_named(tmp_path: Path) -> None:
     found = read(tmp_path)
     assert found.measured.select("aggressor", "run").rows() == [("Inc", "a"), ("none", "b")]
     short, missing = found.left_out
-    assert short.startswith(f"{complete / '001.csv'}: 150 iterations of 200, All-to-All of 512 B alone, 4 nodes")
+    assert short.startswith(f"{complete / '001.csv'}: 150 iterations of 200, All-to-All of 512 B isolated, 4 nodes")
     assert missing.startswith(
-        f"{cut / '002.csv'}: is missing, All-to-All of 512 B beside Inc (0.001 s of 0.00101 s), 4 nodes: the run was"
+        f"{cut / '002.csv'}: is missing, All-to-All of 512 B beside Inc (bursts of 1.00 ms, pauses of 10.0 µs), 4 nodes"
     )
 
 
@@ -81,7 +81,7 @@ def replaced(name: str, old: str, new: str) -> Callable[[Path], None]:
         (replaced("run.toml", '"here"', '"here'), ["run.toml:2", "not valid TOML"]),
         (replaced("cells.csv", "msg_bytes", "msg_kib"), ["cells.csv:1: msg_kib", "another unit; allowed: msg_bytes"]),
         (replaced("cells.csv", "none,,,512", "none,,,512 B"), ["cells.csv:2", "512 B"]),
-        (replaced("cells.csv", "0.001,", "1 ms,"), ["cells.csv:3", 'burst_s = "1 ms": is no time', "seconds"]),
+        (replaced("cells.csv", "0.001,", "1 ms,"), ["cells.csv:3", 'burst_s = "1 ms": not a time', "seconds"]),
         (replaced("placement.csv", "aggressor", "agressor"), ["placement.csv:4", 'mean "aggressor"']),
         (replaced("placement.csv", "aggressor,n4.cluster\n", ""), ["placement.csv", "3 nodes", "4"]),
         (replaced("001.csv", "iteration,seconds", "iteration,microseconds"), ["001.csv:3", ": iteration, seconds"]),
@@ -89,7 +89,7 @@ def replaced(name: str, old: str, new: str) -> Callable[[Path], None]:
         (replaced("001.csv", "# hosts: n1 n3", "# hosts: n1"), ["001.csv:1", "1 ranks", "2"]),
         (replaced("002.aggressor", "n2 n4", "n2 n2"), ["002.aggressor:1", "rank 1 ran on n2", "n4.cluster"]),
         (replaced("001.csv", "\n7,", "\n8,"), ["001.csv:11", "iteration", "lines are missing"]),
-        (replaced("001.csv", "\n7,0.0", "\n7,-0.0"), ["001.csv:11", "is no time"]),
+        (replaced("001.csv", "\n7,0.0", "\n7,-0.0"), ["001.csv:11", "not a valid time"]),
         (replaced("001.csv", "\n7,0.", "\n7,nan,0."), ["001.csv:11", "3 cells", "2"]),
         (lambda run: (run / "001.csv").write_text(""), ["001.csv:1", "# hosts:"]),
         (lambda run: (run / "cells.csv").unlink(), ["cells.csv", "No such file"]),
@@ -181,7 +181,7 @@ def test_repetitions_of_crab_are_runs_of_their_own(tmp_path: Path) -> None:
         ([victim(8), application("noise_a2a"), application("noise_a2a")], {}, "2 applications beside"),
         ([victim(8), victim(64)], {}, "at the same time"),
         ([victim(8), application("inc_b", "-msgsize 1024")], {}, "messages have 1024 B, and those of Inc 2097152"),
-        ([victim(8), application("bursty_noise_a2a", "0.1")], {}, "is no time"),
+        ([victim(8), application("bursty_noise_a2a", "0.1")], {}, "is not a valid time"),
         ([victim(8, iterations=300)], {}, "200 iterations of 300"),
         ([application("a2a_comm_only", "-msgsize x", collect=True)], {}, "-msgsize 'x': not from 1 to"),
         ([victim(8)], {"ppn": 2}, "2 ranks on each node"),
@@ -218,7 +218,7 @@ def test_cells_of_crab_without_data_or_nodes_are_named(tmp_path: Path) -> None:
         ("data_app_0.csv", "0_Max-Duration_s", "0_Max-Duration_us", [".csv:1: 0_Max-Duration_us", "allowed: 0_Max"]),
         ("data_app_0.csv", "0_Max-", "1_Max-", [".csv:1: 0_Max-Duration_s: missing column", "1_Max-Duration_s"]),
         ("data_app_0.csv", "0.25,0.", "0.25,fast,0.", ["data_app_0.csv:2", "8 cells"]),
-        ("data_app_0.csv", "0.25,0.", "0.25,fast", ["data_app_0.csv:2", "is no time"]),
+        ("data_app_0.csv", "0.25,0.", "0.25,fast", ["data_app_0.csv:2", "not a valid time"]),
         ("config.json", '"numnodes"', '"nodes"', ["config.json", "not as CRAB writes it", "numnodes"]),
         ("config.json", '"applications": {', '"applications": [{', ["config.json", "not valid JSON"]),
         ("environment.json", "{", "[{", ["environment.json", "not valid JSON"]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any, Literal
 
 import pytest
@@ -9,7 +11,7 @@ import reference
 import schema
 from pydantic import BaseModel, ConfigDict, Field
 
-from fairlane.cli.listing import KINDS
+from fairlane.cli.listing import KINDS, entries_of
 from fairlane.controller import CONTROLLERS
 from fairlane.placement import PLACEMENTS
 from fairlane.units import Bandwidth, Duration, Size
@@ -117,3 +119,24 @@ def test_the_page_of_names_has_every_kind_and_the_parameters_that_no_scenario_ha
     assert [line[3:].lower() for line in page.splitlines() if line.startswith("## ")] == list(KINDS)
     assert all(f"| `{name}` |" in page for known in (WORKLOADS, PLACEMENTS, CONTROLLERS) for name in known)
     assert rows(page.partition("### `slack`")[2])["guard"][1] == "`0.01`"
+
+
+def test_the_page_of_campaigns_has_the_keys_that_a_campaign_takes() -> None:
+    page = reference.campaign_page()
+    found = rows(page)
+    assert {"victims", "stagger", "spearman", "fit", "scenario"} <= found.keys()
+    assert not {"set", "rules", "of"} & found.keys(), "those of papers' parameters"
+    assert "](#keys)" not in page
+
+
+def test_the_page_of_collectives_names_algorithms_of_their_operation() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "collectives.md").read_text(encoding="utf-8")
+    tables = [table.splitlines()[2:] for table in re.findall(r"^\| operation .*?\n\n", text, re.M | re.S)]
+    named, operation = set(), ""
+    for line in (line for table in tables for line in table if line):
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        operation = cells[0] or operation
+        named |= {f"{operation} {name}" for name in re.findall(r"`(\w+)`", cells[-1])}
+    assert len(tables) == 4
+    assert {"alltoall linear", "barrier dissemination"} <= named
+    assert named <= entries_of("collectives").keys()

@@ -8,8 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from fairlane.inputs.parameters import entries
-from oracle import Case, Outcome, core, fabrics, ser, simulate
+from oracle import Case, Compute, Job, Mark, Mpi, Op, Outcome, core, fabrics, ser, simulate
+from oracle.case import Collective, EndBurst, Pause
 from oracle.cases import MoreScripts, cases, wide_cases
+from vopr.reference import ALGORITHMS
 
 thorough = settings(
     max_examples=100,
@@ -62,6 +64,29 @@ def agree(case: Case) -> None:
     same = zip(sorted(expected.departures), sorted(found.departures), strict=True)
     names = {(ours.message, theirs.message) for ours, theirs in same}
     assert len(names) == len({departure.message for departure in expected.departures})
+
+
+@pytest.mark.parametrize("ranks", [9, 12, 40])
+def test_engine_and_oracle_agree_on_collectives_of_many_ranks(ranks: int) -> None:
+    each: list[Op] = [Collective(kind, 4, 2 if kind == "bcast" else 0) for kind in ALGORITHMS]
+    job = Job(list(range(ranks)), [[*each, Mark()]] * ranks)
+    agree(Case(fabrics.star(ranks), [job], mpi=Mpi(send_overhead=333, collectives=ALGORITHMS)))
+
+
+@pytest.mark.parametrize("ranks", [8, 12, 17])
+def test_every_rank_hears_whether_the_burst_goes_on(ranks: int) -> None:
+    """Rank 0 computes for 100 in each iteration, so a burst of 150 is over after its second one.
+
+    Without overheads its eager sends take it no time: only the pause of 1,000 is added to its four iterations.
+    """
+    rounds: list[Op] = [Mark(), EndBurst(150), Pause(1_000)]
+    scripts: list[list[Op]] = [[*([Compute(100)] if rank == 0 else []), *rounds] * 4 for rank in range(ranks)]
+    case = Case(fabrics.star(ranks), [Job(list(range(ranks)), scripts)], mpi=Mpi(collectives=ALGORITHMS))
+    agree(case)
+    outcome = simulate(case)
+    first = outcome.progress[0, 0]
+    assert (first.marks, first.first, first.last) == (4, 100, 4 * 100 + 1_000)
+    assert all(outcome.progress[0, rank].marks == 4 for rank in range(ranks))
 
 
 @thorough

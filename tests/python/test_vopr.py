@@ -15,6 +15,7 @@ from fairlane import RunError, Scenario, Simulation
 from fairlane.fabric.view import columns
 from fairlane.inputs.parameters import entries
 from fairlane.scenario import Resolved
+from fairlane.workload import WORKLOADS
 from oracle.case import Change
 from vopr import checks, reference
 from vopr.campaign import run_seeds
@@ -23,6 +24,8 @@ from vopr.checks import Difference, Variant, check
 from vopr.fabrics import pairs
 from vopr.shrink import shrink
 
+SPLITTING = {"fft", "ft", "pf3d"}
+"""Workloads with communicators of some of the ranks, which the oracle does not have."""
 REPRODUCERS = Path(__file__).parents[1] / "data" / "reproducers"
 FIRST, _, END = os.environ.get("FAIRLANE_VOPR", "0:60").partition(":")
 PARTS = 4
@@ -103,6 +106,20 @@ def test_the_reference_notices_a_change_that_comes_late(monkeypatch: pytest.Monk
     monkeypatch.setattr(reference, "_change", late)
     with pytest.raises(Difference, match="reference"):
         check(case, only="reference")
+
+
+@pytest.mark.parametrize("name", [name for name, workload in WORKLOADS.items() if not workload().offered()])
+def test_engine_and_oracle_agree_on_every_workload(name: str) -> None:
+    workload: dict[str, object] = {"name": name, "compute": "1 us", "message_size": "500 B", "burst": "2 us"}
+    small = {"points": 64, "iterations": 2, "side": 2, "planes": 4, "cells": 2, "atoms": 2}
+    workload |= {key: value for key, value in small.items() if key in WORKLOADS[name].model_fields}
+    fabric = {"topology": "fat_tree", "hosts": 4, "levels": 1}
+    case = Case(0, {"duration": "30 us", "fabric": fabric, "jobs": [{"ranks": 4, "workload": workload}]})
+    if name in SPLITTING:
+        with pytest.raises(reference.Unsupported, match="comm_split"):
+            reference.compare(case, case.resolve())
+    else:
+        assert not reference.compare(case, case.resolve())
 
 
 def test_a_fork_without_counters_goes_on_alike() -> None:

@@ -7,6 +7,7 @@ case unsupported.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import count
 from typing import Any, cast
 
 from fairlane import Simulation
@@ -33,8 +34,9 @@ ALGORITHMS = {
     "alltoall": "scattered",
 }
 """The algorithms of collectives that the oracle has."""
-LARGEST_BCAST, LARGEST_ALLTOALL = 8, 32
-"""Ranks up to which the oracle has them."""
+
+BLOCKS = ("repeat", "each")
+"""The calls of a program builder that begin a block, up to a call of ``end``."""
 
 Calls = list[tuple[str, tuple[Any, ...]]]
 
@@ -227,8 +229,8 @@ def _script(resolved: Resolved, job: ResolvedJob) -> list[Calls]:
     workload.program(script, job.compute or 0)
     for calls in recorder.calls:
         for name, args in calls:
-            if name not in ("repeat", "end"):
-                list(_operations(name, args, job.ranks))
+            if name not in BLOCKS and name != "end":
+                list(_operations(name, args))
     return recorder.calls
 
 
@@ -236,7 +238,7 @@ class _Script:
     """The operations of a rank, loops and all."""
 
     def __init__(self, calls: Calls) -> None:
-        self.calls, self.ranks = calls, 0
+        self.calls = calls
 
     def __iter__(self) -> Iterator[ops.Op]:
         return self._play(0, len(self.calls))
@@ -245,22 +247,26 @@ class _Script:
         at = begin
         while at < end:
             name, args = self.calls[at]
-            if name != "repeat":
-                yield from _operations(name, args, 0)
+            if name not in BLOCKS:
+                yield from _operations(name, args)
                 at += 1
                 continue
             after = self._end(at)
-            turns = 0
-            while args[0] is None or turns < args[0]:
-                yield from self._play(at + 1, after)
-                turns += 1
+            if name == "each":
+                for time in args[0]:
+                    yield ops.Compute(time)
+                    yield from self._play(at + 1, after)
+            else:
+                for _ in count() if args[0] is None else range(args[0]):
+                    yield from self._play(at + 1, after)
             at = after + 1
 
     def _end(self, at: int) -> int:
         """Where the loop ends that begins at a place."""
         depth = 0
         for place in range(at, len(self.calls)):
-            depth += {"repeat": 1, "end": -1}.get(self.calls[place][0], 0)
+            name = self.calls[place][0]
+            depth += (name in BLOCKS) - (name == "end")
             if not depth:
                 return place
         raise AssertionError("a loop is left open")
@@ -314,7 +320,7 @@ def _volume(volume: int | list[int]) -> int | tuple[int, ...]:
     return tuple(volume) if isinstance(volume, list) else volume
 
 
-def _operations(name: str, args: tuple[Any, ...], ranks: int) -> Iterator[ops.Op]:
+def _operations(name: str, args: tuple[Any, ...]) -> Iterator[ops.Op]:
     """What a call of the builder means to the oracle."""
     if name == "exchange":
         sources, targets, size, first = args
@@ -323,19 +329,17 @@ def _operations(name: str, args: tuple[Any, ...], ranks: int) -> Iterator[ops.Op
             yield ops.Send(to, size, place, first + 2 * place + 1)
         yield ops.Wait(tuple(range(first, first + 2 * len(sources))))
     elif name == "collective":
-        yield _collective(None, *args, ranks=ranks)
+        yield _collective(None, *args)
     elif name == "icollective":
         kind, request, *others = args
-        yield _collective(request, kind, *others, ranks=ranks)
+        yield _collective(request, kind, *others)
     elif name in CALLS:
         yield CALLS[name](*args)
     elif name != "comm_free":
         raise Unsupported(f"the call {name}")
 
 
-def _collective(request: int | None, kind: str, volume: int | list[int], comm: int, root: int, *, ranks: int) -> ops.Op:
+def _collective(request: int | None, kind: str, volume: int | list[int], comm: int, root: int) -> ops.Op:
     if kind not in ALGORITHMS or (isinstance(volume, list) and kind != "alltoall"):
         raise Unsupported(f"{kind} of {'blocks' if isinstance(volume, list) else 'one size'}")
-    if ranks > (LARGEST_BCAST if kind == "bcast" else LARGEST_ALLTOALL):
-        raise Unsupported(f"{kind} of {ranks} ranks")
     return _in_world(comm, ops.Collective(kind, _volume(volume), root, request))

@@ -16,6 +16,7 @@ from fairlane.analysis.walk import longest_wait, walk
 from fairlane.errors import Problem, ScenarioError
 from fairlane.results import Run, load_run
 from fairlane.results.errors import ResultsError
+from fairlane.results.views import has_timed_parts
 
 
 def analyze(
@@ -142,9 +143,10 @@ def _spans(
     """The iterations, and the stretches to look at: that of the isolated run, if there is one, and that of the run."""
     none = pl.DataFrame(schema={"iteration": pl.Int64, "from_ps": pl.Int64, "to_ps": pl.Int64, "seconds": pl.Float64})
     kept = again.run.iterations is not None and again.job in again.run.iterations["name"]
-    table = spans(again.iterations()) if own is None or kept else none
+    timed = has_timed_parts(again.run.completions, again.job)
+    table = spans(again.iterations(), timed=timed) if own is None or kept else none
     if alone is not None and table.height:
-        table = with_isolated(table, spans(alone.iterations()))
+        table = with_isolated(table, spans(alone.iterations(), timed=timed))
     inside = table if own is None else table.filter(pl.col("from_ps") >= own.from_ps, pl.col("to_ps") <= own.to_ps)
     if wanted is not None:
         inside = _within(inside, wanted)

@@ -12,12 +12,13 @@ from typing import Any, Self
 
 import polars as pl
 
-from fairlane.engine.tables import frame
+from fairlane.engine.tables import PS, frame
 from fairlane.fabric import Fabric
 from fairlane.inputs.files import MOST_STORED, parse_json, read_bytes
 from fairlane.results.derive import links
 from fairlane.results.errors import ResultsError
 from fairlane.results.store import RESOLVED, file_of_run
+from fairlane.results.views import iteration_times
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Span:
     to_ps: int
     """Until when the last rank was done with it."""
     seconds: float
-    """How long it took, s: from when the slowest rank was done with the one before."""
+    """How long it took, s: from when the last rank was done with the one before; of a timed part, its time."""
     round: int | None = None
     """Which round of the iteration, from 1, if it is one."""
 
@@ -98,22 +99,23 @@ class Record:
         )
 
 
-def spans(iterations: pl.DataFrame) -> pl.DataFrame:
+def spans(iterations: pl.DataFrame, *, timed: bool) -> pl.DataFrame:
     """When each iteration of a job was and how long it took: ``iteration``, ``from_ps``, ``to_ps``, ``seconds``.
 
-    An iteration takes from when the last rank has marked the one before until the last rank has marked it; ``from_ps``
-    is when the first rank had marked the one before. The first iteration has none before, and is left out, as are
-    those that not all ranks have marked. ``iterations`` are the rows of one job of a run's table of this name.
+    ``seconds`` is its time as in ``iteration_times``; ``timed`` says whether the job's iterations have timed parts. An
+    iteration, or its timed part, begins when the first rank begins it and ends when the last rank has marked it. The
+    first iteration is left out, as are those that not all ranks have marked. ``iterations`` are the rows of one job of
+    a run's table of this name.
     """
-    at, number = pl.col("at_ps").cast(pl.Int64), pl.col("iteration")
+    at, took = pl.col("at_ps").cast(pl.Int64), (pl.col("time_s") / PS).round().cast(pl.Int64)
     marked = (
-        iterations.group_by(number.cast(pl.Int64))
-        .agg(pl.len().alias("ranks"), at.min().alias("first"), at.max().alias("last"))
+        iterations.group_by("name", "job", pl.col("iteration").cast(pl.Int64))
+        .agg(pl.len().alias("ranks"), at.max(), elapsed_ps=took.max(), from_ps=(at - took).min())
         .filter(pl.col("ranks") == iterations["rank"].n_unique())
-        .sort("iteration")
+        .with_columns(timed=timed)
     )
-    before = [pl.col(name).shift(1).alias(f"before_{name}") for name in ("first", "last")]
-    return _between(marked.with_columns(before).filter(number.diff() == 1), pl.col("last"))
+    times = iteration_times(marked).drop_nulls("time_s")
+    return times.select("iteration", "from_ps", to_ps="at_ps", seconds="time_s")
 
 
 def rounds(record: Record) -> pl.DataFrame:
@@ -141,14 +143,9 @@ def rounds(record: Record) -> pl.DataFrame:
         .filter(pl.col("iteration") > 0, pl.col("ranks") == ordered["from_rank"].n_unique(), pl.col("missing") == 0)
         .sort("iteration")
     )
-    before = [pl.col(name).shift(1).fill_null(record.from_ps).alias(f"before_{name}") for name in ("first", "last")]
-    return _between(ends.with_columns(before), pl.col("last") + 1)  # the wait for the last message ends with it
-
-
-def _between(table: pl.DataFrame, end: pl.Expr) -> pl.DataFrame:
-    """Spans from the first and the last end of what was ``before``."""
-    seconds = (pl.col("last") - pl.col("before_last")) * 1e-12
-    return table.select("iteration", from_ps=pl.col("before_first"), to_ps=end, seconds=seconds)
+    first, last = (pl.col(name).shift(1).fill_null(record.from_ps) for name in ("first", "last"))
+    end = pl.col("last") + 1  # the wait for the last message ends with it
+    return ends.select("iteration", from_ps=first, to_ps=end, seconds=(pl.col("last") - last) * PS)
 
 
 def extremes(found: pl.DataFrame) -> list[Span]:

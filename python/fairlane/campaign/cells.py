@@ -17,6 +17,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.csv_rows import Row, read_rows
 from fairlane.statistics.estimate import Estimate
 from fairlane.statistics.replicates import of_ratios
+from fairlane.wording import data_size, seconds
 
 KEYS = ("nodes", "victim", "aggressor", "burst_s", "pause_s", "msg_bytes")
 """Columns that tell cells from each other."""
@@ -56,9 +57,11 @@ class Cell:
         return self.aggressor == NONE
 
     def __str__(self) -> str:
-        bursts = "" if self.burst_s is None else f" ({self.burst_s:g} s of {self.burst_s + (self.pause_s or 0):g} s)"
-        beside = "alone" if self.isolated else f"beside {self.aggressor}{bursts}"
-        return f"{self.victim} of {self.msg_bytes} B {beside}, {self.nodes} nodes"
+        lengths = ""
+        if self.burst_s is not None:
+            lengths = f" (bursts of {seconds(self.burst_s)}, pauses of {seconds(self.pause_s or 0)})"
+        beside = "isolated" if self.isolated else f"beside {self.aggressor}{lengths}"
+        return f"{self.victim} of {data_size(self.msg_bytes)} {beside}, {self.nodes} nodes"
 
 
 class Cells:
@@ -70,7 +73,7 @@ class Cells:
         for row in self._read():
             of = self._rows.setdefault(self._key(row), [])
             if before := [it.line for it in of if it.get("run") == row.get("run")]:
-                words = f"is the cell of line {before[0]} again, of the same run"
+                words = f"repeats the cell of line {before[0]} in the same run"
                 raise ScenarioError(Problem.of_file(row.file, words, row.line))
             of.append(row)
         self.all = [
@@ -105,7 +108,9 @@ class Cells:
         known = sorted({cell.nodes for cell in self.all})
         for number in nodes:
             if number not in known:
-                raise ScenarioError(Problem("--nodes", "no cell has so many", number, ", ".join(map(str, known))))
+                raise ScenarioError(
+                    Problem("--nodes", "no cell has this number of nodes", number, ", ".join(map(str, known)))
+                )
         return [cell for cell in self.all if not nodes or cell.nodes in nodes]
 
     def isolated_of(self, cell: Cell) -> Cell | None:
@@ -144,9 +149,7 @@ class Cells:
         known = set(names)
         for row in self._placed:
             if row["node"] not in known:
-                raise ScenarioError(
-                    row.problem("node", f"is no host of the fabric, which has {len(known)}", names=names)
-                )
+                raise ScenarioError(row.problem("node", f"unknown host; the fabric has {len(known)}", names=names))
 
     @cached_property
     def measured(self) -> Mapping[tuple[Any, ...], Mapping[str, Estimate]]:

@@ -68,7 +68,7 @@ class Comparison:
     def nodes(self) -> Mapping[str, Sequence[int]]:
         """Numbers of nodes of the cells that are judged, and of those on which variants were chosen; empty for all."""
         judging = self.cells.campaign.judging
-        return {"judged": judging.judge, **({"chosen on": judging.choose} if judging.choose else {})}
+        return {"judged": judging.judge, **({"used to choose the model": judging.choose} if judging.choose else {})}
 
     @cached_property
     def parts(self) -> Mapping[str, Sequence[Bar]]:
@@ -94,8 +94,8 @@ def compared(cells: Cells, wanted: Sequence[Cell], number: int | None = None) ->
         shown = "; ".join(map(str, missing[:SHOWN]))
         more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
         words = f"{plural(len(missing), 'measured cell')} without a registered prediction: {shown}{more}"
-        allowed = f"the cells of {registration.name}: predict the others first, or name theirs with --nodes"
-        raise ScenarioError(Problem("", words, allowed=allowed, file=str(registration.folder), line=None))
+        words += "; predict them first, or select others by --nodes"
+        raise ScenarioError(Problem.of_file(registration.folder, words))
     measured = cells.measured
     rows = [_row(cells, cell, measured, predicted) for cell in wanted if cell.key in measured]
     if not rows:

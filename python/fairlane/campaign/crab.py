@@ -185,7 +185,7 @@ def _seconds(app: _Application, text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < LONGEST_S:
-        raise _LeftOutError(f'application {app.number}, {app.wrapper}: "{text[:40]}" is no time')
+        raise _LeftOutError(f'application {app.number}, {app.wrapper}: "{text[:40]}" is not a valid time')
     return value
 
 

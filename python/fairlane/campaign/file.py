@@ -22,10 +22,23 @@ MILLISECOND = 10**9
 
 
 class CampaignParameter(Parameter):
-    """A parameter of the model: fitted on isolated runs, or not known."""
+    """A parameter of the model: fitted on isolated runs, or unknown."""
 
     fit: bool = False
-    """Whether ``campaign fit`` looks for its value; else it is an axis of the map."""
+    """Whether ``campaign fit`` determines its value on isolated runs; if not, it is an axis of the map."""
+
+    @model_validator(mode="after")
+    def _of_the_scenario(self) -> Self:
+        tables = {"": self, **{f"levels.{name}.": level for name, level in self.levels.items()}}
+        wrong = [
+            Problem(at + key, "has no effect in a campaign, which has no studies", allowed="scenario")
+            for at, table in tables.items()
+            for key in ("set", "rules", "of")
+            if getattr(table, key)
+        ]
+        if wrong:
+            raise Problems(*wrong)
+        return self
 
     def value_of(self, text: str) -> Value:
         """The value that a text names. Raises ``ScenarioError`` if there is none."""
@@ -37,57 +50,57 @@ class CampaignParameter(Parameter):
         try:
             return KINDS[self.unit].parse(text) if self.unit else float(text)
         except ValueError as error:
-            raise ScenarioError(Problem(key, str(error), text, f"as {self.default}")) from None
+            raise ScenarioError(Problem(key, str(error), text, f"a value as {self.default}")) from None
 
 
 class Measure(Table):
     """How long a cell is simulated, and how often."""
 
     warm_up: int = Field(default=5, ge=0)
-    """Iterations of the victim that do not count."""
+    """First iterations of the victim, which are not measured."""
     iterations: int = Field(default=1000, ge=2)
-    """Most iterations of the victim that are measured."""
+    """Maximum number of measured iterations of the victim."""
     isolated: int = Field(default=5, ge=2)
-    """Iterations of isolated runs, which differ little."""
+    """Measured iterations of an isolated run; they hardly differ from each other."""
     least: int = Field(default=20, ge=2)
-    """Fewest iterations beside an aggressor; beyond them a run ends with ``span``."""
+    """Minimum number of measured iterations beside an aggressor."""
     span: Duration = Field(default=20 * MILLISECOND, gt=0)
-    """Simulated time beside an aggressor after which a run with the fewest iterations ends."""
+    """Simulated time beside an aggressor after which a run ends, if it has ``least`` iterations by then."""
     limit: Duration = Field(default=2000 * MILLISECOND, gt=0)
-    """Simulated time after which a run ends anyway."""
+    """Maximum simulated time of a run. A run that has fewer than ``least`` iterations by then is an error."""
     replicates: int = Field(default=3, ge=1)
-    """Simulations of a cell, each with a start of the victim and seeds of its own."""
+    """Simulations of each cell, with different seeds and start times of the victim."""
     stagger: Duration = Field(default=2 * MILLISECOND, ge=0)
-    """The victim starts at a random instant up to this one, the aggressor at zero."""
+    """The aggressor starts at time zero, the victim at a random time from zero to this one."""
 
 
 class Judging(Table):
-    """On which cells variants were chosen, on which the predictions are judged, and the bars."""
+    """The cells on which the model is chosen, those on which its predictions are judged, and the bars for these."""
 
     choose: list[int] = Field(default_factory=list)
-    """Numbers of nodes of the cells on which variants are chosen and parameters fitted; empty for all."""
+    """Numbers of nodes of the cells on which the model is chosen and parameters are fitted; empty: all."""
     judge: list[int] = Field(default_factory=list)
-    """Numbers of nodes of the cells that are judged; empty for all."""
+    """Numbers of nodes of the cells on which predictions are judged; empty: all."""
     smallest: Size = 512
-    """The smallest message size that is judged."""
+    """Cells of a smaller message size are shown and not judged."""
     isolated_within: float = Field(default=0.15, gt=0)
-    """How far the predicted median of an isolated run may be from the measured one, as a share."""
+    """Maximum relative error of the predicted median of every isolated run."""
     slow_above: float = Field(default=1.3, gt=1)
-    """A cell counts as slowed down from this measured ratio of means on."""
+    """A cell counts as slowed down if its measured ratio of means is above this."""
     factor: float = Field(default=1.5, gt=1)
-    """The predicted ratio of such a cell is within this factor of the measured one ..."""
+    """A predicted ratio of a cell that is slowed down is right if it is within this factor of the measured one."""
     slow_share: float = Field(default=0.8, ge=0, le=1)
-    """... in this share of these cells."""
+    """Minimum share of the cells that are slowed down whose predicted ratio is right."""
     calm_below: float = Field(default=1.1, gt=1)
-    """A cell counts as not slowed down up to this measured ratio of means."""
+    """A cell counts as not slowed down if its measured ratio of means is at most this."""
     calm_at_most: float = Field(default=1.2, gt=1)
-    """The predicted ratio of such a cell is at most this ..."""
+    """A predicted ratio of a cell that is not slowed down is right if it is at most this."""
     calm_share: float = Field(default=0.9, ge=0, le=1)
-    """... in this share of these cells."""
+    """Minimum share of the cells that are not slowed down whose predicted ratio is right."""
     spearman: float | None = Field(default=0.8, ge=-1, le=1)
-    """Least rank correlation of measured and predicted ratios."""
+    """Minimum rank correlation (Spearman) of measured and predicted ratios."""
     every_at_most: float | None = Field(default=None, gt=1)
-    """Every predicted ratio is at most this; for machines on which nothing was slowed down."""
+    """Maximum of all predicted ratios; for machines on which no cell was slowed down."""
 
 
 class CampaignFile(Table):
@@ -100,25 +113,25 @@ class CampaignFile(Table):
     scenario: str = "scenario.toml"
     """The model: a scenario without jobs."""
     measured: str
-    """The table of cells and measured values, CSV, plain or xz."""
+    """The table of cells and measured values: CSV, plain or compressed with xz."""
     placements: str | None = None
     """The table of nodes of each run: CSV with the columns run, job and node, in the order of ranks."""
     placement: Literal["random", "linear"] | None = None
-    """Without known nodes: how each job is placed, anew in every replicate."""
+    """In place of ``placements``, if the nodes are not known: how jobs are placed, anew in every replicate."""
     where: dict[str, str | int] = Field(default_factory=dict)
-    """Values of columns of the measured table that select its rows."""
+    """Values of columns by which rows of the measured table are selected."""
     job: dict[str, Any] = Field(default_factory=dict)
-    """Keys that all jobs have, as ``service_level`` and ``rails``."""
+    """Keys of all jobs of the scenario, as ``service_level`` and ``rails``."""
     victims: dict[str, dict[str, Any]] = Field(min_length=1)
-    """The workload of each victim by its name in the table; the message size is the cell's."""
+    """The workload of each victim, by its name in the measured table. The cell gives the message size."""
     aggressors: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """The workload of each aggressor by its name in the table; bursts and pauses are the cell's."""
+    """The workload of each aggressor, by its name in the measured table. The cell gives burst and pause."""
     measure: Measure = Field(default_factory=Measure)
     """How long and how often a cell is simulated."""
     judging: Judging = Field(default_factory=Judging)
-    """Bars, and the cells on which they are asked."""
+    """Bars, and the cells that they apply to."""
     parameter: list[CampaignParameter] = Field(default_factory=list)
-    """Parameters that are fitted on isolated runs, or that are not known."""
+    """Parameters that are fitted on isolated runs, or that are unknown."""
     _document: Document = PrivateAttr()
 
     @field_validator("victims", "aggressors")
@@ -138,7 +151,9 @@ class CampaignFile(Table):
     @model_validator(mode="after")
     def _one_placement(self) -> Self:
         if (self.placements is None) == (self.placement is None):
-            raise Problems(Problem("placements", "needs one of both", allowed="placements or placement"))
+            words = "is missing" if self.placements is None else "cannot be given together with placement"
+            allowed = 'placements = FILE, or placement = "random" or "linear"'
+            raise Problems(Problem("placements", words, self.placements, allowed))
         names = [one.name for one in self.parameter]
         again = [Problem(f"parameter[{at}].name", "duplicate", it) for at, it in enumerate(names) if it in names[:at]]
         if again:

@@ -72,10 +72,14 @@ def fit(
     """
     names = campaign.fitted
     if not names:
-        raise campaign.refuse(Problem("parameter", "none has fit = true, so there is nothing to fit"))
+        raise campaign.refuse(
+            Problem("parameter", "nothing to fit", allowed="at least one [[parameter]] with fit = true")
+        )
     wanted = [cell for cell in cells.of(campaign.judging.choose) if cell.isolated and cell.key in cells.measured]
     if not wanted:
-        raise ScenarioError(Problem("DIR", "no isolated cell has measured values", str(campaign.folder)))
+        raise ScenarioError(
+            Problem("DIR", "no isolated cell of judging.choose has measured values", str(campaign.folder))
+        )
     models: dict[tuple[float, ...], tuple[Any, Fit]] = {}
 
     def tried(*places: Any) -> list[Any]:

@@ -110,10 +110,10 @@ def registered(folder: Path) -> Sequence[Registration]:
         except OSError as error:
             raise ScenarioError(Problem.of_file(path / _TABLE, f"cannot be read: {error.strerror}")) from None
         if sha256(content).hexdigest() != meta["table"]:
-            raise ScenarioError(Problem.of_file(path / _TABLE, "is not the table that was registered"))
+            raise ScenarioError(Problem.of_file(path / _TABLE, "has changed since it was registered"))
         before = found[-1].meta[CHECKSUM] if found else None
         if meta["before"] != before or meta["number"] != len(found) + 1:
-            words = "does not follow the registration before it: one has changed or is missing"
+            words = "does not follow the registration before it: one was changed or is missing"
             raise ScenarioError(Problem.of_file(path / _META, words))
         found.append(Registration(path, sealed))
     return found
@@ -124,10 +124,10 @@ def chosen(cells: Cells, number: int | None) -> tuple[Registration, Sequence[Reg
     folder = cells.campaign.folder
     every = registered(folder)
     if not every:
-        words = "no prediction is registered, and measured values are compared with nothing else"
-        raise ScenarioError(Problem("DIR", words, str(folder), "a campaign after: fairlane campaign predict DIR"))
+        words = "no prediction is registered: run fairlane campaign predict first"
+        raise ScenarioError(Problem("DIR", words, str(folder)))
     if number is None:
         return every[-1], every
     if not 1 <= number <= len(every):
-        raise ScenarioError(Problem("--registration", "there is none", number, f"1 to {len(every)}"))
+        raise ScenarioError(Problem("--registration", "is not registered", number, f"1 to {len(every)}"))
     return every[number - 1], every

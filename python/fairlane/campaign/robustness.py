@@ -81,8 +81,8 @@ def mapped(model: Model, wanted: Sequence[Cell], executor: Executor, count: int 
     """
     campaign, cells = model.campaign, model.cells
     if not campaign.unknown:
-        words = "every one has fit = true: nothing is unknown"
-        raise campaign.refuse(Problem("parameter", words, allowed="a [[parameter]] with range or levels"))
+        words = "none is unknown, so the map has no axis"
+        raise campaign.refuse(Problem("parameter", words, allowed="at least one [[parameter]] without fit = true"))
     usual = {one.name: model.values[one.name] for one in campaign.unknown}
     points: list[dict[str, Value]] = [usual, *spread(campaign.unknown, count)]
     pairs = [(cell, alone) for cell in wanted if not cell.isolated and (alone := cells.isolated_of(cell)) is not None]

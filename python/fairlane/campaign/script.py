@@ -44,9 +44,18 @@ def pattern_of(table: Mapping[str, Any]) -> Workload:
         if getattr(workload, key, allowed) != allowed:
             of_cells = " here: cells have it" if key in ("burst", "pause") else ""
             need = "none" + of_cells if allowed is None else str(allowed)
-            wrong.append(Problem(key, "is not what measured jobs do", table.get(key, getattr(workload, key)), need))
+            wrong.append(
+                Problem(key, "cannot be measured by the MPI program", table.get(key, getattr(workload, key)), need)
+            )
     if not 1 <= workload.message_size <= MOST_BYTES:
-        wrong.append(Problem("message_size", "cannot be sent at once", table.get("message_size"), "1 B to 2 GiB"))
+        wrong.append(
+            Problem(
+                "message_size",
+                "cannot be sent as one message",
+                table.get("message_size"),
+                "1 B or more, less than 2 GiB",
+            )
+        )
     if wrong:
         raise Problems(*wrong)
     return workload  # type: ignore[no-any-return]
@@ -88,7 +97,7 @@ def campaign_of(folder: Path, wanted: Wanted = Wanted()) -> Campaign:
     for kind, tables in (("victims", file.victims), ("aggressors", file.aggressors)):
         for name, table in tables.items():
             if re.fullmatch(_NAME, name) is None:
-                problems.append(Problem(f"{kind}.{name}", "is no name of measured jobs", name, _NAME_WORDS))
+                problems.append(Problem(f"{kind}.{name}", "cannot be used as a name in scripts", name, _NAME_WORDS))
             try:
                 patterns[kind][name] = pattern_of(table)
             except Problems as error:
@@ -98,7 +107,7 @@ def campaign_of(folder: Path, wanted: Wanted = Wanted()) -> Campaign:
     cells = list(_product(file, wanted)) if wanted.sizes else Cells(file).of(wanted.nodes)
     for cell in cells:
         if not (4 <= cell.nodes <= MOST_NODES and cell.msg_bytes <= MOST_BYTES):
-            words = f"4 to {MOST_NODES} nodes, and messages of at most 2 GiB"
+            words = f"4 to {MOST_NODES} nodes, and messages of less than 2 GiB"
             raise ScenarioError(Problem("", f"{cell}: cannot be measured", allowed=words))
     system = str(file.where.get("system", re.sub(r"[^a-z0-9]+", "-", file.title.lower()).strip("-")))
     # Right after its isolated run comes a victim of one size beside each aggressor: they are compared.
@@ -159,15 +168,17 @@ def write(campaign: Campaign, folder: Path, options: Options) -> list[Path]:
     """
     system = options.system or campaign.system
     if re.fullmatch(_WORD, system) is None:
-        raise ScenarioError(Problem("--system", "is no name of a machine", system, "letters, digits, '.', '_' and '-'"))
+        raise ScenarioError(
+            Problem("--system", "cannot be used as a name in scripts", system, "letters, digits, '.', '_' and '-'")
+        )
     for name, value in (("--account", options.account), ("--partition", options.partition), ("--time", options.time)):
         if value is not None and re.fullmatch(r"[!-~]+", value) is None:
-            raise ScenarioError(Problem(name, "is not one word", value))
+            raise ScenarioError(Problem(name, "must be one word", value))
     for value in (*options.directives, options.launcher_options):
         if not value.isprintable():
-            raise ScenarioError(Problem("--sbatch, --launcher-options", "is not one line", value))
+            raise ScenarioError(Problem("--sbatch, --launcher-options", "must be one line", value))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ScenarioError(Problem("--out", "exists; choose another folder", str(folder)))
+        raise ScenarioError(Problem("--out", "exists and is not empty; choose another folder", str(folder)))
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("measure.c", "run.bash"):
         write_text(folder / name, (files("fairlane.campaign") / name).read_text("utf-8"))

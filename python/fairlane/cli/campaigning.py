@@ -10,6 +10,7 @@ from typer import Argument, Option
 
 from fairlane.cli.command import Answer, ExitCode, OutFolder, Quiet, out_option, write_table
 from fairlane.cli.options import AllowCode, Resume, Workers, folder_of, one_of, refused, report
+from fairlane.errors import Problem, ScenarioError
 from fairlane.signals import exit_on_sigterm
 from fairlane.wording import plural
 
@@ -21,14 +22,15 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 Folder = Annotated[Path, Argument(metavar="DIR", help="Folder of the campaign.")]
-Nodes = Annotated[str | None, Option(metavar="NUMBERS", help="Numbers of nodes of the cells, e.g. 8,16,32.")]
+Nodes = Annotated[str | None, Option(metavar="NUMBERS", help="Only cells of these numbers of nodes, e.g. 8,16,32.")]
 CpuHours = Annotated[float | None, Option(min=0, help="Processor time after which no simulation is begun, hours.")]
 
 
 def fit(
     folder: Folder,
     rounds: Annotated[
-        int, Option(min=1, help="Steps to try; each simulates the cells once more for each parameter.")
+        int,
+        Option(min=1, help="Maximum number of steps; each simulates the cells once, and once more for each parameter."),
     ] = 6,
     workers: Workers = None,
     allow_code: AllowCode = False,
@@ -36,9 +38,10 @@ def fit(
     out: OutFolder = None,
     quiet: Quiet = False,
 ) -> Answer:
-    """Fit the parameters of messages and links on isolated runs, and write them to fitted.toml.
+    """Fit parameters of the model on isolated runs.
 
-    Only isolated cells on which variants are chosen are used, nothing that was measured beside an aggressor.
+    The parameters with fit = true are fitted on the isolated cells of judging.choose; nothing that was measured beside
+    an aggressor is used. The values are written to fitted.toml, and predictions use them.
     """
     from fairlane.campaign.fitting import fit as fitted
     from fairlane.campaign.fitting import save
@@ -61,7 +64,9 @@ def fit(
 
 def predict(
     folder: Folder,
-    label: Annotated[str, Option(metavar="NAME", help="Name of the registration, a word.")] = "prediction",
+    label: Annotated[
+        str, Option(metavar="NAME", help="Name of the registration: letters, digits, - and _.")
+    ] = "prediction",
     note: Annotated[str, Option(help="What is new about this prediction.")] = "",
     nodes: Nodes = None,
     try_out: Annotated[bool, Option("--try", help="Register nothing.")] = False,
@@ -76,9 +81,10 @@ def predict(
     out: OutFolder = None,
     quiet: Quiet = False,
 ) -> Answer:
-    """Predict the cells of a campaign, and register the prediction with the digests of model and cells.
+    """Predict the cells, and register the prediction.
 
-    Measured values are not read. A registration is never changed: a new prediction is a new one.
+    Measured values are not read. The prediction is stored in predictions/ with digests of the model and of the cells. A
+    registration is never changed: a new prediction is a new registration.
     """
     from fairlane.campaign.predicting import predicted
     from fairlane.campaign.registry import register, registered
@@ -109,9 +115,11 @@ def compare(
         Path | None, out_option("Folder of table, figure and page; by default DIR/comparison.", "DIR")
     ] = None,
 ) -> Answer:
-    """Compare measured values with a registered prediction: cells, ratios to isolated runs, bars; a figure and a page.
+    """Compare measured values with a registered prediction.
 
-    Measured values without a registered prediction are refused. The exit code is 1 if a bar is not reached.
+    Prints each cell with measured and predicted times, their ratios to the isolated run and a verdict, and the bars;
+    writes a table, a figure and a page. Cells without a registered prediction are refused. The exit code is 1 if a bar
+    is not reached.
     """
     from fairlane.campaign.comparing import compared
     from fairlane.campaign.page import html_of
@@ -134,7 +142,7 @@ def compare(
 
 def draw_map(
     folder: Folder,
-    points: Annotated[int, Option(min=2, max=512, help="Points of the space.")] = 32,
+    points: Annotated[int, Option(min=2, max=512, help="Combinations of values of the unknown parameters.")] = 32,
     nodes: Nodes = None,
     workers: Workers = None,
     cpu_hours: CpuHours = None,
@@ -143,9 +151,11 @@ def draw_map(
     out: OutFolder = None,
     quiet: Quiet = False,
 ) -> Answer:
-    """Show in which share of the space of what is not known each cell is predicted, and which parameter decides.
+    """Show how the predictions depend on the unknown parameters.
 
-    Cells that are judged need a registered prediction first.
+    Predicts the cells at points that are spread over the ranges of the parameters without fit = true. Prints the share
+    of points at which each cell is predicted right, and the parameters that decide it. The cells need a registered
+    prediction first.
     """
     from fairlane.campaign.registry import chosen
     from fairlane.campaign.robustness import mapped
@@ -156,7 +166,7 @@ def draw_map(
     _, every = chosen(cells, None)
     unregistered = [cell for cell in wanted if not any(cell.key in one.keys for one in every)]
     if unregistered:
-        raise refused("--nodes", f"no prediction is registered of {unregistered[0]}", nodes)
+        raise refused("--nodes", f"no prediction is registered for {unregistered[0]}", nodes)
     model = _model(cells, None)
     with _executor(
         folder, out, workers, resume=resume, cpu_hours=cpu_hours, progress=not quiet, partial=True
@@ -178,13 +188,18 @@ def script(
     out: Annotated[Path, out_option("Folder for the program and the scripts.", "FOLDER")],
     nodes: Nodes = None,
     sizes: Annotated[
-        str | None, Option(metavar="SIZES", help='Sizes of the victim\'s messages, e.g. "512 B, 2 MiB".')
+        str | None,
+        Option(
+            metavar="SIZES", help='Sizes of the victim\'s messages, in place of measured cells, e.g. "512 B, 2 MiB".'
+        ),
     ] = None,
     bursts: Annotated[
         str | None, Option(metavar="PAIRS", help='Bursts and pauses of aggressors, e.g. "100 ms:1 us", with --sizes.')
     ] = None,
-    launcher: Annotated[str, Option(help="What starts the ranks: srun or mpirun.")] = "srun",
-    launcher_options: Annotated[str, Option(metavar="OPTIONS", help="Further options of it.")] = "",
+    launcher: Annotated[str, Option(help="Command that starts the ranks: srun or mpirun.")] = "srun",
+    launcher_options: Annotated[
+        str, Option(metavar="OPTIONS", help="Further options of the launcher, e.g. --mpi=pmix.")
+    ] = "",
     system: Annotated[str | None, Option(metavar="NAME", help="Name of the machine in tables.")] = None,
     account: Annotated[str | None, Option(metavar="NAME", help="Account of Slurm.")] = None,
     partition: Annotated[str | None, Option(metavar="NAME", help="Partition of Slurm.")] = None,
@@ -193,23 +208,24 @@ def script(
         list[str] | None, Option(metavar="OPTION", help="Further option of sbatch; can be given many times.")
     ] = None,
     repetitions: Annotated[int, Option(min=1, help="Repetitions of all cells.")] = 2,
-    iterations: Annotated[int, Option(min=1, help="Iterations of the victim in a cell.")] = 1000,
-    warm_up: Annotated[int, Option(min=0, help="Iterations before them.")] = 5,
+    iterations: Annotated[int, Option(min=1, help="Measured iterations of each cell.")] = 1000,
+    warm_up: Annotated[int, Option(min=0, help="Iterations before those that are measured.")] = 5,
     service_level: Annotated[
         int | None, Option(min=0, max=15, help="Service level of the victim's messages (UCX_IB_SL).")
     ] = None,
     aggressor_level: Annotated[
-        int | None, Option(min=0, max=15, help="Service level of the aggressor's, by default the same.")
+        int | None,
+        Option(min=0, max=15, help="Service level of the aggressor's messages; by default that of the victim's."),
     ] = None,
     testbed: Annotated[
         Path | None, Option(metavar="FILE", help="Run everything now, in the namespaces of a testbed; needs root.")
     ] = None,
 ) -> Answer:
-    """Write what measures a campaign on a machine: batch scripts, lists of cells and an MPI program.
+    """Write the scripts and the MPI program that measure a campaign.
 
-    The cells are those of the campaign's measured file, or with --sizes every victim isolated and beside every
-    aggressor. There is a script for each number of nodes, which runs its cells one after the other in one allocation.
-    Copy the folder to the machine; in it: make, and sbatch each script.
+    The cells are those of the campaign's measured table, or with --sizes every victim isolated and beside every
+    aggressor. There is a batch script for each number of nodes, which runs its cells one after the other in one
+    allocation. Copy the folder to the machine; in it, run make and submit each script with sbatch.
     """
     from fairlane.campaign.namespaces import check, run
     from fairlane.campaign.script import Options, campaign_of, write
@@ -240,7 +256,11 @@ def script(
             run(out, scripts, file, report)
     counts = {script.name: sum(1 for cell in found.cells if script.stem == f"nodes-{cell.nodes}") for script in scripts}
     lines = [f"{name}: {plural(count, 'cell')}" for name, count in counts.items()]
-    then = f"Next: fairlane campaign read {out}" if file else "Next, in that folder: make, and sbatch each script"
+    then = (
+        f"Next: fairlane campaign read {out}"
+        if file
+        else "Next, in that folder on the machine: make, then sbatch each script"
+    )
     return Answer({"folder": str(out), "cells": counts}, [*lines, f"{then}."], out)
 
 
@@ -248,9 +268,10 @@ def read(
     folder: Annotated[Path, Argument(metavar="FOLDER", help="Folder of campaign script, or of CRAB, with results.")],
     out: Annotated[Path, out_option("Folder for measured.csv and placements.csv.", "DIR")],
 ) -> Answer:
-    """Make the tables of a campaign from results: of the scripts that campaign script has written, or of CRAB.
+    """Make the tables of a campaign from measured results.
 
-    For each cell and run: median, mean and 99th percentile of the slowest rank's time per iteration, and the nodes.
+    Reads the results of the scripts that campaign script has written, or those of CRAB. Writes median, mean and 99th
+    percentile of the time of an iteration, that of the slowest rank, for each cell and run, and the nodes of each run.
     """
     from fairlane.campaign.reading import read as read_results
 
@@ -282,8 +303,10 @@ def _model(cells: "Cells", assignments: list[str] | None) -> "Model":
     known = {one.name: one for one in cells.campaign.parameter}
     for assignment in assignments or ():
         name, _, value = assignment.partition("=")
+        if not value:
+            raise refused("--set", "has no value", assignment, "NAME=VALUE")
         if name not in known:
-            raise refused("--set", "unknown parameter", name, ", ".join(known))
+            raise ScenarioError(Problem.unknown("--set", "parameter", name, [*known], name))
         given[name] = known[name].value_of(value)
     model = Model(cells.campaign, cells, {**values_of(cells.campaign), **given})
     model.check()
@@ -330,7 +353,7 @@ def _executor(
 
 def _word(label: str) -> None:
     if not label.replace("-", "").replace("_", "").isalnum():
-        raise refused("--label", "is no word", label, "letters, digits, - and _")
+        raise refused("--label", "must be one word", label, "letters, digits, - and _")
 
 
 def _wanted(nodes: str | None, sizes: str | None, bursts: str | None) -> "Wanted":
@@ -341,16 +364,16 @@ def _wanted(nodes: str | None, sizes: str | None, bursts: str | None) -> "Wanted
         burst, pause = (DURATION.parse(one.strip()) / 10**12 for one in pair.split(":"))
         return burst, pause
 
-    size = 'sizes of 1 B to 2 GiB, as "512 B, 2 MiB"'
+    size = 'sizes of 1 B or more, less than 2 GiB, as "512 B, 2 MiB"'
     wanted = Wanted(
         _listed("--nodes", nodes, int, f"numbers from 4 to {MOST_NODES}, as 8,16", lambda it: 4 <= it <= MOST_NODES),
         _listed("--sizes", sizes, SIZE.parse, size, lambda it: 1 <= it <= MOST_BYTES),
         _listed("--bursts", bursts, seconds, 'pairs of a burst and a pause, as "100 ms:1 us"', all),
     )
     if wanted.sizes and not wanted.nodes:
-        raise refused("--nodes", "missing, with --sizes", allowed="numbers of nodes, as 8,16")
+        raise refused("--nodes", "is needed with --sizes", allowed="numbers of nodes, as 8,16")
     if wanted.bursts and not wanted.sizes:
-        raise refused("--bursts", "goes with --sizes: measured cells have their own", bursts)
+        raise refused("--bursts", "needs --sizes: measured cells have bursts of their own", bursts)
     return wanted
 
 
@@ -369,5 +392,5 @@ def _listed(
     except ValueError:
         found = []
     if not found or not all(map(fits, found)):
-        raise refused(option, "is no such list", given, allowed)
+        raise refused(option, "cannot be used", given, allowed)
     return found

@@ -154,7 +154,7 @@ GROUPS = {  # of commands of two words: what they are about, by the first word
     "counters": "Port counters with the names and units of InfiniBand.",
     "qos": "QoS settings for OpenSM and from it.",
     "sm": "A real subnet manager reads what is exported.",
-    "campaign": "Measurements on a real machine, predicted before they are compared.",
+    "campaign": "Measure jobs beside aggressors on a real machine, and compare with registered predictions.",
     "testbed": "A small real network on this machine, measured and predicted.",
     "trace": "Describe recorded traces and their communication patterns.",
     "workload": "Communication patterns of workloads.",

@@ -12,7 +12,7 @@ from fairlane.comparison.sides import Side, side_of
 from fairlane.engine.tables import PS
 from fairlane.errors import Problem, ScenarioError
 from fairlane.results.latency_batches import BATCHES
-from fairlane.results.milestones import Milestones, common
+from fairlane.results.milestones import Common, Milestones, common
 from fairlane.results.run import Run
 from fairlane.results.study import StudyResults
 from fairlane.statistics import FALSE_DISCOVERIES, Estimate, beyond_noise, half_width, over_replicates, p_value
@@ -153,8 +153,8 @@ def _runs(first: Run, second: Run, failed: Collection[str]) -> Iterator[_Row]:
         reference, run = (_reached(of, stride) for of in marks)
         found = common(run, reference)
         if found is not None and found.estimate is not None:
-            done = found.iterations
-            times = {"before": found.reference_at * PS / done, "after": found.at * PS / done}
+            both = (("before", reference, found.reference_at), ("after", run, found.at))
+            times = {name: _per_iteration(of, found, spent) for name, of, spent in both}
             yield {**row, "of": THROUGHPUT, **times}, found.estimate
         elif not any(of.height for of in marks):
             yield from _latencies(row, first, second)
@@ -162,8 +162,18 @@ def _runs(first: Run, second: Run, failed: Collection[str]) -> Iterator[_Row]:
 
 def _reached(marks: pl.DataFrame, stride: int) -> Milestones:
     """When a job completed its iterations after the first one that was kept: of that the begin is not known."""
-    at = marks.filter(pl.col("iteration") % stride == 0)["at_ps"].to_list()
-    return Milestones(stride, [time - at[0] for time in at[1:]], stride * max(0, len(at) - 1))
+    rows = marks.filter(pl.col("iteration") % stride == 0)
+    at, elapsed = rows["at_ps"].to_list(), rows["elapsed_ps"].to_list()[1:] if rows["timed"].any() else None
+    return Milestones(stride, [time - at[0] for time in at[1:]], stride * max(0, len(at) - 1), elapsed=elapsed)
+
+
+def _per_iteration(of: Milestones, found: Common, spent: int) -> float:
+    """The time per iteration in those that are compared, which took ``spent``, s; of timed parts if there are some."""
+    if of.elapsed is None:
+        return spent * PS / found.iterations
+    first, stride = found.warm_up // of.stride, of.stride
+    parts = of.elapsed[first : first + found.iterations // stride]
+    return sum(parts) * PS / len(parts)
 
 
 def _latencies(row: dict[str, Any], first: Run, second: Run) -> Iterator[_Row]:
@@ -211,7 +221,13 @@ def _matched(
     ]
     if one.treatment is None and two.treatment is None:
         keys.append("treatment")
-    kept = ["workload", "seconds_per_iteration", "same_as", *([] if "treatment" in keys else ["treatment"])]
+    kept = [
+        "workload",
+        "seconds_per_iteration",
+        "iterations_per_second",
+        "same_as",
+        *([] if "treatment" in keys else ["treatment"]),
+    ]
     before, after = (side.select(*keys, *kept) for side in sides)
     kinds = [list(dict.fromkeys(side["baseline"])) for side in sides]
     if all(kinds) and not {*kinds[0]} & {*kinds[1]}:
@@ -227,8 +243,8 @@ def _matched(
 
 
 def _compared(side: Side, work: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a side that have a time per iteration, of its treatment if it is one."""
-    rows = work.filter(pl.col("seconds_per_iteration").is_not_null())
+    """The rows of a side that have a throughput, of its treatment if it is one."""
+    rows = work.filter(pl.col("iterations_per_second").is_not_null())
     return rows if side.treatment is None else rows.filter(pl.col("treatment") == side.treatment)
 
 
@@ -282,7 +298,7 @@ def _studies(matched: pl.DataFrame) -> Iterator[_Row]:
 
 def _over(matched: pl.DataFrame, unit: str | None = None) -> Estimate | None:
     """The mean change over placements, or seeds; None without any row."""
-    change = pl.col("seconds_per_iteration") / pl.col("seconds_per_iteration_after") - 1
+    change = pl.col("iterations_per_second_after") / pl.col("iterations_per_second") - 1
     by_unit = matched.group_by(unit or outer_unit(matched), maintain_order=True).agg(change=change)
     return over_replicates(by_unit["change"].to_list())
 

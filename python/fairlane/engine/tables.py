@@ -95,6 +95,11 @@ def marks(engine: Engine) -> pl.DataFrame:
     return found.select("job", "rank", pl.col("iteration") + 1, pl.col("time").alias("at"), "elapsed")
 
 
+def timed(engine: Engine, job: int) -> bool:
+    """Whether the iterations of a job have a timed part."""
+    return bool((frame(engine.table("job_marks")).filter(pl.col("job") == job)["timed"] != 0).any())
+
+
 RECORD = ("messages", "waits", "departures")  # the engine's tables of single messages and packets
 
 

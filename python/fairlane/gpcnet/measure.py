@@ -64,10 +64,7 @@ class Trial:
             watch.advance(engine, plan.duration, plan.duration, done)
         found = marks(engine).filter(pl.col("job") == _TESTED).sort("rank", "iteration")
         least = min(engine.progress()[_TESTED])
-        measured = found.with_columns(time=pl.col("at").cast(pl.Int64).diff().over("rank")).filter(
-            pl.col("iteration").is_between(2, least)
-        )
-        times = measured["time"].to_numpy()
+        times = found.filter(pl.col("iteration").is_between(2, least))["elapsed"].to_numpy()
         mean, worst = self.test.measured(times) if len(times) else (None, None)
         count = {"iterations": max(0, least - 1), "samples": len(times)}
         return {"mean": mean, "p99": worst, **count, "digest": engine.digest()}

@@ -41,7 +41,7 @@ class Row(dict[str, str]):
         """A whole number from 1."""
         text = self[column]
         if not (text.isascii() and text.isdecimal() and len(text) < 20 and 1 <= int(text) <= most):
-            raise ScenarioError(self.problem(column, "is no such number", f"a whole number from 1 to {most}"))
+            raise ScenarioError(self.problem(column, "not a valid number", f"a whole number from 1 to {most}"))
         return int(text)
 
     def seconds(self, column: str, *, zero: bool = False) -> float:
@@ -52,7 +52,7 @@ class Row(dict[str, str]):
         except ValueError:
             value = -1.0
         if not (isfinite(value) and 0 <= value < LONGEST_S and (value or zero)) or text.startswith("-"):
-            words = "is no time" if zero else "is no time above zero"
+            words = "not a valid time" if zero else "not a time above zero"
             raise ScenarioError(self.problem(column, words, "seconds, as 0.000012"))
         return value
 

@@ -94,7 +94,7 @@ class Parameter(Effect):
     levels: dict[str, Effect] = Field(default_factory=dict)
     """In place of ``range``: what each level sets, by its name."""
     default: float | str
-    """The value of the paper's folder, or that which is nearest to it."""
+    """The value that is used unless another one is given; of a paper, that of its folder or the nearest to it."""
     source: str = Field(min_length=1)
     """Why this range is plausible: a data sheet, the default of an implementation, another paper."""
 

@@ -72,7 +72,7 @@ class Jobs(Table):
     iterations: tuple[int, ...] = ()
     """Iterations of the slowest rank."""
     seconds_per_iteration: tuple[float | None, ...] = ()
-    """Mean simulated time from one completed iteration to the next, s; None of fewer than two."""
+    """Mean simulated time per iteration so far, s; None if that is not known."""
     w: tuple[float | None, ...] = ()
     """Throughput change against the isolated run, over all iterations that both have completed, warm-up included."""
     at_s: tuple[tuple[float, ...], ...] = ()

@@ -82,12 +82,15 @@ class Milestones:
 
     @cached_property
     def pace(self) -> Estimate | None:
+        """The time per iteration, s: the mean ``spacing``, or the mean time of the timed parts if there are some."""
+        return self.spacing if self.elapsed is None else mean(np.array(self.elapsed, np.float64) * PS)
+
+    @cached_property
+    def spacing(self) -> Estimate | None:
         """The mean time from one completed iteration to the next after the warm-up, s; None of fewer than two.
 
-        Of iterations with a timed part the mean time of that.
+        Its inverse is the throughput.
         """
-        if self.elapsed is not None:
-            return mean(np.array(self.elapsed, np.float64) * PS)
         return mean(differences(self.times)[1:] * (PS / self.stride))
 
 

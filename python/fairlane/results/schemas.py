@@ -143,7 +143,7 @@ ON_DEMAND: Mapping[str, Schema] = {
         "cap_w": _MAYBE_NUMBER,
         **_all(_NUMBER, "frequency_share busy_s time_s energy_j mean_w"),
     },
-    "counters": {**_all(_COUNT, "iteration iterations"), "time_s": _NUMBER, "at_ps": _PS},
+    "counters": {**_all(_COUNT, "iteration iterations"), "time_s": _MAYBE_NUMBER, "at_ps": _PS},
     "counters_before": {"iteration": _COUNT, **_all(_PS, "window_ps from_ps to_ps")},
     "port_interference": {"link": _ID, **_INTERFERENCE, **_LINK},
     "messages": {

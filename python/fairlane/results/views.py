@@ -99,6 +99,11 @@ def iteration_times(completions: pl.DataFrame) -> pl.DataFrame:
     return completions.sort("job", "iteration").with_columns(time_s=time * PS)
 
 
+def has_timed_parts(completions: pl.DataFrame, job: str) -> bool:
+    """Whether the iterations of a job have a timed part."""
+    return bool(completions.filter(pl.col("name") == job)["timed"].any())
+
+
 def spread_of_iterations(completions: pl.DataFrame) -> pl.DataFrame:
     """By job name the median and the range of its times per iteration, s, without the first one."""
     time = pl.col("time_s")

@@ -20,7 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from fairlane.engine import Engine
-from fairlane.engine.tables import PS, frame
+from fairlane.engine.tables import PS, frame, marks, timed
 from fairlane.fabric import columns
 
 if TYPE_CHECKING:
@@ -156,6 +156,7 @@ class IterationCounters:
 
     def __init__(self, resolved: "Resolved", asked: "SwitchCounters") -> None:
         self._job = [job.name for job in resolved.jobs].index(asked.job)
+        self._start = resolved.jobs[self._job].start
         self._switches = _Switches(resolved, self._job, asked)
         self._sampled = _Windows(asked.windows, asked.window_step) if asked.windows else None
         self._every = self._next = asked.poll_interval
@@ -198,15 +199,18 @@ class IterationCounters:
         self._done, self._before = done, found
 
     def table(self, engine: Engine) -> pl.DataFrame:
-        """A row for each iteration that was seen to end, with its exact time in seconds."""
+        """A row for each iteration that was seen to end, with its exact time in seconds.
+
+        With a timed part that is the time of the slowest rank's, null before all ranks have marked the iteration.
+        """
         schema = {"iteration": pl.UInt64, "iterations": pl.UInt64, "at": pl.UInt64}
         rows = pl.DataFrame(self._rows, schema={**schema, **dict.fromkeys(FEATURES, pl.Float64)})
         ranks = len(engine.progress()[self._job])
-        ends = rows.join(_ends(frame(engine.table("marks")), self._job, ranks), on="iteration", how="left")
-        seconds = (pl.col("end") - pl.col("end").shift(1, fill_value=0)).cast(pl.Float64) * PS
-        return ends.sort("iteration").select(
-            "iteration", "iterations", seconds.alias("time_s"), pl.col("at").alias("at_ps"), *FEATURES
-        )
+        marked = marks(engine).filter(pl.col("job") == self._job)
+        clock = _elapsed(marked, ranks) if timed(engine, self._job) else _ends(marked, ranks, self._start)
+        times = rows.join(clock, on="iteration", how="left").sort("iteration")
+        seconds = (pl.col("clock") - pl.col("clock").shift(1, fill_value=0)).cast(pl.Float64) * PS
+        return times.select("iteration", "iterations", seconds.alias("time_s"), pl.col("at").alias("at_ps"), *FEATURES)
 
     def windows(self) -> pl.DataFrame | None:
         """A row for each of these iterations and window that ends before it begins; None if none was asked for.
@@ -219,13 +223,16 @@ class IterationCounters:
         return pl.DataFrame(self._windows, schema=schema) if self._sampled else None
 
 
-def _ends(marks: pl.DataFrame, job: int, ranks: int) -> pl.DataFrame:
-    """When half of a job's ranks had done each iteration, ps; from the engine's table ``marks``."""
-    return (
-        marks.filter(pl.col("job") == job)
-        .group_by(iteration=pl.col("iteration").cast(pl.UInt64) + 1)
-        .agg(end=pl.col("time").sort().get((ranks - 1) // 2, null_on_oob=True).cast(pl.Int64))
-    )
+def _ends(marked: pl.DataFrame, ranks: int, start: int) -> pl.DataFrame:
+    """When half of a job's ranks had done each iteration, ps from its ``start`` (``clock``); from its ``marks``."""
+    half = pl.col("at").sort().get((ranks - 1) // 2, null_on_oob=True).cast(pl.Int64)
+    return marked.group_by(pl.col("iteration").cast(pl.UInt64)).agg(clock=half - start)
+
+
+def _elapsed(marked: pl.DataFrame, ranks: int) -> pl.DataFrame:
+    """The sum of the timed parts up to each iteration that all ranks of a job have done, ps; as ``_ends``."""
+    times = marked.group_by(pl.col("iteration").cast(pl.UInt64)).agg(pl.len(), pl.col("elapsed").max().cast(pl.Int64))
+    return times.filter(pl.col("len") == ranks).sort("iteration").select("iteration", clock=pl.col("elapsed").cum_sum())
 
 
 def _visible(resolved: "Resolved", job: int, *, everywhere: bool) -> NDArray[np.int64]:

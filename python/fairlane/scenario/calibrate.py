@@ -1,8 +1,9 @@
 """Finds the compute time with which a job, alone on its hosts, computes for a given share of its time.
 
-The share is that of the rank that computes longest: its compute time an iteration over the time that an iteration
-takes. It rises with the compute time, so a bracketing root finder gets there in a few short simulations. Results are
-kept in the user's cache, by everything that they depend on.
+The share is that of the rank that computes longest: its compute time an iteration over the time from one mark to the
+next, the part that is not timed included. Bursts are left out: a pause is neither computation nor communication. The
+share rises with the compute time, so a bracketing root finder gets there in a few short simulations. Results are kept
+in the user's cache, by everything that they depend on.
 """
 
 import inspect
@@ -102,7 +103,7 @@ def isolated_share(
 ) -> float:
     """The share of its time that the rank with the most compute time computes, alone and without jitter, for this Y."""
     parts = workload.parts(script())
-    program = workload.program(script(), compute, steady=True)
+    program = workload.model_copy(update={"burst": None}).program(script(), compute, steady=True)
     simulation = replace(alone, jobs=(replace(alone.jobs[0], program=program),)).engine()
     enough = Iterations([alone.jobs[0].name], ITERATIONS)
     if drive(simulation, done=enough, every=STEP, stop=stop) is End.STOPPED:

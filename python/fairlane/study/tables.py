@@ -195,10 +195,9 @@ def _against(done: Progress, default: Progress | None, isolated: Progress | None
         return found.estimate if found else by_period(done, reference) if reference else None
 
     against_isolated, against_default = at(isolated), at(default)
-    pace = done.pace
     return {
-        **interval("seconds_per_iteration", pace),
-        **interval("iterations_per_second", pace.inverse() if pace and pace.value else None),
+        **interval("seconds_per_iteration", done.pace),
+        **interval("iterations_per_second", done.throughput),
         "compared_iterations": against_isolated and against_isolated.iterations,
         "compared_ps": against_isolated and against_isolated.at,
         "isolated_compared_ps": against_isolated and against_isolated.reference_at,

@@ -65,13 +65,18 @@ class Timelines:
         share = shown.height / max(self.operations.height, 1)
         return 2 * shown.height + round(share * (4 * self.waits.height + 2 * self.messages.height))
 
-    def completions(self, job: int) -> list[tuple[int, int, int]]:
-        """The job's iterations that were completed in the range: number, beginning, if that is in it, too, and end."""
+    def completions(self, job: int) -> list[tuple[int, int, int, int | None]]:
+        """The job's iterations that were completed in the range: number, begin, end, and the time of the timed part.
+
+        The begin is the end of the one before, but neither before the range nor more than the iteration's time before
+        its end.
+        """
         own = self.run.completions.filter(pl.col("job") == job).sort("iteration")
+        timed = bool(own["timed"].any())
         found, before = [], 0
-        for iteration, at in own.select("iteration", pl.col("at_ps").cast(pl.Int64)).iter_rows():
+        for iteration, at, elapsed in own.select("iteration", pl.col("at_ps", "elapsed_ps").cast(pl.Int64)).iter_rows():
             if self.from_ps < at <= self.to_ps:
-                found.append((iteration, max(before, self.from_ps), at))
+                found.append((iteration, max(before, self.from_ps, at - elapsed), at, elapsed if timed else None))
             before = at
         return found
 

@@ -174,8 +174,9 @@ class _Begun:
 def _iterations(found: Timelines) -> Iterator[_Event]:
     for job in found.jobs:
         track = _FIRST_ITERATIONS + job
-        for iteration, since, end in found.completions(job):
-            yield (since, track, iteration, 0), _BEGIN, track, f"iteration {iteration}", {}, 0
+        for iteration, since, end, elapsed in found.completions(job):
+            values = {} if elapsed is None else {"elapsed_ps": elapsed}
+            yield (since, track, iteration, 0), _BEGIN, track, f"iteration {iteration}", values, 0
             yield (end, track, iteration, 1), _END, track, "", {}, 0
 
 

@@ -62,10 +62,10 @@ class Workload(Named):
     )
     burst: Duration | None = Field(
         default=None,
-        description="works in bursts: iterations until so long has passed on rank 0, which tells all after each by a "
-        "broadcast of 4 bytes; then a pause",
+        description="length of a burst: iterations are repeated until this time has passed on rank 0, which broadcasts "
+        "its decision after each (4 bytes); then all ranks pause",
     )
-    pause: Duration | None = Field(default=None, description="how long all ranks sleep after each burst; none without")
+    pause: Duration | None = Field(default=None, description="how long each rank sleeps after a burst")
 
     @model_validator(mode="after")
     def _compute_given_once(self) -> Self:

@@ -10,6 +10,7 @@ from fairlane.analysis.result import Analysis
 from fairlane.plot.legend import label_at
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import MUTED, PALETTE
+from fairlane.results.views import has_timed_parts
 from fairlane.wording import plural, seconds, time_unit
 
 
@@ -40,6 +41,8 @@ def draw(found: Analysis, axes: Given = None) -> Drawn | None:
     panel.xaxis.set_major_locator(MaxNLocator(integer=True))
     panel.grid(axis="y")
     note = "An iteration lasts from the last rank's mark before it to the last rank's mark."
+    if has_timed_parts(found.run.completions, found.job):
+        note = "The timed part of each iteration, of its slowest rank."
     return panels.headline_of_run(_title(found), found.run, note)
 
 

@@ -11,7 +11,7 @@ from fairlane.engine.tables import PS
 from fairlane.report.packing import pack, smallest
 from fairlane.results.culprit import LostTime, cell_of
 from fairlane.results.run import Run
-from fairlane.results.views import Interference
+from fairlane.results.views import Interference, iteration_times
 
 Floats = npt.NDArray[np.float64]
 
@@ -139,17 +139,14 @@ def iterations_of(run: Run) -> list[dict[str, Any]]:
     found = []
     for job in run.jobs["job"]:
         rows = run.completions.filter(pl.col("job") == job).sort("iteration")
-        at, iteration = rows["at_ps"].to_numpy().astype(float) * PS, rows["iteration"].to_numpy().astype(float)
-        elapsed = rows["elapsed_ps"].to_numpy().astype(float) * PS
-        if len(at) > MOST_POINTS + 1:
-            kept = np.unique(np.linspace(0, len(at) - 1, MOST_POINTS + 1).astype(int))
-            at, iteration, elapsed = at[kept], iteration[kept], elapsed[kept]
-        each = elapsed[1:] if rows["timed"].any() else np.diff(at) / np.diff(iteration)
+        if rows.height > MOST_POINTS + 1:
+            rows = rows[np.unique(np.linspace(0, rows.height - 1, MOST_POINTS + 1).astype(int))]
+        shown = iteration_times(rows).drop_nulls("time_s")
         found.append(
             {
-                "iteration": iteration[1:].astype(int).tolist(),
-                "at_s": [float(f"{value:.6g}") for value in at[1:]],
-                "time_s": [float(f"{value:.5g}") for value in each],
+                "iteration": shown["iteration"].to_list(),
+                "at_s": [float(f"{at * PS:.6g}") for at in shown["at_ps"]],
+                "time_s": [float(f"{value:.5g}") for value in shown["time_s"]],
             }
         )
     return found

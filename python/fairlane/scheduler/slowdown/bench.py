@@ -2,8 +2,9 @@
 
 A job's *best* hosts are a compact allocation on the empty machine, as ``pattern`` gives one for many-to-many traffic.
 There its compute time is set, by ``compute_share``, and stays the same wherever else the job runs: an allocation only
-changes communication. An *iteration time* is that of the job's slowest rank; jobs begin at random instants, so that
-they are not in phase.
+changes communication. An *iteration time* is that of the job's slowest rank from mark to mark, because slowdowns
+compare throughput, as W does: what is not timed takes time, too. Jobs begin at random instants, so that they are not in
+phase.
 
 Random snapshots to fit a model to are machines on which jobs have started and ended, under a random allocator.
 """

@@ -40,8 +40,16 @@ class Progress:
     @property
     def pace(self) -> Estimate | None:
         """The mean time of an iteration, s; None if that is not known."""
-        if self.milestones is not None:
-            return self.milestones.pace
+        return self.milestones.pace if self.milestones is not None else self._of_parts
+
+    @property
+    def throughput(self) -> Estimate | None:
+        """Iterations per second; None if that is not known. What is not timed takes time, too."""
+        spacing = self.milestones.spacing if self.milestones is not None else self._of_parts
+        return spacing.inverse() if spacing and spacing.value else None
+
+    @property
+    def _of_parts(self) -> Estimate | None:
         done, spent = zip(*self.parts, strict=True) if self.parts else ((), ())
         change = ratio_change(spent, done, skip=0)  # seconds over iterations, less one
         return change.shifted(1.0) if change else None

@@ -12,7 +12,7 @@ const { bars, cells, factor, registrations, sentences, verdicts } = data;
 const SYMBOLS = ["circle", "rect", "triangle", "diamond", "pin", "arrow"];
 const name = ({ victim, aggressor }) => `${victim} beside ${aggressor}`;
 const ratio = (value) => (value === null ? "–" : value.toFixed(2));
-const whole = ({ victim, aggressor, nodes, msg_bytes: size }) => `${victim}, ${aggressor === "none" ? "alone" : `beside ${aggressor}`}, ${nodes} nodes, ${bytes(size)}`;
+const whole = ({ victim, aggressor, nodes, msg_bytes: size }) => `${victim}, ${aggressor === "none" ? "isolated" : `beside ${aggressor}`}, ${nodes} nodes, ${bytes(size)}`;
 
 function ratios() {
   const parts = Object.keys(bars);
@@ -55,7 +55,7 @@ export function start() {
   ratios();
   const all = Object.entries(bars).flatMap(([part, of]) => of.map((bar) => ({ part, ...bar })));
   table({ id: "bars", title: "Bars", sentence: sentences.bars }, all, [
-    { title: "cells", value: (row) => row.part }, { title: "demand", value: (row) => row.what },
+    { title: "cells", value: (row) => row.part }, { title: "criterion", value: (row) => row.what },
     { title: "found", value: (row) => row.text }, { title: "reached", value: (row) => ({ true: "yes", false: "no" })[row.holds] ?? "–" },
   ]);
   table({ id: "wrong", title: "Cells that were predicted wrong", sentence: sentences.wrong, note: verdicts }, cells.filter((row) => row.verdict && row.verdict !== "right"), [...CELL, ...RATIOS, VERDICT]);

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from fairlane.engine import Engine
-from fairlane.engine.tables import PS, frame, marks
+from fairlane.engine.tables import PS, frame, marks, timed
 from fairlane.errors import RunError
 from fairlane.runner.counters import FEATURES, IterationCounters
 from fairlane.study.measured import columns_of
@@ -152,7 +152,8 @@ def _extremes(scenario: "Scenario", resolved: "Resolved", watch: "Stopwatch") ->
     marked = replace(resolved, jobs=jobs)
     counters = _counters(marked)
     engine = watch.drive(marked, _timesteps_done(counters, int(scenario.jobs[JOB].stop or 0)), [counters])
-    table = spans(derive.iterations(derive.labels_of(resolved), marks(engine)).filter(pl.col("job") == JOB))
+    iterations = derive.iterations(derive.labels_of(resolved), marks(engine)).filter(pl.col("job") == JOB)
+    table = spans(iterations, timed=timed(engine, JOB))
     later = pl.col("iteration") - milc.warmup
     found = extremes(table.filter((pl.col("iteration") > milc.warmup) & (later % milc.every != 0)))
     if len(found) < 2:
