@@ -199,6 +199,8 @@ class Mpi:
     send_overhead: int = 0
     send_overheads: tuple[dict[str, int], ...] = ()
     """Size and time of larger sends."""
+    adapter_delays: tuple[dict[str, int], ...] = ()
+    """Size of a message, and the time from which on its first packet can leave its adapter."""
     receive_overhead: int = 0
     control_bytes: int = 64
     memory_latency: int = 100_000
@@ -210,8 +212,17 @@ class Mpi:
     collectives: dict[str, str] = field(default_factory=dict)
 
     def sending(self, size: int) -> int:
-        """CPU time of a send of this size: on the line through its neighbours."""
-        points = [(0, self.send_overhead), *((it["size"], it["time"]) for it in self.send_overheads)]
+        """CPU time of a send of this size."""
+        return self._between(self.send_overhead, self.send_overheads, size)
+
+    def fetching(self, size: int) -> int:
+        """How long an adapter has a message before its first packet can leave."""
+        return self._between(0, self.adapter_delays, size)
+
+    @staticmethod
+    def _between(none: int, of: tuple[dict[str, int], ...], size: int) -> int:
+        """On the line through its neighbours."""
+        points = [(0, none), *((it["size"], it["time"]) for it in of)]
         after = [point for point in points if point[0] > size]
         below, base = [point for point in points if point[0] <= size][-1]
         if not after:

@@ -187,6 +187,7 @@ def mpis(draw: st.DrawFn, mtu: int) -> Mpi:
         eager_threshold=draw(st.sampled_from([0, 40, 100, 10**6])),
         send_overhead=draw(OVERHEADS),
         send_overheads=draw(st.sampled_from([(), (), SENDS[:1], SENDS])),
+        adapter_delays=draw(st.sampled_from([(), (), SENDS[:1], SENDS])),
         receive_overhead=draw(OVERHEADS),
         control_bytes=draw(st.sampled_from([1, 8, mtu])),
         memory_latency=draw(st.sampled_from([0, 64, 1000])),

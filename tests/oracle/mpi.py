@@ -300,6 +300,7 @@ class World:
             of = Exchange(source, to, source.begun)
             source.begun += 1
         parts = self.parts(of, source, size, kind)
+        time += self.mpi.fetching(size)
 
         def told(first: bool, last: bool) -> None:
             if last and called is not None:

@@ -110,6 +110,35 @@ def test_the_overhead_of_a_send_is_on_the_line_between_sizes(run: Engine, size: 
     assert run(case).progress[0, 0].first == time
 
 
+@pytest.mark.parametrize(("size", "delay"), [(0, 0), (25, 750), (100, 3_000), (350, 2_500), (9000, 2_000)])
+def test_an_adapter_delays_a_message_by_its_size(run: Engine, size: int, delay: int) -> None:
+    """Two trips, there and back; no CPU is busy for the delay, so the send ends at once."""
+    points = ({"size": 100, "time": 3_000}, {"size": 600, "time": 2_000})
+    plain, delayed = (replace(ping_pong(size, cut_through=True), mpi=Mpi(adapter_delays=of)) for of in ((), points))
+    [before, after] = [run(case).progress for case in (plain, delayed)]
+    assert after[0, 0].first == before[0, 0].first
+    assert after[0, 0].last == before[0, 0].last + 2 * delay
+
+
+def test_a_rendezvous_waits_for_the_adapters_of_each_of_its_messages(run: Engine) -> None:
+    mpi = Mpi(eager_threshold=1000, control_bytes=60)
+    points = ({"size": 600, "time": 6_000}, {"size": 5000, "time": 50_000})
+    plain, delayed = (
+        replace(ping_pong(5000, cut_through=True), mpi=replace(mpi, adapter_delays=of)) for of in ((), points)
+    )
+    [before, after] = [run(case).progress[0, 0].last for case in (plain, delayed)]
+    request_and_get, payload = 2 * 600, 50_000
+    assert after - before == 2 * (request_and_get + payload)
+
+
+def test_bandwidth_does_not_suffer_from_the_delay_of_adapters(run: Engine) -> None:
+    """Messages that are sent one after the other, of one size, are delayed alike: each link is as busy as before."""
+    scripts = [[*(Send(1, 5000) for _ in range(20))], [*(Recv(0) for _ in range(20)), Mark()]]
+    case = Case(fat_tree(hosts=4, levels=2, leaf_down=2, leaf_up=2), [Job([0, 3], scripts)])
+    delayed = replace(case, mpi=Mpi(adapter_delays=({"size": 5000, "time": 10**6},)))
+    assert run(delayed).progress[0, 1].first == run(case).progress[0, 1].first + 10**6
+
+
 @pytest.mark.parametrize("cut_through", [True, False])
 def test_bandwidth_of_a_long_message_is_the_links_less_the_headers(run: Engine, cut_through: bool) -> None:
     packets = 64

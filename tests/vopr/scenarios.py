@@ -155,6 +155,7 @@ def _mpi(rng: Random) -> Table:
             "eager_threshold": f"{rng.choice([0, 1000, 16384])} B",
             "send_overhead": rng.choice(["1 ns", "200 ns", "1.001 us"]),
             "send_overheads": rng.choice([[], [], [*SIZED]]),
+            "adapter_delays": rng.choice([[], [], [*SIZED]]),
             "receive_overhead": rng.choice(["0 ns", "200 ns"]),
             "control_bytes": f"{rng.choice([0, 64])} B",
             "memory_latency": rng.choice(["0 ns", "200 ns"]),

@@ -101,13 +101,13 @@ class Qos(Table):
         return self
 
 
-class SendOverhead(Table):
-    """CPU time of a send of a size."""
+class TimeBySize(Table):
+    """What a message of a size takes."""
 
     size: Size = Field(gt=0)
     """Payload of the message."""
     time: Duration
-    """CPU time of its send."""
+    """Its time."""
 
 
 class Mpi(Table):
@@ -117,8 +117,11 @@ class Mpi(Table):
     """The largest message that is sent at once, without a rendezvous."""
     send_overhead: Duration = 200_000
     """CPU time of a send; with ``send_overheads``, of one without payload."""
-    send_overheads: list[SendOverhead] = Field(default_factory=list)
+    send_overheads: list[TimeBySize] = Field(default_factory=list)
     """CPU time of larger sends, in ascending order of their sizes: linear between two, that of the last beyond it."""
+    adapter_delays: list[TimeBySize] = Field(default_factory=list)
+    """How long after it was handed over the first packet of a message can leave an adapter, which fetches it from
+    memory, in ascending order of sizes: linear from 0 without payload. Neither CPU nor link is busy meanwhile."""
     receive_overhead: Duration = 200_000
     """CPU time of a completed receive."""
     control_bytes: Size = 64
@@ -143,9 +146,9 @@ class Mpi(Table):
         sizes, times = zip((0, self.send_overhead), *((it.size, it.time) for it in self.send_overheads), strict=True)
         return float(numpy.interp(size, sizes, times))
 
-    @field_validator("send_overheads")
+    @field_validator("send_overheads", "adapter_delays")
     @classmethod
-    def _ascending(cls, given: list[SendOverhead]) -> list[SendOverhead]:
+    def _ascending(cls, given: list[TimeBySize]) -> list[TimeBySize]:
         for place, (before, after) in enumerate(pairwise(given), 1):
             if after.size <= before.size:
                 allowed = f"sizes in ascending order: more than {SIZE.format(before.size)}"

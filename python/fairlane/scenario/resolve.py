@@ -180,7 +180,10 @@ def _tables(scenario: "Scenario") -> dict[str, Any]:
             "arbiter": {"name": qos.arbiter.name, "params": qos.arbiter.parameters},
             **lossy_lanes(scenario),
         },
-        "mpi": {**dict(mpi), "send_overheads": [dict(it) for it in mpi.send_overheads]},
+        "mpi": {
+            **dict(mpi),
+            **{key: list(map(dict, getattr(mpi, key))) for key in ("send_overheads", "adapter_delays")},
+        },
         "observe": {
             **observe.model_dump(
                 exclude={"interval", "iterations", "switch_counters", "input_queueing", "leave_one_out"}

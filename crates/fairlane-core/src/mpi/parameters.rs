@@ -8,14 +8,29 @@ use serde::{Deserialize, Serialize};
 use crate::error::BuildError;
 use crate::units::{BitsPerSec, Bytes, Picoseconds};
 
-/// CPU time of a send of a size.
+/// What a message of a size takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct SendOverhead {
+pub struct TimeBySize {
     /// Payload of the message.
     pub size: Bytes,
-    /// CPU time of its send.
+    /// Its time.
     pub time: Picoseconds,
+}
+
+/// The time of so many bytes, ps: linear between two sizes, from `none` at 0, and that of the last beyond it.
+#[inline]
+fn between(none: Picoseconds, sizes: &[TimeBySize], bytes: u64) -> u64 {
+    let (mut size, mut time) = (0, none.0);
+    for next in sizes {
+        if bytes < next.size.0 {
+            let [span, beyond] = [next.size.0 - size, bytes - size].map(u128::from);
+            let weighted = u128::from(time) * (span - beyond) + u128::from(next.time.0) * beyond;
+            return u64::try_from(weighted / span).expect("invariant: a mean of two times");
+        }
+        (size, time) = (next.size.0, next.time.0);
+    }
+    time
 }
 
 /// Costs and choices of the MPI library; see the model page for what each does.
@@ -27,7 +42,10 @@ pub struct Parameters {
     /// CPU time of a send; with `send_overheads`, of one without payload.
     pub send_overhead: Picoseconds,
     /// CPU time of larger sends, in order of size: linear between two of them, that of the last beyond it.
-    pub send_overheads: Vec<SendOverhead>,
+    pub send_overheads: Vec<TimeBySize>,
+    /// How long after it was handed over the first packet of a message can leave an adapter, in order of size: linear
+    /// from 0 without payload. Neither CPU nor link is busy meanwhile.
+    pub adapter_delays: Vec<TimeBySize>,
     /// CPU time of a completed receive.
     pub receive_overhead: Picoseconds,
     /// Payload of a rendezvous request, get and acknowledgement.
@@ -54,6 +72,7 @@ impl Default for Parameters {
             eager_threshold: Bytes(16384),
             send_overhead: Picoseconds::from_nanos(200),
             send_overheads: Vec::new(),
+            adapter_delays: Vec::new(),
             receive_overhead: Picoseconds::from_nanos(200),
             control_bytes: Bytes(64),
             memory_latency: Picoseconds::from_nanos(200),
@@ -70,16 +89,13 @@ impl Parameters {
     /// CPU time of a send of so many bytes, ps.
     #[inline]
     pub(super) fn send_overhead_of(&self, bytes: u64) -> u64 {
-        let (mut size, mut time) = (0, self.send_overhead.0);
-        for next in &self.send_overheads {
-            if bytes < next.size.0 {
-                let [span, beyond] = [next.size.0 - size, bytes - size].map(u128::from);
-                let weighted = u128::from(time) * (span - beyond) + u128::from(next.time.0) * beyond;
-                return u64::try_from(weighted / span).expect("invariant: a mean of two times");
-            }
-            (size, time) = (next.size.0, next.time.0);
-        }
-        time
+        between(self.send_overhead, &self.send_overheads, bytes)
+    }
+
+    /// How long an adapter has a message of so many bytes before its first packet can leave, ps.
+    #[inline]
+    pub(super) fn adapter_delay_of(&self, bytes: u64) -> u64 {
+        between(Picoseconds::ZERO, &self.adapter_delays, bytes)
     }
 
     /// Checks rates and times. Names of collectives are checked by [`Preferences::new`](super::collectives::Preferences::new).
@@ -97,16 +113,20 @@ impl Parameters {
         if self.max_messages == 0 {
             return Err(BuildError::value("mpi.max_messages", 0, "at least one message"));
         }
-        let mut least = 1;
-        for (place, SendOverhead { size, .. }) in self.send_overheads.iter().enumerate() {
-            if size.0 < least {
-                let allowed = format!("at least {least} bytes: sizes in ascending order");
-                return Err(BuildError::value(format!("mpi.send_overheads.{place}.size"), size.0, allowed));
+        let lists = [("send_overheads", &self.send_overheads), ("adapter_delays", &self.adapter_delays)];
+        for (key, list) in lists {
+            let mut least = 1;
+            for (place, TimeBySize { size, .. }) in list.iter().enumerate() {
+                if size.0 < least {
+                    let allowed = format!("at least {least} bytes: sizes in ascending order");
+                    return Err(BuildError::value(format!("mpi.{key}.{place}.size"), size.0, allowed));
+                }
+                least = size.0.saturating_add(1);
             }
-            least = size.0.saturating_add(1);
         }
-        let sized = self.send_overheads.iter().enumerate();
-        let sized = sized.map(|(place, overhead)| (format!("send_overheads.{place}.time"), overhead.time));
+        let sized = lists.into_iter().flat_map(|(key, list)| {
+            list.iter().enumerate().map(move |(place, one)| (format!("{key}.{place}.time"), one.time))
+        });
         let plain = [
             ("send_overhead", self.send_overhead),
             ("receive_overhead", self.receive_overhead),

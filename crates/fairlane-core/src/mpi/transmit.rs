@@ -24,6 +24,7 @@ impl Messaging {
             self.transmit_through_memory(ends, bytes, (transfer, stage), at);
             return;
         }
+        let at = at + self.parameters.adapter_delay_of(bytes.0);
         let vl = self.sl2vl.lane(self.levels.of(job, sender, receiver, kind));
         let urgent = !matches!(stage, Stage::Eager | Stage::Datagram);
         let (token, stage) = (self.naming.translate(transfer), stage as u8);
