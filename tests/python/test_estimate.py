@@ -81,12 +81,24 @@ def test_messages_that_are_not_written_are_counted(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in WORKLOADS if name not in WAVEFRONTS])
 def test_packet_hops_are_known_before_they_are_simulated(name: str) -> None:
     compute = {} if WORKLOADS[name]().offered() else {"compute": "5 us"}
-    job = {"name": name, "ranks": 16, "workload": {"name": name, **compute}}
-    simulation = Simulation(Scenario(fabric=FABRIC, jobs=[job], duration="1 ms"))
+    simulated, estimated = packet_hops({"name": name, **compute})
+    assert simulated / 2 < estimated < 2 * simulated
+
+
+@pytest.mark.parametrize("name", ["halo3d", "ring", "ring_allgather", "shift"])
+def test_delays_of_adapters_count_in_each_round(name: str) -> None:
+    delays = [{"size": "1 B", "time": "20 us"}]
+    simulated, estimated = packet_hops({"name": name, "compute": "5 us"}, mpi={"adapter_delays": delays})
+    assert simulated / 2 < estimated < 2 * simulated
+
+
+def packet_hops(workload: dict[str, Any], **tables: Any) -> tuple[float, float]:
+    """Those of a job of 16 ranks within 1 ms, simulated and estimated."""
+    job = {"name": "one", "ranks": 16, "workload": workload}
+    simulation = Simulation(Scenario(fabric=FABRIC, jobs=[job], duration="1 ms", **tables))
     simulation.run_for("1 ms")
-    estimate = simulation.scenario.estimate
-    assert estimate is not None
-    assert simulation.packet_hops / 2 < estimate.packet_hops < 2 * simulation.packet_hops
+    assert simulation.scenario.estimate is not None
+    return simulation.packet_hops, simulation.scenario.estimate.packet_hops
 
 
 MEASURE = """

@@ -119,14 +119,13 @@ def _cache_file(workload: Workload, script: JobScript, alone: "Resolved") -> Pat
     """The name is a digest of everything that the result depends on, the simulator included."""
     from platformdirs import user_cache_path
 
-    library = Path(_core.__file__ or "").stat()
     key = {
         "spec": alone.spec,
         "workload": [type(workload).__qualname__, workload.parameters()],
         "parts": workload.parts(script).tolist(),
         "key": script.key,
-        "simulator": [library.st_size, library.st_mtime_ns],
-        "code": _code_of(workload),
+        "simulator": _stamp(_core.__file__ or ""),
+        "code": [_stamp(__file__), _code_of(workload)],
     }
     digest = sha256(json.dumps(key, sort_keys=True, default=str).encode()).hexdigest()
     return user_cache_path("fairlane") / "calibration" / digest[:32]
@@ -135,7 +134,12 @@ def _cache_file(workload: Workload, script: JobScript, alone: "Resolved") -> Pat
 def _code_of(workload: Workload) -> list[int]:
     """Size and modification time of the workload's file, which users may edit."""
     try:
-        stat = Path(inspect.getfile(type(workload))).stat()
+        return _stamp(inspect.getfile(type(workload)))
     except (OSError, TypeError):
         return []
+
+
+def _stamp(file: str) -> list[int]:
+    """Size and modification time of a file."""
+    stat = Path(file).stat()
     return [stat.st_size, stat.st_mtime_ns]

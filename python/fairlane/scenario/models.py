@@ -1,5 +1,6 @@
 """Tables of a scenario, as pydantic models: QoS, MPI, placement and jobs, with what is allowed for each key."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from math import inf
 from typing import Annotated, Any, NamedTuple, Self
@@ -143,8 +144,11 @@ class Mpi(Table):
 
     def sending(self, size: float) -> float:
         """CPU time of a send of so many bytes, ps."""
-        sizes, times = zip((0, self.send_overhead), *((it.size, it.time) for it in self.send_overheads), strict=True)
-        return float(numpy.interp(size, sizes, times))
+        return _interpolated(size, self.send_overhead, self.send_overheads)
+
+    def adapter_delay(self, size: float) -> float:
+        """Delay until the first packet of a message of so many bytes may leave, ps."""
+        return _interpolated(size, 0, self.adapter_delays)
 
     @field_validator("send_overheads", "adapter_delays")
     @classmethod
@@ -168,6 +172,12 @@ class Mpi(Table):
         if wrong:
             raise Problems(*wrong)
         return given
+
+
+def _interpolated(size: float, first: int, later: Sequence[TimeBySize]) -> float:
+    """The time for a size, ps: linear from ``first`` at size 0, constant beyond the last of ``later``."""
+    sizes, times = zip((0, first), *((it.size, it.time) for it in later), strict=True)
+    return float(numpy.interp(size, sizes, times))
 
 
 class Placement(TableModel):

@@ -182,7 +182,9 @@ def _communication(scenario: "Scenario", job: "ResolvedJob", traffic: Traffic, m
     overhead = _sending(mpi, traffic) + traffic.received * mpi.receive_overhead
     moved = max(traffic.bytes, mean * traffic.received)
     trips = 3 if mean > mpi.eager_threshold else 1
-    return overhead + _wire(scenario, moved, path) / _rails_in_use(job, path) + traffic.rounds * trips * path.latency
+    delays = mpi.adapter_delay(mean) + (trips - 1) * mpi.adapter_delay(mpi.control_bytes)
+    latency = traffic.rounds * (trips * path.latency + delays)
+    return overhead + _wire(scenario, moved, path) / _rails_in_use(job, path) + latency
 
 
 def _sending(mpi: "Mpi", traffic: Traffic) -> float:
