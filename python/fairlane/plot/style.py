@@ -18,6 +18,7 @@ INK = "#222222"
 MUTED = "#6b6b6b"
 GRID = "#dddddd"
 MANY_DECADES = 3000.0  # a logarithmic axis over more than this factor has labels at powers of ten only
+SHORT = 5.0  # one over less than this factor has more of them than 1, 2 and 5
 LETTERS_AN_INCH = 11.5  # how many letters of a note fit on an inch
 PALETTE = [to_hex(colour) for colour in matplotlib.color_sequences["petroff8"]]
 """Chosen by Petroff for people with and without colour vision (arXiv:2107.02270)."""
@@ -106,10 +107,11 @@ def plain_logarithms(axis: Axis, low: float, high: float) -> None:
 
 
 def plain_ticks(axis: Axis) -> None:
-    """Plain numbers at 1, 2 and 5 times powers of ten on a logarithmic axis that has its limits."""
+    """Plain numbers on a logarithmic axis that has its limits: at 1, 2 and 5 times powers of ten, more on a short one."""
     low, high = axis.get_view_interval()
-    decades = high / low > MANY_DECADES
-    axis.set_major_locator(LogLocator(subs=(1.0,) if decades else (1.0, 2.0, 5.0)))
+    many = (1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0) if high / low < SHORT else (1.0, 2.0, 5.0)
+    subs = (1.0,) if high / low > MANY_DECADES else many
+    axis.set_major_locator(LogLocator(subs=subs))
     axis.set_major_formatter(FuncFormatter(lambda value, _: significant(value)))
     axis.set_minor_formatter(NullFormatter())
     axis.set_tick_params(which="minor", length=0)
