@@ -107,7 +107,7 @@ def plain_logarithms(axis: Axis, low: float, high: float) -> None:
 
 
 def plain_ticks(axis: Axis) -> None:
-    """Plain numbers on a logarithmic axis that has its limits: at 1, 2 and 5 times powers of ten, more on a short one."""
+    """Plain numbers on a logarithmic axis that has its limits: at 1, 2 and 5 in each decade, at more on a short one."""
     low, high = axis.get_view_interval()
     many = (1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0) if high / low < SHORT else (1.0, 2.0, 5.0)
     subs = (1.0,) if high / low > MANY_DECADES else many
