@@ -1,12 +1,13 @@
 """A small campaign from fitting to the map, with the commands."""
 
 import json
+import re
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from campaigns import cell, cells_of, write
+from campaigns import CAMPAIGN, cell, cells_of, write
 from fairlane.campaign.fitting import FITTED
 from fairlane.campaign.registry import registered
 from fairlane.campaign.simulating import Model
@@ -54,6 +55,49 @@ def test_a_campaign_is_predicted_compared_and_mapped(folder: Path, capsys: pytes
     assert code == 0
     assert pl.read_csv("map/found.csv")["point"].unique().sort().to_list() == [0, 1, 2]
     assert pl.read_csv("map/cells.csv")["says"].to_list()[0].endswith("2.50")
+
+
+EXCLUSIVE = (
+    CAMPAIGN
+    + """
+[[parameter]]
+name = "switch"
+title = "architecture of a switch"
+default = "output_queued"
+source = "data sheets"
+[parameter.levels.output_queued.scenario]
+"network.switch" = "output_queued"
+[parameter.levels.input_queued.scenario]
+"network.switch" = "input_queued"
+
+[[parameter]]
+name = "marking"
+title = "whether switches mark packets"
+default = "no"
+source = "data sheets"
+[parameter.levels.no.scenario]
+"network.transport" = "credits_only"
+[parameter.levels.yes.scenario]
+"network.transport" = "ib_cc"
+"""
+)
+"""Input-queued switches do not mark packets."""
+
+
+def test_values_that_exclude_each_other_are_no_points_of_a_map(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(folder, ROWS, EXCLUSIVE)
+    said(capsys, "predict", str(folder), "--quiet", "--out", "answers")
+    code, out = said(capsys, "map", str(folder), "--points", "10", "--nodes", "4", "--out", "map")
+    assert code == 0
+    points = pl.read_csv("map/points.csv")
+    assert points["point"].to_list() == list(range(11))
+    assert pl.read_csv("map/found.csv")["point"].unique().sort().to_list() == list(range(11))
+    assert points.filter(switch="input_queued", marking="yes").is_empty()
+    assert points.filter(switch="input_queued").height > 0
+    assert points.filter(marking="yes").height > 0
+    assert re.search(r"1 further point cannot be: .*only with network.switch = output_queued", out)
 
 
 def test_fitted_values_come_from_isolated_runs_and_predictions_have_them(

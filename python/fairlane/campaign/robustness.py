@@ -1,12 +1,13 @@
 """The map of what is not known: in which share of the plausible space each cell is predicted, and what decides it.
 
 The points are the beginning of a scrambled Sobol' sequence over the parameters that are not fitted, as in the
-robustness maps of papers. A cell counts as predicted at a point if its verdict there is the right one. Simulations of a
-cell at a point have one replicate.
+robustness maps of papers, without those whose values exclude each other. A cell counts as predicted at a point if its
+verdict there is the right one. Simulations of a cell at a point have one replicate.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from math import log
 
 import polars as pl
@@ -15,15 +16,18 @@ from fairlane.campaign.cells import Cell, Cells
 from fairlane.campaign.comparing import RIGHT, verdict
 from fairlane.campaign.predicting import row_of
 from fairlane.campaign.simulating import Model
-from fairlane.errors import Problem
+from fairlane.errors import FairlaneError, Problem
 from fairlane.reproduce.robustness import spread
 from fairlane.reproduce.shares import verdict_of
 from fairlane.reproduce.space import Value
 from fairlane.statistics.sensitivity import first_order, share
 from fairlane.tasks.executor import Executor
+from fairlane.tasks.task import read
 
 POINTS = 32
 """How many points there are by default."""
+TRIES = 8
+"""So many times as many points are drawn at most, where values exclude each other."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ class Mapped:
     """A row for each point: its number and the values of the parameters."""
     failed: Sequence[str]
     """What could not be simulated, and why."""
+    excluded: Mapping[str, int] = field(default_factory=dict)
+    """Points in whose place others were drawn: how many, by why their values exclude each other."""
 
     @property
     def cells(self) -> pl.DataFrame:
@@ -84,12 +90,22 @@ def mapped(model: Model, wanted: Sequence[Cell], executor: Executor, count: int 
         words = "none is unknown, so the map has no axis"
         raise campaign.refuse(Problem("parameter", words, allowed="at least one [[parameter]] without fit = true"))
     usual = {one.name: model.values[one.name] for one in campaign.unknown}
-    points: list[dict[str, Value]] = [usual, *spread(campaign.unknown, count)]
+    points: list[dict[str, Value]] = []
     pairs = [(cell, alone) for cell in wanted if not cell.isolated and (alone := cells.isolated_of(cell)) is not None]
-    rows, failed = [], []
-    for number, values in enumerate(points):
+    rows, failed, excluded = [], [], Counter[str]()
+    for values in [usual, *spread(campaign.unknown, TRIES * count)]:
+        if len(points) > count:
+            break
         at = Model(campaign, cells, {**model.values, **values})
         tasks = {cell: at.task(cell, 1) for pair in pairs for cell in pair}
+        if points and pairs:
+            try:
+                read(tasks[pairs[0][1]]).resolve()
+            except FairlaneError as error:
+                excluded[str(error)] += 1
+                continue
+        number = len(points)
+        points.append(values)
         executor.run(tasks.values())
         for cell, alone in pairs:
             answers = [executor.answer(tasks[of]) for of in (cell, alone)]
@@ -102,7 +118,7 @@ def mapped(model: Model, wanted: Sequence[Cell], executor: Executor, count: int 
     found = pl.DataFrame(rows, {**columns, "verdict": pl.String}, orient="row")
     kinds = {one.name: pl.String if one.levels else pl.Float64 for one in campaign.unknown}
     table = pl.DataFrame([{"point": at, **values} for at, values in enumerate(points)], {"point": pl.Int64, **kinds})
-    return Mapped(found, table, failed)
+    return Mapped(found, table, failed, excluded)
 
 
 def _ratios(

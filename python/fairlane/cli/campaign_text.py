@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from fairlane.cli.tables import Column, Part, Table, fixed, with_interval, with_ratio
-from fairlane.wording import data_size, percent, seconds
+from fairlane.wording import data_size, percent, plural, seconds
 
 if TYPE_CHECKING:
     from fairlane.campaign.comparing import Comparison
@@ -70,4 +70,6 @@ def mapped(found: "Mapped") -> Iterator[Part]:
         )
         if of:
             yield "  decided by " + ", ".join(f"{it['parameter']} ({it['index']:.2f})" for it in of)
+    for words, count in found.excluded.items():
+        yield f"{plural(count, 'further point')} cannot be: {words}"
     yield from (f"left out: {words}" for words in found.failed)

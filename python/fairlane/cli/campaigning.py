@@ -178,7 +178,7 @@ def draw_map(
     note = f"{points} points; the number after a cell is its measured ratio of means to the isolated run."
     of = ("a cell", "is predicted", "the logarithm of the predicted ratio")
     picture = draw(found.cells, found.indices, f"{cells.campaign.title}: what decides", note, target, of=of)
-    data = {"cells": found.cells, "indices": found.indices, "failed": list(found.failed)}
+    data = {"cells": found.cells, "indices": found.indices, "failed": list(found.failed), "excluded": found.excluded}
     code = ExitCode.RUN_FAILED if found.failed else ExitCode.DONE
     return Answer(data, campaign_text.mapped(found), target, [picture] if picture else [], code)
 
