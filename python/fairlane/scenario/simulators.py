@@ -98,11 +98,11 @@ def tracer() -> Rules:
         tables={
             "network": {
                 "mtu": "8 KiB",  # fattree.conf: packet_size, chunk_size
-                "header": "0 B",  # fattree.c:1871: a packet takes the time of its payload
+                "header": "0 B",  # fattree.c:1880: a packet takes the time of its payload
                 "buffer": "64 KiB",  # fattree.conf: vc_size, cn_vc_size, of each level
                 "switch_latency": "60 ns",  # fattree.conf: router_delay
                 "switching": "store_and_forward",  # fattree.c:2214: a packet is at the next switch when its tail is
-                "injection": "messages",  # src/networks/model-net/core/model-net-lp.c:328: messages of a level in turn
+                "injection": "messages",  # src/networks/model-net/core/model-net-lp.c:329: messages of a level in turn
             },
             "mpi": {
                 "eager_threshold": "64000 B",  # fattree.conf: eager_limit
