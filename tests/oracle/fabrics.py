@@ -13,7 +13,7 @@ from fairlane import _core
 
 from .case import Case, Choice, Fabric, Hop, Link
 from .ecmp import Ecmp
-from .routing import ADAPTIVE
+from .routing import ADAPTIVE, NON_MINIMAL
 
 
 def decode(table: dict[str, tuple[str, bytes]]) -> dict[str, list[int]]:
@@ -101,7 +101,7 @@ def choices(given: dict[str, Any]) -> tuple[Choice, ...]:
     for lane in lanes:
         name, params = (lane, {}) if isinstance(lane, str) else (lane["name"], lane.get("params") or {})
         if name in ADAPTIVE:
-            defaults = {} if name == "adaptive" else {"bias": 8192}
+            defaults = {"bias": 8192} if name in NON_MINIMAL else {}
             direct = direct_paths({**given, "routing": name, "routing_params": params})
             found.append(Choice(name, {**defaults, **params}, direct))
         else:

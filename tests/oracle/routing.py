@@ -1,8 +1,8 @@
 """Adaptive routing: the loads of links, and whether a switch may choose the link over which the engine sends a packet.
 
 Random numbers are the engine's own, because the page does not define them: which of several least loaded links a
-packet takes, and which non-minimal paths are drawn. So `adaptive` is checked completely but for ties, and of the other
-routings that a packet takes a non-minimal path only if it costs less than the minimal one.
+packet takes, and which non-minimal paths are drawn. So `rotation` is checked completely, `adaptive` but for ties,
+and of the other routings that a packet takes a non-minimal path only if it costs less than the minimal one.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from .clock import Clock
 from .graph import SwitchGraph
 from .packets import Packet
 
-__all__ = ["ADAPTIVE", "Router"]
+__all__ = ["ADAPTIVE", "NON_MINIMAL", "Router"]
 
-#: Routings whose choices depend on loads.
-ADAPTIVE = ("adaptive", "progressive", "ugal_g", "ugal_l")
+#: Routings with non-minimal paths.
+NON_MINIMAL = ("progressive", "ugal_g", "ugal_l")
+#: Routings whose choices depend on what has been routed before.
+ADAPTIVE = ("adaptive", "rotation", *NON_MINIMAL)
 
 
 class Loads:
@@ -50,29 +52,51 @@ class Router:
         self.case, self.clock, self.loads = case, clock, Loads(case)
         self.links = case.fabric.links
         self.switches = SwitchGraph(self.links)
+        self.turns: dict[int, int] = defaultdict(int)
 
     def route(self, packet: Packet, hop: int) -> None:
         """A packet's head arrives at the switch that it leaves with its hop of number `hop`."""
         choice, path = self.case.fabric.choice(packet.message.lane), [one.link for one in packet.route[hop:]]
         if choice.name in ADAPTIVE:
-            allowed = self.shortest(choice, path) if choice.name == "adaptive" else self.ugal(choice, path, packet, hop)
+            match choice.name:
+                case "adaptive":
+                    allowed = self.shortest(choice, path)
+                case "rotation":
+                    allowed = self.in_turn(path)
+                case _:
+                    allowed = self.ugal(choice, path, packet, hop)
             assert allowed, f"at {self.clock.now} ps {choice.name} takes {path}, which it does not prefer"
         self.loads.change(path[0], self.clock.now, packet.size)
 
-    def shortest(self, choice: Choice, path: list[int]) -> bool:
-        """Whether `adaptive` may take the first link of a path: of those on a shortest path the least loaded."""
+    def shortest_links(self, path: list[int]) -> list[int]:
+        """The links, in order of port, on shortest paths from the switch where a path begins to that where it ends."""
         switch, target = self.links[path[0]].from_switch, self.links[path[-1]].from_switch
         assert switch is not None
         assert target is not None
-        if switch == target:
-            return len(path) == 1
         distances = self.switches.distances(target)
 
         def closer(link: int) -> bool:
             far = self.links[link].to_switch
             return far is not None and distances.get(far) == distances[switch] - 1
 
-        loads = {link: self.loads.load(link, self.clock.now) for link in self.switches.leaving[switch] if closer(link)}
+        return sorted(link for link in self.switches.leaving[switch] if closer(link))
+
+    def in_turn(self, path: list[int]) -> bool:
+        """Whether it is the turn of a path's first link."""
+        links = self.shortest_links(path)
+        if len(links) < 2:
+            return len(path) == 1 or links == path[:1]
+        turn = self.turns[links[0]]
+        self.turns[links[0]] += 1
+        return path[0] == links[turn % len(links)]
+
+    def shortest(self, choice: Choice, path: list[int]) -> bool:
+        """Whether `adaptive` may take the first link of a path: of those on a shortest path the least loaded."""
+        switch = self.links[path[0]].from_switch
+        loads = {link: self.loads.load(link, self.clock.now) for link in self.shortest_links(path)}
+        if not loads:
+            return len(path) == 1
+        assert switch is not None
         least = min(loads.values())
         own = choice.direct.get((switch, path[-1]), (None,))[0]
         threshold = choice.params.get("threshold", 0)

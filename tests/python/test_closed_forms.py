@@ -316,6 +316,29 @@ def test_uniform_random_traffic_saturates_a_full_tree(run: Engine) -> None:
     assert bound < end < 1.1 * bound
 
 
+def test_rotation_takes_every_link_in_turn() -> None:
+    """Each packet takes the next of the four links up; on the way down the packets to each leaf are counted apart."""
+    params = {"hosts": 16, "levels": 2, "radix": 8, "bandwidth": RATE, "latency": LATENCY}
+    fabric = fabrics.any_fabric({"topology": "fat_tree", "params": params, "routing": "rotation"})
+    sends: list[Op] = [Send(to, 4096) for to in (1, 1, 2, 2)] * 4
+    job = Job([0, 4, 8], [[*sends, Mark()], *[[*[Recv(0)] * 8, Mark()]] * 2])
+    departures = sorted(core.simulate(Case(fabric, [job], mpi=ALWAYS_EAGER)).departures)
+    ways: dict[tuple[int, int], list[int]] = {}
+    for departure in departures:
+        link = fabric.links[departure.link]
+        if link.from_switch is not None and link.to_switch is not None:
+            down = (link.from_switch, link.to_switch)
+            ways.setdefault((0, -1) if down[0] == 0 else down, []).append(departure.link)
+    up = sorted(set(ways.pop((0, -1))[:4]))
+    ups = [departure.link for departure in departures if departure.link in up]
+    assert ups == up * 4
+    assert [fabric.links[link].to_switch for link in up] == [4, 5, 4, 5]
+    assert sorted(ways) == [(4, 1), (4, 2), (5, 1), (5, 2)]
+    for links in ways.values():
+        first, second = sorted(set(links))
+        assert links == [first, second] * 2
+
+
 @pytest.mark.parametrize("leaf_up", [1, 2, 4])
 def test_all_to_all_is_bounded_by_bisection(run: Engine, leaf_up: int) -> None:
     """Each of two leaves sends 4 x 4 messages over its cables up; each host sends 7 over its own."""

@@ -89,6 +89,18 @@ def test_lanes_of_a_routing_have_its_parameters_too() -> None:
     ]
 
 
+def test_a_fat_tree_that_names_no_routing_has_the_models() -> None:
+    tree = {"topology": "fat_tree", "hosts": 8, "levels": 2, "radix": 4}
+    found = scenario(model="snappr", fabric=tree)
+    assert found.fabric.routing is not None
+    assert (found.fabric.routing.name, found.applied.keys["fabric.routing.name"]) == ("rotation", "rotation")
+    own = scenario(model="snappr", fabric={**tree, "routing": "d_mod_k"})
+    assert own.fabric.routing is not None
+    assert own.fabric.routing.name == "d_mod_k"
+    assert scenario(model="tracer", fabric=tree).fabric.routing is None
+    assert scenario(model="snappr", fabric=FABRIC).fabric.routing is None
+
+
 def test_four_levels_under_par_have_64_kib_a_lane() -> None:
     """The memory of a port that the model chooses: six channels for each of four levels."""
     found = scenario(model="snappr", qos={"strategy": "split_priority"}).decide()

@@ -28,6 +28,8 @@ class Rules:
 
     tables: Mapping[str, Mapping[str, Any]]
     """Tables of a scenario with the defaults of their keys."""
+    routing: Mapping[str, str] = field(default_factory=dict)
+    """By topology, the routing of a fabric that names none."""
     routings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Defaults of the parameters of routings, by name."""
     differs: Sequence[str] = ()
@@ -74,6 +76,7 @@ def snappr() -> Rules:
                 },
             },
         },
+        routing={"fat_tree": "rotation"},  # router/fat_tree_router.cc
         # router/router.cc:86 and router/dragonfly_routing.cc:380: one intermediate group drawn at random, taken if its
         # load times hops is less. 6 channels, one for each hop (line 376), as with `channels = "per_hop"`.
         routings={name: {"samples": 1, "bias": "0 B"} for name in ("progressive", "ugal_l")},
@@ -82,7 +85,6 @@ def snappr() -> Rules:
             "PAR chooses again wherever the path is minimal, in the destination group too; here in the source group",
             "loads are packets that wait at a port, paths have 3 and 5 hops (1 and 2 in a group); here bytes that wait "
             "or have no credit yet, and the hops of each path",
-            "fat trees take up and down ports in rotation; here the routing that the scenario names",
             "all lanes of an adapter share one FIFO before 4 MB of packets; here each lane has its FIFO",
             "a lane's minimum bandwidth is a deadline of its next packet; here the arbiters of fairlane",
             "an eager message is copied at both ends; here memory takes no time",
@@ -144,9 +146,12 @@ def with_model(given: Any) -> tuple[Any, Applied]:
     rules = rules_of(given["model"])
     own = {**given, **{name: _table(given[name]) for name in {*rules.tables, "fabric"} & given.keys()}}
     fabric = own.get("fabric")
+    tables = dict(rules.tables)
     if isinstance(fabric, dict) and "routing" in fabric:
         own["fabric"] = {**fabric, "routing": _named(fabric["routing"])}
-    filled = _merged(own, {name: _unless_given(name, keys, own.get(name)) for name, keys in rules.tables.items()})
+    elif isinstance(fabric, dict) and str(fabric.get("topology")) in rules.routing:
+        tables["fabric"] = {"routing": {"name": rules.routing[str(fabric["topology"])]}}
+    filled = _merged(own, {name: _unless_given(name, keys, own.get(name)) for name, keys in tables.items()})
     if isinstance(filled.get("fabric"), dict) and "routing" in filled["fabric"]:
         filled["fabric"] = {
             **filled["fabric"],

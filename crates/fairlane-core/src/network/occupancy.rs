@@ -5,6 +5,8 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::ids::LinkId;
 use crate::routing::{LaneLoads, Loads};
@@ -16,8 +18,20 @@ const SLOTS: u64 = 64;
 #[derive(Clone, Default)]
 pub(super) struct Occupancy {
     ports: Cells,
+    /// See [`Loads::turns`].
+    turns: Turns,
     /// The same of all lanes, if the routing looks at them.
     lanes: Option<Box<ByLane>>,
+}
+
+/// Counters of turns, by port.
+#[derive(Default)]
+struct Turns(Vec<AtomicU32>);
+
+impl Clone for Turns {
+    fn clone(&self) -> Self {
+        Self(self.0.iter().map(|turns| AtomicU32::new(turns.load(Relaxed))).collect())
+    }
 }
 
 /// The occupancy of lanes.
@@ -60,14 +74,15 @@ impl ByLane {
 
 impl Occupancy {
     /// Its largest size per port, bytes, without credits that return and without lanes.
-    pub const BYTES_PER_PORT: usize = 2 * size_of::<u32>();
+    pub const BYTES_PER_PORT: usize = 3 * size_of::<u32>();
 
     /// All ports empty. `lanes` of each are kept apart as well, unless that is zero; with `routed`, what is routed to each port in
     /// the open window.
     pub fn new(ports: usize, lanes: usize, routed: bool) -> Self {
         let by_lane = |lanes| ByLane { cells: Cells::new(ports * lanes as usize, false), lanes };
         let lanes = u32::try_from(lanes).expect("invariant: at most 32 lanes");
-        Self { ports: Cells::new(ports, routed), lanes: (lanes > 0).then(|| Box::new(by_lane(lanes))) }
+        let turns = Turns((0..ports).map(|_| AtomicU32::new(0)).collect());
+        Self { ports: Cells::new(ports, routed), turns, lanes: (lanes > 0).then(|| Box::new(by_lane(lanes))) }
     }
 
     /// A window opens: books the credits that have arrived before it.
@@ -91,7 +106,7 @@ impl Occupancy {
     pub fn view<'a>(&'a self, first_lane: &'a [u8]) -> Loads<'a> {
         let Cells { all, routed, .. } = &self.ports;
         let by_lane = self.lanes.as_ref().map(|lanes| lanes.view(first_lane));
-        Loads { first: LinkId(0), all, routed, by_lane, ids: &[] }
+        Loads { all, routed, by_lane, turns: &self.turns.0, ..Loads::default() }
     }
 
     /// What a switch sees of its own ports: `count` from number `port` on, of which the first feeds link `first`.
@@ -101,7 +116,13 @@ impl Occupancy {
             let each = lanes.lanes as usize;
             LaneLoads { all: &lanes.cells.all[port * each..][..count * each], first_lane }
         });
-        Loads { first, all: &self.ports.all[port..][..count], routed: &[], by_lane, ids: &[] }
+        Loads {
+            first,
+            all: &self.ports.all[port..][..count],
+            by_lane,
+            turns: &self.turns.0[port..][..count],
+            ..Loads::default()
+        }
     }
 
     /// A packet has been routed to a lane of `link`. Its start there changes nothing: from then on its credits are missing

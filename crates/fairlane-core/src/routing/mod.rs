@@ -20,6 +20,7 @@ mod paths;
 mod per_lane;
 mod progressive;
 mod renumbered;
+mod rotation;
 mod shortest;
 mod tables;
 mod ugal_g;
@@ -167,6 +168,7 @@ pub const TABLE: &[Entry] = &[
     minimal::ENTRY,
     per_lane::ENTRY,
     progressive::ENTRY,
+    rotation::ENTRY,
     tables::ENTRY,
     ugal_g::ENTRY,
     ugal_l::ENTRY,

@@ -97,7 +97,7 @@ mod tests {
         let routing = crate::routing::build(routing, params, &graph).unwrap();
         let links = u32::try_from(graph.links().len()).unwrap();
         let queued: Vec<u32> = (0..links).map(|link| load(&graph, LinkId(link))).collect();
-        let loads = Loads { first: LinkId(0), all: &queued, routed: &[], by_lane: None, ids: &[] };
+        let loads = Loads { all: &queued, ..Loads::default() };
         let previous = Hop { link: graph.ports(Vertex::Host(HostId(0))).next().unwrap(), channel: 0 };
         let mut visit = Visit { random: 12_345, ..Visit::new(previous, HostId(39)) };
         let mut switches = Vec::new();
