@@ -24,6 +24,7 @@ class Link:
     to_host: int | None = None
     from_switch: int | None = None
     to_switch: int | None = None
+    between_groups: bool = False
 
 
 class Hop(NamedTuple):

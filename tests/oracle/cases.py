@@ -104,6 +104,8 @@ def small(rng: Random, name: str) -> dict[str, Any]:
     drawn: dict[str, Any] = {key: rng.choice(values[key]) for key in values if key in keys}
     if "ties" in keys and rng.random() < 0.5:
         drawn["ties"] = "d_mod_k" if name == "adaptive" else "random"
+    others = {"revise": "minimal", "load": "packets", "links": "longest"} if name == "progressive" else {}
+    drawn |= {key: value for key, value in others.items() if rng.random() < 0.5}
     if "channels" in keys and rng.random() < 0.5:
         drawn["channels"] = "fewest"
     return {"name": name, "params": drawn}

@@ -29,8 +29,12 @@ def links_of(core: _core.Fabric) -> list[Link]:
     """The links of a fabric."""
     table = decode(core.links())
     columns = ("bandwidth", "latency", "from_host", "to_host", "from_switch", "to_switch")
-    rows = zip(*(table[name] for name in columns), strict=True)
-    return [Link(rate, delay, *(None if end < 0 else end for end in ends)) for rate, delay, *ends in rows]
+    roles = json.loads(core.links()["role"][1])
+    rows = zip(roles, *(table[name] for name in columns), strict=True)
+    return [
+        Link(rate, delay, *(None if end < 0 else end for end in ends), between_groups=role == "global")
+        for role, rate, delay, *ends in rows
+    ]
 
 
 def fat_tree(rails: dict[str, Any] | None = None, seed: int | None = None, **params: int) -> Fabric:

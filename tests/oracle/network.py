@@ -215,6 +215,8 @@ class Interconnect:
         recorded = self.case.fabric.recorded
         if packet.hop == 0 and recorded is not None:
             packet.route = recorded[now, number]
+        if packet.hop > 0 and self.router is not None:
+            self.router.started(number)
         if packet.hop > 0 and not self.switches:
             self.give_back(packet, packet.hop - 1, now + wire)
         packet.hop += 1

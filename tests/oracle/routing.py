@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from .case import Case, Choice
 from .clock import Clock
-from .graph import SwitchGraph
+from .graph import PathKinds, SwitchGraph
 from .packets import Packet
 
 __all__ = ["ADAPTIVE", "NON_MINIMAL", "Router"]
@@ -51,7 +51,9 @@ class Router:
     def __init__(self, case: Case, clock: Clock) -> None:
         self.case, self.clock, self.loads = case, clock, Loads(case)
         self.links = case.fabric.links
-        self.switches = SwitchGraph(self.links)
+        self.full = case.network.mtu + case.network.header
+        self.waiting = Loads(case)
+        self.switches, self.kinds = SwitchGraph(self.links), PathKinds(self.links)
         self.turns: dict[int, int] = defaultdict(int)
 
     def route(self, packet: Packet, hop: int) -> None:
@@ -67,6 +69,11 @@ class Router:
                     allowed = self.ugal(choice, path, packet, hop)
             assert allowed, f"at {self.clock.now} ps {choice.name} takes {path}, which it does not prefer"
         self.loads.change(path[0], self.clock.now, packet.size)
+        self.waiting.change(path[0], self.clock.now, self.full)
+
+    def started(self, link: int) -> None:
+        """A packet that has been routed to a link starts."""
+        self.waiting.change(link, self.clock.now, -self.full)
 
     def shortest_links(self, path: list[int]) -> list[int]:
         """The links, in order of port, on shortest paths from the switch where a path begins to that where it ends."""
@@ -124,8 +131,10 @@ class Router:
         assert first is not None
         if before != list(choice.direct[first, path[-1]])[: len(before)]:
             return True  # its path has been final since an earlier switch
+        if choice.params.get("revise") != "minimal" and not self.kinds.together(first, switch):
+            return False
         bias = int(choice.params["bias"])
-        cost, limit = self.cost(choice, path, 0), self.cost(choice, minimal, bias)
+        cost, limit = self.cost(choice, path, minimal=False), self.cost(choice, minimal, bias, minimal=True)
         cheaper = cost < limit or (cost == limit and choice.params.get("ties") == "random")
         if revised and path[0] == minimal[0]:
             # Both begin with the same link: it may have chosen this path here, or leave the minimal one further on.
@@ -133,10 +142,14 @@ class Router:
             return True
         return cheaper
 
-    def cost(self, choice: Choice, path: Sequence[int], bias: int) -> int:
+    def cost(self, choice: Choice, path: Sequence[int], bias: int = 0, *, minimal: bool) -> int:
         """What a path costs; of the load, `bias` bytes do not count."""
         now = self.clock.now
-        here = self.loads.load(path[0], now)
+        here = (self.waiting if choice.params.get("load") == "packets" else self.loads).load(path[0], now)
         if choice.name == "ugal_g":
             return max(0, here + sum(self.loads.load(link, now, own=False) for link in path[1:]) - bias)
-        return max(0, here - bias) * (len(path) - 1)
+        switch, target = self.links[path[0]].from_switch, self.links[path[-1]].from_switch
+        assert switch is not None
+        assert target is not None
+        own = choice.params.get("links") != "longest"
+        return max(0, here - bias) * (len(path) - 1 if own else self.kinds.longest(switch, target, minimal=minimal))

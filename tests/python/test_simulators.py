@@ -83,8 +83,8 @@ def test_lanes_of_a_routing_have_its_parameters_too() -> None:
     found = scenario(model="snappr", fabric={**FABRIC, "routing": {"name": "per_lane", "lanes": lanes}})
     assert found.fabric.routing is not None
     assert found.fabric.routing.parameters["lanes"] == [
-        {"name": "progressive", "samples": 1, "bias": "0 B"},
-        {"name": "progressive", "samples": 3, "bias": "0 B"},
+        {"name": "progressive", **rules_of("snappr").routings["progressive"]},
+        {"name": "progressive", **rules_of("snappr").routings["progressive"], "samples": 3},
         {"name": "minimal"},
     ]
 

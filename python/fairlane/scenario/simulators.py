@@ -78,13 +78,21 @@ def snappr() -> Rules:
         },
         routing={"fat_tree": "rotation"},  # router/fat_tree_router.cc
         # router/router.cc:86 and router/dragonfly_routing.cc:380: one intermediate group drawn at random, taken if its
-        # load times hops is less. 6 channels, one for each hop (line 376), as with `channels = "per_hop"`.
-        routings={name: {"samples": 1, "bias": "0 B"} for name in ("progressive", "ugal_l")},
+        # load times hops is less: packets that wait, times 3 or 5 (1 or 2 in a group). PAR asks wherever the path is
+        # minimal. 6 channels, one for each hop (line 376), as with `channels = "per_hop"`.
+        routings={
+            "progressive": {
+                "samples": 1,
+                "bias": "0 B",
+                "load": "packets",
+                "links": "longest",
+                "revise": "minimal",
+            },
+            "ugal_l": {"samples": 1, "bias": "0 B", "load": "packets"},
+        },
         differs=(
             "messages of 513 B to 8 KiB are fetched by RDMA as their header arrives; here they are sent at once",
-            "PAR chooses again wherever the path is minimal, in the destination group too; here in the source group",
-            "loads are packets that wait at a port, paths have 3 and 5 hops (1 and 2 in a group); here bytes that wait "
-            "or have no credit yet, and the hops of each path",
+            "ugal_l: paths have 3 and 5 hops (1 and 2 in a group); here the hops of each path, if not links = longest",
             "all lanes of an adapter share one FIFO before 4 MB of packets; here each lane has its FIFO",
             "a lane's minimum bandwidth is a deadline of its next packet; here the arbiters of fairlane",
             "an eager message is copied at both ends; here memory takes no time",

@@ -162,8 +162,12 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     #[inline(always)]
     pub fn take_credits(&mut self, lane: u8, bytes: u32) {
         self.lanes[self.base + usize::from(lane)].credits.held -= bytes;
-        if KIND == kind::NIC && self.config.adaptive {
-            self.in_flight.occupancy.inject(self.number, lane, bytes);
+        if self.config.adaptive {
+            if KIND == kind::NIC {
+                self.in_flight.occupancy.inject(self.number, lane, bytes);
+            } else {
+                self.in_flight.occupancy.start(self.number);
+            }
         }
     }
 

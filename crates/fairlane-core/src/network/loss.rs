@@ -397,6 +397,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             if self.config.adaptive {
                 let next = self.in_flight.calendar.window() + 1;
                 self.in_flight.occupancy.return_credits(self.number, lane, bytes, next);
+                self.in_flight.occupancy.start(self.number);
             }
         }
         self.in_flight.lose(self.config, record, self.config.link_id::<P>(self.number), now);

@@ -99,6 +99,7 @@ impl Shard {
                     if adaptive { ports } else { 0 },
                     if sees_lanes { config.lanes } else { 0 },
                     sees_others,
+                    plan.routing.sees_waiting().then_some(config.full),
                 ),
                 receive_queues: vec![(NONE, NONE); config.nic_host.len()],
                 packets: Pool::default(),

@@ -60,6 +60,10 @@ pub struct Loads<'a> {
     pub routed: &'a [u32],
     /// The same by lane, for a routing that [asks for it](super::Routing::sees_lanes).
     pub by_lane: Option<LaneLoads<'a>>,
+    /// Packets that wait at each port, for a routing that [asks for it](super::Routing::sees_waiting): routed to it and not started.
+    pub waiting: &'a [u32],
+    /// Bytes of a full packet on the wire.
+    pub full: u32,
     /// How many packets have taken their turn at a list of links, by the port of its first ([`Loads::turn`]).
     pub turns: &'a [AtomicU32],
     /// The ids of links by the numbers that the routing has for them; empty if those are the ids.
@@ -97,6 +101,16 @@ impl Loads<'_> {
     pub fn afar(&self, link: LinkId) -> u32 {
         let place = self.place(link);
         self.all[place] - self.routed.get(place).copied().unwrap_or(0)
+    }
+
+    /// The bytes of the packets that wait at a port of the switch that decides, each counted as a full one.
+    ///
+    /// # Panics
+    /// Unless the routing [asks for it](super::Routing::sees_waiting).
+    #[must_use]
+    #[inline]
+    pub fn waiting(&self, link: LinkId) -> u64 {
+        u64::from(self.waiting[self.place(link)]) * u64::from(self.full)
     }
 
     #[inline]

@@ -131,6 +131,11 @@ pub trait Routing: Send + Sync {
         false
     }
 
+    /// Whether [`Routing::choose`] asks how many packets wait at ports ([`Loads::waiting`]), which are counted only then.
+    fn sees_waiting(&self) -> bool {
+        false
+    }
+
     /// Whether [`Routing::choose`] looks at the loads of the switch's own ports only, so that switches can run in parallel.
     /// Without adaptive routing, nothing is looked at.
     fn sees_own_ports_only(&self) -> bool {

@@ -109,7 +109,7 @@ fn wander(graph: &Graph, routing: &dyn Routing) {
         let mut loads = || (0..graph.links().len()).map(|_| random() % 40_000).collect::<Vec<u32>>();
         let (opening, routed) = (loads(), loads());
         let all: Vec<u32> = opening.iter().zip(&routed).map(|(opening, routed)| opening + routed).collect();
-        let loads = Loads { all: &all, routed: &routed, ..Loads::default() };
+        let loads = Loads { all: &all, routed: &routed, waiting: &opening, full: 1, ..Loads::default() };
         let mut host = || HostId(random() % u32::try_from(graph.hosts()).unwrap());
         let (from, to) = (host(), host());
         let link = graph.ports(Vertex::Host(from)).next().unwrap();
