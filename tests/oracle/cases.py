@@ -475,8 +475,8 @@ def wide_cases(draw: st.DrawFn, routing: str) -> Case:
             job = replace(job, rails={"policy": "round_robin"})  # parts of a message meet at switches
         some_jobs.append(job)
     network = draw(networks())
-    # A port has at most 32 lanes.
-    qos = draw(qualities(min(4, 32 // fabric.channels)))
+    # A port has at most 64 lanes.
+    qos = draw(qualities(min(4, 64 // fabric.channels)))
     fabric = with_queues(fabric, qos.lanes)
     network = draw(with_memory(network, fabric.queue(qos.lanes, 0)))
     return Case(fabric, some_jobs, network, qos, draw(mpis(network.mtu)))

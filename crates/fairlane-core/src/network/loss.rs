@@ -18,7 +18,7 @@ use super::config::Config;
 use super::in_flight::InFlight;
 use super::mail::{Destination, Returned};
 use super::packet::{Content, Message, Packet, PacketFlags};
-use super::port::{ActivePort, Arrival, kind};
+use super::port::{ActivePort, Arrival, UNCHARGED, kind};
 use super::probe::Probe;
 use super::switch::random;
 use crate::fault::GivenUp;
@@ -69,7 +69,7 @@ pub(super) struct LossConfig {
     /// Packets on one path can overtake each other: some are lost, or the bandwidth of a link changes while they are on it.
     pub overtaking: bool,
     /// The lanes on which packets need no credits and are lost at full queues.
-    pub lanes: u32,
+    pub lanes: u64,
     /// The virtual lane of the headers of packets that are trimmed instead, if they are.
     pub trim_vl: Option<u8>,
     /// Links that are or were down.
@@ -407,8 +407,10 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// job that the link carried last.
     #[cold]
     pub(super) fn settle_stall(&mut self) {
-        if P::COUNTERS && std::mem::take(&mut self.port.uncharged) != 0 {
-            self.in_flight.returns[self.number as usize].wakes = false;
+        if P::COUNTERS && self.port.unusual & UNCHARGED != 0 {
+            self.port.unusual &= !UNCHARGED;
+            let returns = &mut self.in_flight.returns[self.number as usize];
+            (returns.uncharged, returns.wakes) = (0, false);
             self.probe.stall_ended_by(self.number, self.port, self.port.job);
         }
     }

@@ -84,7 +84,7 @@ impl Occupancy {
     /// the open window; with `full`, the bytes of a full packet, how many packets wait.
     pub fn new(ports: usize, lanes: usize, routed: bool, full: Option<u32>) -> Self {
         let by_lane = |lanes| ByLane { cells: Cells::new(ports * lanes as usize, false), lanes };
-        let lanes = u32::try_from(lanes).expect("invariant: at most 32 lanes");
+        let lanes = u32::try_from(lanes).expect("invariant: at most 64 lanes");
         let turns = Turns((0..ports).map(|_| AtomicU32::new(0)).collect());
         Self {
             ports: Cells::new(ports, routed),

@@ -52,6 +52,9 @@ pub struct Hop {
     pub channel: u8,
 }
 
+/// A routing has so many virtual channels at most: a [`Step`] has no room for more.
+pub const MAX_CHANNELS: usize = 32;
+
 /// A [`Hop`] in four bytes: 27 bits of link, 5 of channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step(u32);
@@ -65,7 +68,10 @@ impl Step {
     #[inline]
     #[must_use]
     pub fn new(hop: Hop) -> Self {
-        debug_assert!(hop.link.0 < 1 << Self::LINK_BITS && hop.channel < 32, "{hop:?} does not fit a step");
+        debug_assert!(
+            hop.link.0 < 1 << Self::LINK_BITS && usize::from(hop.channel) < MAX_CHANNELS,
+            "{hop:?} does not fit a step"
+        );
         Self(hop.link.0 | u32::from(hop.channel) << Self::LINK_BITS)
     }
 

@@ -14,7 +14,7 @@ use crate::program::Program;
 use crate::qos::arbiter::MAX_LANES;
 use crate::qos::levels::{Levels, TrafficKind};
 use crate::registry::Registry;
-use crate::routing::Routing;
+use crate::routing::{MAX_CHANNELS, Routing};
 use crate::table::{Kind, Named};
 use crate::topology::{Graph, RailMap, Vertex};
 use crate::units::{Bytes, Instant};
@@ -148,6 +148,10 @@ pub(super) fn observation(spec: &Spec) -> Result<(), BuildError> {
 
 /// Refuses more lanes than a switch has, and says what needs them: service levels, each with the channels of its lane.
 pub(super) fn lanes(pairs: &[(u8, u8)], qos: &QosSpec) -> Result<(), BuildError> {
+    if let Some(channels) = pairs.iter().map(|pair| usize::from(pair.1) + 1).find(|channels| *channels > MAX_CHANNELS) {
+        let needed = format!("{channels} virtual channels");
+        return Err(BuildError::value("fabric.routing", needed, format!("at most {MAX_CHANNELS}")));
+    }
     let most = qos.lanes.map_or(MAX_LANES, usize::from).min(MAX_LANES);
     if pairs.len() <= most {
         return Ok(());
@@ -314,10 +318,10 @@ mod tests {
         assert!(error.contains(": (0+1, 0) (0+1, 1) (none on lane 1, 0) (2, 0);"), "{error}");
         let error = lanes(&pairs[..2], &qos(&[0; 16], 1)).unwrap_err().to_string();
         assert!(error.contains(": (0, 0) (0, 1);"), "{error}");
-        let many: Vec<(u8, u8)> = (0..33).map(|channel| (0, channel)).collect();
+        let many: Vec<(u8, u8)> = (0..65).map(|lane| (lane / 32, lane % 32)).collect();
         assert_eq!(lanes(&many[1..], &qos(&[0], 0)), Ok(()));
         let error = lanes(&many, &qos(&[0], 0)).unwrap_err().to_string();
-        assert!(error.starts_with("qos.lanes = 33: a simulated switch has at most 32; needed is one for"), "{error}");
+        assert!(error.starts_with("qos.lanes = 65: a simulated switch has at most 64; needed is one for"), "{error}");
     }
 
     #[test]

@@ -40,7 +40,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// A decision at `now`: of the lanes that wait, these are ready, and the others lack credits.
     #[cold]
-    pub(super) fn note_shortage(&mut self, ready: u32, now: u64) {
+    pub(super) fn note_shortage(&mut self, ready: u64, now: u64) {
         for lane in each_lane(self.port.waiting) {
             let marking = &mut self.in_flight.marking[self.base + lane];
             let short = ready >> lane & 1 == 0;
