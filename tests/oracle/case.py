@@ -173,7 +173,8 @@ class Network:
     dynamic: bool = False
     """The queues share that memory beyond one full packet for each; else each has an equal part."""
     injection: str = "messages"
-    """Whose packets take turns at an adapter: ``messages``, ``queue_pairs`` or nobody's, ``fifo``."""
+    """Whose packets take turns at an adapter: ``messages``, ``queue_pairs`` or nobody's: ``fifo`` of each lane,
+    ``adapter_fifo`` of all."""
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def networks(draw: st.DrawFn) -> Network:
     mtu, header = draw(st.sampled_from([16, 32, 50])), draw(st.sampled_from([2, 6, 14]))
     buffer = (mtu + header) * draw(st.sampled_from([1, 1, 2, 5, 10])) + draw(st.integers(0, 2 * (mtu + header)))
     latency, cut_through = draw(st.sampled_from([0, 16, 100, 999])), draw(st.booleans())
-    injection = draw(st.sampled_from(["messages", "queue_pairs", "fifo"]))
+    injection = draw(st.sampled_from(["messages", "queue_pairs", "fifo", "adapter_fifo"]))
     switch = draw(st.none() | architectures(mtu + header))
     return Network(mtu, header, buffer, latency, cut_through, switch, injection=injection)
 

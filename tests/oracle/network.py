@@ -70,7 +70,7 @@ class Port:
             self.join(self.interconnect.packet(message, 0))
 
     def following(self, packet: Packet) -> Packet | None:
-        """What a NIC's lane has after a packet: the next one of its message, else the first of the next in its line."""
+        """What a NIC has in line after a packet: the next one of its message, else the first of the next in its line."""
         message = packet.message
         if packet.index + 1 < len(message.payloads):
             return self.interconnect.packet(message, packet.index + 1)
@@ -156,7 +156,7 @@ class Port:
         if following is not None:
             # In the lane's list from now, offered when the link is done.
             following.joined = following.offered = self.busy_until
-            lane.queue.append(following)
+            self.lanes[self.interconnect.lane(following)].queue.append(following)
         self.interconnect.departed(packet, self.number, number, wire)
 
 
@@ -186,6 +186,8 @@ class Interconnect:
                 return message.job, message.lane, message.ranks
             case "fifo":
                 return message.lane
+            case "adapter_fifo":
+                return "all"
         return message.number
 
     def payloads(self, size: int) -> list[int]:

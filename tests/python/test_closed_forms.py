@@ -339,6 +339,21 @@ def test_rotation_takes_every_link_in_turn() -> None:
         assert links == [first, second] * 2
 
 
+@pytest.mark.parametrize(("injection", "order"), [("fifo", "0101"), ("adapter_fifo", "0011")])
+def test_one_fifo_of_an_adapter_serves_messages_in_order_whatever_their_lanes(
+    run: Engine, injection: str, order: str
+) -> None:
+    """Two messages of two packets, handed over at once, on two lanes that take turns packet by packet."""
+    qos = Qos(TWO_LANES, "weighted_round_robin", {"weights": [1, 1]}, kinds={"eager": 0})
+    scripts: list[list[Op]] = [[Send(1, 8192, request=1), Wait((1,))], [Recv(0)]]
+    jobs = [Job([0, 1], scripts), Job([0, 1], scripts, ranks={0: 1})]
+    case = Case(star(2), jobs, Network(injection=injection), qos, ALWAYS_EAGER)
+    first = case.fabric.routes[0, 1][0].link
+    departures = [departure for departure in sorted(run(case).departures) if departure.link == first]
+    assert "".join(str(departure.job) for departure in departures) == order
+    assert [departure.lane for departure in departures] == [departure.job for departure in departures]
+
+
 @pytest.mark.parametrize("leaf_up", [1, 2, 4])
 def test_all_to_all_is_bounded_by_bisection(run: Engine, leaf_up: int) -> None:
     """Each of two leaves sends 4 x 4 messages over its cables up; each host sends 7 over its own."""

@@ -72,7 +72,7 @@ def test_what_stands_in_the_place_of_a_key_replaces_it() -> None:
     assert by_port.network.buffer is None
     larger = scenario(model="snappr", network=Network(port_buffer={"size": "3 MiB"}))
     assert dict(larger.network.port_buffer or ()) == {"size": 3 << 20, "sharing": "even"}
-    assert larger.applied.keys["network.injection"] == "fifo"
+    assert larger.applied.keys["network.injection"] == "adapter_fifo"
     assert scenario(model="tracer", mpi={"send_overhead": "1 us"}).mpi.send_overheads == []
     ring = scenario(model="snappr", mpi={"collectives": {"allreduce": "ring"}}).mpi.collectives
     assert ring == {"allreduce": "ring", "allgather": "bruck", "alltoall": "bruck"}

@@ -67,9 +67,10 @@ class Network(Table):
         Field(default="credits_only", validate_default=True)
     )
     """When a NIC starts packets: the transport's name, or a table with name and parameters."""
-    injection: Literal["messages", "queue_pairs", "fifo"] = "messages"
-    """Whose packets take turns at a NIC, on each virtual lane: those of all messages; of queue pairs (pairs of ranks,
-    which send one message after another, as InfiniBand does); or nobody's: one message after another."""
+    injection: Literal["messages", "queue_pairs", "fifo", "adapter_fifo"] = "messages"
+    """Whose packets take turns at a NIC: those of all messages of a virtual lane; of queue pairs (pairs of ranks, which
+    send one message after another, as InfiniBand does); or nobody's: one message after another on each virtual lane
+    (``fifo``) or at all (``adapter_fifo``)."""
     retransmission_timeout: Annotated[Duration, Field(gt=0, le=1000 * 10**12)] = Field(
         default=4_194_304_000, json_schema_extra={"default": "4.194304 ms"}
     )

@@ -62,7 +62,7 @@ def snappr() -> Rules:
                 # size has no default: it is that of 24 lanes (four levels under PAR) of 64 KiB, fairlane's. With a
                 # memory for each lane (vl_credits, line 117) `buffer` takes its place.
                 "port_buffer": {"size": "1536 KiB", "sharing": "even"},
-                "injection": "fifo",  # snappr/snappr_nic.cc:140
+                "injection": "adapter_fifo",  # snappr/snappr_nic.cc:140
             },
             "mpi": {
                 "eager_threshold": "8 KiB",  # sumi-mpi/mpi_queue/mpi_queue.cc:95: senders do not wait for receives
@@ -93,7 +93,7 @@ def snappr() -> Rules:
         differs=(
             "messages of 513 B to 8 KiB are fetched by RDMA as their header arrives; here they are sent at once",
             "ugal_l: paths have 3 and 5 hops (1 and 2 in a group); here the hops of each path, if not links = longest",
-            "all lanes of an adapter share one FIFO before 4 MB of packets; here each lane has its FIFO",
+            "an adapter cuts messages into 4 MB of packets that wait for credits; here a packet is cut when it starts",
             "a lane's minimum bandwidth is a deadline of its next packet; here the arbiters of fairlane",
             "an eager message is copied at both ends; here memory takes no time",
         ),

@@ -21,17 +21,19 @@ pub enum Switching {
     StoreAndForward,
 }
 
-/// Whose packets take turns at an adapter, on each virtual lane.
+/// Whose packets take turns at an adapter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Turns {
-    /// Those of all messages.
+    /// Those of all messages of a virtual lane.
     #[default]
     Messages,
     /// Those of queue pairs, which are pairs of ranks; the messages of one are sent one after another.
     QueuePairs,
-    /// Nobody's: all messages are sent one after another.
+    /// Nobody's on a virtual lane: its messages are sent one after another.
     Fifo,
+    /// Nobody's: all messages are sent one after another, of whatever lane.
+    AdapterFifo,
 }
 
 /// How the memory of a port is divided among its lanes.
@@ -87,7 +89,7 @@ pub struct Parameters {
     /// When NICs start packets.
     pub transport: Named,
     /// Whose packets take turns at a NIC: those of messages, of queue pairs (pairs of ranks, each with one message at a time), or
-    /// nobody's (one message at a time).
+    /// nobody's (one message at a time on each virtual lane, or at all).
     pub injection: Turns,
     /// From the loss of a packet until its NIC sends it again; at least four windows, which are as wide as the shortest latency of a
     /// link or up to half as wide.

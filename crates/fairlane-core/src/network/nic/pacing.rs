@@ -257,7 +257,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         if rest {
             self.requeue(lane, record);
         } else {
-            self.end_message(lane, pair);
+            self.end_message(pair);
         }
     }
 

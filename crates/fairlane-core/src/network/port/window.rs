@@ -50,7 +50,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             if rest {
                 return Forwarded::Part(lane);
             }
-            self.end_message(lane, pair);
+            self.end_message(pair);
             return Forwarded::Yes;
         }
         self.transmit(lane, first, now);
