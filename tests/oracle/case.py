@@ -198,6 +198,8 @@ class Mpi:
     """Costs and thresholds of the message layer."""
 
     eager_threshold: int = 16384
+    mailbox_threshold: int | None = None
+    """Larger eager messages are fetched by the receiver's adapter."""
     send_overhead: int = 0
     send_overheads: tuple[dict[str, int], ...] = ()
     """Size and time of larger sends."""

@@ -187,6 +187,7 @@ def mpis(draw: st.DrawFn, mtu: int) -> Mpi:
     """Thresholds among the sizes, overheads that are often zero, control messages of one packet."""
     return Mpi(
         eager_threshold=draw(st.sampled_from([0, 40, 100, 10**6])),
+        mailbox_threshold=draw(st.sampled_from([None, None, 0, 32, 40])),
         send_overhead=draw(OVERHEADS),
         send_overheads=draw(st.sampled_from([(), (), SENDS[:1], SENDS])),
         adapter_delays=draw(st.sampled_from([(), (), SENDS[:1], SENDS])),

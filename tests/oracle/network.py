@@ -70,7 +70,7 @@ class Port:
             self.join(self.interconnect.packet(message, 0))
 
     def following(self, packet: Packet) -> Packet | None:
-        """What a NIC has in line after a packet: the next one of its message, else the first of the next in its line."""
+        """What a NIC sends after a packet: the next one of its message, else the first of the next in its line."""
         message = packet.message
         if packet.index + 1 < len(message.payloads):
             return self.interconnect.packet(message, packet.index + 1)

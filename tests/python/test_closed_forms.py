@@ -87,6 +87,20 @@ def test_eager_ping_pong(run: Engine, size: int, cut_through: bool) -> None:
     assert progress[0, 0].last == 2 * one_way
 
 
+@pytest.mark.parametrize("size", [512, 513, 16384])
+def test_a_message_beyond_the_mailbox_is_fetched_without_the_processor(run: Engine, size: int) -> None:
+    """The receiver may compute meanwhile: its adapter has fetched the message by then, and the sender has gone on."""
+    case = ping_pong(size, cut_through=True)
+    mpi = replace(case.mpi, mailbox_threshold=512)
+    control = trip(case, 0, 3, mpi.control_bytes)
+    there = mpi.send_overhead + (2 * control if size > 512 else 0) + trip(case, 0, 3, size)
+    for busy in (0, there, 2 * there):
+        scripts: list[list[Op]] = [[Send(1, size), Mark()], [Compute(busy), Recv(0), Mark()]]
+        progress = run(replace(case, jobs=[Job([0, 3], scripts)], mpi=mpi)).progress
+        assert progress[0, 0].first == mpi.send_overhead
+        assert progress[0, 1].first == max(busy, there) + mpi.receive_overhead
+
+
 @pytest.mark.parametrize("cut_through", [True, False])
 @pytest.mark.parametrize("size", [16385, 40960, 100_000])
 def test_rendezvous_ping_pong(run: Engine, size: int, cut_through: bool) -> None:

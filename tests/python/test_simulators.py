@@ -124,9 +124,11 @@ def trips(size: int, model: str) -> int:
 def test_times_of_a_message_follow_from_the_rules() -> None:
     """Four links of a nanosecond a byte and 100 ns between the hosts, and three switches."""
     byte, links, switches = 8 * 10**12 // RATE, 4, 3
-    # SNAPPR: neither headers nor overheads, and no time in switches, which forward the head.
+    # SNAPPR: neither headers nor overheads, and no time in switches, which forward the head. Beyond 512 bytes a message
+    # is fetched, after a header of 64 bytes and a request of as many.
+    assert trips(512, "snappr") == 2 * (512 * byte + links * LATENCY)
     packets = 2 * 4096
-    assert trips(packets, "snappr") == 2 * (packets * byte + links * LATENCY)
+    assert trips(packets, "snappr") == 2 * ((64 + 64 + packets) * byte + 3 * links * LATENCY)
     # TraceR: 200 ns and 0.01 ns a byte in the sender, 400 ns before its adapter, 400 ns in the receiver; packets of
     # 8 KiB are stored in each of the switches, which take 60 ns.
     packets = 2 * 8192

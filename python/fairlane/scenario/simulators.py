@@ -66,6 +66,7 @@ def snappr() -> Rules:
             },
             "mpi": {
                 "eager_threshold": "8 KiB",  # sumi-mpi/mpi_queue/mpi_queue.cc:95: senders do not wait for receives
+                "mailbox_threshold": "512 B",  # sumi-mpi/mpi_queue/mpi_queue.cc:94: larger ones are fetched by RDMA
                 "control_bytes": "64 B",  # sumi-mpi/mpi_protocol/rendezvous_rdma.cc:118, 259
                 "send_overhead": "0 ns",  # sumi/sim_transport.cc:253 to 255
                 "receive_overhead": "0 ns",
@@ -91,7 +92,7 @@ def snappr() -> Rules:
             "ugal_l": {"samples": 1, "bias": "0 B", "load": "packets"},
         },
         differs=(
-            "messages of 513 B to 8 KiB are fetched by RDMA as their header arrives; here they are sent at once",
+            "a fetched message can be matched when its header is there; here when its payload arrives",
             "ugal_l: paths have 3 and 5 hops (1 and 2 in a group); here the hops of each path, if not links = longest",
             "an adapter cuts messages into 4 MB of packets that wait for credits; here a packet is cut when it starts",
             "a lane's minimum bandwidth is a deadline of its next packet; here the arbiters of fairlane",
