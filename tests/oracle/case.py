@@ -172,6 +172,8 @@ class Network:
     """Memory of each input port for all queues, in place of `buffer`."""
     dynamic: bool = False
     """The queues share that memory beyond one full packet for each; else each has an equal part."""
+    own: tuple[int, ...] = ()
+    """Memory of each queue of an input port, in place of both."""
     injection: str = "messages"
     """Whose packets take turns at an adapter: ``messages``, ``queue_pairs`` or nobody's: ``fifo`` of each lane,
     ``adapter_fifo`` of all."""

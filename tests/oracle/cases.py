@@ -146,12 +146,16 @@ def networks(draw: st.DrawFn) -> Network:
 
 @st.composite
 def with_memory(draw: st.DrawFn, network: Network, lanes: int) -> Network:
-    """The same, or with a memory for all lanes of a port: from one packet for each to a few more, even or dynamic."""
-    if draw(st.booleans()):
-        return network
+    """The same, or with a memory for each lane of a port, or for all, even or dynamic: a packet for each, or a few."""
+    kind = draw(st.sampled_from(["buffer", "buffer", "own", "even", "dynamic"]))
     full = network.mtu + network.header
+    if kind == "buffer":
+        return network
+    if kind == "own":
+        each = st.integers(full, 4 * full)
+        return replace(network, own=tuple(draw(st.lists(each, min_size=lanes, max_size=lanes))))
     size = lanes * full + draw(st.sampled_from([0, 1, full, 3 * full])) + draw(st.integers(0, lanes * full))
-    return replace(network, port_buffer=size, dynamic=draw(st.booleans()))
+    return replace(network, port_buffer=size, dynamic=kind == "dynamic")
 
 
 @st.composite

@@ -41,7 +41,8 @@ class Port:
         self.interconnect = interconnect
         fabric = case.fabric
         own, self.pool = parts(case.network, fabric.queue(case.qos.lanes, 0))
-        self.lanes = [Lane(own) for _ in range(fabric.queue(case.qos.lanes, 0))]
+        each = case.network.own or (own,) * fabric.queue(case.qos.lanes, 0)
+        self.lanes = [Lane(size) for size in each]
         self.arbiter = arbiter(case.qos.arbiter, case.qos.params, self.link.bandwidth)
         self.lines: dict[Hashable, deque[Message]] = defaultdict(deque)
         self.busy_until = 0

@@ -71,7 +71,9 @@ def test_what_stands_in_the_place_of_a_key_replaces_it() -> None:
     by_port = scenario(model="tracer", network={"port_buffer": {"size": "1 MiB", "sharing": "dynamic"}})
     assert by_port.network.buffer is None
     larger = scenario(model="snappr", network=Network(port_buffer={"size": "3 MiB"}))
-    assert dict(larger.network.port_buffer or ()) == {"size": 3 << 20, "sharing": "even"}
+    assert larger.network.spec["port_buffer"] == {"size": 3 << 20, "sharing": "even"}
+    listed = scenario(model="snappr", network={"port_buffer": {"lanes": ["64 KiB", "32 KiB"]}})
+    assert listed.network.spec["port_buffer"] == {"lanes": [65536, 32768]}
     assert larger.applied.keys["network.injection"] == "adapter_fifo"
     assert scenario(model="tracer", mpi={"send_overhead": "1 us"}).mpi.send_overheads == []
     ring = scenario(model="snappr", mpi={"collectives": {"allreduce": "ring"}}).mpi.collectives

@@ -18,7 +18,12 @@ from fairlane.inputs.table import table_of_name
 
 __all__ = ["MODELS", "Applied", "Model", "Rules", "rules_of", "with_model"]
 
-_INSTEAD = (("network", {"buffer", "port_buffer"}), ("mpi", {"send_overhead", "send_overheads"}))
+_INSTEAD = (
+    ("network", {"buffer", "port_buffer"}),
+    ("network.port_buffer", {"size", "lanes"}),
+    ("network.port_buffer", {"sharing", "lanes"}),
+    ("mpi", {"send_overhead", "send_overheads"}),
+)
 """By table, keys of which one says what the others would: a model sets none of them if the scenario has one."""
 
 
@@ -160,7 +165,7 @@ def with_model(given: Any) -> tuple[Any, Applied]:
         own["fabric"] = {**fabric, "routing": _named(fabric["routing"])}
     elif isinstance(fabric, dict) and str(fabric.get("topology")) in rules.routing:
         tables["fabric"] = {"routing": {"name": rules.routing[str(fabric["topology"])]}}
-    filled = _merged(own, {name: _unless_given(name, keys, own.get(name)) for name, keys in tables.items()})
+    filled = _merged(own, tables)
     if isinstance(filled.get("fabric"), dict) and "routing" in filled["fabric"]:
         filled["fabric"] = {
             **filled["fabric"],
@@ -194,19 +199,22 @@ def _table(given: Any) -> Any:
     return {key: one for key, one in given.items() if one is not None} if isinstance(given, Mapping) else given
 
 
-def _unless_given(name: str, keys: Mapping[str, Any], own: Any) -> Mapping[str, Any]:
+def _unless_given(path: str, keys: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:
     """The keys of a table without those in whose place the scenario has another."""
-    given = own.keys() if isinstance(own, Mapping) else set()
-    others = {key for table, keys in _INSTEAD if table == name and keys & given for key in keys - given}
+    given = own.keys()
+    others = {key for table, keys in _INSTEAD if table == path and keys & given for key in keys - given}
     return {key: value for key, value in keys.items() if key not in others}
 
 
-def _merged(own: Any, defaults: Mapping[str, Any]) -> Any:
-    """A table with the defaults of the keys that it has not; tables in it alike."""
+def _merged(own: Any, defaults: Mapping[str, Any], path: str = "") -> Any:
+    """A table, at this path, with the defaults of the keys that it has not; tables in it alike."""
     if not isinstance(own, Mapping):
         return own
+    defaults = _unless_given(path, defaults, own)
     both = {
-        key: _merged(own[key], value) for key, value in defaults.items() if key in own and isinstance(value, Mapping)
+        key: _merged(own[key], value, f"{path}.{key}".strip("."))
+        for key, value in defaults.items()
+        if key in own and isinstance(value, Mapping)
     }
     return {**defaults, **own, **both}
 

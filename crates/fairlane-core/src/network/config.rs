@@ -60,7 +60,7 @@ pub(super) struct Config {
     /// A full packet on the wire, and the part of every packet that is not payload; in bytes.
     pub full: u32,
     pub header: u32,
-    /// The most bytes that a lane can have in the input buffer of its link: its credits at rest.
+    /// The most bytes that any lane can have in the input buffer of its link; see [`Config::buffer_of`].
     pub lane_buffer: u32,
     /// The part of them that all lanes of a port share; `None` if every lane has a buffer of its own.
     pub pool: Option<u32>,
@@ -404,6 +404,12 @@ impl Config {
     #[inline]
     pub fn latency_of(&self, link: u32) -> u64 {
         if let [wire] = &self.wires[..] { wire.latency } else { self.graph.link(LinkId(link)).latency.0 }
+    }
+
+    /// The most bytes that this lane can have in the input buffer of its link.
+    pub fn buffer_of(&self, lane: u8) -> u32 {
+        let own = self.parameters.port_buffer.as_ref().and_then(|memory| memory.of_lane(lane));
+        own.map_or(self.lane_buffer, narrow)
     }
 
     /// The virtual channel of a lane of this virtual lane.

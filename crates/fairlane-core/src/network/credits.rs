@@ -300,7 +300,7 @@ mod tests {
     fn shared() -> Network {
         let fabric = json!({ "hosts": 4, "levels": 1, "radix": 4, "bandwidth": 100_000_000_000_u64 });
         let graph = Arc::new(topology::build("fat_tree", &fabric).unwrap());
-        let memory = PortBuffer { size: Bytes(3 * 4122 + 10), sharing: Sharing::Dynamic };
+        let memory = PortBuffer { size: Bytes(3 * 4122 + 10), sharing: Sharing::Dynamic, ..Default::default() };
         let plan = Plan {
             routing: routing::build("d_mod_k", &json!({}), &graph).unwrap().into(),
             arbiter: arbiter::build("weighted_round_robin", &json!({}), 2).unwrap().into(),

@@ -102,9 +102,9 @@ impl LossConfig {
 
 impl Config {
     /// The credits of each lane of a port at rest; a lossy lane has 2 GiB, more than the queues of a switch hold.
-    pub fn lane_credits(&self) -> impl Iterator<Item = u32> + use<> {
-        let (lossy, buffer) = (self.loss.lanes, self.lane_buffer);
-        (0..self.lanes).map(move |lane| if lossy >> lane & 1 == 1 { u32::MAX / 2 } else { buffer })
+    pub fn lane_credits(&self) -> impl Iterator<Item = u32> {
+        let lossy = |lane: u8| self.loss.lanes >> lane & 1 == 1;
+        (0..).take(self.lanes).map(move |lane| if lossy(lane) { u32::MAX / 2 } else { self.buffer_of(lane) })
     }
 
     /// Whether a packet that joins the next queue at `time` is lost on the link that it comes over.
@@ -360,7 +360,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     fn has_room(&self, record: u32) -> bool {
         let &Packet { lane, bytes, .. } = &self.in_flight.packets[record];
         let queued = self.in_flight.marking[self.base + usize::from(lane)].queued;
-        self.config.loss.lanes >> lane & 1 == 0 || queued + u64::from(bytes) <= u64::from(self.config.lane_buffer)
+        self.config.loss.lanes >> lane & 1 == 0 || queued + u64::from(bytes) <= u64::from(self.config.buffer_of(lane))
     }
 
     /// A packet leaves its payload behind, and its header goes on, on virtual lane `vl`. Not if it has no payload any more, or nobody

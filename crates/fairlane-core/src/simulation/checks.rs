@@ -30,8 +30,7 @@ pub(super) fn transports(
     virtual_lanes: u8,
     input_queued: bool,
 ) -> Result<(Arc<dyn Transport>, JobTransports), BuildError> {
-    let shared = spec.network.port_buffer.is_some();
-    let buffer_key = if shared { "network.port_buffer.size" } else { "network.buffer" };
+    let buffer_key = spec.network.port_buffer.as_ref().map_or("network.buffer", |memory| memory.total().0);
     let given = Surroundings { buffer, buffer_key, virtual_lanes, input_queued };
     let all = transport(registry, Transports::PATH, &spec.network.transport, &given)?;
     let mut of_jobs = Vec::new();
@@ -181,9 +180,9 @@ pub(super) fn occupancy(
     let most = (0..).take(graph.switches()).max_by_key(|switch| ports(*switch));
     let Some(largest) = most else { return Ok(()) };
     let buffers = (ports(largest) * lanes).max(1) as u64;
-    let (key, given, shared_by) = match network.port_buffer {
+    let (key, given, shared_by) = match &network.port_buffer {
         None => ("network.buffer", network.buffer.0, 1),
-        Some(memory) => ("network.port_buffer.size", memory.size.0, lanes.max(1) as u64),
+        Some(memory) => (memory.total().0, memory.total().1, lanes.max(1) as u64),
     };
     let limit = (u64::from(u32::MAX) / buffers).saturating_sub(output.0) * shared_by;
     if given <= limit {
@@ -339,7 +338,11 @@ mod tests {
         assert!(error.contains("8 ports of 4 lanes"), "{error}");
         // A port's memory holds what four lanes hold.
         let memory = |size| network::Parameters {
-            port_buffer: Some(network::PortBuffer { size: Bytes(size), sharing: network::Sharing::Dynamic }),
+            port_buffer: Some(network::PortBuffer {
+                size: Bytes(size),
+                sharing: network::Sharing::Dynamic,
+                ..Default::default()
+            }),
             ..Default::default()
         };
         assert_eq!(occupancy(&graph, 4, &memory(4 * limit), Bytes(0)), Ok(()));

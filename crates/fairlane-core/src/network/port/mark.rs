@@ -65,6 +65,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             return;
         }
         let link = config.link_of(self.number);
+        let buffer = u64::from(config.buffer_of(lane));
         let lane = *self.marking(lane);
         let root = match outputs {
             MarkingOutputs::All => true,
@@ -72,7 +73,6 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             MarkingOutputs::ToHosts => KIND == kind::TO_HOST,
         };
         let queue = lane.queued + bytes;
-        let buffer = u64::from(config.lane_buffer);
         // A packet alone is not a queue.
         let from = from.bytes(buffer).max(u64::from(config.full));
         if !root || queue <= from {
