@@ -205,7 +205,11 @@ impl Parameters {
         if let Some(lane) = each.iter().max() {
             if each.len() != lanes {
                 let allowed = format!("one for each of {lanes} lanes in use");
-                return Err(BuildError::value("network.port_buffer.lanes", format!("a list of {}", each.len()), allowed));
+                return Err(BuildError::value(
+                    "network.port_buffer.lanes",
+                    format!("a list of {}", each.len()),
+                    allowed,
+                ));
             }
             if let Some(place) = each.iter().position(|lane| lane.0 < full) {
                 let allowed = format!("at least one full packet (mtu + header = {full} bytes)");
@@ -259,7 +263,9 @@ mod tests {
         assert_eq!(listed(&[100, 300, 200], 3), each(300, None));
         let refused = |sizes, lanes| listed(sizes, lanes).unwrap_err().to_string();
         assert!(refused(&[100, 99], 2).starts_with("network.port_buffer.lanes.1 = 99: at least one full packet"));
-        assert!(refused(&[100, 100], 3).starts_with("network.port_buffer.lanes = a list of 2: one for each of 3 lanes"));
+        assert!(
+            refused(&[100, 100], 3).starts_with("network.port_buffer.lanes = a list of 2: one for each of 3 lanes")
+        );
         assert_eq!(Parameters::default().lane_buffers(7), each(65536, None));
     }
 }
