@@ -37,6 +37,7 @@ PLACES = {
     "placements": "`placement`, of a scenario or a job",
     "mappings": "`placement.mapping`",
     "strategies": "`qos.strategy`",
+    "models": "`model`, of a scenario",
     "controllers": "`controller` of a study's treatment, and `fairlane control --controller`",
     "allocators": "`fairlane schedule --allocator`, which takes every placement, too",
     "figures": "`fairlane plot --figure`",

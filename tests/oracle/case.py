@@ -24,6 +24,7 @@ class Link:
     to_host: int | None = None
     from_switch: int | None = None
     to_switch: int | None = None
+    between_groups: bool = False
 
 
 class Hop(NamedTuple):
@@ -171,8 +172,11 @@ class Network:
     """Memory of each input port for all queues, in place of `buffer`."""
     dynamic: bool = False
     """The queues share that memory beyond one full packet for each; else each has an equal part."""
+    own: tuple[int, ...] = ()
+    """Memory of each queue of an input port, in place of both."""
     injection: str = "messages"
-    """Whose packets take turns at an adapter: ``messages``, ``queue_pairs`` or nobody's, ``fifo``."""
+    """Whose packets take turns at an adapter: ``messages``, ``queue_pairs`` or nobody's: ``fifo`` of each lane,
+    ``adapter_fifo`` of all."""
 
 
 @dataclass(frozen=True)
@@ -196,6 +200,8 @@ class Mpi:
     """Costs and thresholds of the message layer."""
 
     eager_threshold: int = 16384
+    mailbox_threshold: int | None = None
+    """Larger eager messages are fetched by the receiver's adapter."""
     send_overhead: int = 0
     send_overheads: tuple[dict[str, int], ...] = ()
     """Size and time of larger sends."""

@@ -104,6 +104,8 @@ def small(rng: Random, name: str) -> dict[str, Any]:
     drawn: dict[str, Any] = {key: rng.choice(values[key]) for key in values if key in keys}
     if "ties" in keys and rng.random() < 0.5:
         drawn["ties"] = "d_mod_k" if name == "adaptive" else "random"
+    others = {"revise": "minimal", "load": "packets", "links": "longest"} if name == "progressive" else {}
+    drawn |= {key: value for key, value in others.items() if rng.random() < 0.5}
     if "channels" in keys and rng.random() < 0.5:
         drawn["channels"] = "fewest"
     return {"name": name, "params": drawn}
@@ -137,19 +139,23 @@ def networks(draw: st.DrawFn) -> Network:
     mtu, header = draw(st.sampled_from([16, 32, 50])), draw(st.sampled_from([2, 6, 14]))
     buffer = (mtu + header) * draw(st.sampled_from([1, 1, 2, 5, 10])) + draw(st.integers(0, 2 * (mtu + header)))
     latency, cut_through = draw(st.sampled_from([0, 16, 100, 999])), draw(st.booleans())
-    injection = draw(st.sampled_from(["messages", "queue_pairs", "fifo"]))
+    injection = draw(st.sampled_from(["messages", "queue_pairs", "fifo", "adapter_fifo"]))
     switch = draw(st.none() | architectures(mtu + header))
     return Network(mtu, header, buffer, latency, cut_through, switch, injection=injection)
 
 
 @st.composite
 def with_memory(draw: st.DrawFn, network: Network, lanes: int) -> Network:
-    """The same, or with a memory for all lanes of a port: from one packet for each to a few more, even or dynamic."""
-    if draw(st.booleans()):
-        return network
+    """The same, or with a memory for each lane of a port, or for all, even or dynamic: a packet for each, or a few."""
+    kind = draw(st.sampled_from(["buffer", "buffer", "own", "even", "dynamic"]))
     full = network.mtu + network.header
+    if kind == "buffer":
+        return network
+    if kind == "own":
+        each = st.integers(full, 4 * full)
+        return replace(network, own=tuple(draw(st.lists(each, min_size=lanes, max_size=lanes))))
     size = lanes * full + draw(st.sampled_from([0, 1, full, 3 * full])) + draw(st.integers(0, lanes * full))
-    return replace(network, port_buffer=size, dynamic=draw(st.booleans()))
+    return replace(network, port_buffer=size, dynamic=kind == "dynamic")
 
 
 @st.composite
@@ -185,6 +191,7 @@ def mpis(draw: st.DrawFn, mtu: int) -> Mpi:
     """Thresholds among the sizes, overheads that are often zero, control messages of one packet."""
     return Mpi(
         eager_threshold=draw(st.sampled_from([0, 40, 100, 10**6])),
+        mailbox_threshold=draw(st.sampled_from([None, None, 0, 32, 40])),
         send_overhead=draw(OVERHEADS),
         send_overheads=draw(st.sampled_from([(), (), SENDS[:1], SENDS])),
         adapter_delays=draw(st.sampled_from([(), (), SENDS[:1], SENDS])),
@@ -473,8 +480,8 @@ def wide_cases(draw: st.DrawFn, routing: str) -> Case:
             job = replace(job, rails={"policy": "round_robin"})  # parts of a message meet at switches
         some_jobs.append(job)
     network = draw(networks())
-    # A port has at most 32 lanes.
-    qos = draw(qualities(min(4, 32 // fabric.channels)))
+    # A port has at most 64 lanes.
+    qos = draw(qualities(min(4, 64 // fabric.channels)))
     fabric = with_queues(fabric, qos.lanes)
     network = draw(with_memory(network, fabric.queue(qos.lanes, 0)))
     return Case(fabric, some_jobs, network, qos, draw(mpis(network.mtu)))

@@ -37,6 +37,8 @@ def architecture(switch: InputQueued) -> dict[str, Any]:
 
 def buffers(network: Network) -> dict[str, Any]:
     """The input buffers in the engine's terms."""
+    if network.own:
+        return {"port_buffer": {"lanes": list(network.own)}}
     if network.port_buffer is None:
         return {"buffer": network.buffer}
     return {"port_buffer": {"size": network.port_buffer, "sharing": "dynamic" if network.dynamic else "even"}}

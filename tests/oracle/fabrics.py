@@ -13,7 +13,7 @@ from fairlane import _core
 
 from .case import Case, Choice, Fabric, Hop, Link
 from .ecmp import Ecmp
-from .routing import ADAPTIVE
+from .routing import ADAPTIVE, NON_MINIMAL
 
 
 def decode(table: dict[str, tuple[str, bytes]]) -> dict[str, list[int]]:
@@ -29,8 +29,12 @@ def links_of(core: _core.Fabric) -> list[Link]:
     """The links of a fabric."""
     table = decode(core.links())
     columns = ("bandwidth", "latency", "from_host", "to_host", "from_switch", "to_switch")
-    rows = zip(*(table[name] for name in columns), strict=True)
-    return [Link(rate, delay, *(None if end < 0 else end for end in ends)) for rate, delay, *ends in rows]
+    roles = json.loads(core.links()["role"][1])
+    rows = zip(roles, *(table[name] for name in columns), strict=True)
+    return [
+        Link(rate, delay, *(None if end < 0 else end for end in ends), between_groups=role == "global")
+        for role, rate, delay, *ends in rows
+    ]
 
 
 def fat_tree(rails: dict[str, Any] | None = None, seed: int | None = None, **params: int) -> Fabric:
@@ -101,7 +105,7 @@ def choices(given: dict[str, Any]) -> tuple[Choice, ...]:
     for lane in lanes:
         name, params = (lane, {}) if isinstance(lane, str) else (lane["name"], lane.get("params") or {})
         if name in ADAPTIVE:
-            defaults = {} if name == "adaptive" else {"bias": 8192}
+            defaults = {"bias": 8192} if name in NON_MINIMAL else {}
             direct = direct_paths({**given, "routing": name, "routing_params": params})
             found.append(Choice(name, {**defaults, **params}, direct))
         else:

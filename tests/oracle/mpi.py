@@ -238,10 +238,24 @@ class World:
             else:
                 self.proceed(sending)
 
-        size, kind = (self.mpi.control_bytes, "control") if rendezvous else (op.size, "eager")
-        of_payload = None if rendezvous else called
-        handed = called + self.mpi.sending(op.size)
-        sending.exchange = self.transfer(rank, receiver, size, self.kind(op, kind), delivered, handed, of_payload)
+        control, handed = self.kind(op, "control"), called + self.mpi.sending(op.size)
+        mailbox = self.mpi.mailbox_threshold
+
+        def ask(_first: bool, _last: bool) -> None:
+            of = sending.exchange
+            self.transfer(receiver, rank, self.mpi.control_bytes, control, give, self.clock.now, of=of)
+
+        def give(_first: bool, _last: bool) -> None:
+            of, eager = sending.exchange, self.kind(op, "eager")
+            self.transfer(rank, receiver, op.size, eager, delivered, self.clock.now, called, of)
+
+        if rendezvous:
+            first = self.transfer(rank, receiver, self.mpi.control_bytes, control, delivered, handed)
+        elif mailbox is not None and op.size > mailbox:
+            first = self.transfer(rank, receiver, self.mpi.control_bytes, control, ask, handed)
+        else:
+            first = self.transfer(rank, receiver, op.size, self.kind(op, "eager"), delivered, handed, called)
+        sending.exchange = first
         return sending
 
     def kind(self, op: Send, kind: str) -> str:

@@ -41,7 +41,8 @@ class Port:
         self.interconnect = interconnect
         fabric = case.fabric
         own, self.pool = parts(case.network, fabric.queue(case.qos.lanes, 0))
-        self.lanes = [Lane(own) for _ in range(fabric.queue(case.qos.lanes, 0))]
+        each = case.network.own or (own,) * fabric.queue(case.qos.lanes, 0)
+        self.lanes = [Lane(size) for size in each]
         self.arbiter = arbiter(case.qos.arbiter, case.qos.params, self.link.bandwidth)
         self.lines: dict[Hashable, deque[Message]] = defaultdict(deque)
         self.busy_until = 0
@@ -70,7 +71,7 @@ class Port:
             self.join(self.interconnect.packet(message, 0))
 
     def following(self, packet: Packet) -> Packet | None:
-        """What a NIC's lane has after a packet: the next one of its message, else the first of the next in its line."""
+        """What a NIC sends after a packet: the next one of its message, else the first of the next in its line."""
         message = packet.message
         if packet.index + 1 < len(message.payloads):
             return self.interconnect.packet(message, packet.index + 1)
@@ -156,7 +157,7 @@ class Port:
         if following is not None:
             # In the lane's list from now, offered when the link is done.
             following.joined = following.offered = self.busy_until
-            lane.queue.append(following)
+            self.lanes[self.interconnect.lane(following)].queue.append(following)
         self.interconnect.departed(packet, self.number, number, wire)
 
 
@@ -186,6 +187,8 @@ class Interconnect:
                 return message.job, message.lane, message.ranks
             case "fifo":
                 return message.lane
+            case "adapter_fifo":
+                return "all"
         return message.number
 
     def payloads(self, size: int) -> list[int]:
@@ -215,6 +218,8 @@ class Interconnect:
         recorded = self.case.fabric.recorded
         if packet.hop == 0 and recorded is not None:
             packet.route = recorded[now, number]
+        if packet.hop > 0 and self.router is not None:
+            self.router.started(number)
         if packet.hop > 0 and not self.switches:
             self.give_back(packet, packet.hop - 1, now + wire)
         packet.hop += 1

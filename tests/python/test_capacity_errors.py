@@ -70,19 +70,19 @@ CASES = {
         "at least one full packet (mtu + header = 4122 bytes), below 4 GiB",
     ),
     "packet": (TREE, '[network]\nmtu = "1 MiB"\nbuffer = "2 MiB"', "network.mtu = 1048576", "from 1 byte to 512 KiB"),
-    "lanes of a switch": (TREE, "[qos]\nlanes = 33", "qos.lanes = 33", "out of range; allowed: at most 32"),
+    "lanes of a switch": (TREE, "[qos]\nlanes = 65", "qos.lanes = 65", "out of range; allowed: at most 64"),
     "lanes beyond every integer": (
         TREE,
         "[qos]\nlanes = 1000000000000",
         "qos.lanes = 1000000000000",
-        "out of range; allowed: at most 32",
+        "out of range; allowed: at most 64",
     ),
     "virtual channels": (
         DRAGONFLY,
         "[qos]\nlanes = 3",
         "qos.lanes = 3",
         "at least 6, one for each pair of service level and virtual channel: "
-        "(0, 0) (0, 1) (0, 2) (0, 3) (0, 4) (0, 5); a simulated switch has at most 32",
+        "(0, 0) (0, 1) (0, 2) (0, 3) (0, 4) (0, 5); a simulated switch has at most 64",
     ),
 }
 

@@ -87,6 +87,20 @@ def test_eager_ping_pong(run: Engine, size: int, cut_through: bool) -> None:
     assert progress[0, 0].last == 2 * one_way
 
 
+@pytest.mark.parametrize("size", [512, 513, 16384])
+def test_a_message_beyond_the_mailbox_is_fetched_without_the_processor(run: Engine, size: int) -> None:
+    """The receiver may compute meanwhile: its adapter has fetched the message by then, and the sender has gone on."""
+    case = ping_pong(size, cut_through=True)
+    mpi = replace(case.mpi, mailbox_threshold=512)
+    control = trip(case, 0, 3, mpi.control_bytes)
+    there = mpi.send_overhead + (2 * control if size > 512 else 0) + trip(case, 0, 3, size)
+    for busy in (0, there, 2 * there):
+        scripts: list[list[Op]] = [[Send(1, size), Mark()], [Compute(busy), Recv(0), Mark()]]
+        progress = run(replace(case, jobs=[Job([0, 3], scripts)], mpi=mpi)).progress
+        assert progress[0, 0].first == mpi.send_overhead
+        assert progress[0, 1].first == max(busy, there) + mpi.receive_overhead
+
+
 @pytest.mark.parametrize("cut_through", [True, False])
 @pytest.mark.parametrize("size", [16385, 40960, 100_000])
 def test_rendezvous_ping_pong(run: Engine, size: int, cut_through: bool) -> None:
@@ -314,6 +328,44 @@ def test_uniform_random_traffic_saturates_a_full_tree(run: Engine) -> None:
     bound = max(load.values()) * ser(4122, RATE)
     end = max(progress.last for progress in run(case).progress.values())
     assert bound < end < 1.1 * bound
+
+
+def test_rotation_takes_every_link_in_turn() -> None:
+    """Each packet takes the next of the four links up; on the way down the packets to each leaf are counted apart."""
+    params = {"hosts": 16, "levels": 2, "radix": 8, "bandwidth": RATE, "latency": LATENCY}
+    fabric = fabrics.any_fabric({"topology": "fat_tree", "params": params, "routing": "rotation"})
+    sends: list[Op] = [Send(to, 4096) for to in (1, 1, 2, 2)] * 4
+    job = Job([0, 4, 8], [[*sends, Mark()], *[[*[Recv(0)] * 8, Mark()]] * 2])
+    departures = sorted(core.simulate(Case(fabric, [job], mpi=ALWAYS_EAGER)).departures)
+    ways: dict[tuple[int, int], list[int]] = {}
+    for departure in departures:
+        link = fabric.links[departure.link]
+        if link.from_switch is not None and link.to_switch is not None:
+            down = (link.from_switch, link.to_switch)
+            ways.setdefault((0, -1) if down[0] == 0 else down, []).append(departure.link)
+    up = sorted(set(ways.pop((0, -1))[:4]))
+    ups = [departure.link for departure in departures if departure.link in up]
+    assert ups == up * 4
+    assert [fabric.links[link].to_switch for link in up] == [4, 5, 4, 5]
+    assert sorted(ways) == [(4, 1), (4, 2), (5, 1), (5, 2)]
+    for links in ways.values():
+        first, second = sorted(set(links))
+        assert links == [first, second] * 2
+
+
+@pytest.mark.parametrize(("injection", "order"), [("fifo", "0101"), ("adapter_fifo", "0011")])
+def test_one_fifo_of_an_adapter_serves_messages_in_order_whatever_their_lanes(
+    run: Engine, injection: str, order: str
+) -> None:
+    """Two messages of two packets, handed over at once, on two lanes that take turns packet by packet."""
+    qos = Qos(TWO_LANES, "weighted_round_robin", {"weights": [1, 1]}, kinds={"eager": 0})
+    scripts: list[list[Op]] = [[Send(1, 8192, request=1), Wait((1,))], [Recv(0)]]
+    jobs = [Job([0, 1], scripts), Job([0, 1], scripts, ranks={0: 1})]
+    case = Case(star(2), jobs, Network(injection=injection), qos, ALWAYS_EAGER)
+    first = case.fabric.routes[0, 1][0].link
+    departures = [departure for departure in sorted(run(case).departures) if departure.link == first]
+    assert "".join(str(departure.job) for departure in departures) == order
+    assert [departure.lane for departure in departures] == [departure.job for departure in departures]
 
 
 @pytest.mark.parametrize("leaf_up", [1, 2, 4])

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from fairlane import Scenario, ScenarioError, required_virtual_lanes
+from fairlane import Scenario, ScenarioError, Simulation, required_virtual_lanes
 from fairlane.cli.fabric_text import lanes_text
 from fairlane.cli.main import execute
+from fairlane.fabric.view import columns
 
 DRAGONFLY = {"topology": "dragonfly", "preset": "wilke2020"}
 FAT_TREE = {"topology": "fat_tree", "preset": "wilke2020"}
@@ -76,3 +77,24 @@ def test_too_few_lanes_are_refused_and_check_says_what_is_needed(
     file.write_text(scenario(8))
     assert execute(["check", str(file)]) == 0
     assert "8 virtual lanes (service levels x channels): 0 x 6; 1 x 2" in capsys.readouterr().out
+
+
+def test_eight_isolated_jobs_under_par_have_48_lanes() -> None:
+    """Each job sends on the six lanes of its level, those beyond the thirty-second included, and on no others."""
+    fabric = {"topology": "dragonfly", "groups": 4, "switches_per_group": 2, "hosts_per_switch": 2, "global_links": 2}
+    job = {"name": "job", "count": 8, "ranks": 2, "stop": 3, "placement": "spread"}
+    job["workload"] = {"name": "ping_pong", "message_size": "20 KiB"}
+    given = Scenario(
+        fabric={**fabric, "routing": "progressive"},
+        qos={"strategy": "isolate"},
+        jobs=[job],
+        observe={"departures": True},
+    )
+    simulation = Simulation(given)
+    assert len(required_virtual_lanes({**fabric}, "progressive", given)) == 48
+    assert simulation.run_for("1 s")
+    departures = columns(simulation.engine.table("departures"))
+    used = set(zip(departures["job"].tolist(), departures["lane"].tolist(), strict=True))
+    assert {number for number, _ in used} == set(range(8))
+    assert all(lane // 6 == number for number, lane in used)
+    assert max(lane for _, lane in used) >= 42

@@ -165,7 +165,7 @@ def test_a_request_that_is_freed_completes_by_itself_and_nobody_waits_for_it() -
 
 @pytest.mark.parametrize("name", ["halo3d", "incast", "put_broadcast"])
 def test_puts_and_neighborhood_collectives_carry_the_same_payload_as_messages(name: str) -> None:
-    def traffic(**parameters: str) -> tuple[np.ndarray, dict[int, int]]:
+    def traffic(**parameters: object) -> tuple[np.ndarray, dict[int, int]]:
         workload = WORKLOADS[name].model_validate({"message_size": "5 kB", "distinct_iterations": 1, **parameters})
         found = observe(workload.program(JobScript(12, iterations=1), 0))
         return found.bytes[0], found.sizes["collective"]
@@ -174,6 +174,8 @@ def test_puts_and_neighborhood_collectives_carry_the_same_payload_as_messages(na
     assert messages.any()
     if name == "halo3d":
         assert np.array_equal(traffic(exchange="put")[0], messages)
+        around = {"neighbours": 26, "periodic": True}
+        assert np.array_equal(traffic(exchange="put", **around)[0], traffic(**around)[0])
         assert traffic(exchange="neighbor_alltoall")[1][5000] == messages.sum() / 5000
     else:
         assert np.array_equal(traffic(operation="put")[0], messages)

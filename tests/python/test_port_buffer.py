@@ -41,6 +41,16 @@ def memory(packets: int, *, dynamic: bool) -> Network:
     return replace(NETWORK, port_buffer=packets * WIRE, dynamic=dynamic)
 
 
+@pytest.mark.parametrize(("lane", "packets"), [(0, 2), (1, 4)])
+def test_each_lane_can_have_a_memory_of_its_own(run: Engine, lane: int, packets: int) -> None:
+    """Credits of two packets carry two fifths of the link's rate, of four packets four fifths."""
+    network = replace(NETWORK, own=(2 * WIRE, 4 * WIRE))
+    job = Job([0, 1], [stream(1, 5 * packets + 1), [Recv(0), Mark()]], ranks={0: lane})
+    case = Case(star(2), [job], network, replace(TWO_LANES, kinds={"eager": None}), EAGER)
+    starts = sorted(departure.time for departure in run(case).departures if departure.link == 0)
+    assert starts[-1] - starts[0] == 5 * LOOP
+
+
 def stream(to: int, packets: int) -> list[Op]:
     """A message of so many packets."""
     return [Send(to, packets * NETWORK.mtu)]
@@ -138,6 +148,19 @@ workload = {{ name = "all_to_all", compute = "1 us", message_size = "64 KiB" }}
         ('port_buffer = { size = "64 KiB", alpha = 2 }', "network.port_buffer.alpha", "size"),
         ('port_buffer = "0 B"', "network.port_buffer", "above 0"),
         ('port_buffer = "5 GiB"', "network.port_buffer", "below 4 GiB"),
+        ("port_buffer = { }", "network.port_buffer.size", "is missing"),
+        (
+            'port_buffer = { lanes = ["1 KiB", "8 KiB"] }',
+            "network.port_buffer.lanes.0 = 1024",
+            "at least one full packet",
+        ),
+        (
+            'port_buffer = { lanes = ["8 KiB"] }',
+            "network.port_buffer.lanes",
+            "one for each of 2 lanes",
+        ),
+        ('port_buffer = { lanes = ["8 KiB"], size = "8 KiB" }', "network.port_buffer.lanes", "one of the two"),
+        ('port_buffer = { lanes = ["8 KiB"], sharing = "dynamic" }', "network.port_buffer.sharing", "only with size"),
         ('port_buffer = ["64 KiB"]', "network.port_buffer.size", "a number with its unit"),
     ],
 )
@@ -155,11 +178,17 @@ def test_wrong_memories_are_refused(
     assert not (tmp_path / "results").exists()
 
 
-def test_a_memory_is_kept_when_a_scenario_is_written_and_read_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [('"64 KiB"', {"size": 65536, "sharing": "even"}), ('{ lanes = ["64 KiB"] }', {"lanes": [65536]})],
+)
+def test_a_memory_is_kept_when_a_scenario_is_written_and_read_again(
+    given: str, kept: dict[str, object], tmp_path: Path
+) -> None:
     file = tmp_path / "scenario.toml"
-    file.write_text(SCENARIO.format(network='port_buffer = "64 KiB"'))
+    file.write_text(SCENARIO.format(network=f"port_buffer = {given}"))
     scenario = Scenario.load(file)
-    assert scenario.network.model_dump(mode="json")["port_buffer"] == {"size": "64 KiB", "sharing": "even"}
+    assert scenario.network.spec["port_buffer"] == kept
     assert scenario.network.buffer is None
     again = Scenario.model_validate(scenario.model_dump(mode="json", exclude_none=True))
     assert again.network == scenario.network

@@ -46,6 +46,36 @@ def test_halo3d_sends_a_face_to_every_neighbour() -> None:
     assert size == [2 * 20 * 1024 * degree for degree in expected]
 
 
+@pytest.mark.parametrize(("around", "edges", "corners"), [(6, 0, 0), (18, 12, 0), (26, 12, 8)])
+def test_every_rank_of_a_periodic_halo_has_all_neighbours(around: int, edges: int, corners: int) -> None:
+    halo = {"name": "halo3d", "periodic": True, "neighbours": around, "message_size": "8 KiB"}
+    for grid in ([3, 3, 4], [2, 3, 6]):  # along a side of two, a rank meets the other in both directions
+        messages, size = per_iteration(36, grid=grid, **halo)
+        assert messages == [around] * 36
+        # A face of 1024 cells of 8 bytes has 32 a side.
+        assert size == [6 * 8192 + edges * 32 * 8 + corners * 8] * 36
+    messages, _ = per_iteration(36, grid=[1, 6, 6], **halo)
+    assert messages == [around - 2] * 36, "across the side of one, a rank is its own neighbour"
+
+
+def test_a_halo_without_wraparound_ends_at_the_sides() -> None:
+    grid = (2, 3, 4)
+    offsets = [offset for offset in np.ndindex(3, 3, 3) if offset != (1, 1, 1)]
+    # For each offset, as many ranks have a neighbour as there are places for the pair in the grid.
+    pairs = sum(np.prod([side - abs(step - 1) for side, step in zip(grid, one, strict=True)]) for one in offsets)
+    messages, _ = per_iteration(24, name="halo3d", neighbours=26, message_size="8 KiB")
+    assert sum(messages) == pairs
+    assert min(messages) == 7, "a corner of the grid sees a cube of eight"
+
+
+def test_neighborhood_collectives_have_the_neighbours_of_a_grid() -> None:
+    halo = {"name": "halo3d", "exchange": "neighbor_alltoall", "message_size": "8 KiB"}
+    with pytest.raises(ScenarioError, match=r"workload.*neighbor_alltoall is among the 6 neighbours of a grid, not 26"):
+        per_iteration(24, neighbours=26, **halo)
+    messages, size = per_iteration(36, grid=[3, 3, 4], periodic=True, **halo)
+    assert (messages, size) == ([6] * 36, [6 * 8192] * 36)
+
+
 def test_fft_sends_a_block_to_every_other_rank_of_its_row() -> None:
     messages, size = per_iteration(24, name="fft", message_size="33 KiB", grid=[2, 3, 4], axis=1)
     assert messages == [2] * 24

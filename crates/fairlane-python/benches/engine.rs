@@ -116,7 +116,7 @@ fn choice(graph: &Graph, routing: &str, choices: u64) -> f64 {
     let mut random = rng::stream(1, "choices", 0);
     let links = graph.links().len();
     let queued: Vec<u32> = (0..links).map(|_| random.random_range(0..4 * 4122)).collect();
-    let loads = Loads { first: LinkId(0), all: &queued, routed: &[], by_lane: None, ids: &[] };
+    let loads = Loads { all: &queued, ..Loads::default() };
     let hosts = u32::try_from(graph.hosts()).expect("few hosts");
     let (mut chosen, start) = (0, ProcessTime::now());
     while chosen < choices {

@@ -191,7 +191,7 @@ fn a_job_keeps_to_one_spine_and_jobs_are_spread() {
     let graph = build();
     let routing = registry().unwrap().routings().build("spine_by_job", &Value::Null, &graph).unwrap();
     let none = vec![0; graph.links().len()];
-    let loads = Loads { first: LinkId(0), all: &none, routed: &[], by_lane: None, ids: &[] };
+    let loads = Loads { all: &none, ..Loads::default() };
     let first = graph.ports(Vertex::Host(HostId(0))).next().unwrap();
     let mut counts: BTreeMap<LinkId, u32> = BTreeMap::new();
     for job in 0..4000 {

@@ -22,6 +22,7 @@ REGISTRIES = {
     "placements": "fairlane.placement:PLACEMENTS",
     "mappings": "fairlane.placement.mapping:MAPPINGS",
     "strategies": "fairlane.qos:STRATEGIES",
+    "models": "fairlane.scenario.simulators:MODELS",
     "controllers": "fairlane.controller:CONTROLLERS",
     "allocators": "fairlane.placement:ALLOCATORS",
     "figures": "fairlane.plot:FIGURES",

@@ -72,6 +72,8 @@ def check(
     its points are the same simulation. Nothing is simulated but what calibration takes. Code that the scenario names is
     listed; it runs, and what it does is checked, only with --allow-code.
     """
+    from dataclasses import asdict
+
     from fairlane import Scenario, required_virtual_lanes
     from fairlane.cli.studies import check_study, is_study
     from fairlane.fabric import Fabric
@@ -90,6 +92,7 @@ def check(
         "seed": resolved.seed,
         "duration_ps": resolved.duration,
         "estimate": needs and {name: getattr(needs, name) for name in ("memory", "seconds", "packet_hops")},
+        "model": loaded.model and asdict(loaded.applied),
         "virtual_lanes": required_virtual_lanes(loaded.fabric, qos=loaded),
         "coverage": fabric.coverage,
         "jobs": [
@@ -115,6 +118,10 @@ def _checked(loaded: "Scenario", resolved: "Resolved", facts: dict[str, Any]) ->
     yield f"  {lanes_text(facts['virtual_lanes'])}"
     yield f"  routes: {routes_text(facts['coverage'])}"
     yield from (f"  warning: {words}" for words in facts["coverage"].warnings)
+    if loaded.model:
+        keys = (f"{key} = {value}" for key, value in loaded.applied.keys.items())
+        yield f"  model {loaded.model} sets: {', '.join(keys)}"
+        yield from (f"  unlike {loaded.model}: {words}" for words in loaded.applied.differs)
     if resolved.estimate is not None:
         yield f"  {resolved.estimate}"
     for job in facts["jobs"]:

@@ -16,7 +16,7 @@ from fairlane.inputs.table import Table
 from fairlane.units import Written, whole_number
 
 MAX_LEVELS = 16  # how many service levels InfiniBand's four-bit field has
-MAX_LANES = 32  # how many virtual lanes a simulated switch has
+MAX_LANES = 64  # how many lanes a simulated switch has: pairs of virtual lane and virtual channel
 
 Level = Annotated[int, Field(ge=0, le=MAX_LEVELS - 1)]  # a service level, 0 to 15
 

@@ -116,6 +116,8 @@ class Mpi(Table):
 
     eager_threshold: Size = 16384
     """The largest message that is sent at once, without a rendezvous."""
+    mailbox_threshold: Size | None = None
+    """The largest eager message that comes unasked; the receiver's adapter fetches larger ones. Default: all come."""
     send_overhead: Duration = 200_000
     """CPU time of a send; with ``send_overheads``, of one without payload."""
     send_overheads: list[TimeBySize] = Field(default_factory=list)
@@ -141,6 +143,11 @@ class Mpi(Table):
     """Rate at which a rank combines operands in a reduction."""
     collectives: dict[str, str] = Field(default_factory=dict)
     """Algorithm by collective operation, e.g. ``{ allreduce = "ring" }``. Default: chosen by message size and ranks."""
+
+    def asks(self, size: float) -> bool:
+        """Whether the receiver asks for a message of so many bytes: that of a rendezvous, or one beyond the mailbox."""
+        limits = (self.eager_threshold, self.mailbox_threshold)
+        return any(limit is not None and size > limit for limit in limits)
 
     def sending(self, size: float) -> float:
         """CPU time of a send of so many bytes, ps."""

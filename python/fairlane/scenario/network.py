@@ -29,11 +29,29 @@ class Transport(Parameterised):
 class PortBuffer(Table):
     """Memory of an input port, divided among the virtual lanes in use."""
 
-    size: Size = Field(gt=0)
-    """Bytes of all lanes together; at least one full packet for each."""
+    size: Annotated[Size, Field(gt=0)] | None = None
+    """Bytes of all lanes together; at least one full packet for each. Not with ``lanes``."""
     sharing: Literal["even", "dynamic"] = "even"
     """``even``: every lane has an equal part; ``dynamic``: one full packet is reserved for each lane, and all lanes
     share the rest."""
+    lanes: list[Annotated[Size, Field(gt=0)]] = Field(default_factory=list)
+    """In place of ``size``, the bytes of each lane in use: of the channels of virtual lane 0, then of the next lane."""
+
+    @model_validator(mode="after")
+    def _size_or_lanes(self) -> Self:
+        if self.size is None and not self.lanes:
+            raise Problems(Problem("size", "is missing; allowed: a size, or lanes with a size for each"))
+        if self.size is not None and self.lanes:
+            words = "cannot be given together with size, which it replaces; allowed: one of the two"
+            raise Problems(Problem("lanes", words, f"{len(self.lanes)} sizes"))
+        if self.lanes and self.sharing == "dynamic":
+            raise Problems(Problem("sharing", "lanes of given sizes share nothing; allowed: only with size", "dynamic"))
+        return self
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The table as the simulator takes it."""
+        return {"lanes": self.lanes} if self.lanes else {"size": self.size, "sharing": self.sharing}
 
 
 def _size_alone(given: Any) -> Any:
@@ -54,7 +72,7 @@ class Network(Table):
         Annotated[Written[PortBuffer], BeforeValidator(_size_alone, json_schema_input_type=PortBuffer | Size)] | None
     ) = None
     """In place of ``buffer``, the memory of each input port for all virtual lanes in use: its size, or a table with
-    size and sharing."""
+    size and sharing, or with the size of each lane."""
     switch_latency: Duration = 100_000
     """Time from a packet's arrival at a switch until it is in its output queue."""
     switching: Literal["cut_through", "store_and_forward"] = "cut_through"
@@ -67,9 +85,10 @@ class Network(Table):
         Field(default="credits_only", validate_default=True)
     )
     """When a NIC starts packets: the transport's name, or a table with name and parameters."""
-    injection: Literal["messages", "queue_pairs", "fifo"] = "messages"
-    """Whose packets take turns at a NIC, on each virtual lane: those of all messages; of queue pairs (pairs of ranks,
-    which send one message after another, as InfiniBand does); or nobody's: one message after another."""
+    injection: Literal["messages", "queue_pairs", "fifo", "adapter_fifo"] = "messages"
+    """Whose packets take turns at a NIC: those of all messages of a virtual lane; of queue pairs (pairs of ranks, which
+    send one message after another, as InfiniBand does); or nobody's: one message after another on each virtual lane
+    (``fifo``) or at all (``adapter_fifo``)."""
     retransmission_timeout: Annotated[Duration, Field(gt=0, le=1000 * 10**12)] = Field(
         default=4_194_304_000, json_schema_extra={"default": "4.194304 ms"}
     )
@@ -96,7 +115,8 @@ class Network(Table):
             return self
         if self.port_buffer is not None:
             words = "cannot be given together with network.buffer, which it replaces; allowed: one of the two"
-            raise Problems(Problem("port_buffer", words, f"{self.port_buffer.size} B"))
+            given = f"{self.port_buffer.size} B" if self.port_buffer.size else f"{len(self.port_buffer.lanes)} lanes"
+            raise Problems(Problem("port_buffer", words, given))
         if self.buffer < self.mtu + self.header:
             words = f"too small for one packet of {self.mtu + self.header} B"
             raise Problems(Problem("buffer", words, f"{self.buffer} B"))
@@ -107,7 +127,7 @@ class Network(Table):
         """The table as the simulator takes it; the default architecture and the default transport are not named."""
         found = {key: value for key, value in self if value is not None}
         if self.port_buffer is not None:
-            found["port_buffer"] = dict(self.port_buffer)
+            found["port_buffer"] = self.port_buffer.spec
         for key, usual in (("switch", "output_queued"), ("transport", "credits_only")):
             chosen: Switch | Transport = found.pop(key)
             if chosen.name != usual:

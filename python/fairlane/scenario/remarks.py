@@ -86,10 +86,12 @@ def _buffers(network: Mapping[str, Any], fabric: Fabric, lanes: int) -> Iterator
 
 
 def _lane_buffer(network: Mapping[str, Any], packet: int, lanes: int) -> int:
-    """The most bytes of a lane at the end of a link."""
+    """The most bytes of a lane at the end of a link; of lanes of different sizes, the smallest."""
     port = network.get("port_buffer")
     if port is None:
         return int(network["buffer"])
+    if "lanes" in port:
+        return min(port["lanes"])
     return int(port["size"] // lanes if port["sharing"] == "even" else port["size"] - (lanes - 1) * packet)
 
 

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
-from pydantic import Field, PrivateAttr, ValidationError, model_validator
+from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
-from fairlane.errors import ScenarioError
+from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.table import FabricTable
 from fairlane.inputs.document import Document, current_document, override
 from fairlane.inputs.problems import Problems, located, unfold
@@ -19,6 +20,7 @@ from fairlane.scenario.faults import Fault
 from fairlane.scenario.models import Job, Mpi, Placement, PlacementField, Qos
 from fairlane.scenario.network import Network
 from fairlane.scenario.observe import Observe
+from fairlane.scenario.simulators import Applied, with_model
 from fairlane.scenario.until import Until
 from fairlane.seeds import LARGEST_SEED
 from fairlane.units import DURATION, Duration, Size, Written
@@ -52,6 +54,9 @@ class Scenario(Table):
     """When a run ends early: as soon as its results are precise enough. Other commands simulate ``at_most``."""
     memory: Annotated[Size, Field(gt=0)] | None = None
     """Memory limit: a run whose estimate exceeds it is refused. Default: the machine's memory."""
+    model: str | None = None
+    """Another simulator whose rules are the defaults of ``network``, ``mpi`` and the routing's parameters (see
+    ``fairlane list models``). Default: fairlane's own."""
     fabric: Written[FabricTable]
     """Hosts, switches and links."""
     network: Written[Network] = Field(default_factory=Network)
@@ -73,6 +78,7 @@ class Scenario(Table):
     background: Written[Background | None] = None
     """Random background jobs on the hosts that ``jobs`` leave free."""
 
+    _applied: Applied = PrivateAttr(default_factory=Applied)
     _document: Document = PrivateAttr(default_factory=lambda: current_document.get())  # noqa: PLW0108 - it has overloads
 
     if not TYPE_CHECKING:  # type checkers know the keys from the fields
@@ -91,6 +97,19 @@ class Scenario(Table):
         if isinstance(until, dict) and "at_most" in until:
             return {"duration": until["at_most"], **given}
         return given
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_model(cls, given: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        filled, applied = with_model(given)
+        try:
+            found = handler(filled)
+        except ValidationError as error:
+            if not applied.keys:
+                raise
+            raise Problems(*(_blaming(given["model"], applied, problem) for problem in unfold(error, cls))) from None
+        found._applied = applied
+        return found
 
     @model_validator(mode="after")
     def _sensible(self) -> Self:
@@ -125,6 +144,11 @@ class Scenario(Table):
         """The scenario that a document holds."""
         with override(current_document, document):
             return cls(**document.data)
+
+    @property
+    def applied(self) -> Applied:
+        """What its ``model`` has set, and what fairlane does otherwise."""
+        return self._applied
 
     @property
     def file(self) -> Path | None:
@@ -196,3 +220,9 @@ class Scenario(Table):
     def __str__(self) -> str:
         jobs = sum(job.count for job in self.jobs)
         return f"{self.name}: {plural(jobs, 'job')} on {self.fabric.topology} for {DURATION.format(self.duration)}"
+
+
+def _blaming(model: str, applied: Applied, problem: Problem) -> Problem:
+    """The problem with the model named, if that has set the key."""
+    words = f"{problem.message} (the model {model} sets this key)"
+    return replace(problem, message=words) if problem.key in applied.keys else problem

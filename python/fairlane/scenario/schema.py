@@ -7,6 +7,7 @@ from fairlane.inputs.registry import Registry
 from fairlane.placement import entries as placements
 from fairlane.placement.mapping import MAPPINGS
 from fairlane.qos import STRATEGIES as QOS_STRATEGIES
+from fairlane.scenario.simulators import MODELS
 from fairlane.workload import WORKLOADS
 from fairlane.workload.destinations import PATTERNS
 from fairlane.workload.imbalance import IMBALANCES
@@ -33,6 +34,7 @@ def schema() -> dict[str, Any]:
     }
     tables["Placement"] = _placement(tables["Placement"])
     tables["Qos"]["properties"]["strategy"] |= {"anyOf": [{"enum": [*QOS_STRATEGIES]}, _OWN, {"type": "null"}]}
+    result["properties"]["model"] |= {"anyOf": [{"enum": [*MODELS]}, _OWN, {"type": "null"}]}
     choices: dict[str, Registry[Any]] = {"Workload": WORKLOADS, "Mapping": MAPPINGS}
     choices |= {"Destinations": PATTERNS, "Imbalance": IMBALANCES}
     tables.update({name: _named(tables, registry) for name, registry in choices.items()})

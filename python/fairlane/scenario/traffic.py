@@ -181,7 +181,7 @@ def _communication(scenario: "Scenario", job: "ResolvedJob", traffic: Traffic, m
     mpi = scenario.mpi
     overhead = _sending(mpi, traffic) + traffic.received * mpi.receive_overhead
     moved = max(traffic.bytes, mean * traffic.received)
-    trips = 3 if mean > mpi.eager_threshold else 1
+    trips = 3 if mpi.asks(mean) else 1
     delays = mpi.adapter_delay(mean) + (trips - 1) * mpi.adapter_delay(mpi.control_bytes)
     latency = traffic.rounds * (trips * path.latency + delays)
     return overhead + _wire(scenario, moved, path) / _rails_in_use(job, path) + latency
@@ -201,6 +201,6 @@ def _packets(scenario: "Scenario", traffic: Traffic) -> float:
     """Packets of a rank in an iteration."""
     mpi, mtu = scenario.mpi, scenario.network.mtu
     return sum(
-        count * (max(1, ceil(size / mtu)) + (CONTROL if size > mpi.eager_threshold else 0))
+        count * (max(1, ceil(size / mtu)) + (CONTROL if mpi.asks(size) else 0))
         for size, count in traffic.messages.items()
     )

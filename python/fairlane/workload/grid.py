@@ -23,14 +23,21 @@ def grid_shape(ranks: int, dimensions: int = 2) -> tuple[int, ...]:
     return tuple(sorted((side, *grid_shape(ranks // side, dimensions - 1))))
 
 
-def neighbours(rank: int, shape: tuple[int, ...], offsets: Sequence[tuple[int, ...]]) -> list[int]:
-    """The ranks at ``offsets`` from ``rank`` in a row-major grid without wraparound."""
+def neighbours(
+    rank: int, shape: tuple[int, ...], offsets: Sequence[tuple[int, ...]], *, periodic: bool = False
+) -> list[int]:
+    """The ranks at ``offsets`` from ``rank`` in a row-major grid, which wraps around if it is ``periodic``.
+
+    A rank that meets another in both directions, along a side of two, has it twice; itself it never has.
+    """
     strides = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
     place = [rank // stride % side for stride, side in zip(strides, shape, strict=True)]
     found = []
     for offset in offsets:
         there = [at + step for at, step in zip(place, offset, strict=True)]
-        if all(0 <= at < side for at, side in zip(there, shape, strict=True)):
+        if periodic:
+            there = [at % side for at, side in zip(there, shape, strict=True)]
+        if there != place and all(0 <= at < side for at, side in zip(there, shape, strict=True)):
             found.append(sum(at * stride for at, stride in zip(there, strides, strict=True)))
     return found
 
@@ -62,7 +69,7 @@ def exchange_faces(rank: Rank, shape: tuple[int, ...], side: int, cell: int, str
 
 
 class GriddedWorkload(Workload):
-    """A workload whose ranks are in a row-major grid without wraparound."""
+    """A workload whose ranks are in a row-major grid."""
 
     dimensions: ClassVar[int] = 3
     """Dimensions of the grid."""

@@ -1,6 +1,8 @@
 """Workloads of messages between two ranks: pairs, neighbours in a plane, in space, in multigrid, and in a ring."""
 
+from collections.abc import Iterator
 from itertools import product
+from math import isqrt
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
@@ -14,7 +16,12 @@ from fairlane.workload.imbalance import Growing, ImbalanceField
 
 _GRID, _WINDOW = 2, 0
 """Names of the communicator with the grid, and of the window, of ``Halo3D``."""
-_FACES = [(-1, 0, 0), (1, 0, 0), (0, -1, 0), (0, 1, 0), (0, 0, -1), (0, 0, 1)]
+_CELL = 8
+"""Bytes of a cell of ``Halo3D``."""
+_FACES: list[tuple[int, ...]] = [(-1, 0, 0), (1, 0, 0), (0, -1, 0), (0, 1, 0), (0, 0, -1), (0, 0, 1)]
+_EDGES, _CORNERS = (
+    [offset for offset in product((-1, 0, 1), repeat=3) if sum(map(abs, offset)) == axes] for axes in (2, 3)
+)
 
 
 class FloodPairs(Workload):
@@ -174,19 +181,31 @@ class Halo3D(GriddedWorkload):
     """Ranks in a three-dimensional grid exchange faces with their up to six neighbours: bound by bandwidth.
 
     Wilke 2020, section V. By default faces of 2 MiB and no computation: 1 ms of a 100 Gb/s link for a rank inside the
-    grid.
+    grid. Of SST's programs of this name, ``halo3d`` is the default, the skeleton ``halo3d-26`` of SST/macro is
+    periodic with 18 neighbours, and Ember's ``Halo3D26`` has 26. Edges and corners follow from the faces, squares of
+    8-byte cells: with 2 MiB, 4 KiB and 8 bytes.
     """
 
     message_size: Size = 2048 * KIB
     compute: Duration | None = 0
+    neighbours: Literal[6, 18, 26] = Field(
+        default=6, description="6: across faces; 18: across edges, too; 26: across corners, too"
+    )
+    periodic: bool = Field(default=False, description="whether the grid wraps around")
     exchange: Literal["neighbor_alltoall", "put"] | None = Field(
         default=None, description="neighborhood collectives, or puts between fences. Default: messages"
     )
 
+    @model_validator(mode="after")
+    def _cartesian(self) -> Self:
+        if self.exchange == "neighbor_alltoall" and self.neighbours != 6:
+            raise ValueError(f"exchange neighbor_alltoall is among the 6 neighbours of a grid, not {self.neighbours}")
+        return self
+
     @override
     def write(self, rank: Rank, stages: list[list[int]]) -> None:
         if self.exchange == "neighbor_alltoall":
-            rank.cart_create(_GRID, self.shape(rank.ranks))
+            rank.cart_create(_GRID, self.shape(rank.ranks), periods=self.periodic)
         elif self.exchange == "put":
             rank.win_create(_WINDOW)
             rank.win_fence(_WINDOW)
@@ -196,18 +215,35 @@ class Halo3D(GriddedWorkload):
     def repeats(self) -> bool:
         return True
 
+    def peers(self, index: int, ranks: int) -> Iterator[tuple[int, int]]:
+        """The neighbours of a rank and the bytes that each gets: faces, then edges, then corners."""
+        parts = {
+            6: (_FACES, self.message_size),
+            18: (_EDGES, _CELL * isqrt(self.message_size // _CELL)),
+            26: (_CORNERS, _CELL),
+        }
+        for least, (offsets, size) in parts.items():
+            if least <= self.neighbours:
+                for peer in neighbours(index, self.shape(ranks), offsets, periodic=self.periodic):
+                    yield peer, size
+
     @override
     def communicate(self, rank: Rank, iteration: int) -> None:
-        peers = neighbours(rank.index, self.shape(rank.ranks), _FACES)
-        if self.exchange is None:
-            rank.exchange(peers, self.message_size, self.messages_per_iteration)
-        elif self.exchange == "neighbor_alltoall":
+        if self.exchange == "neighbor_alltoall":
             for _ in range(self.messages_per_iteration):
                 rank.neighbor_alltoall(self.message_size, comm=_GRID)
-        else:
-            for peer in peers * self.messages_per_iteration:
-                rank.put(_WINDOW, peer, self.message_size)
+            return
+        messages = list(self.peers(rank.index, rank.ranks)) * self.messages_per_iteration
+        if self.exchange == "put":
+            for peer, size in messages:
+                rank.put(_WINDOW, peer, size)
             rank.win_fence(_WINDOW)
+        else:
+            for peer, _ in messages:
+                rank.irecv(peer)
+            for peer, size in messages:
+                rank.isend(peer, size)
+            rank.wait_all()
 
 
 class PointToPointRing(Workload):

@@ -82,10 +82,13 @@ impl Messaging {
     fn take_part(&mut self, record: u32, stage: Stage, now: u64, first: bool, last: bool) {
         let transfer = &mut self.transfers[record];
         let (first, last) = if transfer.parts == 0 { (first, last) } else { transfer.part_came(first, last) };
-        transfer.payload_done |= last && stage == Stage::Eager;
-        let Transfer { from, to, bytes, send, receive, kind, number: partner_at, .. } = *transfer;
+        transfer.payload_done |= last && stage.is_payload() && transfer.eager;
+        let Transfer { from, to, bytes, send, receive, kind, number: partner_at, eager, .. } = *transfer;
         match stage {
-            Stage::Eager | Stage::Request => {
+            Stage::Request if eager => self.answer(record, Stage::Get, now),
+            Stage::Get if eager => self.send_next(record, Stage::Bulk, (Bytes(bytes), kind), now),
+            Stage::Bulk if !eager && !last => {}
+            Stage::Eager | Stage::Request | Stage::Bulk if eager || stage == Stage::Request => {
                 if first {
                     self.envelope(record, now);
                 }
@@ -97,14 +100,13 @@ impl Messaging {
                 self.rank(from).requests.get_mut(send).partner_at = partner_at;
                 self.send_next(record, Stage::Bulk, (Bytes(bytes), kind), now);
             }
-            Stage::Bulk if last => {
+            Stage::Bulk => {
                 self.answer(record, Stage::Acknowledgement, now);
                 if let Some(of) = &mut self.record {
                     of.received(record, receive, Instant(now));
                 }
                 self.complete(to, receive, now);
             }
-            Stage::Bulk => {}
             Stage::Datagram if last => {
                 self.transfers.remove(record);
                 if let Some(of) = &mut self.record {

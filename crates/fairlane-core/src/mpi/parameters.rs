@@ -39,6 +39,9 @@ fn between(none: Picoseconds, sizes: &[TimeBySize], bytes: u64) -> u64 {
 pub struct Parameters {
     /// Largest payload that is sent at once, without asking the receiver.
     pub eager_threshold: Bytes,
+    /// Largest payload of an eager message that comes unasked: the receiver's adapter fetches larger ones. Default: all come so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mailbox_threshold: Option<Bytes>,
     /// CPU time of a send; with `send_overheads`, of one without payload.
     pub send_overhead: Picoseconds,
     /// CPU time of larger sends, in order of size: linear between two of them, that of the last beyond it.
@@ -70,6 +73,7 @@ impl Default for Parameters {
     fn default() -> Self {
         Self {
             eager_threshold: Bytes(16384),
+            mailbox_threshold: None,
             send_overhead: Picoseconds::from_nanos(200),
             send_overheads: Vec::new(),
             adapter_delays: Vec::new(),
@@ -96,6 +100,12 @@ impl Parameters {
     #[inline]
     pub(super) fn adapter_delay_of(&self, bytes: u64) -> u64 {
         between(Picoseconds::ZERO, &self.adapter_delays, bytes)
+    }
+
+    /// Whether the receiver's adapter fetches the payload of an eager message.
+    #[inline]
+    pub(super) fn is_fetched(&self, bytes: Bytes) -> bool {
+        self.mailbox_threshold.is_some_and(|largest| bytes > largest)
     }
 
     /// Checks rates and times. Names of collectives are checked by [`Preferences::new`](super::collectives::Preferences::new).

@@ -1,4 +1,5 @@
-//! Eager and rendezvous: a transfer's messages, one after the other.
+//! Eager and rendezvous: a transfer's messages, one after the other. A large eager message has those of a rendezvous, but for the
+//! acknowledgement, and the receiver's adapter fetches it whether a receive has been posted or not.
 
 use super::matching::{Envelope, Pattern};
 use super::messaging::Messaging;
@@ -68,7 +69,7 @@ impl Messaging {
         if self.record.is_some() {
             self.record_sent(transfer);
         }
-        let (stage, bytes, kind) = match (eager, send.collective) {
+        let (stage, bytes, kind) = match (eager && !self.parameters.is_fetched(bytes), send.collective) {
             (true, collective) => (Stage::Eager, bytes, payload_kind(true, collective)),
             (false, collective) => (Stage::Request, self.parameters.control_bytes, control(collective)),
         };

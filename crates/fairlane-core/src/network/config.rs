@@ -20,7 +20,7 @@ use super::switch::{Architecture, InputQueued};
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::NONE;
 use crate::observe;
-use crate::qos::arbiter::{Arbiter, MAX_LANES};
+use crate::qos::arbiter::{Arbiter, MAX_LANES, MAX_VIRTUAL_LANES};
 use crate::routing::Routing;
 use crate::topology::{Graph, Link, Vertex};
 use crate::units::{BitsPerSec, Bytes, Picoseconds};
@@ -60,14 +60,14 @@ pub(super) struct Config {
     /// A full packet on the wire, and the part of every packet that is not payload; in bytes.
     pub full: u32,
     pub header: u32,
-    /// The most bytes that a lane can have in the input buffer of its link: its credits at rest.
+    /// The most bytes that any lane can have in the input buffer of its link; see [`Config::buffer_of`].
     pub lane_buffer: u32,
     /// The part of them that all lanes of a port share; `None` if every lane has a buffer of its own.
     pub pool: Option<u32>,
     /// Lanes of every port: the pairs of virtual lane and virtual channel in use.
     pub lanes: usize,
     /// The first lane of each virtual lane; after the last, the number of lanes.
-    pub first_lane: [u8; MAX_LANES + 1],
+    pub first_lane: [u8; MAX_VIRTUAL_LANES + 1],
     /// Virtual lanes in use.
     pub virtual_lanes: u8,
     /// The virtual lane of each lane.
@@ -125,7 +125,7 @@ impl Config {
     pub fn new(plan: &Plan, window: Picoseconds, partition: &Partition, shard: usize) -> Self {
         let Plan { graph, routing, arbiter, architecture, virtual_lanes, parameters, observe, .. } = plan;
         let first_lane = first_lanes(&**routing, *virtual_lanes);
-        let lanes = usize::from(first_lane[MAX_LANES]);
+        let lanes = usize::from(first_lane[MAX_VIRTUAL_LANES]);
         assert!(lanes <= MAX_LANES && parameters.check().is_ok(), "invariant: the simulation has checked its plan");
         let buffers = parameters.lane_buffers(lanes).expect("invariant: the simulation has checked its plan");
         let [host_ids, switch_ids, link_ids] = partition.members(shard);
@@ -235,8 +235,8 @@ impl Config {
 
     /// The lanes whose credits can make one of `waiting` ready.
     #[inline(always)]
-    pub const fn awaited(&self, waiting: u32) -> u32 {
-        if self.pool.is_some() { u32::MAX } else { waiting }
+    pub const fn awaited(&self, waiting: u64) -> u64 {
+        if self.pool.is_some() { u64::MAX } else { waiting }
     }
 
     /// The longest time from a packet's start on a link to its arrival at the next port, ps; see [`Config::forwarding_delay`].
@@ -342,7 +342,7 @@ impl Config {
     /// The lane of a virtual lane and a virtual channel.
     #[inline]
     pub fn lane(&self, vl: u8, channel: u8) -> u8 {
-        self.first_lane[usize::from(vl) % MAX_LANES] + channel
+        self.first_lane[usize::from(vl) % MAX_VIRTUAL_LANES] + channel
     }
 
     /// Virtual lanes in use.
@@ -359,7 +359,7 @@ impl Config {
     /// The lanes of a virtual lane.
     #[inline]
     pub fn lanes_of(&self, vl: u8) -> std::ops::Range<u8> {
-        let vl = usize::from(vl) % MAX_LANES;
+        let vl = usize::from(vl) % MAX_VIRTUAL_LANES;
         self.first_lane[vl]..self.first_lane[vl + 1]
     }
 
@@ -406,10 +406,16 @@ impl Config {
         if let [wire] = &self.wires[..] { wire.latency } else { self.graph.link(LinkId(link)).latency.0 }
     }
 
+    /// The most bytes that this lane can have in the input buffer of its link.
+    pub fn buffer_of(&self, lane: u8) -> u32 {
+        let own = self.parameters.port_buffer.as_ref().and_then(|memory| memory.of_lane(lane));
+        own.map_or(self.lane_buffer, narrow)
+    }
+
     /// The virtual channel of a lane of this virtual lane.
     #[inline]
     pub fn channel(&self, vl: u8, lane: u8) -> u8 {
-        lane - self.first_lane[usize::from(vl) % MAX_LANES]
+        lane - self.first_lane[usize::from(vl) % MAX_VIRTUAL_LANES]
     }
 }
 
@@ -445,8 +451,8 @@ fn message_gaps<'a>(graph: &Graph, nics: impl Iterator<Item = &'a Link>) -> Vec<
 }
 
 /// The first lane of each virtual lane; after the last, the number of lanes.
-fn first_lanes(routing: &dyn Routing, virtual_lanes: u8) -> [u8; MAX_LANES + 1] {
-    let (mut first, mut lanes) = ([0; MAX_LANES + 1], 0);
+fn first_lanes(routing: &dyn Routing, virtual_lanes: u8) -> [u8; MAX_VIRTUAL_LANES + 1] {
+    let (mut first, mut lanes) = ([0; MAX_VIRTUAL_LANES + 1], 0);
     for vl in 0..virtual_lanes {
         first[usize::from(vl)] = lanes;
         lanes += routing.channels_of(vl);
@@ -456,7 +462,7 @@ fn first_lanes(routing: &dyn Routing, virtual_lanes: u8) -> [u8; MAX_LANES + 1] 
 }
 
 /// The virtual lane of each lane.
-fn vls_of_lanes(first_lane: &[u8; MAX_LANES + 1], virtual_lanes: u8) -> [u8; MAX_LANES] {
+fn vls_of_lanes(first_lane: &[u8; MAX_VIRTUAL_LANES + 1], virtual_lanes: u8) -> [u8; MAX_LANES] {
     let mut vl_of_lane = [0; MAX_LANES];
     for vl in 0..virtual_lanes {
         vl_of_lane[usize::from(first_lane[usize::from(vl)])..usize::from(first_lane[usize::from(vl) + 1])].fill(vl);

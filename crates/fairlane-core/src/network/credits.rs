@@ -16,7 +16,7 @@ use super::config::Config;
 use super::in_flight::InFlight;
 use super::mail::Returned;
 use super::partition::Place;
-use super::port::{ActivePort, Lane, each_lane, kind};
+use super::port::{ActivePort, Lane, UNCHARGED, each_lane, kind};
 use super::probe::Probe;
 use crate::units::Instant;
 
@@ -91,6 +91,9 @@ pub(super) struct CreditReturns {
     list: Vec<CreditReturn>,
     /// The port runs when they arrive: it is stalled, or a stall is to be charged to the first of them.
     pub wakes: bool,
+    /// Lanes that lacked credits in a stall that has not been charged yet: the credits that arrive next at one of them are
+    /// charged with it.
+    pub uncharged: u64,
 }
 
 impl CreditReturns {
@@ -111,7 +114,7 @@ impl CreditReturns {
 
     /// The job whose credits arrived first at any of `lanes` (a set of bits), if any have arrived by `now`. Credits of one
     /// instant are ordered by lane, then job.
-    pub fn first_by(&self, now: u64, lanes: u32) -> Option<u16> {
+    pub fn first_by(&self, now: u64, lanes: u64) -> Option<u16> {
         let arrived = self.list.iter().filter(|credit| credit.time <= now && lanes >> credit.lane & 1 == 1);
         arrived.map(|credit| (credit.time, credit.lane, credit.job)).min().map(|(.., job)| job)
     }
@@ -119,7 +122,7 @@ impl CreditReturns {
     /// The same with a pool: the job of the first credits that any of `stalled` gains from, which are its own, and those of
     /// another lane that go to the pool.
     #[cold]
-    fn first_useful(&self, now: u64, stalled: u32, lanes: &[Lane], config: &Config) -> Option<u16> {
+    fn first_useful(&self, now: u64, stalled: u64, lanes: &[Lane], config: &Config) -> Option<u16> {
         let mut arrived: Vec<&CreditReturn> = self.list.iter().filter(|credit| credit.time <= now).collect();
         arrived.sort_unstable_by_key(|credit| (credit.time, credit.lane, credit.job));
         let mut pooled: Vec<u32> = lanes.iter().map(|lane| lane.credits.pooled(config)).collect();
@@ -133,7 +136,7 @@ impl CreditReturns {
     }
 
     /// When the next credits arrive at any of `lanes`, of a port that has absorbed all that have arrived.
-    pub fn next(&self, lanes: u32) -> Option<u64> {
+    pub fn next(&self, lanes: u64) -> Option<u64> {
         let theirs = self.list.iter().filter(|credit| lanes >> credit.lane & 1 == 1);
         theirs.map(|credit| credit.time).min()
     }
@@ -162,8 +165,12 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     #[inline(always)]
     pub fn take_credits(&mut self, lane: u8, bytes: u32) {
         self.lanes[self.base + usize::from(lane)].credits.held -= bytes;
-        if KIND == kind::NIC && self.config.adaptive {
-            self.in_flight.occupancy.inject(self.number, lane, bytes);
+        if self.config.adaptive {
+            if KIND == kind::NIC {
+                self.in_flight.occupancy.inject(self.number, lane, bytes);
+            } else {
+                self.in_flight.occupancy.start(self.number);
+            }
         }
     }
 
@@ -210,11 +217,12 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let returns = &mut self.in_flight.returns[self.number as usize];
         if P::COUNTERS
             && let Some(job) = match self.config.pool {
-                None => returns.first_by(now, self.port.uncharged),
-                Some(_) => returns.first_useful(now, self.port.uncharged, lanes, self.config),
+                None => returns.first_by(now, returns.uncharged),
+                Some(_) => returns.first_useful(now, returns.uncharged, lanes, self.config),
             }
         {
-            self.port.uncharged = 0;
+            returns.uncharged = 0;
+            self.port.unusual &= !UNCHARGED;
             returns.wakes = self.port.stalled;
             self.probe.stall_ended_by(self.number, self.port, job);
         }
@@ -282,7 +290,8 @@ mod tests {
     #[test]
     fn a_port_waits_for_the_first_credits_of_the_lanes_that_lack_some() {
         let credit = |time, lane| CreditReturn { time, bytes: 64, job: 0, lane };
-        let returns = CreditReturns { list: vec![credit(50, 0), credit(30, 1), credit(40, 0)], wakes: true };
+        let returns =
+            CreditReturns { list: vec![credit(50, 0), credit(30, 1), credit(40, 0)], wakes: true, uncharged: 0 };
         let next = [0b01, 0b10, 0b11, 0b100].map(|lanes| returns.next(lanes));
         assert_eq!(next, [Some(40), Some(30), Some(30), None]);
     }
@@ -291,7 +300,7 @@ mod tests {
     fn shared() -> Network {
         let fabric = json!({ "hosts": 4, "levels": 1, "radix": 4, "bandwidth": 100_000_000_000_u64 });
         let graph = Arc::new(topology::build("fat_tree", &fabric).unwrap());
-        let memory = PortBuffer { size: Bytes(3 * 4122 + 10), sharing: Sharing::Dynamic };
+        let memory = PortBuffer { size: Bytes(3 * 4122 + 10), sharing: Sharing::Dynamic, ..Default::default() };
         let plan = Plan {
             routing: routing::build("d_mod_k", &json!({}), &graph).unwrap().into(),
             arbiter: arbiter::build("weighted_round_robin", &json!({}), 2).unwrap().into(),
@@ -316,7 +325,7 @@ mod tests {
         // Lane 0 has 100 bytes in the pool, lane 1 has none.
         let lanes = [4132 - 100, 8254 - 500].map(Lane::new);
         let credit = |time, lane, job, bytes| CreditReturn { time, bytes, job, lane };
-        let returns = |list| CreditReturns { list, wakes: true };
+        let returns = |list| CreditReturns { list, wakes: true, uncharged: 0 };
         let own = returns(vec![credit(60, 1, 9, 64), credit(50, 1, 8, 64), credit(90, 0, 7, 64)]);
         let first = |returns: &CreditReturns, now, stalled| returns.first_useful(now, stalled, &lanes, config);
         // Credits of lane 1 refill its reserved part: lane 0 gains nothing from them.

@@ -22,7 +22,7 @@ impl Network {
             shard.ports[*port].waiting != 0 && *port >= shard.config.nics as usize
         };
         let (first, shard, port) = self.each_port().find(stuck)?;
-        #[allow(clippy::cast_possible_truncation, reason = "below 32")]
+        #[allow(clippy::cast_possible_truncation, reason = "below 64")]
         let mut place = (first, shard.ports[port].waiting.trailing_zeros() as u8);
         let mut path: Vec<(u32, u8)> = Vec::new();
         loop {
@@ -57,7 +57,7 @@ impl Network {
         let mut holding = places.filter(|&(next, queue)| {
             self.queued(next, queue).any(|packet| packet.held == lane && packet.came.link() == port)
         });
-        holding.next().map(|(next, queue)| (next, u8::try_from(queue).expect("invariant: at most 32 lanes")))
+        holding.next().map(|(next, queue)| (next, u8::try_from(queue).expect("invariant: at most 64 lanes")))
     }
 
     fn blocked(&self, port: u32, lane: u8) -> BlockedLane {

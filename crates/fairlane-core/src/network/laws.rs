@@ -81,7 +81,8 @@ impl Network {
     }
 
     /// Per link, and per lane where that is kept: occupancy = bytes of packets that have been routed to it and have not started,
-    /// bytes in the buffer at the far end, and credits on their way.
+    /// bytes in the buffer at the far end, and credits on their way. Where packets that wait are counted, so many have been routed to
+    /// the link and have not started.
     fn occupancy_balances(&self) -> Result<(), String> {
         let (links, lanes) = (self.graph().links().len(), self.config().lanes);
         let (mut booked, mut credits) = (Vec::new(), Vec::new());
@@ -94,6 +95,7 @@ impl Network {
         }
         let found = self.occupancy_found(links, &credits, |link, _| link as usize);
         compare_occupancy(&booked, &found, |place| format!("link {place}"))?;
+        self.counts_balance()?;
         let (mut booked, mut credits) = (Vec::new(), Vec::new());
         for (_, shard, port) in self.each_port() {
             let Some(by_lane) = shard.in_flight.occupancy.view(&[]).by_lane else { return Ok(()) };
@@ -110,6 +112,18 @@ impl Network {
         let cell = |link, lane| link as usize * lanes + usize::from(lane);
         let found = self.occupancy_found(links * lanes, &credits, cell);
         compare_occupancy(&booked, &found, |place| format!("link {} lane {}", place / lanes, place % lanes))
+    }
+
+    fn counts_balance(&self) -> Result<(), String> {
+        let mut found = vec![0; self.graph().links().len()];
+        self.for_each_queued(|_, PacketState { port, .. }| port.iter().for_each(|port| found[*port as usize] += 1));
+        for (link, shard, port) in self.each_port() {
+            let counted = shard.in_flight.occupancy.view(&[]).waiting.get(port);
+            if let Some(counted) = counted.filter(|counted| **counted != found[link as usize]) {
+                return Err(format!("link {link}: {counted} packets are counted, {} wait", found[link as usize]));
+            }
+        }
+        Ok(())
     }
 
     /// The occupancy of all places (links, or lanes of links).

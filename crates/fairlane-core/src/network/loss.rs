@@ -18,7 +18,7 @@ use super::config::Config;
 use super::in_flight::InFlight;
 use super::mail::{Destination, Returned};
 use super::packet::{Content, Message, Packet, PacketFlags};
-use super::port::{ActivePort, Arrival, kind};
+use super::port::{ActivePort, Arrival, UNCHARGED, kind};
 use super::probe::Probe;
 use super::switch::random;
 use crate::fault::GivenUp;
@@ -69,7 +69,7 @@ pub(super) struct LossConfig {
     /// Packets on one path can overtake each other: some are lost, or the bandwidth of a link changes while they are on it.
     pub overtaking: bool,
     /// The lanes on which packets need no credits and are lost at full queues.
-    pub lanes: u32,
+    pub lanes: u64,
     /// The virtual lane of the headers of packets that are trimmed instead, if they are.
     pub trim_vl: Option<u8>,
     /// Links that are or were down.
@@ -102,9 +102,9 @@ impl LossConfig {
 
 impl Config {
     /// The credits of each lane of a port at rest; a lossy lane has 2 GiB, more than the queues of a switch hold.
-    pub fn lane_credits(&self) -> impl Iterator<Item = u32> + use<> {
-        let (lossy, buffer) = (self.loss.lanes, self.lane_buffer);
-        (0..self.lanes).map(move |lane| if lossy >> lane & 1 == 1 { u32::MAX / 2 } else { buffer })
+    pub fn lane_credits(&self) -> impl Iterator<Item = u32> {
+        let lossy = |lane: u8| self.loss.lanes >> lane & 1 == 1;
+        (0..).take(self.lanes).map(move |lane| if lossy(lane) { u32::MAX / 2 } else { self.buffer_of(lane) })
     }
 
     /// Whether a packet that joins the next queue at `time` is lost on the link that it comes over.
@@ -360,7 +360,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     fn has_room(&self, record: u32) -> bool {
         let &Packet { lane, bytes, .. } = &self.in_flight.packets[record];
         let queued = self.in_flight.marking[self.base + usize::from(lane)].queued;
-        self.config.loss.lanes >> lane & 1 == 0 || queued + u64::from(bytes) <= u64::from(self.config.lane_buffer)
+        self.config.loss.lanes >> lane & 1 == 0 || queued + u64::from(bytes) <= u64::from(self.config.buffer_of(lane))
     }
 
     /// A packet leaves its payload behind, and its header goes on, on virtual lane `vl`. Not if it has no payload any more, or nobody
@@ -397,6 +397,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             if self.config.adaptive {
                 let next = self.in_flight.calendar.window() + 1;
                 self.in_flight.occupancy.return_credits(self.number, lane, bytes, next);
+                self.in_flight.occupancy.start(self.number);
             }
         }
         self.in_flight.lose(self.config, record, self.config.link_id::<P>(self.number), now);
@@ -406,8 +407,10 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// job that the link carried last.
     #[cold]
     pub(super) fn settle_stall(&mut self) {
-        if P::COUNTERS && std::mem::take(&mut self.port.uncharged) != 0 {
-            self.in_flight.returns[self.number as usize].wakes = false;
+        if P::COUNTERS && self.port.unusual & UNCHARGED != 0 {
+            self.port.unusual &= !UNCHARGED;
+            let returns = &mut self.in_flight.returns[self.number as usize];
+            (returns.uncharged, returns.wakes) = (0, false);
             self.probe.stall_ended_by(self.number, self.port, self.port.job);
         }
     }

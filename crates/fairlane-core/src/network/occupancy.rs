@@ -5,6 +5,8 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 use crate::ids::LinkId;
 use crate::routing::{LaneLoads, Loads};
@@ -16,8 +18,24 @@ const SLOTS: u64 = 64;
 #[derive(Clone, Default)]
 pub(super) struct Occupancy {
     ports: Cells,
+    /// See [`Loads::waiting`]; empty if that is not kept.
+    waiting: Vec<u32>,
+    /// See [`Loads::full`].
+    full: u32,
+    /// See [`Loads::turns`].
+    turns: Turns,
     /// The same of all lanes, if the routing looks at them.
     lanes: Option<Box<ByLane>>,
+}
+
+/// Counters of turns, by port.
+#[derive(Default)]
+struct Turns(Vec<AtomicU32>);
+
+impl Clone for Turns {
+    fn clone(&self) -> Self {
+        Self(self.0.iter().map(|turns| AtomicU32::new(turns.load(Relaxed))).collect())
+    }
 }
 
 /// The occupancy of lanes.
@@ -60,14 +78,21 @@ impl ByLane {
 
 impl Occupancy {
     /// Its largest size per port, bytes, without credits that return and without lanes.
-    pub const BYTES_PER_PORT: usize = 2 * size_of::<u32>();
+    pub const BYTES_PER_PORT: usize = 3 * size_of::<u32>();
 
     /// All ports empty. `lanes` of each are kept apart as well, unless that is zero; with `routed`, what is routed to each port in
-    /// the open window.
-    pub fn new(ports: usize, lanes: usize, routed: bool) -> Self {
+    /// the open window; with `full`, the bytes of a full packet, how many packets wait.
+    pub fn new(ports: usize, lanes: usize, routed: bool, full: Option<u32>) -> Self {
         let by_lane = |lanes| ByLane { cells: Cells::new(ports * lanes as usize, false), lanes };
-        let lanes = u32::try_from(lanes).expect("invariant: at most 32 lanes");
-        Self { ports: Cells::new(ports, routed), lanes: (lanes > 0).then(|| Box::new(by_lane(lanes))) }
+        let lanes = u32::try_from(lanes).expect("invariant: at most 64 lanes");
+        let turns = Turns((0..ports).map(|_| AtomicU32::new(0)).collect());
+        Self {
+            ports: Cells::new(ports, routed),
+            waiting: vec![0; if full.is_some() { ports } else { 0 }],
+            full: full.unwrap_or(0),
+            turns,
+            lanes: (lanes > 0).then(|| Box::new(by_lane(lanes))),
+        }
     }
 
     /// A window opens: books the credits that have arrived before it.
@@ -91,7 +116,8 @@ impl Occupancy {
     pub fn view<'a>(&'a self, first_lane: &'a [u8]) -> Loads<'a> {
         let Cells { all, routed, .. } = &self.ports;
         let by_lane = self.lanes.as_ref().map(|lanes| lanes.view(first_lane));
-        Loads { first: LinkId(0), all, routed, by_lane, ids: &[] }
+        let Self { waiting, full, turns, .. } = self;
+        Loads { first: LinkId(0), all, routed, by_lane, waiting, full: *full, turns: &turns.0, ids: &[] }
     }
 
     /// What a switch sees of its own ports: `count` from number `port` on, of which the first feeds link `first`.
@@ -101,7 +127,9 @@ impl Occupancy {
             let each = lanes.lanes as usize;
             LaneLoads { all: &lanes.cells.all[port * each..][..count * each], first_lane }
         });
-        Loads { first, all: &self.ports.all[port..][..count], routed: &[], by_lane, ids: &[] }
+        let waiting = self.waiting.get(port..port + count).unwrap_or(&[]);
+        let (all, turns) = (&self.ports.all[port..][..count], &self.turns.0[port..][..count]);
+        Loads { first, all, routed: &[], by_lane, waiting, full: self.full, turns, ids: &[] }
     }
 
     /// A packet has been routed to a lane of `link`. Its start there changes nothing: from then on its credits are missing
@@ -109,8 +137,19 @@ impl Occupancy {
     #[inline(always)]
     pub fn route(&mut self, link: u32, lane: u8, bytes: u32) {
         self.ports.route(link, bytes);
+        if let Some(waiting) = self.waiting.get_mut(link as usize) {
+            *waiting += 1;
+        }
         if let Some(lanes) = &mut self.lanes {
             lanes.route(link, lane, bytes);
+        }
+    }
+
+    /// A packet that has been routed to `link` starts, or is lost.
+    #[inline(always)]
+    pub fn start(&mut self, link: u32) {
+        if let Some(waiting) = self.waiting.get_mut(link as usize) {
+            *waiting -= 1;
         }
     }
 

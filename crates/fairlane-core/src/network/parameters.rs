@@ -21,17 +21,19 @@ pub enum Switching {
     StoreAndForward,
 }
 
-/// Whose packets take turns at an adapter, on each virtual lane.
+/// Whose packets take turns at an adapter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Turns {
-    /// Those of all messages.
+    /// Those of all messages of a virtual lane.
     #[default]
     Messages,
     /// Those of queue pairs, which are pairs of ranks; the messages of one are sent one after another.
     QueuePairs,
-    /// Nobody's: all messages are sent one after another.
+    /// Nobody's on a virtual lane: its messages are sent one after another.
     Fifo,
+    /// Nobody's: all messages are sent one after another, of whatever lane.
+    AdapterFifo,
 }
 
 /// How the memory of a port is divided among its lanes.
@@ -46,14 +48,34 @@ pub enum Sharing {
 }
 
 /// The memory of an input port, for all its lanes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PortBuffer {
-    /// Bytes of all lanes together.
+    /// Bytes of all lanes together; not given with `lanes`.
+    #[serde(default)]
     pub size: Bytes,
     /// How lanes share them.
     #[serde(default)]
     pub sharing: Sharing,
+    /// Bytes of each lane in use, in place of `size`: of the channels of virtual lane 0, then of the next.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lanes: Vec<Bytes>,
+}
+
+impl PortBuffer {
+    /// The key that says how much it is, under `network`, and how much.
+    pub(crate) fn total(&self) -> (&'static str, u64) {
+        if self.lanes.is_empty() {
+            ("network.port_buffer.size", self.size.0)
+        } else {
+            ("network.port_buffer.lanes", self.lanes.iter().fold(0, |sum, lane| lane.0.saturating_add(sum)))
+        }
+    }
+
+    /// Of a lane, if each has its own.
+    pub(crate) fn of_lane(&self, lane: u8) -> Option<Bytes> {
+        self.lanes.get(usize::from(lane)).copied()
+    }
 }
 
 /// The input buffers of a link, by lane.
@@ -87,7 +109,7 @@ pub struct Parameters {
     /// When NICs start packets.
     pub transport: Named,
     /// Whose packets take turns at a NIC: those of messages, of queue pairs (pairs of ranks, each with one message at a time), or
-    /// nobody's (one message at a time).
+    /// nobody's (one message at a time on each virtual lane, or at all).
     pub injection: Turns,
     /// From the loss of a packet until its NIC sends it again; at least four windows, which are as wide as the shortest latency of a
     /// link or up to half as wide.
@@ -155,9 +177,10 @@ impl Parameters {
         if self.header.0 > 4096 {
             return Err(BuildError::value("network.header", self.header.0, "at most 4096 bytes"));
         }
-        if let Some(PortBuffer { size, .. }) = self.port_buffer {
-            if size.0 > u64::from(u32::MAX) {
-                return Err(BuildError::value("network.port_buffer.size", size.0, "below 4 GiB"));
+        if let Some(memory) = &self.port_buffer {
+            let (key, size) = memory.total();
+            if size > u64::from(u32::MAX) {
+                return Err(BuildError::value(key, size, "below 4 GiB"));
             }
             return Ok(());
         }
@@ -172,18 +195,35 @@ impl Parameters {
     /// The input buffers of a link whose port has this many lanes.
     ///
     /// # Errors
-    /// [`BuildError::Value`] with `network.port_buffer.size` if a lane would have less than one full packet.
+    /// [`BuildError::Value`] with the key under `network.port_buffer` if a lane would have less than one full packet, or there is not one
+    /// size for each lane.
     pub fn lane_buffers(&self, lanes: usize) -> Result<LaneBuffers, BuildError> {
-        let Some(PortBuffer { size, sharing }) = self.port_buffer else {
+        let Some(PortBuffer { size, sharing, lanes: each }) = &self.port_buffer else {
             return Ok(LaneBuffers { lane: self.buffer, pool: None });
         };
-        let (full, lanes) = (self.largest_packet().0, lanes.max(1) as u64);
+        let (size, full) = (*size, self.largest_packet().0);
+        if let Some(lane) = each.iter().max() {
+            if each.len() != lanes {
+                let allowed = format!("one for each of {lanes} lanes in use");
+                return Err(BuildError::value(
+                    "network.port_buffer.lanes",
+                    format!("a list of {}", each.len()),
+                    allowed,
+                ));
+            }
+            if let Some(place) = each.iter().position(|lane| lane.0 < full) {
+                let allowed = format!("at least one full packet (mtu + header = {full} bytes)");
+                return Err(BuildError::value(format!("network.port_buffer.lanes.{place}"), each[place].0, allowed));
+            }
+            return Ok(LaneBuffers { lane: *lane, pool: None });
+        }
+        let lanes = lanes.max(1) as u64;
         if size.0 < lanes * full {
             let needed = lanes * full;
             let each = format!("one full packet (mtu + header = {full} bytes) for each of {lanes} lanes in use");
             return Err(BuildError::value("network.port_buffer.size", size.0, format!("at least {needed}, {each}")));
         }
-        Ok(match sharing {
+        Ok(match *sharing {
             Sharing::Even => LaneBuffers { lane: Bytes(size.0 / lanes), pool: None },
             // A single lane shares with nobody.
             Sharing::Dynamic if lanes == 1 => LaneBuffers { lane: size, pool: None },
@@ -202,7 +242,7 @@ mod tests {
     #[test]
     fn lanes_divide_the_memory_of_a_port() {
         let of = |size, sharing, lanes| {
-            let port_buffer = Some(PortBuffer { size: Bytes(size), sharing });
+            let port_buffer = Some(PortBuffer { size: Bytes(size), sharing, ..Default::default() });
             Parameters { mtu: Bytes(90), header: Bytes(10), port_buffer, ..Default::default() }.lane_buffers(lanes)
         };
         let each = |lane, pool: Option<u64>| Ok(LaneBuffers { lane: Bytes(lane), pool: pool.map(Bytes) });
@@ -215,6 +255,17 @@ mod tests {
             let error = of(399, sharing, 4).unwrap_err().to_string();
             assert!(error.starts_with("network.port_buffer.size = 399: at least 400, one full packet"), "{error}");
         }
+        let listed = |sizes: &[u64], lanes| {
+            let memory = PortBuffer { lanes: sizes.iter().copied().map(Bytes).collect(), ..Default::default() };
+            Parameters { mtu: Bytes(90), header: Bytes(10), port_buffer: Some(memory), ..Default::default() }
+                .lane_buffers(lanes)
+        };
+        assert_eq!(listed(&[100, 300, 200], 3), each(300, None));
+        let refused = |sizes, lanes| listed(sizes, lanes).unwrap_err().to_string();
+        assert!(refused(&[100, 99], 2).starts_with("network.port_buffer.lanes.1 = 99: at least one full packet"));
+        assert!(
+            refused(&[100, 100], 3).starts_with("network.port_buffer.lanes = a list of 2: one for each of 3 lanes")
+        );
         assert_eq!(Parameters::default().lane_buffers(7), each(65536, None));
     }
 }

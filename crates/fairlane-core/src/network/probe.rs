@@ -229,7 +229,6 @@ impl<const SHARDED: bool> Probe for Counters<SHARDED> {
     }
 
     fn stalled(&mut self, port: &mut Port, lanes: &mut [Lane], span: u64) {
-        port.uncharged |= port.waiting;
         port.idle_stalled += span;
         for lane in each_lane(port.waiting) {
             lanes[lane].stalled += span;

@@ -14,7 +14,7 @@ use super::nic::queue_pairs::QueuePairs;
 use super::occupancy::Occupancy;
 use super::packet::SinglePacket;
 use super::partition::Partition;
-use super::port::{Arrival, Lane, LaneMarking, Port};
+use super::port::{Arrival, DOWN, Lane, LaneMarking, Port};
 use super::probe::Observation;
 use super::switch::{Arriving, Crossbars};
 use super::{Delivery, Injection, MOST_INBOX_SLOTS, Plan, Totals};
@@ -99,6 +99,7 @@ impl Shard {
                     if adaptive { ports } else { 0 },
                     if sees_lanes { config.lanes } else { 0 },
                     sees_others,
+                    plan.routing.sees_waiting().then_some(config.full),
                 ),
                 receive_queues: vec![(NONE, NONE); config.nic_host.len()],
                 packets: Pool::default(),
@@ -162,7 +163,7 @@ impl Shard {
             let place = self.config.partition.link(link);
             if place.shard() == self.config.shard {
                 let port = &mut self.ports[place.number() as usize];
-                port.down = down;
+                port.unusual = if down { port.unusual | DOWN } else { port.unusual & !DOWN };
                 if port.waiting != 0 {
                     self.in_flight.wake_port(place.number(), now);
                 }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::arbiter::MAX_LANES;
+use super::arbiter::MAX_VIRTUAL_LANES;
 use crate::error::BuildError;
 use crate::ids::{JobId, Rank, ServiceLevel, VirtualLane};
 
@@ -199,7 +199,7 @@ impl Sl2Vl {
     /// The map that sends service level `i` to lane `lanes[i]`, and levels beyond the list to lane 0.
     ///
     /// # Errors
-    /// [`BuildError::Value`] for more than 16 levels or a lane beyond [`MAX_LANES`].
+    /// [`BuildError::Value`] for more than 16 levels or a lane beyond [`MAX_VIRTUAL_LANES`].
     pub fn new(lanes: &[u8]) -> Result<Self, BuildError> {
         if lanes.len() > ServiceLevel::COUNT {
             let value = format!("{} entries", lanes.len());
@@ -207,8 +207,8 @@ impl Sl2Vl {
         }
         let mut map = Self::default();
         for (level, &lane) in lanes.iter().enumerate() {
-            if usize::from(lane) >= MAX_LANES {
-                let allowed = format!("a virtual lane, 0 to {}", MAX_LANES - 1);
+            if usize::from(lane) >= MAX_VIRTUAL_LANES {
+                let allowed = format!("a virtual lane, 0 to {}", MAX_VIRTUAL_LANES - 1);
                 return Err(BuildError::value(format!("qos.sl2vl[{level}]"), lane, allowed));
             }
             map.0[level] = VirtualLane(lane);

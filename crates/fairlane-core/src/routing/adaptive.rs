@@ -155,7 +155,7 @@ mod tests {
         let first = own.0 - 1;
         let mut all = vec![0; graph.links().len()];
         all[first as usize..first as usize + 4].copy_from_slice(&queued);
-        let loads = Loads { first: LinkId(0), all: &all, routed: &[], by_lane: None, ids: &[] };
+        let loads = Loads { all: &all, ..Loads::default() };
         let choose = |random| {
             let mut visit = Visit { random, ..Visit::new(previous, HostId(9)) };
             routing.choose(SwitchId(0), &mut visit, &loads).link.0 - first

@@ -1,5 +1,8 @@
 //! What an adaptive routing is offered: the packet, and how much is waiting at ports.
 
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
 use crate::ids::{HostId, JobId, LinkId};
 
 use super::Hop;
@@ -46,7 +49,7 @@ impl Visit {
 /// The load of a link is what its port has yet to send plus what the port has sent and not got credits back for, over all
 /// lanes. A switch knows its own ports' loads as they were when the window opened in which the packet comes, with the
 /// packets that it has routed since; other switches' as they were at the opening.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Loads<'a> {
     /// The link of the first entry; the following entries are of the following links. All links, from 0 on, or those of the
     /// switch that decides (see [`Routing::sees_own_ports_only`](super::Routing::sees_own_ports_only)).
@@ -57,6 +60,12 @@ pub struct Loads<'a> {
     pub routed: &'a [u32],
     /// The same by lane, for a routing that [asks for it](super::Routing::sees_lanes).
     pub by_lane: Option<LaneLoads<'a>>,
+    /// Packets that wait at each port, for a routing that [asks for it](super::Routing::sees_waiting): routed to it and not started.
+    pub waiting: &'a [u32],
+    /// Bytes of a full packet on the wire.
+    pub full: u32,
+    /// How many packets have taken their turn at a list of links, by the port of its first ([`Loads::turn`]).
+    pub turns: &'a [AtomicU32],
     /// The ids of links by the numbers that the routing has for them; empty if those are the ids.
     pub ids: &'a [LinkId],
 }
@@ -94,6 +103,16 @@ impl Loads<'_> {
         self.all[place] - self.routed.get(place).copied().unwrap_or(0)
     }
 
+    /// The bytes of the packets that wait at a port of the switch that decides, each counted as a full one.
+    ///
+    /// # Panics
+    /// Unless the routing [asks for it](super::Routing::sees_waiting).
+    #[must_use]
+    #[inline]
+    pub fn waiting(&self, link: LinkId) -> u64 {
+        u64::from(self.waiting[self.place(link)]) * u64::from(self.full)
+    }
+
     #[inline]
     fn place(&self, link: LinkId) -> usize {
         let id = self.ids.get(link.index()).copied().unwrap_or(link);
@@ -108,6 +127,16 @@ impl Loads<'_> {
     pub fn on_lane(&self, link: LinkId, vl: u8, channel: u8) -> u32 {
         let lanes = self.by_lane.as_ref().expect("invariant: the routing sees lanes");
         lanes.all[lanes.place(self.place(link), vl, channel)]
+    }
+
+    /// How many packets the switch that decides has routed to one of several links, of which `first` is the first, before this
+    /// one; modulo 2^32. Counts this one.
+    #[inline]
+    pub fn turn(&self, first: LinkId) -> u32 {
+        let Some(turns) = self.turns.get(self.place(first)) else { return 0 };
+        let turn = turns.load(Relaxed);
+        turns.store(turn.wrapping_add(1), Relaxed);
+        turn
     }
 
     /// The same, where the number of each link is less by `shift`.
@@ -147,7 +176,7 @@ mod tests {
 
     #[test]
     fn the_lightest_link_is_found_and_ties_go_round() {
-        let loads = Loads { first: LinkId(0), all: &[9, 5, 5, 9], routed: &[0, 0, 0, 0], by_lane: None, ids: &[] };
+        let loads = Loads { all: &[9, 5, 5, 9], routed: &[0, 0, 0, 0], ..Loads::default() };
         let lightest = |start| loads.lightest(LinkId(0), 4, start).0;
         assert_eq!([0, 1, 2, 3, 4, 6].map(lightest), [1, 1, 2, 1, 1, 2]);
         let links = || (0..4).map(LinkId);
@@ -163,10 +192,18 @@ mod tests {
     }
 
     #[test]
+    fn turns_are_counted_by_first_link() {
+        let turns = [const { AtomicU32::new(0) }; 3];
+        let loads = Loads { first: LinkId(7), turns: &turns, ..Loads::default() };
+        assert_eq!([7, 7, 9, 7, 9].map(|link| loads.turn(LinkId(link))), [0, 1, 0, 2, 1]);
+        assert_eq!(loads.shifted(7).turn(LinkId(1)), 0);
+    }
+
+    #[test]
     fn lanes_are_found_by_virtual_lane_and_channel() {
         // Two ports of three lanes: virtual lane 0 has two channels, virtual lane 1 has one.
         let by_lane = LaneLoads { all: &[0, 1, 2, 1110, 2220, 3330], first_lane: &[0, 2, 3] };
-        let loads = Loads { first: LinkId(0), all: &[3, 6660], routed: &[], by_lane: Some(by_lane), ids: &[] };
+        let loads = Loads { all: &[3, 6660], by_lane: Some(by_lane), ..Loads::default() };
         let at = |loads: Loads, link| [(0, 0), (0, 1), (1, 0)].map(|(vl, channel)| loads.on_lane(link, vl, channel));
         assert_eq!((at(loads, LinkId(0)), at(loads, LinkId(1))), ([0, 1, 2], [1110, 2220, 3330]));
         assert_eq!(at(loads.shifted(1), LinkId(0)), [1110, 2220, 3330]);

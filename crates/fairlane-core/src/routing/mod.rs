@@ -20,6 +20,7 @@ mod paths;
 mod per_lane;
 mod progressive;
 mod renumbered;
+mod rotation;
 mod shortest;
 mod tables;
 mod ugal_g;
@@ -51,6 +52,9 @@ pub struct Hop {
     pub channel: u8,
 }
 
+/// A routing has so many virtual channels at most: a [`Step`] has no room for more.
+pub const MAX_CHANNELS: usize = 32;
+
 /// A [`Hop`] in four bytes: 27 bits of link, 5 of channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step(u32);
@@ -64,7 +68,10 @@ impl Step {
     #[inline]
     #[must_use]
     pub fn new(hop: Hop) -> Self {
-        debug_assert!(hop.link.0 < 1 << Self::LINK_BITS && hop.channel < 32, "{hop:?} does not fit a step");
+        debug_assert!(
+            hop.link.0 < 1 << Self::LINK_BITS && usize::from(hop.channel) < MAX_CHANNELS,
+            "{hop:?} does not fit a step"
+        );
         Self(hop.link.0 | u32::from(hop.channel) << Self::LINK_BITS)
     }
 
@@ -130,6 +137,11 @@ pub trait Routing: Send + Sync {
         false
     }
 
+    /// Whether [`Routing::choose`] asks how many packets wait at ports ([`Loads::waiting`]), which are counted only then.
+    fn sees_waiting(&self) -> bool {
+        false
+    }
+
     /// Whether [`Routing::choose`] looks at the loads of the switch's own ports only, so that switches can run in parallel.
     /// Without adaptive routing, nothing is looked at.
     fn sees_own_ports_only(&self) -> bool {
@@ -167,6 +179,7 @@ pub const TABLE: &[Entry] = &[
     minimal::ENTRY,
     per_lane::ENTRY,
     progressive::ENTRY,
+    rotation::ENTRY,
     tables::ENTRY,
     ugal_g::ENTRY,
     ugal_l::ENTRY,

@@ -10,8 +10,8 @@ mod rule;
 mod source;
 mod unstructured;
 
-pub(super) use self::groups::Channels;
-pub(super) use self::rule::{BIAS, EqualCosts, Rule, SAMPLES, UgalParams, seen_here};
+pub(super) use self::groups::{Channels, Revise};
+pub(super) use self::rule::{BIAS, EqualCosts, LinksOf, LoadOf, LocalParams, Rule, SAMPLES, UgalParams};
 pub(super) use self::source::Ugal;
 use super::{Hop, Visit};
 use crate::error::BuildError;
@@ -28,6 +28,11 @@ pub(super) trait Paths: Send + Sync {
 
     /// Links between switches on a path.
     fn length(&self, at: SwitchId, path: Path, to: HostId) -> u32;
+
+    /// Links between switches on the longest path of its kind: minimal or not, within a group or to another.
+    fn longest(&self, at: SwitchId, path: Path, to: HostId) -> u32 {
+        self.length(at, path, to)
+    }
 
     /// A non-minimal path, by a random number; none if there is none.
     fn draw(&self, at: SwitchId, to: HostId, random: u32) -> Option<Path>;
@@ -53,13 +58,14 @@ pub(super) fn build(graph: &Graph, routing: &'static str) -> Result<Box<dyn Path
     }
 }
 
-/// The paths of a fabric of groups, for packets that may leave the minimal path at each switch of their first group.
+/// The paths of a fabric of groups, for packets that may leave the minimal path later than at their first switch.
 pub(super) fn build_revised(
     graph: &Graph,
     routing: &'static str,
     channels: Channels,
+    revise: Revise,
 ) -> Result<Box<dyn Paths>, BuildError> {
-    Ok(Box::new(groups::Groups::new(graph, routing, Some(channels))?))
+    Ok(Box::new(groups::Groups::new(graph, routing, Some((channels, revise)))?))
 }
 
 /// Where a packet goes: a word that is noted in it.

@@ -83,6 +83,10 @@ impl Routing for PerLane {
         self.lanes.iter().any(|routing| routing.sees_lanes())
     }
 
+    fn sees_waiting(&self) -> bool {
+        self.lanes.iter().any(|routing| routing.sees_waiting())
+    }
+
     fn sees_own_ports_only(&self) -> bool {
         self.lanes.iter().all(|routing| routing.sees_own_ports_only())
     }

@@ -1,4 +1,4 @@
-//! Progressive adaptive routing: a packet on the minimal path decides again at every switch of its first group whether to leave it
+//! Progressive adaptive routing: a packet on the minimal path decides again at every switch of its first group, or of all of the path, whether to leave it
 //! (N. Jiang, J. Kim, W. J. Dally, "Indirect adaptive routing on large scale interconnection networks", ISCA 2009).
 //!
 //! So it also sees the loads of the switch whose global link it would take. There is no escape network: as many virtual channels
@@ -7,7 +7,9 @@
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
-use super::non_minimal::{self, BIAS, Channels, EqualCosts, Path, Paths, Rule, SAMPLES, UgalParams};
+use super::non_minimal::{
+    self, BIAS, Channels, EqualCosts, LinksOf, LoadOf, LocalParams, Path, Paths, Revise, Rule, SAMPLES,
+};
 use super::{Entry, Hop, Loads, Routing, Visit};
 use crate::error::BuildError;
 use crate::ids::{HostId, SwitchId};
@@ -27,7 +29,8 @@ pub const ENTRY: Entry = Entry {
 /// Progressive adaptive routing.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-#[schemars(extend("examples" = [{ "channels": "fewest" }, { "samples": 1, "bias": 0, "ties": "random" }]))]
+#[schemars(extend("examples" = [{ "channels": "fewest" }, { "samples": 1, "bias": 0, "ties": "random" },
+    { "samples": 1, "bias": 0, "revise": "minimal", "load": "packets", "links": "longest" }, { "revise": "minimal", "channels": "fewest" }]))]
 struct Params {
     /// Non-minimal paths drawn for each decision; the cheapest of them is compared with the minimal path. Default: 2.
     #[schemars(range(min = 1, max = 64))]
@@ -38,11 +41,25 @@ struct Params {
     ties: EqualCosts,
     /// How virtual channels are assigned to hops. Default: per_hop.
     channels: Channels,
+    /// Where a packet on the minimal path may leave it: in the group that it begins in, or at every switch. Default: source_group.
+    revise: Revise,
+    /// What of its first link a path costs: bytes that wait or lack credits, or packets that wait. Default: bytes.
+    load: LoadOf,
+    /// How many links that is multiplied by: the path's own, or those of the longest path of its kind. Default: path.
+    links: LinksOf,
 }
 
 impl Default for Params {
     fn default() -> Self {
-        Self { samples: SAMPLES, bias: BIAS, ties: EqualCosts::default(), channels: Channels::default() }
+        Self {
+            samples: SAMPLES,
+            bias: BIAS,
+            ties: EqualCosts::default(),
+            channels: Channels::default(),
+            revise: Revise::default(),
+            load: LoadOf::default(),
+            links: LinksOf::default(),
+        }
     }
 }
 
@@ -53,9 +70,9 @@ struct Progressive {
 
 impl Progressive {
     fn new(graph: &Graph, params: &Params) -> Result<Self, BuildError> {
-        let &Params { samples, bias, ties, channels } = params;
-        let rule = Rule::new(UgalParams { samples, bias, ties })?;
-        Ok(Self { paths: non_minimal::build_revised(graph, NAME, channels)?, rule })
+        let &Params { samples, bias, ties, channels, revise, load, links } = params;
+        let paths = non_minimal::build_revised(graph, NAME, channels, revise)?;
+        Ok(Self { paths, rule: Rule::local(LocalParams { samples, bias, ties, load, links }, graph.layout())? })
     }
 }
 
@@ -72,6 +89,10 @@ impl Routing for Progressive {
         true
     }
 
+    fn sees_waiting(&self) -> bool {
+        self.rule.seen.load == LoadOf::Packets
+    }
+
     fn sees_own_ports_only(&self) -> bool {
         true
     }
@@ -81,10 +102,10 @@ impl Routing for Progressive {
         let (hop, left) = self.paths.step(at, visit.previous, path, visit.to);
         if path == Path::UNDECIDED {
             let seen = (at, &*visit, loads);
-            let minimal = |bias| non_minimal::seen_here(&*self.paths, seen, (hop, path), bias);
+            let minimal = |bias| self.rule.seen.cost(&*self.paths, seen, (hop, path), bias);
             let cost = |path| {
                 let (hop, _) = self.paths.step(at, visit.previous, path, visit.to);
-                non_minimal::seen_here(&*self.paths, seen, (hop, path), 0)
+                self.rule.seen.cost(&*self.paths, seen, (hop, path), 0)
             };
             if let Some(path) = self.rule.decide(&*self.paths, at, visit, minimal, cost) {
                 return self.paths.go(at, visit, path);

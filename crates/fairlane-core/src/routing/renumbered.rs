@@ -103,6 +103,10 @@ impl<N: Numbering> Routing for Renumbered<N> {
         self.inner.iter().any(|inner| inner.sees_lanes())
     }
 
+    fn sees_waiting(&self) -> bool {
+        self.inner.iter().any(|inner| inner.sees_waiting())
+    }
+
     fn sees_own_ports_only(&self) -> bool {
         self.inner.iter().all(|inner| inner.sees_own_ports_only())
     }

@@ -14,7 +14,7 @@
 
 use super::choices::Choices;
 use super::parts::Ends;
-use super::{Hop, Routing, Visit};
+use super::{Hop, MAX_CHANNELS, Routing, Visit};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::topology::{Graph, LinkRole, Vertex};
@@ -22,8 +22,6 @@ use crate::topology::{Graph, LinkRole, Vertex};
 /// The table of so many switches has 320 MiB, and the lists of several links up to 1 GiB.
 const MOST_SWITCHES: usize = 8192;
 const MOST_CHOICES: usize = 1 << 28;
-/// A port has so many lanes at most.
-const MOST_CHANNELS: usize = 32;
 /// No column: no packet goes to this switch.
 const NO_COLUMN: u32 = u32::MAX;
 /// No path, or none that has been found yet.
@@ -111,9 +109,9 @@ impl Shortest {
                 channels = sources.iter().map(|to| search.states[to.index()].channels()).fold(channels, usize::max);
             }
         }
-        if channels > MOST_CHANNELS {
+        if channels > MAX_CHANNELS {
             return refuse(format!(
-                "needs {channels} virtual channels on this fabric, and a port has at most {MOST_CHANNELS} lanes; up_down needs one"
+                "needs {channels} virtual channels on this fabric, and a routing has at most {MAX_CHANNELS}; up_down needs one"
             ));
         }
         found.channels = u8::try_from(channels).unwrap_or(u8::MAX);

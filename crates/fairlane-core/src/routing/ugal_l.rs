@@ -6,7 +6,7 @@
 use schemars::schema_for;
 
 use super::Entry;
-use super::non_minimal::{Ugal, UgalParams};
+use super::non_minimal::{LocalParams, Ugal};
 
 const NAME: &str = "ugal_l";
 
@@ -14,6 +14,6 @@ const NAME: &str = "ugal_l";
 pub const ENTRY: Entry = Entry {
     name: NAME,
     summary: "the minimal path or a random non-minimal path, by the loads of the source switch's ports",
-    schema: || schema_for!(UgalParams),
+    schema: || schema_for!(LocalParams),
     build: |graph, json, _| Ugal::build(graph, json, NAME, false),
 };

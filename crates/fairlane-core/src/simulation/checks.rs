@@ -14,7 +14,7 @@ use crate::program::Program;
 use crate::qos::arbiter::MAX_LANES;
 use crate::qos::levels::{Levels, TrafficKind};
 use crate::registry::Registry;
-use crate::routing::Routing;
+use crate::routing::{MAX_CHANNELS, Routing};
 use crate::table::{Kind, Named};
 use crate::topology::{Graph, RailMap, Vertex};
 use crate::units::{Bytes, Instant};
@@ -30,8 +30,7 @@ pub(super) fn transports(
     virtual_lanes: u8,
     input_queued: bool,
 ) -> Result<(Arc<dyn Transport>, JobTransports), BuildError> {
-    let shared = spec.network.port_buffer.is_some();
-    let buffer_key = if shared { "network.port_buffer.size" } else { "network.buffer" };
+    let buffer_key = spec.network.port_buffer.as_ref().map_or("network.buffer", |memory| memory.total().0);
     let given = Surroundings { buffer, buffer_key, virtual_lanes, input_queued };
     let all = transport(registry, Transports::PATH, &spec.network.transport, &given)?;
     let mut of_jobs = Vec::new();
@@ -148,6 +147,10 @@ pub(super) fn observation(spec: &Spec) -> Result<(), BuildError> {
 
 /// Refuses more lanes than a switch has, and says what needs them: service levels, each with the channels of its lane.
 pub(super) fn lanes(pairs: &[(u8, u8)], qos: &QosSpec) -> Result<(), BuildError> {
+    if let Some(channels) = pairs.iter().map(|pair| usize::from(pair.1) + 1).find(|channels| *channels > MAX_CHANNELS) {
+        let needed = format!("{channels} virtual channels");
+        return Err(BuildError::value("fabric.routing", needed, format!("at most {MAX_CHANNELS}")));
+    }
     let most = qos.lanes.map_or(MAX_LANES, usize::from).min(MAX_LANES);
     if pairs.len() <= most {
         return Ok(());
@@ -177,9 +180,9 @@ pub(super) fn occupancy(
     let most = (0..).take(graph.switches()).max_by_key(|switch| ports(*switch));
     let Some(largest) = most else { return Ok(()) };
     let buffers = (ports(largest) * lanes).max(1) as u64;
-    let (key, given, shared_by) = match network.port_buffer {
+    let (key, given, shared_by) = match &network.port_buffer {
         None => ("network.buffer", network.buffer.0, 1),
-        Some(memory) => ("network.port_buffer.size", memory.size.0, lanes.max(1) as u64),
+        Some(memory) => (memory.total().0, memory.total().1, lanes.max(1) as u64),
     };
     let limit = (u64::from(u32::MAX) / buffers).saturating_sub(output.0) * shared_by;
     if given <= limit {
@@ -314,10 +317,10 @@ mod tests {
         assert!(error.contains(": (0+1, 0) (0+1, 1) (none on lane 1, 0) (2, 0);"), "{error}");
         let error = lanes(&pairs[..2], &qos(&[0; 16], 1)).unwrap_err().to_string();
         assert!(error.contains(": (0, 0) (0, 1);"), "{error}");
-        let many: Vec<(u8, u8)> = (0..33).map(|channel| (0, channel)).collect();
+        let many: Vec<(u8, u8)> = (0..65).map(|lane| (lane / 32, lane % 32)).collect();
         assert_eq!(lanes(&many[1..], &qos(&[0], 0)), Ok(()));
         let error = lanes(&many, &qos(&[0], 0)).unwrap_err().to_string();
-        assert!(error.starts_with("qos.lanes = 33: a simulated switch has at most 32; needed is one for"), "{error}");
+        assert!(error.starts_with("qos.lanes = 65: a simulated switch has at most 64; needed is one for"), "{error}");
     }
 
     #[test]
@@ -335,7 +338,11 @@ mod tests {
         assert!(error.contains("8 ports of 4 lanes"), "{error}");
         // A port's memory holds what four lanes hold.
         let memory = |size| network::Parameters {
-            port_buffer: Some(network::PortBuffer { size: Bytes(size), sharing: network::Sharing::Dynamic }),
+            port_buffer: Some(network::PortBuffer {
+                size: Bytes(size),
+                sharing: network::Sharing::Dynamic,
+                ..Default::default()
+            }),
             ..Default::default()
         };
         assert_eq!(occupancy(&graph, 4, &memory(4 * limit), Bytes(0)), Ok(()));

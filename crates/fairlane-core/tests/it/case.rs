@@ -276,7 +276,11 @@ impl Case {
             network: network::Parameters {
                 mtu: Bytes(self.mtu),
                 buffer: Bytes(self.buffer),
-                port_buffer: self.sharing.map(|sharing| PortBuffer { size: Bytes(self.memory()), sharing }),
+                port_buffer: self.sharing.map(|sharing| PortBuffer {
+                    size: Bytes(self.memory()),
+                    sharing,
+                    ..Default::default()
+                }),
                 // Faults last up to 30 us, and a packet is retransmitted for 56 us at least.
                 retransmission_timeout: Picoseconds(7_000_000),
                 sweep_time: Picoseconds(5_000_000),

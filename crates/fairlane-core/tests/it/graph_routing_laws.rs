@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use fairlane_core::ids::HostId;
-use fairlane_core::qos::arbiter::MAX_LANES;
+use fairlane_core::routing::MAX_CHANNELS;
 use fairlane_core::routing::{self, Hop, Routing, Visit};
 use fairlane_core::topology::{Graph, Vertex};
 use proptest::prelude::*;
@@ -60,7 +60,7 @@ fn paths_too_long_for_the_channels_are_refused_with_their_number() {
     let params = serde_json::json!({ "switches": 67, "degree": 2, "hosts_per_switch": 1 });
     let graph = fairlane_core::topology::build("random_regular", &params).unwrap();
     let error = |name| routing::build(name, &Value::Null, &graph).err().unwrap().to_string();
-    let expected = "fabric.routing = minimal: needs 33 virtual channels on this fabric, and a port has at most 32 lanes; up_down needs one";
+    let expected = "fabric.routing = minimal: needs 33 virtual channels on this fabric, and a routing has at most 32; up_down needs one";
     assert!(error("minimal").contains(expected), "{}", error("minimal"));
     assert!(error("valiant").contains("fabric.routing = valiant: needs 66 virtual channels"), "{}", error("valiant"));
     let params = serde_json::json!({ "switches": 601, "degree": 2, "hosts_per_switch": 1 });
@@ -138,7 +138,7 @@ proptest! {
         prop_assert!(most(&*minimal) <= hops);
         let Ok(valiant) = routing::build("valiant", &Value::Null, &graph) else {
             // A ring of many switches, say: non-minimal paths are up to twice as long as a port has lanes.
-            prop_assert!(2 * hops > MAX_LANES, "refused although paths have at most {} hops", 2 * hops);
+            prop_assert!(2 * hops > MAX_CHANNELS, "refused although paths have at most {} hops", 2 * hops);
             return Ok(());
         };
         prop_assert!(most(&*valiant) >= most(&*minimal));

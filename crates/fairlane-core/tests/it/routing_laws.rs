@@ -109,7 +109,7 @@ fn wander(graph: &Graph, routing: &dyn Routing) {
         let mut loads = || (0..graph.links().len()).map(|_| random() % 40_000).collect::<Vec<u32>>();
         let (opening, routed) = (loads(), loads());
         let all: Vec<u32> = opening.iter().zip(&routed).map(|(opening, routed)| opening + routed).collect();
-        let loads = Loads { first: LinkId(0), all: &all, routed: &routed, by_lane: None, ids: &[] };
+        let loads = Loads { all: &all, routed: &routed, waiting: &opening, full: 1, ..Loads::default() };
         let mut host = || HostId(random() % u32::try_from(graph.hosts()).unwrap());
         let (from, to) = (host(), host());
         let link = graph.ports(Vertex::Host(from)).next().unwrap();
@@ -264,8 +264,8 @@ fn a_routing_that_does_not_fit_is_refused_naming_both() {
         assert!(error.contains(expected) && error.contains(&format!("; topology {topology} is usually")), "{error}");
     }
     let error = routing::build("progressive", &Value::Null, &build("slim_fly")).err().unwrap().to_string();
-    let expected = "needs a fabric of groups; topology slim_fly is usually routed by minimal (others that fit: adaptive, ecmp, ugal_g, ugal_l, \
-                    up_down, valiant)";
+    let expected = "needs a fabric of groups; topology slim_fly is usually routed by minimal (others that fit: adaptive, ecmp, rotation, ugal_g, \
+                    ugal_l, up_down, valiant)";
     assert!(error.contains(expected), "{error}");
 }
 

@@ -187,7 +187,7 @@ impl Case {
             buffer: Bytes(9_000),
             switching: self.switching,
             switch: self.switch.clone(),
-            port_buffer: self.port_buffer,
+            port_buffer: self.port_buffer.clone(),
             ..Parameters::default()
         };
         Plan {
@@ -286,7 +286,8 @@ fn results_with_shared_memory_do_not_depend_on_shards_and_threads() {
     for (name, mut case) in cases().into_iter().step_by(3) {
         let routing = routing::build(case.routing, &json!({}), &case.graph).unwrap();
         let lanes = required_virtual_lanes(&*routing, 2).len() as u64;
-        case.port_buffer = Some(PortBuffer { size: Bytes(4_122 * (lanes + 2) + 99), sharing: Sharing::Dynamic });
+        case.port_buffer =
+            Some(PortBuffer { size: Bytes(4_122 * (lanes + 2) + 99), sharing: Sharing::Dynamic, ..Default::default() });
         case.check(&format!("shared memory, {name}"));
     }
 }

@@ -204,7 +204,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     pub(in crate::network) fn hold_back(&mut self, now: u64) {
         let mut lanes = self.port.waiting;
         while lanes != 0 {
-            #[allow(clippy::cast_possible_truncation, reason = "below 32")]
+            #[allow(clippy::cast_possible_truncation, reason = "below 64")]
             let lane = lanes.trailing_zeros() as u8;
             let record = self.lanes[self.base + usize::from(lane)].head;
             let message = &self.in_flight.messages[record];
@@ -257,7 +257,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         if rest {
             self.requeue(lane, record);
         } else {
-            self.end_message(lane, pair);
+            self.end_message(pair);
         }
     }
 

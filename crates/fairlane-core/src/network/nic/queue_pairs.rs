@@ -15,7 +15,7 @@ use crate::network::port::{ActivePort, kind};
 use crate::network::probe::Probe;
 
 /// What identifies a queue pair: adapter, job, virtual lane, and the ranks at both ends. With [`Turns::Fifo`] an adapter has one
-/// for each lane.
+/// for each lane, with [`Turns::AdapterFifo`] only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
     nic: u32,
@@ -52,6 +52,7 @@ impl QueuePairs {
             Turns::Messages => return NONE,
             Turns::QueuePairs => Key { nic, ranks: [sender, receiver], job, vl: vl.0 },
             Turns::Fifo => Key { nic, ranks: [Rank(0); 2], job: JobId(0), vl: vl.0 },
+            Turns::AdapterFifo => Key { nic, ranks: [Rank(0); 2], job: JobId(0), vl: 0 },
         };
         let empty = QueuePair { key, messages: 0, first: NONE, second: NONE, last: NONE };
         let place = *self.places.entry(key).or_insert_with(|| self.pairs.insert(empty));
@@ -106,16 +107,15 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         false
     }
 
-    /// The last packet of the first message of a queue pair has started, on `lane`: the next message follows, like the next packet of
-    /// a message.
+    /// The last packet of the first message of a queue pair has started: the next message follows, like the next packet of a message.
     #[inline(always)]
-    pub(in crate::network) fn end_message(&mut self, lane: u8, pair: u32) {
+    pub(in crate::network) fn end_message(&mut self, pair: u32) {
         if KIND == kind::NIC && pair != NONE {
-            self.follow(lane, pair);
+            self.follow(pair);
         }
     }
 
-    fn follow(&mut self, lane: u8, place: u32) {
+    fn follow(&mut self, place: u32) {
         let QueuePairs { places, pairs } = &mut self.in_flight.queue_pairs;
         let pair = &mut pairs[place];
         pair.messages -= 1;
@@ -128,7 +128,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         pair.first = next;
         if next != NONE {
             pair.second = self.in_flight.messages[next].next;
-            self.requeue(lane, next);
+            self.requeue(self.entry(next).lane, next);
         }
     }
 }

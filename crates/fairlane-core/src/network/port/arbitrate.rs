@@ -13,8 +13,8 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     #[inline]
     pub(super) fn arbitrate(&mut self, now: u64) -> Option<(u8, u32)> {
         let mut ready = self.ready();
-        if ready != self.port.waiting || self.port.uncharged != 0 {
-            if self.port.down {
+        if ready != self.port.waiting || self.port.unusual != 0 {
+            if self.port.down() {
                 // Nothing waits for credits here any more.
                 ready = self.port.waiting;
                 self.settle_stall();
@@ -44,7 +44,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             if rest {
                 self.requeue(lane, record);
             } else {
-                self.end_message(lane, pair);
+                self.end_message(pair);
             }
         } else {
             if self.config.marks {
@@ -58,7 +58,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// A packet that has been taken from its queue starts: on the link, or, if that is down, nowhere.
     #[inline(always)]
     pub(in crate::network) fn start(&mut self, lane: u8, record: u32, now: u64) {
-        if self.port.down {
+        if self.port.down() {
             self.lose_started(lane, record, now);
         } else {
             self.transmit(lane, record, now);
@@ -67,25 +67,25 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// The lanes whose first packet has enough credits.
     #[inline]
-    fn ready(&self) -> u32 {
+    fn ready(&self) -> u64 {
         let (mut ready, mut waiting) = (0, self.port.waiting);
         let taken = self.pool_taken();
         while waiting != 0 {
-            #[allow(clippy::cast_possible_truncation, reason = "below 32")]
+            #[allow(clippy::cast_possible_truncation, reason = "below 64")]
             let lane = waiting.trailing_zeros() as u8;
             waiting &= waiting - 1;
             // The packet's size matters only if the lane has fewer credits than a full packet.
             let available = self.available(lane, taken);
             let fits = available >= self.config.full || self.first(lane).bytes <= available;
-            ready |= u32::from(fits) << lane;
+            ready |= u64::from(fits) << lane;
         }
         ready
     }
 
     /// The arbiter picks among the lanes that are ready.
     #[inline(always)]
-    fn pick(&mut self, ready: u32, now: u64) -> u8 {
-        #[allow(clippy::cast_possible_truncation, reason = "below 32")]
+    fn pick(&mut self, ready: u64, now: u64) -> u8 {
+        #[allow(clippy::cast_possible_truncation, reason = "below 64")]
         let lowest = ready.trailing_zeros() as u8;
         if ready == 1 << lowest {
             let bytes = self.first(lowest).bytes;
@@ -94,14 +94,15 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         } else if self.config.channels {
             self.pick_channel(ready, now)
         } else {
-            let lane = self.ask_arbiter(ready, ready, now);
+            #[allow(clippy::cast_possible_truncation, reason = "virtual lanes, at most 32")]
+            let lane = self.ask_arbiter(ready as u32, ready, now);
             self.grant(lane, lane.0, now);
             lane.0
         }
     }
 
     /// The arbiter picks a virtual lane; of its channels the one whose first packet has waited longest sends.
-    fn pick_channel(&mut self, ready: u32, now: u64) -> u8 {
+    fn pick_channel(&mut self, ready: u64, now: u64) -> u8 {
         let config = self.config;
         let among = |vl: u8| config.lanes_of(vl).filter(|lane| ready >> lane & 1 == 1);
         let vls = (0..config.vls()).filter(|vl| among(*vl).next().is_some()).fold(0, |set, vl| set | 1 << vl);
@@ -114,7 +115,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// The arbiter picks a virtual lane among those of a set, of which these lanes are ready, and can look at the queues.
     #[inline]
-    fn ask_arbiter(&mut self, vls: u32, ready: u32, now: u64) -> VirtualLane {
+    fn ask_arbiter(&mut self, vls: u32, ready: u64, now: u64) -> VirtualLane {
         let Self { config, in_flight, lanes, states, .. } = self;
         let words = config.state_words;
         let state = &mut states[self.number as usize * words..][..words];

@@ -40,7 +40,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// A decision at `now`: of the lanes that wait, these are ready, and the others lack credits.
     #[cold]
-    pub(super) fn note_shortage(&mut self, ready: u32, now: u64) {
+    pub(super) fn note_shortage(&mut self, ready: u64, now: u64) {
         for lane in each_lane(self.port.waiting) {
             let marking = &mut self.in_flight.marking[self.base + lane];
             let short = ready >> lane & 1 == 0;
@@ -65,6 +65,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             return;
         }
         let link = config.link_of(self.number);
+        let buffer = u64::from(config.buffer_of(lane));
         let lane = *self.marking(lane);
         let root = match outputs {
             MarkingOutputs::All => true,
@@ -72,7 +73,6 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             MarkingOutputs::ToHosts => KIND == kind::TO_HOST,
         };
         let queue = lane.queued + bytes;
-        let buffer = u64::from(config.lane_buffer);
         // A packet alone is not a queue.
         let from = from.bytes(buffer).max(u64::from(config.full));
         if !root || queue <= from {

@@ -49,21 +49,29 @@ pub(super) struct Port {
     /// The packets that wait, by job. Kept only if counters are.
     pub waiters: Waiters,
     /// Lanes whose queue is not empty.
-    pub waiting: u32,
-    /// Lanes that lacked credits in a stall that has not been charged yet: the credits that arrive next at one of them are
-    /// charged with it.
-    pub uncharged: u32,
+    pub waiting: u64,
     /// Its [`Wire`](super::link::Wire).
     pub wire: u32,
     /// The job of the packet that the link carries, or carried last.
     pub job: u16,
     /// Idle, with packets that lack credits.
     pub stalled: bool,
-    /// The link is down.
-    pub down: bool,
+    /// A set: [`DOWN`], [`UNCHARGED`].
+    pub unusual: u8,
 }
 
+/// The link is down.
+pub(super) const DOWN: u8 = 1;
+/// A stall has not been charged yet: see [`CreditReturns::uncharged`](super::credits::CreditReturns::uncharged).
+pub(super) const UNCHARGED: u8 = 2;
+
 impl Port {
+    /// Whether the link is down.
+    #[inline]
+    pub const fn down(&self) -> bool {
+        self.unusual & DOWN != 0
+    }
+
     pub fn new(wire: u32) -> Self {
         Self {
             busy_until: 0,
@@ -71,11 +79,10 @@ impl Port {
             idle_stalled: 0,
             waiters: Waiters::default(),
             waiting: 0,
-            uncharged: 0,
             wire,
             job: 0,
             stalled: false,
-            down: false,
+            unusual: 0,
         }
     }
 }
@@ -132,10 +139,10 @@ pub(super) struct ActivePort<'a, P: Probe, const KIND: u8> {
 }
 
 /// The lanes of a set.
-pub(super) fn each_lane(mut set: u32) -> impl Iterator<Item = usize> {
+pub(super) fn each_lane(mut set: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lane = set.trailing_zeros();
         set &= set.wrapping_sub(1);
-        (lane < u32::BITS).then_some(lane as usize)
+        (lane < u64::BITS).then_some(lane as usize)
     })
 }

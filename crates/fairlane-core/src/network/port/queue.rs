@@ -47,7 +47,7 @@ pub(super) struct PortQueues<'a, const KIND: u8> {
     pub in_flight: &'a InFlight,
     pub config: &'a Config,
     /// The lanes whose first packet has enough credits, one bit each.
-    pub ready: u32,
+    pub ready: u64,
     pub now: u64,
 }
 

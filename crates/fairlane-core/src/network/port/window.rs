@@ -1,6 +1,6 @@
 //! A port through one window: arrivals, decisions, departures.
 
-use super::{ActivePort, Arrival, kind};
+use super::{ActivePort, Arrival, UNCHARGED, kind};
 use crate::kernel::NONE;
 use crate::network::probe::Probe;
 use crate::units::Instant;
@@ -50,7 +50,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             if rest {
                 return Forwarded::Part(lane);
             }
-            self.end_message(lane, pair);
+            self.end_message(pair);
             return Forwarded::Yes;
         }
         self.transmit(lane, first, now);
@@ -96,7 +96,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             }
             let now = if self.port.waiting != 0 && !self.port.stalled {
                 self.port.busy_until
-            } else if self.port.stalled && self.port.down {
+            } else if self.port.stalled && self.port.down() {
                 // The link went down between the windows.
                 self.port.busy_until.max(self.opening)
             } else {
@@ -167,7 +167,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         self.port.stalled = false;
         if P::COUNTERS && span > 0 {
             self.probe.stalled(self.port, &mut self.lanes[self.base..], span);
+            self.in_flight.returns[self.number as usize].uncharged |= self.port.waiting;
+            self.port.unusual |= UNCHARGED;
         }
-        self.in_flight.returns[self.number as usize].wakes = self.port.uncharged != 0;
+        self.in_flight.returns[self.number as usize].wakes = self.port.unusual & UNCHARGED != 0;
     }
 }

@@ -14,7 +14,10 @@ use crate::table::{Constructor, Item, Kind, Table};
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 
 /// At most this many virtual lanes a port.
-pub const MAX_LANES: usize = 32;
+pub const MAX_VIRTUAL_LANES: usize = 32;
+
+/// At most this many lanes a port: pairs of a virtual lane and a virtual channel, each with a queue of its own.
+pub const MAX_LANES: usize = 64;
 
 /// A set of virtual lanes, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -43,7 +46,7 @@ impl Lanes {
             #[allow(clippy::cast_possible_truncation, reason = "below 32")]
             let lane = rest.trailing_zeros() as u8;
             rest &= rest.wrapping_sub(1);
-            (usize::from(lane) < MAX_LANES).then_some(VirtualLane(lane))
+            (usize::from(lane) < MAX_VIRTUAL_LANES).then_some(VirtualLane(lane))
         })
     }
 
@@ -54,7 +57,7 @@ impl Lanes {
         if self.0 == 0 {
             return None;
         }
-        let behind = if start.0 as usize >= MAX_LANES { 0 } else { self.0 >> start.0 << start.0 };
+        let behind = if start.0 as usize >= MAX_VIRTUAL_LANES { 0 } else { self.0 >> start.0 << start.0 };
         let set = if behind == 0 { self.0 } else { behind };
         #[allow(clippy::cast_possible_truncation, reason = "below 32")]
         Some(VirtualLane(set.trailing_zeros() as u8))

@@ -6,7 +6,7 @@
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
-use super::{Arbiter, Entry, Lanes, MAX_LANES, Queues, State};
+use super::{Arbiter, Entry, Lanes, MAX_VIRTUAL_LANES, Queues, State};
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
 use crate::units::{Bytes, Instant};
@@ -53,7 +53,7 @@ const AFTER: usize = 0;
 const LEFT: usize = 1;
 
 struct WeightedRoundRobin {
-    weights: [u16; MAX_LANES],
+    weights: [u16; MAX_VIRTUAL_LANES],
 }
 
 impl WeightedRoundRobin {
@@ -67,7 +67,7 @@ impl WeightedRoundRobin {
             let allowed = format!("as many weights as there are virtual lanes, {lanes}");
             return Err(BuildError::value(path, format!("{each:?}"), allowed));
         }
-        let mut table = [1; MAX_LANES];
+        let mut table = [1; MAX_VIRTUAL_LANES];
         for (lane, weight) in each.iter().enumerate() {
             let checked = u16::try_from(*weight).ok().filter(|weight| *weight >= 1);
             let out_of_range = || BuildError::value(format!("{path}[{lane}]"), weight, "1 to 65535 packets per round");
@@ -89,7 +89,7 @@ impl Arbiter for WeightedRoundRobin {
             #[allow(clippy::cast_possible_truncation, reason = "a lane number")]
             return VirtualLane(current as u8);
         }
-        #[allow(clippy::cast_possible_truncation, reason = "at most MAX_LANES")]
+        #[allow(clippy::cast_possible_truncation, reason = "at most MAX_VIRTUAL_LANES")]
         let next = ready.next_from(VirtualLane(state[AFTER] as u8)).expect("invariant: a lane is ready");
         state[AFTER] = u32::from(next.0) + 1;
         state[LEFT] = u32::from(self.weights[next.index()]);

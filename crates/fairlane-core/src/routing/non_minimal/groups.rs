@@ -29,9 +29,23 @@ pub(in crate::routing) enum Channels {
     Fewest,
 }
 
+/// Where a packet on the minimal path may leave it.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::routing) enum Revise {
+    /// At every switch of the group that it begins in.
+    #[default]
+    SourceGroup,
+    /// At every switch of the path, also in the group that it goes to.
+    Minimal,
+}
+
 pub(super) struct Groups {
     minimal: Minimal,
     given: Channels,
+    revise: Revise,
+    /// Links of the longest paths within a group and between groups, minimal and not.
+    longest: [[u32; 2]; 2],
     channels: u8,
     /// By link: the switch that it leads to, if any.
     far: Vec<Option<SwitchId>>,
@@ -40,19 +54,19 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// `revised`: packets may leave the minimal path at every switch of their first group, and have channels in this manner.
-    pub fn new(graph: &Graph, routing: &'static str, revised: Option<Channels>) -> Result<Self, BuildError> {
+    /// `revised`: packets may leave the minimal path later than at their first switch, and have channels in this manner.
+    pub fn new(graph: &Graph, routing: &'static str, revised: Option<(Channels, Revise)>) -> Result<Self, BuildError> {
         let minimal = Minimal::new(graph, routing)?;
-        let given = revised.unwrap_or(Channels::Fewest);
+        let (given, revise) = revised.unwrap_or((Channels::Fewest, Revise::default()));
         let extent = Extent::new(graph, &minimal);
         let channels = match given {
-            Channels::PerHop => extent.longest(),
-            Channels::Fewest => extent.highest(graph, &minimal, revised.is_some()) + 1,
+            Channels::PerHop => extent.longest(revise),
+            Channels::Fewest => extent.highest(graph, &minimal, revised.map(|(_, revise)| revise)) + 1,
         };
         let channels = u8::try_from(channels)
             .map_err(|_| BuildError::value("fabric.routing", routing, "needs more than 255 virtual channels"))?;
         let reverse = graph.links().iter().map(|link| link.reverse).collect();
-        Ok(Self { minimal, given, channels, far: far_switches(graph), reverse })
+        Ok(Self { minimal, given, revise, longest: extent.of_kinds(), channels, far: far_switches(graph), reverse })
     }
 
     fn group(&self, switch: SwitchId) -> u32 {
@@ -106,9 +120,9 @@ impl Paths for Groups {
             return (Hop { link: down, channel: 0 }, Path::MINIMAL);
         }
         let link = self.minimal.link(at, target, to);
-        // What is open may be revised in the first group, at whatever switch that is not the first.
-        let stays_open =
-            path == Path::UNDECIDED && self.far[link.index()].is_some_and(|far| self.group(far) == self.group(at));
+        // What is open may be revised at the next switch, if that is in the same group or all are asked.
+        let next_may = |far: SwitchId| self.revise == Revise::Minimal || self.group(far) == self.group(at);
+        let stays_open = path == Path::UNDECIDED && self.far[link.index()].is_some_and(next_may);
         (self.hop(previous, link), if stays_open { Path::UNDECIDED } else { Path::MINIMAL })
     }
 
@@ -122,6 +136,12 @@ impl Paths for Groups {
                 minimal.length(at, self.near(link), to) + 1 + minimal.length(self.end(link), target, to)
             }
         }
+    }
+
+    fn longest(&self, at: SwitchId, path: Path, to: HostId) -> u32 {
+        let (target, _) = self.minimal.ends.of(to);
+        let [between, minimal] = [self.group(at) != self.group(target), path.next() == Next::Destination];
+        self.longest[usize::from(between)][usize::from(!minimal)]
     }
 
     #[inline]
@@ -164,6 +184,7 @@ struct Extent {
     any_to_gateway: usize,
     gateway_to_gateway: usize,
     leaf_to_leaf: usize,
+    leaf_to_any: usize,
     any_to_any: usize,
     any_to_leaf: usize,
     gateway_to_leaf: usize,
@@ -185,6 +206,7 @@ impl Extent {
             any_to_gateway: apart(&all, &gateways),
             gateway_to_gateway: apart(&gateways, &gateways),
             leaf_to_leaf: apart(&leaves, &leaves),
+            leaf_to_any: apart(&leaves, &all),
             any_to_any: apart(&all, &all),
             any_to_leaf: apart(&all, &leaves),
             gateway_to_leaf: apart(&gateways, &leaves),
@@ -195,23 +217,41 @@ impl Extent {
         }
     }
 
-    /// Links between switches on the longest path, if it may be left at each switch of the first group.
-    fn longest(&self) -> usize {
+    /// Links between switches on the longest paths within a group and to another, minimal and not, that are chosen at the first
+    /// switch.
+    fn of_kinds(&self) -> [[u32; 2]; 2] {
+        let between = self.leaf_to_gateway + 1 + self.gateway_to_leaf;
+        let kinds = [
+            [self.leaf_to_leaf, self.leaf_to_any + self.any_to_leaf],
+            [between, between + self.gateway_to_gateway + 1],
+        ];
+        kinds.map(|kind| kind.map(|links| u32::try_from(links).expect("invariant: distances are bytes")))
+    }
+
+    /// Links between switches on the longest path, if it may be left at each switch of the first group, or at all.
+    fn longest(&self, revise: Revise) -> usize {
         let within = self.leaf_to_leaf.saturating_sub(1) + self.any_to_any + self.any_to_leaf;
         let intermediate = if self.groups > 2 { self.any_to_gateway + 1 + self.gateway_to_gateway } else { 0 };
         let between = if self.groups > 1 { self.leaf_to_gateway + intermediate + 1 + self.gateway_to_leaf } else { 0 };
-        within.max(between).max(1)
+        let late = match revise {
+            Revise::Minimal if self.groups > 1 => {
+                let detour = self.any_to_any + self.any_to_leaf;
+                self.leaf_to_gateway + 1 + self.gateway_to_leaf.saturating_sub(1) + detour
+            }
+            _ => 0,
+        };
+        within.max(between).max(late).max(1)
     }
 
     /// The highest channel of any path if they rise by rank, or a number above it.
-    fn highest(&self, graph: &Graph, minimal: &Minimal, revised: bool) -> usize {
+    fn highest(&self, graph: &Graph, minimal: &Minimal, revised: Option<Revise>) -> usize {
         let worst = |from: &[SwitchId], to: &[SwitchId], start: (usize, u8)| {
             let pairs = from.iter().flat_map(|a| mates(minimal, to, *a).map(|b| (*a, b)));
             pairs.map(|(a, b)| minimal.local.worst(graph, &minimal.ranks, a, b, start)).max().unwrap_or(start)
         };
         // Where a packet decides, at the latest.
-        let decides = if revised { worst(&self.leaves, &self.all, (0, 0)) } else { (0, 0) };
-        let from = if revised { &self.all } else { &self.leaves };
+        let decides = if revised.is_some() { worst(&self.leaves, &self.all, (0, 0)) } else { (0, 0) };
+        let from = if revised.is_some() { &self.all } else { &self.leaves };
         let within = worst(&self.all, &self.leaves, worst(from, &self.all, decides)).0;
         let ranks: Vec<u8> =
             self.gateways.iter().flat_map(|at| minimal.gateways.ranks_of(*at, &minimal.ranks)).collect();
@@ -220,7 +260,14 @@ impl Extent {
         let over = |(channel, rank): (usize, u8)| channel + usize::from(rank >= lowest);
         let before = over(worst(from, &self.gateways, decides));
         let between = if self.groups > 2 { over(worst(&self.gateways, &self.gateways, (0, top))) } else { 0 };
-        within.max(before + between + worst(&self.gateways, &self.leaves, (0, top)).0)
+        let late = match revised {
+            Some(Revise::Minimal) => {
+                let decides = worst(&self.gateways, &self.all, (0, top));
+                before + worst(&self.all, &self.leaves, worst(&self.all, &self.all, decides)).0
+            }
+            _ => 0,
+        };
+        within.max(before + between + worst(&self.gateways, &self.leaves, (0, top)).0).max(late)
     }
 }
 

@@ -9,6 +9,7 @@ use super::super::{Hop, Loads, Visit};
 use super::{Path, Paths};
 use crate::error::BuildError;
 use crate::ids::SwitchId;
+use crate::topology::Layout;
 use crate::units::Bytes;
 
 /// How the minimal path is weighed against drawn non-minimal paths.
@@ -17,6 +18,36 @@ pub(in crate::routing) struct Rule {
     samples: u32,
     bias: u64,
     ties: EqualCosts,
+    pub seen: Seen,
+}
+
+/// What a path costs as seen from its first switch: a load times a number of links.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::routing) struct Seen {
+    pub load: LoadOf,
+    pub links: LinksOf,
+}
+
+/// Which load of a path's first link counts.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::routing) enum LoadOf {
+    /// Bytes that wait or whose credits have not come back.
+    #[default]
+    Bytes,
+    /// Packets that wait, each counted as a full one.
+    Packets,
+}
+
+/// Which number of links counts.
+#[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(in crate::routing) enum LinksOf {
+    /// The path's own, from the switch that decides.
+    #[default]
+    Path,
+    /// That of the longest path of its kind: minimal or not, within a group or to another.
+    Longest,
 }
 
 /// Which path a packet takes if the minimal path and the cheapest non-minimal path cost the same.
@@ -31,7 +62,7 @@ pub(in crate::routing) enum EqualCosts {
     Random,
 }
 
-/// The parameters of UGAL.
+/// The parameters of UGAL with the loads of the whole fabric.
 #[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(extend("examples" = [{ "samples": 3, "bias": 0, "ties": "random" }]))]
@@ -43,6 +74,31 @@ pub(in crate::routing) struct UgalParams {
     pub bias: Bytes,
     /// Which path a packet takes if both cost the same. Default: minimal.
     pub ties: EqualCosts,
+}
+
+/// The parameters of UGAL with the loads of the first switch.
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(extend("examples" = [{ "samples": 3, "bias": 0, "ties": "random" }, { "load": "packets", "links": "longest" }]))]
+pub(in crate::routing) struct LocalParams {
+    /// Non-minimal paths drawn for each decision; the cheapest of them is compared with the minimal path. Default: 2.
+    #[schemars(range(min = 1, max = 64))]
+    pub samples: u32,
+    /// Bytes subtracted from the load of the minimal path before the comparison. Default: 8 KiB.
+    pub bias: Bytes,
+    /// Which path a packet takes if both cost the same. Default: minimal.
+    pub ties: EqualCosts,
+    /// What of its first link a path costs: bytes that wait or lack credits, or packets that wait. Default: bytes.
+    pub load: LoadOf,
+    /// How many links that is multiplied by: the path's own, or those of the longest path of its kind (on fabrics of groups). Default: path.
+    pub links: LinksOf,
+}
+
+impl Default for LocalParams {
+    fn default() -> Self {
+        let UgalParams { samples, bias, ties } = UgalParams::default();
+        Self { samples, bias, ties, load: LoadOf::default(), links: LinksOf::default() }
+    }
 }
 
 impl Default for UgalParams {
@@ -65,7 +121,19 @@ impl Rule {
         if !(1..=64).contains(&params.samples) {
             return Err(BuildError::value("fabric.routing.samples", params.samples, "1 to 64 non-minimal paths"));
         }
-        Ok(Self { samples: params.samples, bias: params.bias.0, ties: params.ties })
+        Ok(Self { samples: params.samples, bias: params.bias.0, ties: params.ties, seen: Seen::default() })
+    }
+
+    /// A rule by the loads that the first switch sees.
+    ///
+    /// # Errors
+    /// [`BuildError`] for a number of samples that cannot be, and where paths have no kinds.
+    pub fn local(params: LocalParams, layout: &Layout) -> Result<Self, BuildError> {
+        let LocalParams { samples, bias, ties, load, links } = params;
+        if links == LinksOf::Longest && !matches!(layout, Layout::Groups { .. }) {
+            return Err(BuildError::value("fabric.routing.links", "longest", "path on a fabric without groups"));
+        }
+        Ok(Self { seen: Seen { load, links }, ..Self::new(UgalParams { samples, bias, ties })? })
     }
 
     /// The non-minimal path that a packet takes, if any: the cheapest drawn if it costs less than the minimal path, whose cost is
@@ -92,17 +160,30 @@ impl Rule {
     }
 }
 
-/// What a path costs as seen from its first switch: the load of its first link, for each of its links. Of the load, so many
-/// bytes are not counted.
-#[inline]
-pub(in crate::routing) fn seen_here(
-    paths: &dyn Paths,
-    (at, visit, loads): (SwitchId, &Visit, &Loads),
-    (hop, path): (Hop, Path),
-    uncounted: u64,
-) -> u64 {
-    let load = u64::from(loads.here(hop.link)).saturating_sub(uncounted);
-    if load == 0 { 0 } else { load * u64::from(paths.length(at, path, visit.to)) }
+impl Seen {
+    /// The cost of a path that begins with a hop. Of the load, so many bytes are not counted.
+    #[inline]
+    pub fn cost(
+        self,
+        paths: &dyn Paths,
+        (at, visit, loads): (SwitchId, &Visit, &Loads),
+        (hop, path): (Hop, Path),
+        uncounted: u64,
+    ) -> u64 {
+        let load = match self.load {
+            LoadOf::Bytes => u64::from(loads.here(hop.link)),
+            LoadOf::Packets => loads.waiting(hop.link),
+        };
+        let load = load.saturating_sub(uncounted);
+        if load == 0 {
+            return 0;
+        }
+        let links = match self.links {
+            LinksOf::Path => paths.length(at, path, visit.to),
+            LinksOf::Longest => paths.longest(at, path, visit.to),
+        };
+        load * u64::from(links)
+    }
 }
 
 /// What a path costs with the loads of the whole fabric known: the loads of all its links.

@@ -1,7 +1,7 @@
 //! UGAL: each packet decides once, at its first switch.
 
 use super::super::{Hop, Loads, Routing, Visit};
-use super::rule::{Rule, UgalParams, seen_everywhere, seen_here};
+use super::rule::{LoadOf, Rule, UgalParams, seen_everywhere};
 use super::{Path, Paths};
 use crate::error::BuildError;
 use crate::ids::{HostId, SwitchId};
@@ -23,8 +23,12 @@ impl Ugal {
         routing: &'static str,
         global: bool,
     ) -> Result<Box<dyn Routing>, BuildError> {
-        let params: UgalParams = crate::table::params("fabric.routing", json)?;
-        Ok(Box::new(Self { paths: super::build(graph, routing)?, rule: Rule::new(params)?, global }))
+        let rule = if global {
+            Rule::new(crate::table::params::<UgalParams>("fabric.routing", json)?)?
+        } else {
+            Rule::local(crate::table::params("fabric.routing", json)?, graph.layout())?
+        };
+        Ok(Box::new(Self { paths: super::build(graph, routing)?, rule, global }))
     }
 }
 
@@ -45,6 +49,10 @@ impl Routing for Ugal {
         true
     }
 
+    fn sees_waiting(&self) -> bool {
+        self.rule.seen.load == LoadOf::Packets
+    }
+
     fn sees_own_ports_only(&self) -> bool {
         !self.global
     }
@@ -60,8 +68,9 @@ impl Routing for Ugal {
             let cost = |path, bias| seen_everywhere(paths, seen, path, bias);
             self.rule.decide(paths, at, visit, |bias| cost(Path::MINIMAL, bias), |path| cost(path, 0))
         } else {
-            let cost = |path| seen_here(paths, seen, (paths.step(at, visit.previous, path, visit.to).0, path), 0);
-            self.rule.decide(paths, at, visit, |bias| seen_here(paths, seen, (hop, Path::MINIMAL), bias), cost)
+            let rule = self.rule.seen;
+            let cost = |path| rule.cost(paths, seen, (paths.step(at, visit.previous, path, visit.to).0, path), 0);
+            self.rule.decide(paths, at, visit, |bias| rule.cost(paths, seen, (hop, Path::MINIMAL), bias), cost)
         };
         match chosen {
             Some(path) => paths.go(at, visit, path),
@@ -90,14 +99,16 @@ mod tests {
     use crate::ids::LinkId;
     use crate::topology::{self, Vertex};
 
-    /// The switches on the path from host 0 to host 39 of a dragonfly of nine groups of four switches, under loads.
+    /// The switches on the path from host 0 to host 39 of a dragonfly of nine groups of four switches, under loads. There are a
+    /// hundredth as many packets, of ten bytes.
     fn path(routing: &str, params: &Value, load: impl Fn(&Graph, LinkId) -> u32) -> Vec<u32> {
         let shape = json!({ "groups": 9, "switches_per_group": 4, "hosts_per_switch": 2, "global_links": 2 });
         let graph = topology::build("dragonfly", &shape).unwrap();
         let routing = crate::routing::build(routing, params, &graph).unwrap();
         let links = u32::try_from(graph.links().len()).unwrap();
         let queued: Vec<u32> = (0..links).map(|link| load(&graph, LinkId(link))).collect();
-        let loads = Loads { first: LinkId(0), all: &queued, routed: &[], by_lane: None, ids: &[] };
+        let waiting: Vec<u32> = queued.iter().map(|bytes| bytes / 100).collect();
+        let loads = Loads { all: &queued, waiting: &waiting, full: 10, ..Loads::default() };
         let previous = Hop { link: graph.ports(Vertex::Host(HostId(0))).next().unwrap(), channel: 0 };
         let mut visit = Visit { random: 12_345, ..Visit::new(previous, HostId(39)) };
         let mut switches = Vec::new();
@@ -148,6 +159,47 @@ mod tests {
         let minimal = path("minimal", &json!({}), |_, _| 0);
         assert_eq!(minimal[1] / 4, 0, "the second link is the global one");
         assert_eq!((groups("ugal_l"), groups("ugal_g"), groups("progressive")), (2, 3, 3));
+    }
+
+    #[test]
+    fn a_load_in_the_last_group_is_seen_if_every_switch_asks() {
+        let minimal = path("minimal", &json!({}), |_, _| 0);
+        let [.., gateway, last] = minimal[..] else { panic!("no link in the last group") };
+        let load = |graph: &Graph, link| {
+            let ends = [gateway, last].map(|switch| Vertex::Switch(SwitchId(switch)));
+            u32::from([graph.link(link).from, graph.link(link).to] == ends) * 50_000
+        };
+        let revise = |revise| path("progressive", &json!({ "revise": revise, "bias": 0 }), load);
+        assert_eq!(revise("source_group"), minimal);
+        let detour = revise("minimal");
+        assert_eq!((detour.len(), &detour[..minimal.len() - 1]), (minimal.len() + 1, &minimal[..minimal.len() - 1]));
+        assert_eq!(detour[minimal.len() - 1] / 4, last / 4);
+    }
+
+    #[test]
+    fn packets_that_wait_can_be_the_load() {
+        for routing in ["ugal_l", "progressive"] {
+            let groups =
+                |bytes| groups(&path(routing, &json!({ "load": "packets", "bias": 50 }), on_minimal(true, bytes)));
+            // 5 packets of 10 bytes, and 6.
+            assert_eq!((groups(599), groups(600)), (2, 3), "{routing}");
+        }
+    }
+
+    /// Of the minimal path's load 500 counts three times, of the others' five times.
+    #[test]
+    fn the_longest_path_of_a_kind_can_be_the_measure() {
+        let minimal = on_minimal(true, 500);
+        for routing in ["ugal_l", "progressive"] {
+            let groups = |others| {
+                let load = |graph: &Graph, link| minimal(graph, link).max(others);
+                groups(&path(routing, &json!({ "links": "longest", "bias": 0 }), load))
+            };
+            assert_eq!((groups(299), groups(300)), (3, 2), "{routing}");
+        }
+        let graph = topology::build("torus", &json!({ "sides": [4, 4], "hosts_per_switch": 1 })).unwrap();
+        let error = Ugal::build(&graph, &json!({ "links": "longest" }), "ugal_l", false).err().unwrap().to_string();
+        assert!(error.contains("fabric.routing.links = longest: path on a fabric without groups"), "{error}");
     }
 
     #[test]

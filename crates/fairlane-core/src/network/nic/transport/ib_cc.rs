@@ -40,7 +40,7 @@ use super::{
 };
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
-use crate::qos::arbiter::MAX_LANES;
+use crate::qos::arbiter::MAX_VIRTUAL_LANES;
 use crate::units::{Bytes, Instant, Picoseconds};
 
 /// The line in the table.
@@ -169,9 +169,9 @@ impl IbCc {
             min: params.ccti_min,
             timer: params.ccti_timer.saturating_mul(TIMER_UNIT),
         };
-        let mut settings = vec![usual; MAX_LANES];
+        let mut settings = vec![usual; MAX_VIRTUAL_LANES];
         for of in &params.virtual_lanes {
-            require(usize::from(of.vl) < MAX_LANES, "virtual_lanes.vl", of.vl, "a virtual lane, 0 to 31")?;
+            require(usize::from(of.vl) < MAX_VIRTUAL_LANES, "virtual_lanes.vl", of.vl, "a virtual lane, 0 to 31")?;
             settings[usize::from(of.vl)] = Settings {
                 increase: of.ccti_increase.unwrap_or(usual.increase),
                 limit: of.ccti_limit.unwrap_or(usual.limit),
@@ -198,7 +198,7 @@ impl IbCc {
     }
 
     fn settings(&self, state: &State) -> Settings {
-        self.settings[state[VL] as usize % MAX_LANES]
+        self.settings[state[VL] as usize % MAX_VIRTUAL_LANES]
     }
 
     /// Takes into account how often the timer, which runs freely, has expired.

@@ -46,7 +46,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
             }
             let mut waiting = input.waiting;
             while waiting != 0 {
-                #[allow(clippy::cast_possible_truncation, reason = "below 32")]
+                #[allow(clippy::cast_possible_truncation, reason = "below 64")]
                 let lane = waiting.trailing_zeros() as u8;
                 waiting &= waiting - 1;
                 for record in crossbar.heads(number as usize * lanes + usize::from(lane)) {

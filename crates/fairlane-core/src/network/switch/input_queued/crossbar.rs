@@ -48,7 +48,7 @@ pub(in crate::network) struct Crossbar {
 #[derive(Clone, Debug)]
 pub(in crate::network) struct Input {
     /// Lanes with packets.
-    pub waiting: u32,
+    pub waiting: u64,
     pub line: CrossbarPort,
     /// The lane with which the search for the next one begins.
     pub lane: u32,

@@ -1,0 +1,246 @@
+"""Rules of other simulators by name, as defaults of a scenario: ``model = "snappr"``.
+
+A model is a function; a line in ``MODELS`` gives it a name. What it returns is used for keys that the scenario does not
+have. Users bring their own as ``file.py:function``, or by the name of an entry point ``fairlane.models`` of an
+installed package. What a simulator has no default for stays as in fairlane, unless the comment says so.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import BaseModel
+
+from fairlane.errors import Problem
+from fairlane.inputs.problems import Problems, under
+from fairlane.inputs.registry import Registry, blamed
+from fairlane.inputs.table import table_of_name
+
+__all__ = ["MODELS", "Applied", "Model", "Rules", "rules_of", "with_model"]
+
+_INSTEAD = (
+    ("network", {"buffer", "port_buffer"}),
+    ("network.port_buffer", {"size", "lanes"}),
+    ("network.port_buffer", {"sharing", "lanes"}),
+    ("mpi", {"send_overhead", "send_overheads"}),
+)
+"""By table, keys of which one says what the others would: a model sets none of them if the scenario has one."""
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a model stands for."""
+
+    tables: Mapping[str, Mapping[str, Any]]
+    """Tables of a scenario with the defaults of their keys."""
+    routing: Mapping[str, str] = field(default_factory=dict)
+    """By topology, the routing of a fabric that names none."""
+    routings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Defaults of the parameters of routings, by name."""
+    differs: Sequence[str] = ()
+    """Rules of the simulator that fairlane does not have, and what it does in their place."""
+
+
+@dataclass(frozen=True)
+class Applied:
+    """What a model has done to a scenario; nothing without one."""
+
+    keys: Mapping[str, Any] = field(default_factory=dict)
+    """The keys that it has set, with their values."""
+    differs: Sequence[str] = ()
+    """Rules of the simulator that fairlane does not have, and what it does in their place."""
+
+
+Model = Callable[[], Rules]
+"""The rules of a simulator."""
+
+
+def snappr() -> Rules:
+    """SNAPPR, the packet network of SST/macro 10, with its MPI: Wilke and Kenny 2020."""
+    # Files of github.com/sstsimulator/sst-macro, tag v10.0.0_Final; snappr/ and router/ are in sstmac/hardware.
+    return Rules(
+        tables={
+            "network": {
+                "header": "0 B",  # snappr/snappr.h: a packet is its payload
+                "switch_latency": "0 ns",  # snappr/snappr_switch.cc:261: a packet is routed as its head arrives
+                # snappr/snappr_switch.cc:145: the memory of a port, divided evenly among the lanes of all levels. Its
+                # size has no default: it is that of 24 lanes (four levels under PAR) of 64 KiB, fairlane's. With a
+                # memory for each lane (vl_credits, line 117) `buffer` takes its place.
+                "port_buffer": {"size": "1536 KiB", "sharing": "even"},
+                "injection": "adapter_fifo",  # snappr/snappr_nic.cc:140
+            },
+            "mpi": {
+                "eager_threshold": "8 KiB",  # sumi-mpi/mpi_queue/mpi_queue.cc:95: senders do not wait for receives
+                "mailbox_threshold": "512 B",  # sumi-mpi/mpi_queue/mpi_queue.cc:94: larger ones are fetched by RDMA
+                "control_bytes": "64 B",  # sumi-mpi/mpi_protocol/rendezvous_rdma.cc:118, 259
+                "send_overhead": "0 ns",  # sumi/sim_transport.cc:253 to 255
+                "receive_overhead": "0 ns",
+                "collectives": {
+                    "allreduce": "rabenseifner",  # sumi/sim_transport.cc:627, for any size
+                    "allgather": "bruck",  # sumi/sim_transport.cc:522
+                    "alltoall": "bruck",  # sumi/sim_transport.cc:521
+                },
+            },
+        },
+        routing={"fat_tree": "rotation"},  # router/fat_tree_router.cc
+        # router/router.cc:86 and router/dragonfly_routing.cc:380: one intermediate group drawn at random, taken if its
+        # load times hops is less: packets that wait, times 3 or 5 (1 or 2 in a group). PAR asks wherever the path is
+        # minimal. 6 channels, one for each hop (line 376), as with `channels = "per_hop"`.
+        routings={
+            "progressive": {
+                "samples": 1,
+                "bias": "0 B",
+                "load": "packets",
+                "links": "longest",
+                "revise": "minimal",
+            },
+            "ugal_l": {"samples": 1, "bias": "0 B", "load": "packets"},
+        },
+        differs=(
+            "a fetched message can be matched when its header is there; here when its payload arrives",
+            "ugal_l: paths have 3 and 5 hops (1 and 2 in a group); here the hops of each path, if not links = longest",
+            "an adapter cuts messages into 4 MB of packets that wait for credits; here a packet is cut when it starts",
+            "a lane's minimum bandwidth is a deadline of its next packet; here the arbiters of fairlane",
+            "an eager message is copied at both ends; here memory takes no time",
+        ),
+    )
+
+
+def tracer() -> Rules:
+    """TraceR with the QoS of TraceR pull request 42 and CODES pull request 210, on fat-trees: Savoie et al. 2020."""
+    # TraceR: github.com/hpcgroup/TraceR, refs/pull/42/head; CODES: github.com/codes-org/codes, refs/pull/210/head.
+    # fattree.conf is examples/conf/fattree.conf of TraceR, fattree.c is src/networks/model-net/fattree.c of CODES.
+    return Rules(
+        tables={
+            "network": {
+                "mtu": "8 KiB",  # fattree.conf: packet_size, chunk_size
+                "header": "0 B",  # fattree.c:1880: a packet takes the time of its payload
+                "buffer": "64 KiB",  # fattree.conf: vc_size, cn_vc_size, of each level
+                "switch_latency": "60 ns",  # fattree.conf: router_delay
+                "switching": "store_and_forward",  # fattree.c:2214: a packet is at the next switch when its tail is
+                "injection": "messages",  # src/networks/model-net/core/model-net-lp.c:329: messages of a level in turn
+            },
+            "mpi": {
+                "eager_threshold": "64000 B",  # fattree.conf: eager_limit
+                "control_bytes": "16 B",  # tracer/p2p-events.C:452
+                # tracer/p2p-events.C:614 to 646: soft_delay, and copy_per_byte for an eager message
+                "send_overhead": "200 ns",
+                "send_overheads": [{"size": "64000 B", "time": "840 ns"}, {"size": "64001 B", "time": "200 ns"}],
+                # tracer/p2p-events.C:642: nic_delay; line 328: and rdma_delay after a rendezvous
+                "adapter_delays": [
+                    {"size": "1 B", "time": "400 ns"},
+                    {"size": "64000 B", "time": "400 ns"},
+                    {"size": "64001 B", "time": "1400 ns"},
+                ],
+                "receive_overhead": "400 ns",  # tracer/p2p-events.C:102
+            },
+        },
+        routings={"adaptive": {"threshold": "0 B", "ties": "random"}},  # fattree.c:2895
+        differs=(
+            "a credit returns when the next output queue, of 64 KiB a level, has room; here when the packet leaves the "
+            "next switch, whose output queues have no limit",
+            "below the arbiter an adapter has one queue and one credit count for all levels; here one for each",
+            "a rendezvous is the receiver's notice and the data; here request, get, data and acknowledgement",
+            "an eager message is copied at its receiver as well, 0.01 ns a byte; here receives take 400 ns",
+            "links have no latency; here the topology's",
+        ),
+    )
+
+
+MODELS: Registry[Model] = Registry(
+    "model", "fairlane.models", {"snappr": snappr, "tracer": tracer}, unread=lambda: Rules({})
+)
+"""All models by name."""
+
+
+def with_model(given: Any) -> tuple[Any, Applied]:
+    """A scenario's tables with the rules of its ``model``, and what these have done."""
+    if not isinstance(given, Mapping) or not isinstance(given.get("model"), str):
+        return given, Applied()
+    rules = rules_of(given["model"])
+    own = {**given, **{name: _table(given[name]) for name in {*rules.tables, "fabric"} & given.keys()}}
+    fabric = own.get("fabric")
+    tables = dict(rules.tables)
+    if isinstance(fabric, dict) and "routing" in fabric:
+        own["fabric"] = {**fabric, "routing": _named(fabric["routing"])}
+    elif isinstance(fabric, dict) and str(fabric.get("topology")) in rules.routing:
+        tables["fabric"] = {"routing": {"name": rules.routing[str(fabric["topology"])]}}
+    filled = _merged(own, tables)
+    if isinstance(filled.get("fabric"), dict) and "routing" in filled["fabric"]:
+        filled["fabric"] = {
+            **filled["fabric"],
+            "routing": _with_parameters(filled["fabric"]["routing"], rules.routings),
+        }
+    before = dict(_flat(own))
+    keys = {key: value for key, value in _flat(filled) if before.get(key) != value}
+    return filled, Applied(keys, tuple(rules.differs))
+
+
+def rules_of(name: str) -> Rules:
+    """The rules of a model by its name; ``Problems`` if there is no such model, or if it is a plug-in that fails."""
+    with under("model"):
+        model = MODELS.find(name)
+    try:
+        found = model()
+    except Exception as error:
+        problem = blamed(model, "model", error)
+        if problem is None:
+            raise
+        raise Problems(problem) from error
+    if not isinstance(found, Rules):
+        raise Problems(Problem("model", f"returned {type(found).__name__}", name, "fairlane.scenario.simulators.Rules"))
+    return found
+
+
+def _table(given: Any) -> Any:
+    """A table with the keys that were given; what is no table stays what it is."""
+    if isinstance(given, BaseModel):
+        return given.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+    return {key: one for key, one in given.items() if one is not None} if isinstance(given, Mapping) else given
+
+
+def _unless_given(path: str, keys: Mapping[str, Any], own: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The keys of a table without those in whose place the scenario has another."""
+    given = own.keys()
+    others = {key for table, keys in _INSTEAD if table == path and keys & given for key in keys - given}
+    return {key: value for key, value in keys.items() if key not in others}
+
+
+def _merged(own: Any, defaults: Mapping[str, Any], path: str = "") -> Any:
+    """A table, at this path, with the defaults of the keys that it has not; tables in it alike."""
+    if not isinstance(own, Mapping):
+        return own
+    defaults = _unless_given(path, defaults, own)
+    both = {
+        key: _merged(own[key], value, f"{path}.{key}".strip("."))
+        for key, value in defaults.items()
+        if key in own and isinstance(value, Mapping)
+    }
+    return {**defaults, **own, **both}
+
+
+def _named(routing: Any) -> Any:
+    """A routing as a table with its name, and those of its lanes alike."""
+    table = table_of_name(_table(routing))
+    if not isinstance(table, dict) or not isinstance(table.get("lanes"), list):
+        return table
+    return {**table, "lanes": [_named(lane) for lane in table["lanes"]]}
+
+
+def _with_parameters(routing: Any, defaults: Mapping[str, Mapping[str, Any]]) -> Any:
+    """A routing, as a table, with the defaults of its parameters, and those of its lanes alike."""
+    if not isinstance(routing, dict):
+        return routing
+    found = {**defaults.get(str(routing.get("name")), {}), **routing}
+    if isinstance(found.get("lanes"), list):
+        found["lanes"] = [_with_parameters(lane, defaults) for lane in found["lanes"]]
+    return found
+
+
+def _flat(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """The keys of a table and of those in it, with their values."""
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
