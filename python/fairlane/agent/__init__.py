@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from fairlane.agent.events import Event, Listener, notify
     from fairlane.agent.jobs import Setting
     from fairlane.agent.journal import Entry, Journal, Status, status_of, steps_of
+    from fairlane.agent.progress import Progress, Snapshot, gained, read
     from fairlane.agent.twin import Twin
     from fairlane.slurm.jobs import SlurmJob
 
@@ -34,13 +35,17 @@ __all__ = [
     "Journal",
     "Listener",
     "Prediction",
+    "Progress",
     "Setting",
     "SlurmJob",
+    "Snapshot",
     "Status",
     "Surroundings",
     "Twin",
     "decide",
+    "gained",
     "notify",
+    "read",
     "status_of",
     "steps_of",
 ]
@@ -54,6 +59,7 @@ _MODULES = {
     "events": ("Event", "Listener", "SlurmJob", "notify"),
     "jobs": ("Setting",),
     "journal": ("Entry", "Journal", "Status", "status_of", "steps_of"),
+    "progress": ("Progress", "Snapshot", "gained", "read"),
     "twin": ("Twin",),
 }
 
