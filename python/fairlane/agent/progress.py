@@ -180,7 +180,7 @@ def _pages(folder: int) -> Iterator[tuple[str, Progress | str]]:
         except _DeadError:
             with suppress(OSError):
                 os.unlink(name, dir_fd=folder)
-        except FileNotFoundError:  # its process has just ended
+        except (FileNotFoundError, ProcessLookupError):  # its process has just ended
             continue
         except ValueError as error:
             yield name, str(error)
@@ -213,7 +213,7 @@ def _page(folder: int, name: str) -> Progress:
         raise _DeadError
     if owner not in (users := _users(pid)):
         raise ValueError(f"belongs to user {owner}, process {pid} to {', '.join(map(str, sorted(users)))}")
-    job = _slurm_job(pid)
+    job = slurm_job(Path(f"/proc/{pid}/cgroup").read_text("utf-8", errors="replace"))
     if job is not None and header.job.split(".")[0] != job:
         raise ValueError(f"is about job {header.job}; process {pid} is in Slurm's job {job}")
     marked = page.marked / 1e9 if page.marked else None
@@ -243,12 +243,9 @@ def _users(pid: int) -> set[int]:
     raise _DeadError
 
 
-def _slurm_job(pid: int) -> str | None:
-    """The job of a process by its control group, which users cannot choose; None if Slurm has made none."""
-    try:
-        found = _SLURM_JOB.search(Path(f"/proc/{pid}/cgroup").read_text("utf-8", errors="replace"))
-    except OSError:
-        return None
+def slurm_job(control_groups: str) -> str | None:
+    """The job of a process by ``/proc/PID/cgroup``, which users cannot choose; None if Slurm has made none."""
+    found = _SLURM_JOB.search(control_groups)
     return found[1] if found else None
 
 
