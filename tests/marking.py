@@ -46,7 +46,11 @@ int main(int argc, char **argv) {
             if (fork() != 0) continue;
             mark(&count);
         }
-        if (strcmp(word, "wait") == 0) wait(NULL);
+        if (strcmp(word, "child") == 0 && fork() == 0) {
+            mark(&count);
+            exit(0);
+        }
+        if (strcmp(word, "wait") == 0 || strcmp(word, "child") == 0) wait(NULL);
         if (strcmp(word, "threads") == 0) {
             pthread_t threads[4];
             for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, mark, &count);
@@ -106,6 +110,11 @@ for line in iter(sys.stdin.readline, ""):
         if os.fork():
             continue
         mark(count)
+    elif word == "child":
+        if not os.fork():
+            mark(count)
+            sys.exit()
+        os.wait()
     elif word == "wait":
         os.wait()
     elif word == "threads":

@@ -115,7 +115,8 @@ def test_the_page_of_a_killed_process_is_removed(reaped: bool, command: list[str
         if reaped:
             program.process.wait()
         assert len(list(place.iterdir())) == 1
-        assert snapshot(place).processes == snapshot(place).skipped == ()
+        found = snapshot(place)
+        assert (found.processes, found.skipped) == ((), ())
         assert list(place.iterdir()) == []
 
 
@@ -132,6 +133,14 @@ def test_a_child_has_a_page_of_its_own(command: list[str], place: Path) -> None:
         program.do("wait")
         program.do("mark", 1)
         assert (marks(place), snapshot(place).skipped) == ({("4711", 3): 4}, ())
+
+
+def test_a_child_that_ends_takes_its_own_page_along_only(command: list[str], place: Path) -> None:
+    with marking.marking(command, place, **JOB) as program:
+        program.do("mark", 3)
+        program.do("child", 2)
+        assert marks(place) == {("4711", 3): 3}
+        assert [path.name.split(".")[0] for path in place.iterdir()] == [f"4711-3-{program.process.pid}"]
 
 
 def test_a_program_that_another_one_replaces_begins_anew(folder: Path, place: Path) -> None:
