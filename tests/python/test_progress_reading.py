@@ -159,7 +159,7 @@ CGROUPS = {
 
 @pytest.mark.parametrize(("text", "job"), CGROUPS.items())
 def test_the_job_of_a_process_is_that_of_its_control_group(text: str, job: str | None) -> None:
-    assert slurm_job(text) == job
+    assert slurm_job(text.encode()) == job
 
 
 @pytest.mark.parametrize(("claimed", "counts"), [("4711", True), ("4711.1", True), ("47110", False), ("471", False)])

@@ -27,7 +27,8 @@ SSH = ("ssh", "{host}", "fairlane", "agent", "progress", "--interval", "0s", "--
 MOST_FILES = 16384
 """Files of a directory that are read; a user may make any number."""
 _MOST_BYTES = 1 << 26  # of an answer
-_SLURM_JOB = re.compile(r"^[^\n]*slurm[^\n]*/job_(\d+)(?:/|$)", re.MULTILINE)
+_SLURM_JOB = re.compile(rb"^[^\n]*slurm[^\n]*/job_(\d+)(?:/|$)", re.MULTILINE)
+_USERS = re.compile(rb"^Uid:([\t\d]+)$", re.MULTILINE)  # real, effective, saved and file system user
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +174,11 @@ class _DeadError(Exception):
 
 def _pages(folder: int) -> Iterator[tuple[str, Progress | str]]:
     """What each file of a directory says, or why it does not count. Other files are not mentioned."""
+    namespace = layout.pid_namespace()
     names = sorted(name for name in os.listdir(folder) if name.endswith(".progress"))
     for name in names[:MOST_FILES]:
         try:
-            yield name, _page(folder, name)
+            yield name, _page(folder, name, namespace)
         except _DeadError:
             with suppress(OSError):
                 os.unlink(name, dir_fd=folder)
@@ -190,7 +192,7 @@ def _pages(folder: int) -> Iterator[tuple[str, Progress | str]]:
         yield "", f"has {len(names)} files; {MOST_FILES} are read"
 
 
-def _page(folder: int, name: str) -> Progress:
+def _page(folder: int, name: str, namespace: int) -> Progress:
     """A page whose process lives. Raises ``ValueError`` in words, ``OSError``, or ``_DeadError``."""
     named = layout.NAME.fullmatch(name)
     if named is None:
@@ -207,15 +209,9 @@ def _page(folder: int, name: str) -> Progress:
     header = page.header
     if header.pid != pid:
         raise ValueError(f"is about process {header.pid}, not {pid}")
-    if header.pid_namespace not in (0, layout.pid_namespace()):
+    if header.pid_namespace not in (0, namespace):
         raise ValueError("is from another PID namespace, whose processes cannot be told from here")
-    if layout.start_of(pid) != header.started:
-        raise _DeadError
-    if owner not in (users := _users(pid)):
-        raise ValueError(f"belongs to user {owner}, process {pid} to {', '.join(map(str, sorted(users)))}")
-    job = slurm_job(Path(f"/proc/{pid}/cgroup").read_text("utf-8", errors="replace"))
-    if job is not None and header.job.split(".")[0] != job:
-        raise ValueError(f"is about job {header.job}; process {pid} is in Slurm's job {job}")
+    _check(header, owner)
     marked = page.marked / 1e9 if page.marked else None
     return Progress(header.job, header.rank, page.marks, at, marked, pid, header.started, owner, header.host)
 
@@ -234,19 +230,39 @@ def _content(folder: int, name: str) -> tuple[bytes, int]:
         os.close(file)
 
 
-def _users(pid: int) -> set[int]:
-    """Real, effective, saved and file system user of a process."""
-    with suppress(OSError):
-        for line in Path(f"/proc/{pid}/status").read_text("utf-8", errors="replace").splitlines():
-            if line.startswith("Uid:"):
-                return set(map(int, line.split()[1:]))
-    raise _DeadError
+def _check(header: layout.Header, owner: int) -> None:
+    """Compares a page with the process that it names. Raises ``ValueError`` in words, or ``_DeadError``."""
+    pid = header.pid
+    try:
+        process = os.open(f"/proc/{pid}", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # one process from here on
+    except FileNotFoundError:
+        raise _DeadError from None
+    try:
+        if layout.start_in(_text(process, "stat")) != header.started:
+            raise _DeadError
+        users = {int(user) for user in _USERS.findall(_text(process, "status"))[0].split()}
+        job = slurm_job(_text(process, "cgroup"))
+    finally:
+        os.close(process)
+    if owner not in users:
+        raise ValueError(f"belongs to user {owner}, process {pid} to {', '.join(map(str, sorted(users)))}")
+    if job is not None and header.job.split(".")[0] != job:
+        raise ValueError(f"is about job {header.job}; process {pid} is in Slurm's job {job}")
 
 
-def slurm_job(control_groups: str) -> str | None:
+def _text(process: int, name: str) -> bytes:
+    """A file of a directory of ``/proc``."""
+    file = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=process)
+    try:
+        return os.read(file, 1 << 16)
+    finally:
+        os.close(file)
+
+
+def slurm_job(control_groups: bytes) -> str | None:
     """The job of a process by ``/proc/PID/cgroup``, which users cannot choose; None if Slurm has made none."""
     found = _SLURM_JOB.search(control_groups)
-    return found[1] if found else None
+    return found[1].decode() if found else None
 
 
 def _parsed(source: str, text: str) -> Snapshot:

@@ -125,9 +125,13 @@ def unsafe(found: os.stat_result) -> str:
 def start_of(pid: int) -> int | None:
     """Start of a process, clock ticks since boot; None if there is no such process, or it is a zombie."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_bytes()
+        return start_in(Path(f"/proc/{pid}/stat").read_bytes())
     except OSError:
         return None
+
+
+def start_in(text: bytes) -> int | None:
+    """The same by the text of ``/proc/PID/stat``."""
     fields = text.rpartition(b")")[2].split()  # the name in parentheses may have any characters
     return None if len(fields) < 20 or fields[0] in (b"Z", b"X") else int(fields[19])
 
