@@ -135,10 +135,11 @@ def test_a_child_has_a_page_of_its_own(command: list[str], place: Path) -> None:
         assert (marks(place), snapshot(place).skipped) == ({("4711", 3): 4}, ())
 
 
-def test_a_child_that_ends_takes_its_own_page_along_only(command: list[str], place: Path) -> None:
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_child_that_ends_takes_its_own_page_along_only(count: int, command: list[str], place: Path) -> None:
     with marking.marking(command, place, **JOB) as program:
         program.do("mark", 3)
-        program.do("child", 2)
+        program.do("child", count)
         assert marks(place) == {("4711", 3): 3}
         assert [path.name.split(".")[0] for path in place.iterdir()] == [f"4711-3-{program.process.pid}"]
 
