@@ -204,6 +204,28 @@ def test_without_a_place_for_the_page_a_program_goes_on(
     assert list((tmp_path / "open").iterdir()) == []
 
 
+@pytest.fixture
+def full(tmp_path: Path) -> Iterator[Path]:
+    """A directory on a full disk."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", str(disk)]
+    if os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        (disk / "fill").write_bytes(bytes(4096))
+        yield disk
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+def test_on_a_full_disk_a_program_goes_on(command: list[str], full: Path) -> None:
+    with marking.marking(command, full) as program:
+        program.do("mark", 3)
+        assert "No space left on device" in program.end()
+    assert [path.name for path in full.iterdir()] == ["fill"]
+
+
 def test_a_sticky_directory_is_for_all_users(command: list[str], place: Path) -> None:
     place.mkdir()
     place.chmod(0o1777)
