@@ -133,7 +133,7 @@ def test_a_rendezvous_waits_for_the_adapters_of_each_of_its_messages(run: Engine
 
 def test_bandwidth_does_not_suffer_from_the_delay_of_adapters(run: Engine) -> None:
     """Messages that are sent one after the other, of one size, are delayed alike: each link is as busy as before."""
-    scripts = [[*(Send(1, 5000) for _ in range(20))], [*(Recv(0) for _ in range(20)), Mark()]]
+    scripts: list[list[Op]] = [[*(Send(1, 5000) for _ in range(20))], [*(Recv(0) for _ in range(20)), Mark()]]
     case = Case(fat_tree(hosts=4, levels=2, leaf_down=2, leaf_up=2), [Job([0, 3], scripts)])
     delayed = replace(case, mpi=Mpi(adapter_delays=({"size": 5000, "time": 10**6},)))
     assert run(delayed).progress[0, 1].first == run(case).progress[0, 1].first + 10**6

@@ -120,8 +120,8 @@ class Mpi(Table):
     send_overheads: list[TimeBySize] = Field(default_factory=list)
     """CPU time of larger sends, in ascending order of their sizes: linear between two, that of the last beyond it."""
     adapter_delays: list[TimeBySize] = Field(default_factory=list)
-    """How long after it was handed over the first packet of a message can leave an adapter, which fetches it from
-    memory, in ascending order of sizes: linear from 0 without payload. Neither CPU nor link is busy meanwhile."""
+    """Delay from handing a message to the adapter until its first packet may leave, by payload, in ascending order of
+    sizes: linear between two, from 0 at size 0, constant beyond the last. CPU and link are free meanwhile."""
     receive_overhead: Duration = 200_000
     """CPU time of a completed receive."""
     control_bytes: Size = 64
