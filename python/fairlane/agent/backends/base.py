@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fairlane.agent.errors import BackendError
 from fairlane.agent.jobs import Setting, levels_of
@@ -28,9 +29,19 @@ class Backend(Named, ABC):
     state however often they are called, and ``save`` and ``in_force`` change nothing.
     """
 
+    sets_weights: ClassVar[bool] = False
+    """Whether it carries weights of levels (``Setting.weight``), as controllers choose them."""
+    for_connected: ClassVar[bool] = False
+    """Whether a level holds for the packets of connections that exist, and not only for those made afterwards."""
+
     def check(self, surroundings: Surroundings) -> None:
         """Raises ``BackendError`` or ``ScenarioError`` if its parameters do not fit; called once, before all else."""
         del surroundings
+
+    def endpoints(self, host: str, ranks: int) -> Sequence[str]:
+        """The names that ``Setting.hosts`` has for a job's ranks on a host: one for each, or one for all of them."""
+        del ranks
+        return (host,)
 
     @abstractmethod
     def save(self) -> str:
