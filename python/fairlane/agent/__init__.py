@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from fairlane.agent.agent import Agent
     from fairlane.agent.backends import BACKENDS, Backend, Surroundings
     from fairlane.agent.config import AgentConfig
+    from fairlane.agent.control import Period, Steered
     from fairlane.agent.decision import Candidate, Decision, Prediction, decide
     from fairlane.agent.errors import AgentError, BackendError
     from fairlane.agent.events import Event, Listener, notify
@@ -34,12 +35,14 @@ __all__ = [
     "Event",
     "Journal",
     "Listener",
+    "Period",
     "Prediction",
     "Progress",
     "Setting",
     "SlurmJob",
     "Snapshot",
     "Status",
+    "Steered",
     "Surroundings",
     "Twin",
     "decide",
@@ -52,6 +55,7 @@ __all__ = [
 
 _MODULES = {
     "agent": ("Agent",),
+    "control": ("Period", "Steered"),
     "backends": ("BACKENDS", "Backend", "Surroundings"),
     "config": ("AgentConfig",),
     "decision": ("Candidate", "Decision", "Prediction", "decide"),

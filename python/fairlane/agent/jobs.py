@@ -20,6 +20,12 @@ class Setting:
     weight: float | None = None
     """Weight of the level relative to that of the default level; None for what the backend is configured with."""
 
+    @property
+    def shown(self) -> str:
+        """In a line for the operator."""
+        rank = "" if self.rank is None else f" rank {self.rank}"
+        return f"job {self.job}{rank} level {self.level}" + ("" if self.weight is None else f" x {self.weight:g}")
+
     def written(self) -> dict[str, Any]:
         """As JSON."""
         found = {"job": self.job, "level": self.level, "hosts": list(self.hosts)}

@@ -173,6 +173,11 @@ class Controller(Named):
         yield from ()
 
     @property
+    def moves_levels(self) -> bool:
+        """Whether it changes the levels of processes while they run, and not only weights of levels."""
+        return True
+
+    @property
     def needs_mpi_times(self) -> bool:
         """Whether it needs times of computation and in MPI calls: marks of real programs do not have them."""
         return False

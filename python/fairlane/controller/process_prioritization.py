@@ -72,6 +72,11 @@ class ProcessPrioritization(Controller):
     def model_post_init(self, context: object, /) -> None:
         self._rng = random.Random(self.seed)
 
+    @property
+    @override
+    def moves_levels(self) -> bool:
+        return self.levels == "own"
+
     @override
     def start(self, jobs: Mapping[str, int]) -> Settings:
         self._jobs = frozenset(jobs.items())
