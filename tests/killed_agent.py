@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from agents import SETTINGS
+from agents import BY_RANK
 from fairlane.agent import BACKENDS, Journal, status_of, steps_of
 from fairlane.agent.backends.base import Backend
 from fairlane.agent.backends.dry_run import DryRun
@@ -73,7 +73,7 @@ def main() -> None:
     def change() -> None:
         with Journal(journal) as opened:
             recover(opened, backend)
-            perform(opened, backend, opened.decided(backend.name, "change", ["12"], SETTINGS, (), "a test"))
+            perform(opened, backend, opened.decided(backend.name, "change", ["12"], BY_RANK, (), "a test"))
 
     def restart() -> None:
         with Journal(journal) as opened:
@@ -91,6 +91,8 @@ def main() -> None:
             states = [state for _, state, _ in steps_of(journal, last.id)] if last else []
             force = backend.in_force()
             state = last.state if last else None
+            if state == "verified":
+                backend.verify(BY_RANK)
             line = {"kills": [first, second], "state": state, "states": states, "in_force": force, "ended": ended}
             line["loaded"] = (folder / "loaded.conf").read_text() if (folder / "loaded.conf").exists() else None
             line["file"] = (folder / "qos-policy.conf").read_text() if (folder / "loaded.conf").exists() else None

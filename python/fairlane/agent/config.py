@@ -134,6 +134,8 @@ class ProgressTable(Table):
     socket: FilePath | None = None
     """The socket of ``fairlane agent progress --serve`` for processes on this machine; by default their pages are read,
     which only root can of all users."""
+    directories: list[FilePath] = Field(default_factory=list)
+    """Directories of the pages on this machine, in place of those of ``fairlane agent progress``."""
     through: list[str] = Field(default=list(SSH))
     """Command that prints the progress on another host, ``{host}``; empty if all processes are on this machine."""
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from math import nan
+from math import inf, nan
 from queue import SimpleQueue
 
 import numpy
@@ -18,7 +18,7 @@ from typing_extensions import override
 from fairlane.agent.config import AgentConfig
 from fairlane.agent.errors import AgentError, BackendError
 from fairlane.agent.events import Event
-from fairlane.agent.jobs import Setting, Settings, ordered
+from fairlane.agent.jobs import Setting, Settings, levels_of, ordered
 from fairlane.agent.journal import Journal
 from fairlane.agent.processes import Unit, units_of
 from fairlane.agent.progress import Progress, Snapshot, read
@@ -46,8 +46,6 @@ class Period:
     """What was in force."""
     work: Work
     """What the jobs did."""
-    seconds: float
-    """How long it was, s."""
     read_s: float
     """Time for reading the progress, s."""
     change_s: float
@@ -87,7 +85,9 @@ class Steered(Watch):
         self._period_s = config.progress.period * PS
         self._steering: Steering | None = None
         self._before: _Reading | None = None
-        self._observe, self._number, self._said = observe, 0, {"": ""}
+        self._observe, self._number, self._most = observe, 0, inf
+        self._said: Mapping[str, str] = {}
+        self._unsure = True  # whether what is in force may differ from the journal
 
     @override
     def start(self) -> None:
@@ -108,38 +108,35 @@ class Steered(Watch):
         """Goes on until ``stop`` or Ctrl-C, or for so many periods; a controller is never done ``once``."""
         if once:
             raise ScenarioError(Problem("--once", "a controller goes on for ever", allowed="an agent without one"))
-        while not self._stopped and (periods is None or self._number < periods):
+        self._most = inf if periods is None else self._number + periods
+        while not self._stopped and self._number < self._most:
             due = time.monotonic() + self._period_s
             try:
+                self._hear()
                 self.period()
             except (AgentError, BackendError) as error:
                 self._stand_still(error)
-            while not self._stopped and (left := due - time.monotonic()) > 0:
+            while not self._stopped and self._number < self._most and (left := due - time.monotonic()) > 0:
                 self._hear(min(left, 0.5))
                 self._poll_in_time()
-        if not self._stopped:
-            self._end_period()
 
     def period(self) -> None:
-        """Ends a period and begins the next one. Raises ``AgentError`` or ``BackendError``."""
-        self._hear()
-        self._end_period(self._begin_period)
-
-    def _end_period(self, then: "Callable[[_Reading], float]" = lambda _: 0.0) -> None:
+        """Ends a period and begins the next one, unless it was the last. Raises ``AgentError`` or ``BackendError``."""
         begin = time.monotonic()
         now = self._read()
-        read_s = time.monotonic() - begin
+        read_s, change_s = time.monotonic() - begin, 0.0
         before, state = self._before, self._controller.state
         settings = self._journal.in_force(self._backend.name)
         work = None if before is None or self._steering is None else self._work(before, now)
-        accepted = bool(work and work.jobs and self._steering and self._steering.end(work))
+        accepted = bool(work and self._steering and self._steering.end(work))
         self._before = None  # nothing is judged by a period in which something fails
-        change_s = then(now)
+        number = self._number
+        self._number += work is not None
+        if self._number < self._most:
+            change_s = self._begin_period(now)
         self._before = now
         if work is not None:
-            period = Period(self._number, state, accepted, settings, work, work.seconds, read_s, change_s)
-            self._number += 1
-            self._observe(period)
+            self._observe(Period(number, state, accepted, settings, work, read_s, change_s))
 
     def _begin_period(self, now: _Reading) -> float:
         """Carries out what the controller chooses for the jobs that are there; returns how long that took, s."""
@@ -155,11 +152,14 @@ class Steered(Watch):
             raise ScenarioError(problems)
         wanted = _settings(chosen, now.units)
         before = self._journal.in_force(self._backend.name)
-        if wanted == before:
+        kind, words = "change", f"{self._controller.name}, period {self._number}: {self._controller.state}"
+        unsure, self._unsure = self._unsure, False
+        if unsure and self._backend.in_force() != levels_of(before):
+            kind, words = "repair", "what is in force is not what the journal has: set again"
+        elif wanted == before:
             return 0.0
         begin = time.monotonic()
-        words = f"{self._controller.name}, period {self._number}: {self._controller.state}"
-        if not self._carry_out(Plan("change", wanted, words), list(present), before):
+        if not self._carry_out(Plan(kind, wanted, words), list(present), before):
             raise BackendError("the change was undone; the period is not judged")
         return time.monotonic() - begin
 
@@ -173,7 +173,7 @@ class Steered(Watch):
         table, jobs = self._config.progress, self._journal.jobs()
         nodes = sorted({node for job in jobs.values() for node in job.nodes})
         if not table.through:
-            snapshots = [read(socket=table.socket)]
+            snapshots = [read(socket=table.socket, directories=table.directories or None)]
         else:
             with ThreadPoolExecutor(_MOST_AT_ONCE) as pool:
                 snapshots = list(pool.map(lambda node: _of(node, self._config), nodes))
@@ -219,7 +219,7 @@ class Steered(Watch):
     @override
     def _changed(self) -> None:
         """A period in which this happened is not judged."""
-        self._before = None
+        self._before, self._unsure = None, True
 
 
 def _of(node: str, config: AgentConfig) -> Snapshot:

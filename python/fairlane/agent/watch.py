@@ -126,7 +126,8 @@ class Watch(ABC):
     def _is_on(self, job: SlurmJob, setting: Setting) -> bool:
         """Whether a job still has the hosts that its setting names."""
         with suppress(ScenarioError):  # of a node that the fabric does not have
-            return tuple(self._hosts.of(node) for node in job.nodes) == setting.hosts
+            hosts = tuple(self._hosts.of(node) for node in job.nodes)
+            return setting.hosts == hosts if setting.rank is None else setting.hosts[0].partition("/")[0] in hosts
         return False
 
     def _carry_out(self, plan: Plan, jobs: list[str], before: Settings) -> bool:
