@@ -1,7 +1,7 @@
 """The base of backends: what carries a service level of a job to the network."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -67,10 +67,14 @@ class Backend(Named, ABC):
 
     def verify(self, settings: Sequence[Setting]) -> None:
         """Raises ``BackendError`` unless exactly ``settings`` are in force."""
-        wanted, found = levels_of(settings), self.in_force()
+        check_levels(settings, self.in_force())
+
+
+def check_levels(settings: Sequence[Setting], found: Mapping[str, int]) -> None:
+    """Raises ``BackendError`` unless exactly the levels of ``settings`` are in force, those in ``found`` by host."""
+    if found != (wanted := levels_of(settings)):
         wrong = sorted(host for host in wanted.keys() | found.keys() if wanted.get(host) != found.get(host))
-        if wrong:
-            host = wrong[0]
-            more = f", and {len(wrong) - 1} more hosts differ" if len(wrong) > 1 else ""
-            shown = [str(levels.get(host, "none")) for levels in (wanted, found)]
-            raise BackendError(f"host {host}: level {shown[0]} was written and {shown[1]} is in force{more}")
+        host = wrong[0]
+        more = f", and {len(wrong) - 1} more hosts differ" if len(wrong) > 1 else ""
+        shown = [str(levels.get(host, "none")) for levels in (wanted, found)]
+        raise BackendError(f"host {host}: level {shown[0]} was written and {shown[1]} is in force{more}")

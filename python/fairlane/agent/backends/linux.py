@@ -12,15 +12,16 @@ next packet of a connection has its new level. The first and the last setting re
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from pydantic import Field, PrivateAttr, model_validator
 from typing_extensions import override
 
-from fairlane.agent.backends.base import Backend, Surroundings
+from fairlane.agent.backends.base import Backend, Surroundings, check_levels
 from fairlane.agent.commands import call
 from fairlane.agent.errors import BackendError
 from fairlane.agent.jobs import Setting, levels_of, weights_of
@@ -40,6 +41,8 @@ _LEAST_SHARE = 0.001  # of classes with weights: what is guaranteed to none is d
 _FILTER = re.compile(r" fh 800::([0-9a-f]+)[^\n]*flowid fa1:([0-9a-f]+)[^\n]*\n((?:\s+match [^\n]*\n?)+)")
 _SOURCE = re.compile(r"match ([0-9a-f]{8})/ffffffff at 12")
 _CLASS = re.compile(r"class htb fa1:([0-9a-f]+) parent fa1:ffff .*?quantum (\d+)")
+_MOST_AT_ONCE = 32  # devices that are changed at a time
+_Made = TypeVar("_Made")
 _QDISC = re.compile(r"qdisc (\S+) (\S+) root ")
 
 
@@ -110,21 +113,19 @@ class Linux(Backend):
     def write(self, settings: Sequence[Setting]) -> None:
         levels, weights = levels_of(settings), weights_of(settings)
         self._check_levels(levels)
-        for device in self.devices:
-            self._set(device, levels, self._quanta(weights) if weights else {})
+        quanta = self._quanta(weights) if weights else {}
+        self._each(lambda device: self._set(device, levels, quanta))
 
     @override
     def in_force(self) -> dict[str, int]:
-        every = [found.levels for _, found in self._on_all()]
-        found = {host: level for levels in every for host, level in levels.items()}
-        # A host counts only where all devices agree: a change that was interrupted is on some of them.
-        return {host: level if all(one.get(host) == level for one in every) else -1 for host, level in found.items()}
+        return _agreed(self._on_all())
 
     @override
     def verify(self, settings: Sequence[Setting]) -> None:
-        super().verify(settings)
-        quanta = self._quanta(weights_of(settings)) if weights_of(settings) else {}
-        for device, found in self._on_all():
+        every, weights = self._on_all(), weights_of(settings)
+        check_levels(settings, _agreed(every))
+        quanta = self._quanta(weights) if weights else {}
+        for device, found in every:
             if found.weights != quanta:
                 raise BackendError(f"{_name(device)}: quanta {quanta} were written and {found.weights} are in force")
 
@@ -133,9 +134,12 @@ class Linux(Backend):
         before = json.loads(saved)
         for levels, _ in before.values():
             self._check_levels(levels)
-        for device in self.devices:
+
+        def bring_back(device: Device) -> None:
             levels, quanta = before.get(_name(device), ({}, {}))
             self._set(device, levels, {int(level): quantum for level, quantum in quanta.items()})
+
+        self._each(bring_back)
 
     def _quanta(self, weights: Mapping[int, float]) -> dict[int, int]:
         """Bytes of each level per round: in proportion to the weights."""
@@ -158,7 +162,12 @@ class Linux(Backend):
         return call(command, self.timeout * 1e-12, BackendError, "".join(f"{line}\n" for line in lines))
 
     def _on_all(self) -> list[tuple[Device, "_Found"]]:
-        return [(device, self._on(device)) for device in self.devices]
+        return list(zip(self.devices, self._each(self._on), strict=True))
+
+    def _each(self, work: "Callable[[Device], _Made]") -> "list[_Made]":
+        """The same on all devices at a time; raises the error of the first that fails when all have ended."""
+        with ThreadPoolExecutor(min(len(self.devices), _MOST_AT_ONCE)) as pool:
+            return [one.result() for one in [pool.submit(work, device) for device in self.devices]]
 
     def _on(self, device: Device) -> "_Found":
         """What the agent has on a device; raises ``BackendError`` if the root qdisc is of somebody else."""
@@ -232,6 +241,13 @@ class _Found:
     """Number of the filter by host."""
     is_there: bool = False
     """Whether the device has the agent's qdisc."""
+
+
+def _agreed(every: Iterable[tuple[Device, _Found]]) -> dict[str, int]:
+    """Level by host; -1 where devices disagree, as a change that was interrupted is on some of them only."""
+    levels = [found.levels for _, found in every]
+    hosts = {host: level for one in levels for host, level in one.items()}
+    return {host: level if all(one.get(host) == level for one in levels) else -1 for host, level in hosts.items()}
 
 
 def _name(device: Device) -> str:
