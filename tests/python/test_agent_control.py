@@ -1,6 +1,8 @@
 """Controllers in the agent: real processes mark their progress, and what the controller decides is in force by rank."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -169,6 +171,24 @@ def test_a_restarted_agent_takes_back_what_it_finds(jobs: Jobs, tmp_path: Path) 
     with Journal(tmp_path / "agent.db") as journal:
         Steered(config(tmp_path), journal, SimpleQueue()).start()
         assert journal.in_force("dry_run") == ()
+
+
+def test_an_agent_that_is_killed_is_taken_back_by_the_next_one(jobs: Jobs, tmp_path: Path) -> None:
+    file = agents.config_file(tmp_path, CONFIG.replace('period = "1 s"', 'period = "50 ms"'), BOTH)
+    command = [sys.executable, "-m", "fairlane", "agent", "--config", str(file)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    while "would set job 1" not in (line := process.stdout.readline()):
+        assert line or process.poll() is None
+        jobs.mark(dict.fromkeys(RANKS, 3))
+    process.kill()
+    process.communicate()
+    with Journal(tmp_path / "agent.db") as journal:
+        agent = Steered(AgentConfig.from_file(file), journal, SimpleQueue())
+        agent.start()
+        assert journal.in_force("dry_run") == ()
+    reasons = [entry.reason for entry in status_of(tmp_path / "agent.db").decisions]
+    assert reasons[0] == "a controller begins without settings"
 
 
 def test_a_process_that_is_another_one_begins_anew(jobs: Jobs, tmp_path: Path) -> None:

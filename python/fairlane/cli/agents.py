@@ -157,7 +157,8 @@ def _state(found: "Status") -> str:
 def _row(entry: "Entry") -> dict[str, Any]:
     from fairlane.agent.decision import change_in_words
 
-    levels = ", ".join(one.shown for one in entry.settings) or "none"
+    named = ((one.job if one.rank is None else f"{one.job}.{one.rank}", one.level) for one in entry.settings)
+    levels = ", ".join(f"{name}: {level}" for name, level in named) or "none"
     gain = None if entry.gain is None else change_in_words(entry.gain)
     reason = f"{entry.reason}; {entry.error}" if entry.error else entry.reason
     state = f"{entry.state} (dry run)" if entry.backend == "dry_run" else entry.state
