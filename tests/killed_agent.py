@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from agents import BY_RANK
-from fairlane.agent import BACKENDS, Journal, status_of, steps_of
+from fairlane.agent import BACKENDS, Journal, Surroundings, status_of, steps_of
 from fairlane.agent.backends.base import Backend
 from fairlane.agent.backends.dry_run import DryRun
 from fairlane.agent.change import perform, recover
@@ -69,6 +69,7 @@ def main() -> None:
     backend: Backend = BACKENDS.read(data)
     if isinstance(backend, DryRun):
         backend.keep_in(folder / "dry-run.json")
+    backend.check(Surroundings(["host0", "host4", "host8"], {0: 0, 1: 1, 2: 2}))
 
     def change() -> None:
         with Journal(journal) as opened:

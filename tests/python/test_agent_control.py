@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -15,49 +14,8 @@ import agents
 from fairlane.agent import AgentConfig, Journal, Period, Setting, Steered, status_of
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from marking import Marking, marking, python
-
-CONFIG = """
-journal = "agent.db"
-controller = { name = "process_prioritization", threshold = 1.0, service_levels = 3 }
-progress = { period = "1 s", through = [], directories = ["pages"] }
-
-[fabric]
-topology = "fat_tree"
-hosts = 16
-levels = 2
-leaf_down = 4
-leaf_up = 1
-
-[slurm]
-socket = "agent.socket"
-squeue = ["@python", "squeue.py"]
-hosts = { "n[1-16]" = "host[0-15]" }
-"""
-BOTH = ({**agents.SOLVER, "nodes": "n[1,5]"}, {**agents.WRITER, "nodes": "n[2,6]"})
-RANKS = {("12", 0): "n1", ("12", 1): "n5", ("13", 0): "n2", ("13", 1): "n6"}
-
-
-class Jobs:
-    """Processes with pages in a folder, by job and rank."""
-
-    def __init__(self, folder: Path, nodes: dict[tuple[str, int], str]) -> None:
-        self.folder, self._open = folder, ExitStack()
-        (folder / "pages").mkdir()
-        self.ranks: dict[tuple[str, int], Marking] = {}
-        for (job, rank), node in nodes.items():
-            names = {"FAIRLANE_JOB": job, "FAIRLANE_RANK": str(rank), "SLURMD_NODENAME": node}
-            self.ranks[job, rank] = self._open.enter_context(marking(python(), folder / "pages", **names))
-        self.mark(dict.fromkeys(self.ranks, 1))
-
-    def mark(self, iterations: dict[tuple[str, int], int]) -> None:
-        """Has ranks complete iterations."""
-        for key, count in iterations.items():
-            self.ranks[key].do("mark", count)
-
-    def close(self) -> None:
-        """Kills the processes."""
-        self._open.close()
+from marking import marking, python
+from steered_jobs import BOTH, CONFIG, RANKS, Jobs
 
 
 @pytest.fixture
@@ -129,7 +87,8 @@ def test_a_rank_that_is_missing_is_reported_and_its_job_left_alone(jobs: Jobs, t
 
 def test_ranks_that_the_network_cannot_tell_apart_count_as_one(tmp_path: Path) -> None:
     nodes = {("12", 0): "n1", ("12", 1): "n1", ("12", 2): "n5", ("12", 3): "n5"}
-    jobs, periods = Jobs(tmp_path, nodes), []
+    jobs = Jobs(tmp_path, nodes)
+    periods: list[Period] = []
     try:
         with Journal(tmp_path / "agent.db") as journal:
             agent = Steered(config(tmp_path, jobs=BOTH[:1]), journal, SimpleQueue(), observe=periods.append)

@@ -94,7 +94,8 @@ class Steered(Watch):
         backend, controller = self._backend, self._controller
         if controller.needs_weights and not backend.sets_weights:
             words = f"sets weights of levels, which the backend {backend.name} does not change"
-            raise ScenarioError(Problem("controller", words, controller.name))
+            allowed = "none, or a backend that does; opensm with weights = true"
+            raise ScenarioError(Problem("controller", words, controller.name, allowed))
         if controller.moves_levels and not backend.for_connected:
             words = f"changes levels of running processes, and with the backend {backend.name} they hold for new "
             words += "connections only"
@@ -116,7 +117,9 @@ class Steered(Watch):
                 self.period()
             except (AgentError, BackendError) as error:
                 self._stand_still(error)
-            while not self._stopped and self._number < self._most and (left := due - time.monotonic()) > 0:
+            while self._number < self._most and (left := due - time.monotonic()) > 0:
+                if self._stopped:
+                    return
                 self._hear(min(left, 0.5))
                 self._poll_in_time()
 

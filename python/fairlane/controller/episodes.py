@@ -106,10 +106,8 @@ class Episodes:
 
         For the time ``cost`` the settings ``before`` are in effect; None for the same.
         """
-        settings, first = (
-            Settings() if one is None or unchanged(self.resolved, one) else one
-            for one in (settings, before or settings)
-        )
+        first = settings if before is None else before
+        settings, first = (Settings() if unchanged(self.resolved, one) else one for one in (settings, first))
         key = (settings.key, first.key, combination)
         if key not in self._together:
             jobs = (

@@ -6,7 +6,6 @@ docs/controllers.md has the decisions about what the printed listing leaves open
 import random
 from collections.abc import Mapping
 from enum import StrEnum
-from itertools import cycle
 from typing import ClassVar, Literal
 
 from pydantic import Field, PrivateAttr
@@ -83,8 +82,8 @@ class ProcessPrioritization(Controller):
         self._state, self._assignments, self._observed = State.DEFAULT, {}, []  # 2, 3
         self._default, self._best, self._best_benefit, self._candidates = {}, {}, 0.0, []
         if self.levels == "static":
-            free = cycle(range(1, self.service_levels))
-            self._static = {(job, rank): next(free) for job, ranks in jobs.items() for rank in range(ranks)}
+            own = self.service_levels - 1
+            self._static = {(job, rank): 1 + rank % own for job, ranks in jobs.items() for rank in range(ranks)}
         return self._settings()
 
     @override

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from statistics import fmean
+from statistics import fmean, median
 from time import sleep
 from typing import Any
 
@@ -57,7 +57,7 @@ class Steering:
                 middle, late = (seconds(float(values.quantile(q) or 0.0)) for q in (0.5, 0.95))
                 yield f"{what} took {middle} (median), {late} (95th percentile), {len(values)} times"
         adopted = one.group_by("repetition").agg(pl.col("accepted").sum())["accepted"]
-        yield f"configurations adopted: {adopted.mean():.1f} in a repetition of {one['period'].n_unique()} periods"
+        yield f"configurations adopted: {fmean(adopted.to_list()):.1f} in a repetition of {one['period'].n_unique()} periods"
 
 
 def steer(file: TestbedFile, model: HostModel, folder: Path, report: Callable[[str], object] = str) -> Steering:
@@ -167,7 +167,8 @@ def _with_mean(values: Mapping[str, list[float]]) -> dict[str, list[float]]:
 def _cost(periods: pl.DataFrame) -> float:
     """Median time from the end of a period until other settings are in force, s."""
     changed = periods.unique(["repetition", "period"]).filter(pl.col("change_s") > 0)
-    return float((changed["read_s"] + changed["change_s"]).median() or 0.0) if changed.height else 0.0
+    times = (changed["read_s"] + changed["change_s"]).to_list()
+    return median(times) if times else 0.0
 
 
 def _periods(repetition: Path) -> Path:

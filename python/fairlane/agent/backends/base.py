@@ -29,10 +29,13 @@ class Backend(Named, ABC):
     state however often they are called, and ``save`` and ``in_force`` change nothing.
     """
 
-    sets_weights: ClassVar[bool] = False
-    """Whether it carries weights of levels (``Setting.weight``), as controllers choose them."""
     for_connected: ClassVar[bool] = False
     """Whether a level holds for the packets of connections that exist, and not only for those made afterwards."""
+
+    @property
+    def sets_weights(self) -> bool:
+        """Whether it carries weights of levels (``Setting.weight``), as controllers choose them."""
+        return False
 
     def check(self, surroundings: Surroundings) -> None:
         """Raises ``BackendError`` or ``ScenarioError`` if its parameters do not fit; called once, before all else."""

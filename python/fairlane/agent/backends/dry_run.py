@@ -18,13 +18,17 @@ from fairlane.inputs.files import parse_json, read_text, write_text
 class DryRun(Backend):
     """Changes nothing: remembers in a file beside the journal which settings would be in force."""
 
-    sets_weights: ClassVar[bool] = True
     for_connected: ClassVar[bool] = True
     _file: Path = PrivateAttr(Path("agent.dry-run.json"))
 
     def keep_in(self, file: Path) -> None:
         """Sets the file that remembers the settings."""
         self._file = file
+
+    @property
+    @override
+    def sets_weights(self) -> bool:
+        return True
 
     @override
     def save(self) -> str:

@@ -72,7 +72,6 @@ class Linux(Backend):
         max_length=4094, description="IPv4 address by host; by `HOST/0`, `HOST/1` ... where each rank has its own"
     )
     timeout: Duration = Field(60 * 10**12, gt=0, description="how long a call of tc may take")
-    sets_weights: ClassVar[bool] = True
     for_connected: ClassVar[bool] = True
     _default: int = PrivateAttr(0)
 
@@ -104,6 +103,11 @@ class Linux(Backend):
     def endpoints(self, host: str, ranks: int) -> Sequence[str]:
         own = [f"{host}/{number}" for number in range(ranks)]
         return own if all(name in self.addresses for name in own) else (host,)
+
+    @property
+    @override
+    def sets_weights(self) -> bool:
+        return True
 
     @override
     def save(self) -> str:
