@@ -117,11 +117,14 @@ class Steered(Watch):
                 self.period()
             except (AgentError, BackendError) as error:
                 self._stand_still(error)
-            while self._number < self._most and (left := due - time.monotonic()) > 0:
-                if self._stopped:
-                    return
-                self._hear(min(left, 0.5))
-                self._poll_in_time()
+            if self._number < self._most:
+                self._listen(due)
+
+    def _listen(self, until: float) -> None:
+        """Takes in events until then, of ``time.monotonic``, or until ``stop``."""
+        while not self._stopped and (left := until - time.monotonic()) > 0:
+            self._hear(min(left, 0.5))
+            self._poll_in_time()
 
     def period(self) -> None:
         """Ends a period and begins the next one, unless it was the last. Raises ``AgentError`` or ``BackendError``."""

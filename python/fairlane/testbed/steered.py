@@ -57,7 +57,8 @@ class Steering:
                 middle, late = (seconds(float(values.quantile(q) or 0.0)) for q in (0.5, 0.95))
                 yield f"{what} took {middle} (median), {late} (95th percentile), {len(values)} times"
         adopted = one.group_by("repetition").agg(pl.col("accepted").sum())["accepted"]
-        yield f"configurations adopted: {fmean(adopted.to_list()):.1f} in a repetition of {one['period'].n_unique()} periods"
+        mean, periods = fmean(adopted.to_list()), one["period"].n_unique()
+        yield f"configurations adopted: {mean:.1f} in a repetition of {periods} periods"
 
 
 def steer(file: TestbedFile, model: HostModel, folder: Path, report: Callable[[str], object] = str) -> Steering:
