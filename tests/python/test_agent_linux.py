@@ -16,6 +16,7 @@ import agents
 from fairlane.agent import BACKENDS, Backend, BackendError, Journal, Setting, Surroundings
 from fairlane.agent.change import perform
 from fairlane.errors import ScenarioError
+from waiting import wait_for
 
 HOSTS = ["host0", "host4", "host8"]
 AROUND = Surroundings(HOSTS, {0: 0, 1: 1, 2: 2})
@@ -139,6 +140,41 @@ def test_only_marked_packets_of_the_jobs_hosts_are_served_by_the_levels_class(na
     assert sent["fa1:2"] == 5
     assert sent["fa1:1"] >= 5, "those without a mark and those of another host; the kernel has some of its own"
     assert sent["fa1:3"] == 0
+
+
+KEEP_SENDING = """
+import socket, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+    sender.bind(("10.77.0.1", 0))
+    sender.connect(("10.77.0.9", 9))
+    for line in sys.stdin:
+        for _ in range(int(line)):
+            sender.send(b"x" * 100)
+        print(flush=True)
+"""
+
+
+def test_what_is_connected_gets_its_new_level_with_the_next_packet_and_nothing_that_waits_is_dropped(
+    namespace: str,
+) -> None:
+    unmarked = [{"level": level, "share": 0.3} for level in range(3)]
+    slow = [{"namespace": namespace, "device": "left", "rate": "100 kb/s"}]
+    backend = backend_of(levels=unmarked, devices=slow)
+    ip("-n", namespace, "addr", "add", "10.77.0.1/24", "dev", "left")
+    ip("-n", namespace, "neigh", "add", "10.77.0.9", "lladdr", "02:00:00:00:00:09", "dev", "left")
+    weighted = [[Setting("12", level, ("host0",), 0, weight)] for level, weight in ((1, 1.0), (2, 2.0), (2, 5.0))]
+    command = ["ip", "netns", "exec", namespace, sys.executable, "-c", KEEP_SENDING]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as sender:
+        assert sender.stdin is not None
+        assert sender.stdout is not None
+        for settings in weighted:
+            backend.write(settings)
+            sender.stdin.write("40\n")
+            sender.stdin.flush()
+            sender.stdout.readline()
+        sender.stdin.close()
+    # At 100 kb/s the first packets wait for long while classes change around them.
+    wait_for(lambda: (packets("left")["fa1:2"], packets("left")["fa1:3"]) == (40, 80), "all packets")
 
 
 @pytest.mark.usefixtures("namespace")
