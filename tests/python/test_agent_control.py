@@ -12,6 +12,7 @@ import pytest
 
 import agents
 from fairlane.agent import AgentConfig, Journal, Period, Setting, Steered, status_of
+from fairlane.agent.jobs import NEUTRAL
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from marking import marking, python
@@ -30,7 +31,7 @@ def config(folder: Path, text: str = CONFIG, jobs: Any = BOTH) -> AgentConfig:
 
 
 def levels(settings: tuple[Setting, ...]) -> dict[tuple[str, int | None], tuple[int, tuple[str, ...], float | None]]:
-    return {(one.job, one.rank): (one.level, one.hosts, one.weight) for one in settings}
+    return {(one.job, one.rank): (one.level, one.hosts, one.weight) for one in settings if one.hosts}
 
 
 def test_the_controller_learns_what_ranks_have_marked_and_its_levels_are_in_force_by_rank(
@@ -45,7 +46,7 @@ def test_the_controller_learns_what_ranks_have_marked_and_its_levels_are_in_forc
         jobs.mark({("12", 0): 4, ("12", 1): 6, ("13", 0): 9, ("13", 1): 7})
         agent.period()
         assert {job: work.iterations for job, work in periods[0].work.jobs.items()} == {"12": (4, 6), "13": (9, 7)}
-        assert (periods[0].state, periods[0].settings) == ("DEFAULT", ())
+        assert (periods[0].state, periods[0].settings) == ("DEFAULT", (NEUTRAL,))
         # With T = 1 the slowest rank of each job is a candidate: one of them has level 1 now.
         (tried,) = levels(journal.in_force("dry_run")).items()
         assert tried in ((("12", 0), (1, ("host0",), 1.0)), (("13", 1), (1, ("host5",), 1.0)))
@@ -63,11 +64,11 @@ def test_the_controller_learns_what_ranks_have_marked_and_its_levels_are_in_forc
         for _ in range(2):
             jobs.mark({("12", 0): 5, ("12", 1): 6})
             agent.period()
-            assert {one.job for one in journal.in_force("dry_run")} <= {"12"}
+            assert {one.job for one in journal.in_force("dry_run")} <= {"12", NEUTRAL.job}
             states.append(agent._controller.state)
         assert "DEFAULT" in states
     found = status_of(tmp_path / "agent.db")
-    assert "process_prioritization, period 1" in found.decisions[-1].reason
+    assert found.decisions[-1].reason == "process_prioritization, period 0: DEFAULT"
     assert {entry.state for entry in found.decisions} == {"verified"}
 
 

@@ -18,7 +18,7 @@ from typing_extensions import override
 from fairlane.agent.config import AgentConfig
 from fairlane.agent.errors import AgentError, BackendError
 from fairlane.agent.events import Event
-from fairlane.agent.jobs import Setting, Settings, levels_of, ordered
+from fairlane.agent.jobs import NEUTRAL, Setting, Settings, levels_of, ordered
 from fairlane.agent.journal import Journal
 from fairlane.agent.processes import Unit, units_of
 from fairlane.agent.progress import Progress, Snapshot, read
@@ -243,9 +243,9 @@ def _same(job: str, units: Sequence[Unit], before: _Reading, now: Mapping[tuple[
 
 
 def _settings(chosen: Chosen, units: Mapping[str, tuple[Unit, ...]]) -> Settings:
-    """A controller's settings as those of endpoints; level 0 is the default."""
+    """A controller's settings as those of endpoints, after the neutral one; level 0 is the default."""
     weights = chosen.weights or (1,)
-    found = []
+    found = [NEUTRAL]
     for job, levels in chosen.levels.items():
         for number, level in levels.items():
             if level and job in units and number < len(units[job]):

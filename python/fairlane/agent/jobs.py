@@ -38,6 +38,8 @@ class Setting:
         return cls(str(data["job"]), int(data["level"]), hosts, data.get("rank"), data.get("weight"))
 
 
+NEUTRAL = Setting("", 0, (), weight=1.0)
+"""The setting of a controller under which all traffic has the default level: what carries levels stays in place."""
 Settings = tuple[Setting, ...]
 """The service levels of all jobs that have one of their own, in the order of the jobs' numbers."""
 

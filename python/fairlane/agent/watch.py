@@ -18,7 +18,7 @@ from fairlane.agent.decision import Prediction, change_in_words
 from fairlane.agent.errors import AgentError, BackendError
 from fairlane.agent.events import Event
 from fairlane.agent.hosts import Hosts
-from fairlane.agent.jobs import Setting, Settings, levels_of, ordered
+from fairlane.agent.jobs import NEUTRAL, Setting, Settings, levels_of, ordered
 from fairlane.agent.journal import Journal
 from fairlane.agent.squeue import running
 from fairlane.engine.tables import PS
@@ -121,7 +121,9 @@ class Watch(ABC):
 
     def _still_valid(self, jobs: Mapping[str, SlurmJob], settings: Settings) -> Settings:
         """The settings of jobs that still run on the same hosts."""
-        return ordered(one for one in settings if one.job in jobs and self._is_on(jobs[one.job], one))
+        return ordered(
+            one for one in settings if one == NEUTRAL or (one.job in jobs and self._is_on(jobs[one.job], one))
+        )
 
     def _is_on(self, job: SlurmJob, setting: Setting) -> bool:
         """Whether a job still has the hosts that its setting names."""
@@ -150,7 +152,7 @@ class Watch(ABC):
             return False
         self._doing(f"carries out decision {number}")
         done = perform(self._journal, self._backend, number)
-        shown = ", ".join(one.shown for one in plan.settings) or "no job has a level"
+        shown = ", ".join(one.shown for one in plan.settings if one.hosts) or "no job has a level"
         if done:
             self._report(f"decision {number}: {would}{shown}. {plan.reason}")
             for line in _effects(chosen):

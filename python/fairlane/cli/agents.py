@@ -134,7 +134,7 @@ def _status_text(found: "Status") -> "Iterator[Part]":
 
     yield f"agent: {_state(found)}; backend {found.backend or 'none yet'}"
     levels: dict[str, list[str]] = {}
-    for one in found.settings:
+    for one in (setting for setting in found.settings if setting.hosts):
         levels.setdefault(one.job, []).append(str(one.level) if one.rank is None else f"{one.rank}: {one.level}")
     rows = [
         {**job.written(), "nodes": shortened(job.nodes, 40), "level": ", ".join(levels.get(job.id, ())) or None}
@@ -157,7 +157,9 @@ def _state(found: "Status") -> str:
 def _row(entry: "Entry") -> dict[str, Any]:
     from fairlane.agent.decision import change_in_words
 
-    named = ((one.job if one.rank is None else f"{one.job}.{one.rank}", one.level) for one in entry.settings)
+    named = (
+        (one.job if one.rank is None else f"{one.job}.{one.rank}", one.level) for one in entry.settings if one.hosts
+    )
     levels = ", ".join(f"{name}: {level}" for name, level in named) or "none"
     gain = None if entry.gain is None else change_in_words(entry.gain)
     reason = f"{entry.reason}; {entry.error}" if entry.error else entry.reason

@@ -7,7 +7,7 @@ filters of their own. Only namespaces that the configuration names are entered, 
 else is refused, and undoing deletes the qdisc with that handle and nothing else.
 
 Only IPv4 is classified. A change replaces classes and filters in place: packets that wait keep their place, and the
-next packet of a connection has its new level. The first and the last setting replace the qdisc, and drop what waits.
+next packet of a connection has its new level. Taking all settings back deletes the qdisc, and drops what waits in it.
 """
 
 import json
@@ -196,7 +196,7 @@ class Linux(Backend):
     def _set(self, device: Device, levels: dict[str, int], quanta: Mapping[int, int]) -> None:
         """Makes the device serve exactly these hosts' levels; nothing is left of the agent where there are none."""
         found = self._on(device)
-        if not levels:
+        if not levels and not quanta:
             if found.is_there:
                 self._tc(device, [f"qdisc del dev {device.device} root handle {HANDLE}"])
             return
