@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import agents
-from fairlane.agent import AgentConfig, Journal, Period, Setting, Steered, status_of
+from fairlane.agent import AgentConfig, AgentError, BackendError, Journal, Period, Setting, Steered, status_of
+from fairlane.agent.backends import DryRun
 from fairlane.agent.jobs import NEUTRAL
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
@@ -149,6 +150,50 @@ def test_an_agent_that_is_killed_is_taken_back_by_the_next_one(jobs: Jobs, tmp_p
         assert journal.in_force("dry_run") == ()
     reasons = [entry.reason for entry in status_of(tmp_path / "agent.db").decisions]
     assert reasons[0] == "a controller begins without settings"
+
+
+def test_a_change_that_is_undone_is_tried_again_and_its_period_not_judged(
+    jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    periods: list[Period] = []
+    with Journal(tmp_path / "agent.db") as journal:
+        agent = Steered(config(tmp_path), journal, SimpleQueue(), observe=periods.append)
+        agent.start()
+        agent.period()
+        jobs.mark(dict.fromkeys(RANKS, 5))
+        with monkeypatch.context() as broken:
+            broken.setattr(DryRun, "verify", _refuse)
+            with pytest.raises(AgentError, match="the change was undone"):
+                agent.period()
+        assert agent.failed
+        assert journal.in_force("dry_run") == (NEUTRAL,)
+        undone = journal.entry(2).settings
+        jobs.mark(dict.fromkeys(RANKS, 9))
+        agent.period()
+        assert [one.number for one in periods] == [0], "that before, and not the one without the settings"
+        assert journal.in_force("dry_run") == undone
+
+
+def _refuse(*_: object) -> None:
+    raise BackendError("refused")
+
+
+def test_while_slurm_does_not_answer_nothing_is_decided(jobs: Jobs, tmp_path: Path) -> None:
+    text = CONFIG.replace('period = "1 s"', 'period = "1 ms"')
+    periods: list[Period] = []
+    with Journal(tmp_path / "agent.db") as journal:
+        agent = Steered(config(tmp_path, text), journal, SimpleQueue(), observe=periods.append)
+        agent.start()
+        (tmp_path / "jobs.json").unlink()
+        agent._polled = None
+        agent._poll_in_time()
+        before = journal.in_force("dry_run")
+        agent._report = lambda _: agent.stop()
+        agent._polled = None
+        agent.run()
+        assert journal.in_force("dry_run") == before
+        assert not periods
+    assert jobs.ranks
 
 
 def test_a_process_that_is_another_one_begins_anew(jobs: Jobs, tmp_path: Path) -> None:

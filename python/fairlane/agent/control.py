@@ -114,8 +114,12 @@ class Steered(Watch):
             due = time.monotonic() + self._period_s
             try:
                 self._hear()
-                self.period()
-            except (AgentError, BackendError) as error:
+                if self._answers:
+                    self.period()
+            except AgentError as error:
+                self._changed()
+                self._report(f"the period is not judged: {error}")
+            except BackendError as error:
                 self._stand_still(error)
             if self._number < self._most:
                 self._listen(due)
@@ -138,11 +142,13 @@ class Steered(Watch):
         self._before = None  # nothing is judged by a period in which something fails
         number = self._number
         self._number += work is not None
-        if self._number < self._most:
-            change_s = self._begin_period(now)
-        self._before = now
-        if work is not None:
-            self._observe(Period(number, state, accepted, settings, work, read_s, change_s))
+        try:
+            if self._number < self._most:
+                change_s = self._begin_period(now)
+            self._before = now
+        finally:
+            if work is not None:
+                self._observe(Period(number, state, accepted, settings, work, read_s, change_s))
 
     def _begin_period(self, now: _Reading) -> float:
         """Carries out what the controller chooses for the jobs that are there; returns how long that took, s."""
@@ -166,7 +172,7 @@ class Steered(Watch):
             return 0.0
         begin = time.monotonic()
         if not self._carry_out(Plan(kind, wanted, words), list(present), before):
-            raise BackendError("the change was undone; the period is not judged")
+            raise AgentError("the change was undone")
         return time.monotonic() - begin
 
     def _take_back(self, before: Settings) -> None:
@@ -229,7 +235,8 @@ class Steered(Watch):
 
 
 def _of(node: str, config: AgentConfig) -> Snapshot:
-    return read(node, socket=config.progress.socket, through=config.progress.through)
+    table = config.progress
+    return read(node, socket=table.socket, directories=table.directories or None, through=table.through)
 
 
 def _same(job: str, units: Sequence[Unit], before: _Reading, now: Mapping[tuple[str, int], Progress]) -> bool:

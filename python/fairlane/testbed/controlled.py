@@ -39,7 +39,7 @@ def configuration(file: TestbedFile, model: HostModel, folder: Path, **more: Any
         for number, job in enumerate(file.jobs, 1)
     ]
     (folder / _SQUEUE).write_text(json.dumps({"jobs": jobs}), encoding="utf-8")
-    slurm = {"socket": str(folder / "agent.socket"), "squeue": ["cat", str(folder / _SQUEUE)], "poll": "1000000 s"}
+    slurm = {"socket": str(folder / "agent.socket"), "squeue": ["cat", str(folder / _SQUEUE)]}
     found = {"journal": str(folder / _JOURNAL), **tables(file, model), "slurm": slurm, **more}
     return AgentConfig.model_validate(found)
 
