@@ -36,7 +36,7 @@ def levels(settings: tuple[Setting, ...]) -> dict[tuple[str, int | None], tuple[
 
 
 def test_the_controller_learns_what_ranks_have_marked_and_its_levels_are_in_force_by_rank(
-    jobs: Jobs, tmp_path: Path
+    jobs: Jobs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     periods: list[Period] = []
     with Journal(tmp_path / "agent.db") as journal:
@@ -71,6 +71,9 @@ def test_the_controller_learns_what_ranks_have_marked_and_its_levels_are_in_forc
     found = status_of(tmp_path / "agent.db")
     assert found.decisions[-1].reason == "process_prioritization, period 0: DEFAULT"
     assert {entry.state for entry in found.decisions} == {"verified"}
+    assert execute(["agent", "status", "--config", str(tmp_path / "agent.toml")]) == 0
+    (job, rank), _ = tried
+    assert f"{job}.{rank}: 1" in capsys.readouterr().out
 
 
 def test_a_rank_that_is_missing_is_reported_and_its_job_left_alone(jobs: Jobs, tmp_path: Path) -> None:
