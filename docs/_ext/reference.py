@@ -78,7 +78,8 @@ def agent_page() -> str:
     parts += [f"## {title(name)}\n\n{schema.definition(definitions[name], 2, definitions)}" for name in AGENT_TABLES]
     text = "\n".join(parts)
     for name in set(definitions) - set(AGENT_TABLES):
-        page = f"names.md#{name.lower()}s" if name in ("Backend", "Controller") else f"scenario.md#{anchor(title(name))}"
+        named = name in ("Backend", "Controller")
+        page = f"names.md#{name.lower()}s" if named else f"scenario.md#{anchor(title(name))}"
         text = text.replace(f"](#{anchor(title(name))})", f"]({page})")
     return text
 
