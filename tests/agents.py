@@ -98,6 +98,8 @@ end-qos-match-rules
 IMPATIENT = "100 ms"
 """A timeout for an OpenSM that does not answer at all."""
 SETTINGS = (Setting("12", 1, ("host0", "host4")),)
+BY_RANK = (*SETTINGS, Setting("13", 2, ("host8",), 0, 3.0))
+"""The same, and a level with a weight of a rank of another job."""
 
 
 def config_file(folder: Path, text: str = CONFIG, jobs: Sequence[Any] = BOTH) -> Path:
@@ -159,7 +161,7 @@ def killed(folder: Path, backend: dict[str, Any], stride: int = 1) -> list[dict[
 
 def check_killed(rows: list[dict[str, Any]], fewest: int) -> None:
     """After the last restart a change is in force wholly or not at all, and the journal says so."""
-    wanted = levels_of(SETTINGS)
+    wanted = levels_of(BY_RANK)
     for row in rows:
         assert row["state"] in (None, "verified", "undone"), row
         assert row["in_force"] == (wanted if row["state"] == "verified" else {}), row

@@ -16,8 +16,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from agents import SETTINGS
-from fairlane.agent import BACKENDS, Journal, status_of, steps_of
+from agents import BY_RANK
+from fairlane.agent import BACKENDS, Journal, Surroundings, status_of, steps_of
 from fairlane.agent.backends.base import Backend
 from fairlane.agent.backends.dry_run import DryRun
 from fairlane.agent.change import perform, recover
@@ -69,11 +69,12 @@ def main() -> None:
     backend: Backend = BACKENDS.read(data)
     if isinstance(backend, DryRun):
         backend.keep_in(folder / "dry-run.json")
+    backend.check(Surroundings(["host0", "host4", "host8"], {0: 0, 1: 1, 2: 2}))
 
     def change() -> None:
         with Journal(journal) as opened:
             recover(opened, backend)
-            perform(opened, backend, opened.decided(backend.name, "change", ["12"], SETTINGS, (), "a test"))
+            perform(opened, backend, opened.decided(backend.name, "change", ["12"], BY_RANK, (), "a test"))
 
     def restart() -> None:
         with Journal(journal) as opened:
@@ -91,6 +92,8 @@ def main() -> None:
             states = [state for _, state, _ in steps_of(journal, last.id)] if last else []
             force = backend.in_force()
             state = last.state if last else None
+            if state == "verified":
+                backend.verify(BY_RANK)
             line = {"kills": [first, second], "state": state, "states": states, "in_force": force, "ended": ended}
             line["loaded"] = (folder / "loaded.conf").read_text() if (folder / "loaded.conf").exists() else None
             line["file"] = (folder / "qos-policy.conf").read_text() if (folder / "loaded.conf").exists() else None

@@ -34,3 +34,19 @@ def turn_of_testbed() -> Iterator[None]:
     with (Path(gettempdir()) / "fairlane-testbed-of-tests.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def no_compiler() -> str:
+    """Why no C program can be compiled here; empty if it can."""
+    absent = [name for name in ("cc", "make") if shutil.which(name) is None]
+    return f"not installed: {', '.join(absent)} (gcc, make)" if absent else ""
+
+
+def fortran() -> str | None:
+    """The Fortran compiler: gfortran, or a cc that has its parts; None if there is neither."""
+    if shutil.which("gfortran"):
+        return "gfortran"
+    if no_compiler():
+        return None
+    part = subprocess.run(["cc", "-print-prog-name=f951"], capture_output=True, text=True, check=False).stdout.strip()
+    return "cc" if Path(part).is_absolute() else None

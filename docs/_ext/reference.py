@@ -66,7 +66,7 @@ def scenario_page(document: schema.Schema) -> str:
     )
 
 
-AGENT_TABLES = ("SlurmTable", "Profile", "PolicyTable", "TwinTable")
+AGENT_TABLES = ("SlurmTable", "ProgressTable", "Profile", "PolicyTable", "TwinTable")
 """Tables of an agent's configuration that scenarios do not have."""
 
 
@@ -79,7 +79,8 @@ def agent_page() -> str:
     parts += [f"## {title(name)}\n\n{schema.definition(definitions[name], 2, definitions)}" for name in AGENT_TABLES]
     text = "\n".join(parts)
     for name in set(definitions) - set(AGENT_TABLES):
-        page = "names.md#backends" if name == "Backend" else f"scenario.md#{anchor(title(name))}"
+        named = name in ("Backend", "Controller")
+        page = f"names.md#{name.lower()}s" if named else f"scenario.md#{anchor(title(name))}"
         text = text.replace(f"](#{anchor(title(name))})", f"]({page})")
     return text
 

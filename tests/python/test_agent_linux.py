@@ -15,7 +15,9 @@ import pytest
 import agents
 from fairlane.agent import BACKENDS, Backend, BackendError, Journal, Setting, Surroundings
 from fairlane.agent.change import perform
+from fairlane.agent.jobs import NEUTRAL
 from fairlane.errors import ScenarioError
+from waiting import wait_for
 
 HOSTS = ["host0", "host4", "host8"]
 AROUND = Surroundings(HOSTS, {0: 0, 1: 1, 2: 2})
@@ -141,6 +143,49 @@ def test_only_marked_packets_of_the_jobs_hosts_are_served_by_the_levels_class(na
     assert sent["fa1:3"] == 0
 
 
+KEEP_SENDING = """
+import socket, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+    sender.bind(("10.77.0.1", 0))
+    sender.connect(("10.77.0.9", 9))
+    for line in sys.stdin:
+        for _ in range(int(line)):
+            sender.send(b"x" * 100)
+        print(flush=True)
+"""
+
+
+def test_what_is_connected_gets_its_new_level_with_the_next_packet_and_nothing_that_waits_is_dropped(
+    namespace: str,
+) -> None:
+    unmarked = [{"level": level, "share": 0.3} for level in range(3)]
+    slow = [{"namespace": namespace, "device": "left", "rate": "100 kb/s"}]
+    backend = backend_of(levels=unmarked, devices=slow)
+    ip("-n", namespace, "addr", "add", "10.77.0.1/24", "dev", "left")
+    ip("-n", namespace, "neigh", "add", "10.77.0.9", "lladdr", "02:00:00:00:00:09", "dev", "left")
+    weighted = [
+        [NEUTRAL, Setting("12", level, ("host0",), 0, weight)] for level, weight in ((1, 1.0), (2, 2.0), (2, 5.0))
+    ]
+    weighted.insert(1, [NEUTRAL])
+    command = ["ip", "netns", "exec", namespace, sys.executable, "-c", KEEP_SENDING]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as sender:
+        assert sender.stdin is not None
+        assert sender.stdout is not None
+        for settings in weighted:
+            backend.write(settings)
+            sender.stdin.write("40\n")
+            sender.stdin.flush()
+            sender.stdout.readline()
+        sender.stdin.close()
+
+    # At 100 kb/s the first packets wait for long while classes change around them.
+    def all_sent() -> bool:
+        sent = packets("left")
+        return sent["fa1:1"] >= 40 and (sent["fa1:2"], sent["fa1:3"]) == (40, 80)
+
+    wait_for(all_sent, "all packets, each once")
+
+
 @pytest.mark.usefixtures("namespace")
 def test_a_saved_state_comes_back() -> None:
     backend = backend_of()
@@ -150,6 +195,47 @@ def test_a_saved_state_comes_back() -> None:
     backend.restore(saved)
     assert backend.in_force() == {"host0": 1, "host4": 1}
     assert filters("left") == shown
+
+
+def quanta(device: str) -> dict[str, int]:
+    """Bytes per round of each class."""
+    text = tc("-d", "class", "show", "dev", device)
+    return {name: int(size) for name, size in re.findall(r"class htb (\S+) parent .*?quantum (\d+)", text)}
+
+
+@pytest.mark.usefixtures("namespace")
+def test_weights_are_set_in_place_verified_and_come_back() -> None:
+    backend = backend_of()
+    shares, weights = [
+        [Setting("12", 1, ("host0",), 0, weight), Setting("12", 2, ("host4",), 1, 2.0)] for weight in (None, 3.0)
+    ]
+    backend.write(shares[:1])
+    configured = quanta("left")
+    saved = backend.save()
+    sent = packets("left")
+    backend.write(weights)
+    backend.verify(weights)
+    assert quanta("left")["fa1:2"] == 3 * quanta("left")["fa1:1"]
+    assert quanta("right")["fa1:3"] == 2 * quanta("right")["fa1:1"]
+    assert packets("left")["fa1:1"] >= sent["fa1:1"], "the same qdisc, whose counts go on"
+    with pytest.raises(BackendError, match=r"left: quanta .* were written"):
+        backend.verify([Setting("12", 1, ("host0",), 0, 4.0), Setting("12", 2, ("host4",), 1, 2.0)])
+    between = backend.save()
+    backend.restore(saved)
+    assert (quanta("left"), backend.in_force()) == (configured, {"host0": 1})
+    backend.restore(between)
+    backend.verify(weights)
+
+
+@pytest.mark.usefixtures("namespace")
+def test_ranks_with_addresses_of_their_own_have_levels_of_their_own() -> None:
+    addresses = {"host0/0": "10.77.0.1", "host0/1": "10.77.1.1", "host4": "10.77.0.3"}
+    backend = backend_of(addresses=addresses)
+    assert list(backend.endpoints("host0", 2)) == ["host0/0", "host0/1"]
+    assert list(backend.endpoints("host0", 3)) == ["host0"], "one of them has no address"
+    backend.write([Setting("12", 2, ("host0/1",), 1, 2.0)])
+    assert filters("left")[1:] == ["match 0a4d0101/ffffffff at 12"]
+    assert backend.in_force() == {"host0/1": 2}
 
 
 @pytest.mark.usefixtures("namespace")
@@ -212,8 +298,8 @@ def test_levels_without_a_class_and_unknown_hosts_are_refused() -> None:
 def test_a_saved_level_that_the_configuration_has_no_more_is_an_error() -> None:
     backend: Backend = BACKENDS.read(parameters())
     for saved, words in (
-        ('{"a/b": {"host0": 5}}', "no class for level 5"),
-        ('{"a/b": {"x": 1}}', "no address of host x"),
+        ('{"a/b": [{"host0": 5}, {}]}', "no class for level 5"),
+        ('{"a/b": [{"x": 1}, {}]}', "no address of host x"),
     ):
         with pytest.raises(BackendError, match=words):
             backend.restore(saved)
@@ -222,5 +308,5 @@ def test_a_saved_level_that_the_configuration_has_no_more_is_an_error() -> None:
 def test_a_namespace_that_is_missing_is_an_error() -> None:
     if sys.platform != "linux" or shutil.which("ip") is None:
         pytest.skip("ip is not installed")
-    with pytest.raises(BackendError, match="ip netns exec fairlane"):
+    with pytest.raises(BackendError, match="tc -n fairlane"):
         backend_of()

@@ -184,6 +184,27 @@ def test_fixed_sets_its_table() -> None:
     assert settings.weights == (1, 2, *[1] * 14)
 
 
+@pytest.mark.parametrize("mode", ["episodes", "online"])
+def test_until_their_cost_is_over_settings_have_no_effect(mode: Any) -> None:
+    raised = {"name": "fixed", "levels": {"one": dict.fromkeys(range(8), 1)}, "weights": [1, 50], "service_levels": 2}
+
+    def first(cost: str) -> tuple[int, int]:
+        rows = run(scenario(), {**raised, "cost": cost}, mode=mode, period=4 * PERIOD, periods=1)
+        return rows[1]["iterations"], rows[1]["default_iterations"]  # of the job that pays
+
+    without, default = first("0 s")
+    half, late = first("2 ms")[0], first("3999 us")[0]
+    assert late == default > half > without
+
+
+def test_settings_that_stay_cost_nothing_again() -> None:
+    raised = {"name": "fixed", "levels": {"one": dict.fromkeys(range(8), 1)}, "weights": [1, 50], "service_levels": 2}
+    rows = run(scenario(), {**raised, "cost": "2 ms"}, period=4 * PERIOD, periods=2, draws=1)
+    whole = run(scenario(), raised, period=4 * PERIOD, periods=2, draws=1)
+    assert rows[1]["iterations"] > whole[1]["iterations"]
+    assert rows[3]["iterations"] == whole[3]["iterations"]
+
+
 @pytest.mark.parametrize(
     ("qos", "words"),
     [
@@ -311,12 +332,13 @@ def test_settings_that_cannot_be_are_refused(mode: Any, given: dict[str, Any], w
         ({"seed": -1}, "seed = -1: out of range; allowed: at least 0"),
         ({"draws": 3, "mode": "online"}, "draws = 3: has an effect in episodes only"),
         ({"period": 0}, "period"),
+        ({"controller": {"name": "none", "cost": "1 ms"}}, "no settings would ever be in effect; allowed: less than"),
         ({"periods": 0}, "periods = 0: out of range; allowed: at least 1"),
     ],
 )
 def test_wrong_options_are_named(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ScenarioError) as error:
-        run(scenario(), "none", **{"period": PERIOD, "periods": 1, **options})
+        run(scenario(), **{"controller": "none", "period": PERIOD, "periods": 1, **options})
     assert words in str(error.value)
 
 

@@ -2,10 +2,14 @@
 
 from collections.abc import Mapping
 
+import numpy
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from fairlane import ScenarioError
 from fairlane.controller import JobWork, ProcessPrioritization, Settings, Work, controller_of
+from fairlane.controller.positions import Positions
 
 JOBS = {"a": 3, "b": 2}
 
@@ -190,3 +194,78 @@ def test_wrong_parameters_are_named(parameters: dict[str, float], words: str) ->
 def test_an_unknown_controller_is_named() -> None:
     with pytest.raises(ScenarioError, match='did you mean "process_prioritization"'):
         controller_of("process_prioritisation")
+
+
+def steady(paces: list[float], period: float, count: int) -> list[Work]:
+    """The work of a job whose ranks mark evenly, whatever is set."""
+    marks, at, found = (
+        [numpy.zeros(len(paces))],
+        [Positions.begin(numpy.zeros(len(paces)), numpy.zeros(len(paces)))],
+        [],
+    )
+    for number in range(1, count + 1):
+        made = numpy.floor(number * period / numpy.array(paces) + 1e-9)
+        at.append(at[-1].then(made, made * paces, numpy.full(len(paces), number * period)))
+        marks.append(made)
+        whole, part = (marks[-1] - marks[-2]).astype(int), at[-1].at - at[-2].at
+        unknown = (0.0,) * len(paces)
+        found.append(Work(period, {"a": JobWork(tuple(whole), unknown, unknown, advance=tuple(part))}))
+    return found[1:]  # the first period has no pace of all ranks
+
+
+@given(st.lists(st.floats(0.05, 0.9), min_size=2, max_size=6), st.integers(4, 12))
+def test_without_an_effect_nothing_is_adopted_by_the_noise_of_a_count(paces: list[float], count: int) -> None:
+    controller = ProcessPrioritization(progress="fractional", min_gain=1e-6)
+    controller.start({"a": len(paces)})
+    for one in steady(paces, 1.0, count):
+        controller.observe(one)
+        assert not controller.accepted
+
+
+def test_counts_alone_adopt_what_has_no_effect() -> None:
+    # Iterations of 0.4 s: periods of 1 s have 2 and 3 of them, so that the second is half as much better.
+    works = [JobWork((done,), (0.0,), (0.0,), advance=(2.5,)) for done in (2, 3)]
+    for progress, adopted in (("whole", True), ("fractional", False)):
+        controller = ProcessPrioritization.model_validate({"progress": progress})
+        controller.start({"a": 1})
+        for one in works:
+            controller.observe(Work(1.0, {"a": one}))
+        assert controller.accepted is adopted
+
+
+counts = st.tuples(st.integers(0, 9), st.integers(0, 9))
+
+
+@given(st.lists(counts, max_size=12), st.lists(counts, min_size=1, max_size=12), st.sampled_from(["own", "static"]))
+def test_another_mix_is_controlled_as_if_there_had_been_none_before(
+    before: list[tuple[int, int]], after: list[tuple[int, int]], levels: str
+) -> None:
+    used = ProcessPrioritization.model_validate({"levels": levels, "service_levels": 4})
+    fresh = ProcessPrioritization.model_validate({"levels": levels, "service_levels": 4})
+    used.start({"a": 2})
+    for one in before:
+        used.observe(work(a=one))
+    assert used.observe(work(b=(1, 1))) == fresh.start({"b": 2})
+    used._rng.setstate(fresh._rng.getstate())
+    for each in after:
+        assert used.observe(work(b=each)) == fresh.observe(work(b=each))
+        assert (used.state, used.accepted) == (fresh.state, fresh.accepted)
+
+
+@given(st.lists(st.tuples(*[st.integers(1, 9)] * 5), min_size=1, max_size=20), st.integers(2, 6))
+def test_with_static_levels_processes_keep_theirs_and_one_weight_is_raised_at_a_time(
+    works: list[tuple[int, ...]], service_levels: int
+) -> None:
+    controller = ProcessPrioritization(levels="static", service_levels=service_levels, step=2)
+    first = controller.start({"a": 5})
+    assert set(first.levels["a"].values()) == set(range(1, min(service_levels, 6)))
+    assert set(first.weights) == {1}
+    best = first.weights
+    for one in works:
+        later = controller.observe(work(a=one))
+        assert later.levels == first.levels
+        if controller.state == "RUNNING" and not controller.accepted:
+            assert sum(later.weights) - sum(best) == 2
+        best = first.weights if controller.state == "DEFAULT" else best
+        if controller.accepted or controller.state == "IDLE":
+            return

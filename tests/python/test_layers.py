@@ -13,6 +13,7 @@ import fairlane
 LAYERS = """
     errors limits units wording seeds signals statistics _core otf2_child
     slurm inputs
+    progress
     fabric power qos
     placement engine
     workload pattern scenario

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from fairlane.cli.main import execute
@@ -44,6 +45,12 @@ levels = { latency = 1 }
 [agent]
 levels = [1]
 max_loss = 0.5
+
+[steer]
+controller = { name = "process_prioritization", service_levels = 4, progress = "fractional", threshold = 0.5 }
+period = "250 ms"
+periods = 6
+repetitions = 1
 
 [measure]
 repetitions = 3
@@ -100,9 +107,37 @@ def test_a_testbed_is_measured_predicted_controlled_and_gone(
     assert found["decisions"]
     assert any(levels.values()) == any("withdrawn" in line for line in found["decisions"]), found["decisions"]
     files = {path.name for path in (tmp_path / "out").iterdir()}
-    assert files >= {"w.csv", "effects.csv", "agent.csv", "testbed.json", "testbed.png"}
+    assert files >= {"w.csv", "effects.csv", "agent.csv", "steered.csv", "testbed.json", "testbed.png"}
+    # What a controller gains in six periods is chance; that it reads real progress and that levels are in force is not.
+    assert [row["job"] for row in found["steered"]] == ["latency", "bulk", "(mean)"]
+    assert all(row["measured"] is not None and row["predicted"] is not None for row in found["steered"])
+    periods = pl.read_parquet(tmp_path / "out" / "periods.parquet")
+    assert periods["period"].unique().sort().to_list() == list(range(6))
+    assert periods.filter(pl.col("period") == 0)["weights"].to_list() == ["{}", "{}"], "the default run"
+    assert periods.filter((pl.col("state") == "RUNNING") & (pl.col("weights") != "{}")).height > 0
+    assert (periods["advance"] > 0).any()
+    assert (periods["read_s"] > 0).all()
+    assert any("a change, verified took" in line for line in found["costs"])
+    _check_resumed(file, tmp_path / "out", capsys)
     for job, measured in found["isolated_measured_s"].items():
         assert found["isolated_simulated_s"][job] == pytest.approx(measured, rel=0.5)
+
+
+def _check_resumed(file: Path, out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is stored is not measured again, and what is of another controller is refused."""
+    file.write_text(SMALL.replace("[agent]\nlevels = [1]\nmax_loss = 0.5\n", ""), encoding="utf-8")
+    resume = ["testbed", "run", str(file), "--out", str(out), "--resume", "--set"]
+    stored = out / "steered" / "repetition-0000.parquet"
+    before = stored.read_bytes()
+    (out / "steered" / "repetition-0001.parquet").write_bytes(before)  # as of a run that was killed later
+    (out / "steered" / "periods-0001.parquet").write_bytes((out / "steered" / "periods-0000.parquet").read_bytes())
+    assert execute([*resume, "steer.repetitions=2"]) == 0
+    printed = capsys.readouterr()
+    assert "repetition" not in printed.err
+    assert "Improvement by the controller" in printed.out
+    assert stored.read_bytes() == before
+    assert execute([*resume, "steer.controller.service_levels=3"]) == 2
+    assert "has periods of another testbed or controller" in capsys.readouterr().err
 
 
 def _is_set(host: str) -> bool:

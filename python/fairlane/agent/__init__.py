@@ -12,11 +12,13 @@ if TYPE_CHECKING:
     from fairlane.agent.agent import Agent
     from fairlane.agent.backends import BACKENDS, Backend, Surroundings
     from fairlane.agent.config import AgentConfig
+    from fairlane.agent.control import Period, Steered
     from fairlane.agent.decision import Candidate, Decision, Prediction, decide
     from fairlane.agent.errors import AgentError, BackendError
     from fairlane.agent.events import Event, Listener, notify
     from fairlane.agent.jobs import Setting
     from fairlane.agent.journal import Entry, Journal, Status, status_of, steps_of
+    from fairlane.agent.progress import Progress, Snapshot, gained, read
     from fairlane.agent.twin import Twin
     from fairlane.slurm.jobs import SlurmJob
 
@@ -33,20 +35,27 @@ __all__ = [
     "Event",
     "Journal",
     "Listener",
+    "Period",
     "Prediction",
+    "Progress",
     "Setting",
     "SlurmJob",
+    "Snapshot",
     "Status",
+    "Steered",
     "Surroundings",
     "Twin",
     "decide",
+    "gained",
     "notify",
+    "read",
     "status_of",
     "steps_of",
 ]
 
 _MODULES = {
     "agent": ("Agent",),
+    "control": ("Period", "Steered"),
     "backends": ("BACKENDS", "Backend", "Surroundings"),
     "config": ("AgentConfig",),
     "decision": ("Candidate", "Decision", "Prediction", "decide"),
@@ -54,6 +63,7 @@ _MODULES = {
     "events": ("Event", "Listener", "SlurmJob", "notify"),
     "jobs": ("Setting",),
     "journal": ("Entry", "Journal", "Status", "status_of", "steps_of"),
+    "progress": ("Progress", "Snapshot", "gained", "read"),
     "twin": ("Twin",),
 }
 

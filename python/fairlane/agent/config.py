@@ -1,14 +1,16 @@
 """The configuration of an agent, ``agent.toml``: Slurm, the twin, what the agent may do, and how it is carried out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from fnmatch import fnmatchcase
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, PrivateAttr, model_validator
 
 from fairlane.agent.backends import BackendField, DryRun
 from fairlane.agent.paths import FilePath
+from fairlane.agent.progress import SSH
+from fairlane.controller.base import Controller
 from fairlane.errors import Problem
 from fairlane.fabric.table import FabricTable
 from fairlane.inputs.document import Document, current_document, override
@@ -124,6 +126,26 @@ class PolicyTable(Table):
     """Number of changes that are tried for a decision; those of the jobs with the most hosts come first."""
 
 
+class ProgressTable(Table):
+    """How the progress of processes is read, which they mark by ``libfairlane-progress``."""
+
+    period: Duration = Field(default=10 * SECOND, gt=0)
+    """Time between two readings, and between two decisions of the controller."""
+    socket: FilePath | None = None
+    """The socket of ``fairlane agent progress --serve`` for processes on this machine; by default their pages are read,
+    which only root can of all users."""
+    directories: list[FilePath] = Field(default_factory=list)
+    """Directories of the pages on this machine, in place of those of ``fairlane agent progress``."""
+    through: list[str] = Field(default=list(SSH))
+    """Command that prints the progress on another host, ``{host}``; empty if all processes are on this machine."""
+
+
+def _controller_of(given: Any) -> Any:
+    from fairlane.controller import CONTROLLERS
+
+    return None if given is None else CONTROLLERS.read(given)
+
+
 class TwinTable(Table):
     """How the digital twin is simulated."""
 
@@ -158,10 +180,15 @@ class AgentConfig(Table):
     """Service levels, virtual lanes and the arbiter of the real switches, as in scenarios."""
     slurm: Written[SlurmTable]
     """How the agent learns of jobs."""
-    profile: Written[list[Profile]] = Field(min_length=1)
-    """What jobs do on the network."""
-    policy: Written[PolicyTable]
-    """What the agent may do."""
+    controller: Annotated[Written[Controller | None], BeforeValidator(_controller_of)] = None
+    """A controller in place of the twin, by its name or with parameters (see ``fairlane list controllers``): it learns
+    the progress of processes, and sets levels by rank."""
+    progress: Written[ProgressTable] = Field(default_factory=ProgressTable)
+    """How the agent reads the progress of processes, for a controller."""
+    profile: Written[list[Profile]] = Field(default_factory=list)
+    """What jobs do on the network; needed without a controller."""
+    policy: Written[PolicyTable] = Field(default_factory=lambda: PolicyTable.model_construct(levels=[]))
+    """What the agent may do; needed without a controller."""
     twin: Written[TwinTable] = Field(default_factory=TwinTable)
     """How the digital twin is simulated."""
     backend: BackendField = Field(default_factory=DryRun)
@@ -174,16 +201,42 @@ class AgentConfig(Table):
         qos = self.qos
         if qos.strategy is not None:
             raise Problems(Problem("qos.strategy", "sets the levels of jobs, which the agent does", qos.strategy))
-        wrong = list(self._laneless())
+        wrong = [*self._unsuited(), *self._laneless()]
         if wrong:
             raise Problems(*wrong)
         return self
 
+    @property
+    def levels(self) -> Sequence[int]:
+        """Service levels that the agent may give, besides ``qos.default``."""
+        return self.policy.levels if self.controller is None else range(1, self.controller.service_levels)
+
+    def _unsuited(self) -> Iterator[Problem]:
+        """What does not fit whether there is a controller."""
+        controller = self.controller
+        if controller is None:
+            for key, allowed in (("profile", "a table for each kind of jobs"), ("policy", "a table with levels")):
+                if not getattr(self, key) or key not in self.model_fields_set:
+                    yield Problem(key, "missing", allowed=f"{allowed}, or a controller")
+            return
+        for key in ("profile", "policy", "twin"):
+            if key in self.model_fields_set:
+                yield Problem(key, "has no effect: a controller decides by progress", allowed="without it")
+        if controller.needs_model:
+            words = "needs a model of the jobs, and learns of real ones only their progress"
+            yield Problem("controller", words, controller.name, "process_prioritization, slack, or one of your own")
+        if controller.needs_mpi_times:
+            words = "times in MPI calls are not known of real jobs"
+            yield Problem("controller.mpi_times", words, allowed="mpi_times = false")
+        if self.qos.default:
+            yield Problem("qos.default", "a controller gives out all levels but 0", self.qos.default, "0")
+
     def _laneless(self) -> Iterator[Problem]:
         """Levels without a lane of their own."""
         default, taken = self.qos.default, {self.lane(self.qos.default): self.qos.default}
-        for at, level in enumerate(self.policy.levels):
-            key, lane = f"policy.levels[{at}]", self.lane(level)
+        for at, level in enumerate(self.levels):
+            key = f"policy.levels[{at}]" if self.controller is None else "controller.service_levels"
+            lane = self.lane(level)
             if level == default:
                 yield Problem(key, "is the level of all other traffic, qos.default", level, "another level")
             elif lane is None or lane in taken:

@@ -14,27 +14,46 @@ class Setting:
     level: int
     """Service level, 0 to 15."""
     hosts: tuple[str, ...]
-    """The hosts of the job, by the fabric's names."""
+    """The hosts of the job, by the fabric's names; for a rank its endpoint (``Backend.endpoints``)."""
+    rank: int | None = None
+    """The rank that it is about; None for all of the job's traffic."""
+    weight: float | None = None
+    """Weight of the level relative to that of the default level; None for what the backend is configured with."""
+
+    @property
+    def shown(self) -> str:
+        """In a line for the operator."""
+        rank = "" if self.rank is None else f" rank {self.rank}"
+        return f"job {self.job}{rank} level {self.level}" + ("" if self.weight is None else f" x {self.weight:g}")
 
     def written(self) -> dict[str, Any]:
         """As JSON."""
-        return {"job": self.job, "level": self.level, "hosts": list(self.hosts)}
+        found = {"job": self.job, "level": self.level, "hosts": list(self.hosts)}
+        return found | {key: of for key in ("rank", "weight") if (of := getattr(self, key)) is not None}
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Self:
         """From ``written``."""
-        return cls(str(data["job"]), int(data["level"]), tuple(data["hosts"]))
+        hosts = tuple(data["hosts"])
+        return cls(str(data["job"]), int(data["level"]), hosts, data.get("rank"), data.get("weight"))
 
 
+NEUTRAL = Setting("", 0, (), weight=1.0)
+"""The setting of a controller under which all traffic has the default level: what carries levels stays in place."""
 Settings = tuple[Setting, ...]
 """The service levels of all jobs that have one of their own, in the order of the jobs' numbers."""
 
 
 def ordered(settings: Iterable[Setting]) -> Settings:
-    """Settings in the order of the jobs' numbers."""
-    return tuple(sorted(settings, key=lambda one: (len(one.job), one.job)))
+    """Settings in the order of the jobs' numbers and of ranks."""
+    return tuple(sorted(settings, key=lambda one: (len(one.job), one.job, one.rank or 0)))
 
 
 def levels_of(settings: Sequence[Setting]) -> dict[str, int]:
     """The service level of each host that has one of its own."""
     return {host: one.level for one in settings for host in one.hosts}
+
+
+def weights_of(settings: Sequence[Setting]) -> dict[int, float]:
+    """The relative weight of each service level for which settings have one."""
+    return {one.level: one.weight for one in settings if one.weight is not None}

@@ -22,10 +22,10 @@ from fairlane.agent.config import AgentConfig, Profile
 from fairlane.agent.counters import load_of, read_rates
 from fairlane.agent.decision import Candidate, Prediction
 from fairlane.agent.errors import AgentError
+from fairlane.agent.hosts import Hosts
 from fairlane.agent.jobs import Settings
 from fairlane.engine.tables import Work
 from fairlane.errors import FairlaneError, Problem, ScenarioError
-from fairlane.fabric import Fabric
 from fairlane.results.milestones import Milestones, milestones
 from fairlane.scenario import Scenario
 from fairlane.seeds import LARGEST_SEED, Purpose, stream
@@ -59,24 +59,16 @@ class _Seen:
 class Twin:
     """Forks of one warmed-up simulation for each replicate. ``update`` comes first, then ``predict``."""
 
-    def __init__(self, config: AgentConfig, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, config: AgentConfig, clock: Callable[[], float] = time.monotonic, hosts: Hosts | None = None
+    ) -> None:
         self._config = config
         self._clock = clock
-        self.fabric = Fabric.build(config.fabric.spec)
-        self._nodes: dict[str, str] = dict(config.slurm.pairs())
-        self._known = frozenset(self.fabric.host_names)
+        self._hosts = hosts or Hosts(config)
+        self.fabric = self._hosts.fabric
         self._jobs: tuple[TwinJob, ...] = ()
         self._levels: dict[str, int] = {}
         self._replicates: list[Simulation] = []
-
-    def host(self, node: str) -> str:
-        """The host of a node; raises ``ScenarioError`` if the fabric does not have it."""
-        found = self._nodes.get(node, node)
-        if found not in self._known:
-            names = self.fabric.host_names
-            problem = Problem.unknown("slurm.hosts", "host of the fabric", found, names[:20], found)
-            raise ScenarioError(problem)
-        return found
 
     def model(self, jobs: Mapping[str, SlurmJob]) -> tuple[list[TwinJob], dict[str, str]]:
         """The jobs that it can simulate, and why it cannot simulate the others, by number.
@@ -87,7 +79,7 @@ class Twin:
         owners: dict[str, list[str]] = {}
         for job in jobs.values():
             for node in job.nodes:
-                owners.setdefault(self._nodes.get(node, node), []).append(job.id)
+                owners.setdefault(self._hosts.named(node), []).append(job.id)
         found, left_out = [], {}
         for job in jobs.values():
             try:
@@ -101,7 +93,7 @@ class Twin:
         profile = next((one for one in self._config.profile if one.fits(job)), None)
         if profile is None:
             raise ScenarioError(Problem("", "no profile fits it"))
-        hosts = tuple(self.host(node) for node in job.nodes)
+        hosts = tuple(self._hosts.of(node) for node in job.nodes)
         for host in hosts:
             if others := [other for other in owners[host] if other != job.id]:
                 words = f"shares host {host} with job {others[0]}: a level set for one would apply to both"

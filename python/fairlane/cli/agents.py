@@ -37,12 +37,13 @@ def run(
     """
     import signal
 
-    from fairlane.agent import Agent, AgentConfig, Journal, Listener
+    from fairlane.agent import Agent, AgentConfig, Journal, Listener, Steered
 
     loaded = AgentConfig.from_file(config, allow_code=allow_code)
     slurm = loaded.slurm
     with Journal(loaded.journal) as journal, Listener(slurm.socket, slurm.socket_group) as listener:
-        agent = Agent(loaded, journal, listener.events, apply=apply, report=typer.echo)
+        kind = Agent if loaded.controller is None else Steered
+        agent = kind(loaded, journal, listener.events, apply=apply, report=typer.echo)
         signal.signal(signal.SIGTERM, lambda *_: agent.stop())
         agent.start()
         agent.run(once=once)
@@ -55,11 +56,12 @@ def undo(config: ConfigFile, allow_code: AllowCode = False) -> Answer:
     """Take back every service level that the agent has set on the network, while no agent runs."""
     from queue import SimpleQueue
 
-    from fairlane.agent import Agent, AgentConfig, Journal
+    from fairlane.agent import Agent, AgentConfig, Journal, Steered
 
     loaded = AgentConfig.from_file(config, allow_code=allow_code)
     with Journal(loaded.journal) as journal:
-        Agent(loaded, journal, SimpleQueue(), apply=True, report=typer.echo).withdraw()
+        kind = Agent if loaded.controller is None else Steered
+        kind(loaded, journal, SimpleQueue(), apply=True, report=typer.echo).withdraw()
     return Answer()
 
 
@@ -131,9 +133,12 @@ def _status_text(found: "Status") -> "Iterator[Part]":
     from fairlane.slurm import shortened
 
     yield f"agent: {_state(found)}; backend {found.backend or 'none yet'}"
-    levels = {one.job: one.level for one in found.settings}
+    levels: dict[str, list[str]] = {}
+    for one in (setting for setting in found.settings if setting.hosts):
+        levels.setdefault(one.job, []).append(str(one.level) if one.rank is None else f"{one.rank}: {one.level}")
     rows = [
-        {**job.written(), "nodes": shortened(job.nodes, 40), "level": levels.get(job.id)} for job in found.jobs.values()
+        {**job.written(), "nodes": shortened(job.nodes, 40), "level": ", ".join(levels.get(job.id, ())) or None}
+        for job in found.jobs.values()
     ]
     shown = columns(id="job", name="name", account="account", partition="partition", nodes="nodes", level="level")
     yield Table(shown, rows, "Jobs", "–: the default level." if rows else "No job is known.")
@@ -152,7 +157,10 @@ def _state(found: "Status") -> str:
 def _row(entry: "Entry") -> dict[str, Any]:
     from fairlane.agent.decision import change_in_words
 
-    levels = ", ".join(f"{one.job}: {one.level}" for one in entry.settings) or "none"
+    named = (
+        (one.job if one.rank is None else f"{one.job}.{one.rank}", one.level) for one in entry.settings if one.hosts
+    )
+    levels = ", ".join(f"{name}: {level}" for name, level in named) or "none"
     gain = None if entry.gain is None else change_in_words(entry.gain)
     reason = f"{entry.reason}; {entry.error}" if entry.error else entry.reason
     state = f"{entry.state} (dry run)" if entry.backend == "dry_run" else entry.state

@@ -100,5 +100,8 @@ def _lines(found: "Results") -> "Iterator[Part]":
         shown = [*columns(job, Column("level", "level")), sign]
         yield Table(shown, found.control.to_dicts(), "Improvement by the agent", note)
         yield from found.decisions
+    if found.steered is not None:
+        yield Table([*columns(job), sign], found.steered.to_dicts(), "Improvement by the controller", note)
+        yield from found.costs
     yield "±: 95% interval over repetitions (measured) and replicates (predicted)."
     yield from found.verdict.lines()

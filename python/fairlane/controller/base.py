@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field, PrivateAttr
 
 from fairlane.errors import Problem
 from fairlane.inputs.registry import Named
+from fairlane.units import Duration
 
 if TYPE_CHECKING:
     from fairlane.scenario import Scenario
@@ -41,6 +42,8 @@ class JobWork:
     differ from ``work``, because another rank may be the slowest in each period."""
     seconds: float | None = None
     """Time that the job ran in the period, s; None for the whole period."""
+    advance: tuple[float, ...] | None = None
+    """Iterations by rank with parts of iterations, estimated (``Positions``); None where they are not known."""
 
     @property
     def ranks(self) -> int:
@@ -56,6 +59,11 @@ class JobWork:
     def done(self) -> int:
         """The job's work; the sum over periods is that of the whole run."""
         return self.work if self.progress is None else self.progress
+
+    @property
+    def fractional(self) -> float:
+        """Its work with the part of an iteration that its slowest rank has done; ``work`` where that is not known."""
+        return self.work if self.advance is None else min(self.advance)
 
     def over(self, other: "JobWork | None", *, part: bool = False) -> float | None:
         """Its work over the other's, minus 1; None if the other did nothing.
@@ -143,9 +151,17 @@ class Controller(Named):
     """Whether it sets weights, which needs an arbiter with weights."""
     gives_levels: ClassVar[bool] = False
     """Whether it assigns the levels above 0, so that the scenario must not use them."""
+    needs_model: ClassVar[bool] = False
+    """Whether it needs a scenario of what it controls, so that it cannot control real jobs."""
 
     service_levels: int = Field(
         default=16, ge=2, le=16, description="number of service levels that it may use, including the default level"
+    )
+
+    cost: Duration = Field(
+        default=0,
+        ge=0,
+        description="simulated: time of a period until its settings are in effect, for reading, deciding and changing",
     )
 
     _state: str = PrivateAttr("SET")
@@ -155,6 +171,16 @@ class Controller(Named):
         """Problems of its parameters with these jobs, each with its ranks if known."""
         del jobs
         yield from ()
+
+    @property
+    def moves_levels(self) -> bool:
+        """Whether it changes the levels of processes while they run, and not only weights of levels."""
+        return True
+
+    @property
+    def needs_mpi_times(self) -> bool:
+        """Whether it needs times of computation and in MPI calls: marks of real programs do not have them."""
+        return False
 
     def prepare(self, scenario: "Scenario") -> None:
         """Called before ``start``, and when the scenario changes: what a controller with a model makes it of."""

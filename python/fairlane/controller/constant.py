@@ -17,6 +17,11 @@ Weight = Annotated[int, Field(ge=1, le=MOST_WEIGHT)]
 class Constant(Controller):
     """The same settings for the same jobs, whatever they do."""
 
+    @property
+    @override
+    def moves_levels(self) -> bool:
+        return False
+
     @abstractmethod
     def settings(self, jobs: Mapping[str, int]) -> Settings:
         """The settings while these jobs are present, each with its number of ranks."""

@@ -18,7 +18,7 @@ import numpy
 
 from fairlane import _core
 from fairlane.controller.base import Settings, Work
-from fairlane.controller.fitting import Counts, unchanged, with_settings
+from fairlane.controller.fitting import Counts, apply, unchanged, with_settings
 from fairlane.errors import Problem
 from fairlane.scenario import Resolved
 from fairlane.scenario.resolved import injection_of
@@ -50,6 +50,7 @@ class Episodes:
         draws: Number of different combinations of variants; None for a new one each period. With few, the
             simulations of periods that have the same combination and settings are the same, and are run once.
         threads: Maximum number of concurrent simulations.
+        cost: Time from the beginning of a period until settings that are new in it are in effect, ps.
         program_seed: Seed of the programs of all variants but 0; None for the scenario's.
     """
 
@@ -62,6 +63,7 @@ class Episodes:
         variants: int = VARIANTS,
         draws: int | None = None,
         threads: int = 1,
+        cost: int = 0,
         program_seed: int | None = None,
     ) -> None:
         self.resolved = scenario.resolve()
@@ -71,6 +73,7 @@ class Episodes:
         self.packet_hops = 0
         """Packets times links crossed in them."""
         self._period, self._seed, self._count, self._draws = period, seed, variants, draws
+        self._cost = cost
         self._program_seed = scenario.seed if program_seed is None else program_seed
         self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
         self._together: dict[tuple[object, ...], Future[Work]] = {}
@@ -98,16 +101,21 @@ class Episodes:
     def _rng(self, *numbers: int) -> numpy.random.Generator:
         return stream(self._seed, Purpose.VARIANT, 2**32 - 1, *numbers)
 
-    def together(self, settings: Settings, combination: Combination) -> Future[Work]:
-        """All jobs with these settings; without any if they are those of the scenario."""
-        settings = Settings() if unchanged(self.resolved, settings) else settings
-        key = (settings.key, combination)
+    def together(self, settings: Settings, combination: Combination, before: Settings | None = None) -> Future[Work]:
+        """All jobs with these settings; without any if they are those of the scenario.
+
+        For the time ``cost`` the settings ``before`` are in effect; None for the same.
+        """
+        first = settings if before is None else before
+        settings, first = (Settings() if unchanged(self.resolved, one) else one for one in (settings, first))
+        key = (settings.key, first.key, combination)
         if key not in self._together:
             jobs = (
                 replace(job, program=self.program(at, variant))
                 for at, (job, variant) in enumerate(zip(self.resolved.jobs, combination, strict=True))
             )
-            self._together[key] = self._submit(with_settings(replace(self.resolved, jobs=tuple(jobs)), settings))
+            resolved = with_settings(replace(self.resolved, jobs=tuple(jobs)), first)
+            self._together[key] = self._submit(resolved, None if settings.key == first.key else settings)
         return self._together[key]
 
     def alone(self, job: int, variant: int) -> Future[Work]:
@@ -118,19 +126,24 @@ class Episodes:
             self._alone[job, variant] = self._submit(replace(alone, jobs=jobs))
         return self._alone[job, variant]
 
-    def _submit(self, resolved: Resolved) -> Future[Work]:
+    def _submit(self, resolved: Resolved, later: Settings | None = None) -> Future[Work]:
         if self._pool is not None:
-            return self._pool.submit(self._simulate, resolved)
+            return self._pool.submit(self._simulate, resolved, later)
         future: Future[Work] = Future()
-        future.set_result(self._simulate(resolved))
+        future.set_result(self._simulate(resolved, later))
         return future
 
-    def _simulate(self, resolved: Resolved) -> Work:
+    def _simulate(self, resolved: Resolved, later: Settings | None = None) -> Work:
+        """The work of a period; the settings ``later`` apply from the time ``cost`` on."""
         simulation = Simulation(resolved, threads=1)
+        begin = Counts(simulation)
+        if later is not None:
+            simulation.run_until(self._cost)
+            apply(simulation, later)
         simulation.run_until(self._period)
         self.simulated += 1
         self.packet_hops += simulation.packet_hops
-        return Counts(simulation).since(None)
+        return Counts(simulation, begin).since(None)
 
     def program(self, job: int, variant: int) -> _core.Program:
         """The program of a variant of a job."""

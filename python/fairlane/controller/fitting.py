@@ -10,6 +10,7 @@ import numpy
 from numpy.typing import NDArray
 
 from fairlane.controller.base import Controller, JobWork, Settings, Work, problems_of
+from fairlane.controller.positions import Positions
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import columns
 from fairlane.inputs.problems import Problems
@@ -155,10 +156,16 @@ def apply(simulation: Simulation, settings: Settings) -> None:
 class Counts:
     """A simulation's counters at an instant; the work of a period is the difference of two."""
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: Simulation, before: "Counts | None" = None) -> None:
         self._jobs = simulation.scenario.jobs
         self._now = simulation.now
         self._ranks = columns(simulation.engine.table("ranks"))
+        marks, marked = (self._ranks[name].astype(float) for name in ("iterations", "last_mark"))
+        if before is None:
+            since = numpy.array([self._jobs[job].start for job in self._ranks["job"]], float)
+            self._positions = Positions.begin(marks, numpy.where(marks > 0, marked, since))
+        else:
+            self._positions = before._positions.then(marks, marked, numpy.full(len(marks), float(self._now)))
 
     def present(self) -> dict[str, int]:
         """The jobs that are present, with their number of ranks."""
@@ -169,6 +176,7 @@ class Counts:
     def since(self, before: "Counts | None") -> Work:
         """The work between ``before`` (None: the start) and now, of the jobs that were present."""
         begin = before._now if before else 0
+        origin = before._positions.at if before else 0.0
         column = {
             name: self._ranks[name] - (before._ranks[name] if before else 0)
             for name in ("iterations", "compute", "communication")
@@ -186,6 +194,7 @@ class Counts:
                 waiting=tuple((column["communication"][at] * 1e-12).tolist()),
                 progress=int(self._ranks["iterations"][at].min()) - least,
                 seconds=there * 1e-12,
+                advance=tuple((self._positions.at - origin)[at].tolist()),
             )
         return Work((self._now - begin) * 1e-12, jobs)
 
@@ -224,16 +233,18 @@ class Continuous:
         other._simulation = self._simulation.fork()
         return other
 
-    def run(self, settings: Settings | None = None) -> Work:
-        """The next period, with these settings from its beginning on; None changes nothing.
+    def run(self, settings: Settings | None = None, cost: int = 0) -> Work:
+        """The next period, with these settings from ``cost`` ps after its beginning on; None changes nothing.
 
         Settings that hold already are not set again: arbiters would restart their rounds.
         """
         if settings is not None and settings.key != self._set:
+            if cost:
+                self._simulation.run_until(self._periods * self._period + cost)
             apply(self._simulation, settings)
             self._set = settings.key
         self._periods += 1
         self._simulation.run_until(self._periods * self._period)
-        now = Counts(self._simulation)
+        now = Counts(self._simulation, self._before)
         work, self._before = now.since(self._before), now
         return work

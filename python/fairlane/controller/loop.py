@@ -1,7 +1,7 @@
 """The control loop: simulate a period, pass its measurements to the controller, apply its settings, continue."""
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -12,6 +12,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from fairlane.controller.base import Controller, JobWork, Settings, Work
 from fairlane.controller.episodes import VARIANTS, Episodes, endless, phases
 from fairlane.controller.fitting import Continuous, check_jobs, fit, judged, unchanged
+from fairlane.controller.steering import Steering
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems, refusing, validated
 from fairlane.scenario.checks import late
@@ -155,13 +156,20 @@ def control(
     with refusing():
         span = validated(_Options, {**options, "draws": draws, "threads": threads}).period
     _check(mode_of(mode), span, periods, scenario, draws)
+    if made.cost >= span:
+        allowed = f"less than the period, {DURATION.format(span)}"
+        raise ScenarioError(
+            Problem("controller.cost", "no settings would ever be in effect", DURATION.format(made.cost), allowed)
+        )
     there = _phases_of(scenario, mode, span, periods)
     check_jobs(there.values(), made)
     fitted = {start: fit(phase, made) for start, phase in there.items()}
     if mode == "online":
         return _online(fitted[0], made, span, periods, default=default, isolated=isolated, threads=threads)
     cores = len(os.sched_getaffinity(0)) if threads is None else threads
-    episodes_of = partial(Episodes, period=span, seed=seed, variants=variants, draws=draws, threads=cores)
+    episodes_of = partial(
+        Episodes, period=span, seed=seed, variants=variants, draws=draws, threads=cores, cost=made.cost
+    )
     return _phase_by_phase(fitted, made, periods, episodes_of, default=default, isolated=isolated)
 
 
@@ -247,13 +255,14 @@ def _episodes(
     isolated: bool,
 ) -> Iterator[Outcome]:
     settings = controller.start(episodes.jobs) if steps.start == 0 else controller.rearrange(episodes.jobs)
-    unset = Settings()
+    unset = before = Settings()
     for period in steps:
         judged(settings, controller, ever)
         combination = episodes.combination(period)
         untouched = episodes.together(unset, combination) if default else None
         alone = [episodes.alone(at, variant) for at, variant in enumerate(combination)] if isolated else []
-        treated = episodes.together(settings, combination).result()
+        treated = episodes.together(settings, combination, before if controller.cost else settings).result()
+        before = settings
         state, used = controller.state, settings
         settings = controller.observe(treated)
         apart = {name: job for future in alone for name, job in future.result().jobs.items()}
@@ -277,24 +286,16 @@ def _online(
     untouched = treated if default else None  # one simulation until the controller sets something
     controller.prepare(scenario)
     alone = [Continuous(resolved.alone(job), span, threads) for job in range(len(resolved.jobs))] if isolated else []
-    settings = controller.start(treated.jobs)
-    known: Collection[str] = treated.jobs.keys()
+    steering = Steering(controller, treated.jobs)
     for period in range(periods):
-        there = treated.jobs
-        others = bool(there.keys() - known)
-        used = controller.rearrange(there) if others else settings
-        judged(used, controller, ever)
+        used = judged(steering.begin(treated.jobs), controller, ever)
         if untouched is treated and not unchanged(resolved, used):
             untouched = treated.fork()
-        work = treated.run(None if untouched is treated else used)
+        work = treated.run(None if untouched is treated else used, controller.cost)
         reference = work if untouched is treated else untouched.run() if untouched else None
         apart = {name: job for one in alone for name, job in one.run().jobs.items()}
-        state, accepted = controller.state, False
-        seen = work.throughout()
-        # Its settings were not in force if other jobs were present for a while: they have not been tried yet.
-        if seen.jobs and not (others and seen.jobs.keys() == known):
-            settings, known = controller.observe(seen), seen.jobs.keys()
-            accepted = controller.accepted
+        state = controller.state
+        accepted = steering.end(work)
         reached = {}
         if period == periods - 1:
             reached["treated"] = treated.milestones()

@@ -6,7 +6,7 @@ docs/controllers.md has the decisions about what the printed listing leaves open
 import random
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import Field, PrivateAttr
 from typing_extensions import override
@@ -15,8 +15,8 @@ from fairlane.controller.base import MOST_WEIGHT, Controller, JobWork, Settings,
 
 Process = tuple[str, int]
 """A job's name and a rank."""
-Assignments = dict[Process, int]
-"""The weight of the service level that a process has for itself."""
+Assignments = dict[Process | int, int]
+"""The weight of the service level that a process has for itself; with static levels that of a level."""
 
 
 class State(StrEnum):
@@ -42,6 +42,18 @@ class ProcessPrioritization(Controller):
     default_weight: int = Field(default=1, ge=1, le=MOST_WEIGHT, description="packets per round of the default level")
     first_weight: int = Field(default=1, ge=1, le=MOST_WEIGHT, description="packets per round of a new level")
     step: int = Field(default=1, ge=1, le=MOST_WEIGHT, description="packets per round that a higher priority adds")
+    progress: Literal["whole", "fractional"] = Field(
+        default="whole",
+        description="work in whole iterations, as printed, or with the estimated part of the current one",
+    )
+    min_gain: float = Field(
+        default=0.0, ge=0, le=1, description="benefit by which a trial has to be better than the best to be adopted"
+    )
+    levels: Literal["own", "static"] = Field(
+        default="own",
+        description="a candidate gets a level of its own; or all processes keep the level that they begin with, and "
+        "the weight of a candidate's level is raised",
+    )
     seed: int = Field(default=1, ge=0, description="seed of the order of candidates")
 
     _state: State = PrivateAttr(State.DEFAULT)
@@ -52,17 +64,31 @@ class ProcessPrioritization(Controller):
     _best: Assignments = PrivateAttr(default_factory=dict)
     _assignments: Assignments = PrivateAttr(default_factory=dict)
     _candidates: list[Process] = PrivateAttr(default_factory=list)
+    _static: dict[Process, int] = PrivateAttr(default_factory=dict)
     _rng: random.Random = PrivateAttr(default_factory=random.Random)
 
     @override
     def model_post_init(self, context: object, /) -> None:
         self._rng = random.Random(self.seed)
 
+    @property
+    @override
+    def moves_levels(self) -> bool:
+        return self.levels == "own"
+
     @override
     def start(self, jobs: Mapping[str, int]) -> Settings:
         self._jobs = frozenset(jobs.items())
         self._state, self._assignments, self._observed = State.DEFAULT, {}, []  # 2, 3
+        self._default, self._best, self._best_benefit, self._candidates = {}, {}, 0.0, []
+        if self.levels == "static":
+            own = self.service_levels - 1
+            self._static = {(job, rank): 1 + rank % own for job, ranks in jobs.items() for rank in range(ranks)}
         return self._settings()
+
+    @override
+    def rearrange(self, jobs: Mapping[str, int]) -> Settings:
+        return self.start(jobs) if self.levels == "static" else Settings()
 
     @override
     def observe(self, work: Work) -> Settings:
@@ -82,14 +108,14 @@ class ProcessPrioritization(Controller):
             self._observed.append(work)
             if len(self._observed) < self.default_periods:
                 return
-            self._default = _mean_work(self._observed)  # 9
+            self._default = self._mean_work(self._observed)  # 9
             self._best_benefit, self._best = 0.0, {}  # 10, 11
             self._candidates = self._select(work)  # 12
             self._state, self._observed = State.RUNNING, []  # 13
         elif self._state is State.RUNNING:  # 14
             seen, self._observed = [*self._observed, work], []
             benefit = sum(map(self.benefit, seen)) / len(seen)
-            if benefit > self._best_benefit:  # 15
+            if benefit > self._best_benefit + self.min_gain:  # 15
                 self._best_benefit, self._best = benefit, self._assignments  # 16, 17
                 self._candidates = self._select(work)  # 18
                 self._accepted = True
@@ -103,11 +129,12 @@ class ProcessPrioritization(Controller):
             self._assignments = {}  # 26
         elif self._state is State.RUNNING:  # 27
             process = self._candidates.pop()  # 28
+            unit = self._static.get(process, process)
             trial = dict(self._best)
-            if process in trial:  # 29
-                trial[process] = min(MOST_WEIGHT, trial[process] + self.step)  # 30
+            if unit in trial or self._static:  # 29
+                trial[unit] = min(MOST_WEIGHT, trial.get(unit, self.default_weight) + self.step)  # 30
             else:
-                trial[process] = self.first_weight  # 32
+                trial[unit] = self.first_weight  # 32
             self._assignments = trial
         else:  # 33
             self._assignments = self._best  # 34
@@ -118,23 +145,31 @@ class ProcessPrioritization(Controller):
         return candidates
 
     def _near_slowest(self, job: JobWork) -> list[int]:
-        limit = job.work / self.threshold  # 39
-        return [rank for rank, iterations in enumerate(job.iterations) if iterations <= limit]  # 40, 41
+        limit = self._work(job) / self.threshold  # 39
+        done = job.iterations if self.progress == "whole" or job.advance is None else job.advance
+        return [rank for rank, iterations in enumerate(done) if iterations <= limit]  # 40, 41
 
     def benefit(self, work: Work) -> float:
         """The average over jobs of the improvement over the default run."""
-        changes = [job.work / self._default[name] - 1 for name, job in work.jobs.items() if self._default[name]]
+        changes = [self._work(job) / self._default[name] - 1 for name, job in work.jobs.items() if self._default[name]]
         return sum(changes) / len(changes) if changes else 0.0
 
+    def _work(self, job: JobWork) -> float:
+        return job.work if self.progress == "whole" else job.fractional
+
+    def _mean_work(self, periods: list[Work]) -> dict[str, float]:
+        return {job: sum(self._work(work.jobs[job]) for work in periods) / len(periods) for job in periods[0].jobs}
+
     def _settings(self) -> Settings:
-        """Every process with a weight of its own gets the next free level."""
+        """Every process with a weight of its own gets the next free level; static levels only change their weights."""
         levels: dict[str, dict[int, int]] = {}
         weights = [self.default_weight] * self.service_levels
-        for level, ((job, rank), weight) in enumerate(self._assignments.items(), 1):
+        for (job, rank), level in self._static.items():
             levels.setdefault(job, {})[rank] = level
-            weights[level] = weight
+        for number, (unit, weight) in enumerate(self._assignments.items(), 1):
+            if isinstance(unit, int):
+                weights[unit] = weight
+            else:
+                levels.setdefault(unit[0], {})[unit[1]] = number
+                weights[number] = weight
         return Settings(levels, tuple(weights))
-
-
-def _mean_work(periods: list[Work]) -> dict[str, float]:
-    return {job: sum(work.jobs[job].work for work in periods) / len(periods) for job in periods[0].jobs}

@@ -11,7 +11,7 @@ import polars as pl
 
 from fairlane.agent import Agent, AgentConfig, Journal
 from fairlane.testbed.errors import MeasurementError
-from fairlane.testbed.file import AgentTable, TestbedFile
+from fairlane.testbed.file import TestbedFile
 from fairlane.testbed.host_model import HostModel
 from fairlane.testbed.measure import AGENT, TOGETHER, Bench, Phase, backend_of
 from fairlane.testbed.simulate import qos_table, tables
@@ -32,40 +32,42 @@ class Controlled:
     """Rows as those of ``measure``, of the kinds ``together`` and ``agent``."""
 
 
-def configuration(file: TestbedFile, model: HostModel, folder: Path) -> AgentConfig:
-    """The agent's configuration: the fabric with the host model, and a profile for each job.
-
-    The backend is ``linux`` on the trunks, and ``squeue`` lists the testbed's jobs.
-    """
-    assert file.agent is not None, "the testbed has a table agent"
-    assert file.qos is not None, "and so it has levels"
+def configuration(file: TestbedFile, model: HostModel, folder: Path, **more: Any) -> AgentConfig:
+    """An agent's configuration: the fabric with the host model, ``squeue`` with the testbed's jobs, and ``more``."""
     jobs = [
         {"job_id": number, "name": job.name, "job_state": ["RUNNING"], "nodes": ",".join(job.hosts)}
         for number, job in enumerate(file.jobs, 1)
     ]
     (folder / _SQUEUE).write_text(json.dumps({"jobs": jobs}), encoding="utf-8")
-    policy: AgentTable = file.agent
+    slurm = {"socket": str(folder / "agent.socket"), "squeue": ["cat", str(folder / _SQUEUE)]}
+    found = {"journal": str(folder / _JOURNAL), **tables(file, model), "slurm": slurm, **more}
+    return AgentConfig.model_validate(found)
+
+
+def _with_twin(file: TestbedFile, model: HostModel, folder: Path) -> AgentConfig:
+    """The configuration of an agent that decides by its twin, with a profile for each job."""
+    assert file.agent is not None, "the testbed has a table agent"
+    assert file.qos is not None, "and so it has levels"
     seconds = file.simulate.duration
-    found: dict[str, Any] = {
-        "journal": str(folder / _JOURNAL),
-        **tables(file, model),
-        "qos": qos_table(file.qos.levels),
-        "slurm": {"socket": str(folder / "agent.socket"), "squeue": ["cat", str(folder / _SQUEUE)]},
-        "profile": [
+    return configuration(
+        file,
+        model,
+        folder,
+        qos=qos_table(file.qos.levels),
+        profile=[
             {"name": job.name, "workload": {"name": type(job.workload).name, **job.workload.parameters()}}
             for job in file.jobs
         ],
-        "policy": {**policy.model_dump(), "changes_per_minute": 60},
-        "twin": {
+        policy={**file.agent.model_dump(), "changes_per_minute": 60},
+        twin={
             "warm_up": DURATION.format(seconds // 5),
             "horizon": DURATION.format(seconds),
             "replicates": file.simulate.replicates,
             "seed": file.seed,
             "threads": 1,
         },
-        "backend": backend_of(file),
-    }
-    return AgentConfig.model_validate(found)
+        backend=backend_of(file),
+    )
 
 
 def control(
@@ -80,7 +82,7 @@ def control(
     """
     file = bench.file
     names = tuple(job.name for job in file.jobs)
-    config = configuration(file, model, folder)
+    config = _with_twin(file, model, folder)
     lines: list[str] = []
     with Journal(config.journal) as journal:
         agent = Agent(config, journal, SimpleQueue(), apply=True, report=lines.append)

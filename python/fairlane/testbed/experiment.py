@@ -10,10 +10,11 @@ from fairlane.testbed.compare import comparison, effects, judge, measured_effect
 from fairlane.testbed.controlled import Controlled, control
 from fairlane.testbed.file import TestbedFile
 from fairlane.testbed.host_model import Fit, HostModel, ack_share, fit
-from fairlane.testbed.measure import AGENT, ISOLATED, TREATED, bench, measure, times_per_iteration
+from fairlane.testbed.measure import AGENT, ISOLATED, STEERED, TREATED, bench, measure, times_per_iteration
 from fairlane.testbed.plan import ETHERNET, TCP_IP
 from fairlane.testbed.results import MEASURED, Results, fresh, prepare
 from fairlane.testbed.simulate import isolated_s, predicted_w
+from fairlane.testbed.steered import steer
 
 
 def experiment(
@@ -48,9 +49,14 @@ def experiment(
     results.save(folder)
     if file.agent is not None:
         report("the agent decides, and is measured")
-        with bench(file) as found:
-            controlled = control(found, model.model, fresh(folder / AGENT), count, report)
+        with bench(file) as ready:
+            controlled = control(ready, model.model, fresh(folder / AGENT), count, report)
         results = with_agent(results, controlled)
+        results.save(folder)
+    if file.steer is not None:
+        found = steer(file, model.model, folder / STEERED, report)
+        costs = tuple(found.lines())
+        results = replace(results, steered=found.improvement, periods=found.periods, costs=costs)
         results.save(folder)
     return results
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from fairlane.agent.backends.linux import LevelClass
+from fairlane.controller import CONTROLLERS, Controller
 from fairlane.errors import Problem
 from fairlane.inputs.document import Document
 from fairlane.inputs.problems import Problems
@@ -236,6 +237,19 @@ class AgentTable(Table):
     """Loss of any job that the prediction must exclude."""
 
 
+class SteerTable(Table):
+    """A controller in the agent that reads the progress of ranks and gives them levels, against runs without it."""
+
+    controller: Annotated[Written[Controller], BeforeValidator(CONTROLLERS.read)]
+    """The controller: a name, or a table with its parameters."""
+    period: Duration = Field(default=SECOND * 3 // 10, gt=0)
+    """Length of a period."""
+    periods: int = Field(default=200, ge=2, le=100_000)
+    """Number of periods under control; a run without it has the same length."""
+    repetitions: int = Field(default=10, ge=1, le=1000)
+    """Number of pairs of runs, with and without control; every second pair has them in reverse order."""
+
+
 class TestbedFile(Table):
     """A testbed: a small network on this machine, MPI jobs on it, and how both are measured and simulated."""
 
@@ -255,6 +269,8 @@ class TestbedFile(Table):
     """How is simulated."""
     agent: Written[AgentTable | None] = None
     """With it the agent gets control after the measurement, and its effect is measured."""
+    steer: Written[SteerTable | None] = None
+    """With it a controller gets control afterwards, and its effect on each job is measured and simulated."""
 
     @field_validator("jobs")
     @classmethod
@@ -289,8 +305,9 @@ class TestbedFile(Table):
             for job in treatment.levels:
                 if job not in names:
                     yield Problem.unknown(f"qos.treatments[{at}].levels.{job}", "job", job, names, job)
-        if self.qos is not None and not self.fabric.trunks:
-            yield Problem("qos", "the fabric has no trunk on which levels could be served")
+        for key in ("qos", "steer"):
+            if getattr(self, key) is not None and not self.fabric.trunks:
+                yield Problem(key, "the fabric has no trunk on which levels could be served")
         if self.agent is not None:
             known = [one.level for one in self.qos.levels if one.level] if self.qos else []
             for at, level in enumerate(self.agent.levels):

@@ -13,7 +13,7 @@ from time import monotonic, sleep
 
 import polars as pl
 
-from fairlane.agent.backends.linux import Device, Linux
+from fairlane.agent.backends.linux import Device, LevelClass, Linux
 from fairlane.agent.jobs import Setting
 from fairlane.inputs.files import replacing
 from fairlane.limits import HANG_S
@@ -21,7 +21,7 @@ from fairlane.results.errors import writing
 from fairlane.testbed import machine
 from fairlane.testbed.errors import MeasurementError
 from fairlane.testbed.file import TestbedFile
-from fairlane.testbed.mpi import RunningJob, running
+from fairlane.testbed.mpi import PAGES, RunningJob, running
 from fairlane.testbed.plan import Plan
 
 ISOLATED, TOGETHER = "isolated", "together"
@@ -29,6 +29,8 @@ ISOLATED, TOGETHER = "isolated", "together"
 TREATED = "treated:"
 AGENT = "agent"
 """The kind of the phases in which what the agent has set is in force."""
+STEERED = "steered"
+"""The kind of the phases in which a controller sets levels by rank."""
 _PS = 1e-12
 
 
@@ -52,13 +54,14 @@ def phases_of(file: TestbedFile, repetition: int) -> list[Phase]:
     return found[:: -1 if repetition % 2 else 1]
 
 
-def backend_of(file: TestbedFile) -> Linux | None:
-    """What sets service levels on the trunks; None without a table ``qos``."""
-    if file.qos is None:
+def backend_of(file: TestbedFile, levels: Sequence[LevelClass] | None = None) -> Linux | None:
+    """What sets service levels on the trunks, by default those of the table ``qos``; None without levels."""
+    levels = levels or (file.qos.levels if file.qos else None)
+    if levels is None:
         return None
     plan = Plan(file.fabric)
     devices = [Device(namespace=one.namespace, device=one.device, rate=f"{one.rate} b/s") for one in plan.trunk_devices]
-    return Linux(devices=devices, levels=file.qos.levels, addresses=plan.addresses, timeout=f"{HANG_S} s")
+    return Linux(devices=devices, levels=list(levels), addresses=plan.addresses, timeout=f"{HANG_S} s")
 
 
 class Bench:
@@ -67,10 +70,11 @@ class Bench:
     Args:
         file: The testbed.
         jobs: Its jobs, ready.
+        pages: The folder of the pages in which they mark their progress.
     """
 
-    def __init__(self, file: TestbedFile, jobs: Sequence[RunningJob]) -> None:
-        self.file = file
+    def __init__(self, file: TestbedFile, jobs: Sequence[RunningJob], pages: Path) -> None:
+        self.file, self.pages = file, pages
         self._jobs = {one.job.name: one for one in jobs}
         self._backend = backend_of(file)
 
@@ -94,8 +98,8 @@ class Bench:
         for name, job in self._jobs.items():
             job.control.set_dscp(marks.get(levels.get(name, 0), 0))
 
-    def run(self, phase: Phase) -> pl.DataFrame:
-        """Runs jobs for warm-up and duration.
+    def run(self, phase: Phase, during: Callable[[], object] | None = None) -> pl.DataFrame:
+        """Runs jobs for warm-up and duration, or without a warm-up for as long as a call takes.
 
         Returns a row for each iteration that began and ended in the duration: ``kind``, ``job``, ``iteration`` from 0,
         and ``at_s``, the time of its end since the beginning of the phase. Raises ``MeasurementError`` if a job ends,
@@ -104,8 +108,11 @@ class Bench:
         measure = self.file.measure
         active = [self._jobs[name] for name in phase.jobs]
         firsts = [one.control.go() for one in active]
-        start = monotonic()
-        sleep((measure.warm_up + measure.duration) * _PS)
+        start, warm_up = monotonic(), 0.0 if during else measure.warm_up * _PS
+        if during:
+            during()
+        else:
+            sleep(warm_up + measure.duration * _PS)
         for one in active:
             one.control.freeze()
         end = monotonic()
@@ -113,9 +120,9 @@ class Bench:
         for one, first in zip(active, firsts, strict=True):
             last = one.control.wait_stopped(HANG_S)
             times = one.control.completions(first, last)
-            kept = times[(times >= start + measure.warm_up * _PS) & (times <= end)] - start
+            kept = times[(times >= start + warm_up) & (times <= end)] - start
             if len(kept) <= measure.min_iterations:
-                words = f"{max(0, len(kept) - 1)} iterations in a phase of {measure.duration * _PS:g} s"
+                words = f"{max(0, len(kept) - 1)} iterations in a phase of {end - start - warm_up:.3g} s"
                 raise MeasurementError(f"{one.job.name}: {words}, fewer than measure.min_iterations; measure longer")
             columns = {"kind": phase.kind, "job": one.job.name, "iteration": range(len(kept)), "at_s": kept}
             rows.append(pl.DataFrame(columns))
@@ -129,7 +136,7 @@ def bench(file: TestbedFile) -> Iterator[Bench]:
     Raises ``TestbedError`` if the machine cannot have it or has another, ``MeasurementError`` if a job does not start.
     """
     with machine.established(Plan(file.fabric)) as folder, running(file, folder) as jobs:
-        found = Bench(file, jobs)
+        found = Bench(file, jobs, folder / PAGES)
         found.run(Phase(TOGETHER, tuple(job.name for job in file.jobs)))
         yield found
 
@@ -147,7 +154,7 @@ def measure(file: TestbedFile, folder: Path, repetitions: int, report: Callable[
         with bench(file) as found:
             for number in absent:
                 rows = pl.concat([found.phase(phase) for phase in phases_of(file, number)])
-                _store(rows.with_columns(repetition=pl.lit(number, pl.Int64)), files[number])
+                store(rows.with_columns(repetition=pl.lit(number, pl.Int64)), files[number])
                 report(f"repetition {number + 1} of {repetitions} measured")
     return pl.concat([pl.read_parquet(path) for path in files])
 
@@ -158,7 +165,8 @@ def _seconds(file: TestbedFile, repetitions: int) -> float:
     return phases * (file.measure.warm_up + file.measure.duration) * _PS
 
 
-def _store(rows: pl.DataFrame, path: Path) -> None:
+def store(rows: pl.DataFrame, path: Path) -> None:
+    """Writes a file that is there as a whole or not at all."""
     with writing(path), replacing(path) as scratch:
         rows.write_parquet(scratch)
 

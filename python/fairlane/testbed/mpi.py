@@ -23,6 +23,8 @@ host=$1
 shift
 exec setpriv --pdeathsig KILL ip netns exec {PREFIX}host-$host unshare -u sh -c "hostname $host; exec $*"
 """
+PAGES = "progress"
+"""The folder of the pages in which ranks mark their progress, beside their scripts; the first job has the number 1."""
 _OB1_HEADER = 64  # bytes that Open MPI's protocol adds to an eager message, at most
 _END_S = 10.0  # how long they may take to end
 _OPTIONS = (
@@ -36,8 +38,10 @@ _OPTIONS = (
 def compile_replay(folder: Path) -> Path:
     """Compiles the program of the ranks. Raises ``TestbedError`` with the compiler's message if it cannot."""
     target = folder / "replay"
-    with as_file(files("fairlane.testbed") / "replay.c") as source:
-        call(["mpicc", "-O2", "-o", str(target), str(source)], HANG_S, TestbedError)
+    with as_file(files("fairlane.testbed") / "replay.c") as source, as_file(files("fairlane.progress") / "c") as own:
+        library = own / "fairlane_progress.c"
+        command = ["mpicc", "-O2", "-pthread", "-I", str(own), "-o", str(target), str(source), str(library)]
+        call(command, HANG_S, TestbedError)
     return target
 
 
@@ -97,6 +101,7 @@ def running(file: TestbedFile, folder: Path) -> Iterator[list[RunningJob]]:
     """
     replay = compile_replay(folder)
     agent = write_agent(folder)
+    (folder / PAGES).mkdir()
     started: list[RunningJob] = []
     try:
         for number in range(len(file.jobs)):
@@ -121,6 +126,7 @@ def _start(file: TestbedFile, number: int, folder: Path, program: Sequence[str],
     control = Control(folder / f"{job.name}.control", len(job.hosts))
     command = [
         *("mpirun", *mpirun_options(file.measure.eager_threshold, agent, own)),
+        *("-x", f"FAIRLANE_JOB={number + 1}", "-x", f"FAIRLANE_PROGRESS_DIR={folder / PAGES}"),
         *("-np", str(len(job.hosts)), "--host", ",".join(f"{host}:1" for host in job.hosts)),
         *(*program, str(own), str(control.path)),
     ]

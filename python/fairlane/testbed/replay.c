@@ -8,9 +8,11 @@
  * as the limit says. Nothing of this is on the network.
  *
  * A rank computes by sleeping, and waits for messages by testing them every POLL ns, so that a few processor cores are
- * enough for many ranks. Its sockets get the DSCP that the control file has. */
+ * enough for many ranks. Its sockets get the DSCP that the control file has. Its iterations are marks of progress too,
+ * which an agent reads (libfairlane-progress). */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <fairlane_progress.h>
 #include <fcntl.h>
 #include <mpi.h>
 #include <netinet/in.h>
@@ -119,6 +121,7 @@ static int mark(void) {
     if (completed >= control[CAPACITY]) fail("more iterations than the control file has room for");
     times[completed] = now_ns();
     mine[COUNT] = ++completed;
+    fairlane_mark_progress();
     return may_go_on(completed);
 }
 
@@ -240,6 +243,7 @@ int main(int argc, char **argv) {
     Operation *operations = read_script(argv[1], rank, &count);
     int64_t own = largest;
     MPI_Allreduce(&own, &largest, 1, MPI_INT64_T, MPI_MAX, MPI_COMM_WORLD);
+    if (fairlane_progress_open() != 0) fail("cannot have a page of its progress");
     mine[READY] = 1;
     if (may_go_on(0)) run(operations, count, &at);
     while (!control[QUIT]) pause_ns(GATE);

@@ -37,11 +37,17 @@ class Results:
     """What the agent's settings changed: a row for each job."""
     decisions: tuple[str, ...] = ()
     """What the agent reported."""
+    steered: pl.DataFrame | None = None
+    """What a controller changed: a row for each job and one for their mean."""
+    periods: pl.DataFrame | None = None
+    """The periods of the controller: a row for each repetition, period and job."""
+    costs: tuple[str, ...] = ()
+    """What reading progress and changing settings took."""
 
     @property
     def tables(self) -> dict[str, pl.DataFrame]:
         """The tables by name."""
-        found = {"w": self.w, "effects": self.effects, "agent": self.control}
+        found = {"w": self.w, "effects": self.effects, "agent": self.control, "steered": self.steered}
         return {name: table for name, table in found.items() if table is not None}
 
     def save(self, folder: Path) -> None:
@@ -49,6 +55,9 @@ class Results:
         for name, table in self.tables.items():
             with writing(folder / f"{name}.csv"):
                 table.write_csv(folder / f"{name}.csv", float_precision=6)
+        if self.periods is not None:
+            with writing(folder / "periods.parquet"):
+                self.periods.write_parquet(folder / "periods.parquet")
         write_text(folder / META, json.dumps(self.written(), indent=1) + "\n")
 
     def written(self) -> dict[str, Any]:
@@ -62,6 +71,7 @@ class Results:
             "most_difference": self.verdict.most_difference,
             "signs": list(self.verdict.signs),
             "decisions": list(self.decisions),
+            "costs": list(self.costs),
         }
 
 

@@ -21,7 +21,8 @@ from fairlane.units import DURATION, SIZE
 LATENCY_PS = 10_000_000
 """Latency of a cable: what a virtual cable and its bridge take, 10 us."""
 _FIT_ITERATIONS = 40
-_STARTS_PS = 10**11  # jobs start at random within the first 100 ms
+STARTS_PS = 10**11
+"""Simulated jobs start at random within the first 100 ms."""
 
 
 def wiring(file: TestbedFile, model: HostModel) -> Wiring:
@@ -145,7 +146,7 @@ def predicted_w(file: TestbedFile, model: HostModel, levels: Mapping[str, int] |
     found: dict[str, list[float]] = {name: [] for name in names}
     for replicate in range(file.simulate.replicates):
         draw = stream(file.seed, Purpose.SNAPSHOT, replicate)
-        starts = {name: int(draw.integers(1, _STARTS_PS)) for name in names}
+        starts = {name: int(draw.integers(1, STARTS_PS)) for name in names}
         one = scenario(file, model, names, levels=levels, starts=starts)
         for name, w in run(one, threads=1).tables()["jobs"].select("name", "w").iter_rows():
             found[name].append(float("nan") if w is None else w)

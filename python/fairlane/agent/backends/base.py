@@ -1,8 +1,9 @@
 """The base of backends: what carries a service level of a job to the network."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fairlane.agent.errors import BackendError
 from fairlane.agent.jobs import Setting, levels_of
@@ -28,9 +29,22 @@ class Backend(Named, ABC):
     state however often they are called, and ``save`` and ``in_force`` change nothing.
     """
 
+    for_connected: ClassVar[bool] = False
+    """Whether a level holds for the packets of connections that exist, and not only for those made afterwards."""
+
+    @property
+    def sets_weights(self) -> bool:
+        """Whether it carries weights of levels (``Setting.weight``), as controllers choose them."""
+        return False
+
     def check(self, surroundings: Surroundings) -> None:
         """Raises ``BackendError`` or ``ScenarioError`` if its parameters do not fit; called once, before all else."""
         del surroundings
+
+    def endpoints(self, host: str, ranks: int) -> Sequence[str]:
+        """The names that ``Setting.hosts`` has for a job's ranks on a host: one for each, or one for all of them."""
+        del ranks
+        return (host,)
 
     @abstractmethod
     def save(self) -> str:
@@ -56,10 +70,14 @@ class Backend(Named, ABC):
 
     def verify(self, settings: Sequence[Setting]) -> None:
         """Raises ``BackendError`` unless exactly ``settings`` are in force."""
-        wanted, found = levels_of(settings), self.in_force()
+        check_levels(settings, self.in_force())
+
+
+def check_levels(settings: Sequence[Setting], found: Mapping[str, int]) -> None:
+    """Raises ``BackendError`` unless exactly the levels of ``settings`` are in force, those in ``found`` by host."""
+    if found != (wanted := levels_of(settings)):
         wrong = sorted(host for host in wanted.keys() | found.keys() if wanted.get(host) != found.get(host))
-        if wrong:
-            host = wrong[0]
-            more = f", and {len(wrong) - 1} more hosts differ" if len(wrong) > 1 else ""
-            shown = [str(levels.get(host, "none")) for levels in (wanted, found)]
-            raise BackendError(f"host {host}: level {shown[0]} was written and {shown[1]} is in force{more}")
+        host = wrong[0]
+        more = f", and {len(wrong) - 1} more hosts differ" if len(wrong) > 1 else ""
+        shown = [str(levels.get(host, "none")) for levels in (wanted, found)]
+        raise BackendError(f"host {host}: level {shown[0]} was written and {shown[1]} is in force{more}")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
 from pydantic import PrivateAttr
 from typing_extensions import override
@@ -17,11 +18,17 @@ from fairlane.inputs.files import parse_json, read_text, write_text
 class DryRun(Backend):
     """Changes nothing: remembers in a file beside the journal which settings would be in force."""
 
+    for_connected: ClassVar[bool] = True
     _file: Path = PrivateAttr(Path("agent.dry-run.json"))
 
     def keep_in(self, file: Path) -> None:
         """Sets the file that remembers the settings."""
         self._file = file
+
+    @property
+    @override
+    def sets_weights(self) -> bool:
+        return True
 
     @override
     def save(self) -> str:

@@ -1,26 +1,30 @@
 """Linux: hierarchical token buckets (HTB) on links that network namespaces stand for, with classes by DSCP.
 
-Each device gets a root qdisc with the handle ``fa1:``, one class with the device's rate, and below it a class for the
-default level and one for each level in use. A u32 filter for each host of a job sends packets with the host's source
-address, and with the level's DSCP if it has one, to the class of the job's level. Only namespaces that the
-configuration names are entered, a device with a root qdisc of somebody else is refused, and undoing deletes the qdisc
-with that handle and nothing else.
+Each device gets a root qdisc with the handle ``fa1:``, one class with the device's rate, and below it a class for each
+level. A u32 filter for each host of a job sends packets with the host's source address, and with the level's DSCP if it
+has one, to the class of the job's level. Ranks that have addresses of their own, ``HOST/0``, ``HOST/1`` ..., have
+filters of their own. Only namespaces that the configuration names are entered, a device with a root qdisc of somebody
+else is refused, and undoing deletes the qdisc with that handle and nothing else.
 
-Only IPv4 is classified. While settings change, packets that wait in the qdisc are dropped with it.
+Only IPv4 is classified. A change replaces classes and filters in place: packets that wait keep their place, and the
+next packet of a connection has its new level. Taking all settings back deletes the qdisc, and drops what waits in it.
 """
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from ipaddress import IPv4Address
+from typing import ClassVar, TypeVar
 
 from pydantic import Field, PrivateAttr, model_validator
 from typing_extensions import override
 
-from fairlane.agent.backends.base import Backend, Surroundings
+from fairlane.agent.backends.base import Backend, Surroundings, check_levels
 from fairlane.agent.commands import call
 from fairlane.agent.errors import BackendError
-from fairlane.agent.jobs import Setting, levels_of
+from fairlane.agent.jobs import Setting, levels_of, weights_of
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
@@ -32,8 +36,14 @@ HANDLE = "fa1:"
 _ALL = "ffff"  # the class of the whole device
 _FREE = ("noqueue", "pfifo_fast", "fq_codel", "mq", "fq", "pfifo")  # root qdiscs that the kernel gives by itself
 _QUANTUM = 1514  # bytes of the smallest quantum, an Ethernet frame
-_FILTER = re.compile(r"flowid fa1:([0-9a-f]+)[^\n]*\n((?:\s+match [^\n]*\n?)+)")
+_WEIGHTED = 1515  # the smallest quantum where weights are set, by which they are told from shares
+_LEAST_SHARE = 0.001  # of classes with weights: what is guaranteed to none is divided by weight
+_FILTER = re.compile(r" fh 800::([0-9a-f]+)[^\n]*flowid fa1:([0-9a-f]+)[^\n]*\n((?:\s+match [^\n]*\n?)+)")
 _SOURCE = re.compile(r"match ([0-9a-f]{8})/ffffffff at 12")
+_CLASS = re.compile(r"class htb fa1:([0-9a-f]+) parent fa1:ffff .*?quantum (\d+)")
+_MOST_AT_ONCE = 32  # devices that are changed at a time
+_Made = TypeVar("_Made")
+_QDISC = re.compile(r"qdisc (\S+) (\S+) root ")
 
 
 class Device(Table):
@@ -58,8 +68,11 @@ class Linux(Backend):
 
     devices: list[Device] = Field(min_length=1, description="links whose bandwidth is shared")
     levels: list[LevelClass] = Field(min_length=2, description="classes of the default level and of all others")
-    addresses: dict[str, IPv4Address] = Field(description="IPv4 address by host")
+    addresses: dict[str, IPv4Address] = Field(
+        max_length=4094, description="IPv4 address by host; by `HOST/0`, `HOST/1` ... where each rank has its own"
+    )
     timeout: Duration = Field(60 * 10**12, gt=0, description="how long a call of tc may take")
+    for_connected: ClassVar[bool] = True
     _default: int = PrivateAttr(0)
 
     @model_validator(mode="after")
@@ -79,39 +92,64 @@ class Linux(Backend):
             if level not in have:
                 words = "there is no class for this service level"
                 raise ScenarioError(Problem("backend.levels", words, level, f"a class for each: have {have}"))
-        for host in self.addresses:
+        for host in (name.partition("/")[0] for name in self.addresses):
             if host not in surroundings.hosts:
                 known = list(surroundings.hosts)
                 raise ScenarioError(Problem.unknown("backend.addresses", "host of the fabric", host, known, host))
-        for device in self.devices:
-            self._is_ours(device)
+        self._on_all()
         self._default = surroundings.default
 
     @override
+    def endpoints(self, host: str, ranks: int) -> Sequence[str]:
+        own = [f"{host}/{number}" for number in range(ranks)]
+        return own if all(name in self.addresses for name in own) else (host,)
+
+    @property
+    @override
+    def sets_weights(self) -> bool:
+        return True
+
+    @override
     def save(self) -> str:
-        return json.dumps({f"{one.namespace}/{one.device}": self._levels_on(one) for one in self.devices})
+        return json.dumps({_name(one): [found.levels, found.weights] for one, found in self._on_all()})
 
     @override
     def write(self, settings: Sequence[Setting]) -> None:
-        levels = levels_of(settings)
+        levels, weights = levels_of(settings), weights_of(settings)
         self._check_levels(levels)
-        for device in self.devices:
-            self._set(device, levels)
+        quanta = self._quanta(weights) if weights else {}
+        self._each(lambda device: self._set(device, levels, quanta))
 
     @override
     def in_force(self) -> dict[str, int]:
-        every = [self._levels_on(one) for one in self.devices]
-        found = {host: level for levels in every for host, level in levels.items()}
-        # A host counts only where all devices agree: a change that was interrupted is on some of them.
-        return {host: level if all(one.get(host) == level for one in every) else -1 for host, level in found.items()}
+        return _agreed(self._on_all())
+
+    @override
+    def verify(self, settings: Sequence[Setting]) -> None:
+        every, weights = self._on_all(), weights_of(settings)
+        check_levels(settings, _agreed(every))
+        quanta = self._quanta(weights) if weights else {}
+        for device, found in every:
+            if found.weights != quanta:
+                raise BackendError(f"{_name(device)}: quanta {quanta} were written and {found.weights} are in force")
 
     @override
     def restore(self, saved: str) -> None:
         before = json.loads(saved)
-        for levels in before.values():
+        for levels, _ in before.values():
             self._check_levels(levels)
-        for device in self.devices:
-            self._set(device, before.get(f"{device.namespace}/{device.device}", {}))
+
+        def bring_back(device: Device) -> None:
+            levels, quanta = before.get(_name(device), ({}, {}))
+            self._set(device, levels, {int(level): quantum for level, quantum in quanta.items()})
+
+        self._each(bring_back)
+
+    def _quanta(self, weights: Mapping[int, float]) -> dict[int, int]:
+        """Bytes of each level per round: in proportion to the weights."""
+        relative = {one.level: weights.get(one.level, 1.0) for one in self.levels}
+        least = min(relative.values())
+        return {level: round(_WEIGHTED * weight / least) for level, weight in relative.items()}
 
     def _check_levels(self, levels: dict[str, int]) -> None:
         """Raises ``BackendError`` for a host or a level that the configuration does not have, or has no more."""
@@ -122,53 +160,99 @@ class Linux(Backend):
             if level not in known:
                 raise BackendError(f"backend.levels: has no class for level {level} of host {host}")
 
-    def _tc(self, device: Device, *arguments: str, given: str | None = None) -> str:
-        command = ["ip", "netns", "exec", device.namespace, "tc", *arguments]
-        return call(command, self.timeout * 1e-12, BackendError, given)
+    def _tc(self, device: Device, lines: Iterable[str]) -> str:
+        """What tc prints for commands in the namespace of a device."""
+        command = ["tc", "-n", device.namespace, "-d", "-batch", "-"]
+        return call(command, self.timeout * 1e-12, BackendError, "".join(f"{line}\n" for line in lines))
 
-    def _is_ours(self, device: Device) -> bool:
-        """Whether the device has the agent's qdisc; raises ``BackendError`` if it has one of somebody else."""
-        text = self._tc(device, "-j", "qdisc", "show", "dev", device.device)
-        roots = [one for one in json.loads(text or "[]") if one.get("root")]
-        if any(one["kind"] == "htb" and one["handle"] == HANDLE for one in roots):
-            return True
-        if other := next((one for one in roots if one["kind"] not in _FREE), None):
-            words = f"device {device.device} of namespace {device.namespace} has a root qdisc already"
-            raise BackendError(f"{words}: {other['kind']} {other['handle']}; remove it, or name another device")
-        return False
+    def _on_all(self) -> list[tuple[Device, "_Found"]]:
+        return list(zip(self.devices, self._each(self._on), strict=True))
 
-    def _set(self, device: Device, levels: dict[str, int]) -> None:
-        """Makes the device serve exactly these hosts' levels; nothing is left of the agent where there are none."""
-        if self._is_ours(device):
-            self._tc(device, "qdisc", "del", "dev", device.device, "root", "handle", HANDLE)
-        if levels:
-            self._tc(device, "-batch", "-", given="".join(f"{line}\n" for line in self._batch(device, levels)))
+    def _each(self, work: "Callable[[Device], _Made]") -> "list[_Made]":
+        """The same on all devices at a time; raises the error of the first that fails when all have ended."""
+        with ThreadPoolExecutor(min(len(self.devices), _MOST_AT_ONCE)) as pool:
+            return [one.result() for one in [pool.submit(work, device) for device in self.devices]]
 
-    def _batch(self, device: Device, levels: dict[str, int]) -> Iterator[str]:
-        """What tc has to do on a device without the agent's qdisc."""
-        on, rate = f"dev {device.device}", f"{device.rate}bit"
-        yield f"qdisc add {on} root handle {HANDLE} htb default {self._default + 1:x} r2q 10"
-        yield f"class add {on} parent {HANDLE} classid {HANDLE}{_ALL} htb rate {rate} ceil {rate} quantum {_QUANTUM}"
-        least = min(one.share for one in self.levels)
-        for one in self.levels:
-            own = f"rate {max(8, int(device.rate * one.share))}bit ceil {rate}"
-            shared = f"prio {one.priority} quantum {round(_QUANTUM * one.share / least)}"
-            yield f"class add {on} parent {HANDLE}{_ALL} classid {HANDLE}{one.level + 1:x} htb {own} {shared}"
-        marks = {one.level: one.dscp for one in self.levels}
-        for host, level in sorted(levels.items()):
-            mark = "" if marks[level] is None else f" match ip tos {(marks[level] or 0) << 2:#x} 0xfc"
-            source = f"match ip src {self.addresses[host]}/32"
-            yield f"filter add {on} parent {HANDLE} protocol ip prio 1 u32 {source}{mark} flowid {HANDLE}{level + 1:x}"
-
-    def _levels_on(self, device: Device) -> dict[str, int]:
-        """The level of every host that has a filter of the agent on this device."""
-        if not self._is_ours(device):
-            return {}
+    def _on(self, device: Device) -> "_Found":
+        """What the agent has on a device; raises ``BackendError`` if the root qdisc is of somebody else."""
+        on = f"dev {device.device}"
+        text = self._tc(device, (f"qdisc show {on}", f"class show {on}", f"filter show {on}"))
+        roots = _QDISC.findall(text)
+        if ("htb", HANDLE) not in roots:
+            if other := next((one for one in roots if one[0] not in _FREE), None):
+                words = f"device {device.device} of namespace {device.namespace} has a root qdisc already"
+                raise BackendError(f"{words}: {' '.join(other)}; remove it, or name another device")
+            return _Found()
         hosts = {int(address): host for host, address in self.addresses.items()}
-        text = self._tc(device, "filter", "show", "dev", device.device, "parent", HANDLE)
-        found = {}
-        for number, matches in _FILTER.findall(text):
+        levels, handles = {}, {}
+        for handle, number, matches in _FILTER.findall(text):
             source = _SOURCE.search(matches)
             if source is not None and (host := hosts.get(int(source[1], 16))):
-                found[host] = int(number, 16) - 1
-        return found
+                levels[host], handles[host] = int(number, 16) - 1, handle
+        quanta = {int(number, 16) - 1: int(quantum) for number, quantum in _CLASS.findall(text)}
+        weights = quanta if min(quanta.values(), default=0) == _WEIGHTED else {}
+        return _Found(levels, weights, handles, is_there=True)
+
+    def _set(self, device: Device, levels: dict[str, int], quanta: Mapping[int, int]) -> None:
+        """Makes the device serve exactly these hosts' levels; nothing is left of the agent where there are none."""
+        found = self._on(device)
+        if not levels and not quanta:
+            if found.is_there:
+                self._tc(device, [f"qdisc del dev {device.device} root handle {HANDLE}"])
+            return
+        self._tc(device, self._batch(device, levels, quanta, found))
+
+    def _batch(
+        self, device: Device, levels: dict[str, int], quanta: Mapping[int, int], found: "_Found"
+    ) -> Iterator[str]:
+        """What tc has to do on a device on which it finds this."""
+        on, rate = f"dev {device.device}", f"{device.rate}bit"
+        if not found.is_there:
+            yield f"qdisc add {on} root handle {HANDLE} htb default {self._default + 1:x} r2q 10"
+        ceil = f"rate {rate} ceil {rate} quantum {_QUANTUM}"
+        yield f"class replace {on} parent {HANDLE} classid {HANDLE}{_ALL} htb {ceil}"
+        least = min(one.share for one in self.levels)
+        for one in self.levels:
+            share = min(_LEAST_SHARE, one.share) if quanta else one.share
+            own = f"rate {max(8, int(device.rate * share))}bit ceil {rate}"
+            quantum = quanta.get(one.level) or round(_QUANTUM * one.share / least)
+            shared = f"prio {0 if quanta else one.priority} quantum {quantum}"
+            yield f"class replace {on} parent {HANDLE}{_ALL} classid {HANDLE}{one.level + 1:x} htb {own} {shared}"
+        marks = {one.level: one.dscp for one in self.levels}
+        of_filter = f"{on} parent {HANDLE} protocol ip prio 1"
+        for host, handle in found.handles.items():
+            if levels.get(host) != found.levels[host]:
+                yield f"filter del {of_filter} handle 800::{handle} u32"
+        for number, host in enumerate(self.addresses, 1):
+            if host not in levels or levels[host] == found.levels.get(host):
+                continue
+            mark = marks[levels[host]]
+            tos = "" if mark is None else f" match ip tos {mark << 2:#x} 0xfc"
+            source = f"match ip src {self.addresses[host]}/32"
+            flow = f"flowid {HANDLE}{levels[host] + 1:x}"
+            yield f"filter add {of_filter} handle 800::{number:x} u32 {source}{tos} {flow}"
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What the agent has on a device."""
+
+    levels: dict[str, int] = field(default_factory=dict)
+    """Level by host with a filter."""
+    weights: dict[int, int] = field(default_factory=dict)
+    """Bytes per round of each level; empty where levels have the configured shares."""
+    handles: dict[str, str] = field(default_factory=dict)
+    """Number of the filter by host."""
+    is_there: bool = False
+    """Whether the device has the agent's qdisc."""
+
+
+def _agreed(every: Iterable[tuple[Device, _Found]]) -> dict[str, int]:
+    """Level by host; -1 where devices disagree, as a change that was interrupted is on some of them only."""
+    levels = [found.levels for _, found in every]
+    hosts = {host: level for one in levels for host, level in one.items()}
+    return {host: level if all(one.get(host) == level for one in levels) else -1 for host, level in hosts.items()}
+
+
+def _name(device: Device) -> str:
+    return f"{device.namespace}/{device.device}"

@@ -3,14 +3,15 @@
 A change is the policy file replaced atomically, SIGHUP to the process, and a wait for the line of the log with which
 OpenSM reports that the subnet is up again. An operator's own policy stays in the file, and is kept beside it as it was
 before the agent. A new service level holds for paths that are queried afterwards: processes that are connected already
-keep theirs until they connect again.
+keep theirs until they connect again. For controllers it writes weights of levels into ``opensm.conf`` instead
+(``opensm_weights``), which hold for packets that wait already.
 """
 
 import os
 import re
 import signal
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from ipaddress import IPv6Address
 from itertools import pairwise
@@ -21,15 +22,16 @@ from socket import gethostname
 from pydantic import Field, PrivateAttr, model_validator
 from typing_extensions import override
 
-from fairlane.agent.backends import policy_file
+from fairlane.agent.backends import opensm_weights, policy_file
 from fairlane.agent.backends.base import Backend, Surroundings
 from fairlane.agent.backends.opensm_conf import check_conf
+from fairlane.agent.backends.opensm_guids import read_guids
 from fairlane.agent.commands import call
 from fairlane.agent.errors import BackendError
 from fairlane.agent.jobs import Setting
 from fairlane.agent.paths import FilePath
 from fairlane.errors import Problem, ScenarioError, nearest
-from fairlane.inputs.files import content_lines, read_text, reading, replacing
+from fairlane.inputs.files import read_text, replacing
 from fairlane.inputs.problems import Problems
 from fairlane.opensm.policy import PORT_NAMES, can_name_port
 from fairlane.units import Duration
@@ -79,6 +81,12 @@ class OpenSm(Backend):
         description="how long a path may have its old level: a sweep that had begun before ends with `done`, too",
     )
     read_back_pairs: int = Field(4, ge=1, description="pairs of hosts of each job that are read back")
+    weights: bool = Field(
+        False,
+        description="whether weights of levels are written into `conf`, for controllers: processes then set their own "
+        "level when they start, as by UCX_IB_SL, and the policy has none",
+    )
+    _lanes: dict[int, int] = PrivateAttr(default_factory=dict)
     _guids: dict[str, tuple[str, ...]] = PrivateAttr(default_factory=dict)
     _default: int = PrivateAttr(0)
 
@@ -113,13 +121,28 @@ class OpenSm(Backend):
             raise Problems(Problem("read_back_level", "has no group", self.read_back_level, "(...) around the level"))
         return self
 
+    @model_validator(mode="after")
+    def _has_conf(self) -> "OpenSm":
+        if self.weights and self.conf is None:
+            raise Problems(Problem("weights", "are written into opensm.conf", True, "with `conf`"))
+        return self
+
+    @property
+    @override
+    def sets_weights(self) -> bool:
+        return self.weights
+
+    @override
+    def endpoints(self, host: str, ranks: int) -> Sequence[str]:
+        return [f"{host}/{number}" for number in range(ranks)] if self.weights else (host,)
+
     @override
     def check(self, surroundings: Surroundings) -> None:
-        self._default = surroundings.default
+        self._default, self._lanes = surroundings.default, surroundings.lanes
         if self.conf is not None:
             check_conf(self.conf, surroundings, self.policy)
         if self.guids is not None:
-            self._guids = _read_guids(self.guids, surroundings.hosts)
+            self._guids = read_guids(self.guids, surroundings.hosts)
             self._check_fabric(self.guids)
         if not policy_file.has_default(policy_file.without_agent(self._text())):
             words = "has no level DEFAULT, without which OpenSM refuses the policy"
@@ -131,10 +154,14 @@ class OpenSm(Backend):
 
     @override
     def save(self) -> str:
-        return self._text()
+        return self._conf_text() if self.weights else self._text()
 
     @override
     def write(self, settings: Sequence[Setting]) -> None:
+        if self.weights:
+            own = policy_file.without_agent(self._conf_text())
+            self._write_conf(own + opensm_weights.lines_for(self._conf, own, settings, self._lanes))
+            return
         text = self._text()
         own = policy_file.without_agent(text)
         if own == text and settings:
@@ -148,10 +175,15 @@ class OpenSm(Backend):
 
     @override
     def in_force(self) -> dict[str, int]:
+        if self.weights:
+            return opensm_weights.levels_in(self._conf_text())
         return {self._host(port): level for _, level, ports in policy_file.settings_in(self._text()) for port in ports}
 
     @override
     def restore(self, saved: str) -> None:
+        if self.weights:  # what the operator has changed meanwhile stays
+            self._write_conf(policy_file.without_agent(self._conf_text()) + opensm_weights.block_of(saved))
+            return
         own = policy_file.without_agent(self._text())
         if own != policy_file.without_agent(saved):  # the operator has changed the file since then
             before = [Setting(job, level, tuple(ports)) for job, level, ports in policy_file.settings_in(saved)]
@@ -162,6 +194,12 @@ class OpenSm(Backend):
     @override
     def verify(self, settings: Sequence[Setting]) -> None:
         super().verify(settings)
+        if self.weights:
+            text = self._conf_text()
+            own = policy_file.without_agent(text)
+            if opensm_weights.block_of(text) != opensm_weights.lines_for(self._conf, own, settings, self._lanes):
+                raise BackendError(f"{self.conf}: has other weights than were written")
+            return
         deadline = time.monotonic() + self.read_back_wait * 1e-12
         for one in settings if self.read_back else ():
             for pair in list(pairwise(one.hosts))[: self.read_back_pairs]:
@@ -224,10 +262,20 @@ class OpenSm(Backend):
         return port
 
     def _text(self) -> str:
-        try:
-            return read_text(self.policy)
-        except (OSError, UnicodeDecodeError) as error:
-            raise BackendError(f"{self.policy}: cannot be read: {error}; OpenSM's policy is as it was") from None
+        return _read(self.policy)
+
+    @property
+    def _conf(self) -> Path:
+        assert self.conf is not None, "weights have it"
+        return self.conf
+
+    def _conf_text(self) -> str:
+        text = _read(self._conf)
+        return text if not text or text.endswith("\n") else f"{text}\n"
+
+    def _write_conf(self, text: str) -> None:
+        self._replace(self._conf, text)
+        self._read_again()
 
     def _replace(self, file: Path, text: str) -> None:
         """Replaces a file atomically; it keeps its owner and permissions, and is on the disk afterwards."""
@@ -316,29 +364,11 @@ class OpenSm(Backend):
             return ""
 
 
-def _read_guids(file: Path, hosts: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """GUIDs by host. Raises ``ScenarioError`` with file and line."""
-    known = set(hosts)
-    with reading(file):
-        text = read_text(file)
-    found: dict[str, tuple[str, ...]] = {}
-    taken: set[str] = set()
-    for number, line in content_lines(text):
-        host, *words = line.split()
-        if not words or not all(re.fullmatch(r"0x[0-9a-fA-F]{1,16}", word) for word in words):
-            allowed = "as host0 0x0002c90300000001, with a GUID for each port"
-            raise ScenarioError(Problem("", "not a host and its GUIDs", line, allowed, None, str(file), number))
-        if host not in known:
-            wrong = Problem.unknown("host", "host of the fabric", host, list(hosts)[:20], host)
-            raise ScenarioError(wrong.at(str(file), number))
-        guids = tuple(f"0x{int(word, 16):016x}" for word in words)
-        if host in found or len({*taken, *guids}) < len(taken) + len(guids):
-            reason = "the host has GUIDs already" if host in found else "another port has this GUID"
-            allowed = "one line of each host, with all its ports"
-            raise ScenarioError(Problem("", reason, line, allowed, None, str(file), number))
-        found[host] = guids
-        taken.update(guids)
-    return found
+def _read(file: Path) -> str:
+    try:
+        return read_text(file)
+    except (OSError, UnicodeDecodeError) as error:
+        raise BackendError(f"{file}: cannot be read: {error}; what OpenSM has is as it was") from None
 
 
 def _name_of(process: int) -> str:

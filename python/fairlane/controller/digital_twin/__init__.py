@@ -48,6 +48,7 @@ class DigitalTwin(Controller):
     """Tries service levels ahead on a model of fabric and jobs; verifies the best plan and undoes what loses."""
 
     gives_levels: ClassVar[bool] = True
+    needs_model: ClassVar[bool] = True
 
     default_periods: int = Field(default=3, ge=1, description="periods over which the default run is observed")
     horizon: Duration = Field(default=20 * 10**9, gt=0, description="simulated time of each trial on the twin")

@@ -73,6 +73,11 @@ class Slack(Controller):
     def model_post_init(self, _context: Any) -> None:
         self._rng = random.Random(self.seed)
 
+    @property
+    @override
+    def needs_mpi_times(self) -> bool:
+        return self.mpi_times
+
     @override
     def start(self, jobs: Mapping[str, int]) -> Settings:
         self._jobs, self._state, self._observed = dict(jobs), State.DEFAULT, []

@@ -1,0 +1,60 @@
+"""The processes of jobs as a controller sees them: what the network can tell apart counts as one."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+
+from fairlane.agent.backends import Backend
+from fairlane.agent.hosts import Hosts
+from fairlane.agent.progress import Progress
+from fairlane.errors import ScenarioError
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A rank of a job; or all of its ranks on a host, if no level can be given to one of them alone."""
+
+    endpoint: str
+    """What a level is given to: the host, or a rank's own name there (``Backend.endpoints``)."""
+    ranks: tuple[int, ...]
+
+
+def units_of(
+    processes: Iterable[Progress], hosts: Hosts, backend: Backend
+) -> tuple[dict[str, tuple[Unit, ...]], dict[str, str]]:
+    """The units of each job, in order of their first ranks, and why jobs are left out.
+
+    A job is left out while a rank below its highest is missing, and if it has an endpoint that another job has too.
+    """
+    found: dict[str, tuple[Unit, ...]] = {}
+    left_out: dict[str, str] = {}
+    by_job = groupby(sorted(processes, key=lambda one: (one.job, one.rank)), lambda one: one.job)
+    for job, group in by_job:
+        own = list(group)
+        ranks = [one.rank for one in own]
+        if missing := sorted(set(range(ranks[-1] + 1)) - set(ranks)):
+            left_out[job] = f"no progress of rank {missing[0]} is known"
+            continue
+        try:
+            found[job] = tuple(_units(own, hosts, backend))
+        except ScenarioError as error:
+            left_out[job] = str(error).splitlines()[0]
+    owners = Counter(unit.endpoint for units in found.values() for unit in units)
+    for job, units in list(found.items()):
+        if shared := [unit.endpoint for unit in units if owners[unit.endpoint] > 1]:
+            left_out[job] = f"shares {shared[0]} with another job: a level set for one would apply to both"
+            del found[job]
+    return found, left_out
+
+
+def _units(processes: list[Progress], hosts: Hosts, backend: Backend) -> list[Unit]:
+    units = []
+    for node, group in groupby(sorted(processes, key=lambda one: (one.host, one.rank)), lambda one: one.host):
+        ranks = [one.rank for one in group]
+        endpoints = backend.endpoints(hosts.of(node), len(ranks))
+        if len(endpoints) == len(ranks):
+            units += [Unit(name, (rank,)) for name, rank in zip(endpoints, ranks, strict=True)]
+        else:
+            units.append(Unit(endpoints[0], tuple(ranks)))
+    return sorted(units, key=lambda unit: unit.ranks)
