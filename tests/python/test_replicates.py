@@ -246,24 +246,30 @@ def test_a_claim_that_holds_by_a_variant_says_so_in_one_line(folder: Path, tmp_p
     conditional(folder)
     alone = verdict(run(folder, tmp_path / "out", replicates=3), "three-of-four")
     assert alone.line == "contradicted (3 replicates), because it grows"
-    under = run(folder, tmp_path / "under", replicates=2, variant="small")
+    under = run(folder, tmp_path / "under", replicates=3, variant="small")
     (one,) = under.verdicts
-    assert one.line == "holds under stated conditions (2 replicates): numbers of nothing"
+    assert one.line == "holds under stated conditions (3 replicates): numbers of nothing"
     assert {*pl.read_csv(tmp_path / "under" / "clauses.csv")["variant"]} == {"small"}
     files = [tmp_path / "out", tmp_path / "under"]
     both = verdict(run(folder, tmp_path / "both", replicates=0, earlier=files), "three-of-four")
     assert [setting.title for setting in both.settings] == ["three-of-four", "three-of-four, small"]
     assert both.line == (
-        "holds under stated conditions (2 replicates): numbers of nothing; "
+        "holds under stated conditions (3 replicates): numbers of nothing; "
         "settings of the studies: undecided (3 replicates)"
     )
     kept = pl.read_csv(tmp_path / "both" / "clauses.csv").filter(claim="three-of-four")
-    assert kept.group_by("variant", "replicate").len().height == 3 + 2
+    assert kept.group_by("variant", "replicate").len().height == 3 + 3
     page = (tmp_path / "both" / "report.md").read_text(encoding="utf-8")
-    assert "- `three-of-four`: **holds under stated conditions** (2 replicates): numbers of nothing" in page
+    assert "- `three-of-four`: **holds under stated conditions** (3 replicates): numbers of nothing" in page
     assert "`three-of-four`, I, numbers of nothing" in page
     lines = (tmp_path / "both" / "verdicts.md").read_text(encoding="utf-8").splitlines()
     assert [line.split(":")[0] for line in lines] == ["- `three-of-four`", "- `same`"]
+    run(folder, tmp_path / "few", replicates=2, variant="small")
+    files = [tmp_path / "out", tmp_path / "few"]
+    few = verdict(run(folder, tmp_path / "little", replicates=0, earlier=files), "three-of-four")
+    assert few.line == ("contradicted (3 replicates), because it grows; numbers of nothing: holds (2 replicates)"), (
+        "too few to overrule three"
+    )
 
 
 def test_more_replicates_of_a_variant_overrule_few_that_hold(folder: Path, tmp_path: Path) -> None:

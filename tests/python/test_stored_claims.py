@@ -78,7 +78,7 @@ def _stats() -> dict[str, pl.DataFrame]:
 def test_stored_verdicts_follow_from_stored_tables(paper: str, tables: object, left_out: set[str]) -> None:
     assert callable(tables)
     database = Database(tables())
-    stored = pl.read_csv(PAGES / paper / "clauses.csv").filter(replicate=1)
+    stored = pl.read_csv(PAGES / paper / "clauses.csv").filter(pl.col("variant").fill_null("") == "", replicate=1)
     seen = 0
     for claim in plan(paper).claims:
         rows = stored.filter(claim=claim.id).to_dicts()

@@ -25,6 +25,8 @@ from fairlane.wording import plural
 
 HOLDS_FROM, FAILS_UP_TO = 90, 10
 """Percent of replicates from which a clause holds, and up to which it does not."""
+OF_VARIANT = 3
+"""Replicates in which a claim has to hold by a variant to hold under its condition, or as many as it has without."""
 BY_CHANCE = 0.05
 """Probability, under the null model, from which it may be chance that a clause holds in so many replicates."""
 
@@ -198,7 +200,9 @@ class ClaimVerdict:
         If the claim does not hold in this one, another in which it does; else this one, or another in which it does
         not hold and that has more replicates.
         """
-        holding = [one for one in self.under if one.verdict is Verdict.HOLDS]
+        enough = min(OF_VARIANT, self.complete)
+        rests = [one for one in self.under if one.complete >= enough or one.deterministic]
+        holding = [one for one in rests if one.verdict is Verdict.HOLDS]
         denied = [one for one in self.under if one.verdict in (Verdict.FAILS, Verdict.UNDECIDED)]
         others = holding if holding and self.verdict is not Verdict.HOLDS else [self, *denied]
         return max(others, key=lambda one: one.complete)
