@@ -129,7 +129,7 @@ def measured(variant: str | None = None, **times: float) -> Database:
 
 
 def verdicts(claim: str, **times: float) -> list[bool]:
-    return held("patki2016", claim, measured(**times))
+    return held("patki2016", claim, measured(None, **times))
 
 
 @pytest.mark.parametrize(
