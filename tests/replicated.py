@@ -84,7 +84,8 @@ def write_paper(folder: Path) -> Path:
 
 def run(folder: Path, out: Path, pool: Here | None = None, **options: Any) -> Reproduction:
     """The paper's claims, judged by runs of this process."""
-    chosen = plan(folder, quick=options.pop("quick", False), only=options.pop("only", ()))
+    settings = {name: options.pop(name) for name in ("quick", "only", "variant") if name in options}
+    chosen = plan(folder, **settings)
     with Executor(pool or Here(), Store(out, stored_as)) as executor:
         return conclude(chosen, executor, out, **options)
 

@@ -197,12 +197,12 @@ def test_fabrics_are_compared_on_the_command_line(
 
 
 def test_smith2018_runs_on_edisons_cabling_if_asked() -> None:
-    usual, cabled = (plan("smith2018", quick=True, cabling=name) for name in (None, "edison"))
+    usual, cabled = (plan("smith2018", quick=True, variant=name) for name in (None, "edison"))
     studies = [study_of(chosen, "runs") for chosen in (usual, cabled)]
     fabrics = [study.written(next(study.points())).data["fabric"] for study in studies]
     assert fabrics[1] == {**fabrics[0], "arrangement": "absolute", "bundles_by": "row"}
     assert "arrangement" not in fabrics[0]
-    with pytest.raises(ScenarioError, match=r'--cabling = "edisn".*did you mean "edison"'):
-        plan("smith2018", cabling="edisn")
-    with pytest.raises(ScenarioError, match=r"--cabling: wilke2020 has no such option"):
-        plan("wilke2020", cabling="edison")
+    with pytest.raises(ScenarioError, match=r'--variant = "edisn".*did you mean "edison"'):
+        plan("smith2018", variant="edisn")
+    with pytest.raises(ScenarioError, match=r'--variant = "edison": unknown variant of kim2008'):
+        plan("kim2008", variant="edison")

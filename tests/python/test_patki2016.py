@@ -69,6 +69,8 @@ def test_conditions_are_those_of_the_figures() -> None:
         "rails.others": 4 * 3 * 5 * 2,
         "alone": 5 * 3 * 2,
         "neighbour": 2 * 2 * 2 * 2,
+        "rails.shares": 3 * 5 * (2 + 3),
+        "rails.phase": 2 * 2 * 2 * 5,
         "power": power,
         "power.alone": alone,
         "interference": 3,
@@ -100,7 +102,7 @@ def test_a_reproduction_leaves_tables_figures_and_claims(tmp_path: Path) -> None
     assert stored_tables("patki2016", tmp_path) == {"cells.csv", "claims.csv", "clauses.csv", "runs.csv"}
 
 
-def measured(**times: float) -> Database:
+def measured(variant: str | None = None, **times: float) -> Database:
     """The tables of the paper for run times by what a run's name begins with, and 1 ms for all others."""
     rows: list[dict[str, object]] = []
     for study in ("rails", "power", "power.alone"):
@@ -122,18 +124,32 @@ def measured(**times: float) -> Database:
     zero = ("computing", "network", "late_partner", "others", "own_queueing", "messages", "bytes", "collective_share")
     used = ("host_utilisation", "switch_utilisation", "mean_switch_utilisation", "energy_j", "interference_iterations")
     table = pl.DataFrame(rows, infer_schema_length=None).with_columns(pl.lit(0.0).alias(it) for it in (*zero, *used))
-    return tables_of("patki2016", Database({"measured": table}))
+    replicate = pl.DataFrame({"variant": [variant]}, {"variant": pl.String})
+    return tables_of("patki2016", Database({"measured": table, "replicate": replicate}), 3)
 
 
 def verdicts(claim: str, **times: float) -> list[bool]:
-    return held("patki2016", claim, measured(**times))
+    return held("patki2016", claim, measured(None, **times))
 
 
-def test_shares_of_a_link_follow_the_weights() -> None:
-    shares = measured().ask(
+@pytest.mark.parametrize(
+    ("variant", "expected"),
+    [(None, [1 / 9, 1 / 2, 8 / 9]), ("shares-64", [1 / 65, 1 / 2, 64 / 65]), ("strict", [0, 1 / 2, 1])],
+)
+def test_shares_of_a_link_follow_the_weights(variant: str | None, expected: list[float]) -> None:
+    shares = measured(variant).ask(
         "SELECT DISTINCT link_share FROM runs_of_applications WHERE experiment = 'rails' ORDER BY ALL"
     )
-    assert shares["link_share"].to_list() == pytest.approx([1 / 9, 1 / 2, 8 / 9])
+    assert shares["link_share"].to_list() == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("variant", ["shares-64", "strict"])
+def test_the_interference_of_a_variant_keeps_off_the_only_adapter(variant: str) -> None:
+    chosen = plan("patki2016", only="patki.dual-rail", deciding=True, variant=variant)
+    points = [point.parameters for point in study_of(chosen, "rails").points()]
+    assert {(it["rails"], it["neighbour"]) for it in points} == {("both", "both"), ("0", "1"), ("1", "0")}
+    weights = [scenario.qos.arbiter for scenario in scenarios(chosen, "rails", rails="0", balance="3-0", seed=1)]
+    assert [it.name for it in weights] == ["strict_priority" if variant == "strict" else "weighted_round_robin"]
 
 
 def test_greatest_over_least_decides_about_adapters() -> None:

@@ -51,6 +51,25 @@ def test_a_clause_is_judged_by_its_share_of_replicates(held: int, replicates: in
     assert verdict_of(held, replicates) is expected
 
 
+@pytest.mark.parametrize(
+    ("held", "replicates", "chance", "expected"),
+    [
+        (1, 1, 0.5, Verdict.UNDECIDED),
+        (4, 4, 0.5, Verdict.UNDECIDED),  # 1/16 by chance
+        (5, 5, 0.5, Verdict.HOLDS),  # 1/32
+        (9, 10, 0.5, Verdict.HOLDS),  # 11/1024
+        (9, 10, 0.9, Verdict.UNDECIDED),
+        (10, 10, 0.7, Verdict.HOLDS),  # 0.7^10 = 0.028
+        (8, 10, 0.1, Verdict.UNDECIDED),  # by its share
+        (0, 1, 0.5, Verdict.FAILS),
+    ],
+)
+def test_what_holds_by_chance_as_well_has_to_hold_more_often(
+    held: int, replicates: int, chance: float, expected: Verdict
+) -> None:
+    assert verdict_of(held, replicates, chance) is expected
+
+
 def test_a_clause_that_holds_in_three_of_four_replicates_is_undecided(folder: Path, tmp_path: Path) -> None:
     found = run(folder, tmp_path / "out", replicates=4)
     one = verdict(found, "three-of-four")
@@ -61,7 +80,7 @@ def test_a_clause_that_holds_in_three_of_four_replicates_is_undecided(folder: Pa
     values = {number.label: number.values for number in first.numbers}
     assert values == {"varied": [0, 1, 2, 3], "same": [0, 0, 0, 0]}, "rows are matched by name, in any order"
     same = verdict(found, "same")
-    assert (same.verdict, same.words) == (Verdict.FAILS, "does not hold, nothing left to chance")
+    assert (same.verdict, same.words) == (Verdict.FAILS, "contradicted, nothing left to chance")
     rows = pl.read_csv(tmp_path / "out" / "clauses.csv").filter(measured="varied")
     assert rows["value"].to_list() == [0, 1, 2, 3]
     assert rows["in_band"].to_list() == [True, True, True, False]
@@ -184,15 +203,121 @@ def test_a_clause_that_can_hardly_fail_is_said_to_be_such_and_counts(folder: Pat
     assert "near certain: one of four |" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
 
 
+def test_a_claim_of_clauses_that_can_hardly_fail_holds_without_being_evidence(folder: Path, tmp_path: Path) -> None:
+    file = folder / "claims.toml"
+    certain = 'band = "< 1"\nnear_certain = "it is zero"\n'
+    file.write_text(file.read_text().replace('band = "< 0"\n', certain))
+    one = verdict(run(folder, tmp_path / "out", only="same"), "same")
+    assert (one.verdict, one.near_certain) == (Verdict.HOLDS, True)
+    assert one.line == "holds (near certain, nothing left to chance)"
+
+
+def test_a_clause_with_even_odds_needs_more_than_one_replicate(folder: Path, tmp_path: Path) -> None:
+    file = folder / "claims.toml"
+    odds = 'band = "= 1"\nchance = 0.5\nnull = "a coin"\n'
+    file.write_text(file.read_text().replace('band = "= 1"\n', odds).replace('"<= 2"', '"<= 9"'))
+    one = verdict(run(folder, tmp_path / "out"), "three-of-four")
+    assert (one.verdict, one.words) == (Verdict.UNDECIDED, "undecided, one replicate")
+    assert "by chance in 50% of the replicates: a coin" in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")
+    assert verdict(run(folder, tmp_path / "out", replicates=5), "three-of-four").words == "holds, 5 replicates"
+    file.write_text(file.read_text().replace('null = "a coin"\n', ""))
+    with pytest.raises(ScenarioError, match="null: needs one with the other"):
+        plan(folder)
+
+
+VARIANT = """
+[variant.small]
+title = "numbers of nothing"
+claims = ["three-of-four"]
+study."numbers.toml".set = { "measure.tables.numbers" = "SELECT 0 AS number FROM run" }
+"""
+
+
+def conditional(folder: Path) -> None:
+    """A claim that fails in all replicates but the first, and holds by a variant."""
+    (folder / "paper.toml").write_text(PAPER + VARIANT)
+    claims = (folder / "claims.toml").read_text().replace('"<= 2"', '"<= 0"')
+    (folder / "claims.toml").write_text(
+        claims.replace('id = "three-of-four"', 'id = "three-of-four"\nbecause = "it grows"')
+    )
+
+
+def test_a_claim_that_holds_by_a_variant_says_so_in_one_line(folder: Path, tmp_path: Path) -> None:
+    conditional(folder)
+    alone = verdict(run(folder, tmp_path / "out", replicates=3), "three-of-four")
+    assert alone.line == "contradicted (3 replicates), because it grows"
+    under = run(folder, tmp_path / "under", replicates=3, variant="small")
+    (one,) = under.verdicts
+    assert one.line == "holds under stated conditions (3 replicates): numbers of nothing"
+    assert {*pl.read_csv(tmp_path / "under" / "clauses.csv")["variant"]} == {"small"}
+    files = [tmp_path / "out", tmp_path / "under"]
+    both = verdict(run(folder, tmp_path / "both", replicates=0, earlier=files), "three-of-four")
+    assert [setting.title for setting in both.settings] == ["three-of-four", "three-of-four, small"]
+    assert both.line == (
+        "holds under stated conditions (3 replicates): numbers of nothing; "
+        "settings of the studies: undecided (3 replicates)"
+    )
+    kept = pl.read_csv(tmp_path / "both" / "clauses.csv").filter(claim="three-of-four")
+    assert kept.group_by("variant", "replicate").len().height == 3 + 3
+    page = (tmp_path / "both" / "report.md").read_text(encoding="utf-8")
+    assert "- `three-of-four`: **holds under stated conditions** (3 replicates): numbers of nothing" in page
+    assert "`three-of-four`, I, numbers of nothing" in page
+    lines = (tmp_path / "both" / "verdicts.md").read_text(encoding="utf-8").splitlines()
+    assert [line.split(":")[0] for line in lines] == ["- `three-of-four`", "- `same`"]
+    run(folder, tmp_path / "few", replicates=2, variant="small")
+    files = [tmp_path / "out", tmp_path / "few"]
+    few = verdict(run(folder, tmp_path / "little", replicates=0, earlier=files), "three-of-four")
+    assert few.line == ("contradicted (3 replicates), because it grows; numbers of nothing: holds (2 replicates)"), (
+        "too few to overrule three"
+    )
+
+
+def test_more_replicates_of_a_variant_overrule_few_that_hold(folder: Path, tmp_path: Path) -> None:
+    conditional(folder)
+    (folder / "paper.toml").write_text(PAPER + VARIANT.replace("SELECT 0", "SELECT 7"))
+    first = run(folder, tmp_path / "out")
+    assert verdict(first, "three-of-four").line == "holds (one replicate)"
+    run(folder, tmp_path / "under", replicates=2, variant="small")
+    files = [tmp_path / "out", tmp_path / "under"]
+    both = verdict(run(folder, tmp_path / "both", replicates=0, earlier=files), "three-of-four")
+    assert both.ending is Verdict.CONTRADICTED
+    assert both.line == (
+        "contradicted (2 replicates), because it grows; settings of the studies: holds (one replicate)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("paper", "variant", "words"),
+    [
+        (PAPER, "small", "unknown variant of paper"),
+        (PAPER + VARIANT, "smal", 'did you mean "small"'),
+        (PAPER + VARIANT.replace("numbers.toml", "nmbers.toml"), None, 'did you mean "numbers.toml"'),
+        (
+            PAPER + VARIANT.replace("three-of-four", "three-of-fur"),
+            None,
+            'claims.*did you mean "three-of-four"',
+        ),
+    ],
+)
+def test_a_variant_that_fits_nothing_is_refused(folder: Path, paper: str, variant: str | None, words: str) -> None:
+    (folder / "paper.toml").write_text(paper)
+    with pytest.raises(ScenarioError, match=words):
+        plan(folder, variant=variant)
+
+
 def test_what_was_scaled_is_never_said_not_to_hold(folder: Path, tmp_path: Path) -> None:
     text = (folder / "claims.toml").read_text().replace('"<= 2"', '"< 0"')
     (folder / "claims.toml").write_text(text)
     found = run(folder, tmp_path / "out", replicates=2, quick=True, only="three-of-four")
     (one,) = found.verdicts
-    assert (one.verdict, {clause.verdict for clause in one.clauses}) == (Verdict.IN_PART, {Verdict.IN_PART})
-    assert one.words == "not run in full, 2 replicates: 1 of 2 clauses in the band"
-    for name in ("report.md", "claims.csv", "clauses.csv"):
-        assert "does not hold" not in (tmp_path / "out" / name).read_text(encoding="utf-8")
+    assert (one.verdict, {clause.verdict for clause in one.clauses}) == (Verdict.SCALED, {Verdict.SCALED})
+    assert one.words == "scaled, 2 replicates, 1 of 2 clauses in the band"
+    assert one.line == "scaled (2 replicates, 1 of 2 clauses in the band): scaled", "with the note of the study"
+    for name in ("report.md", "claims.csv", "clauses.csv", "verdicts.md"):
+        text = (tmp_path / "out" / name).read_text(encoding="utf-8")
+        assert "does not hold" not in text
+        assert "contradicted" not in text
+    assert {*pl.read_csv(tmp_path / "out" / "clauses.csv")["scaled"]} == {"scaled"}
 
 
 def test_a_claim_whose_runs_fail_is_not_repeated(folder: Path, tmp_path: Path) -> None:
@@ -280,7 +405,7 @@ def test_distance_from_the_edge_is_counted_in_standard_deviations() -> None:
 def test_infinite_and_missing_values_are_shown_and_have_no_distance(tmp_path: Path) -> None:
     claim = claim_of("a", "x")
     values = (inf, 1.0, 3.0, float("nan"))
-    by = {number: Judged(claim, [finding(value)], [], False) for number, value in enumerate(values, 1)}
+    by = {number: Judged(claim, [finding(value)], [], "") for number, value in enumerate(values, 1)}
     one = over_replicates(claim, by)
     (number,) = one.clauses[0].numbers
     assert number.nearness == pytest.approx(2**0.5)

@@ -32,7 +32,7 @@ class Sized:
 
 
 def judged(claim: Claim, *values: float) -> ClaimVerdict:
-    by = {number: Judged(claim, [finding(value)], [], False) for number, value in enumerate(values, 1)}
+    by = {number: Judged(claim, [finding(value)], [], "") for number, value in enumerate(values, 1)}
     return over_replicates(claim, by)
 
 

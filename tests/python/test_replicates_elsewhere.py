@@ -96,7 +96,7 @@ def test_bands_of_numbers_from_a_file_are_in_numbers(tmp_path: Path) -> None:
     columns = ("claim", "clause", "measured", "replicate", "value", "low", "high", "in_band", "scaled", "simulator")
     rows = [("wilke.port-counters", 1, "fat-tree: p99 / median of active time", 1, 1.84, None, 1.72, False, False, "")]
     pl.DataFrame(rows, columns, orient="row").write_csv(tmp_path / "clauses.csv")
-    found = known([tmp_path], plan("wilke2020"), running=False)["wilke.port-counters"][1]
+    found = known([tmp_path], plan("wilke2020"), running=False)[""]["wilke.port-counters"][1]
     assert [it.words for it in found.findings] == ["fat-tree: p99 / median of active time: 1.84 (< 1.72)"]
 
 

@@ -2,16 +2,31 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import polars as pl
 import pytest
 from scipy import stats
 
 from fairlane.reproduce import plan
+from fairlane.reproduce.earlier import known
 from fairlane.reproduce.judging import judged
+from fairlane.reproduce.output import lines
+from fairlane.reproduce.replicating import nothing, repeat
+from fairlane.reproduce.running import Outcome
+from fairlane.reproduce.verdicts import ClaimVerdict, Verdict
 from fairlane.study.sql import Database
 
+if TYPE_CHECKING:
+    from fairlane.tasks.executor import Executor
+
+ENDINGS = (Verdict.HOLDS, Verdict.CONDITIONAL, Verdict.CONTRADICTED, Verdict.SCALED, Verdict.UNDECIDED)
+COLUMNS = [*((ending, False) for ending in ENDINGS), (Verdict.HOLDS, True)]
+"""Those of the overview: the last word on a claim, and whether it is near certain."""
 PAGES = Path(__file__).parents[2] / "docs" / "reproduction"
 
 
@@ -63,13 +78,13 @@ def _stats() -> dict[str, pl.DataFrame]:
 def test_stored_verdicts_follow_from_stored_tables(paper: str, tables: object, left_out: set[str]) -> None:
     assert callable(tables)
     database = Database(tables())
-    stored = pl.read_csv(PAGES / paper / "clauses.csv").filter(replicate=1)
+    stored = pl.read_csv(PAGES / paper / "clauses.csv").filter(pl.col("variant").fill_null("") == "", replicate=1)
     seen = 0
     for claim in plan(paper).claims:
         rows = stored.filter(claim=claim.id).to_dicts()
         if claim.id in left_out or not rows:
             continue
-        found = judged(claim, database, (), scaled=False).findings
+        found = judged(claim, database, ()).findings
         assert [(row["clause"], row["in_band"]) for row in rows] == [(one.clause + 1, one.holds) for one in found]
         expected = [one.value for one in found]  # of times with six digits, whose differences have fewer
         assert [row["value"] for row in rows] == pytest.approx(expected, rel=5e-3, abs=1e-5), claim.id
@@ -77,29 +92,43 @@ def test_stored_verdicts_follow_from_stored_tables(paper: str, tables: object, l
     assert seen >= 5
 
 
-def _verdicts(paper: str) -> dict[str, str]:
-    """The stored verdict of each claim."""
-    words = {"yes": "holds", "no": "does not hold"}
-    claims = pl.read_csv(PAGES / paper / "claims.csv").filter(pl.col("holds") != "-")
-    found = {row["claim"]: words.get(row["holds"], row["holds"]) for row in claims.iter_rows(named=True)}
-    return found | dict(
-        pl.read_csv(PAGES / paper / "clauses.csv").select("claim", "claim_verdict").unique().iter_rows()
-    )
+STORED = sorted(path.parent.name for path in PAGES.glob("*/verdicts.md"))
+
+
+@lru_cache
+def _verdicts(paper: str) -> Sequence[ClaimVerdict]:
+    """What the stored numbers of all replicates say of each claim."""
+    chosen = replace(plan(paper), studies={})
+    earlier = known([PAGES / paper], chosen, running=False)
+    nowhere = cast("Executor", None)  # nothing is performed
+    return repeat(chosen, Outcome(Database(), {}, {}), nothing(chosen), nowhere, 0, None, earlier).verdicts
+
+
+@pytest.mark.parametrize("paper", STORED)
+def test_a_page_ends_with_a_line_for_each_claim_that_follows_from_the_stored_numbers(paper: str) -> None:
+    verdicts, page = _verdicts(paper), (PAGES / paper / "index.md").read_text()
+    assert (PAGES / paper / "verdicts.md").read_text().splitlines() == [*lines(verdicts)]
+    assert page.rstrip().endswith("```{include} verdicts.md\n```")
+    assert {one.ending for one in verdicts} <= {*ENDINGS}
+    contradicted = [one for one in verdicts if one.ending is Verdict.CONTRADICTED]
+    assert [one.claim.id for one in contradicted if not one.claim.because] == []
+
+
+def _cell(verdicts: Iterable[ClaimVerdict]) -> str:
+    """How many claims there are, by the number of replicates that they rest on."""
+    count = Counter("fixed" if one.deciding.deterministic else one.deciding.complete for one in verdicts)
+    return ", ".join(f"{claims} ({number})" for number, claims in sorted(count.items(), key=str))
 
 
 def test_the_overview_counts_the_stored_verdicts() -> None:
-    rows = re.findall(
-        r"^\| \[(\w+)\]\(\w+/index\.md\) \| [^|]+ \|(.*)\|(.*)\|(.*)\|(.*)\|$",
-        (PAGES / "index.md").read_text(),
-        re.MULTILINE,
-    )
-    assert len(rows) == 7
-    for paper, *cells in rows:
+    rows = re.findall(r"^\| \[(\w+)\]\(\w+/index\.md\) \|(.*)\|$", (PAGES / "index.md").read_text(), re.MULTILINE)
+    rows = [(paper, [cell.strip() for cell in cells.split("|")[1:]]) for paper, cells in rows if cells.count("|") > 4]
+    assert sorted(paper for paper, _ in rows) == STORED
+    for paper, cells in rows:
         verdicts = _verdicts(paper)
-        count = Counter(verdicts.values())
-        missing = len(plan(paper).folder.claims) - len(verdicts)
-        expected = [count["holds"], count["does not hold"], count["undecided"], count["not run in full"] + missing]
-        assert [int(cell.strip() or 0) for cell in cells] == expected, paper
+        expected = [_cell(one for one in verdicts if (one.ending, one.deciding.near_certain) == it) for it in COLUMNS]
+        assert cells == expected, f"{paper}: {' | '.join(expected)}"
+        assert len(verdicts) == len(plan(paper).folder.claims)
 
 
 def test_the_stored_improvement_of_placements_agrees_with_the_clauses_and_with_the_page() -> None:
@@ -132,6 +161,6 @@ def test_stored_replicates_of_halo3d_agree_with_the_clauses(replicate: int) -> N
     database = Database({"stats": medians.filter(replicate=replicate).with_row_index("point")})
     (claim,) = [one for one in plan("wilke2020").claims if one.id == "wilke.halo3d"]
     rows = pl.read_csv(folder / "clauses.csv").filter(claim=claim.id, replicate=replicate).to_dicts()
-    found = judged(claim, database, (), scaled=False).findings
+    found = judged(claim, database, ()).findings
     assert [(row["clause"], row["in_band"]) for row in rows] == [(one.clause + 1, one.holds) for one in found]
     assert [row["value"] for row in rows] == pytest.approx([one.value for one in found], rel=5e-3, abs=1e-5)

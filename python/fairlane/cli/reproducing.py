@@ -40,7 +40,7 @@ def reproduce(
     also: Annotated[
         list[str] | None, Option(metavar="CONTROLLER", help="Also run this controller, e.g. slack.")
     ] = None,
-    cabling: Annotated[str | None, Option(metavar="NAME", help="A cabling variant of the paper's machine.")] = None,
+    variant: Annotated[str | None, Option(metavar="NAME", help="Another model of the paper's system.")] = None,
     replicates: Annotated[int, Option(help="Replicates with other seeds to judge the claims by; 0 with --with.")] = 1,
     first_replicate: Annotated[int, Option(help="Number of the first replicate that is run.")] = 1,
     earlier: Annotated[
@@ -81,7 +81,7 @@ def reproduce(
             "--placements": placements,
             "--periods": periods,
             "--also": also,
-            "--cabling": cabling,
+            "--variant": variant,
             "--replicates": replicates != 1,
         }
         given = [name for name, value in others.items() if value]
@@ -117,11 +117,12 @@ def reproduce(
             placements=placements,
             periods=periods,
             also=also or (),
-            cabling=cabling,
+            variant=variant,
             deciding=deciding,
             first_replicate=first_replicate,
         )
-    folder = out or Path("runs") / f"{chosen.name}{f'-{cabling}' if cabling else ''}{'-quick' if quick else ''}"
+    parts = [chosen.name, variant, "quick" if quick else None]
+    folder = out or Path("runs") / "-".join(part for part in parts if part)
     store = Store(folder)
     if (there := store.digests()) and not resume:
         raise refused("--out", "has cells already: --resume goes on with them", str(folder))
@@ -193,10 +194,11 @@ def _facts(one: "ClaimVerdict") -> dict[str, object]:
     ]
     return {
         **claim,
-        "verdict": one.verdict,
+        "verdict": one.ending,
+        "line": one.line,
         "replicates": one.complete,
-        "holds": {Verdict.HOLDS: True, Verdict.FAILS: False}.get(one.verdict),
-        "scaled": first.scaled,
+        "holds": {Verdict.HOLDS: True, Verdict.CONTRADICTED: False}.get(one.ending),
+        "scaled": bool(first.scaled),
         "findings": findings,
         "clauses": clauses,
         "missing": list(one.missing),
@@ -217,11 +219,13 @@ def _time(found: "Reproduction", there: int) -> Iterator[str]:
 
 
 def _claims(found: "Reproduction") -> Iterator[str]:
+    from dataclasses import replace
+
     from fairlane.reproduce.bands import band_of, numbers, spread_of
     from fairlane.reproduce.output import repeat_lines, replicate_lines
 
-    for one in found.verdicts:
-        yield f"\n{one.claim.id} ({one.claim.where}): {one.words}"
+    for one in (replace(one, under=()) for claim in found.verdicts for one in claim.settings):
+        yield f"\n{one.title} ({one.claim.where}): {one.words}"
         yield f"  paper     {one.claim.claim}"
         for clause, number in numbers(one):
             if one.complete > 1:
@@ -237,6 +241,8 @@ def _claims(found: "Reproduction") -> Iterator[str]:
             yield f"  missing   {', '.join(one.missing)}"
     for run in found.failed:
         yield f"\nfailed: {run.task.label}: {run.error}"
+    yield ""
+    yield from (f"{one.claim.id}: {one.line}" for one in found.verdicts)
     yield ""
     yield from replicate_lines(found)
     yield from repeat_lines(found)

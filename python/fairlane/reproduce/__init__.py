@@ -59,14 +59,14 @@ def plan(
     placements: int | None = None,
     periods: int | None = None,
     also: Sequence[str] = (),
-    cabling: str | None = None,
+    variant: str | None = None,
     deciding: bool = False,
     first_replicate: int = 1,
 ) -> Plan:
     """What all claims, or ``only`` one or some, need; raises ``ScenarioError`` for a name that is unknown.
 
     ``placements`` and ``periods`` are upper bounds on what each study has. The controllers of ``also`` are run and
-    shown in addition to the paper's; they do not affect any claim. ``cabling`` is one of those of the paper's machine.
+    shown in addition to the paper's; they do not affect any claim. ``variant`` is another model of the paper's system.
     ``deciding`` leaves out the studies that are only shown beside claims; ``first_replicate`` begins with another
     replicate than 1.
     """
@@ -81,16 +81,17 @@ def plan(
     for controller in also:
         if controller not in CONTROLLERS:
             raise ScenarioError(Problem.unknown("--also", "controller", controller, list(CONTROLLERS), controller))
-    cablings = [*folder.paper.cablings]
-    if cabling is not None and cablings and cabling not in cablings:
-        raise ScenarioError(Problem.unknown("--cabling", "cabling", cabling, cablings, cabling))
-    options = Options(quick, placements, periods, also, cabling, first_replicate, deciding)
+    variants = [*folder.paper.variant]
+    if variant is not None and variant not in variants:
+        raise ScenarioError(Problem.unknown("--variant", f"variant of {folder.name}", variant, variants, variant))
+    wanted = only or (folder.paper.variant[variant].claims if variant else ()) or names
+    options = Options(quick, placements, periods, also, variant, first_replicate, deciding)
     if refused := sorted(options.given - {*folder.paper.options}):
         allowed = ["only", "quick", "out", "resume", "workers", "dask", *sorted(folder.paper.options)]
         words = ", ".join(f"--{option}" for option in allowed)
         raise ScenarioError(Problem(f"--{refused[0]}", f"{folder.name} has no such option", allowed=words))
     check_outputs(folder)
-    return plan_of(folder, [claim for claim in folder.claims if not only or claim.id in only], options)
+    return plan_of(folder, [claim for claim in folder.claims if claim.id in wanted], options)
 
 
 def check_replicates(replicates: int, cpu_hours: float | None, first: int = 1, *, earlier: bool = False) -> None:

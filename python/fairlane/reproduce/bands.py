@@ -6,6 +6,7 @@ edge is one unit from it. Where the edge is zero the unit is the largest distanc
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from math import isfinite, isnan
 from pathlib import Path
 from textwrap import shorten
@@ -80,7 +81,7 @@ def unit_of(number: Measured) -> float:
 
 def draw_claims(plan: Plan, verdicts: Sequence[ClaimVerdict], folder: Path) -> list[Picture]:
     """Draws the figure into the folder; nothing without any number."""
-    shown = [one for one in verdicts if one.clauses]
+    shown = [replace(one, under=()) for claim in verdicts for one in claim.settings if one.clauses]
     if not shown:
         return []
     most = max(one.complete for one in shown)
@@ -114,7 +115,7 @@ def _rows(axes: Axes, table: Axes, verdicts: Sequence[ClaimVerdict]) -> None:
     last = None
     for one in verdicts:
         places.append(at)
-        labels.append(one.claim.id)
+        labels.append(one.title)
         heads.append(len(labels) - 1)
         table.text(0.0, at, one.words, va="center", fontsize=10, fontweight="bold")
         at += 1

@@ -24,37 +24,46 @@ COLUMNS = {
     "low": pl.Float64,
     "high": pl.Float64,
     "in_band": pl.Boolean,
-    "scaled": pl.Boolean,
+    "scaled": pl.String,
     "simulator": pl.String,
 }
-"""What is needed of it: ``value`` is null where nothing was measured, ``simulator`` a digest of its files."""
+"""What is needed of it: ``value`` is null where nothing was measured, ``scaled`` is what a run lacks of the paper's,
+``simulator`` a digest of its files."""
+VARIANT = "variant"
+"""The column with the variant of which a replicate is; without it that is the paper's folder itself."""
 
-Known = Mapping[str, Mapping[int, Judged]]
-"""The findings of other replicates, by claim and replicate."""
+Known = Mapping[str, Mapping[str, Mapping[int, Judged]]]
+"""The findings of other replicates, by variant, claim and replicate."""
 
 
-def known(files: Sequence[Path], plan: Plan, *, running: bool) -> dict[str, dict[int, Judged]]:
+def known(files: Sequence[Path], plan: Plan, *, running: bool) -> dict[str, dict[str, dict[int, Judged]]]:
     """The findings in some files, of the plan's claims; of a replicate that several have, those of the first file.
 
     Raises ``ScenarioError`` if a file has other columns, or a claim, a clause or a band that the paper's folder does
     not have, or if numbers of scaled and of full experiments would be judged together: of several files, or of a file
     and of the plan if that is ``running``.
     """
-    found: dict[str, dict[int, Judged]] = {}
+    found: dict[str, dict[str, dict[int, Judged]]] = {}
     names = [claim.id for claim in plan.folder.claims]
+    variants = ["", *plan.folder.paper.variant]
     for path in files:
         table = _read(path)
         if unknown := next((name for name in table["claim"] if name not in names), None):
             problem = Problem.unknown("claim", f"claim of {plan.name}", unknown, names, unknown)
             raise ScenarioError(replace(problem, file=str(path)))
+        if unknown := next((name for name in table[VARIANT] if name not in variants), None):
+            problem = Problem.unknown(VARIANT, f"variant of {plan.name}", unknown, variants[1:], unknown)
+            raise ScenarioError(replace(problem, file=str(path)))
         for claim in plan.claims:
-            of = found.setdefault(claim.id, {})
-            for (number,), part in table.filter(claim=claim.id).group_by("replicate", maintain_order=True):
+            parts = table.filter(claim=claim.id).group_by(VARIANT, "replicate", maintain_order=True)
+            for (variant, number), part in parts:
+                of = found.setdefault(str(variant), {}).setdefault(claim.id, {})
                 rows = part.rows(named=True)
                 findings = [_finding(path, claim, row) for row in rows]
-                judged = Judged(claim, findings, (), any(row["scaled"] for row in rows), rows[0]["simulator"])
-                scaled = plan.scales(claim) if running else next((one.scaled for one in of.values()), judged.scaled)
-                if judged.scaled != scaled:
+                judged = Judged(claim, findings, (), rows[0]["scaled"], rows[0]["simulator"])
+                planned = running and variant == (plan.options.variant or "")
+                scaled = plan.scales(claim) if planned else next((one.scaled for one in of.values()), judged.scaled)
+                if bool(judged.scaled) != bool(scaled):
                     words = f"{claim.id}, replicate {number}: scaled and full experiments cannot be judged together"
                     allowed = f"replicates of {'scaled' if scaled else 'full'} experiments"
                     raise ScenarioError(Problem("scaled", words, judged.scaled, allowed, file=str(path)))
@@ -70,7 +79,11 @@ def _read(path: Path) -> pl.DataFrame:
             raise ScenarioError(
                 Problem("columns", f"{missing[0]} is missing", allowed=", ".join(COLUMNS), file=str(file))
             )
-        return pl.read_csv(file, columns=[*COLUMNS], schema_overrides=COLUMNS)
+        types = {**COLUMNS, VARIANT: pl.String}
+        found = pl.read_csv(file, columns=[name for name in types if name in names], schema_overrides=types)
+        without = pl.lit("").alias(VARIANT) if VARIANT not in names else pl.col(VARIANT).fill_null("")
+        scaled = pl.col("scaled").fill_null("").replace({"false": "", "true": "not said"})  # of earlier versions
+        return found.with_columns(without, scaled)
     except (OSError, pl.exceptions.PolarsError) as error:
         words = f"cannot be read: {str(error).splitlines()[0]}"
         raise ScenarioError(Problem("--with", words, allowed=f"a {CLAUSES} of this paper", file=str(file))) from None

@@ -67,6 +67,7 @@ OWN_FILES = (
     "manifest.json",
     "report.md",
     "reproduction.json",
+    "verdicts.md",
 )
 """Names of files that every reproduction has: no table, text or figure may have one of them."""
 
@@ -160,6 +161,19 @@ class Replicates(Table):
     """Studies in which nothing is left to chance: they are run once, for all replicates."""
 
 
+class Variant(Table):
+    """Another model of a paper's system: what it changes in all studies, in a study file, or in a study."""
+
+    title: str = Field(min_length=1)
+    """What is different, in a line."""
+    all: Change = Field(default_factory=Change)
+    """Changes to all studies with a study file."""
+    study: dict[str, Change] = Field(default_factory=dict)
+    """Changes by study file or by study, in addition."""
+    claims: list[str] = Field(default_factory=list)
+    """The claims that are judged under it; all if none are named."""
+
+
 class PaperTable(Table):
     """The file ``paper.toml``."""
 
@@ -167,12 +181,12 @@ class PaperTable(Table):
     """Authors, year and subject, in a line."""
     citation: str
     """Where it was published."""
-    options: list[Literal["placements", "periods", "also", "cabling"]] = Field(default_factory=list)
+    options: list[Literal["placements", "periods", "also"]] = Field(default_factory=list)
     """Options of the command that it supports."""
     also: str | None = None
     """The treatment that ``--also`` copies with another controller."""
-    cablings: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    """Alternative cablings of its machine: scenario keys, by name; the first is the default."""
+    variant: dict[str, Variant] = Field(default_factory=dict)
+    """Other models of the paper's system for ``--variant``, by name."""
     quick: dict[str, Change] = Field(default_factory=dict)
     """Changes for ``--quick``, by study file."""
     study: list[StudyEntry] = Field(min_length=1)
@@ -207,7 +221,11 @@ class Clause(Table):
     calibrated: str = ""
     """The input that was chosen by this number: then it is not a finding, and does not count for the claim."""
     near_certain: str = ""
-    """Why the clause can hardly fail whatever is simulated: then that it holds says little. It is shown, and counts."""
+    """Why the clause can hardly fail whatever is simulated: that it holds is then no evidence for the claim."""
+    chance: float = Field(default=0.0, ge=0, lt=1)
+    """Probability that it holds in a replicate under ``null``: it holds only if its share is beyond chance."""
+    null: str = ""
+    """What is so where nothing of the claim is: the model by which ``chance`` is known."""
 
     @field_validator("band")
     @classmethod
@@ -222,6 +240,13 @@ class Clause(Table):
         if ends != sorted(ends):
             raise Problems(Problem("", "is empty", given, "a least and a greater value"))
         return given.strip()
+
+    @model_validator(mode="after")
+    def _of_a_model(self) -> Self:
+        if bool(self.chance) != bool(self.null):
+            missing = "null" if self.chance else "chance"
+            raise Problems(Problem(missing, "needs one with the other", allowed="chance and null"))
+        return self
 
 
 class Claim(Table):
@@ -243,6 +268,8 @@ class Claim(Table):
     """Related studies that do not affect the verdict."""
     sql: str | None = None
     """The query for clauses without one."""
+    because: str = ""
+    """What decides the claim where it does not hold, as text that completes "contradicted, because"."""
     clause: list[Clause] = Field(min_length=1)
     """The claim holds if all clauses do."""
 
@@ -356,6 +383,8 @@ class Folder:
         )
         files = list(dict.fromkeys(entry.file for entry in found.study if entry.file))
         self._unknown("paper.toml", files, [("", "quick", [*found.quick])], "study file")
+        changed = ((f"variant.{key}", "study", [*one.study]) for key, one in found.variant.items())
+        self._unknown("paper.toml", [*names, *files], changed, "study or study file")
         self._unknown("paper.toml", names, (("table", one.name, one.studies) for one in found.table))
         self._unknown("paper.toml", names, (("text", one.file, one.studies) for one in found.text))
         self._unknown("paper.toml", names, [("replicates", "fixed", found.replicates.fixed)])
@@ -372,6 +401,8 @@ class Folder:
             if claim.sql is None and any(clause.sql is None for clause in claim.clause):
                 file = str(self.path / "claims.toml")
                 raise ScenarioError(Problem(f"claim[{at}].sql", "missing", allowed="a SELECT", file=file))
+        judged = ((f"variant.{key}", "claims", one.claims) for key, one in self.paper.variant.items())
+        self._unknown("paper.toml", [one.id for one in found], judged, "claim")
         return found
 
     @cached_property

@@ -65,8 +65,8 @@ class Judged:
     findings: Sequence[Finding]
     missing: Sequence[str]
     """Studies that it needs and that were not run, or failed."""
-    scaled: bool
-    """Whether the run was scaled down: then it is a trial and not a verdict."""
+    scaled: str
+    """What the run lacks of the paper's, if it was scaled down: then it is a trial and not a verdict."""
     simulator: str = ""
     """A digest of the simulator that computed it, if that may be another one than this."""
     results: str = ""
@@ -188,7 +188,7 @@ def _label(text: str) -> str:
     return text.rstrip(f" {LEFT_OUT}:;,=+") or text
 
 
-def judged(claim: Claim, tables: Database, missing: Sequence[str], *, scaled: bool, results: str = "") -> Judged:
+def judged(claim: Claim, tables: Database, missing: Sequence[str], *, scaled: str = "", results: str = "") -> Judged:
     """The verdict. If something is missing, the available measurements are shown without a verdict.
 
     A clause whose query has no rows is missing, unless the run is scaled: there may be nothing to measure then.

@@ -1,7 +1,7 @@
 """The output of a reproduction: tables, figures, claims, times of tasks, and a report page."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isnan
 from pathlib import Path
 from string import Formatter
@@ -11,7 +11,7 @@ import polars as pl
 from fairlane.errors import Problem
 from fairlane.inputs.problems import refusing
 from fairlane.reproduce.bands import band_of, draw_claims, numbers, spread_of
-from fairlane.reproduce.earlier import CLAUSES, COLUMNS
+from fairlane.reproduce.earlier import CLAUSES, COLUMNS, VARIANT
 from fairlane.reproduce.figures import Picture, draw_all
 from fairlane.reproduce.folder import Derived, Text, file_name
 from fairlane.reproduce.judging import Finding, Judged
@@ -29,6 +29,8 @@ from fairlane.wording import plural, seconds, significant
 
 PAGE = "report.md"
 """The page: claims, what was measured, and the figures."""
+LINES = "verdicts.md"
+"""A line for each claim, for the end of a page."""
 RESULTS = "<!-- results -->"
 """Anchor below the title, so that another page can include the rest."""
 DIGITS = 6
@@ -87,6 +89,7 @@ def store(found: Reproduction, folder: Path) -> list[Problem]:
     wrong = [problem for text in found.plan.folder.paper.text for problem in _write(text, found, folder)]
     drawn, problems = draw_all(found.plan, found.outcome, folder)
     pictures = [*draw_claims(found.plan, found.verdicts, folder), *drawn]
+    (folder / LINES).write_text("\n".join(lines(found.verdicts)) + "\n", encoding="utf-8")
     (folder / PAGE).write_text("\n".join(_page(found, pictures)), encoding="utf-8")
     (folder / META).write_text(_meta(found).model_dump_json(indent=1) + "\n", encoding="utf-8")
     write_figures(folder / FIGURES, [one.data for one in pictures if one.data is not None])
@@ -96,7 +99,7 @@ def store(found: Reproduction, folder: Path) -> list[Problem]:
 
 def _meta(found: Reproduction) -> ReproductionMeta:
     plan = found.plan
-    notes = [*plan.folder.paper.notes, *replicate_lines(found), *repeat_lines(found)]
+    notes = [*plan.notes, *replicate_lines(found), *repeat_lines(found)]
     left_out: dict[str, list[str]] = {}
     for name, words in plan.left_out.items():
         left_out.setdefault(words, []).append(name)
@@ -141,7 +144,7 @@ def _write(text: Text, found: Reproduction, folder: Path) -> Iterator[Problem]:
 
 def _claims(verdicts: Sequence[ClaimVerdict]) -> pl.DataFrame:
     """A row for each claim: its numbers in the first replicate, over all replicates where there are several."""
-    answers = {Verdict.HOLDS: "yes", Verdict.FAILS: "no", Verdict.NOT_RUN: "-"}
+    answers = {Verdict.HOLDS: "yes", Verdict.CONTRADICTED: "no", Verdict.NOT_RUN: "-"}
     rows = [
         {
             "claim": one.claim.id,
@@ -149,7 +152,8 @@ def _claims(verdicts: Sequence[ClaimVerdict]) -> pl.DataFrame:
             "paper": one.claim.claim,
             "measured": "; ".join(_measured(it, one.complete) for _, it in numbers(one)),
             "missing": "; ".join(one.missing),
-            "holds": answers.get(one.verdict, str(one.verdict)),
+            "holds": answers.get(one.ending, str(one.ending)),
+            "verdict": one.line,
         }
         for one in verdicts
     ]
@@ -168,6 +172,7 @@ def _clauses(verdicts: Sequence[ClaimVerdict]) -> pl.DataFrame:
     """A row for each number of each clause and replicate."""
     schema = {
         **COLUMNS,
+        VARIANT: pl.String,
         "median": pl.Float64,
         "min": pl.Float64,
         "max": pl.Float64,
@@ -175,7 +180,8 @@ def _clauses(verdicts: Sequence[ClaimVerdict]) -> pl.DataFrame:
         "clause_verdict": pl.String,
         "claim_verdict": pl.String,
     }
-    return pl.DataFrame([row for one in verdicts for row in _clause_rows(one)], schema, orient="row")
+    rows = [row for claim in verdicts for one in claim.settings for row in _clause_rows(one)]
+    return pl.DataFrame(rows, schema, orient="row")
 
 
 def _clause_rows(one: ClaimVerdict) -> Iterator[tuple[object, ...]]:
@@ -187,7 +193,7 @@ def _clause_rows(one: ClaimVerdict) -> Iterator[tuple[object, ...]]:
             value = None if isnan(it.value) else it.value
             place = (one.claim.id, clause.number + 1, number.label, replicate)
             judged = one.judged[replicate]
-            made = (judged.scaled, judged.simulator or this)
+            made = (judged.scaled, judged.simulator or this, one.variant)
             yield (*place, value, it.low, it.high, it.holds, *made, *over, *verdicts)
 
 
@@ -247,7 +253,7 @@ def _page(found: Reproduction, pictures: Sequence[Picture]) -> Iterator[str]:
     if found.done:
         cpu = sum(done.cpu for done in found.done)
         yield f"{len(found.done)} simulations, {seconds(cpu)} of processor time.\n"
-    yield from (f"{note}\n" for note in paper.notes)
+    yield from (f"{note}\n" for note in found.plan.notes)
     yield from (f"{line}\n" for line in (*replicate_lines(found), *repeat_lines(found)))
     for name, words in found.plan.left_out.items():
         yield f"- {name}, not in full: {words}"
@@ -255,21 +261,34 @@ def _page(found: Reproduction, pictures: Sequence[Picture]) -> Iterator[str]:
         yield f"- {', '.join(names)}: {words}"
     if not found.replication.several:
         yield "\n| claim | paper | measured | in its band |\n|---|---|---|---|"
-        for one in found.verdicts:
+        for one in _settings(found):
             yield from _rows(one)
     else:
         yield "\n| claim | paper | measured | replicate 1 | median (range) | band | in the band | verdict |"
         yield "|---|---|---|---|---|---|---|---|"
-        for one in found.verdicts:
+        for one in _settings(found):
             yield from _replicated_rows(one)
     for picture in pictures:
         yield f"\n![{picture.title}]({picture.file})"
+    yield "\n## One line a claim\n"
+    yield from lines(found.verdicts)
     yield ""
+
+
+def lines(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
+    """The last word on each claim, as items of a list."""
+    for one in verdicts:
+        yield f"- `{one.claim.id}`: {one.line.replace(str(one.ending), f'**{one.ending}**', 1)}"
+
+
+def _settings(found: Reproduction) -> Iterator[ClaimVerdict]:
+    """Every claim under each of its variants."""
+    return (one for claim in found.verdicts for one in claim.settings)
 
 
 def _rows(one: ClaimVerdict) -> Iterator[str]:
     """A row for each finding; the first has the claim."""
-    first = f"| `{one.claim.id}`, {one.claim.where} | {_cell(one.claim.claim)} |"
+    first = f"| `{one.claim.id}`, {_where(one)} | {_cell(one.claim.claim)} |"
     for clause, number in numbers(one):
         finding = number.first
         answer = "yes" if finding.holds else "no"
@@ -277,15 +296,17 @@ def _rows(one: ClaimVerdict) -> Iterator[str]:
             answer = clause.explained
         elif clause.clause.near_certain:
             answer += f", near certain: {clause.clause.near_certain}"
+        elif clause.clause.chance:
+            answer += f", {clause.explained}"
         yield f"{first} {_cell(with_reported(finding))} | {_cell(answer)} |"
         first = "| | |"
     words = f"missing: {', '.join(one.missing)}" if one.missing else ""
-    yield f"{first} {_cell(words)} | **{one.words}** |"
+    yield f"{first} {_cell(words)} | **{replace(one, under=()).words}** |"
 
 
 def _replicated_rows(one: ClaimVerdict) -> Iterator[str]:
     """The same over several replicates: a clause has its verdict in the row of its first number."""
-    first, last = f"| `{one.claim.id}`, {one.claim.where} | {_cell(one.claim.claim)} |", None
+    first, last = f"| `{one.claim.id}`, {_where(one)} | {_cell(one.claim.claim)} |", None
     for clause, number in numbers(one):
         it = number.first
         reported = f"; paper: {it.reported}" if it.reported else ""
@@ -296,7 +317,11 @@ def _replicated_rows(one: ClaimVerdict) -> Iterator[str]:
         yield f"{first} {' | '.join(cells)} | {verdict} |"
         first, last = "| | |", clause
     words = f"missing: {', '.join(one.missing)}" if one.missing else ""
-    yield f"{first} {_cell(words)} | | | | | **{one.words}** |"
+    yield f"{first} {_cell(words)} | | | | | **{replace(one, under=()).words}** |"
+
+
+def _where(one: ClaimVerdict) -> str:
+    return f"{one.claim.where}, {one.variant_title}" if one.variant else one.claim.where
 
 
 def with_reported(finding: Finding) -> str:

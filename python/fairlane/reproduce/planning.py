@@ -11,7 +11,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.document import Document, KeyPath, dotted
 from fairlane.inputs.problems import Problems, located, refusing
 from fairlane.inputs.registry import Registry
-from fairlane.reproduce.folder import Change, Claim, Folder, StudyEntry
+from fairlane.reproduce.folder import Change, Claim, Folder, PaperTable, StudyEntry
 from fairlane.reproduce.reseeding import moved, reseed, shift
 from fairlane.study.method import Method
 from fairlane.study.setting import steps_of
@@ -70,8 +70,8 @@ class Options:
     """Upper bound on the periods of a controller."""
     also: Sequence[str] = ()
     """Controllers to run and show in addition to the paper's; they do not affect any claim."""
-    cabling: str | None = None
-    """Cabling of the machine, if not the default."""
+    variant: str | None = None
+    """The model of the paper's system, if not the default."""
     replicate: int = 1
     """Which replicate: replicate 1 has the seeds of the paper's folder."""
     deciding: bool = False
@@ -86,7 +86,7 @@ class Options:
     @property
     def given(self) -> set[str]:
         """Options that are set and that not every paper supports."""
-        return {name for name in ("placements", "periods", "also", "cabling") if getattr(self, name)}
+        return {name for name in ("placements", "periods", "also") if getattr(self, name)}
 
 
 @dataclass(frozen=True)
@@ -117,9 +117,17 @@ class Plan:
         """The paper's."""
         return self.folder.name
 
-    def scales(self, claim: Claim) -> bool:
-        """Whether a study of the claim is not run as in the paper: then its numbers are a trial and no verdict."""
-        return self.options.quick or any(name in self.left_out for name in claim.studies)
+    def scales(self, claim: Claim) -> str:
+        """What a study of the claim lacks of the paper's, as text; empty if nothing."""
+        notes = dict.fromkeys(self.left_out[name] for name in claim.studies if name in self.left_out)
+        return "; ".join(notes) or ("--quick" if self.options.quick else "")
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """The notes of the paper, and what the variant is."""
+        chosen = self.options.variant
+        of_variant = [] if chosen is None else [f"Variant {chosen}: {self.folder.paper.variant[chosen].title}."]
+        return [*of_variant, *self.folder.paper.notes]
 
     @property
     def differences(self) -> Mapping[str, Sequence[str]]:
@@ -140,7 +148,8 @@ def plan_of(folder: Folder, claims: Sequence[Claim], options: Options) -> Plan:
     left_out: dict[str, str] = {}
     for entry in (one for one in paper.study if one.name in needed):
         quick = paper.quick.get(entry.file or "", Change()).updated(entry.quick) if options.quick else Change()
-        quick = quick.updated(options.changes.get(entry.name, Change()))
+        for change in (*_of_variant(paper, entry, options), options.changes.get(entry.name, Change())):
+            quick = quick.updated(change)
         notes = [entry.note, quick.note]
         if not quick.skip:
             try:
@@ -151,6 +160,14 @@ def plan_of(folder: Folder, claims: Sequence[Claim], options: Options) -> Plan:
         if found or quick.skip:
             left_out[entry.name] = found or "left out"
     return Plan(folder, claims, options, studies, left_out)
+
+
+def _of_variant(paper: PaperTable, entry: StudyEntry, options: Options) -> Iterator[Change]:
+    """What the chosen variant changes in a study that has a study file."""
+    if options.variant is not None and entry.file is not None:
+        variant = paper.variant[options.variant]
+        yield variant.all
+        yield from (variant.study[key] for key in (entry.file, entry.name) if key in variant.study)
 
 
 class MissingError(Exception):
@@ -217,8 +234,7 @@ def _document(folder: Folder, entry: StudyEntry, quick: Change, options: Options
     """The study file with what the paper's file replaces."""
     assert entry.file is not None, "a study has a file or a function"
     document = Document.read(folder.path / entry.file)
-    paper, others = folder.paper, options.changes.get(entry.name, Change())
-    cabling = paper.cablings.get(options.cabling or next(iter(paper.cablings), ""), {})
+    others = options.changes.get(entry.name, Change())
 
     def place(table: str, key: str) -> tuple[str, int | None, KeyPath]:
         """The file of a key, and how it is called there."""
@@ -232,7 +248,7 @@ def _document(folder: Folder, entry: StudyEntry, quick: Change, options: Options
         except LookupError as error:
             file, _, path = place("set", key)
             raise ScenarioError(Problem(dotted(path), str(error.args[0]), file=file)) from None
-    changed = (entry.scenario, quick.scenario, cabling)
+    changed = (entry.scenario, quick.scenario)
     document.data["set"] = _in_order(document.data.get("set", {}), *changed)
     document.places.update({("set", key): place("scenario", key) for table in changed for key in table})
     if "placements" in document.data:

@@ -11,7 +11,7 @@ from fairlane.reproduce.judging import Judged, judged
 from fairlane.reproduce.planning import Plan, plan_of
 from fairlane.reproduce.rounds import Ledger
 from fairlane.reproduce.running import Done, Outcome, perform
-from fairlane.reproduce.verdicts import ClaimVerdict, over_replicates
+from fairlane.reproduce.verdicts import ClaimVerdict, joined, over_replicates
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.sources import sources
 from fairlane.tasks.task import digest_of
@@ -83,16 +83,26 @@ def repeat(
     """
     start = plan.options.replicate
     fixed = frozenset(plan.folder.paper.replicates.fixed)
+    titles = {"": "", **{name: one.title for name, one in plan.folder.paper.variant.items()}}
+    variant = plan.options.variant or ""
+    elsewhere = {name: of for name, of in earlier.items() if name != variant}
+    of_plan = earlier.get(variant, {})
     claims = [one.claim for one in first if not one.missing and one.findings]
-    earlier = {one.claim.id: _counting(one, earlier.get(one.claim.id, {}), fixed) for one in first}
-    there = {name: frozenset(of) for name, of in earlier.items()}
+    own = {one.claim.id: _counting(one, of_plan.get(one.claim.id, {}), fixed) for one in first}
+    there = {name: frozenset(of) for name, of in own.items()}
     ledger = Ledger(claims, fixed, outcome.tasks, outcome.done, replicates, limit_s, first=start, known=there)
-    found = {one.claim.id: _with(one, start, earlier[one.claim.id]) for one in first}
+    found = {one.claim.id: _with(one, start, own[one.claim.id]) for one in first}
     done: dict[int, dict[str, Done]] = {}
 
     def verdicts() -> dict[str, ClaimVerdict]:
         every = {claim.id: claim for claim in plan.claims}
-        return {name: over_replicates(every[name], by, fixed) for name, by in found.items()}
+        return {name: over_replicates(every[name], by, fixed, (variant, titles[variant])) for name, by in found.items()}
+
+    def settings(of_plan: ClaimVerdict) -> ClaimVerdict:
+        claim = of_plan.claim
+        others = {name: of[claim.id] for name, of in elsewhere.items() if of.get(claim.id)}
+        judged = [over_replicates(claim, by, fixed, (name, titles[name])) for name, by in others.items()]
+        return joined([of_plan, *judged])
 
     while units := ledger.next_round(verdicts()):
         for number in sorted({unit.replicate for unit in units}):
@@ -100,14 +110,16 @@ def repeat(
             studies = frozenset().union(*(unit.studies for unit in units if unit.replicate == number))
             ledger.run[number] = ledger.run.get(number, frozenset()) | studies
             new = [claim for claim in ledger.complete(number) if claim not in before]
-            own = done.setdefault(number, {})
+            tasks_of = done.setdefault(number, {})
             for one, tasks in _replicate(plan, new, number, executor):
                 found[one.claim.id].setdefault(number, one)
-                own |= {digest: it for digest, it in tasks.items() if digest not in outcome.done}
+                tasks_of |= {digest: it for digest, it in tasks.items() if digest not in outcome.done}
             ledger.spent_s = sum(it.cpu for tasks in done.values() for it in tasks.values())
     this = sources()
     others = {at for of in found.values() for at, one in of.items() if one.simulator not in ("", this)}
-    return Replication([*verdicts().values()], replicates, limit_s, ledger.spent_s, ledger.rest(), done, sorted(others))
+    return Replication(
+        [*map(settings, verdicts().values())], replicates, limit_s, ledger.spent_s, ledger.rest(), done, sorted(others)
+    )
 
 
 def _counting(first: Judged, earlier: Mapping[int, Judged], fixed: frozenset[str]) -> Mapping[int, Judged]:
@@ -124,7 +136,7 @@ def _with(first: Judged, number: int, earlier: Mapping[int, Judged]) -> dict[int
 
 def nothing(plan: Plan) -> list[Judged]:
     """The claims of a plan of which nothing is run."""
-    return [Judged(claim, (), ["not run here nor elsewhere"], scaled=False) for claim in plan.claims]
+    return [Judged(claim, (), ["not run here nor elsewhere"], scaled="") for claim in plan.claims]
 
 
 def _replicate(

@@ -189,7 +189,8 @@ def _done(task: Computable, executor: Executor) -> Done:
 def _stored(plan: Plan, found: Mapping[str, Mapping[str, pl.DataFrame]], outcome: Outcome) -> Outcome:
     """With the tables of the studies in the database, one of the studies themselves, and one of the replicate."""
     number = plan.options.replicate
-    outcome.tables.put("replicate", pl.DataFrame({"replicate": [number], "seed": [1 + shift(number)]}))
+    row = {"replicate": [number], "seed": [1 + shift(number)], "variant": [plan.options.variant]}
+    outcome.tables.put("replicate", pl.DataFrame(row, schema_overrides={"variant": pl.String}))
     of_all: dict[str, list[pl.DataFrame]] = {}
     for study, tables in found.items():
         for name, table in tables.items():

@@ -33,8 +33,8 @@ def _claim(one: ClaimVerdict) -> ClaimResult:
         id=one.claim.id,
         where=one.claim.where,
         paper=one.claim.claim,
-        verdict=str(one.verdict),
-        words=one.words,
+        verdict=str(one.ending),
+        words=one.line,
         missing=list(one.missing),
         clauses=[_clause(clause) for clause in one.clauses],
     )

@@ -1,16 +1,19 @@
 """Verdicts over replicates: a clause holds, does not hold or is undecided, by its share of replicates.
 
 A replicate is judged as a run without replicates is; in it a clause holds if all its numbers are in their bands. Over
-replicates a clause holds from a share of ``HOLDS_FROM`` and does not hold up to ``FAILS_UP_TO``. A claim holds if all
-its clauses do, and does not hold if one does not. What is scaled, or was not run in full, has no such verdict.
-Replicates with the same results, bit for bit, count once.
+replicates a clause holds from a share of ``HOLDS_FROM`` and does not hold up to ``FAILS_UP_TO``; one that holds by
+chance as well has to hold more often than that. A claim holds if all its clauses do, and does not hold if one does not.
+What is scaled has no such verdict. Replicates with the same results, bit for bit, count once.
+
+A claim may be judged by variants of its paper's folder as well, each a stated condition; ``ending`` is what comes of
+all of them.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
-from math import isfinite, isnan
+from math import comb, isfinite, isnan
 from statistics import mean, median, stdev
 
 import polars as pl
@@ -22,27 +25,41 @@ from fairlane.wording import plural
 
 HOLDS_FROM, FAILS_UP_TO = 90, 10
 """Percent of replicates from which a clause holds, and up to which it does not."""
+OF_VARIANT = 3
+"""Replicates in which a claim has to hold by a variant to hold under its condition, or as many as it has without."""
+BY_CHANCE = 0.05
+"""Probability, under the null model, from which it may be chance that a clause holds in so many replicates."""
 
 
 class Verdict(StrEnum):
     """What is said of a clause or a claim."""
 
     HOLDS = "holds"
+    CONDITIONAL = "holds under stated conditions"
+    """Of a claim only."""
     FAILS = "does not hold"
+    CONTRADICTED = "contradicted"
+    """Of a claim that does not hold, as its last word."""
     UNDECIDED = "undecided"
     CALIBRATED = "calibrated"
     """An input was chosen by the number, so it is not a finding."""
-    IN_PART = "not run in full"
-    """A study differs from the paper's."""
+    SCALED = "scaled"
+    """A study lacks something of the paper's."""
     NOT_RUN = "not run"
     """A study was left out, or a run failed."""
 
 
-def verdict_of(held: int, replicates: int) -> Verdict:
-    """The verdict on a clause that holds in so many of so many replicates."""
+def verdict_of(held: int, replicates: int, chance: float = 0.0) -> Verdict:
+    """The verdict on a clause that holds in so many of so many replicates, and in each with ``chance`` by chance."""
     if 100 * held >= HOLDS_FROM * replicates:
-        return Verdict.HOLDS
+        return Verdict.UNDECIDED if _at_least(held, replicates, chance) > BY_CHANCE else Verdict.HOLDS
     return Verdict.FAILS if 100 * held <= FAILS_UP_TO * replicates else Verdict.UNDECIDED
+
+
+def _at_least(held: int, replicates: int, chance: float) -> float:
+    """The probability that something with this chance happens so often or more often."""
+    every = range(held, replicates + 1) if chance else ()
+    return sum(comb(replicates, times) * chance**times * (1 - chance) ** (replicates - times) for times in every)
 
 
 @dataclass(frozen=True)
@@ -107,9 +124,16 @@ class ClauseVerdict:
 
     @property
     def explained(self) -> str:
-        """The same with the input that was chosen by the number, or why the clause can hardly fail."""
+        """The same with the input that was chosen by the number, or why the clause can hardly fail, or by chance."""
         why = self.clause.calibrated or self.clause.near_certain
+        if self.clause.chance:
+            why = why or f"by chance in {self.clause.chance:.0%} of the replicates: {self.clause.null}"
         return f"{self.words}: {why}" if why else self.words
+
+    @property
+    def share_says(self) -> Verdict:
+        """The verdict by the share of replicates alone, scaled or not."""
+        return verdict_of(self.held, self.replicates, self.clause.chance)
 
     @property
     def nearness(self) -> float:
@@ -119,7 +143,7 @@ class ClauseVerdict:
 
 @dataclass(frozen=True)
 class ClaimVerdict:
-    """A claim over replicates."""
+    """A claim over replicates, and its verdicts by variants of the folder."""
 
     claim: Claim
     judged: Mapping[int, Judged]
@@ -132,6 +156,11 @@ class ClaimVerdict:
     """How many replicates with nothing missing repeat an earlier one."""
     deterministic: bool = False
     """Whether its studies leave nothing to chance: then one replicate is all there is."""
+    variant: str = ""
+    """The variant by which it was judged; empty for the folder itself."""
+    variant_title: str = ""
+    under: Sequence["ClaimVerdict"] = ()
+    """The same claim by other variants."""
 
     @property
     def complete(self) -> int:
@@ -139,17 +168,91 @@ class ClaimVerdict:
         return sum(_counts(one) for one in self.judged.values()) - self.repeats
 
     @property
-    def words(self) -> str:
-        """The verdict with the number of replicates."""
-        if self.verdict is Verdict.NOT_RUN:
-            return str(self.verdict)
-        several = plural(self.complete, "replicate")
+    def settings(self) -> Sequence["ClaimVerdict"]:
+        """This, and each of the other variants."""
+        return (self, *self.under)
+
+    @property
+    def title(self) -> str:
+        """The claim's name, with that of the variant."""
+        return f"{self.claim.id}, {self.variant}" if self.variant else self.claim.id
+
+    @property
+    def number(self) -> str:
+        """The number of replicates, as text."""
         one = "nothing left to chance" if self.deterministic else "one replicate"
-        number = one if self.complete == 1 else several
-        if self.verdict is not Verdict.IN_PART:
-            return f"{self.verdict}, {number}"
-        held = sum(verdict_of(one.held, one.replicates) is Verdict.HOLDS for one in self.counting)
-        return f"{self.verdict}, {number}: {held} of {plural(len(self.counting), 'clause')} in the band"
+        return one if self.complete == 1 else plural(self.complete, "replicate")
+
+    @property
+    def near_certain(self) -> bool:
+        """Whether it holds by clauses alone that can hardly fail: then it is no evidence."""
+        return self.verdict is Verdict.HOLDS and all(one.clause.near_certain for one in self.counting)
+
+    @property
+    def scaled(self) -> str:
+        """What its studies lack of the paper's."""
+        return "; ".join(dict.fromkeys(one.scaled for one in self.judged.values() if one.scaled))
+
+    @property
+    def deciding(self) -> "ClaimVerdict":
+        """The setting whose verdict is the last word.
+
+        If the claim does not hold in this one, another in which it does; else this one, or another in which it does
+        not hold and that has more replicates.
+        """
+        enough = min(OF_VARIANT, self.complete)
+        rests = [one for one in self.under if one.complete >= enough or one.deterministic]
+        holding = [one for one in rests if one.verdict is Verdict.HOLDS]
+        denied = [one for one in self.under if one.verdict in (Verdict.FAILS, Verdict.UNDECIDED)]
+        others = holding if holding and self.verdict is not Verdict.HOLDS else [self, *denied]
+        return max(others, key=lambda one: one.complete)
+
+    @property
+    def ending(self) -> Verdict:
+        """The last word on the claim over all settings."""
+        last = self.deciding
+        if last.verdict is Verdict.HOLDS and last.variant:
+            return Verdict.CONDITIONAL
+        if last.verdict is Verdict.FAILS or (last.verdict is Verdict.UNDECIDED and self.claim.because):
+            return Verdict.CONTRADICTED
+        return last.verdict
+
+    @property
+    def words(self) -> str:
+        """The last word with the number of replicates."""
+        return f"{self.ending}, {self._rests_on}" if self._rests_on else str(self.ending)
+
+    @property
+    def line(self) -> str:
+        """The last word with the number of replicates, and its condition or reason."""
+        last, why = self.deciding, ""
+        if self.ending is Verdict.CONDITIONAL:
+            why = f": {last.variant_title}"
+        elif self.ending is Verdict.CONTRADICTED:
+            why = f", because {self.claim.because or 'a clause is not in its band'}"
+        elif self.ending is Verdict.SCALED:
+            why = f": {self.scaled}"
+        others = [one for one in self.settings if one is not last and one.verdict is not Verdict.NOT_RUN]
+        number = f" ({self._rests_on})" if self._rests_on else ""
+        return "; ".join([f"{self.ending}{number}{why}", *(one.aside for one in others)])
+
+    @property
+    def aside(self) -> str:
+        """The verdict in this setting, as a part of a sentence."""
+        return f"{self.variant_title or 'settings of the studies'}: {self.verdict} ({self.number})"
+
+    @property
+    def _rests_on(self) -> str:
+        """How many replicates decide, and of what is scaled the share of clauses; nothing of what was not run."""
+        last = self.deciding
+        if last.verdict is Verdict.NOT_RUN:
+            return ""
+        number = f"near certain, {last.number}" if last.near_certain else last.number
+        if last.verdict is not Verdict.SCALED:
+            return number
+        counting = [one for one in last.counting if not one.clause.near_certain]
+        held = sum(one.share_says is Verdict.HOLDS for one in counting)
+        return f"{number}, {held} of {plural(len(counting), 'clause')} in the band"
 
     @property
     def counting(self) -> list[ClauseVerdict]:
@@ -159,12 +262,12 @@ class ClaimVerdict:
     @property
     def undecided(self) -> bool:
         """Whether the share of replicates decides nothing for one of its clauses, scaled or not."""
-        return any(verdict_of(one.held, one.replicates) is Verdict.UNDECIDED for one in self.counting)
+        return any(one.share_says is Verdict.UNDECIDED for one in self.counting)
 
     @property
     def nearness(self) -> float:
         """That of its nearest clause; of undecided ones if there are some."""
-        every = [(verdict_of(one.held, one.replicates), one.nearness) for one in self.counting]
+        every = [(one.share_says, one.nearness) for one in self.counting]
         near = [it for verdict, it in every if verdict is Verdict.UNDECIDED] or [it for _, it in every]
         return min(near, default=float("inf"))
 
@@ -173,26 +276,36 @@ def _counts(one: Judged) -> bool:
     return not one.missing and bool(one.findings)
 
 
-def over_replicates(claim: Claim, judged: Mapping[int, Judged], fixed: Collection[str] = ()) -> ClaimVerdict:
+def over_replicates(
+    claim: Claim, judged: Mapping[int, Judged], fixed: Collection[str] = (), variant: tuple[str, str] = ("", "")
+) -> ClaimVerdict:
     """The verdict on a claim, by its findings in each replicate; the first replicate is among them.
 
-    ``fixed`` names the studies that are the same in all replicates.
+    ``fixed`` names the studies that are the same in all replicates; ``variant`` is that of all, with its
+    title.
     """
     every = {number: one for number, one in sorted(judged.items()) if _counts(one)}
     counted = {number: every[number].findings for number in once({at: one.identity for at, one in every.items()})}
     first = judged[min(judged)]
     if not counted:
-        return ClaimVerdict(claim, judged, _clauses(claim, {1: first.findings}, None), Verdict.NOT_RUN, first.missing)
+        clauses = _clauses(claim, {1: first.findings}, None)
+        return ClaimVerdict(claim, judged, clauses, Verdict.NOT_RUN, first.missing, 0, False, *variant)
     scaled = any(one.scaled for one in judged.values())
-    clauses = _clauses(claim, counted, Verdict.IN_PART if scaled else None)
+    clauses = _clauses(claim, counted, Verdict.SCALED if scaled else None)
     found = {one.verdict for one in clauses}
-    verdicts = (Verdict.IN_PART, Verdict.FAILS, Verdict.UNDECIDED)
+    verdicts = (Verdict.SCALED, Verdict.FAILS, Verdict.UNDECIDED)
     verdict = next((it for it in verdicts if it in found), Verdict.HOLDS)
     if found == {Verdict.CALIBRATED}:
         verdict = Verdict.CALIBRATED
     repeats = len(every) - len(counted)
     deterministic = {*claim.studies} <= {*fixed} or (len(counted) == 1 and repeats > 0)
-    return ClaimVerdict(claim, judged, clauses, verdict, repeats=repeats, deterministic=deterministic)
+    return ClaimVerdict(claim, judged, clauses, verdict, (), repeats, deterministic, *variant)
+
+
+def joined(settings: Sequence[ClaimVerdict]) -> ClaimVerdict:
+    """One claim by several variants: the folder itself first if it is among them."""
+    first, *others = sorted(settings, key=lambda one: one.variant != "")
+    return replace(first, under=others)
 
 
 def once(identities: Mapping[int, str]) -> list[int]:
@@ -210,7 +323,7 @@ def _clauses(claim: Claim, counted: Mapping[int, Sequence[Finding]], verdict: Ve
         of = {at: findings for at, findings in of.items() if findings}
         if of:
             held = sum(all(one.holds for one in findings) for findings in of.values())
-            judged = Verdict.CALIBRATED if clause.calibrated else verdict or verdict_of(held, len(of))
+            judged = Verdict.CALIBRATED if clause.calibrated else verdict or verdict_of(held, len(of), clause.chance)
             found.append(ClauseVerdict(number, clause, _numbers(of), held, len(of), judged))
     return found
 

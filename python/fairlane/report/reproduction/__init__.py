@@ -11,7 +11,7 @@ from fairlane.report.tables import rows_of
 from fairlane.results.reproduction import ClaimResult, ReproductionResults
 from fairlane.wording import listed, plural, seconds
 
-ORDER = ("holds", "does not hold", "undecided", "calibrated", "not run in full", "not run")
+ORDER = ("holds", "holds under stated conditions", "contradicted", "undecided", "calibrated", "scaled", "not run")
 """Verdicts in the order in which pages name them."""
 
 
@@ -62,7 +62,8 @@ def _meta(found: ReproductionResults) -> dict[str, Any]:
 def _verdicts(claims: list[ClaimResult]) -> str:
     """How many claims have each verdict."""
     counts = Counter(one.verdict for one in claims)
-    return f"{plural(len(claims), 'claim')}: {listed([f'{counts[one]} {one}' for one in ORDER if counts[one]], 6)}."
+    known = [*ORDER, *(one for one in counts if one not in ORDER)]
+    return f"{plural(len(claims), 'claim')}: {listed([f'{counts[one]} {one}' for one in known if counts[one]], 7)}."
 
 
 def _numbers(claims: list[ClaimResult]) -> str:

@@ -6,7 +6,7 @@ import { number } from "report/format";
 import { choose } from "report/reproduction/state";
 import { tableCard } from "report/table";
 
-const MARKS = { holds: "✓", "does not hold": "✗", undecided: "?", calibrated: "◦", "not run in full": "◐", "not run": "–" };
+const MARKS = { holds: "✓", "holds under stated conditions": "✓", "does not hold": "✗", contradicted: "✗", undecided: "?", calibrated: "◦", scaled: "◐", "not run": "–" };
 
 const MOST_NUMBERS = 4; // of a claim that are shown at once
 
