@@ -84,7 +84,7 @@ def test_marks_are_the_count_and_the_fraction_of_the_current_iteration(
         (page(job="../x"), "impossible"),
         (page(job="x" * 64), "impossible"),
         (page(host="a\x1b[2J"), "impossible"),
-        (page(pid=1), f"is about process 1, not {os.getpid()}"),
+        (page(pid=1), "is about process 1, not "),
         (page(pid_namespace=1), "another PID namespace"),
     ],
 )
