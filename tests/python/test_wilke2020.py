@@ -94,7 +94,9 @@ def test_a_reproduction_leaves_tables_figures_and_claims(tmp_path: Path) -> None
     assert len(list(study_of(chosen, "allreduce").points())) == 2 * (2 + 4)
     found = performed(chosen, tmp_path)
     assert not found.failed
-    assert [(one.claim.id, one.scaled, len(one.findings)) for one in found.judged] == [("wilke.allreduce", True, 7)]
+    assert [(one.claim.id, bool(one.scaled), len(one.findings)) for one in found.judged] == [
+        ("wilke.allreduce", True, 7)
+    ]
     assert_drawn(tmp_path / "allreduce.png")
     times = pl.read_csv(tmp_path / "times.csv")
     assert set(times["fabric"]) == {"fat-tree", "fat-tree-taper"}

@@ -153,6 +153,7 @@ def _mpi(rng: Random) -> Table:
         Mpi,
         {
             "eager_threshold": f"{rng.choice([0, 1000, 16384])} B",
+            "mailbox_threshold": rng.choice([None, None, "0 B", "999 B"]),
             "send_overhead": rng.choice(["1 ns", "200 ns", "1.001 us"]),
             "send_overheads": rng.choice([[], [], [*SIZED]]),
             "adapter_delays": rng.choice([[], [], [*SIZED]]),
@@ -169,10 +170,10 @@ def _mpi(rng: Random) -> Table:
 
 
 def _complete(model: type, drawn: Table) -> Table:
-    """What is drawn, if it has all keys of the table: a new key must be drawn, too."""
+    """What is drawn, without None, if it has all keys of the table: a new key must be drawn, too."""
     missing = set(model.model_fields) - set(drawn)  # type: ignore[attr-defined]
     assert not missing, f"keys of {model.__name__} that are not drawn: {missing}"
-    return drawn
+    return {key: value for key, value in drawn.items() if value is not None}
 
 
 def _qos(rng: Random, lanes: int) -> Table:

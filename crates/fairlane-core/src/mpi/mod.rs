@@ -174,7 +174,7 @@ impl Mpi {
                 parameters: Arc::clone(&parameters),
                 preferences: Preferences::default(),
                 largest_message,
-                numbering: levels.depend_on_kind() || rails.overtake() || !parameters.adapter_delays.is_empty(),
+                numbering: levels.depend_on_kind() || rails.overtake() || parameters.overtake(),
                 levels: Arc::clone(&levels),
                 sl2vl,
                 rails,

@@ -102,6 +102,11 @@ impl Parameters {
         between(Picoseconds::ZERO, &self.adapter_delays, bytes)
     }
 
+    /// Whether a message may overtake an earlier one of the same ranks: a delay depends on its size, or some are fetched.
+    pub(super) fn overtake(&self) -> bool {
+        !self.adapter_delays.is_empty() || self.mailbox_threshold.is_some()
+    }
+
     /// Whether the receiver's adapter fetches the payload of an eager message.
     #[inline]
     pub(super) fn is_fetched(&self, bytes: Bytes) -> bool {
