@@ -18,7 +18,7 @@ INK = "#222222"
 MUTED = "#6b6b6b"
 GRID = "#dddddd"
 MANY_DECADES = 3000.0  # a logarithmic axis over more than this factor has labels at powers of ten only
-SHORT = 5.0  # one over less than this factor has more of them than 1, 2 and 5
+SHORT = 5.0  # a logarithmic axis over less than this factor has more labels than at 1, 2 and 5
 LETTERS_AN_INCH = 11.5  # how many letters of a note fit on an inch
 PALETTE = [to_hex(colour) for colour in matplotlib.color_sequences["petroff8"]]
 """Chosen by Petroff for people with and without colour vision (arXiv:2107.02270)."""
