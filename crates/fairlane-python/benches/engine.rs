@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cpu_time::ProcessTime;
-use fairlane_core::ids::{HostId, LinkId};
+use fairlane_core::ids::HostId;
 use fairlane_core::rng;
 use fairlane_core::routing::{self, Hop, Loads, Visit};
 use fairlane_core::simulation::Parallelism;
