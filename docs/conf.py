@@ -22,7 +22,13 @@ copyright = author  # noqa: A001  (the name that Sphinx reads)
 release = version = metadata.version("fairlane")
 
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_design"]
-exclude_patterns = ["_ext", "reproduction/*/report.md", "reproduction/*/verdicts.md", "reproduction/*/dataset.md", "reproduction/robustness/*/*.md"]
+exclude_patterns = [
+    "_ext",
+    "reproduction/*/report.md",
+    "reproduction/*/verdicts.md",
+    "reproduction/*/dataset.md",
+    "reproduction/robustness/*/*.md",
+]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
