@@ -28,12 +28,12 @@ class UntraceableError(Exception):
 def links_of(core: _core.Fabric) -> list[Link]:
     """The links of a fabric."""
     table = decode(core.links())
-    columns = ("bandwidth", "latency", "from_host", "to_host", "from_switch", "to_switch")
+    ends = ("from_host", "to_host", "from_switch", "to_switch")
     roles = json.loads(core.links()["role"][1])
-    rows = zip(roles, *(table[name] for name in columns), strict=True)
+    ended = ({name: None if table[name][at] < 0 else table[name][at] for name in ends} for at in range(len(roles)))
     return [
-        Link(rate, delay, *(None if end < 0 else end for end in ends), between_groups=role == "global")
-        for role, rate, delay, *ends in rows
+        Link(rate, delay, **one, between_groups=role == "global")
+        for role, rate, delay, one in zip(roles, table["bandwidth"], table["latency"], ended, strict=True)
     ]
 
 

@@ -335,7 +335,8 @@ def test_rotation_takes_every_link_in_turn() -> None:
     params = {"hosts": 16, "levels": 2, "radix": 8, "bandwidth": RATE, "latency": LATENCY}
     fabric = fabrics.any_fabric({"topology": "fat_tree", "params": params, "routing": "rotation"})
     sends: list[Op] = [Send(to, 4096) for to in (1, 1, 2, 2)] * 4
-    job = Job([0, 4, 8], [[*sends, Mark()], *[[*[Recv(0)] * 8, Mark()]] * 2])
+    receives: list[Op] = [Recv(0)] * 8
+    job = Job([0, 4, 8], [[*sends, Mark()], *[[*receives, Mark()]] * 2])
     departures = sorted(core.simulate(Case(fabric, [job], mpi=ALWAYS_EAGER)).departures)
     ways: dict[tuple[int, int], list[int]] = {}
     for departure in departures:

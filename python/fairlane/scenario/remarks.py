@@ -91,7 +91,7 @@ def _lane_buffer(network: Mapping[str, Any], packet: int, lanes: int) -> int:
     if port is None:
         return int(network["buffer"])
     if "lanes" in port:
-        return min(port["lanes"])
+        return int(min(port["lanes"]))
     return int(port["size"] // lanes if port["sharing"] == "even" else port["size"] - (lanes - 1) * packet)
 
 
