@@ -57,6 +57,23 @@ def test_tracers_rules_give_tracers_times(peer: Any) -> None:
     assert sum(change > COLLECTIVE for change in defaults) > len(ROWS) / 3, "and without them it does not"
 
 
+def test_the_page_shows_the_table() -> None:
+    lines = (TABLE.parents[1] / "peers.md").read_text(encoding="utf-8").splitlines()
+    shown = [[field.strip() for field in line.strip("|").split("|")] for line in lines if line.startswith("| ")]
+    shown = [row for row in shown if row[0] in STORED]
+    assert len(shown) == 31
+    for cell, *fields in shown:
+        peer, rules, default = (float(STORED[cell][key]) for key in ("peer", "fairlane_rules", "fairlane_default"))
+        times = [
+            f"{peer:.2f}",
+            f"{rules:.2f}",
+            f"{rules / peer - 1:+.1%}",
+            f"{default:.2f}",
+            f"{default / peer - 1:+.1%}",
+        ]
+        assert fields == times
+
+
 def test_the_all_to_all_is_longer_because_messages_of_late_ranks_take_turns(peer: Any, folder: Path) -> None:
     (found,) = (one for one in peer.cells() if one.name == "isolated: alltoall-0")
     (time,) = peer.times(found, folder, rules=True, network={"injection": "fifo"}).values()
