@@ -73,6 +73,10 @@ def cells() -> Iterator[Cell]:
         yield Cell(f"a level for each job{load}", jobs, ITERATIONS, by_job, computes=computes)
         yield Cell(f"levels of ranks{load}", jobs, ITERATIONS, by_rank, PREFERRED, computes=computes)
     yield Cell("one level with adaptive routing", jobs, ITERATIONS, routing="adaptive")
+    yield Cell("a level for each job with adaptive routing", jobs, ITERATIONS, by_job, routing="adaptive")
+    moved = {name: (archive, [(27 * host + 11) % 64 for host in hosts]) for name, (archive, hosts) in jobs.items()}
+    yield Cell("one level on other hosts", moved, ITERATIONS, computes=False)
+    yield Cell("levels of ranks on other hosts", moved, ITERATIONS, by_rank, PREFERRED, computes=False)
 
 
 def _hosts(job: Any) -> list[int]:
