@@ -131,10 +131,10 @@ def test_times_of_a_message_follow_from_the_rules() -> None:
     assert trips(512, "snappr") == 2 * (512 * byte + links * LATENCY)
     packets = 2 * 4096
     assert trips(packets, "snappr") == 2 * ((64 + 64 + packets) * byte + 3 * links * LATENCY)
-    # TraceR: 200 ns and 0.01 ns a byte in the sender, 400 ns before its adapter, 400 ns in the receiver; packets of
+    # TraceR: 400 ns and 0.01 ns a byte in the sender, 300 ns before its adapter, 600 ns in the receiver; packets of
     # 8 KiB are stored in each of the switches, which take 60 ns.
     packets = 2 * 8192
-    ends = 200_000 + packets * 10 + 400_000 + 400_000
+    ends = 400_000 + packets * 10 + 300_000 + 600_000
     wire = packets * byte + switches * (8192 * byte + 60_000) + links * LATENCY
     assert trips(packets, "tracer") == 2 * (ends + wire)
 

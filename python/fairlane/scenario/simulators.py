@@ -123,25 +123,38 @@ def tracer() -> Rules:
             "mpi": {
                 "eager_threshold": "64000 B",  # fattree.conf: eager_limit
                 "control_bytes": "16 B",  # tracer/p2p-events.C:452
-                # tracer/p2p-events.C:614 to 646: soft_delay, and copy_per_byte for an eager message
-                "send_overhead": "200 ns",
-                "send_overheads": [{"size": "64000 B", "time": "840 ns"}, {"size": "64001 B", "time": "200 ns"}],
-                # tracer/p2p-events.C:642: nic_delay; line 328: and rdma_delay after a rendezvous
+                # soft_delay twice, as the time of a call (tracer/reader/otf2_reader.C:288) and before the message is
+                # made (tracer/p2p-events.C:624), and copy_per_byte for an eager message (line 618)
+                "send_overhead": "400 ns",
+                "send_overheads": [{"size": "64000 B", "time": "1040 ns"}, {"size": "64001 B", "time": "200 ns"}],
+                # tracer/p2p-events.C:642: nic_delay, after one soft_delay of the two; core/model-net-lp.c:714:
+                # nic_seq_delay; tracer/p2p-events.C:328: and rdma_delay after a rendezvous
                 "adapter_delays": [
-                    {"size": "1 B", "time": "400 ns"},
-                    {"size": "64000 B", "time": "400 ns"},
-                    {"size": "64001 B", "time": "1400 ns"},
+                    {"size": "1 B", "time": "300 ns"},
+                    {"size": "64000 B", "time": "300 ns"},
+                    {"size": "64001 B", "time": "1500 ns"},
                 ],
-                "receive_overhead": "400 ns",  # tracer/p2p-events.C:102
+                # tracer/reader/otf2_reader.C:380: soft_delay; tracer/p2p-events.C:102: nic_delay if the rank waited.
+                # Or soft_delay at each of irecv, its completion and that of an isend: lines 411, 440 and 354.
+                "receive_overhead": "600 ns",
+                "collectives": {"alltoall": "pairwise"},  # tracer/coll-events.C:304: of more than 512 bytes
             },
         },
         routings={"adaptive": {"threshold": "0 B", "ties": "random"}},  # fattree.c:2895
         differs=(
             "a credit returns when the next output queue, of 64 KiB a level, has room; here when the packet leaves the "
             "next switch, whose output queues have no limit",
-            "below the arbiter an adapter has one queue and one credit count for all levels; here one for each",
+            "a packet occupies 8 KiB of a buffer, whatever its size; here its size",
+            "below the arbiter an adapter has one queue, of 64 KiB, and one credit count for all levels; here one for "
+            "each",
+            "adaptive routing compares the queues of level 0 only; here those of all levels",
             "a rendezvous is the receiver's notice and the data; here request, get, data and acknowledgement",
-            "an eager message is copied at its receiver as well, 0.01 ns a byte; here receives take 400 ns",
+            "an eager message is copied at its receiver as well, 0.01 ns a byte, if the rank waited; here not",
+            "a message of a collective takes 500 ns at both ends, and 0.01 ns a byte; here as any other",
+            "a step of a collective ends when its message has left the adapter; here when it has been handed over, so "
+            "that a rank that is late sends several at once",
+            "alltoall up to 512 bytes is Bruck's, allgather Bruck's up to 160 KiB in all and a ring above, allreduce "
+            "a tree up and down; here as without the model",
             "links have no latency; here the topology's",
         ),
     )
