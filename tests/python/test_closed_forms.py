@@ -334,7 +334,7 @@ def test_rotation_takes_every_link_in_turn() -> None:
     """Each packet takes the next of the four links up; on the way down the packets to each leaf are counted apart."""
     params = {"hosts": 16, "levels": 2, "radix": 8, "bandwidth": RATE, "latency": LATENCY}
     fabric = fabrics.any_fabric({"topology": "fat_tree", "params": params, "routing": "rotation"})
-    sends: list[Op] = [Send(to, 4096) for to in (1, 1, 2, 2)] * 4
+    sends: list[Op] = [Send(to, 4096) for to in (1, 1, 2, 2) * 4]
     receives: list[Op] = [Recv(0)] * 8
     job = Job([0, 4, 8], [[*sends, Mark()], *[[*receives, Mark()]] * 2])
     departures = sorted(core.simulate(Case(fabric, [job], mpi=ALWAYS_EAGER)).departures)
