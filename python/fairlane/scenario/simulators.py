@@ -82,7 +82,7 @@ def snappr() -> Rules:
                 },
             },
         },
-        routing={"fat_tree": "rotation"},  # router/fat_tree_router.cc
+        routing={"fat_tree": "rotation"},  # router/fat_tree_router.cc:159, 166
         # router/router.cc:86 and router/dragonfly_routing.cc:380: one intermediate group drawn at random, taken if its
         # load times hops is less: packets that wait, times 3 or 5 (1 or 2 in a group). PAR asks wherever the path is
         # minimal. 6 channels, one for each hop (line 376), as with `channels = "per_hop"`.
@@ -97,8 +97,14 @@ def snappr() -> Rules:
             "ugal_l": {"samples": 1, "bias": "0 B", "load": "packets"},
         },
         differs=(
-            "a fetched message can be matched when its header is there; here when its payload arrives",
+            "a message is delivered with the head of its last packet, so one packet's time on a link earlier; here "
+            "with its tail",  # snappr/snappr_nic.cc:295
+            "messages of up to 256 bytes wait in no queue, unless nic.negligible_size is set; here all do",
+            "a header is answered by its receiver's next MPI call; here by its adapter, at once",
+            "a later message may be matched before a fetched one; here in the order of their sends",
             "ugal_l: paths have 3 and 5 hops (1 and 2 in a group); here the hops of each path, if not links = longest",
+            "a non-minimal path leaves the group by a cable of another switch; here by that of any",
+            "switches of a fat-tree with more ports than others have faster ports; here all have the fabric's",
             "an adapter cuts messages into 4 MB of packets that wait for credits; here a packet is cut when it starts",
             "a lane's minimum bandwidth is a deadline of its next packet; here the arbiters of fairlane",
             "an eager message is copied at both ends; here memory takes no time",
