@@ -109,6 +109,7 @@ def snappr() -> Rules:
             "a fat-tree's switch counts packets in turn for each service level; here for all together",
             # sumi/allreduce.cc:146: the rounds of a buffer with fewer elements than ranks
             "a collective sends its messages of no bytes; here it leaves them out",
+            "a collective's messages of 512 bytes are fetched, as larger ones; here above 512",  # sumi/transport.h:333
             # nic/nic.cc:105, in sstmac/hardware
             "messages of up to 256 bytes wait nowhere, unless nic.negligible_size is set; here all do",
             # sumi-mpi/mpi_queue/mpi_queue.cc:459
