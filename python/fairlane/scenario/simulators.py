@@ -82,7 +82,7 @@ def snappr() -> Rules:
                 },
             },
         },
-        routing={"fat_tree": "rotation"},  # router/fat_tree_router.cc
+        routing={"fat_tree": "rotation"},  # router/fat_tree_router.cc:159, 166
         # router/router.cc:86 and router/dragonfly_routing.cc:380: one intermediate group drawn at random, taken if its
         # load times hops is less: packets that wait, times 3 or 5 (1 or 2 in a group). PAR asks wherever the path is
         # minimal. 6 channels, one for each hop (line 376), as with `channels = "per_hop"`.
@@ -96,8 +96,30 @@ def snappr() -> Rules:
             },
             "ugal_l": {"samples": 1, "bias": "0 B", "load": "packets"},
         },
+        # What the first six come to: docs/reproduction/peers.md.
         differs=(
-            "a fetched message can be matched when its header is there; here when its payload arrives",
+            "a message is delivered with the head of its last packet; here with its tail",  # snappr/snappr_nic.cc:295
+            # snappr/snappr_outport.cc:372, with the arbitrator fifo
+            "a small packet passes larger ones of its lane that lack credits; here packets of a lane keep their order",
+            # router/router.cc:104: with router.seed, each draw follows from the time and the seed alone
+            "with a seed, all switches that draw at one time draw the same; here draws are independent",
+            # router/dragonfly_routing.cc:225
+            "a non-minimal path leaves its group by a cable of another switch; here by that of any",
+            # snappr/snappr_switch.cc:99: a router for each level
+            "a fat-tree's switch counts packets in turn for each service level; here for all together",
+            # sumi/allreduce.cc:146: the rounds of a buffer with fewer elements than ranks
+            "a collective sends its messages of no bytes; here it leaves them out",
+            "a collective's messages of 512 bytes are fetched, as larger ones; here above 512",  # sumi/transport.h:333
+            # nic/nic.cc:105, in sstmac/hardware
+            "messages of up to 256 bytes wait nowhere, unless nic.negligible_size is set; here all do",
+            # sumi-mpi/mpi_queue/mpi_queue.cc:459
+            "a header is answered in its receiver's next MPI call; here by its adapter, at once",
+            # sumi-mpi/mpi_protocol/eager1.cc:99
+            "a later message may be matched before a fetched one; here in the order of their sends",
+            # topology/fat_tree.cc:344
+            "fat-tree switches with more ports than others have faster ones; here all have the fabric's bandwidth",
+            # topology/dragonfly.cc:467
+            "circulant leaves ports free that would lead to the own group; here they lead to others",
             "ugal_l: paths have 3 and 5 hops (1 and 2 in a group); here the hops of each path, if not links = longest",
             "an adapter cuts messages into 4 MB of packets that wait for credits; here a packet is cut when it starts",
             "a lane's minimum bandwidth is a deadline of its next packet; here the arbiters of fairlane",
