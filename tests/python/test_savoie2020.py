@@ -129,7 +129,8 @@ def periods(rows: list[dict[str, Any]], study: str = "small.static", treatment: 
 def made_up(table: pl.DataFrame, workload: str = "flood_pairs") -> Database:
     """The tables that the paper makes of these periods."""
     work = table.select("study", "point", "name").unique().with_columns(workload=pl.lit(workload))
-    return tables_of("savoie2020", Database({"periods": table, "work": work}))
+    candidates = pl.DataFrame(schema={"workload": pl.String, "threshold": pl.Float64, "share": pl.Float64})
+    return tables_of("savoie2020", Database({"periods": table, "work": work, "candidates": candidates}))
 
 
 def gains(values: list[float]) -> Database:
@@ -186,12 +187,13 @@ def test_stored_tables_have_the_columns_that_are_written() -> None:
         "small.adaptive-routing": [*jobs, "rerouted_iterations", "w_rerouted", "w_rerouted_own"],
         "medium.static-slack": [jobs[0], "treatment", *jobs[1:]],  # two treatments in one file
         "small.static-replicates": ["replicate", "placement", "jobs", *OF_PLACEMENTS],  # a row for each placement
+        "small.candidates": tables.ask("SELECT * FROM chosen").columns,
     }
     assert tables.ask("SELECT * FROM rerouted").columns == columns["small.adaptive-routing"]
     stored = list(STUDIES.parent.glob("*.*.csv"))
     assert len(stored) > 15
     for path in stored:
         assert pl.read_csv(path).columns == columns.get(path.stem, jobs), path.name
-    known = {*types(STUDY["work"])}
+    known = {*types(STUDY["work"]), "message_size", "compute_share"}
     for path in STUDIES.glob("*.csv"):
         assert {*pl.read_csv(path).columns} <= known, path.name
