@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use super::Plan;
+use super::features::Features;
 use super::link::Wire;
 use super::loss::LossConfig;
 use super::nic::transport::{Feedback, Transport};
@@ -41,22 +42,14 @@ pub(super) struct Config {
     pub round_trips: Vec<Picoseconds>,
     /// Words of a flow's state, for any of them.
     pub flow_words: usize,
-    /// Some transport can hold packets back ([`Transport::paces`]).
-    pub paces: bool,
-    /// Some transport has [`Feedback`].
-    pub controls: bool,
-    /// Some transport has switches mark packets.
-    pub marks: bool,
-    /// The bytes in the queues of switches are counted: packets are marked, or lost at full queues.
-    pub measures_queues: bool,
+    /// What the network needs besides carrying packets; see [`Config::has`].
+    pub features: Features,
     /// How packets can be lost.
     pub loss: LossConfig,
     /// Errors per bit of links that have some, in units of 2^-64, by id.
     pub error_rates: FxHashMap<u32, u64>,
     pub parameters: Parameters,
     pub observe: observe::Parameters,
-    /// Records of single packets are kept: departures, or waiting by upstream link.
-    pub detailed: bool,
     /// A full packet on the wire, and the part of every packet that is not payload; in bytes.
     pub full: u32,
     pub header: u32,
@@ -185,10 +178,7 @@ impl Config {
             graph: Arc::clone(graph),
             routes: Routes::new(Arc::clone(routing)),
             arbiter: Arc::clone(arbiter),
-            paces: transports.iter().any(|transport| transport.paces()),
-            controls: feedback.iter().any(Option::is_some),
-            measures_queues: false,
-            marks: feedback.iter().flatten().any(|feedback| feedback.marking.is_some()),
+            features: Features::default(),
             round_trips: round_trips(plan, &feedback),
             flow_words: transports.iter().map(|transport| transport.state_words()).max().unwrap_or(0),
             transports,
@@ -197,10 +187,9 @@ impl Config {
             loss: LossConfig::new(plan, &first_lane, window),
             error_rates: FxHashMap::default(),
             parameters: parameters.clone(),
-            detailed: observe.onward_waiting || !observe.departs().is_empty(),
             observe: *observe,
         };
-        config.measures_queues = config.marks || config.loss.lanes != 0;
+        config.features = Features::new(plan, &config, &config.feedback);
         config.sufficient = config.sufficient_credits(window);
         config
     }
@@ -235,8 +224,8 @@ impl Config {
 
     /// The lanes whose credits can make one of `waiting` ready.
     #[inline(always)]
-    pub const fn awaited(&self, waiting: u64) -> u64 {
-        if self.pool.is_some() { u64::MAX } else { waiting }
+    pub const fn awaited<P: Probe>(&self, waiting: u64) -> u64 {
+        if self.has::<P>().pool { u64::MAX } else { waiting }
     }
 
     /// The longest time from a packet's start on a link to its arrival at the next port, ps; see [`Config::forwarding_delay`].
@@ -385,10 +374,12 @@ impl Config {
     /// the link that it came over; with cut-through the time by which its transmission on a faster link `next` (an id) would
     /// otherwise overtake its arrival. `wire_time` is that of the link that it came over, evaluated only if needed.
     #[inline]
-    pub fn forwarding_delay(&self, wire_time: impl FnOnce() -> u64, bytes: u32, next: u32) -> u64 {
+    pub fn forwarding_delay<P: Probe>(&self, wire_time: impl FnOnce() -> u64, bytes: u32, next: u32) -> u64 {
+        if !self.has::<P>().late {
+            return 0;
+        }
         match self.parameters.switching {
             Switching::StoreAndForward => wire_time(),
-            Switching::CutThrough if self.one_rate => 0,
             Switching::CutThrough => wire_time().saturating_sub(self.wire_time(next, bytes)),
         }
     }

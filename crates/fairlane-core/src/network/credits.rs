@@ -177,7 +177,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// Bytes of the pool that all lanes have taken; 0 if there is none.
     #[inline(always)]
     pub fn pool_taken(&self) -> u32 {
-        if self.config.pool.is_some() { pool_taken(&self.lanes[self.base..], self.config) } else { 0 }
+        if self.config.has::<P>().pool { pool_taken(&self.lanes[self.base..], self.config) } else { 0 }
     }
 
     /// The bytes that a lane can start now, if this much of the pool is taken: what is left of its reserved part and of the pool.
@@ -185,7 +185,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     pub fn available(&self, lane: u8, taken: u32) -> u32 {
         let credits = &self.lanes[self.base + usize::from(lane)].credits;
         // The lane's own bytes in the pool are among those taken, and missing from what it holds.
-        if self.config.pool.is_some() { credits.held + credits.pooled(self.config) - taken } else { credits.held }
+        if self.config.has::<P>().pool { credits.held + credits.pooled(self.config) - taken } else { credits.held }
     }
 
     /// Returns credits to a port of this shard.
@@ -216,9 +216,10 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         }
         let returns = &mut self.in_flight.returns[self.number as usize];
         if P::COUNTERS
-            && let Some(job) = match self.config.pool {
-                None => returns.first_by(now, returns.uncharged),
-                Some(_) => returns.first_useful(now, returns.uncharged, lanes, self.config),
+            && let Some(job) = if self.config.has::<P>().pool {
+                returns.first_useful(now, returns.uncharged, lanes, self.config)
+            } else {
+                returns.first_by(now, returns.uncharged)
             }
         {
             returns.uncharged = 0;

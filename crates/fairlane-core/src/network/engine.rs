@@ -75,7 +75,7 @@ impl Shard {
         // In ascending order: first the NICs' ports.
         let nics = ports.partition_point(|&port| port < self.config.nics);
         self.run_each::<P, { kind::NIC }>(&ports[..nics], until, probe);
-        if self.config.input_queued.is_some() {
+        if self.config.has::<P>().input_queued {
             self.run_crossbars([&ports[nics..], &to_hosts], until, probe);
         } else {
             self.run_each::<P, { kind::TO_SWITCH }>(&ports[nics..], until, probe);

@@ -10,6 +10,7 @@ use super::nic::queue_pairs::QueuePairs;
 use super::occupancy::Occupancy;
 use super::packet::{Message, Packet, SinglePacket};
 use super::port::LaneMarking;
+use super::probe::Probe;
 use crate::fault::GivenUp;
 use crate::kernel::{Calendar, Mailboxes, NONE, Pool};
 use crate::units::Instant;
@@ -178,8 +179,8 @@ impl InFlight {
 
     /// Sends a packet to arrive, with its tail, at NIC `nic` at instant `time`.
     #[inline(always)]
-    pub fn arrive(&mut self, config: &Config, nic: u32, record: u32, time: u64) {
-        if config.controls && self.answer(config, nic, record, time) {
+    pub fn arrive<P: Probe>(&mut self, config: &Config, nic: u32, record: u32, time: u64) {
+        if config.has::<P>().controls && self.answer(config, nic, record, time) {
             return;
         }
         let packet = &mut self.packets[record];

@@ -64,8 +64,6 @@ impl Outages {
 /// How packets can be lost in a network.
 #[derive(Clone)]
 pub(super) struct LossConfig {
-    /// They can: links go down, or a lane is lossy.
-    pub possible: bool,
     /// Packets on one path can overtake each other: some are lost, or the bandwidth of a link changes while they are on it.
     pub overtaking: bool,
     /// The lanes on which packets need no credits and are lost at full queues.
@@ -88,7 +86,6 @@ impl LossConfig {
         let lanes = plan.lossy.iter().flat_map(|vl| first_lane[usize::from(*vl)]..first_lane[usize::from(*vl) + 1]);
         let lanes = lanes.fold(0, |set, lane| set | 1 << lane);
         Self {
-            possible: lanes != 0,
             overtaking: lanes != 0,
             lanes,
             trim_vl: plan.trim_vl,

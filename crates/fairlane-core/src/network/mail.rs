@@ -6,6 +6,7 @@ use super::in_flight::InFlight;
 use super::nic::notices::Tag;
 use super::packet::{Content, Message, Packet, PacketFlags};
 use super::prefetch::prefetch_credited;
+use super::probe::Probe;
 use super::shard::Shard;
 use crate::ids::JobId;
 use crate::kernel::NONE;
@@ -162,7 +163,7 @@ impl InFlight {
 
 impl Shard {
     /// Accepts the mail of another shard of the window that has just been run, and leaves it empty.
-    pub fn accept(&mut self, from: usize, mail: &mut Mail) {
+    pub fn accept<P: Probe>(&mut self, from: usize, mail: &mut Mail) {
         let Self { config, in_flight, lanes, .. } = self;
         for announcement in mail.announced.drain(..) {
             in_flight.announce(from, announcement);
@@ -185,7 +186,7 @@ impl Shard {
             let (nic, time) = (packet.next, packet.time);
             let record = in_flight.packets.insert(packet);
             in_flight.retag(record, mail.tags[2].get(place));
-            in_flight.arrive(config, nic, record, time);
+            in_flight.arrive::<P>(config, nic, record, time);
         }
         for (place, packet) in mail.lost.drain(..).enumerate() {
             let due = packet.time;

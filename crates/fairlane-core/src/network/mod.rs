@@ -13,6 +13,7 @@ mod credits;
 mod deadlock;
 mod endpoint;
 mod engine;
+mod features;
 mod in_flight;
 mod latency;
 mod laws;
@@ -235,7 +236,7 @@ impl Network {
     pub fn expect_faults(&mut self, lost: bool) {
         for shard in &mut self.shards {
             shard.config.loss.overtaking = true;
-            shard.config.loss.possible |= lost;
+            shard.config.features.loses |= lost;
         }
     }
 
@@ -309,7 +310,7 @@ impl Network {
     /// Whether NICs hold messages back, so that messages of one host to another can overtake each other.
     #[must_use]
     pub fn paces(&self) -> bool {
-        self.config().paces
+        self.config().features.paces
     }
 
     /// What has been carried so far.

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 
-use super::config::Config;
 use super::in_flight::InFlight;
 use super::packet::Packet;
 use super::port::{Lane, Port, each_lane};
@@ -18,6 +17,9 @@ pub(super) trait Probe: Send {
 
     /// The network has several shards, each with a probe of its own.
     const SHARDED: bool;
+
+    /// The network has none of [`Features`](super::features::Features).
+    const PLAIN: bool;
 
     /// A probe that goes on with what has been observed so far.
     fn resume(observation: Observation) -> Self;
@@ -53,17 +55,12 @@ pub(super) trait Probe: Send {
     /// was released by a packet of `aggressor`.
     fn left_input(&mut self, _port: u32, _queue: &mut Queue, _job: u16, _aggressor: u16, _now: u64) {}
 
-    /// Whether records of single packets are kept, see [`Probe::detail`].
-    fn detailed(&self, _config: &Config) -> bool {
-        false
-    }
-
-    /// Records a single packet. `upstream`: the place of the counter of the link and lane that the packet came over (see
+    /// Records a single packet, where [`Features::details`](super::features::Features::details) are kept. `upstream`: the place of the counter of the link and lane that the packet came over (see
     /// [`Config::onward_place`]).
-    fn detail(&mut self, _in_flight: &InFlight, _place: (u32, u8), _sent: &Transmission, _upstream: Option<usize>) {}
+    fn detail(&mut self, in_flight: &InFlight, place: (u32, u8), sent: &Transmission, upstream: Option<usize>);
 
     /// A packet has waited for `span` and is lost. `upstream`: as of [`Probe::detail`].
-    fn lost(&mut self, _upstream: usize, _span: u64) {}
+    fn lost(&mut self, upstream: usize, span: u64);
 
     /// A host takes a packet that has been delivered to it.
     fn delivered(&mut self, _packet: &Packet) {}
@@ -142,12 +139,13 @@ impl Observation {
     }
 }
 
-/// No observation.
-pub(super) struct Off<const SHARDED: bool>(Observation);
+/// No counters; single packets if they are asked for.
+pub(super) struct Off<const SHARDED: bool, const PLAIN: bool>(Observation);
 
-impl<const SHARDED: bool> Probe for Off<SHARDED> {
+impl<const SHARDED: bool, const PLAIN: bool> Probe for Off<SHARDED, PLAIN> {
     const COUNTERS: bool = false;
     const SHARDED: bool = SHARDED;
+    const PLAIN: bool = PLAIN;
 
     fn resume(observation: Observation) -> Self {
         Self(observation)
@@ -155,27 +153,6 @@ impl<const SHARDED: bool> Probe for Off<SHARDED> {
 
     fn observed(self) -> Observation {
         self.0
-    }
-}
-
-/// Records of single packets, and no counters.
-pub(super) struct Departures<const SHARDED: bool>(Observation);
-
-impl<const SHARDED: bool> Probe for Departures<SHARDED> {
-    const COUNTERS: bool = false;
-    const SHARDED: bool = SHARDED;
-
-    fn resume(observation: Observation) -> Self {
-        Self(observation)
-    }
-
-    fn observed(self) -> Observation {
-        self.0
-    }
-
-    #[inline(always)]
-    fn detailed(&self, config: &Config) -> bool {
-        config.detailed
     }
 
     fn detail(&mut self, in_flight: &InFlight, place: (u32, u8), sent: &Transmission, upstream: Option<usize>) {
@@ -188,11 +165,12 @@ impl<const SHARDED: bool> Probe for Departures<SHARDED> {
 }
 
 /// Counters of ports and lanes, the interference matrix, latencies, and single packets if they are asked for.
-pub(super) struct Counters<const SHARDED: bool>(Observation);
+pub(super) struct Counters<const SHARDED: bool, const PLAIN: bool>(Observation);
 
-impl<const SHARDED: bool> Probe for Counters<SHARDED> {
+impl<const SHARDED: bool, const PLAIN: bool> Probe for Counters<SHARDED, PLAIN> {
     const COUNTERS: bool = true;
     const SHARDED: bool = SHARDED;
+    const PLAIN: bool = PLAIN;
 
     fn resume(observation: Observation) -> Self {
         Self(observation)
@@ -262,11 +240,6 @@ impl<const SHARDED: bool> Probe for Counters<SHARDED> {
         if port.waiting != 0 {
             self.0.interference.carried(number, &port.waiters, sent.job, sent.wire_time);
         }
-    }
-
-    #[inline(always)]
-    fn detailed(&self, config: &Config) -> bool {
-        config.detailed
     }
 
     fn detail(&mut self, in_flight: &InFlight, place: (u32, u8), sent: &Transmission, upstream: Option<usize>) {

@@ -108,10 +108,10 @@ impl Shard {
                 returns: vec![CreditReturns::default(); ports],
                 next_offer: vec![0; config.gaps.len()],
                 deferring: vec![false; hosts],
-                flows: vec![Flows::default(); if config.paces { config.nic_host.len() } else { 0 }],
+                flows: vec![Flows::default(); if config.features.paces { config.nic_host.len() } else { 0 }],
                 tags: Vec::new(),
                 notices: Pool::default(),
-                marking: vec![LaneMarking::default(); if config.measures_queues { ports * config.lanes } else { 0 }],
+                marking: vec![LaneMarking::default(); if config.features.measures_queues { ports * config.lanes } else { 0 }],
                 given_up: Vec::new(),
                 trimmed: 0,
                 single_packet: SinglePacket::default(),
@@ -134,6 +134,7 @@ impl Shard {
     pub fn set_bandwidths(&mut self, graph: &Arc<Graph>, bandwidths: &BTreeMap<LinkId, BitsPerSec>) {
         self.config.graph = Arc::clone(graph);
         self.config.one_rate = false;
+        self.config.features.late = true;
         let words = self.config.state_words;
         for (&link, &bandwidth) in bandwidths {
             let place = self.config.partition.link(link);
@@ -174,6 +175,7 @@ impl Shard {
     /// See [`Network::set_error_rates`](super::Network::set_error_rates).
     pub fn set_error_rates(&mut self, rates: &BTreeMap<LinkId, BitErrorRate>) {
         self.config.error_rates = rates.iter().map(|(link, rate)| (link.0, rate.0)).collect();
+        self.config.features.errors = !rates.is_empty();
         self.config.sufficient = self.config.sufficient_credits(self.in_flight.calendar.width());
     }
 

@@ -12,7 +12,8 @@ use std::thread;
 
 use super::engine::Failed;
 use super::mail::Mail;
-use super::probe::{Counters, Departures, Off, Probe};
+use super::config::Config;
+use super::probe::{Counters, Off, Probe};
 use super::shard::Shard;
 use super::{Endpoint, Network, Prefetch};
 use crate::error::RunError;
@@ -96,15 +97,16 @@ impl Network {
     ) -> Result<bool, RunError> {
         assert_eq!(endpoints.len(), self.shards.len(), "invariant: an endpoint for each shard");
         let limits = Limits { end, hops: self.totals().packet_hops.saturating_add(hops) };
-        let observe = &self.shards[0].config;
-        let (counters, detailed, sharded) = (observe.observe.counters, observe.detailed, self.shards.len() > 1);
-        let ended = match (counters, detailed, sharded) {
-            (true, _, false) => self.run_with::<Counters<false>, E>(limits, endpoints),
-            (true, _, true) => self.run_with::<Counters<true>, E>(limits, endpoints),
-            (false, true, false) => self.run_with::<Departures<false>, E>(limits, endpoints),
-            (false, true, true) => self.run_with::<Departures<true>, E>(limits, endpoints),
-            (false, false, false) => self.run_with::<Off<false>, E>(limits, endpoints),
-            (false, false, true) => self.run_with::<Off<true>, E>(limits, endpoints),
+        let Config { observe, features, .. } = &self.shards[0].config;
+        let ended = match (observe.counters, features.is_plain(), self.shards.len() > 1) {
+            (true, true, false) => self.run_with::<Counters<false, true>, E>(limits, endpoints),
+            (true, true, true) => self.run_with::<Counters<true, true>, E>(limits, endpoints),
+            (true, false, false) => self.run_with::<Counters<false, false>, E>(limits, endpoints),
+            (true, false, true) => self.run_with::<Counters<true, false>, E>(limits, endpoints),
+            (false, true, false) => self.run_with::<Off<false, true>, E>(limits, endpoints),
+            (false, true, true) => self.run_with::<Off<true, true>, E>(limits, endpoints),
+            (false, false, false) => self.run_with::<Off<false, false>, E>(limits, endpoints),
+            (false, false, true) => self.run_with::<Off<true, false>, E>(limits, endpoints),
         };
         self.next_window = ended.next_window;
         match ended.failed {
@@ -308,7 +310,7 @@ impl<M: Default> Exchange<M> {
         for (number, (shard, endpoint)) in (part.first..).zip(shards) {
             for from in (0..self.shards).filter(|from| *from != number) {
                 let mut slot = self.slot(parity, from, number);
-                shard.accept(from, &mut slot.0);
+                shard.accept::<P>(from, &mut slot.0);
                 endpoint.accept(from, &mut slot.1);
             }
             stop |= endpoint.end_window(shard.in_flight.calendar.opening(next_window));

@@ -8,7 +8,6 @@ use crate::network::config::Config;
 use crate::network::in_flight::InFlight;
 use crate::network::mail::Announcement;
 use crate::network::packet::{Content, Injection, Message, PacketFlags};
-use crate::network::parameters::Turns;
 use crate::network::probe::Probe;
 
 impl InFlight {
@@ -28,11 +27,10 @@ impl InFlight {
         debug_assert!(nic < nics.end, "host {from} has no rail {rail}");
         debug_assert!(at >= self.calendar.opening(self.calendar.window()), "host {from} sends in the past");
         let packets = config.packets_of(bytes.0);
-        let offered = self.offer(config, nic, at.0);
-        let pair = match config.parameters.injection {
-            Turns::Messages => NONE,
-            turns => self.queue_pairs.add(turns, nic, injection),
-        };
+        let has = config.has::<P>();
+        let offered = if has.gaps { self.offer(config, nic, at.0) } else { at.0 };
+        let pair =
+            if has.pairs { self.queue_pairs.add(config.parameters.injection, nic, injection) } else { NONE };
         let record = self.messages.insert(Message {
             offered,
             sequence: self.sequence,
@@ -79,10 +77,7 @@ impl InFlight {
     /// When a message that is handed over at `at` is offered: at least the adapter's gap after the message before it.
     #[inline]
     fn offer(&mut self, config: &Config, nic: u32, at: u64) -> u64 {
-        let gap = config.gaps.get(nic as usize).copied().unwrap_or(0);
-        if gap == 0 {
-            return at;
-        }
+        let gap = config.gaps[nic as usize];
         let next = &mut self.next_offer[nic as usize];
         let offered = at.max(*next);
         *next = offered + gap;

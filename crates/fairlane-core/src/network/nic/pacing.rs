@@ -92,7 +92,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// Whether this is the port of a NIC whose transport holds packets back.
     #[inline(always)]
     pub(in crate::network) const fn paces(&self) -> bool {
-        KIND == kind::NIC && self.config.paces
+        KIND == kind::NIC && self.config.has::<P>().paces
     }
 
     fn flow_of(&mut self, key: Key) -> (&mut Flow, &mut State) {
@@ -245,7 +245,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let control = self.in_flight.is_notice(message);
         let pair = self.pair_of(record);
         let (packet, rest) = self.segment(lane, record);
-        if self.config.controls && (!control || notice.is_some()) {
+        if self.config.has::<P>().controls && (!control || notice.is_some()) {
             self.tag(packet, notice, now);
         }
         let packet_of = &self.in_flight.packets[packet];

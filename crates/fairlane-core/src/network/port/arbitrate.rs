@@ -14,7 +14,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     pub(super) fn arbitrate(&mut self, now: u64) -> Option<(u8, u32)> {
         let mut ready = self.ready();
         if ready != self.port.waiting || self.port.unusual != 0 {
-            if self.port.down() {
+            if self.down() {
                 // Nothing waits for credits here any more.
                 ready = self.port.waiting;
                 self.settle_stall();
@@ -22,7 +22,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 ready = self.ready();
             }
         }
-        if KIND != kind::NIC && self.config.marks {
+        if KIND != kind::NIC && self.config.has::<P>().marks {
             self.note_shortage(ready, now);
         }
         if ready == 0 {
@@ -47,7 +47,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 self.end_message(pair);
             }
         } else {
-            if self.config.marks {
+            if self.config.has::<P>().marks {
                 self.mark(lane, record, now);
             }
             self.start(lane, record, now);
@@ -58,7 +58,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// A packet that has been taken from its queue starts: on the link, or, if that is down, nowhere.
     #[inline(always)]
     pub(in crate::network) fn start(&mut self, lane: u8, record: u32, now: u64) {
-        if self.port.down() {
+        if self.down() {
             self.lose_started(lane, record, now);
         } else {
             self.transmit(lane, record, now);

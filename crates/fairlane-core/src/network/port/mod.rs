@@ -66,12 +66,6 @@ pub(super) const DOWN: u8 = 1;
 pub(super) const UNCHARGED: u8 = 2;
 
 impl Port {
-    /// Whether the link is down.
-    #[inline]
-    pub const fn down(&self) -> bool {
-        self.unusual & DOWN != 0
-    }
-
     pub fn new(wire: u32) -> Self {
         Self {
             busy_until: 0,
@@ -136,6 +130,14 @@ pub(super) struct ActivePort<'a, P: Probe, const KIND: u8> {
     pub config: &'a Config,
     pub in_flight: &'a mut InFlight,
     pub probe: &'a mut P,
+}
+
+impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+    /// Whether the link is down.
+    #[inline(always)]
+    const fn down(&self) -> bool {
+        self.config.has::<P>().loses && self.port.unusual & DOWN != 0
+    }
 }
 
 /// The lanes of a set.

@@ -182,7 +182,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let queue = &mut self.lanes[self.base + usize::from(lane)];
         let tail = std::mem::replace(&mut queue.tail, record);
         queue.depth += 1;
-        if KIND != kind::NIC && self.config.measures_queues {
+        if KIND != kind::NIC && self.config.has::<P>().measures_queues {
             self.count_joined(lane, record);
         }
         let queue = &mut self.lanes[self.base + usize::from(lane)];
@@ -208,7 +208,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         };
         queue.head = next;
         queue.depth -= 1;
-        if KIND != kind::NIC && self.config.measures_queues {
+        if KIND != kind::NIC && self.config.has::<P>().measures_queues {
             self.count_left(lane, record);
         }
         let queue = &mut self.lanes[self.base + usize::from(lane)];

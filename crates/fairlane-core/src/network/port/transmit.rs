@@ -43,8 +43,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         } else {
             wire.bandwidth.serialization(Bytes(u64::from(bytes))).0
         };
-        let errors = !config.error_rates.is_empty();
-        let start = if errors { now + self.repetitions(bytes, wire_time, now) } else { now };
+        let start = if config.has::<P>().errors { now + self.repetitions(bytes, wire_time, now) } else { now };
         let done = start + wire_time;
         self.port.busy_until = done;
         self.port.job = job;
@@ -53,7 +52,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let taken = done - now;
         let sent = Transmission { record, time: now, bytes, job, wire_time: taken, waited: now - joined };
         self.probe.transmitted(self.number, self.port, &mut self.lanes[self.base + usize::from(lane)], &sent);
-        if self.probe.detailed(config) {
+        if config.has::<P>().details {
             let upstream = upstream.map(|link| config.onward_place(link) * config.lanes + usize::from(held));
             self.probe.detail(self.in_flight, (self.number, lane), &sent, upstream);
         }
@@ -68,7 +67,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 self.send_to_switch(record, time);
                 return;
             }
-            let delay = config.forwarding_delay(|| wire_time, bytes, next);
+            let delay = config.forwarding_delay::<P>(|| wire_time, bytes, next);
             let port = config.next_port::<P>(self.number, next);
             match config.other_shard::<P>(self.number) {
                 Some(shard) => self.in_flight.send_to_shard(shard, Destination::Port(port), record, time + delay),
@@ -113,7 +112,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let nic = self.config.to_nic[self.number as usize];
         match self.config.other_shard::<P>(self.number) {
             Some(shard) => self.in_flight.send_to_shard(shard, Destination::Nic(nic), record, time),
-            None => self.in_flight.arrive(self.config, nic, record, time),
+            None => self.in_flight.arrive::<P>(self.config, nic, record, time),
         }
     }
 }

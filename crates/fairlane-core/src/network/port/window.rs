@@ -24,7 +24,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     pub fn forward_single(&mut self, first: u32, until: u64) -> Forwarded {
         let entry = self.entry(first);
         let now = entry.time.max(self.port.busy_until);
-        if entry.next != NONE || self.port.stalled || self.paces() || self.config.loss.possible {
+        if entry.next != NONE || self.port.stalled || self.paces() || self.config.has::<P>().loses {
             return Forwarded::No;
         }
         if now >= until {
@@ -60,7 +60,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// Runs the port through the open window, which ends at `until` (excluded). `first`: the head of its inbox.
     pub fn run(&mut self, first: u32, until: u64, arrivals: &mut Vec<Arrival>) {
         self.sort(first, arrivals);
-        if self.config.loss.possible {
+        if self.config.has::<P>().loses {
             self.lose_arrivals(arrivals);
         }
         if self.paces() {
@@ -80,7 +80,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         if !self.port.stalled {
             self.in_flight.wake_port(self.number, Instant(self.port.busy_until));
         } else if let Some(time) =
-            self.in_flight.returns[self.number as usize].next(self.config.awaited(self.port.waiting))
+            self.in_flight.returns[self.number as usize].next(self.config.awaited::<P>(self.port.waiting))
         {
             self.in_flight.wake_port(self.number, Instant(time));
         }
@@ -96,7 +96,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             }
             let now = if self.port.waiting != 0 && !self.port.stalled {
                 self.port.busy_until
-            } else if self.port.stalled && self.port.down() {
+            } else if self.port.stalled && self.down() {
                 // The link went down between the windows.
                 self.port.busy_until.max(self.opening)
             } else {
@@ -118,7 +118,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 self.hold_back(now);
             }
             // All may be held back, given up, or lost.
-            if (self.paces() || self.config.loss.possible) && self.port.waiting == 0 {
+            if (self.paces() || self.config.has::<P>().loses) && self.port.waiting == 0 {
                 continue;
             }
             self.arbitrate(now);
@@ -137,7 +137,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// An arrival joins its queue.
     #[inline(always)]
     fn admit(&mut self, record: u32, until: u64) {
-        if KIND == kind::NIC && self.config.loss.possible && record != NONE && self.gives_up(record, until) {
+        if KIND == kind::NIC && self.config.has::<P>().loses && record != NONE && self.gives_up(record, until) {
             return;
         }
         if self.paces() {
@@ -146,7 +146,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 return;
             }
         }
-        if KIND != kind::NIC && self.config.loss.lanes != 0 && !self.finds_room(record) {
+        if KIND != kind::NIC && self.config.has::<P>().lossy && !self.finds_room(record) {
             return;
         }
         if self.goes_first(record) {
@@ -155,7 +155,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     }
 
     pub(super) fn next_credit(&self) -> u64 {
-        let lanes = self.config.awaited(self.port.waiting);
+        let lanes = self.config.awaited::<P>(self.port.waiting);
         self.in_flight.returns[self.number as usize].next(lanes).unwrap_or(u64::MAX)
     }
 

@@ -29,7 +29,7 @@ impl Shard {
         for (place, &switch) in scratch.switches.iter().enumerate() {
             in_flight.prefetch_arrivals(&scratch.switches, place);
             in_flight.arrivals_at(switch, &mut scratch.arriving);
-            if config.input_queued.is_some() {
+            if config.has::<P>().input_queued {
                 let crossbar = &mut crossbars.each[switch as usize];
                 for &(time, _, record) in &scratch.arriving {
                     let late = note_step::<P>(config, in_flight, (switch, time, record));
@@ -73,7 +73,7 @@ impl InFlight {
 fn route<P: Probe>(config: &Config, in_flight: &mut InFlight, (switch, time, record): (u32, u64, u32)) {
     let came = in_flight.packets[record].came;
     let (hop, next, bytes) = choose::<P>(config, in_flight, (switch, time, record));
-    let late = config.forwarding_delay(|| config.wire_time(came.link(), bytes), bytes, hop.link.0);
+    let late = config.forwarding_delay::<P>(|| config.wire_time(came.link(), bytes), bytes, hop.link.0);
     in_flight.send_packet(next, record, time + late);
 }
 

@@ -31,7 +31,7 @@ impl Shard {
             let state = &self.ports[port as usize];
             let crossbar = &mut crossbars.each[switch as usize];
             if state.stalled
-                && let Some(time) = self.in_flight.returns[port as usize].next(self.config.awaited(state.waiting))
+                && let Some(time) = self.in_flight.returns[port as usize].next(self.config.awaited::<P>(state.waiting))
             {
                 crossbar.schedule(time, Event::Credit { output: port - crossbar.first });
                 switches.push(switch);
@@ -120,7 +120,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
         let mut port = self.port(output);
         let Some(sent) = port.decide(now) else { return };
         let (number, busy_until) = (port.number, port.port.busy_until);
-        let awaited = port.config.awaited(port.port.waiting);
+        let awaited = port.config.awaited::<P>(port.port.waiting);
         match sent {
             Some((lane, record)) => {
                 let packet = &self.shard.in_flight.packets[record];
