@@ -111,7 +111,10 @@ impl Shard {
                 flows: vec![Flows::default(); if config.features.paces { config.nic_host.len() } else { 0 }],
                 tags: Vec::new(),
                 notices: Pool::default(),
-                marking: vec![LaneMarking::default(); if config.features.measures_queues { ports * config.lanes } else { 0 }],
+                marking: vec![
+                    LaneMarking::default();
+                    if config.features.measures_queues { ports * config.lanes } else { 0 }
+                ],
                 given_up: Vec::new(),
                 trimmed: 0,
                 single_packet: SinglePacket::default(),

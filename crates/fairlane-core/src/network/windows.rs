@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
+use super::config::Config;
 use super::engine::Failed;
 use super::mail::Mail;
-use super::config::Config;
 use super::probe::{Counters, Off, Probe};
 use super::shard::Shard;
 use super::{Endpoint, Network, Prefetch};

@@ -29,8 +29,7 @@ impl InFlight {
         let packets = config.packets_of(bytes.0);
         let has = config.has::<P>();
         let offered = if has.gaps { self.offer(config, nic, at.0) } else { at.0 };
-        let pair =
-            if has.pairs { self.queue_pairs.add(config.parameters.injection, nic, injection) } else { NONE };
+        let pair = if has.pairs { self.queue_pairs.add(config.parameters.injection, nic, injection) } else { NONE };
         let record = self.messages.insert(Message {
             offered,
             sequence: self.sequence,

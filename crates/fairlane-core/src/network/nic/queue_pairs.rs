@@ -75,11 +75,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// The queue pair of a message at a NIC, or [`NONE`].
     #[inline(always)]
     pub(in crate::network) fn pair_of(&self, record: u32) -> u32 {
-        if KIND == kind::NIC && self.config.has::<P>().pairs {
-            self.in_flight.messages[record].pair
-        } else {
-            NONE
-        }
+        if KIND == kind::NIC && self.config.has::<P>().pairs { self.in_flight.messages[record].pair } else { NONE }
     }
 
     /// A message joins its queue pair, or is back after its transport has held it back. Returns whether it is the first.
