@@ -56,7 +56,7 @@ pub(super) trait Probe: Send {
     fn left_input(&mut self, _port: u32, _queue: &mut Queue, _job: u16, _aggressor: u16, _now: u64) {}
 
     /// Records a single packet, where [`Features::details`](super::features::Features::details) are kept. `upstream`: the place of the counter of the link and lane that the packet came over (see
-    /// [`Config::onward_place`]).
+    /// [`Config::onward_place`](super::config::Config::onward_place)).
     fn detail(&mut self, in_flight: &InFlight, place: (u32, u8), sent: &Transmission, upstream: Option<usize>);
 
     /// A packet has waited for `span` and is lost. `upstream`: as of [`Probe::detail`].
@@ -81,7 +81,7 @@ pub(super) struct Transmission {
 pub(super) struct Observation {
     pub interference: Interference,
     /// Queueing delay, at the switches of the shard, of the packets that came over each link and lane, ps, in the order of
-    /// [`Config::onward_place`]; empty if it is not recorded.
+    /// [`Config::onward_place`](super::config::Config::onward_place); empty if it is not recorded.
     pub input_queueing: Vec<u64>,
     /// The instants at which departures are kept, ps.
     pub departs: Range<u64>,
