@@ -77,6 +77,9 @@ impl InFlight {
     #[inline]
     fn offer(&mut self, config: &Config, nic: u32, at: u64) -> u64 {
         let gap = config.gaps[nic as usize];
+        if gap == 0 {
+            return at;
+        }
         let next = &mut self.next_offer[nic as usize];
         let offered = at.max(*next);
         *next = offered + gap;
