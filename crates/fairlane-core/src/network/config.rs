@@ -178,7 +178,7 @@ impl Config {
             graph: Arc::clone(graph),
             routes: Routes::new(Arc::clone(routing)),
             arbiter: Arc::clone(arbiter),
-            features: Features::default(),
+            features: Features::NONE,
             round_trips: round_trips(plan, &feedback),
             flow_words: transports.iter().map(|transport| transport.state_words()).max().unwrap_or(0),
             transports,
@@ -189,7 +189,7 @@ impl Config {
             parameters: parameters.clone(),
             observe: *observe,
         };
-        config.features = Features::new(plan, &config, &config.feedback);
+        config.features = Features::new(plan, &config);
         config.sufficient = config.sufficient_credits(window);
         config
     }

@@ -3,17 +3,16 @@
 
 use super::Plan;
 use super::config::Config;
-use super::nic::transport::Feedback;
 use super::parameters::{Switching, Turns};
 use super::probe::Probe;
 
-/// The features that a network has; none by default.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// The features that a network has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "a set, read by name")]
 pub(super) struct Features {
     /// Some transport can hold packets back: [`Transport::paces`](super::transport::Transport::paces).
     pub paces: bool,
-    /// Some transport has [`Feedback`].
+    /// Some transport has [`Feedback`](super::transport::Feedback).
     pub controls: bool,
     /// Some transport has switches mark packets.
     pub marks: bool,
@@ -40,7 +39,8 @@ pub(super) struct Features {
 }
 
 impl Features {
-    const NONE: Self = Self {
+    /// Those of a plain network.
+    pub const NONE: Self = Self {
         paces: false,
         controls: false,
         marks: false,
@@ -57,12 +57,12 @@ impl Features {
     };
 
     /// Those of a plan. What faults bring is added when they are expected.
-    pub fn new(plan: &Plan, config: &Config, feedback: &[Option<Feedback>]) -> Self {
-        let marks = feedback.iter().flatten().any(|feedback| feedback.marking.is_some());
+    pub fn new(plan: &Plan, config: &Config) -> Self {
+        let marks = config.feedback.iter().flatten().any(|feedback| feedback.marking.is_some());
         let lossy = !plan.lossy.is_empty();
         Self {
             paces: config.transports.iter().any(|transport| transport.paces()),
-            controls: feedback.iter().any(Option::is_some),
+            controls: config.feedback.iter().any(Option::is_some),
             marks,
             measures_queues: marks || lossy,
             lossy,

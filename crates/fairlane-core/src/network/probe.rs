@@ -55,7 +55,8 @@ pub(super) trait Probe: Send {
     /// was released by a packet of `aggressor`.
     fn left_input(&mut self, _port: u32, _queue: &mut Queue, _job: u16, _aggressor: u16, _now: u64) {}
 
-    /// Records a single packet, where [`Features::details`](super::features::Features::details) are kept. `upstream`: the place of the counter of the link and lane that the packet came over (see
+    /// Records a single packet, where [`Features::details`](super::features::Features::details) are kept. `upstream`: the
+    /// place of the counter of the link and lane that the packet came over (see
     /// [`Config::onward_place`](super::config::Config::onward_place)).
     fn detail(&mut self, in_flight: &InFlight, place: (u32, u8), sent: &Transmission, upstream: Option<usize>);
 
