@@ -119,20 +119,23 @@ fn uniform(case: Case) -> (Spec, Vec<Program>) {
     (spec, programs)
 }
 
-/// Blocks of sends and receives; a block's receives are waited for after the next block.
+/// Blocks of sends and receives, at the end of which all of them are waited for. The tag is the number of the block: a receive that
+/// took a message of the next block would leave one of its own block without a receive, and with rendezvous ranks then wait for
+/// each other for ever.
 fn script(rank: u32, bytes: u64, targets: &[Vec<u32>], wire: u64, random: &mut impl RngExt) -> Script {
     const BLOCK: usize = 8;
     let mut lines = vec![Line::Repeat(None)];
     for (number, block) in targets.chunks(BLOCK).enumerate() {
         let base = |number: usize| u32::try_from(number % 2 * 2 * BLOCK).expect("small");
         let request = |place: usize| base(number) + u32::try_from(place).expect("small");
+        let tag = i32::try_from(number).expect("small");
         for place in 0..block.len() {
-            lines.push(Line::Op(Op::Irecv { from: None, tag: None, comm: COMM_WORLD, request: request(place) }));
+            lines.push(Line::Op(Op::Irecv { from: None, tag: Some(tag), comm: COMM_WORLD, request: request(place) }));
         }
         for (place, target) in block.iter().enumerate() {
             let (to, mode) = (Rank(target[rank as usize]), SendMode::Standard);
             let request = request(BLOCK + place);
-            lines.push(Line::Op(Op::Isend { to, bytes: Bytes(bytes), tag: 0, comm: COMM_WORLD, mode, request }));
+            lines.push(Line::Op(Op::Isend { to, bytes: Bytes(bytes), tag, comm: COMM_WORLD, mode, request }));
             let gap = random.random_range(0.0..2.0) * 2.0 * wire as f64;
             lines.push(Line::Op(Op::Compute(Picoseconds(gap as u64))));
         }
