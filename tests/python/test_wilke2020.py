@@ -15,6 +15,13 @@ from fairlane.study.sql import Database
 from papers import held, judged, performed, scenarios, small, stored_tables, study_of, tables_of
 from pictures import assert_drawn
 
+NO_TIMES = pl.DataFrame(
+    schema={"study": str, "point": int, "fabric": str, "background": str, "strategy": str, "size": str}
+    | {"rank": int, "iteration": int, "time_s": float}
+)
+NO_PORTS = pl.DataFrame(
+    schema={"study": str, "point": int, "fabric": str, "role": str, "active": float, "stalled": float}
+)
 STRATEGIES = ("none", "split_priority", "bandwidth_weight", "isolate")
 FABRICS = ("dragonfly-par", "dragonfly-min-par", "fat-tree", "fat-tree-taper")
 
@@ -33,7 +40,7 @@ def quick() -> Plan:
 def test_the_paper_has_8192_hosts_that_are_all_in_use(full: Plan, fabric: str, switches: int) -> None:
     sizes = ((1, 7), (2, 6), (4, 4)) if fabric == "fat-tree" else ((1, 7),)
     for size, background in sizes:
-        name = "fft.scaling" if fabric == "fat-tree" else "halo3d.strategies"
+        name = "fft.scaling" if fabric == "fat-tree" else "halo3d"
         levels = {"fabric": fabric, "strategy": "isolate", "size": str(size), "background": "halo3d"}
         (scenario,) = scenarios(full, name, **levels)
         resolved = decide(scenario)
@@ -70,12 +77,11 @@ def test_each_job_can_have_a_lane_of_its_own(quick: Plan, fabric: str) -> None:
     assert not resolved.engine().finished, "the fabric and its routing have the channels for all lanes"
 
 
-def test_isolate_on_the_dragonfly_takes_the_fewest_channels(full: Plan) -> None:
+def test_isolate_on_the_dragonfly_has_a_channel_for_each_hop_of_each_job(full: Plan) -> None:
     (scenario,) = scenarios(full, "fft", fabric="dragonfly-par", strategy="isolate", background="halo3d")
     written = scenario.model_dump(mode="json", exclude_none=True)["fabric"]
-    dragonfly, routing = {key: written[key] for key in ("topology", "preset")}, written["routing"]
-    assert len(required_virtual_lanes(dragonfly, routing, {"service_levels": 8})) == 32
-    assert len(required_virtual_lanes(dragonfly, "progressive", {"service_levels": 8})) == 48
+    dragonfly = {key: written[key] for key in ("topology", "preset")}
+    assert len(required_virtual_lanes(dragonfly, written["routing"], {"service_levels": 8})) == 8 * 6
 
 
 def test_lanes_are_counted_by_trying(tmp_path: Path) -> None:
@@ -118,7 +124,7 @@ def made_up(study: str, cells: dict[tuple[str, str, str], list[float]]) -> Datab
         for at, ((fabric, background, strategy), times) in enumerate(cells.items())
         for number, time in enumerate([None, *times], 1)
     ]
-    return tables_of("wilke2020", Database({"times": pl.DataFrame(rows, infer_schema_length=None)}))
+    return tables_of("wilke2020", Database({"times": pl.DataFrame(rows, infer_schema_length=None), "ports": NO_PORTS}))
 
 
 def test_outliers_decide_about_allreduce() -> None:
@@ -169,8 +175,8 @@ def test_the_strategy_with_the_least_tail_decides_about_fft() -> None:
 
 def test_throughput_is_separated_by_size() -> None:
     sizes = [1, 2, 4, 8, 15, 16, 32, 64, 128, 256, 512, 1024]
-    # Every message takes 1 us a way and 1 us more for each KiB; each size is sent four times.
-    times = [2e-6 * (1 + sizes[iteration // 4]) for iteration in range(1, 4 * len(sizes))]
+    # Every message takes 1 us a way and 1 us more for each KiB; sizes take turns, four times each.
+    times = [2e-6 * (1 + sizes[iteration % len(sizes)]) for iteration in range(1, 4 * len(sizes))]
     tables = made_up("pingpong", {("dragonfly-par", "halo3d", "none"): times})
     tables.put("times", tables.ask("SELECT * FROM times UNION ALL SELECT * REPLACE (1 AS rank) FROM times"))
     tables_of("wilke2020", tables)
@@ -180,17 +186,19 @@ def test_throughput_is_separated_by_size() -> None:
 
 
 def test_pairs_of_one_repetition_count_once_for_the_interval_of_throughput() -> None:
-    # Four pairs, three repetitions of each size after the first: in a repetition all pairs are equally fast.
-    every = [1.0, 1.0, 2.0, 3.0] * 12
+    # Four pairs, four repetitions of each size: in a repetition all pairs are equally fast.
+    speeds = [1.0, 1.0, 2.0, 3.0]
     row = {"study": "pingpong", "point": 0, "fabric": "dragonfly-par", "background": "halo3d", "strategy": "none"}
     times = [
         row | {"size": "1", "rank": rank, "iteration": number, "time_s": 2e-6 / speed if number > 1 else None}
         for rank in range(8)
-        for number, speed in enumerate(every, 1)
+        for number, speed in enumerate((speed for speed in speeds for _size in range(12)), 1)
     ]
-    tables = tables_of("wilke2020", Database({"times": pl.DataFrame(times, infer_schema_length=None)}))
+    tables = tables_of(
+        "wilke2020", Database({"times": pl.DataFrame(times, infer_schema_length=None), "ports": NO_PORTS})
+    )
     one = tables.ask("SELECT * FROM rates WHERE kib = 64").row(0, named=True)
-    unit, speeds = 64 * 1024 / 1e-6, [1.0, 2.0, 3.0, 1.0]  # the first of a size is the last of four
+    unit = 64 * 1024 / 1e-6
     half = 3.182446 * stdev(speeds) / len(speeds) ** 0.5
     assert one["repetitions"] == len(speeds)
     assert one["mean"] == pytest.approx(unit * mean(speeds))
@@ -208,3 +216,14 @@ def test_without_strategies_both_dragonflies_are_one_simulation(full: Plan) -> N
     assert len(written) == 2
     assert written[0] == written[1]
     assert not scenarios(full, "halo3d", strategy="isolate", background="fft")
+
+
+def test_ports_of_hosts_are_apart_from_those_between_switches() -> None:
+    of_port = {"study": "port-counters", "point": 0, "fabric": "fat-tree"}
+    ports = [of_port | {"role": "host", "active": 0.9, "stalled": 0.0}] * 3 + [
+        of_port | {"role": role, "active": active, "stalled": 0.5}
+        for role, active in (("up", 0.1), ("down", 0.3), ("down", 0.2))
+    ]
+    tables = tables_of("wilke2020", Database({"times": NO_TIMES, "ports": pl.DataFrame(ports)}))
+    found = tables.ask("SELECT ports, count, median_active, stalled FROM port_shares").rows()
+    assert found == [("between switches", 3, 0.2, 0.5), ("hosts", 3, 0.9, 0.0)]
