@@ -260,10 +260,10 @@ def test_a_claim_that_holds_by_a_variant_says_so_in_one_line(folder: Path, tmp_p
     kept = pl.read_csv(tmp_path / "both" / "clauses.csv").filter(claim="three-of-four")
     assert kept.group_by("variant", "replicate").len().height == 3 + 3
     page = (tmp_path / "both" / "report.md").read_text(encoding="utf-8")
-    assert "- `three-of-four`: **holds under stated conditions** (3 replicates): numbers of nothing" in page
+    assert "| **holds under stated conditions** (3 replicates): numbers of nothing" in page
     assert "`three-of-four`, I, numbers of nothing" in page
-    lines = (tmp_path / "both" / "verdicts.md").read_text(encoding="utf-8").splitlines()
-    assert [line.split(":")[0] for line in lines] == ["- `three-of-four`", "- `same`"]
+    summary = (tmp_path / "both" / "verdicts.md").read_text(encoding="utf-8").partition("<details>")[0].splitlines()
+    assert [row.split("<br>")[0] for row in summary[2:-1]] == ["| `three-of-four`", "| `same`"]
     run(folder, tmp_path / "few", replicates=2, variant="small")
     files = [tmp_path / "out", tmp_path / "few"]
     few = verdict(run(folder, tmp_path / "little", replicates=0, earlier=files), "three-of-four")

@@ -19,7 +19,7 @@ from fairlane.reproduce.planning import Plan
 from fairlane.reproduce.replicating import Replication
 from fairlane.reproduce.running import Done, Outcome, made
 from fairlane.reproduce.storing import meta_of
-from fairlane.reproduce.verdicts import ClaimVerdict, Measured, Verdict
+from fairlane.reproduce.verdicts import ClaimVerdict, ClauseVerdict, Measured, Verdict
 from fairlane.results.manifest import unseal
 from fairlane.results.repeats import by_name, sentence
 from fairlane.results.reproduction import FIGURES, META, ReproductionMeta, seal_reproduction, write_figures
@@ -29,8 +29,8 @@ from fairlane.wording import plural, seconds, significant
 
 PAGE = "report.md"
 """The page: claims, what was measured, and the figures."""
-LINES = "verdicts.md"
-"""A line for each claim, for the end of a page."""
+VERDICTS = "verdicts.md"
+"""The claims with what decides them, and all numbers folded: for other pages to include."""
 RESULTS = "<!-- results -->"
 """Anchor below the title, so that another page can include the rest."""
 DIGITS = 6
@@ -89,7 +89,7 @@ def store(found: Reproduction, folder: Path) -> list[Problem]:
     wrong = [problem for text in found.plan.folder.paper.text for problem in _write(text, found, folder)]
     drawn, problems = draw_all(found.plan, found.outcome, folder)
     pictures = [*draw_claims(found.plan, found.verdicts, folder), *drawn]
-    (folder / LINES).write_text("\n".join(lines(found.verdicts)) + "\n", encoding="utf-8")
+    (folder / VERDICTS).write_text("\n".join(verdict_page(found.verdicts)) + "\n", encoding="utf-8")
     (folder / PAGE).write_text("\n".join(_page(found, pictures)), encoding="utf-8")
     (folder / META).write_text(_meta(found).model_dump_json(indent=1) + "\n", encoding="utf-8")
     write_figures(folder / FIGURES, [one.data for one in pictures if one.data is not None])
@@ -259,31 +259,60 @@ def _page(found: Reproduction, pictures: Sequence[Picture]) -> Iterator[str]:
         yield f"- {name}, not in full: {words}"
     for words, names in found.plan.differences.items():
         yield f"- {', '.join(names)}: {words}"
-    if not found.replication.several:
-        yield "\n| claim | paper | measured | in its band |\n|---|---|---|---|"
-        for one in _settings(found):
-            yield from _rows(one)
-    else:
-        yield "\n| claim | paper | measured | replicate 1 | median (range) | band | in the band | verdict |"
-        yield "|---|---|---|---|---|---|---|---|"
-        for one in _settings(found):
-            yield from _replicated_rows(one)
+    yield "\n## Claims\n"
+    yield from _summary(found.verdicts)
+    yield "\n## All numbers\n"
+    yield from _every_number(found.verdicts)
     for picture in pictures:
         yield f"\n![{picture.title}]({picture.file})"
-    yield "\n## One line a claim\n"
-    yield from lines(found.verdicts)
     yield ""
 
 
-def lines(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
-    """The last word on each claim, as items of a list."""
+def verdict_page(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
+    """The claims with what decides them, and all numbers folded, as lines of Markdown."""
+    yield from _summary(verdicts)
+    yield "\n<details>\n<summary>All numbers</summary>\n"
+    yield from _every_number(verdicts)
+    yield "\n</details>"
+
+
+def _summary(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
+    """A row for each claim: the number of each clause that is nearest to failing, and the last word."""
+    yield "| claim | paper | measured: median (range), asked | verdict |"
+    yield "|---|---|---|---|"
     for one in verdicts:
-        yield f"- `{one.claim.id}`: {one.line.replace(str(one.ending), f'**{one.ending}**', 1)}"
+        measured = "<br>".join(_cell(_nearest(clause)) for clause in one.deciding.clauses)
+        verdict = one.line.replace(str(one.ending), f"**{one.ending}**", 1)
+        yield f"| `{one.claim.id}`<br>{one.claim.where} | {_cell(one.claim.claim)} | {measured} | {_cell(verdict)} |"
 
 
-def _settings(found: Reproduction) -> Iterator[ClaimVerdict]:
-    """Every claim under each of its variants."""
-    return (one for claim in found.verdicts for one in claim.settings)
+def _nearest(clause: ClauseVerdict) -> str:
+    """The number of a clause that is in its band in the fewest replicates, or nearest to its edge."""
+    number = min(clause.numbers, key=lambda it: (it.held / len(it.findings), min(map(_margin, it.findings.values()))))
+    value = spread_of(number)
+    words = number.label.replace("…", value) if number.label.count("…") == 1 else f"{number.label}: {value}"
+    held = sum(it.held == len(it.findings) for it in clause.numbers)
+    share = f"; {held} of {len(clause.numbers)} in the band" if len(clause.numbers) > 1 else ""
+    return f"{words}, asked {band_of(number, clause)}{share}"
+
+
+def _margin(finding: Finding) -> float:
+    """The distance from the edge of the band, inside positive, as a share of the value."""
+    return finding.margin / abs(finding.value) if finding.value else finding.margin
+
+
+def _every_number(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
+    """A table of every number of every claim under each of its variants."""
+    every = [one for claim in verdicts for one in claim.settings]
+    if all(one.complete <= 1 for one in every):
+        yield "| claim | paper | measured | in its band |\n|---|---|---|---|"
+        for one in every:
+            yield from _rows(one)
+        return
+    yield "| claim | paper | measured | replicate 1 | median (range) | band | in the band | verdict |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for one in every:
+        yield from _replicated_rows(one)
 
 
 def _rows(one: ClaimVerdict) -> Iterator[str]:
