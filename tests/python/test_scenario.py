@@ -216,6 +216,16 @@ def test_a_scenario_in_python_is_the_same_as_in_toml(tmp_path: Path) -> None:
     assert Scenario(**tomllib.loads(built.text)).resolve().spec == read.resolve().spec
 
 
+def test_the_text_of_a_changed_copy_is_that_of_its_own_values(tmp_path: Path) -> None:
+    (tmp_path / "scenario.toml").write_text(GOOD)
+    read = Scenario.load(tmp_path / "scenario.toml")
+    copy = read.model_copy(update={"seed": 77}).model_copy(update={"duration": 10**9})
+    again = Scenario(**tomllib.loads(copy.text))
+    assert (again.seed, again.duration) == (77, 10**9)
+    assert again.resolve().spec == copy.resolve().spec
+    assert read.model_copy().text == GOOD
+
+
 def test_mistakes_in_python_have_a_key_and_no_file() -> None:
     with pytest.raises(ScenarioError) as raised:
         Scenario(fabric={"topology": "fat_tree", "hosts": 4}, jobs=[{"workload": "ping_png", "ranks": 2}])

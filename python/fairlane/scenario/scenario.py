@@ -1,11 +1,12 @@
 """The scenario: one fabric, its jobs, and how long they run."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Self
 
+import typing_extensions
 from pydantic import Field, ModelWrapValidatorHandler, PrivateAttr, ValidationError, model_validator
 
 from fairlane.errors import Problem, ScenarioError
@@ -80,6 +81,8 @@ class Scenario(Table):
 
     _applied: Applied = PrivateAttr(default_factory=Applied)
     _document: Document = PrivateAttr(default_factory=lambda: current_document.get())  # noqa: PLW0108 - it has overloads
+    _copied: bool = PrivateAttr(default=False)
+    """A copy with other values than the document's."""
 
     if not TYPE_CHECKING:  # type checkers know the keys from the fields
 
@@ -157,15 +160,23 @@ class Scenario(Table):
 
     @property
     def text(self) -> str:
-        """The scenario as TOML: the file's own words, unless it was built in Python or changed by assignments."""
+        """The scenario as TOML: the file's own words, unless it was built or changed in Python, or by assignments."""
         import tomlkit
 
-        if self._document.text and not self._document.assignments:
-            return self._document.text
-        data = self._document.data or self.model_dump(
+        document = None if self._copied else self._document
+        if document and document.text and not document.assignments:
+            return document.text
+        data = (document and document.data) or self.model_dump(
             mode="json", exclude_none=True, exclude_unset=True, exclude_defaults=True
         )
         return tomlkit.dumps(data)
+
+    @typing_extensions.override
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """As pydantic's; with ``update``, ``text`` is that of the copy's own values."""
+        found = super().model_copy(update=update, deep=deep)
+        found._copied = self._copied or bool(update)
+        return found
 
     def resolve(self) -> "Resolved":
         """Everything decided: hosts, lanes, compute times, programs. The same scenario always resolves alike.
