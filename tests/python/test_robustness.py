@@ -412,6 +412,36 @@ def test_an_interrupted_map_goes_on_where_it_was_and_ends_as_one_in_one_go(place
     assert again.found.equals(whole.found)
 
 
+def test_points_of_another_run_are_taken_from_its_table(place: Path, tmp_path: Path) -> None:
+    folder = folder_of(place)
+    store(Map.of(run(folder, tmp_path / "first", 9)), tmp_path / "first")
+    both = run(folder, tmp_path / "both", 24, earlier=[tmp_path / "first"])
+    assert len(answers(tmp_path / "both")) == 24 - 9, "neither the defaults nor the first points are run again"
+    whole = run(folder, tmp_path / "whole", 24)
+    columns = ["point", "claim", "clause", "measured", "holds"]
+    assert both.found.select(columns).equals(whole.found.select(columns))
+    assert both.found["value"].to_list() == pytest.approx(whole.found["value"].to_list(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("size,", "sise,", "columns: size is missing; allowed: those of this map"),
+        ("\n1,", "\n1,9", "size = .*point 1 has another value: the map is of another space"),
+        (",,size,1,", ",,sizes,1,", 'claim = "sizes": unknown claim .*did you mean "size"'),
+    ],
+)
+def test_points_of_another_map_are_refused(place: Path, tmp_path: Path, before: str, after: str, words: str) -> None:
+    folder = folder_of(place)
+    store(Map.of(run(folder, tmp_path / "first", 2)), tmp_path / "first")
+    table = tmp_path / "first" / POINTS
+    text = table.read_text()
+    assert before in text, text
+    table.write_text(text.replace(before, after))
+    with pytest.raises(ScenarioError, match=words):
+        run(folder, tmp_path / "both", 4, earlier=[table])
+
+
 def test_a_limit_of_processor_time_leaves_the_first_points(place: Path, tmp_path: Path) -> None:
     folder = folder_of(place)
     whole = run(folder, tmp_path / "out", 24)
@@ -468,6 +498,7 @@ def test_the_command_maps_a_paper_and_draws_several_together(
         (["--points", "8"], "--points = 8: is the number of points of a robustness map; allowed: with --robustness"),
         (["--space", "models"], '--space = "models": is what a robustness map varies; allowed: with --robustness'),
         (["--robustness", "--quick"], "--quick: does not go with --robustness"),
+        (["--robustness", "--deciding"], "--deciding: does not go with --robustness"),
         (["--robustness", "--cpu-hours", "0"], "--cpu-hours = 0.0: out of range"),
     ],
 )

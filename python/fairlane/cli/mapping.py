@@ -1,6 +1,6 @@
 """Robustness maps of papers: reproduce --robustness, and robustness for several papers together."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -37,6 +37,7 @@ def draw_up(
     space: str | None,
     points: int | None,
     cpu_hours: float | None,
+    earlier: Sequence[Path],
     resume: bool,
     workers: int | None,
     dask: str | None,
@@ -60,7 +61,15 @@ def draw_up(
         raise refused("--out", "holds other files", str(out), "a folder that is new or empty")
     with folder_for(out), TaskProgress(wanted=not quiet) as shown:
         found, damaged = map_robustness(
-            of, out, shown, space=space, points=points, cpu_hours=cpu_hours, workers=workers, dask=dask
+            of,
+            out,
+            shown,
+            space=space,
+            points=points,
+            cpu_hours=cpu_hours,
+            earlier=earlier,
+            workers=workers,
+            dask=dask,
         )
     report_damaged(damaged, out)
     return Answer(

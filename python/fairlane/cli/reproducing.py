@@ -45,7 +45,12 @@ def reproduce(
     first_replicate: Annotated[int, Option(help="Number of the first replicate that is run.")] = 1,
     earlier: Annotated[
         list[Path] | None,
-        Option("--with", metavar="FILE", help="A clauses.csv of other replicates to judge by as well; repeatable."),
+        Option(
+            "--with",
+            metavar="FILE",
+            help="A clauses.csv of other replicates to judge by as well, or a robustness.csv of other points of the "
+            "same map; repeatable.",
+        ),
     ] = None,
     cpu_hours: Annotated[
         float | None,
@@ -83,11 +88,15 @@ def reproduce(
             "--also": also,
             "--variant": variant,
             "--replicates": replicates != 1,
+            "--first-replicate": first_replicate != 1,
+            "--deciding": deciding,
         }
         given = [name for name, value in others.items() if value]
         if given:
             raise refused(
-                given[0], "does not go with --robustness", allowed="--space, --points, --cpu-hours, --resume, --out"
+                given[0],
+                "does not go with --robustness",
+                allowed="--space, --points, --cpu-hours, --with, --resume, --out",
             )
         with allowing(allow_code):
             return draw_up(
@@ -96,6 +105,7 @@ def reproduce(
                 space=space,
                 points=points,
                 cpu_hours=cpu_hours,
+                earlier=earlier or (),
                 resume=resume,
                 workers=workers,
                 dask=dask,

@@ -12,8 +12,10 @@ cannot be run is reported and left out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
+from math import isclose
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -35,6 +37,8 @@ SEED = 1
 """Seed of the sequence of points."""
 FIRST_REPEAT = 600
 """The replicate of the first repeat of the defaults: later than those of all points."""
+TABLE = "robustness.csv"
+"""The file with every number at every point."""
 SCHEMA: Mapping[str, Any] = {
     "point": pl.Int64,
     "claim": pl.String,
@@ -180,7 +184,13 @@ def planned(folder: Folder, space: Space, point: Point) -> Plan:
 
 
 def run_points(
-    folder: Folder, space: Space, executor: Executor, count: int = POINTS, *, limit_s: float | None = None
+    folder: Folder,
+    space: Space,
+    executor: Executor,
+    count: int = POINTS,
+    *,
+    limit_s: float | None = None,
+    earlier: Sequence[Path] = (),
 ) -> Mapped:
     """Runs the points one after the other, and judges the claims at each.
 
@@ -190,24 +200,75 @@ def run_points(
         executor: Performs tasks; what its store has is not computed again.
         count: How many points.
         limit_s: Processor time, s, after which no point is begun, whenever it was spent; None for no limit.
+        earlier: Tables of points of this space that are taken from there.
 
     Raises:
-        ScenarioError: A level cannot be prepared, or not even the defaults, or the first point where these are not run.
+        ScenarioError: A level cannot be prepared, or not even the defaults, or the first point where these are not run;
+            or an earlier table is of another space.
     """
     check_outputs(folder)
     check_levels(folder, space)
     runs: list[PointRun] = []
     mapped = Mapped(folder, space, runs, count)
     every = points_of(space, count)
+    known = earlier_points(folder, space, every, earlier)
     for point in every:
         if limit_s is not None and mapped.cpu_s >= limit_s:
             break
         executor.forget()
         executor.stage(f"{point} of {count}" if point.number > 0 else str(point))
-        runs.append(_run(folder, space, point, executor))
+        runs.append(known.get(point.number) or _run(folder, space, point, executor))
         if runs[-1].error and len(runs) == 1:
             raise ScenarioError(Problem(str(point), runs[-1].error, file=str(folder.path)))
     return mapped
+
+
+def earlier_points(folder: Folder, space: Space, points: Sequence[Point], files: Sequence[Path]) -> dict[int, PointRun]:
+    """Those of the points that tables of maps have, by number; points that failed are not among them.
+
+    A table is a ``robustness.csv``, or a folder with one. Raises ``ScenarioError`` if it cannot be read, or if its
+    points have other values than the space's.
+    """
+    found: dict[int, PointRun] = {}
+    names = [one.name for one in space.parameter]
+    claims = [claim.id for claim in claims_of(folder, space)]
+    of = {point.number: point for point in points}
+    for path in files:
+        file = path / TABLE if path.is_dir() else path
+        table = _read(file, names)
+        if unknown := next((name for name in table["claim"].drop_nulls() if name not in claims), None):
+            problem = Problem.unknown("claim", f"claim of {folder.name}'s map", unknown, claims, unknown)
+            raise ScenarioError(replace(problem, file=str(file)))
+        for (number,), rows in table.filter(pl.col("error").is_null()).group_by("point", maintain_order=True):
+            point = of.get(int(str(number)))
+            if point is None or point.number in found:
+                continue
+            stored = rows.row(0, named=True)
+            for name in names:
+                if not _alike(stored[name], point.values[name]):
+                    words = f"{point} has another value: the map is of another space"
+                    raise ScenarioError(Problem(name, words, stored[name], str(point.values[name]), file=str(file)))
+            judged = rows.filter(pl.col("claim").is_not_null()).select(*SCHEMA)
+            missing = dict.fromkeys({*claims} - {*judged["claim"]}, f"missing in {file}")
+            found[point.number] = PointRun(point, judged.rows(), {}, "", missing, stored["cpu_s"])
+    return found
+
+
+def _read(file: Path, parameters: Sequence[str]) -> pl.DataFrame:
+    columns = {"error": pl.String, "cpu_s": pl.Float64, **SCHEMA}
+    try:
+        table = pl.read_csv(file, infer_schema_length=None, schema_overrides=columns)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        words = f"cannot be read: {str(error).splitlines()[0]}"
+        raise ScenarioError(Problem("--with", words, allowed=f"a {TABLE} of this map", file=str(file))) from None
+    if missing := [name for name in (*parameters, *columns) if name not in table.columns]:
+        raise ScenarioError(Problem("columns", f"{missing[0]} is missing", allowed="those of this map", file=str(file)))
+    return table
+
+
+def _alike(stored: object, value: Value) -> bool:
+    """Whether a value is what a table has of it, with the digits that are stored."""
+    return stored == value if isinstance(value, str) else isclose(float(str(stored)), value, rel_tol=1e-5)
 
 
 def check_levels(folder: Folder, space: Space) -> None:

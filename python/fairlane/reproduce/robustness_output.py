@@ -12,7 +12,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.reproduce.folder import Folder
 from fairlane.reproduce.maps import FILE, draw_map, draw_papers
 from fairlane.reproduce.output import RESULTS
-from fairlane.reproduce.robustness import MOST_POINTS, Mapped, run_points
+from fairlane.reproduce.robustness import MOST_POINTS, TABLE, Mapped, run_points
 from fairlane.reproduce.robustness import POINTS as DEFAULT_POINTS
 from fairlane.reproduce.running import stored_as
 from fairlane.reproduce.shares import summarised
@@ -28,7 +28,8 @@ from fairlane.tasks.store import Store
 from fairlane.wording import percent, plural, seconds
 
 PAGE = "robustness.md"
-POINTS, CLAUSES, INDICES, LEVELS = (f"robustness{name}.csv" for name in ("", "-clauses", "-indices", "-levels"))
+POINTS = TABLE
+CLAUSES, INDICES, LEVELS = (f"robustness-{name}.csv" for name in ("clauses", "indices", "levels"))
 """Every number at every point; clauses; indices by clause and parameter; shares by level."""
 DIGITS = 6
 """Significant digits in CSV files."""
@@ -72,6 +73,7 @@ def map_robustness(
     space: str | None = None,
     points: int = DEFAULT_POINTS,
     cpu_hours: float | None = None,
+    earlier: Sequence[Path] = (),
     workers: int | None = None,
     dask: str | None = None,
 ) -> tuple[Map, Sequence[str]]:
@@ -84,6 +86,7 @@ def map_robustness(
         space: The name of a further space: ``models`` for ``robustness-models.toml``.
         points: How many points.
         cpu_hours: Processor time after which no point is begun, h; None for no limit.
+        earlier: Tables of points that are taken from there: each a ``robustness.csv``, or a folder with one.
         workers: How many processes of this machine; None for all cores.
         dask: Address of a Dask scheduler whose workers to use instead.
 
@@ -97,7 +100,7 @@ def map_robustness(
     opened, kept = space_of(paper, space), Store(out, stored_as)
     limit_s = None if cpu_hours is None else cpu_hours * 3600
     with Executor(open_pool(workers, dask), kept, watcher, attempts=1) as executor:
-        found = Map.of(run_points(paper, opened, executor, points, limit_s=limit_s))
+        found = Map.of(run_points(paper, opened, executor, points, limit_s=limit_s, earlier=earlier))
     store(found, out)
     return found, kept.damaged
 
