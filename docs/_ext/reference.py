@@ -105,7 +105,7 @@ def study_page() -> str:
     treatments = importlib.import_module("fairlane.study.treatments")
     document = importlib.import_module("fairlane.study.table").StudyTable.model_json_schema()
     definitions = document["$defs"]
-    definitions["Treatment"]["description"] = "A change of the default run. Its keys are scenario keys, or a controller."
+    definitions["Treatment"]["description"] = "A change of the default run."
     parts = [schema.keys(document, definitions)]
     names = [name for name in definitions if name not in ("Placement", "Mapping")]
     parts += [f"## {title(name)}\n\n{schema.definition(definitions[name], 2, definitions)}" for name in names]
@@ -144,7 +144,7 @@ def tables_page() -> str:
             parts.append(f"{heading}\n\n{texts[kind][name][0].upper()}{texts[kind][name][1:]}.\n")
             parts.append("| column | value | meaning |\n|---|---|---|")
             for column, value in columns.items():
-                if not column.endswith(("_low", "_high")) and not re.search("_(low|high)_ps$", column):
+                if not re.search("_(low|high)(_p?s)?$", column):
                     described = "" if column in known else texts["columns"].get(column, "")
                     parts.append(f"| `{column}` | {_value(column, value, schemas)} | {described} |")
                 known.add(column)
