@@ -156,9 +156,7 @@ def test_texts_of_tables_that_do_not_exist_are_refused(
     change: tuple[str, str], words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loads = tomllib.loads
-    monkeypatch.setattr(
-        reference.tomllib, "loads", lambda text: loads(text.replace("\n" + change[0], "\n" + change[1]))
-    )
+    monkeypatch.setattr(tomllib, "loads", lambda text: loads(text.replace("\n" + change[0], "\n" + change[1])))
     with pytest.raises(ValueError, match=words):
         reference.tables_page()
 
