@@ -158,6 +158,8 @@ def _value(column: str, value: Any, schemas: Any) -> str:
     """Unit or type of a column, and whether its cells may be empty."""
     optional = isinstance(value, schemas.Optional)
     kind = value.type if optional else value
+    if "seconds_per_" in column:
+        return "seconds, or empty"
     names = {"String": "text", "Boolean": "true or false", "Float64": "number"}
     unit = next((words for end, words in UNITS.items() if column.endswith(end)), names.get(str(kind), "integer"))
     return f"{unit}, or empty" if optional else unit
