@@ -11,8 +11,10 @@ import inspect
 import json
 import os
 import pkgutil
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
@@ -96,6 +98,71 @@ def campaign_page() -> str:
         "# Campaign files\n\nThe keys of `campaign.toml`; [](../../campaigns.md) has an example.\n\n"
         f"## The file\n\n{schema.markdown(document)}"
     )
+
+
+def study_page() -> str:
+    """The page about study files; tables that scenarios have, too, are described with these."""
+    treatments = importlib.import_module("fairlane.study.treatments")
+    document = importlib.import_module("fairlane.study.table").StudyTable.model_json_schema()
+    definitions = document["$defs"]
+    definitions["Treatment"]["description"] = "A change of the default run."
+    parts = [schema.keys(document, definitions)]
+    names = [name for name in definitions if name not in ("Placement", "Mapping")]
+    parts += [f"## {title(name)}\n\n{schema.definition(definitions[name], 2, definitions)}" for name in names]
+    text = "\n".join(parts).replace("](#placement)", "](scenario.md#placement)")
+    for kind in treatments.KINDS:
+        if kind.key != "set":
+            own = kind.model_json_schema()
+            text += f"\n## Treatment with `{kind.key}`\n\n{own['description']}\n\n"
+            text += schema.keys(own, own.get("$defs", {}))
+    return (
+        "# Study files\n\nThe keys of a study; [](../../studies.md) has examples. A path in the scenario, as "
+        f'`"jobs[0].service_level"`, names a key that a study sets.\n\n## The file\n\n{text}'
+    )
+
+
+UNITS = {"_ps": "picoseconds", "_s": "seconds", "_bps": "bits per second", "_w": "watts", "_j": "joules"}
+"""Units by the end of a column's name."""
+
+
+def tables_page() -> str:
+    """The page of the tables of runs and studies. Raises ``ValueError`` if texts and tables do not agree."""
+    schemas = importlib.import_module("fairlane.results.schemas")
+    texts = tomllib.loads((Path(__file__).parent / "tables.toml").read_text(encoding="utf-8"))
+    known: set[str] = set()
+    parts = [
+        "# Tables\n\nThe tables of a [run](../../results.md) and of a [study](../../studies.md), Parquet files in its "
+        "folder. A column is described where it is met first. Columns with `_low` and `_high`, at the end or before "
+        "the unit, are the [95% interval](../../model.md#uncertainty) of the column of that name.\n"
+    ]
+    for kind, tables in (("run", schemas.RUN), ("study", schemas.STUDY)):
+        if set(texts[kind]) != set(tables):
+            raise ValueError(f"tables.toml: [{kind}] must describe {sorted(set(texts[kind]) ^ set(tables))}")
+        parts.append(f"## Tables of a {kind}\n")
+        for name, columns in tables.items():
+            heading = f"### `{name}`" if kind == "run" else f"### `{name}` of a study"
+            parts.append(f"{heading}\n\n{texts[kind][name][0].upper()}{texts[kind][name][1:]}.\n")
+            parts.append("| column | value | meaning |\n|---|---|---|")
+            for column, value in columns.items():
+                if not re.search("_(low|high)(_p?s)?$", column):
+                    described = "" if column in known else texts["columns"].get(column, "")
+                    parts.append(f"| `{column}` | {_value(column, value, schemas)} | {described} |")
+                known.add(column)
+            parts.append("")
+    if unknown := set(texts["columns"]) - known:
+        raise ValueError(f"tables.toml: [columns] has columns that no table has: {sorted(unknown)}")
+    return "\n".join(parts)
+
+
+def _value(column: str, value: Any, schemas: Any) -> str:
+    """Unit or type of a column, and whether its cells may be empty."""
+    optional = isinstance(value, schemas.Optional)
+    kind = value.type if optional else value
+    if "seconds_per_" in column:
+        return "seconds, or empty"
+    names = {"String": "text", "Boolean": "true or false", "Float64": "number"}
+    unit = next((words for end, words in UNITS.items() if column.endswith(end)), names.get(str(kind), "integer"))
+    return f"{unit}, or empty" if optional else unit
 
 
 def names_page() -> str:
@@ -251,6 +318,8 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "names.md", names_page()
     yield "agent.md", agent_page()
     yield "campaign.md", campaign_page()
+    yield "study.md", study_page()
+    yield "tables.md", tables_page()
     found = {f"commands/{'-'.join(words)}": command_page(words, command) for words, command in commands(root())}
     yield "command-line.md", command_line_page(found)
     yield from ((f"{name}.md", text) for name, text in found.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from fairlane.cli.listing import KINDS, entries_of
 from fairlane.controller import CONTROLLERS
 from fairlane.placement import PLACEMENTS
+from fairlane.results.schemas import RUN, STUDY
 from fairlane.units import Bandwidth, Duration, Size
 from fairlane.workload import WORKLOADS
 
@@ -127,6 +129,36 @@ def test_the_page_of_campaigns_has_the_keys_that_a_campaign_takes() -> None:
     assert {"victims", "stagger", "spearman", "fit", "scenario"} <= found.keys()
     assert not {"set", "rules", "of"} & found.keys(), "those of papers' parameters"
     assert "](#keys)" not in page
+
+
+def test_the_page_of_studies_has_the_keys_of_studies_and_of_their_controllers() -> None:
+    page = reference.study_page()
+    assert {"placements", "measure", "at_most", "per_placement", "prologue", "periods"} <= rows(page).keys()
+    assert "](scenario.md#placement)" in page
+
+
+def test_the_page_of_tables_has_every_column_with_its_unit() -> None:
+    page = reference.tables_page()
+    assert rows(page)["queueing_ps"][0] == "picoseconds"
+    for name, columns in {**RUN, **STUDY}.items():
+        assert f"### `{name}`" in page
+        assert {column for column in columns if not re.search("_(low|high)(_p?s)?$", column)} <= rows(page).keys()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (('jobs = "', 'job = "'), r"\[run\] must describe \['job', 'jobs'\]"),
+        (('span_ps = "', 'spam_ps = "'), "spam_ps"),
+    ],
+)
+def test_texts_of_tables_that_do_not_exist_are_refused(
+    change: tuple[str, str], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loads = tomllib.loads
+    monkeypatch.setattr(tomllib, "loads", lambda text: loads(text.replace("\n" + change[0], "\n" + change[1])))
+    with pytest.raises(ValueError, match=words):
+        reference.tables_page()
 
 
 def test_the_page_of_collectives_names_algorithms_of_their_operation() -> None:

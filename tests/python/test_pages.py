@@ -19,8 +19,6 @@ from fairlane.qos import STRATEGIES
 from fairlane.scenario import schema
 from pages import ROOT, Shown, command_lines, inline, names, pages, table
 
-TUTORIAL = {"route"}
-"""Commands that CONTRIBUTING.md shows how to add."""
 COMMANDS = {" ".join(words[1:]): command for words, command in reference.commands(reference.root())}
 TABLES = {
     "topologies": ("docs/fabrics.md", "topology", "default routing"),
@@ -46,7 +44,7 @@ def parse(words: list[str]) -> None:
         above = context
 
 
-COMMAND_LINES = [one for one in command_lines() if one[1] not in ([], ["--version"]) and one[1][0] not in TUTORIAL]
+COMMAND_LINES = [one for one in command_lines() if one[1] not in ([], ["--version"])]
 
 
 @pytest.mark.parametrize("words", [pytest.param(words, id=shown.place) for shown, words in COMMAND_LINES])
@@ -64,7 +62,7 @@ def test_options_within_sentences_exist() -> None:
     wrong = []
     for shown in inline():
         words = shown.text.split()
-        if words[:1] != ["fairlane"] or len(words) == 1 or words[1] in TUTORIAL:
+        if words[:1] != ["fairlane"] or len(words) == 1:
             continue
         name = next((one for end in (3, 2) if (one := " ".join(words[1:end])) in COMMANDS), "")
         below = [command for one, command in COMMANDS.items() if f"{one} ".startswith(f"{name} ")] if name else []
