@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 import tomllib
 from pathlib import Path
@@ -162,13 +163,14 @@ def test_texts_of_tables_that_do_not_exist_are_refused(
 
 
 def test_the_page_of_collectives_names_algorithms_of_their_operation() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "collectives.md").read_text(encoding="utf-8")
-    tables = [table.splitlines()[2:] for table in re.findall(r"^\| operation .*?\n\n", text, re.M | re.S)]
-    named, operation = set(), ""
-    for line in (line for table in tables for line in table if line):
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        operation = cells[0] or operation
-        named |= {f"{operation} {name}" for name in re.findall(r"`(\w+)`", cells[-1])}
+    folder = Path(__file__).parents[2] / "docs" / "data" / "collectives"
+    page = (folder.parents[1] / "collectives.md").read_text(encoding="utf-8")
+    tables, named = sorted(folder.glob("*.csv")), set()
+    for path in tables:
+        assert f":file: data/collectives/{path.name}" in page
+        with path.open(encoding="utf-8") as file:
+            rows = [(row["operation"], row["`mpi.collectives`"]) for row in csv.DictReader(file)]
+        named |= {f"{operation} {name}" for operation, cell in rows for name in re.findall(r"`(\w+)`", cell)}
     assert len(tables) == 4
     assert {"alltoall linear", "barrier dissemination"} <= named
     assert named <= entries_of("collectives").keys()

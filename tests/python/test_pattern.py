@@ -1,5 +1,6 @@
 """Communication patterns: the matrix counted by hand, the verdict on workloads and recorded traces, the commands."""
 
+import csv
 import json
 import os
 from math import prod
@@ -153,7 +154,7 @@ RECORDED = {
     "stencil4d-64.otf2": ("nearest neighbour", 7),
     "testtrace-4.dumpi": ("unclear", None),
 }
-"""What docs/patterns.md records, the verdicts that were not expected among them."""
+"""What docs/data/patterns.csv records, the verdicts that were not expected among them."""
 LARGE = {"amg-216.tar.zst": ("nearest neighbour", 26), "milc-64.tar.zst": ("nearest neighbour", 7)}
 
 
@@ -166,11 +167,10 @@ def test_verdicts_on_the_recorded_traces(name: str) -> None:
 def test_every_recorded_trace_has_its_verdict_in_the_documentation() -> None:
     names = {path.name for path in TRACES.iterdir() if path.suffix in (".zst", ".otf2", ".dumpi")}
     assert names == set(RECORDED)
-    page = (Path(__file__).parents[2] / "docs" / "patterns.md").read_text(encoding="utf-8")
-    found = page.partition("## Measured classes of recorded traces")[2]
+    with (Path(__file__).parents[2] / "docs" / "data" / "patterns.csv").open(encoding="utf-8") as file:
+        verdicts = {row["recording"].strip("`"): row["class, local unit"] for row in csv.DictReader(file)}
     for name, (kind, unit) in {**RECORDED, **LARGE}.items():
-        row = next(line for line in found.splitlines() if f"`{name.partition('.')[0]}`" in line)
-        assert f"| {kind}{f', {unit}' if unit else ''} |" in row
+        assert verdicts[name.partition(".")[0]] == f"{kind}{f', {unit}' if unit else ''}"
 
 
 @pytest.mark.skipif("FAIRLANE_TRACES" not in os.environ, reason="FAIRLANE_TRACES names no folder of large traces")
