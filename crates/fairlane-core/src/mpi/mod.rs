@@ -41,6 +41,7 @@ mod messaging;
 mod naming;
 mod nonblocking;
 mod numbering;
+mod numbers;
 mod one_sided;
 mod parameters;
 mod passive_target;

@@ -1,10 +1,11 @@
 //! What a host's rank will read soon is fetched; see [`crate::network::Prefetch`].
 
 use super::MpiShard;
+use super::communicator::WORLD_CONTEXT;
 use crate::ids::HostId;
 use crate::kernel::{NONE, prefetch};
 use crate::network::Prefetch;
-use crate::program::Op;
+use crate::program::{COMM_WORLD, Op};
 
 /// So many of the requests of a wait are fetched ahead: of more, the last would push out the first.
 const SOON: usize = 32;
@@ -41,7 +42,13 @@ impl Prefetch for MpiShard {
             }
             3 => {
                 match source.coming().first() {
-                    Some(Op::Isend { request, .. } | Op::Irecv { request, .. }) => state.requests.prefetch(*request),
+                    Some(Op::Isend { request, to, comm, .. }) => {
+                        state.requests.prefetch(*request);
+                        if *comm == COMM_WORLD {
+                            state.matching.prefetch_number(WORLD_CONTEXT, to.0);
+                        }
+                    }
+                    Some(Op::Irecv { request, .. }) => state.requests.prefetch(*request),
                     Some(Op::WaitAll(requests)) => prefetch(&requests[..requests.len().min(SOON)]),
                     _ => {}
                 }
