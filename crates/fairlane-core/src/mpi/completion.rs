@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 
 use super::messaging::Messaging;
 use super::nonblocking::{self, Operation};
+use super::rank::Completion;
+use super::request::Request;
 use super::transfer::Stage;
 use crate::kernel::NONE;
 
@@ -11,12 +13,17 @@ impl Messaging {
     /// A request of `rank` is complete.
     #[inline(always)]
     pub(super) fn complete(&mut self, rank: u32, slot: u32, now: u64) {
-        let request = self.rank(rank).requests.get_mut(slot);
-        request.complete_at = now;
-        if request.detached {
-            self.complete_detached(rank, slot, now);
-        } else if request.waited {
-            self.request_completed(rank, now);
+        let completion = self.rank(rank).complete(slot, now);
+        self.follow(completion, rank, slot, now);
+    }
+
+    /// What follows when a request of `rank` is complete.
+    #[inline(always)]
+    pub(super) fn follow(&mut self, completion: Completion, rank: u32, slot: u32, now: u64) {
+        match completion {
+            Completion::Noted => {}
+            Completion::EndsWait(wait) => self.end_wait(rank, wait, now),
+            Completion::Detached => self.complete_detached(rank, slot, now),
         }
     }
 
@@ -26,22 +33,22 @@ impl Messaging {
 
     /// A request that nobody waits for is complete, and over.
     #[cold]
-    pub(super) fn complete_detached(&mut self, rank: u32, slot: u32, now: u64) {
-        let request = self.rank(rank).requests.end(slot);
-        if request.owner == NONE {
+    fn complete_detached(&mut self, rank: u32, slot: u32, now: u64) {
+        let &Request { owner, partner_at, .. } = self.rank(rank).requests.end(slot);
+        if owner == NONE {
             self.record_given_up(rank, slot);
             return;
         }
-        let Some(operation) = self.operation(rank, request.owner) else { return };
+        let Some(operation) = self.operation(rank, owner) else { return };
         operation.missing -= 1;
-        operation.partner_at = request.partner_at;
+        operation.partner_at = partner_at;
         let (over, of) = (operation.missing == 0, operation.request);
         let (job, own) = (self.rank(rank).job, self.rank(rank).rank);
         if let Some(record) = self.record_of(rank) {
             record.passed_on(job, own, slot, of);
         }
         if over {
-            self.end_phase_in_background(rank, request.owner, now);
+            self.end_phase_in_background(rank, owner, now);
         }
     }
 

@@ -144,7 +144,7 @@ impl Messaging {
             }
             Stage::Leaving => self.leave_through_memory(transfer, key, at),
             Stage::Entering => self.enter_through_memory(transfer, key, at),
-            _ => self.arrived(transfer, stage, at, true, true),
+            _ => self.came_through_memory(transfer, stage, at),
         }
     }
 }

@@ -52,15 +52,17 @@ impl Messaging {
         if now >= stop {
             return Ok(self.stop(rank, stop));
         }
-        if state.collective.is_some()
+        let mut at_once = if state.collective.is_some()
             && let Some(op) = source.current()
         {
             let over = self.advance_collective(rank, op, now)?;
             if over != now {
                 return Ok(self.leave(rank, over));
             }
-        }
-        let mut at_once = self.ranks[rank as usize].end_call(now);
+            self.rank(rank).end_call(now)
+        } else {
+            state.end_call(now)
+        };
         if self.record.is_some() {
             self.record_end(rank, now);
         }
@@ -72,15 +74,15 @@ impl Messaging {
             if at_once > SPINNING {
                 return Err(self.spins(rank, &ops[0]));
             }
-            let (passed, over) = self.run_stretch(rank, ops, &mut at_once, now)?;
+            let (passed, due) = self.run_stretch(rank, ops, &mut at_once, now)?;
             source.pass(passed);
-            if over != now {
-                return Ok(self.leave(rank, over));
+            if let Some(due) = due {
+                return Ok(due);
             }
         }
     }
 
-    /// Runs operations until one lasts. Returns how many have been run, and when the last one is over.
+    /// Runs operations until one lasts. Returns how many have been run, and when the rank is due if one lasts.
     #[inline(always)]
     fn run_stretch(
         &mut self,
@@ -88,28 +90,33 @@ impl Messaging {
         ops: &[Op],
         at_once: &mut u32,
         now: u64,
-    ) -> Result<(usize, u64), Box<RunError>> {
+    ) -> Result<(usize, Option<u64>), Box<RunError>> {
+        let recorded = self.record.is_some();
         for (place, op) in ops.iter().enumerate() {
-            if self.record.is_some() {
+            if recorded {
                 self.record_begin(rank, op, now);
             }
             let (activity, over) = self.execute(rank, op, now);
             let over = over?;
-            if self.record.is_some() {
+            if recorded {
                 self.record_begun(rank, op, over, now);
             }
             let state = &mut self.ranks[rank as usize];
             if over != now {
                 let begun = *at_once + u32::try_from(place).unwrap_or(SPINNING);
                 (state.since, state.activity, state.at_once) = (now, activity, begun);
-                return Ok((place + 1, over));
+                if over == NEVER {
+                    return Ok((place + 1, Some(self.leave(rank, over))));
+                }
+                state.due = over;
+                return Ok((place + 1, Some(over)));
             }
             if let Activity::Call(call) = activity {
                 state.record.call_mut(call).count += 1;
             }
         }
         *at_once += u32::try_from(ops.len()).unwrap_or(SPINNING);
-        Ok((ops.len(), now))
+        Ok((ops.len(), None))
     }
 
     /// The program of `rank` runs no further now: its operation is over at `over`. Returns when the rank is due.
@@ -430,8 +437,9 @@ impl Messaging {
 
     fn wait_for(&mut self, rank: u32, op: &Op, quorum: Quorum, names: &[RequestId], now: u64) -> Over {
         let RankState { requests, awaited, .. } = self.rank(rank);
-        let mut pending = 0;
-        for &name in names {
+        let (small, mut pending) = requests.wait_for_small(names);
+        awaited.extend_from_slice(&names[..small]);
+        for &name in &names[small..] {
             let (slot, request) = match requests.named(name) {
                 NamedRequest::Open(slot, request) => (slot, request),
                 NamedRequest::Null => continue,

@@ -100,22 +100,6 @@ impl Messaging {
         self.transmit(job, Outgoing { from, sender, receiver: to, to: place, bytes, kind, transfer, stage, at });
     }
 
-    /// A whole eager message has arrived, the next of its sender.
-    #[inline(always)]
-    pub(super) fn take_eager(&mut self, record: u32, now: u64) {
-        let transfer = &mut self.transfers[record];
-        // Even of a transfer that is over now: its slot is looked at when numbering starts.
-        (transfer.arrived, transfer.payload_done) = (true, true);
-        let (to, envelope) = (transfer.to, transfer.envelope);
-        match self.ranks[to as usize].matching.arrive(envelope, record) {
-            Some(receive) => {
-                self.meet(record, (to, receive));
-                self.finish_receive(record, (to, receive), now);
-            }
-            None => self.end_probe(to, now),
-        }
-    }
-
     /// The receiver of a rendezvous answers.
     pub(super) fn answer(&mut self, record: u32, stage: Stage, now: u64) {
         let load = (self.parameters.control_bytes, control(self.transfers[record].collective));
@@ -186,7 +170,7 @@ impl Messaging {
     }
 
     /// A message has been kept as unexpected: a probe that waits for it ends.
-    fn end_probe(&mut self, rank: u32, now: u64) {
+    pub(super) fn end_probe(&mut self, rank: u32, now: u64) {
         let RankState { matching, blocked, since, .. } = self.rank(rank);
         let Blocked::Probe(pattern) = *blocked else { return };
         let Some(record) = matching.probe(pattern) else { return };

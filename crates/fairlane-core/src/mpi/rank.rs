@@ -108,6 +108,15 @@ pub(super) enum Blocked {
     Probe(Pattern),
 }
 
+/// What follows when a request is complete.
+pub(super) enum Completion {
+    Noted,
+    /// The wait of the rank is over.
+    EndsWait(Wait),
+    /// The request is over: nobody waits for it.
+    Detached,
+}
+
 impl RankState {
     pub fn new(job: JobId, world: Communicator, start: Instant) -> Self {
         Self {
@@ -169,6 +178,25 @@ impl RankState {
             }
         }
         if span == 0 { self.at_once + 1 } else { 0 }
+    }
+
+    /// A request is complete at `now`.
+    #[inline(always)]
+    pub fn complete(&mut self, slot: u32, now: u64) -> Completion {
+        let request = self.requests.get_mut(slot);
+        request.complete_at = now;
+        if request.detached {
+            return Completion::Detached;
+        }
+        if request.waited
+            && let Blocked::Requests(wait) = &mut self.blocked
+        {
+            wait.missing -= 1;
+            if wait.missing == 0 {
+                return Completion::EndsWait(*wait);
+            }
+        }
+        Completion::Noted
     }
 
     /// How long the operation that is active at `until` has lasted, as computation and as a call.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use super::interpreter::BURST_BYTES;
 use super::messaging::Messaging;
-use super::request::NamedRequest;
+use super::rank::RankState;
+use super::request::{NamedRequest, Request};
 use super::transfer::Transfer;
 use crate::ids::Rank;
 use crate::observe::{COMPUTE, MARK, MessageRecord, Operation, RequestEnd, call_of};
@@ -153,23 +154,24 @@ impl Messaging {
         }
     }
 
-    /// A wait of `rank` has ended requests, by slot and whether it was a receive. Returns the message that completed the
-    /// `decisive` one, if that is known.
+    /// A wait of `rank` ends the requests in `awaited`. Returns the message that completed the last of them, if that is known,
+    /// and whether the rank received it.
     #[cold]
-    pub(super) fn record_ended(&mut self, rank: u32, ended: &[(u32, bool)], decisive: u32, at: u64) -> Option<u64> {
-        let (job, own) = (self.ranks[rank as usize].job, self.ranks[rank as usize].rank);
-        let record = self.record_of(rank)?;
-        let mut found = None;
-        for &(slot, receive) in ended {
+    pub(super) fn record_ended(&mut self, rank: u32, at: u64) -> Option<(u64, bool)> {
+        let RankState { job, rank: own, ref requests, ref awaited, .. } = self.ranks[rank as usize];
+        let record = self.record.as_deref_mut().filter(|record| record.includes(job))?;
+        let (mut last, mut decisive) = (0, None);
+        for &slot in awaited {
+            let &Request { receive, complete_at, .. } = requests.get(slot);
             let message = record.completed_by(job, own, slot);
-            if slot == decisive {
-                found = message;
+            if complete_at >= last {
+                (last, decisive) = (complete_at, message.map(|number| (number, receive)));
             }
             if let Some(of) = record.operations_mut() {
                 of.end_request(RequestEnd { job, rank: own, operation: 0, slot, at: Instant(at), receive, message });
             }
         }
-        found
+        decisive
     }
 
     /// Nobody waits for a request that is complete: its slot is free.

@@ -141,15 +141,33 @@ impl Requests {
         }
     }
 
+    /// The rank waits for these requests. Marks them up to the first that is not a single open one with a small name, whose slot
+    /// is the name. Returns how many those are, and how many of them are pending.
+    #[inline]
+    pub fn wait_for_small(&mut self, names: &[RequestId]) -> (usize, u32) {
+        let mut pending = 0;
+        for (place, &name) in names.iter().enumerate() {
+            match self.small.get_mut(name as usize) {
+                Some(request) if request.name_state == NameState::Open && !request.waited => {
+                    request.waited = true;
+                    pending += u32::from(request.complete_at == PENDING);
+                }
+                _ => return (place, pending),
+            }
+        }
+        (names.len(), pending)
+    }
+
     /// The request in this slot is over: its name is null until it is given again. Returns what the request was.
     #[inline]
-    pub fn end(&mut self, slot: u32) -> Request {
+    pub fn end(&mut self, slot: u32) -> &Request {
         match self.small.get_mut(slot as usize) {
-            Some(request) if request.name_state == NameState::Open => {
-                request.name_state = NameState::Null;
-                *request
+            Some(request) => {
+                if request.name_state == NameState::Open {
+                    request.name_state = NameState::Null;
+                }
+                request
             }
-            Some(request) => *request,
             None => self.others.end(slot),
         }
     }
@@ -212,10 +230,10 @@ impl Others {
     }
 
     #[inline(never)]
-    fn end(&mut self, slot: u32) -> Request {
+    fn end(&mut self, slot: u32) -> &Request {
         self.forget_name(slot);
         self.free.push(slot - SMALL);
-        self.slots[(slot - SMALL) as usize].0
+        &self.slots[(slot - SMALL) as usize].0
     }
 }
 

@@ -304,7 +304,7 @@ impl Transfers {
 
     /// Own transfers that are under way, as far as is known here.
     pub fn under_way(&self) -> impl Iterator<Item = &Transfer> {
-        self.own.used()
+        self.own.used().map(|(_, transfer)| transfer)
     }
 
     /// Takes the numbers of transfers of another shard that have ended here.
@@ -316,7 +316,6 @@ impl Transfers {
     pub fn end(&mut self, numbers: &mut Vec<u32>) {
         for (place, &number) in numbers.iter().enumerate() {
             numbers.get(place + AHEAD).into_iter().for_each(|coming| self.own.prefetch(*coming));
-            self.own[number].arrived = true;
             self.own.remove(number);
         }
         numbers.clear();
@@ -365,7 +364,7 @@ impl Transfers {
         let of = Naming::new(shard, self.foreign.len());
         let (own, _) = self.naming.place(0);
         let found: Vec<u32> = if shard == own {
-            self.own.slots().filter(|(_, transfer)| coming(transfer)).map(|(name, _)| name).collect()
+            self.own.used().filter(|(_, transfer)| coming(transfer)).map(|(name, _)| name).collect()
         } else {
             (0..).zip(&self.foreign[shard]).filter(|(_, transfer)| coming(transfer)).map(|(number, _)| number).collect()
         };

@@ -31,47 +31,33 @@ impl Messaging {
         self.wait(rank, wait, now);
     }
 
-    /// One of the requests that `rank` waits for has become complete.
-    #[inline]
-    pub(super) fn request_completed(&mut self, rank: u32, now: u64) {
-        let Blocked::Requests(wait) = &mut self.rank(rank).blocked else { return };
-        wait.missing -= 1;
-        if wait.missing == 0 {
-            let wait = *wait;
-            self.end_wait(rank, wait, now);
-        }
-    }
-
-    fn end_wait(&mut self, rank: u32, wait: Wait, now: u64) {
+    /// The wait of `rank` is over.
+    pub(super) fn end_wait(&mut self, rank: u32, wait: Wait, now: u64) {
         let RankState { requests, awaited, blocked, .. } = &mut self.ranks[rank as usize];
         *blocked = Blocked::Not;
-        let mut receives = 0;
-        let (mut last, mut partner_at, mut decisive) = (0, 0, (0, false));
-        let mut taken = false;
-        let mut ended = Vec::new();
-        let recorded = self.record.is_some();
-        for slot in awaited.drain(..) {
-            if wait.quorum != Quorum::All {
-                let request = requests.get_mut(slot);
+        if wait.quorum != Quorum::All {
+            let mut taken = false;
+            awaited.retain(|slot| {
+                let request = requests.get_mut(*slot);
                 request.waited = false;
-                if request.complete_at == PENDING || (wait.quorum == Quorum::Any && taken) {
-                    continue;
-                }
-                taken = true;
-            }
-            let request = requests.end(slot);
-            receives += u64::from(request.receive);
-            if recorded {
-                ended.push((slot, request.receive));
-            }
-            if request.complete_at >= last {
-                (last, partner_at, decisive) = (request.complete_at, request.partner_at, (slot, request.receive));
-            }
+                let ends = request.complete_at != PENDING && !(taken && wait.quorum == Quorum::Any);
+                taken |= ends;
+                ends
+            });
         }
         let end = now.max(wait.since);
-        let (slot, receiver) = decisive;
-        let message = if recorded { self.record_ended(rank, &ended, slot, end) } else { None };
-        self.account_wait(rank, (wait.since, end), partner_at, message.map(|number| (number, receiver)));
+        let message = if self.record.is_some() { self.record_ended(rank, end) } else { None };
+        let RankState { requests, awaited, .. } = &mut self.ranks[rank as usize];
+        let (mut receives, mut last, mut partner_at) = (0, 0, 0);
+        for slot in &*awaited {
+            let request = requests.end(*slot);
+            receives += u64::from(request.receive);
+            if request.complete_at >= last {
+                (last, partner_at) = (request.complete_at, request.partner_at);
+            }
+        }
+        awaited.clear();
+        self.account_wait(rank, (wait.since, end), partner_at, message);
         self.resume(rank, end + receives * self.parameters.receive_overhead.0);
     }
 
