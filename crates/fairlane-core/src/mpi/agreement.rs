@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::words;
 use crate::ids::{HostId, JobId, Rank};
+use crate::observe::call_of;
 use crate::program::Op;
 use crate::units::Bytes;
 
@@ -104,6 +105,7 @@ pub(super) struct Mismatch {
 impl First {
     fn agrees(&self, claim: &Claim, op: &Op) -> bool {
         std::mem::discriminant(&self.op) == std::mem::discriminant(op)
+            && call_of(&self.op) == call_of(op)
             && (self.claim.name, self.claim.root, self.claim.consistency) == (claim.name, claim.root, claim.consistency)
     }
 

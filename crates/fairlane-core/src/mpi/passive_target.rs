@@ -14,7 +14,7 @@ use super::window::Window;
 use crate::error::RunError;
 use crate::ids::Rank;
 use crate::kernel::NONE;
-use crate::program::{Op, WindowHandle};
+use crate::program::{Op, Rma, WindowHandle};
 use crate::qos::levels::TrafficKind;
 
 impl Messaging {
@@ -74,7 +74,7 @@ impl Messaging {
 
     /// The window and the target whose lock `rank` asks for in `op`: the context, and the target as a rank of the job.
     pub(super) fn lock_asked_for(&self, rank: u32, op: &Op) -> Option<(u32, Rank)> {
-        let Op::WinLock { win, target, .. } = op else { return None };
+        let Op::Rma(Rma::Lock { win, target, .. }) = op else { return None };
         let span = &self.window(rank, op, *win).ok()?.span;
         Some((span.context, Rank(span.member(*target)?)))
     }

@@ -5,7 +5,7 @@ use super::communicator::WORLD_CONTEXT;
 use crate::ids::HostId;
 use crate::kernel::{NONE, prefetch};
 use crate::network::Prefetch;
-use crate::program::{COMM_WORLD, Op};
+use crate::program::{COMM_WORLD, Op, P2p};
 
 /// So many of the requests of a wait are fetched ahead: of more, the last would push out the first.
 const SOON: usize = 32;
@@ -42,14 +42,14 @@ impl Prefetch for MpiShard {
             }
             3 => {
                 match source.coming().first() {
-                    Some(Op::Isend { request, to, comm, .. }) => {
+                    Some(Op::P2p(P2p::Isend { request, to, comm, .. })) => {
                         state.requests.prefetch(*request);
                         if *comm == COMM_WORLD {
                             state.matching.prefetch_number(WORLD_CONTEXT, to.0);
                         }
                     }
-                    Some(Op::Irecv { request, .. }) => state.requests.prefetch(*request),
-                    Some(Op::WaitAll(requests)) => prefetch(&requests[..requests.len().min(SOON)]),
+                    Some(Op::P2p(P2p::Irecv { request, .. })) => state.requests.prefetch(*request),
+                    Some(Op::P2p(P2p::WaitAll(requests))) => prefetch(&requests[..requests.len().min(SOON)]),
                     _ => {}
                 }
                 if state.ends_wait_soon() {
@@ -57,7 +57,7 @@ impl Prefetch for MpiShard {
                 }
             }
             _ => {
-                if let Some(Op::WaitAll(requests)) = source.coming().first() {
+                if let Some(Op::P2p(P2p::WaitAll(requests))) = source.coming().first() {
                     requests.iter().take(SOON).for_each(|slot| state.requests.prefetch(*slot));
                     source.coming()[1..].iter().take(4).for_each(prefetch);
                 }

@@ -9,7 +9,7 @@ use super::request::{NamedRequest, Request};
 use super::transfer::Transfer;
 use crate::ids::Rank;
 use crate::observe::{COMPUTE, MARK, MessageRecord, Operation, RequestEnd, call_of};
-use crate::program::{COMM_WORLD, CommHandle, Op, Volume};
+use crate::program::{COMM_WORLD, Collective, Comm, CommHandle, Op, P2p, RequestId, Rma, Volume};
 use crate::units::{Bytes, Instant};
 
 /// How an operation is recorded: the index of its call; `None` for what takes no time and is no call.
@@ -27,27 +27,46 @@ fn particulars(op: &Op) -> (Option<CommHandle>, Option<u32>, u64, u32) {
         Volume::Uniform(bytes) => (bytes.0, 0),
         Volume::PerRank(blocks) => (blocks.iter().sum(), u32::try_from(blocks.len()).unwrap_or(u32::MAX)),
     };
+    let none = (None, None, 0, 0);
     match *op {
-        Op::Send { to, bytes, comm, .. } | Op::Isend { to, bytes, comm, .. } => (Some(comm), Some(to.0), bytes.0, 0),
-        Op::Recv { from, comm, .. } | Op::Irecv { from, comm, .. } | Op::Probe { from, comm, .. } => {
-            (Some(comm), from.map(|rank| rank.0), 0, 0)
-        }
-        Op::Collective { comm, root, ref volume, .. } | Op::Icollective { comm, root, ref volume, .. } => {
+        Op::P2p(ref op) => match *op {
+            P2p::Send { to, bytes, comm, .. } | P2p::Isend { to, bytes, comm, .. } => {
+                (Some(comm), Some(to.0), bytes.0, 0)
+            }
+            P2p::Recv { from, comm, .. } | P2p::Irecv { from, comm, .. } | P2p::Probe { from, comm, .. } => {
+                (Some(comm), from.map(|rank| rank.0), 0, 0)
+            }
+            _ => none,
+        },
+        Op::Collective(ref op) => {
+            let (comm, root, volume) = match *op {
+                Collective::Blocking { comm, root, ref volume, .. }
+                | Collective::Nonblocking { comm, root, ref volume, .. } => (comm, Some(root.0), volume),
+                Collective::Neighbor { comm, ref volume, .. }
+                | Collective::NonblockingNeighbor { comm, ref volume, .. } => (comm, None, volume),
+            };
             let (bytes, blocks) = size(volume);
-            (Some(comm), Some(root.0), bytes, blocks)
+            (Some(comm), root, bytes, blocks)
         }
-        Op::Neighbor { comm, ref volume, .. } | Op::Ineighbor { comm, ref volume, .. } => {
-            let (bytes, blocks) = size(volume);
-            (Some(comm), None, bytes, blocks)
-        }
-        Op::CommDup { comm, .. }
-        | Op::CommSplit { comm, .. }
-        | Op::CommCreate { comm, .. }
-        | Op::CommTopology { comm, .. }
-        | Op::WinCreate { comm, .. } => (Some(comm), None, 0, 0),
+        Op::Comm(
+            Comm::Dup { comm, .. } | Comm::Split { comm, .. } | Comm::Create { comm, .. } | Comm::Topology { comm, .. },
+        )
+        | Op::Rma(Rma::Create { comm, .. }) => (Some(comm), None, 0, 0),
         Op::EndBurst(_) => (Some(COMM_WORLD), Some(0), BURST_BYTES, 0),
-        Op::Rma { target, bytes, .. } => (None, Some(target.0), bytes.0, 0),
-        _ => (None, None, 0, 0),
+        Op::Rma(Rma::Access { target, bytes, .. }) => (None, Some(target.0), bytes.0, 0),
+        _ => none,
+    }
+}
+
+/// The program's name for the request that an operation starts.
+fn started(op: &Op) -> Option<RequestId> {
+    match *op {
+        Op::P2p(P2p::Isend { request, .. } | P2p::Irecv { request, .. })
+        | Op::Collective(Collective::Nonblocking { request, .. } | Collective::NonblockingNeighbor { request, .. }) => {
+            Some(request)
+        }
+        Op::Rma(Rma::Access { request, .. }) => request,
+        _ => None,
     }
 }
 
@@ -124,16 +143,8 @@ impl Messaging {
         if recorded_call(op).is_none() {
             return;
         }
-        let name = match *op {
-            Op::Isend { request, .. }
-            | Op::Irecv { request, .. }
-            | Op::Icollective { request, .. }
-            | Op::Ineighbor { request, .. } => Some(request),
-            Op::Rma { request, .. } => request,
-            _ => None,
-        };
         let state = self.rank(rank);
-        let slot = name.and_then(|name| match state.requests.named(name) {
+        let slot = started(op).and_then(|name| match state.requests.named(name) {
             NamedRequest::Open(slot, _) => Some(slot),
             NamedRequest::Null | NamedRequest::Nothing => None,
         });

@@ -7,7 +7,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::{Op, Program, Source};
+use super::{Op, P2p, Program, Source};
 use crate::error::BuildError;
 use crate::ids::Rank;
 use crate::rng;
@@ -167,7 +167,7 @@ impl Generator {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, not negative, saturates")]
         let wait = Picoseconds(whole as u64);
         let bytes = *pick(&self.load.sizes, &mut self.rng);
-        self.ops = [Op::Compute(wait), Op::Datagram { to: Rank(self.target()), bytes }, Op::MarkProgress];
+        self.ops = [Op::Compute(wait), Op::P2p(P2p::Datagram { to: Rank(self.target()), bytes }), Op::MarkProgress];
         self.next = 0;
     }
 
@@ -225,7 +225,7 @@ mod tests {
         while let Some(op) = source.next_op().unwrap() {
             match op {
                 Op::Compute(wait) => now += wait.0,
-                Op::Datagram { to, bytes } => messages.push((now, to.0, bytes.0)),
+                Op::P2p(P2p::Datagram { to, bytes }) => messages.push((now, to.0, bytes.0)),
                 _ => {}
             }
         }
