@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use super::MpiShard;
-use super::communicator::WORLD_CONTEXT;
-use super::matching::Pattern;
+use super::collective::running::{Effect, Scope};
+use super::comm::WORLD_CONTEXT;
 use super::messaging::{Messaging, Over};
+use super::p2p::matching::Pattern;
+use super::p2p::request::{NamedRequest, PENDING, Quorum, Wait};
+use super::p2p::transfer::Send;
 use super::rank::{Activity, NEVER, RUNNING, RankState};
-use super::request::{NamedRequest, PENDING, Quorum, Wait};
-use super::running::{Effect, Scope};
 use super::stream::Stream;
-use super::transfer::Send;
 use crate::error::RunError;
 use crate::ids::Rank;
 use crate::observe::{Mark, call_of};

@@ -5,8 +5,8 @@
 
 use super::MpiShard;
 use super::naming::Naming;
+use super::p2p::transfer::Transits;
 use super::report::Report;
-use super::transfer::Transits;
 use crate::ids::JobId;
 use crate::observe::Mark;
 

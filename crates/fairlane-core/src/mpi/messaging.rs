@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::agreement::{Agreements, Key};
-use super::collectives::{Phase, Preferences};
-use super::context::{Contexts, Order};
-use super::memory::MemoryLinks;
+use super::collective::agreement::{Agreements, Key};
+use super::collective::algorithms::{Phase, Preferences};
+use super::comm::context::{Contexts, Order};
 use super::naming::Naming;
+use super::p2p::memory::MemoryLinks;
+use super::p2p::rails::RailSelection;
+use super::p2p::transfer::{RankPlace, Stage, Transfers, Transits};
 use super::parameters::Parameters;
-use super::rails::RailSelection;
 use super::rank::{NEVER, RankState};
-use super::transfer::{RankPlace, Stage, Transfers, Transits};
 use super::words;
 use crate::error::RunError;
 use crate::ids::{HostId, JobId, Rank};

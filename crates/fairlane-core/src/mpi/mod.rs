@@ -17,49 +17,25 @@
 //! by what travels with them as `mail`. At the end of each window the shards `report` to each other, so that all know
 //! which jobs can still make progress.
 
-pub mod collectives;
+pub mod collective;
 
-mod agreement;
-mod background;
 mod build;
-mod collective;
-mod communicator;
-mod completion;
-mod context;
-mod creation;
-mod delivery;
+mod comm;
 mod endpoint;
 mod errors;
 mod interpreter;
 mod laws;
-mod lock;
-mod lookup;
 mod mail;
-mod matching;
-mod memory;
 mod messaging;
 mod naming;
-mod nonblocking;
-mod numbering;
-mod numbers;
-mod one_sided;
+mod p2p;
 mod parameters;
-mod passive_target;
 mod prefetch;
-mod protocol;
-mod rails;
 mod rank;
 mod recording;
 mod report;
-mod request;
-mod running;
-mod schedule;
+mod rma;
 mod stream;
-mod synchronization;
-mod transfer;
-mod transmit;
-mod wait;
-mod window;
 mod words;
 
 use std::collections::{BTreeMap, BinaryHeap};
@@ -68,8 +44,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 pub use mail::Mail;
+pub use p2p::rails::RailPolicy;
 pub use parameters::Parameters;
-pub use rails::RailPolicy;
 
 use crate::error::RunError;
 use crate::ids::{HostId, JobId};
@@ -79,18 +55,18 @@ use crate::program::Program;
 use crate::qos::levels::{Levels, Sl2Vl};
 use crate::topology::RailMap;
 use crate::units::{Bytes, Instant, Picoseconds};
-use agreement::Agreements;
-use collectives::{Phase, Preferences};
-use communicator::{Communicator, WORLD_CONTEXT};
-use context::Contexts;
-use memory::MemoryLinks;
+use collective::agreement::Agreements;
+use collective::algorithms::{Phase, Preferences};
+use comm::context::Contexts;
+use comm::{Communicator, WORLD_CONTEXT};
 use messaging::{Job, Messaging};
 use naming::Naming;
-use rails::RailSelection;
+use p2p::memory::MemoryLinks;
+use p2p::rails::RailSelection;
+use p2p::transfer::{RankPlace, Transfers, Transits};
 use rank::{NEVER, RankState};
 use report::{Fault, JobTotal, Report};
 use stream::Stream;
-use transfer::{RankPlace, Transfers, Transits};
 
 /// All ranks of all jobs, and what is in flight between them: in shards, each with the ranks of some hosts.
 pub struct Mpi {

@@ -1,7 +1,7 @@
 //! What a host's rank will read soon is fetched; see [`crate::network::Prefetch`].
 
 use super::MpiShard;
-use super::communicator::WORLD_CONTEXT;
+use super::comm::WORLD_CONTEXT;
 use crate::ids::HostId;
 use crate::kernel::{NONE, prefetch};
 use crate::network::Prefetch;

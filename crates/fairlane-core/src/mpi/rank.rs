@@ -4,13 +4,13 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-use super::communicator::{Communicator, SELF_CONTEXT};
-use super::lock::Lock;
-use super::matching::{Matching, Pattern};
-use super::nonblocking::Background;
-use super::request::{Requests, Wait};
-use super::running::Running;
-use super::window::Window;
+use super::collective::background::Background;
+use super::collective::running::Running;
+use super::comm::{Communicator, SELF_CONTEXT};
+use super::p2p::matching::{Matching, Pattern};
+use super::p2p::request::{Requests, Wait};
+use super::rma::lock::Lock;
+use super::rma::window::Window;
 use crate::ids::{JobId, Rank};
 use crate::observe::RankRecord;
 use crate::program::{COMM_SELF, CommHandle, WindowHandle};

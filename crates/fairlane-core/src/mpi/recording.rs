@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use super::interpreter::BURST_BYTES;
 use super::messaging::Messaging;
+use super::p2p::request::{NamedRequest, Request};
+use super::p2p::transfer::Transfer;
 use super::rank::RankState;
-use super::request::{NamedRequest, Request};
-use super::transfer::Transfer;
 use crate::ids::Rank;
 use crate::observe::{COMPUTE, MARK, MessageRecord, Operation, RequestEnd, call_of};
 use crate::program::{COMM_WORLD, Collective, Comm, CommHandle, Op, P2p, RequestId, Rma, Volume};
@@ -73,7 +73,9 @@ fn started(op: &Op) -> Option<RequestId> {
 impl Messaging {
     #[cold]
     pub(super) fn record_sent(&mut self, token: u32) {
-        let Transfer { from, receiver, bytes, envelope, collective, eager, sent_at, .. } = self.transfers[token];
+        let transfer = &self.transfers[token];
+        let Transfer { from, receiver, bytes, envelope, sent_at, .. } = *transfer;
+        let (collective, eager) = (transfer.collective(), transfer.eager());
         let job = self.ranks[from as usize].job;
         let Some(of) = self.record_of(from) else { return };
         of.sent(MessageRecord {

@@ -4,7 +4,7 @@
 //! on all shards: each keeps the same sums, to which every shard reports its changes.
 
 use super::MpiShard;
-use super::agreement::{AgreementReport, Mismatch};
+use super::collective::agreement::{AgreementReport, Mismatch};
 use super::messaging::{Job, Messaging};
 use crate::ids::{HostId, JobId};
 use crate::observe::JobMarks;

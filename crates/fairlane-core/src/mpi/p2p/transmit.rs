@@ -3,10 +3,10 @@
 use std::cmp::Reverse;
 
 use super::memory::Crossing;
-use super::messaging::Messaging;
-use super::rank::RankState;
 use super::transfer::{Outgoing, RankPlace, Stage, Transfer};
 use crate::ids::{HostId, JobId, Rank};
+use crate::mpi::messaging::Messaging;
+use crate::mpi::rank::RankState;
 use crate::network::Injection;
 use crate::qos::levels::TrafficKind;
 use crate::units::{Bytes, Instant};
@@ -14,7 +14,7 @@ use crate::units::{Bytes, Instant};
 impl Messaging {
     /// Hands one message of a transfer to the network, or to memory.
     #[inline(always)]
-    pub(super) fn transmit(&mut self, job: JobId, message: Outgoing) {
+    pub(in crate::mpi) fn transmit(&mut self, job: JobId, message: Outgoing) {
         let Outgoing { from: rank, sender, receiver, to: RankPlace { id, host: to }, bytes, kind, transfer, stage, at } =
             message;
         self.jobs[job.index()].in_flight += 1;
@@ -73,7 +73,7 @@ impl Messaging {
     }
 
     /// At `at`, something ends in the memory of the host that runs.
-    pub(super) fn end_in_memory_at(&mut self, at: u64, record: u32, stage: Stage) {
+    pub(in crate::mpi) fn end_in_memory_at(&mut self, at: u64, record: u32, stage: Stage) {
         self.put_in_memory(at, self.sequence, record, stage);
         self.sequence += 1;
     }
@@ -84,19 +84,25 @@ impl Messaging {
     }
 
     /// A message, with its place in the order of messages, comes to the memory link of its sender.
-    pub(super) fn leave_through_memory(&mut self, crossing: u32, sequence: u64, at: u64) {
+    pub(in crate::mpi) fn leave_through_memory(&mut self, crossing: u32, sequence: u64, at: u64) {
         let entering = self.memory_links.leave(crossing, at) + self.parameters.memory_latency.0;
         self.put_in_memory(entering, sequence, crossing, Stage::Entering);
     }
 
     /// The end of a message comes to the memory link of its receiver.
-    pub(super) fn enter_through_memory(&mut self, crossing: u32, sequence: u64, at: u64) {
+    pub(in crate::mpi) fn enter_through_memory(&mut self, crossing: u32, sequence: u64, at: u64) {
         let (Crossing { transfer, stage, .. }, end) = self.memory_links.enter(crossing, at);
         self.put_in_memory(end, sequence, transfer, stage);
     }
 
     /// A transfer goes on with another message.
-    pub(super) fn send_next(&mut self, transfer: u32, stage: Stage, (bytes, kind): (Bytes, TrafficKind), at: u64) {
+    pub(in crate::mpi) fn send_next(
+        &mut self,
+        transfer: u32,
+        stage: Stage,
+        (bytes, kind): (Bytes, TrafficKind),
+        at: u64,
+    ) {
         let Transfer { from, to, receiver, envelope, .. } = self.transfers[transfer];
         let (from, receiver) = if stage.goes_back() { (to, Rank(envelope.source)) } else { (from, receiver) };
         let RankState { job, rank: sender, .. } = self.ranks[from as usize];
@@ -106,7 +112,7 @@ impl Messaging {
 
     /// Hands a message of a transfer, which `from` sends, to the network, by the job's policy.
     #[inline(never)]
-    pub(super) fn send_over_rails(
+    pub(in crate::mpi) fn send_over_rails(
         &mut self,
         injection: Injection,
         transfer: u32,

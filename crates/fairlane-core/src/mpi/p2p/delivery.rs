@@ -2,10 +2,10 @@
 
 use rustc_hash::FxHashMap;
 
-use super::messaging::Messaging;
-use super::transfer::{Stage, Transfer};
+use super::transfer::{Progress, Stage, Transfer};
 use crate::ids::JobId;
 use crate::kernel::NONE;
+use crate::mpi::messaging::Messaging;
 use crate::network::Delivery;
 use crate::observe::Latencies;
 use crate::units::{Bytes, Instant, Picoseconds};
@@ -14,7 +14,7 @@ impl Messaging {
     /// The first or last packet of a message has come through the network. If it is the last of a transfer's payload, counts how
     /// long that took since its send was called.
     #[inline(always)]
-    pub(super) fn delivered(&mut self, delivery: &Delivery) {
+    pub(in crate::mpi) fn delivered(&mut self, delivery: &Delivery) {
         let Delivery { at, token, stage, first, last } = *delivery;
         let (record, stage) = (self.naming.translate(token), Stage::of(stage));
         let transfer = &self.transfers[record];
@@ -27,7 +27,7 @@ impl Messaging {
 
     /// The latencies of all messages whose payload came through the network whole so far, each from the call of its send to the
     /// delivery of its last byte. `unseen` has come to hosts that have not looked at it yet.
-    pub(super) fn latencies(&self, unseen: &[Delivery]) -> Latencies {
+    pub(in crate::mpi) fn latencies(&self, unseen: &[Delivery]) -> Latencies {
         let mut latencies = self.latencies.clone();
         let mut parts: FxHashMap<u32, (u8, Instant)> = FxHashMap::default();
         for Delivery { at, token, stage, .. } in unseen {
@@ -49,7 +49,7 @@ impl Messaging {
     }
 
     /// A transfer's message, which a rank of this host has sent, has come whole through memory.
-    pub(super) fn came_through_memory(&mut self, record: u32, stage: Stage, now: u64) {
+    pub(in crate::mpi) fn came_through_memory(&mut self, record: u32, stage: Stage, now: u64) {
         let job = self.ranks[self.transfers[record].end(stage) as usize].job;
         self.arrived(job, record, stage, now, true, true);
     }
@@ -63,18 +63,20 @@ impl Messaging {
         }
     }
 
-    /// A whole eager message has come. Takes it, unless it is numbered and not the next of its sender, or another is held back.
+    /// A whole eager message has come. Takes it, unless it is a part of a payload, or numbered and not the next of its sender, or
+    /// another is held back.
     /// As [`Self::take_part`], of which this is the most frequent case.
     #[inline(always)]
     fn take_eager(&mut self, record: u32, now: u64) -> bool {
         let transfer = &mut self.transfers[record];
         let (to, envelope) = (transfer.to, transfer.envelope);
         let state = &mut self.ranks[to as usize];
-        if transfer.numbered && !(transfer.parts == 0 && state.matching.is_next(transfer.number, &envelope)) {
+        let numbered = transfer.progress == Progress::Numbered;
+        if transfer.parts > 0 || numbered && !state.matching.is_next(transfer.number, &envelope) {
             return false;
         }
         let Some(receive) = state.matching.arrive(envelope, record) else {
-            (transfer.arrived, transfer.payload_done) = (true, true);
+            transfer.progress = Progress::Complete;
             self.end_probe(to, now);
             return true;
         };
@@ -90,15 +92,18 @@ impl Messaging {
     fn take_part(&mut self, record: u32, stage: Stage, now: u64, first: bool, last: bool) {
         let transfer = &mut self.transfers[record];
         let (first, last) = if transfer.parts == 0 { (first, last) } else { transfer.part_came(first, last) };
-        transfer.payload_done |= last && stage.is_payload() && transfer.eager;
-        let Transfer { from, to, bytes, send, receive, kind, number: partner_at, eager, .. } = *transfer;
+        let Transfer { from, to, bytes, send, receive, kind, partner_at, .. } = *transfer;
+        let eager = transfer.eager();
         match stage {
             Stage::Request if eager => self.answer(record, Stage::Get, now),
             Stage::Get if eager => self.send_next(record, Stage::Bulk, (Bytes(bytes), kind), now),
             Stage::Bulk if !eager && !last => {}
             Stage::Eager | Stage::Request | Stage::Bulk if eager || stage == Stage::Request => {
+                let complete = last && stage.is_payload() && eager;
                 if first {
-                    self.envelope(record, now);
+                    self.envelope(record, complete, now);
+                } else if complete {
+                    transfer.progress = Progress::Complete;
                 }
                 if last && receive != NONE {
                     self.finish_receive(record, (to, receive), now);
@@ -135,7 +140,7 @@ impl Messaging {
     }
 
     /// A message of a one-sided operation has come whole, or a combination has ended.
-    pub(super) fn take_one_sided(&mut self, record: u32, stage: Stage, now: u64) {
+    pub(in crate::mpi) fn take_one_sided(&mut self, record: u32, stage: Stage, now: u64) {
         let Transfer { to, bytes, .. } = self.transfers[record];
         match stage {
             Stage::Put => {
@@ -145,7 +150,7 @@ impl Messaging {
             Stage::Fetch | Stage::Exchanged => {
                 let load = (Bytes(bytes), self.payload(Bytes(bytes)));
                 self.count_payload(to, Bytes(bytes));
-                self.transfers[record].carry(load.1);
+                self.transfers[record].kind = load.1;
                 self.send_next(record, Stage::Reply, load, now);
             }
             Stage::Accumulate => self.combine(record, Stage::Combined, now),

@@ -1,8 +1,13 @@
 //! Waits: until enough of a list of requests is complete.
 
-use super::messaging::Messaging;
-use super::rank::{Activity, Blocked, RankState};
-use super::request::{PENDING, Quorum, Wait};
+use std::cmp::Reverse;
+
+use super::request::{PENDING, Quorum, Request, Wait};
+use super::transfer::Stage;
+use crate::kernel::NONE;
+use crate::mpi::collective::background::{self, Operation};
+use crate::mpi::messaging::Messaging;
+use crate::mpi::rank::{Activity, Blocked, Completion, RankState};
 use crate::observe::WaitRecord;
 use crate::units::{Instant, Picoseconds};
 
@@ -10,7 +15,7 @@ impl Messaging {
     /// `rank` waits for the requests it has listed in `awaited`; it is `now`. If the wait is over at once, the rank is
     /// resumed.
     #[inline]
-    pub(super) fn wait(&mut self, rank: u32, wait: Wait, now: u64) {
+    pub(in crate::mpi) fn wait(&mut self, rank: u32, wait: Wait, now: u64) {
         if wait.missing > 0 {
             self.rank(rank).blocked = Blocked::Requests(wait);
         } else {
@@ -19,7 +24,7 @@ impl Messaging {
     }
 
     /// `rank` waits for all the requests it has listed in `awaited`, from `since` on.
-    pub(super) fn wait_for_all(&mut self, rank: u32, now: u64, since: u64) {
+    pub(in crate::mpi) fn wait_for_all(&mut self, rank: u32, now: u64, since: u64) {
         let RankState { requests, awaited, .. } = self.rank(rank);
         let mut pending = 0;
         for slot in awaited.iter() {
@@ -32,7 +37,7 @@ impl Messaging {
     }
 
     /// The wait of `rank` is over.
-    pub(super) fn end_wait(&mut self, rank: u32, wait: Wait, now: u64) {
+    pub(in crate::mpi) fn end_wait(&mut self, rank: u32, wait: Wait, now: u64) {
         let RankState { requests, awaited, blocked, .. } = &mut self.ranks[rank as usize];
         *blocked = Blocked::Not;
         if wait.quorum != Quorum::All {
@@ -64,7 +69,7 @@ impl Messaging {
     /// Splits blocked time into the part before the partner had done its own, and the rest. `message` is what ended it, if there
     /// is a record that knows it, and whether the rank received that.
     #[inline]
-    pub(super) fn account_wait(
+    pub(in crate::mpi) fn account_wait(
         &mut self,
         rank: u32,
         (since, end): (u64, u64),
@@ -89,5 +94,60 @@ impl Messaging {
             message,
             receiver: receiver == Some(true),
         });
+    }
+}
+
+impl Messaging {
+    /// A request of `rank` is complete.
+    #[inline(always)]
+    pub(in crate::mpi) fn complete(&mut self, rank: u32, slot: u32, now: u64) {
+        let completion = self.rank(rank).complete(slot, now);
+        self.follow(completion, rank, slot, now);
+    }
+
+    /// What follows when a request of `rank` is complete.
+    #[inline(always)]
+    pub(in crate::mpi) fn follow(&mut self, completion: Completion, rank: u32, slot: u32, now: u64) {
+        match completion {
+            Completion::Noted => {}
+            Completion::EndsWait(wait) => self.end_wait(rank, wait, now),
+            Completion::Detached => self.complete_detached(rank, slot, now),
+        }
+    }
+
+    pub(in crate::mpi) fn operation(&mut self, rank: u32, number: u32) -> Option<&mut Box<Operation>> {
+        self.rank(rank).more_mut()?.background.operations.get_mut(number as usize)?.as_mut()
+    }
+
+    /// A request that nobody waits for is complete, and over.
+    #[cold]
+    fn complete_detached(&mut self, rank: u32, slot: u32, now: u64) {
+        let &Request { owner, partner_at, .. } = self.rank(rank).requests.end(slot);
+        if owner == NONE {
+            self.record_given_up(rank, slot);
+            return;
+        }
+        let Some(operation) = self.operation(rank, owner) else { return };
+        operation.missing -= 1;
+        operation.partner_at = partner_at;
+        let (over, of) = (operation.missing == 0, operation.request);
+        let (job, own) = (self.rank(rank).job, self.rank(rank).rank);
+        if let Some(record) = self.record_of(rank) {
+            record.passed_on(job, own, slot, of);
+        }
+        if over {
+            self.end_phase_in_background(rank, owner, now);
+        }
+    }
+
+    /// The messages of an operation's phase are complete: what it does with them takes its time.
+    pub(in crate::mpi) fn end_phase_in_background(&mut self, rank: u32, number: u32, now: u64) {
+        let Some(operation) = self.operation(rank, number) else { return };
+        let at = now.max(operation.handed_at) + std::mem::take(&mut operation.running.combining);
+        let key = background::step_key(rank, operation.order);
+        let job = self.ranks[rank as usize].job;
+        self.own_memory().push(Reverse((at, key, number, Stage::Step)));
+        self.in_memory += 1;
+        self.jobs[job.index()].in_flight += 1;
     }
 }

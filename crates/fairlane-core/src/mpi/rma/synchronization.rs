@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::collectives::Phase;
-use super::communicator::Communicator;
-use super::messaging::{Messaging, Over};
-use super::rank::NEVER;
-use super::running::{Effect, PhaseSource, Running, Scope};
 use super::window::Window;
 use crate::error::RunError;
 use crate::ids::Rank;
+use crate::mpi::collective::algorithms::Phase;
+use crate::mpi::collective::running::{Effect, PhaseSource, Running, Scope};
+use crate::mpi::comm::Communicator;
+use crate::mpi::messaging::{Messaging, Over};
+use crate::mpi::rank::NEVER;
 use crate::program::{CollectiveKind, CommHandle, Op, Rma, Tag, Volume, WindowHandle};
 use crate::units::Bytes;
 
@@ -21,7 +21,7 @@ const COMPLETE: Tag = 1;
 
 impl Messaging {
     /// Operations on windows, and those that make and free them.
-    pub(super) fn execute_one_sided(&mut self, rank: u32, op: &Op, call: &Rma, now: u64) -> Over {
+    pub(in crate::mpi) fn execute_one_sided(&mut self, rank: u32, op: &Op, call: &Rma, now: u64) -> Over {
         match *call {
             Rma::Create { comm, win } => self.create_window(rank, op, comm, win, now),
             Rma::Free { win } => self.free_window(rank, op, win, now),

@@ -3,23 +3,23 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::collectives::Phase;
-use super::messaging::{Messaging, Over};
-use super::one_sided::Opening;
-use super::rank::NEVER;
-use super::request::{PENDING, Request};
-use super::running::{Effect, PhaseSource, Running, Scope};
-use super::transfer::Stage;
+use super::Opening;
 use super::window::Window;
 use crate::error::RunError;
 use crate::ids::Rank;
 use crate::kernel::NONE;
+use crate::mpi::collective::algorithms::Phase;
+use crate::mpi::collective::running::{Effect, PhaseSource, Running, Scope};
+use crate::mpi::messaging::{Messaging, Over};
+use crate::mpi::p2p::request::{PENDING, Request};
+use crate::mpi::p2p::transfer::Stage;
+use crate::mpi::rank::NEVER;
 use crate::program::{Op, Rma, WindowHandle};
 use crate::qos::levels::TrafficKind;
 
 impl Messaging {
     /// Asks for the locks of these targets, one after another, and waits for them.
-    pub(super) fn lock(
+    pub(in crate::mpi) fn lock(
         &mut self,
         rank: u32,
         op: &Op,
@@ -44,7 +44,14 @@ impl Messaging {
     }
 
     /// Releases the locks of these targets, one after another. Returns when the last message has been handed over.
-    pub(super) fn release(&mut self, rank: u32, op: &Op, win: WindowHandle, targets: Range<u32>, now: u64) -> Over {
+    pub(in crate::mpi) fn release(
+        &mut self,
+        rank: u32,
+        op: &Op,
+        win: WindowHandle,
+        targets: Range<u32>,
+        now: u64,
+    ) -> Over {
         let mut handed_at = now;
         for target in targets {
             let called_at = handed_at;
@@ -73,14 +80,14 @@ impl Messaging {
     }
 
     /// The window and the target whose lock `rank` asks for in `op`: the context, and the target as a rank of the job.
-    pub(super) fn lock_asked_for(&self, rank: u32, op: &Op) -> Option<(u32, Rank)> {
+    pub(in crate::mpi) fn lock_asked_for(&self, rank: u32, op: &Op) -> Option<(u32, Rank)> {
         let Op::Rma(Rma::Lock { win, target, .. }) = op else { return None };
         let span = &self.window(rank, op, *win).ok()?.span;
         Some((span.context, Rank(span.member(*target)?)))
     }
 
     /// The locks of `targets` are released once the rank's operations at them are complete.
-    pub(super) fn unlock(
+    pub(in crate::mpi) fn unlock(
         &mut self,
         rank: u32,
         op: &Op,
@@ -103,7 +110,7 @@ impl Messaging {
     }
 
     /// Notes that the rank asks for the locks of these targets.
-    pub(super) fn claim(
+    pub(in crate::mpi) fn claim(
         &mut self,
         rank: u32,
         op: &Op,
@@ -119,7 +126,7 @@ impl Messaging {
     }
 
     /// Waits for the rank's operations on a window at `target`, or at all, and then does `running`.
-    pub(super) fn after_own(
+    pub(in crate::mpi) fn after_own(
         &mut self,
         rank: u32,
         win: WindowHandle,
@@ -133,7 +140,7 @@ impl Messaging {
     }
 
     /// Waits for the rank's operations on a window at these targets.
-    pub(super) fn await_own(&mut self, rank: u32, win: WindowHandle, at: impl Fn(u32) -> bool, now: u64) {
+    pub(in crate::mpi) fn await_own(&mut self, rank: u32, win: WindowHandle, at: impl Fn(u32) -> bool, now: u64) {
         let state = self.rank(rank);
         let mut awaited = std::mem::take(&mut state.awaited);
         if let Some(window) = state.more_mut().and_then(|more| more.windows.get_mut(&win)) {

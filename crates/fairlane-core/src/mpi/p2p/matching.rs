@@ -5,13 +5,13 @@
 
 use std::collections::VecDeque;
 
-use super::numbers::Numbers;
+use super::numbering::Numbers;
 use crate::kernel::prefetch;
 use crate::program::Tag;
 
 /// What a receive or a probe asks for. Ranks are ranks of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pattern {
+pub(in crate::mpi) struct Pattern {
     pub context: u32,
     pub source: Option<u32>,
     pub tag: Option<Tag>,
@@ -19,7 +19,7 @@ pub(super) struct Pattern {
 
 /// What a message says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Envelope {
+pub(in crate::mpi) struct Envelope {
     pub context: u32,
     pub source: u32,
     pub tag: Tag,
@@ -37,7 +37,7 @@ impl Pattern {
 /// The posted receives and unexpected messages of one rank.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
-pub(super) struct Matching {
+pub(in crate::mpi) struct Matching {
     /// Receives in the order of posting, and how many of the first have been taken.
     posted: Vec<(Pattern, u32)>,
     taken: usize,
@@ -51,7 +51,7 @@ pub(super) struct Matching {
 struct MessageOrder {
     numbers: Numbers,
     /// Messages that have overtaken: number, envelope, transfer.
-    early: Vec<(u64, Envelope, u32)>,
+    early: Vec<(u32, Envelope, u32)>,
     /// Active non-blocking operations, which make progress when a message arrives.
     progressing: u32,
 }
@@ -83,14 +83,15 @@ impl Matching {
     }
 
     /// The number of a message to `receiver` that is sent now.
-    pub fn number(&mut self, context: u32, receiver: u32) -> u64 {
+    pub fn number(&mut self, context: u32, receiver: u32) -> u32 {
         let peer = self.order().numbers.of(context, receiver);
-        peer.sent += 1;
-        peer.sent - 1
+        let number = peer.sent;
+        peer.sent = number.wrapping_add(1);
+        number
     }
 
     /// The messages of the sender of `envelope` are numbered now, and the next that comes from it has this number.
-    pub fn expect_from(&mut self, envelope: &Envelope, number: u64) {
+    pub fn expect_from(&mut self, envelope: &Envelope, number: u32) {
         let peer = self.order().numbers.of(envelope.context, envelope.source);
         debug_assert!(peer.due == 0, "messages of this sender are numbered already");
         peer.due = number;
@@ -120,7 +121,7 @@ impl Matching {
 
     /// An envelope has arrived: whether it is the next of its sender, and no other is held back. If so, the one after it is next.
     #[inline]
-    pub fn is_next(&mut self, number: u64, envelope: &Envelope) -> bool {
+    pub fn is_next(&mut self, number: u32, envelope: &Envelope) -> bool {
         let order = self.order();
         if !order.early.is_empty() {
             return false;
@@ -129,7 +130,7 @@ impl Matching {
     }
 
     /// An envelope has arrived. Returns whether it is the next of its sender; if not, it is held back.
-    pub fn take_number(&mut self, number: u64, envelope: Envelope, transfer: u32) -> bool {
+    pub fn take_number(&mut self, number: u32, envelope: Envelope, transfer: u32) -> bool {
         let order = self.order();
         let next = order.numbers.of(envelope.context, envelope.source).takes(number);
         if !next {
@@ -231,7 +232,7 @@ mod tests {
     #[test]
     fn overtaking_envelopes_wait_for_their_turn() {
         let (mut sender, mut receiver) = (Matching::default(), Matching::default());
-        let numbers: Vec<u64> = (0..3).map(|_| sender.number(0, 9)).collect();
+        let numbers: Vec<u32> = (0..3).map(|_| sender.number(0, 9)).collect();
         assert_eq!(numbers, [0, 1, 2]);
         assert!(!receiver.take_number(2, envelope(4, 2), 102));
         assert!(!receiver.take_number(1, envelope(4, 1), 101));

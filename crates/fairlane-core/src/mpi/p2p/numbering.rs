@@ -1,23 +1,25 @@
 //! The numbers of messages between one rank and each of its peers.
 
+use super::transfer::{Progress, Transfer};
 use crate::kernel::prefetch_at;
+use crate::mpi::messaging::Messaging;
 
 /// By context and peer: a hash table with linear probing, of which a look-up mostly reads one cache line.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Numbers {
+pub(in crate::mpi) struct Numbers {
     /// A power of two, of which at most three quarters are in use; or none.
     slots: Vec<Peer>,
     used: usize,
 }
 
-/// The messages between a rank and one other on one context.
+/// The messages between a rank and one other on one context: numbers modulo 2^32.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Peer {
+pub(in crate::mpi) struct Peer {
     key: u64,
     /// The number of the next message that is sent to it.
-    pub sent: u64,
+    pub sent: u32,
     /// The number of the next message that is due from it.
-    pub due: u64,
+    pub due: u32,
 }
 
 /// No context and rank.
@@ -26,9 +28,9 @@ const FREE: Peer = Peer { key: u64::MAX, sent: 0, due: 0 };
 impl Peer {
     /// The message of this number has come: whether it is the one that is due. Then the next is.
     #[inline]
-    pub fn takes(&mut self, number: u64) -> bool {
+    pub fn takes(&mut self, number: u32) -> bool {
         let next = self.due == number;
-        self.due = self.due.wrapping_add(u64::from(next));
+        self.due = self.due.wrapping_add(u32::from(next));
         next
     }
 }
@@ -90,6 +92,39 @@ impl Numbers {
 #[inline]
 fn key(context: u32, rank: u32) -> u64 {
     u64::from(context) << 32 | u64::from(rank)
+}
+
+impl Messaging {
+    /// From now on messages of this shard's ranks can overtake each other in the network, and are numbered from 0. Those in flight
+    /// are numbered by the shards of their receivers when the window ends, before any numbered message can arrive.
+    pub(in crate::mpi) fn start_numbering(&mut self) {
+        self.numbering_started |= !std::mem::replace(&mut self.numbering, true);
+    }
+
+    /// The ranks of a shard number their messages from 0 now: those that come here and are not numbered have the numbers before
+    /// 0, in the order of sending.
+    pub(in crate::mpi) fn number_under_way(&mut self, shard: usize) {
+        let transfers = &mut self.transfers;
+        let mut coming: Vec<_> = transfers.coming_from(shard);
+        let group = |transfer: &Transfer| (transfer.to, transfer.envelope.context, transfer.envelope.source);
+        coming.sort_unstable_by_key(|record| group(&transfers[*record]));
+        let mut rest = &mut coming[..];
+        while let [one, ..] = *rest {
+            let Transfer { to, envelope, number, .. } = transfers[one];
+            let of = group(&transfers[one]);
+            let count = rest.partition_point(|record| group(&transfers[*record]) == of);
+            let (same, others) = rest.split_at_mut(count);
+            // Numbers wrap: those under way are less than 2^31 apart.
+            same.sort_unstable_by_key(|record| transfers[*record].number.wrapping_sub(number).cast_signed());
+            let first = 0_u32.wrapping_sub(u32::try_from(count).expect("invariant: transfers have 32-bit names"));
+            self.ranks[to as usize].matching.expect_from(&envelope, first);
+            for (place, record) in (0..).zip(&*same) {
+                let transfer = &mut transfers[*record];
+                (transfer.number, transfer.progress) = (first.wrapping_add(place), Progress::Numbered);
+            }
+            rest = others;
+        }
+    }
 }
 
 #[cfg(test)]

@@ -6,11 +6,11 @@ use crate::kernel::{NONE, prefetch_at};
 use crate::program::RequestId;
 
 /// Not yet.
-pub(super) const PENDING: u64 = u64::MAX;
+pub(in crate::mpi) const PENDING: u64 = u64::MAX;
 
 /// A started operation.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
+pub(in crate::mpi) struct Request {
     /// When it was complete, or [`PENDING`].
     pub complete_at: u64,
     /// When the other side had done its part, once that is known: made its send call, or posted its receive. Before,
@@ -42,7 +42,7 @@ enum NameState {
 
 /// The requests of a rank. A request stands in a slot with a number: its name if that is small, a greater number if not.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Requests {
+pub(in crate::mpi) struct Requests {
     /// By name, below [`SMALL`]: programs number their requests from zero.
     small: Vec<Request>,
     others: Box<Others>,
@@ -66,7 +66,7 @@ const NULL: u32 = 0;
 
 /// What a program's name for a request stands for.
 #[derive(Debug)]
-pub(super) enum NamedRequest<'r> {
+pub(in crate::mpi) enum NamedRequest<'r> {
     /// It was never given.
     Nothing,
     /// Its request is over: waiting for it asks for nothing (MPI_REQUEST_NULL).
@@ -239,7 +239,7 @@ impl Others {
 
 /// How much of a list of requests a wait asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Quorum {
+pub(in crate::mpi) enum Quorum {
     All,
     Any,
     Some,
@@ -247,7 +247,7 @@ pub(super) enum Quorum {
 
 /// A wait for the requests of `awaited` of the rank.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wait {
+pub(in crate::mpi) struct Wait {
     pub quorum: Quorum,
     /// How many more must become complete.
     pub missing: u32,
