@@ -29,7 +29,7 @@ const TIMELESS: u32 = 100_000;
 /// The bytes by which rank 0 tells whether a burst goes on.
 pub(super) const BURST_BYTES: u64 = 4;
 
-/// What a point-to-point operation names.
+/// The other end of a point-to-point operation.
 struct Peer {
     rank: Rank,
     tag: Tag,
@@ -216,8 +216,15 @@ impl Messaging {
             P2p::Send { to, bytes, tag, comm, mode } => {
                 (activity(op), self.blocking_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), now))
             }
-            P2p::Recv { from, tag, comm } => (activity(op), self.blocking_receive(rank, op, (from, tag, comm), now)),
-            P2p::Probe { from, tag, comm } => (activity(op), self.begin_probe(rank, op, (from, tag, comm), now)),
+            P2p::Recv { from, tag, comm } => {
+                let pattern = self.pattern(rank, op, from, tag, comm);
+                (activity(op), pattern.and_then(|pattern| self.blocking_receive(rank, pattern, now)))
+            }
+            P2p::Probe { from, tag, comm } => {
+                let pattern = self.pattern(rank, op, from, tag, comm);
+                let there = pattern.map(|pattern| self.probe(rank, pattern));
+                (activity(op), there.map(|there| if there { now } else { NEVER }))
+            }
             P2p::Datagram { to, bytes } => (activity(op), self.datagram(rank, op, to, bytes, now)),
             P2p::RequestFree(request) => (activity(op), self.free_request(rank, op, request, now)),
         }
@@ -281,30 +288,11 @@ impl Messaging {
     }
 
     #[inline(never)]
-    fn blocking_receive(
-        &mut self,
-        rank: u32,
-        op: &Op,
-        (from, tag, comm): (Option<Rank>, Option<Tag>, CommHandle),
-        now: u64,
-    ) -> Over {
-        let pattern = self.pattern(rank, op, from, tag, comm)?;
+    fn blocking_receive(&mut self, rank: u32, pattern: Pattern, now: u64) -> Over {
         let request = self.post(rank, pattern, None, now);
         self.rank(rank).awaited.extend(request);
         self.wait_for_all(rank, now, now);
         Ok(NEVER)
-    }
-
-    #[inline(never)]
-    fn begin_probe(
-        &mut self,
-        rank: u32,
-        op: &Op,
-        (from, tag, comm): (Option<Rank>, Option<Tag>, CommHandle),
-        now: u64,
-    ) -> Over {
-        let pattern = self.pattern(rank, op, from, tag, comm)?;
-        Ok(if self.probe(rank, pattern) { now } else { NEVER })
     }
 
     #[inline(never)]

@@ -10,7 +10,7 @@ use super::report::Report;
 use crate::ids::JobId;
 use crate::observe::Mark;
 
-/// What one shard sends to another when a window ends.
+/// Mail from one shard to another when a window ends.
 #[derive(Clone, Debug, Default)]
 pub struct Mail {
     /// Transfers with a message in flight to the other shard.

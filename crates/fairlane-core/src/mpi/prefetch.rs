@@ -1,4 +1,4 @@
-//! What a host's rank will read soon is fetched; see [`crate::network::Prefetch`].
+//! Prefetches the records that a host's rank will read; see [`crate::network::Prefetch`].
 
 use super::MpiShard;
 use super::comm::WORLD_CONTEXT;

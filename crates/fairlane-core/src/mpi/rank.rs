@@ -28,7 +28,7 @@ pub(super) const RUNNING: u64 = u64::MAX - 1;
 pub(super) struct RankState {
     /// When its program resumes, or [`NEVER`], or [`RUNNING`].
     pub due: u64,
-    /// What the time since then is counted as.
+    /// Start of the operation that lasts, ps.
     pub since: u64,
     pub activity: Activity,
     pub job: JobId,
@@ -88,7 +88,7 @@ impl More {
     }
 }
 
-/// What a rank's time is counted as.
+/// The account that a rank's time goes to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activity {
     Nothing,
@@ -97,7 +97,7 @@ pub(super) enum Activity {
     Call(u8),
 }
 
-/// What ends an operation that lasts.
+/// The event that ends an operation that lasts.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Blocked {
     /// Time, if anything.
@@ -108,7 +108,7 @@ pub(super) enum Blocked {
     Probe(Pattern),
 }
 
-/// What follows when a request is complete.
+/// Consequence of the completion of a request.
 pub(super) enum Completion {
     Noted,
     /// The wait of the rank is over.
@@ -140,7 +140,7 @@ impl RankState {
         }
     }
 
-    /// What only some programs need, if the rank has had a use for it.
+    /// The state that only some programs need, if the rank has had a use for it.
     #[inline]
     pub fn more(&self) -> Option<&More> {
         self.more.get().map(|more| &**more)
@@ -180,11 +180,14 @@ impl RankState {
         if span == 0 { self.at_once + 1 } else { 0 }
     }
 
-    /// A request is complete at `now`.
+    /// A request is complete at `now`; `partner_at`: when its partner had done its part, if that was not known before.
     #[inline(always)]
-    pub fn complete(&mut self, slot: u32, now: u64) -> Completion {
+    pub fn complete(&mut self, slot: u32, partner_at: Option<u64>, now: u64) -> Completion {
         let request = self.requests.get_mut(slot);
         request.complete_at = now;
+        if let Some(partner_at) = partner_at {
+            request.partner_at = partner_at;
+        }
         if request.detached {
             return Completion::Detached;
         }

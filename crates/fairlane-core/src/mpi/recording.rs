@@ -1,4 +1,4 @@
-//! What a record keeps of transfers that begin, of operations, and of requests that waits end.
+//! Recording of transfers that begin, of operations, and of requests that waits end.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ fn started(op: &Op) -> Option<RequestId> {
 
 impl Messaging {
     #[cold]
-    pub(super) fn record_sent(&mut self, token: u32) {
+    pub fn record_sent(&mut self, token: u32) {
         let transfer = &self.transfers[token];
         let Transfer { from, receiver, bytes, envelope, sent_at, .. } = *transfer;
         let (collective, eager) = (transfer.collective(), transfer.eager());
@@ -97,7 +97,7 @@ impl Messaging {
 
     /// A one-sided operation that moves payload from its origin, or to it if `back`.
     #[cold]
-    pub(super) fn record_one_sided(&mut self, token: u32, back: bool, now: Instant) {
+    pub fn record_one_sided(&mut self, token: u32, back: bool, now: Instant) {
         let Transfer { from, receiver: target, envelope, bytes, .. } = self.transfers[token];
         let origin = Rank(envelope.source);
         let job = self.ranks[from as usize].job;
@@ -121,7 +121,7 @@ impl Messaging {
 
     /// `rank` begins an operation.
     #[cold]
-    pub(super) fn record_begin(&mut self, rank: u32, op: &Op, now: u64) {
+    pub fn record_begin(&mut self, rank: u32, op: &Op, now: u64) {
         let Some(call) = recorded_call(op) else { return };
         if self.record_of(rank).and_then(|record| record.operations_mut()).is_none() {
             return;
@@ -141,7 +141,7 @@ impl Messaging {
 
     /// `rank` has begun an operation, which is over at `over`.
     #[cold]
-    pub(super) fn record_begun(&mut self, rank: u32, op: &Op, over: u64, now: u64) {
+    pub fn record_begun(&mut self, rank: u32, op: &Op, over: u64, now: u64) {
         if recorded_call(op).is_none() {
             return;
         }
@@ -160,7 +160,7 @@ impl Messaging {
 
     /// The operation of `rank` that lasted is over.
     #[cold]
-    pub(super) fn record_end(&mut self, rank: u32, now: u64) {
+    pub fn record_end(&mut self, rank: u32, now: u64) {
         let (job, own) = (self.ranks[rank as usize].job, self.ranks[rank as usize].rank);
         if let Some(of) = self.record_of(rank).and_then(|record| record.operations_mut()) {
             of.end(job, own, Instant(now));
@@ -170,7 +170,7 @@ impl Messaging {
     /// A wait of `rank` ends the requests in `awaited`. Returns the message that completed the last of them, if that is known,
     /// and whether the rank received it.
     #[cold]
-    pub(super) fn record_ended(&mut self, rank: u32, at: u64) -> Option<(u64, bool)> {
+    pub fn record_ended(&mut self, rank: u32, at: u64) -> Option<(u64, bool)> {
         let RankState { job, rank: own, ref requests, ref awaited, .. } = self.ranks[rank as usize];
         let record = self.record.as_deref_mut().filter(|record| record.includes(job))?;
         let (mut last, mut decisive) = (0, None);
@@ -189,7 +189,7 @@ impl Messaging {
 
     /// Nobody waits for a request that is complete: its slot is free.
     #[cold]
-    pub(super) fn record_given_up(&mut self, rank: u32, slot: u32) {
+    pub fn record_given_up(&mut self, rank: u32, slot: u32) {
         let (job, own) = (self.ranks[rank as usize].job, self.ranks[rank as usize].rank);
         if let Some(record) = self.record_of(rank) {
             record.completed_by(job, own, slot);

@@ -1,4 +1,4 @@
-//! What a rank has done with its time.
+//! Use of a rank's time.
 
 use super::Mark;
 use crate::program::{Collective, CollectiveKind, Comm, NeighborKind, Op, P2p, Rma, RmaKind};
@@ -162,7 +162,7 @@ pub struct CallTime {
     pub time: Picoseconds,
 }
 
-/// What is kept of a rank. What changes with every message fills the first cache line.
+/// Record of a rank. Fields that change with every message fill the first cache line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct RankRecord {

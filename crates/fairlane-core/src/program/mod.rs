@@ -49,7 +49,7 @@ pub enum SendMode {
     Synchronous,
 }
 
-/// What one rank hands to a collective, in bytes. Which fields are used depends on the [`CollectiveKind`].
+/// Payload of one rank in a collective, in bytes. Which fields are used depends on the [`CollectiveKind`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Volume {
     /// The same number for every member: the whole buffer of bcast, reduce, allreduce and scan; the block per rank

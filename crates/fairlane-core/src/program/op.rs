@@ -128,7 +128,7 @@ pub enum Collective {
         comm: CommHandle,
         /// Root rank where the kind has one, else rank 0.
         root: Rank,
-        /// What this rank hands in.
+        /// The payload of this rank.
         volume: Volume,
     },
     /// Starts a collective operation; the call takes no time (MPI_Ibarrier, MPI_Iallreduce, ...). The operation makes
@@ -140,7 +140,7 @@ pub enum Collective {
         comm: CommHandle,
         /// Root rank where the kind has one, else rank 0.
         root: Rank,
-        /// What this rank hands in.
+        /// The payload of this rank.
         volume: Volume,
         /// The handle by which it is waited for.
         request: RequestId,

@@ -39,11 +39,11 @@ pub struct JobLoad {
     pub messages: Option<u64>,
     /// From which the random numbers of all ranks are made.
     pub seed: u64,
-    /// What differs, by rank.
+    /// Parameters that differ, by rank.
     pub ranks: Vec<RankLoad>,
 }
 
-/// What differs between the ranks of a [`JobLoad`].
+/// Parameters that differ between the ranks of a [`JobLoad`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RankLoad {
@@ -148,7 +148,7 @@ impl OpenLoop {
 struct Generator {
     load: OpenLoop,
     rng: ChaCha8Rng,
-    /// What rounding down has left of the gaps so far.
+    /// Remainder of the gaps so far that have been rounded down.
     carry: f64,
     ops: [Op; 3],
     next: usize,

@@ -15,14 +15,7 @@ use crate::program::{Op, RequestId};
 
 impl Messaging {
     /// Starts a non-blocking operation with its first phase.
-    pub(in crate::mpi) fn begin_in_background(
-        &mut self,
-        rank: u32,
-        op: &Op,
-        running: Running,
-        name: RequestId,
-        now: u64,
-    ) -> Over {
+    pub fn begin_in_background(&mut self, rank: u32, op: &Op, running: Running, name: RequestId, now: u64) -> Over {
         // What a phase sends can be handed over before what the rank's program has sent earlier.
         self.start_numbering();
         let state = self.rank(rank);
@@ -49,7 +42,7 @@ impl Messaging {
     }
 
     /// An operation's last phase is over, at `now`: starts the next, or ends it.
-    pub(in crate::mpi) fn next_in_background(&mut self, rank: u32, number: u32, now: u64) {
+    pub fn next_in_background(&mut self, rank: u32, number: u32, now: u64) {
         if now >= self.job_of(rank).stop {
             return;
         }
@@ -107,7 +100,7 @@ impl Messaging {
     }
 
     /// Describes the active non-blocking operations of a rank that is stuck.
-    pub(in crate::mpi) fn describe_background(&self, rank: u32) -> Vec<String> {
+    pub fn describe_background(&self, rank: u32) -> Vec<String> {
         let state = &self.ranks[rank as usize];
         let requests = &state.requests;
         let operations = state.more().into_iter().flat_map(|more| (0..).zip(&more.background.operations));

@@ -28,7 +28,7 @@ struct Agreed {
 
 impl Messaging {
     /// A collective of a kind that has algorithms. Nothing has been sent yet.
-    pub(in crate::mpi) fn collective(
+    pub fn collective(
         &mut self,
         rank: u32,
         op: &Op,
@@ -60,7 +60,7 @@ impl Messaging {
     }
 
     /// A neighborhood collective: one phase, with a message for each neighbour, also if it is empty.
-    pub(in crate::mpi) fn neighborhood(
+    pub fn neighborhood(
         &mut self,
         rank: u32,
         op: &Op,
@@ -147,7 +147,7 @@ impl Messaging {
     }
 
     /// Begins an operation in phases for which the rank blocks.
-    pub(in crate::mpi) fn begin(&mut self, rank: u32, op: &Op, running: Running, now: u64) -> Over {
+    pub fn begin(&mut self, rank: u32, op: &Op, running: Running, now: u64) -> Over {
         self.rank(rank).collective = Some(Box::new(running));
         let over = self.advance_collective(rank, op, now)?;
         if over == now {
@@ -159,7 +159,7 @@ impl Messaging {
     }
 
     /// The next phase of the operation that `rank` is in. Over now when it was the last.
-    pub(in crate::mpi) fn advance_collective(&mut self, rank: u32, op: &Op, now: u64) -> Over {
+    pub fn advance_collective(&mut self, rank: u32, op: &Op, now: u64) -> Over {
         let Some(mut running) = self.rank(rank).collective.take() else { return Ok(now) };
         if running.combining > 0 {
             let end = now + std::mem::take(&mut running.combining);

@@ -43,7 +43,7 @@ pub(in crate::mpi) enum Scope {
     Window(WindowHandle),
 }
 
-/// What comes of an operation when its last phase is over.
+/// The consequence of an operation, when its last phase is over.
 #[derive(Clone)]
 pub(in crate::mpi) enum Effect {
     Nothing,
@@ -112,14 +112,7 @@ impl Running {
 impl Messaging {
     /// Posts a phase's receives and starts its sends one after another. The requests are added to `slots`. Returns when the
     /// last send has been handed over.
-    pub(in crate::mpi) fn start_phase(
-        &mut self,
-        rank: u32,
-        running: &Running,
-        phase: &Phase,
-        now: u64,
-        slots: &mut Vec<u32>,
-    ) -> u64 {
+    pub fn start_phase(&mut self, rank: u32, running: &Running, phase: &Phase, now: u64, slots: &mut Vec<u32>) -> u64 {
         let Running { tag, ref members, .. } = *running;
         let collective = running.is_collective();
         let context = running.context + u32::from(collective);

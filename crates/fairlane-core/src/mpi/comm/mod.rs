@@ -50,19 +50,13 @@ impl Communicator {
 
 impl Messaging {
     #[cold]
-    pub(in crate::mpi) fn too_large(&self, rank: u32, op: &Op) -> Box<RunError> {
+    pub fn too_large(&self, rank: u32, op: &Op) -> Box<RunError> {
         self.misuse(rank, op, format!("a message may have at most {} bytes", self.largest_message.0))
     }
 
     /// The context of a communicator, and which rank of the job `peer` of the communicator is.
     #[inline]
-    pub(in crate::mpi) fn address(
-        &self,
-        rank: u32,
-        op: &Op,
-        comm: CommHandle,
-        peer: Rank,
-    ) -> Result<(u32, u32), Box<RunError>> {
+    pub fn address(&self, rank: u32, op: &Op, comm: CommHandle, peer: Rank) -> Result<(u32, u32), Box<RunError>> {
         if comm == COMM_WORLD && peer.0 < self.ranks[rank as usize].size {
             return Ok((WORLD_CONTEXT, peer.0));
         }
@@ -80,12 +74,7 @@ impl Messaging {
         Ok((communicator.context, member))
     }
 
-    pub(in crate::mpi) fn communicator(
-        &self,
-        rank: u32,
-        op: &Op,
-        comm: CommHandle,
-    ) -> Result<&Communicator, Box<RunError>> {
+    pub fn communicator(&self, rank: u32, op: &Op, comm: CommHandle) -> Result<&Communicator, Box<RunError>> {
         let state = &self.ranks[rank as usize];
         if comm == COMM_WORLD {
             return Ok(&state.world);
@@ -95,25 +84,25 @@ impl Messaging {
     }
 
     #[cold]
-    pub(in crate::mpi) fn in_use(&self, rank: u32, op: &Op, request: RequestId) -> Box<RunError> {
+    pub fn in_use(&self, rank: u32, op: &Op, request: RequestId) -> Box<RunError> {
         self.misuse(rank, op, format!("request {request} is in use"))
     }
 
     #[cold]
-    pub(in crate::mpi) fn outside(&self, rank: u32, op: &Op, size: usize) -> Box<RunError> {
+    pub fn outside(&self, rank: u32, op: &Op, size: usize) -> Box<RunError> {
         self.misuse(rank, op, format!("the communicator has {size} ranks, numbered from 0"))
     }
 
-    /// What an operation is over, as its rank sees it.
-    pub(in crate::mpi) fn spanning(&self, rank: u32, op: &Op, scope: Scope) -> Result<&Communicator, Box<RunError>> {
+    /// The communicator of an operation, or of its window, as its rank sees it.
+    pub fn spanning(&self, rank: u32, op: &Op, scope: Scope) -> Result<&Communicator, Box<RunError>> {
         match scope {
             Scope::Communicator(comm) => self.communicator(rank, op, comm),
             Scope::Window(win) => self.window(rank, op, win).map(|window| &window.span),
         }
     }
 
-    /// What an operation is over, to count with.
-    pub(in crate::mpi) fn span_mut(&mut self, rank: u32, scope: Scope) -> Option<&mut Communicator> {
+    /// As [`Self::spanning`], to count with.
+    pub fn span_mut(&mut self, rank: u32, scope: Scope) -> Option<&mut Communicator> {
         let state = self.rank(rank);
         match scope {
             Scope::Communicator(COMM_WORLD) => Some(&mut state.world),

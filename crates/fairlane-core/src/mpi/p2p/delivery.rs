@@ -14,7 +14,7 @@ impl Messaging {
     /// The first or last packet of a message has come through the network. If it is the last of a transfer's payload, counts how
     /// long that took since its send was called.
     #[inline(always)]
-    pub(in crate::mpi) fn delivered(&mut self, delivery: &Delivery) {
+    pub fn delivered(&mut self, delivery: &Delivery) {
         let Delivery { at, token, stage, first, last } = *delivery;
         let (record, stage) = (self.naming.translate(token), Stage::of(stage));
         let transfer = &self.transfers[record];
@@ -27,7 +27,7 @@ impl Messaging {
 
     /// The latencies of all messages whose payload came through the network whole so far, each from the call of its send to the
     /// delivery of its last byte. `unseen` has come to hosts that have not looked at it yet.
-    pub(in crate::mpi) fn latencies(&self, unseen: &[Delivery]) -> Latencies {
+    pub fn latencies(&self, unseen: &[Delivery]) -> Latencies {
         let mut latencies = self.latencies.clone();
         let mut parts: FxHashMap<u32, (u8, Instant)> = FxHashMap::default();
         for Delivery { at, token, stage, .. } in unseen {
@@ -49,7 +49,7 @@ impl Messaging {
     }
 
     /// A transfer's message, which a rank of this host has sent, has come whole through memory.
-    pub(in crate::mpi) fn came_through_memory(&mut self, record: u32, stage: Stage, now: u64) {
+    pub fn came_through_memory(&mut self, record: u32, stage: Stage, now: u64) {
         let job = self.ranks[self.transfers[record].end(stage) as usize].job;
         self.arrived(job, record, stage, now, true, true);
     }
@@ -80,8 +80,7 @@ impl Messaging {
             self.end_probe(to, now);
             return true;
         };
-        state.requests.get_mut(receive).partner_at = transfer.sent_at;
-        let completion = state.complete(receive, now);
+        let completion = state.complete(receive, Some(transfer.sent_at), now);
         self.transfers.remove(record);
         self.follow(completion, to, receive, now);
         true
@@ -140,7 +139,7 @@ impl Messaging {
     }
 
     /// A message of a one-sided operation has come whole, or a combination has ended.
-    pub(in crate::mpi) fn take_one_sided(&mut self, record: u32, stage: Stage, now: u64) {
+    pub fn take_one_sided(&mut self, record: u32, stage: Stage, now: u64) {
         let Transfer { to, bytes, .. } = self.transfers[record];
         match stage {
             Stage::Put => {

@@ -9,7 +9,7 @@ use super::numbering::Numbers;
 use crate::kernel::prefetch;
 use crate::program::Tag;
 
-/// What a receive or a probe asks for. Ranks are ranks of the job.
+/// The messages that a receive or a probe accepts. Ranks are ranks of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::mpi) struct Pattern {
     pub context: u32,
@@ -17,7 +17,7 @@ pub(in crate::mpi) struct Pattern {
     pub tag: Option<Tag>,
 }
 
-/// What a message says of itself.
+/// The attributes of a message by which it is matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::mpi) struct Envelope {
     pub context: u32,

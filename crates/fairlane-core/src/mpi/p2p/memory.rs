@@ -17,7 +17,7 @@ pub(in crate::mpi) struct MemoryLinks {
 pub(in crate::mpi) struct Crossing {
     /// The names of the ranks that send and receive it.
     pub ranks: [u32; 2],
-    /// What it takes on each link, ps.
+    /// Serialization time on each link, ps.
     pub time: u64,
     pub transfer: u32,
     pub stage: Stage,

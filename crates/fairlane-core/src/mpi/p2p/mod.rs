@@ -8,7 +8,7 @@ pub(in crate::mpi) mod numbering;
 pub(in crate::mpi) mod rails;
 pub(in crate::mpi) mod request;
 pub(in crate::mpi) mod transfer;
-mod transmit;
+pub(in crate::mpi) mod transmit;
 pub(in crate::mpi) mod wait;
 
 use crate::kernel::NONE;
@@ -20,6 +20,7 @@ use crate::units::{Bytes, Instant};
 use matching::{Envelope, Pattern};
 use request::{PENDING, Request};
 use transfer::{Outgoing, Progress, Send, Stage, Transfer};
+use transmit::Opening;
 
 /// The kind of a payload.
 #[inline]
@@ -40,13 +41,13 @@ fn control(collective: bool) -> TrafficKind {
 impl Messaging {
     /// Whether a send of so much is sent at once.
     #[inline]
-    pub(in crate::mpi) fn is_eager(&self, bytes: Bytes, mode: SendMode) -> bool {
+    pub fn is_eager(&self, bytes: Bytes, mode: SendMode) -> bool {
         mode == SendMode::Standard && bytes <= self.parameters.eager_threshold
     }
 
     /// Starts a send. Returns its request, which is complete already if it is eager; `None` if its name is in use.
     #[inline(always)]
-    pub(in crate::mpi) fn send(&mut self, send: &Send) -> Option<u32> {
+    pub fn send(&mut self, send: &Send) -> Option<u32> {
         let Send { from, to, bytes, context, eager, .. } = *send;
         let state = &mut self.ranks[from as usize];
         let place = self.places[(self.jobs[state.job.index()].first + to.0) as usize];
@@ -91,27 +92,27 @@ impl Messaging {
     }
 
     /// Sends a message that nobody receives.
-    pub(in crate::mpi) fn send_datagram(&mut self, send: &Send) {
+    pub fn send_datagram(&mut self, send: &Send) {
         let Send { from, to, bytes, context, called_at, .. } = *send;
-        let state = &mut self.ranks[from as usize];
-        let (job, sender) = (state.job, state.rank);
-        state.record.messages_sent += 1;
-        state.record.bytes_sent += bytes.0;
-        let envelope = Envelope { context, source: sender.0, tag: send.tag };
-        let place = self.place(job, to);
-        let ends = (from, self.naming.translate(place.id));
-        // It matches nothing either.
-        let load = (bytes.0, TrafficKind::Eager);
-        let transfer = self.transfers.insert(Transfer::one_sided(ends, to, load, envelope, (NONE, NONE), called_at));
+        self.count_payload(from, bytes);
+        let transfer = self.open(Opening {
+            from,
+            to,
+            bytes: bytes.0,
+            context,
+            requests: (NONE, NONE),
+            stage: Stage::Datagram,
+            load: (bytes, TrafficKind::Eager),
+            called_at,
+            handed_at: called_at,
+        });
         if self.record.is_some() {
             self.record_sent(transfer);
         }
-        let (stage, kind, at) = (Stage::Datagram, TrafficKind::Eager, called_at);
-        self.transmit(job, Outgoing { from, sender, receiver: to, to: place, bytes, kind, transfer, stage, at });
     }
 
     /// The receiver of a rendezvous answers.
-    pub(in crate::mpi) fn answer(&mut self, record: u32, stage: Stage, now: u64) {
+    pub fn answer(&mut self, record: u32, stage: Stage, now: u64) {
         let load = (self.parameters.control_bytes, control(self.transfers[record].collective()));
         self.send_next(record, stage, load, now);
     }
@@ -137,13 +138,7 @@ impl Messaging {
 
     /// Posts a receive. Returns its request; `None` if its name is in use.
     #[inline(always)]
-    pub(in crate::mpi) fn post(
-        &mut self,
-        rank: u32,
-        pattern: Pattern,
-        name: Option<RequestId>,
-        now: u64,
-    ) -> Option<u32> {
+    pub fn post(&mut self, rank: u32, pattern: Pattern, name: Option<RequestId>, now: u64) -> Option<u32> {
         let state = &mut self.ranks[rank as usize];
         let receive = state.requests.start(name, Request::receive(now))?;
         if let Some(record) = state.matching.post(pattern, receive) {
@@ -180,7 +175,7 @@ impl Messaging {
 
     /// The payload of an eager message is there, and the receive that takes it posted: both are over.
     #[inline(always)]
-    pub(in crate::mpi) fn finish_receive(&mut self, record: u32, (to, receive): (u32, u32), now: u64) {
+    pub fn finish_receive(&mut self, record: u32, (to, receive): (u32, u32), now: u64) {
         self.transfers.remove(record);
         if let Some(of) = &mut self.record {
             of.received(record, receive, Instant(now));
@@ -189,7 +184,7 @@ impl Messaging {
     }
 
     /// A message has been kept as unexpected: a probe that waits for it ends.
-    pub(in crate::mpi) fn end_probe(&mut self, rank: u32, now: u64) {
+    pub fn end_probe(&mut self, rank: u32, now: u64) {
         let RankState { matching, blocked, since, .. } = self.rank(rank);
         let Blocked::Probe(pattern) = *blocked else { return };
         let Some(record) = matching.probe(pattern) else { return };
@@ -202,7 +197,7 @@ impl Messaging {
     }
 
     /// Begins a probe. Returns whether its message is there already.
-    pub(in crate::mpi) fn probe(&mut self, rank: u32, pattern: Pattern) -> bool {
+    pub fn probe(&mut self, rank: u32, pattern: Pattern) -> bool {
         let RankState { matching, blocked, .. } = self.rank(rank);
         if matching.probe(pattern).is_some() {
             return true;

@@ -70,7 +70,7 @@ impl Numbers {
     #[inline(never)]
     fn add(&mut self, key: u64) -> &mut Peer {
         if 4 * (self.used + 1) > 3 * self.slots.len() {
-            let larger = vec![FREE; (2 * self.slots.len()).max(4)];
+            let larger = vec![FREE; (2 * self.slots.len()).max(16)];
             for peer in std::mem::replace(&mut self.slots, larger).into_iter().filter(|peer| peer.key != FREE.key) {
                 let place = self.find(peer.key);
                 self.slots[place] = peer;
@@ -97,13 +97,13 @@ fn key(context: u32, rank: u32) -> u64 {
 impl Messaging {
     /// From now on messages of this shard's ranks can overtake each other in the network, and are numbered from 0. Those in flight
     /// are numbered by the shards of their receivers when the window ends, before any numbered message can arrive.
-    pub(in crate::mpi) fn start_numbering(&mut self) {
+    pub fn start_numbering(&mut self) {
         self.numbering_started |= !std::mem::replace(&mut self.numbering, true);
     }
 
     /// The ranks of a shard number their messages from 0 now: those that come here and are not numbered have the numbers before
     /// 0, in the order of sending.
-    pub(in crate::mpi) fn number_under_way(&mut self, shard: usize) {
+    pub fn number_under_way(&mut self, shard: usize) {
         let transfers = &mut self.transfers;
         let mut coming: Vec<_> = transfers.coming_from(shard);
         let group = |transfer: &Transfer| (transfer.to, transfer.envelope.context, transfer.envelope.source);

@@ -27,7 +27,7 @@ pub(in crate::mpi) struct Request {
     pub owner: u32,
 }
 
-/// What the program's name for a request stands for.
+/// State of the program's name for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum NameState {
     /// It was never given.
@@ -64,7 +64,7 @@ const GROWTH: usize = 16;
 /// Given once, and the request is over: no slot of [`Others`] has this number.
 const NULL: u32 = 0;
 
-/// What a program's name for a request stands for.
+/// Meaning of a program's name for a request.
 #[derive(Debug)]
 pub(in crate::mpi) enum NamedRequest<'r> {
     /// It was never given.
@@ -127,7 +127,7 @@ impl Requests {
         Some(slot)
     }
 
-    /// What a name stands for.
+    /// The meaning of a name.
     #[inline(always)]
     pub fn named(&mut self, name: RequestId) -> NamedRequest<'_> {
         match self.small.get_mut(name as usize) {

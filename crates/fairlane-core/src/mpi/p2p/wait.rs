@@ -15,7 +15,7 @@ impl Messaging {
     /// `rank` waits for the requests it has listed in `awaited`; it is `now`. If the wait is over at once, the rank is
     /// resumed.
     #[inline]
-    pub(in crate::mpi) fn wait(&mut self, rank: u32, wait: Wait, now: u64) {
+    pub fn wait(&mut self, rank: u32, wait: Wait, now: u64) {
         if wait.missing > 0 {
             self.rank(rank).blocked = Blocked::Requests(wait);
         } else {
@@ -24,7 +24,7 @@ impl Messaging {
     }
 
     /// `rank` waits for all the requests it has listed in `awaited`, from `since` on.
-    pub(in crate::mpi) fn wait_for_all(&mut self, rank: u32, now: u64, since: u64) {
+    pub fn wait_for_all(&mut self, rank: u32, now: u64, since: u64) {
         let RankState { requests, awaited, .. } = self.rank(rank);
         let mut pending = 0;
         for slot in awaited.iter() {
@@ -37,7 +37,7 @@ impl Messaging {
     }
 
     /// The wait of `rank` is over.
-    pub(in crate::mpi) fn end_wait(&mut self, rank: u32, wait: Wait, now: u64) {
+    pub fn end_wait(&mut self, rank: u32, wait: Wait, now: u64) {
         let RankState { requests, awaited, blocked, .. } = &mut self.ranks[rank as usize];
         *blocked = Blocked::Not;
         if wait.quorum != Quorum::All {
@@ -69,13 +69,7 @@ impl Messaging {
     /// Splits blocked time into the part before the partner had done its own, and the rest. `message` is what ended it, if there
     /// is a record that knows it, and whether the rank received that.
     #[inline]
-    pub(in crate::mpi) fn account_wait(
-        &mut self,
-        rank: u32,
-        (since, end): (u64, u64),
-        partner_at: u64,
-        message: Option<(u64, bool)>,
-    ) {
+    pub fn account_wait(&mut self, rank: u32, (since, end): (u64, u64), partner_at: u64, message: Option<(u64, bool)>) {
         let late = partner_at.clamp(since, end) - since;
         let state = self.rank(rank);
         state.record.late_partner += Picoseconds(late);
@@ -100,14 +94,14 @@ impl Messaging {
 impl Messaging {
     /// A request of `rank` is complete.
     #[inline(always)]
-    pub(in crate::mpi) fn complete(&mut self, rank: u32, slot: u32, now: u64) {
-        let completion = self.rank(rank).complete(slot, now);
+    pub fn complete(&mut self, rank: u32, slot: u32, now: u64) {
+        let completion = self.rank(rank).complete(slot, None, now);
         self.follow(completion, rank, slot, now);
     }
 
-    /// What follows when a request of `rank` is complete.
+    /// Carries out the consequence of the completion of a request of `rank`.
     #[inline(always)]
-    pub(in crate::mpi) fn follow(&mut self, completion: Completion, rank: u32, slot: u32, now: u64) {
+    pub fn follow(&mut self, completion: Completion, rank: u32, slot: u32, now: u64) {
         match completion {
             Completion::Noted => {}
             Completion::EndsWait(wait) => self.end_wait(rank, wait, now),
@@ -115,7 +109,7 @@ impl Messaging {
         }
     }
 
-    pub(in crate::mpi) fn operation(&mut self, rank: u32, number: u32) -> Option<&mut Box<Operation>> {
+    pub fn operation(&mut self, rank: u32, number: u32) -> Option<&mut Box<Operation>> {
         self.rank(rank).more_mut()?.background.operations.get_mut(number as usize)?.as_mut()
     }
 
@@ -141,7 +135,7 @@ impl Messaging {
     }
 
     /// The messages of an operation's phase are complete: what it does with them takes its time.
-    pub(in crate::mpi) fn end_phase_in_background(&mut self, rank: u32, number: u32, now: u64) {
+    pub fn end_phase_in_background(&mut self, rank: u32, number: u32, now: u64) {
         let Some(operation) = self.operation(rank, number) else { return };
         let at = now.max(operation.handed_at) + std::mem::take(&mut operation.running.combining);
         let key = background::step_key(rank, operation.order);

@@ -8,35 +8,17 @@ pub(in crate::mpi) mod window;
 use crate::ids::Rank;
 use crate::kernel::NONE;
 use crate::mpi::messaging::{Messaging, Over};
-use crate::mpi::p2p::matching::Envelope;
 use crate::mpi::p2p::request::{PENDING, Request};
-use crate::mpi::p2p::transfer::{Outgoing, Stage, Transfer};
+use crate::mpi::p2p::transfer::{Stage, Transfer};
+use crate::mpi::p2p::transmit::Opening;
 use crate::program::{Op, RequestId, RmaKind, WindowHandle};
 use crate::qos::levels::TrafficKind;
 use crate::units::{Bytes, Instant};
 use lock::Lock;
 
-/// A message from the origin to the target that begins an operation, or asks for something.
-pub(in crate::mpi) struct Opening {
-    /// The origin's name, and the target as a rank of the job.
-    pub from: u32,
-    pub to: Rank,
-    /// Payload of the operation.
-    pub bytes: u64,
-    /// The window's.
-    pub context: u32,
-    /// The origin's request, and the program's own, or [`NONE`].
-    pub requests: (u32, u32),
-    pub stage: Stage,
-    /// What this message carries.
-    pub load: (Bytes, TrafficKind),
-    pub called_at: u64,
-    pub handed_at: u64,
-}
-
 impl Messaging {
     /// Starts a one-sided operation.
-    pub(in crate::mpi) fn one_sided(
+    pub fn one_sided(
         &mut self,
         rank: u32,
         op: &Op,
@@ -94,40 +76,26 @@ impl Messaging {
         Ok(handed_at)
     }
 
-    /// Makes the transfer of a one-sided operation, and its first message.
-    pub(in crate::mpi) fn open(&mut self, opening: Opening) -> u32 {
-        let Opening { from, to, bytes, context, requests, stage, load: (sent, kind), called_at, handed_at } = opening;
-        let (job, sender) = (self.ranks[from as usize].job, self.ranks[from as usize].rank);
-        let envelope = Envelope { context, source: sender.0, tag: 0 };
-        let place = self.place(job, to);
-        let ends = (from, self.naming.translate(place.id));
-        let load = (bytes, kind);
-        let transfer = self.transfers.insert(Transfer::one_sided(ends, to, load, envelope, requests, called_at));
-        let (receiver, to, bytes, at) = (to, place, sent, handed_at);
-        self.transmit(job, Outgoing { from, sender, receiver, to, bytes, kind, transfer, stage, at });
-        transfer
-    }
-
     /// The kind of an operation's payload: by its size, as if it were a message of two sides.
-    pub(in crate::mpi) fn payload(&self, bytes: Bytes) -> TrafficKind {
+    pub fn payload(&self, bytes: Bytes) -> TrafficKind {
         if bytes <= self.parameters.eager_threshold { TrafficKind::Eager } else { TrafficKind::Bulk }
     }
 
-    pub(in crate::mpi) fn count_payload(&mut self, rank: u32, bytes: Bytes) {
+    pub fn count_payload(&mut self, rank: u32, bytes: Bytes) {
         let record = &mut self.rank(rank).record;
         record.messages_sent += 1;
         record.bytes_sent += bytes.0;
     }
 
     /// The target confirms that an operation is complete.
-    pub(in crate::mpi) fn done(&mut self, record: u32, now: u64) {
+    pub fn done(&mut self, record: u32, now: u64) {
         let load = (self.parameters.control_bytes, TrafficKind::Control);
         self.send_next(record, Stage::Done, load, now);
     }
 
     /// The target's rank combines operands in the order in which they come, one after another and without its CPU; then the
     /// operation continues with `stage`.
-    pub(in crate::mpi) fn combine(&mut self, record: u32, stage: Stage, now: u64) {
+    pub fn combine(&mut self, record: u32, stage: Stage, now: u64) {
         self.record_landed(record, now);
         let Transfer { to, bytes, .. } = self.transfers[record];
         let time = self.parameters.reduction_bandwidth.serialization(Bytes(bytes)).0;
@@ -140,14 +108,14 @@ impl Messaging {
         self.end_in_memory_at(end, record, stage);
     }
 
-    pub(in crate::mpi) fn record_landed(&mut self, record: u32, now: u64) {
+    pub fn record_landed(&mut self, record: u32, now: u64) {
         if let Some(of) = &mut self.record {
             of.landed(record, Instant(now));
         }
     }
 
     /// The origin has the last message of an operation.
-    pub(in crate::mpi) fn end_one_sided(&mut self, record: u32, now: u64) {
+    pub fn end_one_sided(&mut self, record: u32, now: u64) {
         let Transfer { from, send, receive, partner_at, .. } = self.transfers[record];
         self.rank(from).requests.get_mut(send).partner_at = partner_at;
         self.transfers.remove(record);
@@ -167,7 +135,7 @@ impl Messaging {
     }
 
     /// A request for a lock has come.
-    pub(in crate::mpi) fn lock_asked(&mut self, record: u32, exclusive: bool, now: u64) {
+    pub fn lock_asked(&mut self, record: u32, exclusive: bool, now: u64) {
         let origin = self.transfers[record].envelope.source;
         if self.lock_of(record).ask(record, origin, exclusive) {
             self.grant(record, now);
@@ -175,7 +143,7 @@ impl Messaging {
     }
 
     /// A lock has been released: it is granted to the next in the queue.
-    pub(in crate::mpi) fn lock_released(&mut self, record: u32, now: u64) {
+    pub fn lock_released(&mut self, record: u32, now: u64) {
         let origin = self.transfers[record].envelope.source;
         self.lock_of(record).release(origin);
         while let Some(next) = self.lock_of(record).grant() {
@@ -191,7 +159,7 @@ impl Messaging {
     }
 
     /// Who holds the lock of the part of the window with this context that is at `rank`, in words.
-    pub(in crate::mpi) fn describe_lock(&self, rank: u32, context: u32) -> Option<String> {
+    pub fn describe_lock(&self, rank: u32, context: u32) -> Option<String> {
         let lock = self.ranks[rank as usize].more()?.locks.get(&context)?;
         let holders: Vec<String> = lock.holders.iter().take(8).map(u32::to_string).collect();
         (!holders.is_empty()).then(|| format!("a lock that rank {} holds", holders.join(", ")))

@@ -13,7 +13,7 @@ use crate::mpi::rank::NEVER;
 use crate::program::{CollectiveKind, CommHandle, Op, Rma, Tag, Volume, WindowHandle};
 use crate::units::Bytes;
 
-/// What each rank sends to the others about its part of a new window: address and size.
+/// Address and size of a rank's part of a new window, which it sends to the others.
 const DESCRIPTION: Bytes = Bytes(16);
 /// The tags of MPI_Win_post's and MPI_Win_complete's messages.
 const POST: Tag = 0;
@@ -21,7 +21,7 @@ const COMPLETE: Tag = 1;
 
 impl Messaging {
     /// Operations on windows, and those that make and free them.
-    pub(in crate::mpi) fn execute_one_sided(&mut self, rank: u32, op: &Op, call: &Rma, now: u64) -> Over {
+    pub fn execute_one_sided(&mut self, rank: u32, op: &Op, call: &Rma, now: u64) -> Over {
         match *call {
             Rma::Create { comm, win } => self.create_window(rank, op, comm, win, now),
             Rma::Free { win } => self.free_window(rank, op, win, now),

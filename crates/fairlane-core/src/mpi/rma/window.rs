@@ -30,17 +30,12 @@ impl Window {
 }
 
 impl Messaging {
-    pub(in crate::mpi) fn window(&self, rank: u32, op: &Op, win: WindowHandle) -> Result<&Window, Box<RunError>> {
+    pub fn window(&self, rank: u32, op: &Op, win: WindowHandle) -> Result<&Window, Box<RunError>> {
         let found = self.ranks[rank as usize].more().and_then(|more| more.windows.get(&win));
         found.ok_or_else(|| self.no_window(rank, op, win))
     }
 
-    pub(in crate::mpi) fn window_mut(
-        &mut self,
-        rank: u32,
-        op: &Op,
-        win: WindowHandle,
-    ) -> Result<&mut Window, Box<RunError>> {
+    pub fn window_mut(&mut self, rank: u32, op: &Op, win: WindowHandle) -> Result<&mut Window, Box<RunError>> {
         self.window(rank, op, win)?;
         let found = self.rank(rank).more_mut().and_then(|more| more.windows.get_mut(&win));
         Ok(found.expect("invariant: it has just been found"))
@@ -55,19 +50,13 @@ impl Messaging {
         self.misuse(rank, op, format!("no window {win} at this rank; it has {known}"))
     }
 
-    pub(in crate::mpi) fn window_size(&self, rank: u32, op: &Op, win: WindowHandle) -> Result<u32, Box<RunError>> {
+    pub fn window_size(&self, rank: u32, op: &Op, win: WindowHandle) -> Result<u32, Box<RunError>> {
         let members = self.window(rank, op, win)?.span.members.len();
         Ok(u32::try_from(members).expect("invariant: 32-bit ranks"))
     }
 
     /// A rank of the window that an operation names.
-    pub(in crate::mpi) fn target(
-        &self,
-        rank: u32,
-        op: &Op,
-        win: WindowHandle,
-        target: Rank,
-    ) -> Result<u32, Box<RunError>> {
+    pub fn target(&self, rank: u32, op: &Op, win: WindowHandle, target: Rank) -> Result<u32, Box<RunError>> {
         let size = self.window_size(rank, op, win)?;
         if target.0 < size {
             return Ok(target.0);
