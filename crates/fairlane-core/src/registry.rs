@@ -22,7 +22,7 @@
 
 use crate::error::BuildError;
 use crate::fault;
-use crate::mpi::collectives::Algorithm;
+use crate::mpi::collective::algorithms::Algorithm;
 use crate::network::{self, Architecture, Surroundings, SwitchEntry, allocator, transport};
 use crate::qos::arbiter;
 use crate::table::{Entry, Table};
@@ -165,7 +165,8 @@ mod tests {
     use super::*;
 
     static ROUTING: routing::Entry = routing::Entry { name: "mine", summary: "my own", ..routing::TABLE[0] };
-    static LINEAR: Algorithm = Algorithm { name: "linear", summary: "once more", ..crate::mpi::collectives::TABLE[0] };
+    static LINEAR: Algorithm =
+        Algorithm { name: "linear", summary: "once more", ..crate::mpi::collective::algorithms::TABLE[0] };
 
     #[test]
     fn an_added_entry_is_found_listed_and_suggested() {

@@ -11,7 +11,7 @@ use crate::columns::Columns;
 use crate::error::{BuildError, RunError};
 use crate::fault::{FaultLog, FaultSpec};
 use crate::ids::{JobId, Rank, ServiceLevel};
-use crate::mpi::collectives::Preferences;
+use crate::mpi::collective::algorithms::Preferences;
 use crate::mpi::{self, JobSetup, Mpi, Shards};
 use crate::network::{self, Network};
 use crate::observe::Latencies;

@@ -6,8 +6,8 @@ use fairlane_core::ids::Rank;
 use fairlane_core::program::open_loop::JobLoad;
 use fairlane_core::program::script::Line;
 use fairlane_core::program::{
-    self, CollectiveKind, CommHandle, NeighborKind, Op, RequestId, RmaKind, SendMode, Tag, Topology, Volume,
-    WindowHandle,
+    self, Collective, CollectiveKind, Comm, CommHandle, NeighborKind, Op, P2p, RequestId, Rma, RmaKind, SendMode, Tag,
+    Topology, Volume, WindowHandle,
 };
 use fairlane_core::units::{Bytes, Picoseconds};
 use pyo3::prelude::*;
@@ -94,7 +94,7 @@ impl ProgramBuilder {
 
     #[pyo3(signature = (rank, to, bytes, tag = 0, comm = 0, synchronous = false))]
     fn send(&mut self, rank: u32, to: u32, bytes: u64, tag: Tag, comm: CommHandle, synchronous: bool) -> PyResult<()> {
-        self.op(rank, Op::Send { to: Rank(to), bytes: Bytes(bytes), tag, comm, mode: mode(synchronous) })
+        self.op(rank, Op::P2p(P2p::Send { to: Rank(to), bytes: Bytes(bytes), tag, comm, mode: mode(synchronous) }))
     }
 
     #[pyo3(signature = (rank, to, bytes, request, tag = 0, comm = 0, synchronous = false))]
@@ -108,12 +108,15 @@ impl ProgramBuilder {
         comm: CommHandle,
         synchronous: bool,
     ) -> PyResult<()> {
-        self.op(rank, Op::Isend { to: Rank(to), bytes: Bytes(bytes), tag, comm, mode: mode(synchronous), request })
+        self.op(
+            rank,
+            Op::P2p(P2p::Isend { to: Rank(to), bytes: Bytes(bytes), tag, comm, mode: mode(synchronous), request }),
+        )
     }
 
     #[pyo3(signature = (rank, source, tag = None, comm = 0))]
     fn recv(&mut self, rank: u32, source: Option<u32>, tag: Option<Tag>, comm: CommHandle) -> PyResult<()> {
-        self.op(rank, Op::Recv { from: source.map(Rank), tag, comm })
+        self.op(rank, Op::P2p(P2p::Recv { from: source.map(Rank), tag, comm }))
     }
 
     #[pyo3(signature = (rank, source, request, tag = None, comm = 0))]
@@ -125,35 +128,35 @@ impl ProgramBuilder {
         tag: Option<Tag>,
         comm: CommHandle,
     ) -> PyResult<()> {
-        self.op(rank, Op::Irecv { from: source.map(Rank), tag, comm, request })
+        self.op(rank, Op::P2p(P2p::Irecv { from: source.map(Rank), tag, comm, request }))
     }
 
     fn datagram(&mut self, rank: u32, to: u32, bytes: u64) -> PyResult<()> {
-        self.op(rank, Op::Datagram { to: Rank(to), bytes: Bytes(bytes) })
+        self.op(rank, Op::P2p(P2p::Datagram { to: Rank(to), bytes: Bytes(bytes) }))
     }
 
     #[pyo3(signature = (rank, source, tag = None, comm = 0))]
     fn probe(&mut self, rank: u32, source: Option<u32>, tag: Option<Tag>, comm: CommHandle) -> PyResult<()> {
-        self.op(rank, Op::Probe { from: source.map(Rank), tag, comm })
+        self.op(rank, Op::P2p(P2p::Probe { from: source.map(Rank), tag, comm }))
     }
 
     fn wait(&mut self, rank: u32, request: RequestId) -> PyResult<()> {
-        self.op(rank, Op::Wait(request))
+        self.op(rank, Op::P2p(P2p::Wait(request)))
     }
 
     fn wait_all(&mut self, rank: u32, requests: Vec<RequestId>) -> PyResult<()> {
         let requests = self.inner.share(requests);
-        self.op(rank, Op::WaitAll(requests))
+        self.op(rank, Op::P2p(P2p::WaitAll(requests)))
     }
 
     fn wait_any(&mut self, rank: u32, requests: Vec<RequestId>) -> PyResult<()> {
         let requests = self.inner.share(requests);
-        self.op(rank, Op::WaitAny(requests))
+        self.op(rank, Op::P2p(P2p::WaitAny(requests)))
     }
 
     fn wait_some(&mut self, rank: u32, requests: Vec<RequestId>) -> PyResult<()> {
         let requests = self.inner.share(requests);
-        self.op(rank, Op::WaitSome(requests))
+        self.op(rank, Op::P2p(P2p::WaitSome(requests)))
     }
 
     /// See `fairlane_core::program::ProgramBuilder::exchange`. One call for what else takes two for each message.
@@ -170,7 +173,7 @@ impl ProgramBuilder {
     }
 
     fn request_free(&mut self, rank: u32, request: RequestId) -> PyResult<()> {
-        self.op(rank, Op::RequestFree(request))
+        self.op(rank, Op::P2p(P2p::RequestFree(request)))
     }
 
     #[pyo3(signature = (rank, kind, volume = VolumeArgument::Uniform(0), comm = 0, root = 0))]
@@ -183,7 +186,7 @@ impl ProgramBuilder {
         root: u32,
     ) -> PyResult<()> {
         let kind = named(&CollectiveKind::ALL, |kind| kind.name(), "collective", kind)?;
-        self.op(rank, Op::Collective { kind, comm, root: Rank(root), volume: volume.into() })
+        self.op(rank, Op::Collective(Collective::Blocking { kind, comm, root: Rank(root), volume: volume.into() }))
     }
 
     #[pyo3(signature = (rank, kind, request, volume = VolumeArgument::Uniform(0), comm = 0, root = 0))]
@@ -197,12 +200,15 @@ impl ProgramBuilder {
         root: u32,
     ) -> PyResult<()> {
         let kind = named(&CollectiveKind::ALL, |kind| kind.name(), "collective", kind)?;
-        self.op(rank, Op::Icollective { kind, comm, root: Rank(root), volume: volume.into(), request })
+        self.op(
+            rank,
+            Op::Collective(Collective::Nonblocking { kind, comm, root: Rank(root), volume: volume.into(), request }),
+        )
     }
 
     fn neighbor(&mut self, rank: u32, kind: &str, volume: VolumeArgument, comm: CommHandle) -> PyResult<()> {
         let kind = named(&NeighborKind::ALL, |kind| kind.name(), "neighborhood collective", kind)?;
-        self.op(rank, Op::Neighbor { kind, comm, volume: volume.into() })
+        self.op(rank, Op::Collective(Collective::Neighbor { kind, comm, volume: volume.into() }))
     }
 
     fn ineighbor(
@@ -214,7 +220,7 @@ impl ProgramBuilder {
         comm: CommHandle,
     ) -> PyResult<()> {
         let kind = named(&NeighborKind::ALL, |kind| kind.name(), "neighborhood collective", kind)?;
-        self.op(rank, Op::Ineighbor { kind, comm, volume: volume.into(), request })
+        self.op(rank, Op::Collective(Collective::NonblockingNeighbor { kind, comm, volume: volume.into(), request }))
     }
 
     #[pyo3(signature = (rank, new, dimensions, comm = 0))]
@@ -225,13 +231,13 @@ impl ProgramBuilder {
         dimensions: Vec<(u32, bool)>,
         comm: CommHandle,
     ) -> PyResult<()> {
-        self.op(rank, Op::CommTopology { comm, new, topology: Arc::new(Topology::Cart { dimensions }) })
+        self.op(rank, Op::Comm(Comm::Topology { comm, new, topology: Arc::new(Topology::Cart { dimensions }) }))
     }
 
     #[pyo3(signature = (rank, new, neighbors, comm = 0))]
     fn graph_create(&mut self, rank: u32, new: CommHandle, neighbors: Vec<Vec<u32>>, comm: CommHandle) -> PyResult<()> {
         let neighbors = neighbors.into_iter().map(|of_rank| of_rank.into_iter().map(Rank).collect()).collect();
-        self.op(rank, Op::CommTopology { comm, new, topology: Arc::new(Topology::Graph { neighbors }) })
+        self.op(rank, Op::Comm(Comm::Topology { comm, new, topology: Arc::new(Topology::Graph { neighbors }) }))
     }
 
     #[pyo3(signature = (rank, new, sources, destinations, comm = 0))]
@@ -244,16 +250,16 @@ impl ProgramBuilder {
         comm: CommHandle,
     ) -> PyResult<()> {
         let topology = Topology::Adjacent { sources: ranks(sources), destinations: ranks(destinations) };
-        self.op(rank, Op::CommTopology { comm, new, topology: Arc::new(topology) })
+        self.op(rank, Op::Comm(Comm::Topology { comm, new, topology: Arc::new(topology) }))
     }
 
     #[pyo3(signature = (rank, win, comm = 0))]
     fn win_create(&mut self, rank: u32, win: WindowHandle, comm: CommHandle) -> PyResult<()> {
-        self.op(rank, Op::WinCreate { comm, win })
+        self.op(rank, Op::Rma(Rma::Create { comm, win }))
     }
 
     fn win_free(&mut self, rank: u32, win: WindowHandle) -> PyResult<()> {
-        self.op(rank, Op::WinFree { win })
+        self.op(rank, Op::Rma(Rma::Free { win }))
     }
 
     #[pyo3(signature = (rank, kind, win, target, bytes, request = None))]
@@ -267,54 +273,54 @@ impl ProgramBuilder {
         request: Option<RequestId>,
     ) -> PyResult<()> {
         let kind = named(&RmaKind::ALL, |kind| kind.name(), "one-sided operation", kind)?;
-        self.op(rank, Op::Rma { kind, win, target: Rank(target), bytes: Bytes(bytes), request })
+        self.op(rank, Op::Rma(Rma::Access { kind, win, target: Rank(target), bytes: Bytes(bytes), request }))
     }
 
     fn win_fence(&mut self, rank: u32, win: WindowHandle) -> PyResult<()> {
-        self.op(rank, Op::WinFence { win })
+        self.op(rank, Op::Rma(Rma::Fence { win }))
     }
 
     #[pyo3(signature = (rank, win, target, exclusive = false))]
     fn win_lock(&mut self, rank: u32, win: WindowHandle, target: u32, exclusive: bool) -> PyResult<()> {
-        self.op(rank, Op::WinLock { win, target: Rank(target), exclusive })
+        self.op(rank, Op::Rma(Rma::Lock { win, target: Rank(target), exclusive }))
     }
 
     fn win_unlock(&mut self, rank: u32, win: WindowHandle, target: u32) -> PyResult<()> {
-        self.op(rank, Op::WinUnlock { win, target: Rank(target) })
+        self.op(rank, Op::Rma(Rma::Unlock { win, target: Rank(target) }))
     }
 
     fn win_lock_all(&mut self, rank: u32, win: WindowHandle) -> PyResult<()> {
-        self.op(rank, Op::WinLockAll { win })
+        self.op(rank, Op::Rma(Rma::LockAll { win }))
     }
 
     fn win_unlock_all(&mut self, rank: u32, win: WindowHandle) -> PyResult<()> {
-        self.op(rank, Op::WinUnlockAll { win })
+        self.op(rank, Op::Rma(Rma::UnlockAll { win }))
     }
 
     #[pyo3(signature = (rank, win, target = None))]
     fn win_flush(&mut self, rank: u32, win: WindowHandle, target: Option<u32>) -> PyResult<()> {
-        self.op(rank, Op::WinFlush { win, target: target.map(Rank) })
+        self.op(rank, Op::Rma(Rma::Flush { win, target: target.map(Rank) }))
     }
 
     fn win_post(&mut self, rank: u32, win: WindowHandle, group: Vec<u32>) -> PyResult<()> {
-        self.op(rank, Op::WinPost { win, group: ranks(group) })
+        self.op(rank, Op::Rma(Rma::Post { win, group: ranks(group) }))
     }
 
     fn win_start(&mut self, rank: u32, win: WindowHandle, group: Vec<u32>) -> PyResult<()> {
-        self.op(rank, Op::WinStart { win, group: ranks(group) })
+        self.op(rank, Op::Rma(Rma::Start { win, group: ranks(group) }))
     }
 
     fn win_complete(&mut self, rank: u32, win: WindowHandle) -> PyResult<()> {
-        self.op(rank, Op::WinComplete { win })
+        self.op(rank, Op::Rma(Rma::Complete { win }))
     }
 
     fn win_wait(&mut self, rank: u32, win: WindowHandle) -> PyResult<()> {
-        self.op(rank, Op::WinWait { win })
+        self.op(rank, Op::Rma(Rma::Wait { win }))
     }
 
     #[pyo3(signature = (rank, new, comm = 0))]
     fn comm_dup(&mut self, rank: u32, new: CommHandle, comm: CommHandle) -> PyResult<()> {
-        self.op(rank, Op::CommDup { comm, new })
+        self.op(rank, Op::Comm(Comm::Dup { comm, new }))
     }
 
     #[pyo3(signature = (rank, new, color, key, comm = 0))]
@@ -326,16 +332,16 @@ impl ProgramBuilder {
         key: i32,
         comm: CommHandle,
     ) -> PyResult<()> {
-        self.op(rank, Op::CommSplit { comm, new, color, key })
+        self.op(rank, Op::Comm(Comm::Split { comm, new, color, key }))
     }
 
     #[pyo3(signature = (rank, new, members, comm = 0))]
     fn comm_create(&mut self, rank: u32, new: CommHandle, members: Vec<u32>, comm: CommHandle) -> PyResult<()> {
-        self.op(rank, Op::CommCreate { comm, new, members: ranks(members) })
+        self.op(rank, Op::Comm(Comm::Create { comm, new, members: ranks(members) }))
     }
 
     fn comm_free(&mut self, rank: u32, comm: CommHandle) -> PyResult<()> {
-        self.op(rank, Op::CommFree(comm))
+        self.op(rank, Op::Comm(Comm::Free(comm)))
     }
 
     fn begin_timing(&mut self, rank: u32) -> PyResult<()> {

@@ -1,6 +1,8 @@
 //! The way from a reader to the program: operations in order, compute before them, iterations marked.
 
-use fairlane_core::program::{COMM_WORLD, CollectiveKind, CommHandle, Op, RequestId, Volume};
+use fairlane_core::program::{
+    COMM_WORLD, Collective, CollectiveKind, Comm, CommHandle, Op, P2p, RequestId, Rma, Volume,
+};
 use fairlane_core::units::{Bytes, Picoseconds};
 
 use crate::{Bound, Iteration, Options};
@@ -132,7 +134,9 @@ impl Emitter {
 
     /// Whether an operation, with the bytes of the trace, is a collective of those that bound iterations.
     fn is_bound(&self, op: &Op) -> bool {
-        let (Op::Collective { kind, comm, volume, .. } | Op::Icollective { kind, comm, volume, .. }) = op else {
+        let (Op::Collective(Collective::Blocking { kind, comm, volume, .. })
+        | Op::Collective(Collective::Nonblocking { kind, comm, volume, .. })) = op
+        else {
             return false;
         };
         let Iteration::Collective(bound) = &self.iteration else { return false };
@@ -148,13 +152,13 @@ impl Emitter {
     /// Keeps which communicators have all ranks.
     fn follow(&mut self, op: &Op) {
         match op {
-            Op::CommDup { comm, new } if self.whole.contains(comm) => self.whole.push(*new),
-            Op::CommCreate { new, members, .. } | Op::CommDefine { new, members }
+            Op::Comm(Comm::Dup { comm, new }) if self.whole.contains(comm) => self.whole.push(*new),
+            Op::Comm(Comm::Create { new, members, .. }) | Op::Comm(Comm::Define { new, members })
                 if members.len() == self.ranks as usize =>
             {
                 self.whole.push(*new);
             }
-            Op::CommFree(comm) => self.whole.retain(|whole| whole != comm),
+            Op::Comm(Comm::Free(comm)) => self.whole.retain(|whole| whole != comm),
             _ => {}
         }
     }
@@ -168,13 +172,15 @@ impl Emitter {
         )]
         let scaled = |bytes: u64| ((bytes as f64 * self.message_scale).round() as u64).max(bytes.min(1));
         match op {
-            Op::Send { bytes, .. }
-            | Op::Isend { bytes, .. }
-            | Op::Rma { bytes, .. }
-            | Op::Collective { volume: Volume::Uniform(bytes), .. }
-            | Op::Icollective { volume: Volume::Uniform(bytes), .. } => *bytes = Bytes(scaled(bytes.0)),
-            Op::Collective { volume: Volume::PerRank(blocks), .. }
-            | Op::Icollective { volume: Volume::PerRank(blocks), .. } => {
+            Op::P2p(P2p::Send { bytes, .. })
+            | Op::P2p(P2p::Isend { bytes, .. })
+            | Op::Rma(Rma::Access { bytes, .. })
+            | Op::Collective(Collective::Blocking { volume: Volume::Uniform(bytes), .. })
+            | Op::Collective(Collective::Nonblocking { volume: Volume::Uniform(bytes), .. }) => {
+                *bytes = Bytes(scaled(bytes.0))
+            }
+            Op::Collective(Collective::Blocking { volume: Volume::PerRank(blocks), .. })
+            | Op::Collective(Collective::Nonblocking { volume: Volume::PerRank(blocks), .. }) => {
                 *blocks = blocks.iter().map(|&block| scaled(block)).collect();
             }
             _ => {}
@@ -185,7 +191,8 @@ impl Emitter {
     pub fn unmarked(&mut self, op: Op) {
         self.flush();
         self.follow(&op);
-        self.busy |= !matches!(op, Op::CommFree(_) | Op::RequestFree(_) | Op::CommDefine { .. });
+        self.busy |=
+            !matches!(op, Op::Comm(Comm::Free(_)) | Op::P2p(P2p::RequestFree(_)) | Op::Comm(Comm::Define { .. }));
         self.queue.push(op);
     }
 
@@ -193,8 +200,8 @@ impl Emitter {
     pub fn wait(&mut self, requests: &[RequestId]) {
         match requests {
             [] => {}
-            [one] => self.op(Op::Wait(*one)),
-            several => self.op(Op::WaitAll(several.into())),
+            [one] => self.op(Op::P2p(P2p::Wait(*one))),
+            several => self.op(Op::P2p(P2p::WaitAll(several.into()))),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use fairlane_core::ids::Rank;
-use fairlane_core::program::{COMM_SELF, COMM_WORLD, CollectiveKind, CommHandle, Op};
+use fairlane_core::program::{COMM_SELF, COMM_WORLD, CollectiveKind, Comm, CommHandle, Op, P2p, Rma};
 
 use crate::description::{CollectiveTotals, Description, KindTotals, Neighbours};
 
@@ -74,24 +74,24 @@ impl RankTally {
     /// Counts an operation.
     pub fn op(&mut self, op: &Op) {
         match op {
-            Op::Send { to, bytes, comm, .. } | Op::Isend { to, bytes, comm, .. } => {
+            Op::P2p(P2p::Send { to, bytes, comm, .. }) | Op::P2p(P2p::Isend { to, bytes, comm, .. }) => {
                 self.messages += 1;
                 self.bytes = self.bytes.saturating_add(bytes.0);
                 if let Some(&communicator) = self.current.get(comm) {
                     self.peers.entry(communicator).or_default().insert(to.0);
                 }
             }
-            Op::Rma { kind, bytes, .. } => {
+            Op::Rma(Rma::Access { kind, bytes, .. }) => {
                 let totals = self.one_sided.entry(kind.name()).or_default();
                 totals.calls += 1;
                 totals.bytes = totals.bytes.saturating_add(bytes.0);
             }
-            Op::CommDup { comm, new } => self.made(*comm, *new, Made::Dup),
-            Op::CommSplit { comm, new, color, key } => {
+            Op::Comm(Comm::Dup { comm, new }) => self.made(*comm, *new, Made::Dup),
+            Op::Comm(Comm::Split { comm, new, color, key }) => {
                 self.made(*comm, *new, Made::Split { color: *color, key: *key });
             }
-            Op::CommCreate { comm, new, members } => self.made(*comm, *new, Made::Create(Arc::clone(members))),
-            Op::CommDefine { new, members } => self.made(COMM_WORLD, *new, Made::Define(Arc::clone(members))),
+            Op::Comm(Comm::Create { comm, new, members }) => self.made(*comm, *new, Made::Create(Arc::clone(members))),
+            Op::Comm(Comm::Define { new, members }) => self.made(COMM_WORLD, *new, Made::Define(Arc::clone(members))),
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
 //! A collective algorithm: a broadcast along a chain of ranks.
 
-use fairlane_core::mpi::collectives::{Algorithm, Call, Phase};
+use fairlane_core::mpi::collective::algorithms::{Algorithm, Call, Phase};
 use fairlane_core::program::CollectiveKind;
 
 /// The entry.

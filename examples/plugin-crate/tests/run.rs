@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fairlane_core::ids::{HostId, JobId, LinkId, Rank, SwitchId, VirtualLane};
 use fairlane_core::observe::Departure;
 use fairlane_core::program::script::{Line, Script};
-use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, Program, SendMode, Volume};
+use fairlane_core::program::{COMM_WORLD, Collective, CollectiveKind, Op, P2p, Program, SendMode, Volume};
 use fairlane_core::routing::{Hop, Loads, Visit};
 use fairlane_core::simulation::{Parallelism, Simulation, Spec};
 use fairlane_core::topology::{Graph, LinkRole, Vertex};
@@ -62,16 +62,16 @@ fn paced(mut spec: Value, percent: u64) -> Value {
 }
 
 fn send(to: u32, bytes: u64, tag: i32) -> Op {
-    Op::Send { to: Rank(to), bytes: Bytes(bytes), tag, comm: COMM_WORLD, mode: SendMode::Standard }
+    Op::P2p(P2p::Send { to: Rank(to), bytes: Bytes(bytes), tag, comm: COMM_WORLD, mode: SendMode::Standard })
 }
 
 fn receive(from: u32, tag: i32) -> Op {
-    Op::Recv { from: Some(Rank(from)), tag: Some(tag), comm: COMM_WORLD }
+    Op::P2p(P2p::Recv { from: Some(Rank(from)), tag: Some(tag), comm: COMM_WORLD })
 }
 
 fn broadcast(bytes: u64) -> Op {
     let volume = Volume::Uniform(Bytes(bytes));
-    Op::Collective { kind: CollectiveKind::Bcast, comm: COMM_WORLD, root: Rank(3), volume }
+    Op::Collective(Collective::Blocking { kind: CollectiveKind::Bcast, comm: COMM_WORLD, root: Rank(3), volume })
 }
 
 /// Every rank sends `messages` messages to the rank `distance` after it, then all broadcast.
@@ -342,10 +342,10 @@ fn flows_share_what_the_link_has() {
     for flows in [1_u64, 2, 3, 8] {
         let sends = |to| {
             let (bytes, mode) = (Bytes(20 * 4096), SendMode::Standard);
-            Op::Isend { to: Rank(to), bytes, tag: 0, comm: COMM_WORLD, mode, request: to }
+            Op::P2p(P2p::Isend { to: Rank(to), bytes, tag: 0, comm: COMM_WORLD, mode, request: to })
         };
         let mut ranks =
-            vec![(1..=flows as u32).map(sends).chain([Op::WaitAll((1..=flows as u32).collect())]).collect()];
+            vec![(1..=flows as u32).map(sends).chain([Op::P2p(P2p::WaitAll((1..=flows as u32).collect()))]).collect()];
         ranks.extend((0..flows).map(|_| vec![receive(0, 0)]));
         let hosts: Vec<u32> = (0..=flows as u32).map(|rank| rank * 15 / flows as u32).collect();
         let run = finish(simulation(&paced(spec("spine_by_job", "longest_wait", &hosts), 50), ranks));
@@ -361,10 +361,13 @@ fn flows_share_what_the_link_has() {
 fn a_held_message_blocks_no_other() {
     let isend = |to: u32, packets: u64| {
         let (bytes, mode) = (Bytes(packets * 4096), SendMode::Standard);
-        Op::Isend { to: Rank(to), bytes, tag: 0, comm: COMM_WORLD, mode, request: to }
+        Op::P2p(P2p::Isend { to: Rank(to), bytes, tag: 0, comm: COMM_WORLD, mode, request: to })
     };
-    let ranks =
-        vec![vec![isend(1, 4), isend(2, 1), Op::WaitAll([1, 2].into())], vec![receive(0, 0)], vec![receive(0, 0)]];
+    let ranks = vec![
+        vec![isend(1, 4), isend(2, 1), Op::P2p(P2p::WaitAll([1, 2].into()))],
+        vec![receive(0, 0)],
+        vec![receive(0, 0)],
+    ];
     let run = finish(simulation(&paced(spec("spine_by_job", "longest_wait", &[0, 5, 9]), 10), ranks));
     assert_eq!(starts(&run, 0), [0, WIRE, 10 * WIRE, 20 * WIRE, 30 * WIRE]);
 }

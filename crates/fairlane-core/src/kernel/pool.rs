@@ -63,10 +63,10 @@ impl<T> Pool<T> {
     }
 
     /// The records in use.
-    pub fn used(&self) -> impl Iterator<Item = &T> {
+    pub fn used(&self) -> impl Iterator<Item = (u32, &T)> {
         let mut used = vec![true; self.records.len()];
         self.free.iter().for_each(|index| used[*index as usize] = false);
-        self.records.iter().zip(used).filter_map(|(record, used)| used.then_some(record))
+        self.slots().zip(used).filter_map(|(slot, used)| used.then_some(slot))
     }
 
     /// How many records are in use.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::messaging::Residence;
 use super::naming::Naming;
-use super::transfer::RankPlace;
+use super::p2p::transfer::RankPlace;
 use super::{JobSetup, Shards, count};
 use crate::kernel::NONE;
 

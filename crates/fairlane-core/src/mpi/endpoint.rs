@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::MpiShard;
+use super::collective::background;
 use super::mail::Mail;
 use super::messaging::Messaging;
-use super::nonblocking;
+use super::p2p::transfer::Stage;
 use super::rank::{NEVER, RankState};
-use super::transfer::Stage;
 use crate::error::RunError;
 use crate::ids::HostId;
 use crate::kernel::NONE;
@@ -138,13 +138,13 @@ impl Messaging {
         self.in_memory -= 1;
         match stage {
             Stage::Step => {
-                let rank = nonblocking::rank_of_step(key);
+                let rank = background::rank_of_step(key);
                 self.count_arrival(self.ranks[rank as usize].job, true);
                 self.next_in_background(rank, transfer, at);
             }
             Stage::Leaving => self.leave_through_memory(transfer, key, at),
             Stage::Entering => self.enter_through_memory(transfer, key, at),
-            _ => self.arrived(transfer, stage, at, true, true),
+            _ => self.came_through_memory(transfer, stage, at),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::agreement::Mismatch;
+use super::collective::agreement::Mismatch;
 use super::report::{Fault, FaultKind};
 use super::{Mpi, MpiShard, words};
 use crate::error::{RunError, StuckRank};

@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use super::MpiShard;
-use super::communicator::WORLD_CONTEXT;
-use super::matching::Pattern;
+use super::collective::running::{Effect, Scope};
+use super::comm::WORLD_CONTEXT;
 use super::messaging::{Messaging, Over};
+use super::p2p::matching::Pattern;
+use super::p2p::request::{NamedRequest, PENDING, Quorum, Wait};
+use super::p2p::transfer::Send;
 use super::rank::{Activity, NEVER, RUNNING, RankState};
-use super::request::{NamedRequest, PENDING, Quorum, Wait};
-use super::running::{Effect, Scope};
 use super::stream::Stream;
-use super::transfer::Send;
 use crate::error::RunError;
 use crate::ids::Rank;
 use crate::observe::{Mark, call_of};
-use crate::program::{COMM_SELF, COMM_WORLD, CollectiveKind, CommHandle, Op, RequestId, SendMode, Tag, Volume};
+use crate::program::{
+    COMM_SELF, COMM_WORLD, Collective, CollectiveKind, Comm, CommHandle, Op, P2p, RequestId, SendMode, Tag, Volume,
+};
 use crate::units::{Bytes, Instant, Picoseconds};
 
 /// So many operations of a rank at one instant mean that it never lets time pass.
@@ -27,7 +29,7 @@ const TIMELESS: u32 = 100_000;
 /// The bytes by which rank 0 tells whether a burst goes on.
 pub(super) const BURST_BYTES: u64 = 4;
 
-/// What a point-to-point operation names.
+/// The other end of a point-to-point operation.
 struct Peer {
     rank: Rank,
     tag: Tag,
@@ -52,15 +54,17 @@ impl Messaging {
         if now >= stop {
             return Ok(self.stop(rank, stop));
         }
-        if state.collective.is_some()
+        let mut at_once = if state.collective.is_some()
             && let Some(op) = source.current()
         {
             let over = self.advance_collective(rank, op, now)?;
             if over != now {
                 return Ok(self.leave(rank, over));
             }
-        }
-        let mut at_once = self.ranks[rank as usize].end_call(now);
+            self.rank(rank).end_call(now)
+        } else {
+            state.end_call(now)
+        };
         if self.record.is_some() {
             self.record_end(rank, now);
         }
@@ -72,15 +76,15 @@ impl Messaging {
             if at_once > SPINNING {
                 return Err(self.spins(rank, &ops[0]));
             }
-            let (passed, over) = self.run_stretch(rank, ops, &mut at_once, now)?;
+            let (passed, due) = self.run_stretch(rank, ops, &mut at_once, now)?;
             source.pass(passed);
-            if over != now {
-                return Ok(self.leave(rank, over));
+            if let Some(due) = due {
+                return Ok(due);
             }
         }
     }
 
-    /// Runs operations until one lasts. Returns how many have been run, and when the last one is over.
+    /// Runs operations until one lasts. Returns how many have been run, and when the rank is due if one lasts.
     #[inline(always)]
     fn run_stretch(
         &mut self,
@@ -88,28 +92,33 @@ impl Messaging {
         ops: &[Op],
         at_once: &mut u32,
         now: u64,
-    ) -> Result<(usize, u64), Box<RunError>> {
+    ) -> Result<(usize, Option<u64>), Box<RunError>> {
+        let recorded = self.record.is_some();
         for (place, op) in ops.iter().enumerate() {
-            if self.record.is_some() {
+            if recorded {
                 self.record_begin(rank, op, now);
             }
             let (activity, over) = self.execute(rank, op, now);
             let over = over?;
-            if self.record.is_some() {
+            if recorded {
                 self.record_begun(rank, op, over, now);
             }
             let state = &mut self.ranks[rank as usize];
             if over != now {
                 let begun = *at_once + u32::try_from(place).unwrap_or(SPINNING);
                 (state.since, state.activity, state.at_once) = (now, activity, begun);
-                return Ok((place + 1, over));
+                if over == NEVER {
+                    return Ok((place + 1, Some(self.leave(rank, over))));
+                }
+                state.due = over;
+                return Ok((place + 1, Some(over)));
             }
             if let Activity::Call(call) = activity {
                 state.record.call_mut(call).count += 1;
             }
         }
         *at_once += u32::try_from(ops.len()).unwrap_or(SPINNING);
-        Ok((ops.len(), now))
+        Ok((ops.len(), None))
     }
 
     /// The program of `rank` runs no further now: its operation is over at `over`. Returns when the rank is due.
@@ -173,19 +182,51 @@ impl Messaging {
     /// Runs an operation: what its time is counted as, and when it is over.
     #[inline(always)]
     fn execute(&mut self, rank: u32, op: &Op, now: u64) -> (Activity, Over) {
-        // Asked for in each arm, where the operation is known: so there is one branch on it and not two.
-        match *op {
-            Op::Compute(span) => (activity(op), self.compute(rank, op, span, now)),
-            Op::Isend { to, bytes, tag, comm, mode, request } => {
+        // The call is asked for in each arm, where the operation is known: so there is one branch on it and not two.
+        match op {
+            Op::Compute(span) => (Activity::Compute, self.compute(rank, op, *span, now)),
+            Op::P2p(call) => self.execute_point_to_point(rank, op, call, now),
+            Op::Collective(call) => (activity(op), self.execute_collective(rank, op, call, now)),
+            Op::Comm(call) => (activity(op), self.execute_on_communicator(rank, op, call, now)),
+            Op::Rma(call) => (activity(op), self.execute_one_sided(rank, op, call, now)),
+            Op::MarkProgress => (Activity::Nothing, self.mark(rank, op, now)),
+            Op::BeginTiming => {
+                self.rank(rank).needed().timed_since = Some(Instant(now));
+                (Activity::Nothing, Ok(now))
+            }
+            Op::EndBurst(after) => (activity(op), self.end_burst(rank, op, *after, now)),
+            Op::Pause(span) => (Activity::Nothing, self.pause(rank, op, *span, now)),
+        }
+    }
+
+    #[inline(always)]
+    fn execute_point_to_point(&mut self, rank: u32, op: &Op, call: &P2p, now: u64) -> (Activity, Over) {
+        match *call {
+            P2p::Isend { to, bytes, tag, comm, mode, request } => {
                 let peer = Peer { rank: to, tag, comm };
                 (activity(op), self.isend(rank, op, peer, (bytes, mode), request, now))
             }
-            Op::Irecv { from, tag, comm, request } => {
+            P2p::Irecv { from, tag, comm, request } => {
                 (activity(op), self.irecv(rank, op, (from, tag, comm), request, now))
             }
-            Op::WaitAll(ref requests) => (activity(op), self.wait_for(rank, op, Quorum::All, requests, now)),
-            Op::Wait(request) => (activity(op), self.wait_for(rank, op, Quorum::All, &[request], now)),
-            _ => (activity(op), self.execute_other(rank, op, now)),
+            P2p::WaitAll(ref requests) => (activity(op), self.wait_for(rank, op, Quorum::All, requests, now)),
+            P2p::Wait(request) => (activity(op), self.wait_for(rank, op, Quorum::All, &[request], now)),
+            P2p::WaitAny(ref requests) => (activity(op), self.wait_for(rank, op, Quorum::Any, requests, now)),
+            P2p::WaitSome(ref requests) => (activity(op), self.wait_for(rank, op, Quorum::Some, requests, now)),
+            P2p::Send { to, bytes, tag, comm, mode } => {
+                (activity(op), self.blocking_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), now))
+            }
+            P2p::Recv { from, tag, comm } => {
+                let pattern = self.pattern(rank, op, from, tag, comm);
+                (activity(op), pattern.and_then(|pattern| self.blocking_receive(rank, pattern, now)))
+            }
+            P2p::Probe { from, tag, comm } => {
+                let pattern = self.pattern(rank, op, from, tag, comm);
+                let there = pattern.map(|pattern| self.probe(rank, pattern));
+                (activity(op), there.map(|there| if there { now } else { NEVER }))
+            }
+            P2p::Datagram { to, bytes } => (activity(op), self.datagram(rank, op, to, bytes, now)),
+            P2p::RequestFree(request) => (activity(op), self.free_request(rank, op, request, now)),
         }
     }
 
@@ -238,100 +279,78 @@ impl Messaging {
     }
 
     #[inline(never)]
-    fn execute_other(&mut self, rank: u32, op: &Op, now: u64) -> Over {
-        match *op {
-            Op::MarkProgress => {
-                self.mark(rank, now);
-                if self.rank(rank).marks_at_once >= TIMELESS {
-                    return Err(self.misuse(rank, op, format!("{TIMELESS} iterations without any time passing")));
-                }
-                Ok(now)
-            }
-            Op::Send { to, bytes, tag, comm, mode } => {
-                let send = self.checked_send(rank, op, Peer { rank: to, tag, comm }, (bytes, mode), None, now)?;
-                let request = self.send(&send);
-                self.rank(rank).awaited.extend(request);
-                self.wait_for_all(rank, now, send.handed_at);
-                Ok(NEVER)
-            }
-            Op::Recv { from, tag, comm } => {
-                let pattern = self.pattern(rank, op, from, tag, comm)?;
-                let request = self.post(rank, pattern, None, now);
-                self.rank(rank).awaited.extend(request);
-                self.wait_for_all(rank, now, now);
-                Ok(NEVER)
-            }
-            Op::Probe { from, tag, comm } => {
-                let pattern = self.pattern(rank, op, from, tag, comm)?;
-                Ok(if self.probe(rank, pattern) { now } else { NEVER })
-            }
-            Op::WaitAny(ref requests) => self.wait_for(rank, op, Quorum::Any, requests, now),
-            Op::WaitSome(ref requests) => self.wait_for(rank, op, Quorum::Some, requests, now),
-            Op::Datagram { to, bytes } => {
-                let peer = Peer { rank: to, tag: 0, comm: COMM_WORLD };
-                let send = self.checked_send(rank, op, peer, (bytes, SendMode::Standard), None, now)?;
-                self.send_datagram(&send);
-                Ok(now)
-            }
-            Op::RequestFree(request) => self.free_request(rank, op, request, now),
-            _ => self.execute_collective(rank, op, now),
-        }
+    fn blocking_send(&mut self, rank: u32, op: &Op, peer: Peer, load: (Bytes, SendMode), now: u64) -> Over {
+        let send = self.checked_send(rank, op, peer, load, None, now)?;
+        let request = self.send(&send);
+        self.rank(rank).awaited.extend(request);
+        self.wait_for_all(rank, now, send.handed_at);
+        Ok(NEVER)
     }
 
-    fn execute_collective(&mut self, rank: u32, op: &Op, now: u64) -> Over {
-        let agree = (CollectiveKind::Allreduce, Rank(0), Volume::Uniform(Bytes(4)));
-        let (comm, call, effect) = match *op {
-            Op::Collective { kind, comm, root, ref volume } => (comm, (kind, root, volume.clone()), Effect::Nothing),
-            Op::Icollective { kind, comm, root, ref volume, request } => {
-                let call = (kind, root, volume.clone());
-                let running = self.collective(rank, op, Scope::Communicator(comm), call, Effect::Nothing)?;
-                return self.begin_in_background(rank, op, running, request, now);
-            }
-            Op::CommDup { comm, new } => (comm, agree, Effect::Dup { new }),
-            Op::CommSplit { comm, new, color, key } => {
-                let call = (CollectiveKind::Allgather, Rank(0), Volume::Uniform(Bytes(8)));
-                (comm, call, Effect::Split { new, color, key })
-            }
-            Op::CommCreate { comm, new, ref members } => {
-                (comm, agree, Effect::Create { new, members: Arc::clone(members) })
-            }
-            Op::CommTopology { comm, new, ref topology } => {
-                (comm, agree, Effect::Topology { new, topology: Arc::clone(topology) })
-            }
-            _ => return self.execute_rare(rank, op, now),
-        };
-        let running = self.collective(rank, op, Scope::Communicator(comm), call, effect)?;
-        self.begin(rank, op, running, now)
+    #[inline(never)]
+    fn blocking_receive(&mut self, rank: u32, pattern: Pattern, now: u64) -> Over {
+        let request = self.post(rank, pattern, None, now);
+        self.rank(rank).awaited.extend(request);
+        self.wait_for_all(rank, now, now);
+        Ok(NEVER)
     }
 
-    fn execute_rare(&mut self, rank: u32, op: &Op, now: u64) -> Over {
-        match *op {
-            Op::Neighbor { kind, comm, ref volume } => {
+    #[inline(never)]
+    fn datagram(&mut self, rank: u32, op: &Op, to: Rank, bytes: Bytes, now: u64) -> Over {
+        let peer = Peer { rank: to, tag: 0, comm: COMM_WORLD };
+        let send = self.checked_send(rank, op, peer, (bytes, SendMode::Standard), None, now)?;
+        self.send_datagram(&send);
+        Ok(now)
+    }
+
+    fn execute_collective(&mut self, rank: u32, op: &Op, call: &Collective, now: u64) -> Over {
+        let scope = Scope::Communicator;
+        match *call {
+            Collective::Blocking { kind, comm, root, ref volume } => {
+                let running = self.collective(rank, op, scope(comm), (kind, root, volume.clone()), Effect::Nothing)?;
+                self.begin(rank, op, running, now)
+            }
+            Collective::Nonblocking { kind, comm, root, ref volume, request } => {
+                let running = self.collective(rank, op, scope(comm), (kind, root, volume.clone()), Effect::Nothing)?;
+                self.begin_in_background(rank, op, running, request, now)
+            }
+            Collective::Neighbor { kind, comm, ref volume } => {
                 let running = self.neighborhood(rank, op, comm, kind, volume)?;
                 self.begin(rank, op, running, now)
             }
-            Op::Ineighbor { kind, comm, ref volume, request } => {
+            Collective::NonblockingNeighbor { kind, comm, ref volume, request } => {
                 let running = self.neighborhood(rank, op, comm, kind, volume)?;
                 self.begin_in_background(rank, op, running, request, now)
             }
-            Op::CommDefine { new, ref members } => {
-                self.define_communicator(rank, op, new, members)?;
-                Ok(now)
+        }
+    }
+
+    fn execute_on_communicator(&mut self, rank: u32, op: &Op, call: &Comm, now: u64) -> Over {
+        let (comm, effect) = match *call {
+            Comm::Dup { comm, new } => (comm, Effect::Dup { new }),
+            Comm::Split { comm, new, color, key } => (comm, Effect::Split { new, color, key }),
+            Comm::Create { comm, new, ref members } => (comm, Effect::Create { new, members: Arc::clone(members) }),
+            Comm::Topology { comm, new, ref topology } => {
+                (comm, Effect::Topology { new, topology: Arc::clone(topology) })
             }
-            Op::CommFree(comm) => {
+            Comm::Define { new, ref members } => {
+                self.define_communicator(rank, op, new, members)?;
+                return Ok(now);
+            }
+            Comm::Free(comm) => {
                 if comm <= COMM_SELF || self.rank(rank).needed().communicators.remove(&comm).is_none() {
                     return Err(self.misuse(rank, op, "no such communicator, or a predefined one"));
                 }
-                Ok(now)
+                return Ok(now);
             }
-            Op::BeginTiming => {
-                self.rank(rank).needed().timed_since = Some(Instant(now));
-                Ok(now)
-            }
-            Op::EndBurst(after) => self.end_burst(rank, op, after, now),
-            Op::Pause(span) => self.pause(rank, op, span, now),
-            _ => self.execute_one_sided(rank, op, now),
-        }
+        };
+        let (kind, bytes) = match effect {
+            Effect::Split { .. } => (CollectiveKind::Allgather, Bytes(8)),
+            _ => (CollectiveKind::Allreduce, Bytes(4)),
+        };
+        let call = (kind, Rank(0), Volume::Uniform(bytes));
+        let running = self.collective(rank, op, Scope::Communicator(comm), call, effect)?;
+        self.begin(rank, op, running, now)
     }
 
     /// Rank 0 decides, and all learn of it by a broadcast: no bid means that the burst goes on.
@@ -360,7 +379,8 @@ impl Messaging {
         Ok(over)
     }
 
-    fn mark(&mut self, rank: u32, now: u64) {
+    #[inline(never)]
+    fn mark(&mut self, rank: u32, op: &Op, now: u64) -> Over {
         let state = &mut self.ranks[rank as usize];
         let timed = state.more_mut().and_then(|more| more.timed_since.take());
         let (job, record) = (&mut self.jobs[state.job.index()], &mut state.record);
@@ -377,9 +397,14 @@ impl Messaging {
         }
         record.iterations += 1;
         record.last_mark = Instant(now);
+        let marks_at_once = state.marks_at_once;
         if let Some(mark) = job.marked.mark(record.iterations, mark) {
             self.completed.push((state.job, record.iterations, mark));
         }
+        if marks_at_once >= TIMELESS {
+            return Err(self.misuse(rank, op, format!("{TIMELESS} iterations without any time passing")));
+        }
+        Ok(now)
     }
 
     /// A send that the program may make.
@@ -430,8 +455,9 @@ impl Messaging {
 
     fn wait_for(&mut self, rank: u32, op: &Op, quorum: Quorum, names: &[RequestId], now: u64) -> Over {
         let RankState { requests, awaited, .. } = self.rank(rank);
-        let mut pending = 0;
-        for &name in names {
+        let (small, mut pending) = requests.wait_for_small(names);
+        awaited.extend_from_slice(&names[..small]);
+        for &name in &names[small..] {
             let (slot, request) = match requests.named(name) {
                 NamedRequest::Open(slot, request) => (slot, request),
                 NamedRequest::Null => continue,
@@ -463,8 +489,5 @@ impl Messaging {
 
 #[inline(always)]
 fn activity(op: &Op) -> Activity {
-    match op {
-        Op::Compute(_) => Activity::Compute,
-        op => call_of(op).map_or(Activity::Nothing, Activity::Call),
-    }
+    call_of(op).map_or(Activity::Nothing, Activity::Call)
 }

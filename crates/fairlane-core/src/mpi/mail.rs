@@ -5,12 +5,12 @@
 
 use super::MpiShard;
 use super::naming::Naming;
+use super::p2p::transfer::Transits;
 use super::report::Report;
-use super::transfer::Transits;
 use crate::ids::JobId;
 use crate::observe::Mark;
 
-/// What one shard sends to another when a window ends.
+/// Mail from one shard to another when a window ends.
 #[derive(Clone, Debug, Default)]
 pub struct Mail {
     /// Transfers with a message in flight to the other shard.

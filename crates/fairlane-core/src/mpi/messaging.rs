@@ -7,15 +7,15 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::agreement::{Agreements, Key};
-use super::collectives::{Phase, Preferences};
-use super::context::{Contexts, Order};
-use super::memory::MemoryLinks;
+use super::collective::agreement::{Agreements, Key};
+use super::collective::algorithms::{Phase, Preferences};
+use super::comm::context::{Contexts, Order};
 use super::naming::Naming;
+use super::p2p::memory::MemoryLinks;
+use super::p2p::rails::RailSelection;
+use super::p2p::transfer::{RankPlace, Stage, Transfers, Transits};
 use super::parameters::Parameters;
-use super::rails::RailSelection;
 use super::rank::{NEVER, RankState};
-use super::transfer::{RankPlace, Stage, Transfers, Transits};
 use super::words;
 use crate::error::RunError;
 use crate::ids::{HostId, JobId, Rank};
@@ -25,7 +25,7 @@ use crate::program::Op;
 use crate::qos::levels::{Levels, Sl2Vl};
 use crate::units::{Bytes, Instant};
 
-/// What the MPI library knows of the ranks of one shard: everything but their programs. Ranks and transfers have the names
+/// State of the MPI library for the ranks of one shard: everything but their programs. Ranks and transfers have the names
 /// that [`super::naming`] describes.
 #[derive(Clone)]
 pub(super) struct Messaging {
@@ -66,7 +66,7 @@ pub(super) struct Messaging {
     pub transfers: Transfers,
     /// Transfers that go to other shards with a message: by shard, their ids and records.
     pub departing: Vec<Transits>,
-    /// What the host that runs now sends.
+    /// Messages that the host that runs now sends.
     pub outbox: Vec<Injection>,
     /// Order of transfers through memory, and of requests for contexts.
     pub sequence: u64,
@@ -74,7 +74,7 @@ pub(super) struct Messaging {
     pub latencies: Latencies,
     /// Iterations that the shard's ranks of a job have completed since the last report.
     pub completed: Vec<(JobId, u64, Mark)>,
-    /// What is kept of single messages, waits and operations, if that is asked for.
+    /// Records of single messages, waits and operations, if these are asked for.
     pub record: Option<Box<JobRecord>>,
     /// The phase of a collective that starts now, and its requests; the buffers are used again.
     pub phase: Phase,
@@ -124,7 +124,7 @@ pub(super) struct Job {
     pub in_flight: i64,
     /// The last host that has noted the job as quiescent since the last report.
     pub quiescent_at: Option<HostId>,
-    /// What it has reported of `active` and `in_flight`; see [`super::report`].
+    /// The last report of `active` and `in_flight`; see [`super::report`].
     pub reported: (i64, u32),
     /// The iterations that some of its ranks in this shard have marked.
     pub marked: PendingMarks,
@@ -202,7 +202,7 @@ impl Messaging {
         record.includes(self.ranks[rank as usize].job).then_some(record)
     }
 
-    /// What `rank` did wrong in `op`, as an error.
+    /// The error of `rank` in `op`.
     #[cold]
     #[inline(never)]
     pub fn misuse(&self, rank: u32, op: &Op, problem: impl Into<String>) -> Box<RunError> {

@@ -4,61 +4,37 @@
 //! protocol messages, matches, and carries out collectives.
 //!
 //! The path of an eager message: `endpoint` resumes a rank that is due; `interpreter` runs its operations; a send becomes a
-//! transfer in `protocol`, whose message `transmit` hands to the network. At the other end `delivery` takes the delivery, `protocol`
-//! finds the receive with `matching`, and `completion` completes its request; if it was the last that the rank waited for,
-//! `wait` resumes the rank.
+//! transfer in `p2p`, whose message `p2p::transmit` hands to the network. At the other end `p2p::delivery` takes the delivery,
+//! finds the receive with `p2p::matching`, and completes its request; if it was the last that the rank waited for, `p2p::wait`
+//! resumes the rank.
 //!
-//! Files import from and call each other in one direction: data (`naming`, `matching`, `request`, `transfer`, `lock`, `window`,
-//! `running`, `nonblocking`, `rank`), the state of a shard (`messaging`), what acts on it (`transmit`, `wait`, `completion`,
-//! `protocol`, `schedule`, `one_sided`, `passive_target`, `background`, `creation`, `collective`, `synchronization`),
-//! `interpreter` and `delivery`, `endpoint`.
+//! There is a folder for each kind of operation: point-to-point messages (`p2p`), communicators (`comm`), collectives
+//! (`collective`, with the table of algorithms) and one-sided communication (`rma`). `messaging` is the state of a shard that
+//! all of them act on, `rank` that of a rank.
 //!
 //! The ranks are divided into shards that run in parallel. A rank reaches one of another shard only by network messages and
 //! by what travels with them as `mail`. At the end of each window the shards `report` to each other, so that all know
 //! which jobs can still make progress.
 
-pub mod collectives;
+pub mod collective;
 
-mod agreement;
-mod background;
 mod build;
-mod collective;
-mod communicator;
-mod completion;
-mod context;
-mod creation;
-mod delivery;
+mod comm;
 mod endpoint;
 mod errors;
 mod interpreter;
 mod laws;
-mod lock;
-mod lookup;
 mod mail;
-mod matching;
-mod memory;
 mod messaging;
 mod naming;
-mod nonblocking;
-mod numbering;
-mod one_sided;
+mod p2p;
 mod parameters;
-mod passive_target;
 mod prefetch;
-mod protocol;
-mod rails;
 mod rank;
 mod recording;
 mod report;
-mod request;
-mod running;
-mod schedule;
+mod rma;
 mod stream;
-mod synchronization;
-mod transfer;
-mod transmit;
-mod wait;
-mod window;
 mod words;
 
 use std::collections::{BTreeMap, BinaryHeap};
@@ -67,8 +43,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 pub use mail::Mail;
+pub use p2p::rails::RailPolicy;
 pub use parameters::Parameters;
-pub use rails::RailPolicy;
 
 use crate::error::RunError;
 use crate::ids::{HostId, JobId};
@@ -78,18 +54,18 @@ use crate::program::Program;
 use crate::qos::levels::{Levels, Sl2Vl};
 use crate::topology::RailMap;
 use crate::units::{Bytes, Instant, Picoseconds};
-use agreement::Agreements;
-use collectives::{Phase, Preferences};
-use communicator::{Communicator, WORLD_CONTEXT};
-use context::Contexts;
-use memory::MemoryLinks;
+use collective::agreement::Agreements;
+use collective::algorithms::{Phase, Preferences};
+use comm::context::Contexts;
+use comm::{Communicator, WORLD_CONTEXT};
 use messaging::{Job, Messaging};
 use naming::Naming;
-use rails::RailSelection;
+use p2p::memory::MemoryLinks;
+use p2p::rails::RailSelection;
+use p2p::transfer::{RankPlace, Transfers, Transits};
 use rank::{NEVER, RankState};
 use report::{Fault, JobTotal, Report};
 use stream::Stream;
-use transfer::{RankPlace, Transfers, Transits};
 
 /// All ranks of all jobs, and what is in flight between them: in shards, each with the ranks of some hosts.
 pub struct Mpi {
@@ -99,14 +75,14 @@ pub struct Mpi {
 /// The ranks of one shard's hosts. It knows of those of other shards what messages and [`Mail`] bring.
 #[derive(Clone)]
 pub struct MpiShard {
-    /// What each rank does.
+    /// The operations of each rank.
     sources: Vec<Stream>,
     messaging: Messaging,
-    /// What all shards together have reported of each job.
+    /// Sums of the reports of all shards, by job.
     totals: Vec<JobTotal>,
-    /// What this shard reports of the window that has been run.
+    /// This shard's report of the window that has been run.
     report: Report,
-    /// What others have reported of it.
+    /// Those of the others.
     reports: Vec<(usize, Report)>,
     /// Why the run must end, if it must.
     faults: Vec<Fault>,
@@ -118,7 +94,7 @@ pub struct MpiShard {
 pub struct JobSetup {
     /// Its name, for errors and tables.
     pub name: String,
-    /// What its ranks do.
+    /// The operations of its ranks.
     pub program: Program,
     /// The host of each rank.
     pub hosts: Vec<HostId>,
@@ -374,7 +350,7 @@ impl Mpi {
         all
     }
 
-    /// What has been recorded, if that was asked for.
+    /// The record, if one is kept.
     #[must_use]
     pub fn record(&self) -> Option<&JobRecord> {
         self.shards[0].messaging.record.as_deref()
@@ -411,7 +387,7 @@ impl Mpi {
         &self.shards[0].totals[job.index()].completed
     }
 
-    /// What is kept of each rank of a job, in order of rank, with its host.
+    /// The record of each rank of a job, in order of rank, with its host.
     pub fn records(&self, job: JobId) -> impl ExactSizeIterator<Item = (HostId, &RankRecord)> {
         self.ranks(job).map(|(shard, number, host)| (host, &shard.messaging.ranks[number].record))
     }

@@ -113,7 +113,7 @@ impl Parameters {
         self.mailbox_threshold.is_some_and(|largest| bytes > largest)
     }
 
-    /// Checks rates and times. Names of collectives are checked by [`Preferences::new`](super::collectives::Preferences::new).
+    /// Checks rates and times. Names of collectives are checked by [`Preferences::new`](super::collective::algorithms::Preferences::new).
     ///
     /// # Errors
     /// [`BuildError`] with the key under `mpi`.

@@ -1,10 +1,11 @@
-//! What a host's rank will read soon is fetched; see [`crate::network::Prefetch`].
+//! Prefetches the records that a host's rank will read; see [`crate::network::Prefetch`].
 
 use super::MpiShard;
+use super::comm::WORLD_CONTEXT;
 use crate::ids::HostId;
 use crate::kernel::{NONE, prefetch};
 use crate::network::Prefetch;
-use crate::program::Op;
+use crate::program::{COMM_WORLD, Op, P2p};
 
 /// So many of the requests of a wait are fetched ahead: of more, the last would push out the first.
 const SOON: usize = 32;
@@ -41,8 +42,14 @@ impl Prefetch for MpiShard {
             }
             3 => {
                 match source.coming().first() {
-                    Some(Op::Isend { request, .. } | Op::Irecv { request, .. }) => state.requests.prefetch(*request),
-                    Some(Op::WaitAll(requests)) => prefetch(&requests[..requests.len().min(SOON)]),
+                    Some(Op::P2p(P2p::Isend { request, to, comm, .. })) => {
+                        state.requests.prefetch(*request);
+                        if *comm == COMM_WORLD {
+                            state.matching.prefetch_number(WORLD_CONTEXT, to.0);
+                        }
+                    }
+                    Some(Op::P2p(P2p::Irecv { request, .. })) => state.requests.prefetch(*request),
+                    Some(Op::P2p(P2p::WaitAll(requests))) => prefetch(&requests[..requests.len().min(SOON)]),
                     _ => {}
                 }
                 if state.ends_wait_soon() {
@@ -50,7 +57,7 @@ impl Prefetch for MpiShard {
                 }
             }
             _ => {
-                if let Some(Op::WaitAll(requests)) = source.coming().first() {
+                if let Some(Op::P2p(P2p::WaitAll(requests))) = source.coming().first() {
                     requests.iter().take(SOON).for_each(|slot| state.requests.prefetch(*slot));
                     source.coming()[1..].iter().take(4).for_each(prefetch);
                 }

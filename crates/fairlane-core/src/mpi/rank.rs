@@ -4,13 +4,13 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-use super::communicator::{Communicator, SELF_CONTEXT};
-use super::lock::Lock;
-use super::matching::{Matching, Pattern};
-use super::nonblocking::Background;
-use super::request::{Requests, Wait};
-use super::running::Running;
-use super::window::Window;
+use super::collective::background::Background;
+use super::collective::running::Running;
+use super::comm::{Communicator, SELF_CONTEXT};
+use super::p2p::matching::{Matching, Pattern};
+use super::p2p::request::{Requests, Wait};
+use super::rma::lock::Lock;
+use super::rma::window::Window;
 use crate::ids::{JobId, Rank};
 use crate::observe::RankRecord;
 use crate::program::{COMM_SELF, CommHandle, WindowHandle};
@@ -28,7 +28,7 @@ pub(super) const RUNNING: u64 = u64::MAX - 1;
 pub(super) struct RankState {
     /// When its program resumes, or [`NEVER`], or [`RUNNING`].
     pub due: u64,
-    /// What the time since then is counted as.
+    /// Start of the operation that lasts, ps.
     pub since: u64,
     pub activity: Activity,
     pub job: JobId,
@@ -88,7 +88,7 @@ impl More {
     }
 }
 
-/// What a rank's time is counted as.
+/// The account that a rank's time goes to.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Activity {
     Nothing,
@@ -97,7 +97,7 @@ pub(super) enum Activity {
     Call(u8),
 }
 
-/// What ends an operation that lasts.
+/// The event that ends an operation that lasts.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Blocked {
     /// Time, if anything.
@@ -106,6 +106,15 @@ pub(super) enum Blocked {
     Requests(Wait),
     /// A message that a probe has asked for.
     Probe(Pattern),
+}
+
+/// Consequence of the completion of a request.
+pub(super) enum Completion {
+    Noted,
+    /// The wait of the rank is over.
+    EndsWait(Wait),
+    /// The request is over: nobody waits for it.
+    Detached,
 }
 
 impl RankState {
@@ -131,7 +140,7 @@ impl RankState {
         }
     }
 
-    /// What only some programs need, if the rank has had a use for it.
+    /// The state that only some programs need, if the rank has had a use for it.
     #[inline]
     pub fn more(&self) -> Option<&More> {
         self.more.get().map(|more| &**more)
@@ -169,6 +178,28 @@ impl RankState {
             }
         }
         if span == 0 { self.at_once + 1 } else { 0 }
+    }
+
+    /// A request is complete at `now`; `partner_at`: when its partner had done its part, if that was not known before.
+    #[inline(always)]
+    pub fn complete(&mut self, slot: u32, partner_at: Option<u64>, now: u64) -> Completion {
+        let request = self.requests.get_mut(slot);
+        request.complete_at = now;
+        if let Some(partner_at) = partner_at {
+            request.partner_at = partner_at;
+        }
+        if request.detached {
+            return Completion::Detached;
+        }
+        if request.waited
+            && let Blocked::Requests(wait) = &mut self.blocked
+        {
+            wait.missing -= 1;
+            if wait.missing == 0 {
+                return Completion::EndsWait(*wait);
+            }
+        }
+        Completion::Noted
     }
 
     /// How long the operation that is active at `until` has lasted, as computation and as a call.

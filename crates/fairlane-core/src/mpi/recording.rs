@@ -1,14 +1,15 @@
-//! What a record keeps of transfers that begin, of operations, and of requests that waits end.
+//! Recording of transfers that begin, of operations, and of requests that waits end.
 
 use std::sync::Arc;
 
 use super::interpreter::BURST_BYTES;
 use super::messaging::Messaging;
-use super::request::NamedRequest;
-use super::transfer::Transfer;
+use super::p2p::request::{NamedRequest, Request};
+use super::p2p::transfer::Transfer;
+use super::rank::RankState;
 use crate::ids::Rank;
 use crate::observe::{COMPUTE, MARK, MessageRecord, Operation, RequestEnd, call_of};
-use crate::program::{COMM_WORLD, CommHandle, Op, Volume};
+use crate::program::{COMM_WORLD, Collective, Comm, CommHandle, Op, P2p, RequestId, Rma, Volume};
 use crate::units::{Bytes, Instant};
 
 /// How an operation is recorded: the index of its call; `None` for what takes no time and is no call.
@@ -26,34 +27,55 @@ fn particulars(op: &Op) -> (Option<CommHandle>, Option<u32>, u64, u32) {
         Volume::Uniform(bytes) => (bytes.0, 0),
         Volume::PerRank(blocks) => (blocks.iter().sum(), u32::try_from(blocks.len()).unwrap_or(u32::MAX)),
     };
+    let none = (None, None, 0, 0);
     match *op {
-        Op::Send { to, bytes, comm, .. } | Op::Isend { to, bytes, comm, .. } => (Some(comm), Some(to.0), bytes.0, 0),
-        Op::Recv { from, comm, .. } | Op::Irecv { from, comm, .. } | Op::Probe { from, comm, .. } => {
-            (Some(comm), from.map(|rank| rank.0), 0, 0)
-        }
-        Op::Collective { comm, root, ref volume, .. } | Op::Icollective { comm, root, ref volume, .. } => {
+        Op::P2p(ref op) => match *op {
+            P2p::Send { to, bytes, comm, .. } | P2p::Isend { to, bytes, comm, .. } => {
+                (Some(comm), Some(to.0), bytes.0, 0)
+            }
+            P2p::Recv { from, comm, .. } | P2p::Irecv { from, comm, .. } | P2p::Probe { from, comm, .. } => {
+                (Some(comm), from.map(|rank| rank.0), 0, 0)
+            }
+            _ => none,
+        },
+        Op::Collective(ref op) => {
+            let (comm, root, volume) = match *op {
+                Collective::Blocking { comm, root, ref volume, .. }
+                | Collective::Nonblocking { comm, root, ref volume, .. } => (comm, Some(root.0), volume),
+                Collective::Neighbor { comm, ref volume, .. }
+                | Collective::NonblockingNeighbor { comm, ref volume, .. } => (comm, None, volume),
+            };
             let (bytes, blocks) = size(volume);
-            (Some(comm), Some(root.0), bytes, blocks)
+            (Some(comm), root, bytes, blocks)
         }
-        Op::Neighbor { comm, ref volume, .. } | Op::Ineighbor { comm, ref volume, .. } => {
-            let (bytes, blocks) = size(volume);
-            (Some(comm), None, bytes, blocks)
-        }
-        Op::CommDup { comm, .. }
-        | Op::CommSplit { comm, .. }
-        | Op::CommCreate { comm, .. }
-        | Op::CommTopology { comm, .. }
-        | Op::WinCreate { comm, .. } => (Some(comm), None, 0, 0),
+        Op::Comm(
+            Comm::Dup { comm, .. } | Comm::Split { comm, .. } | Comm::Create { comm, .. } | Comm::Topology { comm, .. },
+        )
+        | Op::Rma(Rma::Create { comm, .. }) => (Some(comm), None, 0, 0),
         Op::EndBurst(_) => (Some(COMM_WORLD), Some(0), BURST_BYTES, 0),
-        Op::Rma { target, bytes, .. } => (None, Some(target.0), bytes.0, 0),
-        _ => (None, None, 0, 0),
+        Op::Rma(Rma::Access { target, bytes, .. }) => (None, Some(target.0), bytes.0, 0),
+        _ => none,
+    }
+}
+
+/// The program's name for the request that an operation starts.
+fn started(op: &Op) -> Option<RequestId> {
+    match *op {
+        Op::P2p(P2p::Isend { request, .. } | P2p::Irecv { request, .. })
+        | Op::Collective(Collective::Nonblocking { request, .. } | Collective::NonblockingNeighbor { request, .. }) => {
+            Some(request)
+        }
+        Op::Rma(Rma::Access { request, .. }) => request,
+        _ => None,
     }
 }
 
 impl Messaging {
     #[cold]
-    pub(super) fn record_sent(&mut self, token: u32) {
-        let Transfer { from, receiver, bytes, envelope, collective, eager, sent_at, .. } = self.transfers[token];
+    pub fn record_sent(&mut self, token: u32) {
+        let transfer = &self.transfers[token];
+        let Transfer { from, receiver, bytes, envelope, sent_at, .. } = *transfer;
+        let (collective, eager) = (transfer.collective(), transfer.eager());
         let job = self.ranks[from as usize].job;
         let Some(of) = self.record_of(from) else { return };
         of.sent(MessageRecord {
@@ -75,7 +97,7 @@ impl Messaging {
 
     /// A one-sided operation that moves payload from its origin, or to it if `back`.
     #[cold]
-    pub(super) fn record_one_sided(&mut self, token: u32, back: bool, now: Instant) {
+    pub fn record_one_sided(&mut self, token: u32, back: bool, now: Instant) {
         let Transfer { from, receiver: target, envelope, bytes, .. } = self.transfers[token];
         let origin = Rank(envelope.source);
         let job = self.ranks[from as usize].job;
@@ -99,7 +121,7 @@ impl Messaging {
 
     /// `rank` begins an operation.
     #[cold]
-    pub(super) fn record_begin(&mut self, rank: u32, op: &Op, now: u64) {
+    pub fn record_begin(&mut self, rank: u32, op: &Op, now: u64) {
         let Some(call) = recorded_call(op) else { return };
         if self.record_of(rank).and_then(|record| record.operations_mut()).is_none() {
             return;
@@ -119,20 +141,12 @@ impl Messaging {
 
     /// `rank` has begun an operation, which is over at `over`.
     #[cold]
-    pub(super) fn record_begun(&mut self, rank: u32, op: &Op, over: u64, now: u64) {
+    pub fn record_begun(&mut self, rank: u32, op: &Op, over: u64, now: u64) {
         if recorded_call(op).is_none() {
             return;
         }
-        let name = match *op {
-            Op::Isend { request, .. }
-            | Op::Irecv { request, .. }
-            | Op::Icollective { request, .. }
-            | Op::Ineighbor { request, .. } => Some(request),
-            Op::Rma { request, .. } => request,
-            _ => None,
-        };
         let state = self.rank(rank);
-        let slot = name.and_then(|name| match state.requests.named(name) {
+        let slot = started(op).and_then(|name| match state.requests.named(name) {
             NamedRequest::Open(slot, _) => Some(slot),
             NamedRequest::Null | NamedRequest::Nothing => None,
         });
@@ -146,35 +160,36 @@ impl Messaging {
 
     /// The operation of `rank` that lasted is over.
     #[cold]
-    pub(super) fn record_end(&mut self, rank: u32, now: u64) {
+    pub fn record_end(&mut self, rank: u32, now: u64) {
         let (job, own) = (self.ranks[rank as usize].job, self.ranks[rank as usize].rank);
         if let Some(of) = self.record_of(rank).and_then(|record| record.operations_mut()) {
             of.end(job, own, Instant(now));
         }
     }
 
-    /// A wait of `rank` has ended requests, by slot and whether it was a receive. Returns the message that completed the
-    /// `decisive` one, if that is known.
+    /// A wait of `rank` ends the requests in `awaited`. Returns the message that completed the last of them, if that is known,
+    /// and whether the rank received it.
     #[cold]
-    pub(super) fn record_ended(&mut self, rank: u32, ended: &[(u32, bool)], decisive: u32, at: u64) -> Option<u64> {
-        let (job, own) = (self.ranks[rank as usize].job, self.ranks[rank as usize].rank);
-        let record = self.record_of(rank)?;
-        let mut found = None;
-        for &(slot, receive) in ended {
+    pub fn record_ended(&mut self, rank: u32, at: u64) -> Option<(u64, bool)> {
+        let RankState { job, rank: own, ref requests, ref awaited, .. } = self.ranks[rank as usize];
+        let record = self.record.as_deref_mut().filter(|record| record.includes(job))?;
+        let (mut last, mut decisive) = (0, None);
+        for &slot in awaited {
+            let &Request { receive, complete_at, .. } = requests.get(slot);
             let message = record.completed_by(job, own, slot);
-            if slot == decisive {
-                found = message;
+            if complete_at >= last {
+                (last, decisive) = (complete_at, message.map(|number| (number, receive)));
             }
             if let Some(of) = record.operations_mut() {
                 of.end_request(RequestEnd { job, rank: own, operation: 0, slot, at: Instant(at), receive, message });
             }
         }
-        found
+        decisive
     }
 
     /// Nobody waits for a request that is complete: its slot is free.
     #[cold]
-    pub(super) fn record_given_up(&mut self, rank: u32, slot: u32) {
+    pub fn record_given_up(&mut self, rank: u32, slot: u32) {
         let (job, own) = (self.ranks[rank as usize].job, self.ranks[rank as usize].rank);
         if let Some(record) = self.record_of(rank) {
             record.completed_by(job, own, slot);

@@ -1,10 +1,10 @@
-//! What shards report to each other when a window ends, and what all of them know of the jobs then.
+//! Reports of shards to each other when a window ends, and their sums by job.
 //!
 //! A shard counts the active ranks and the messages of its own part of each job. Whether a job can still make progress depends
 //! on all shards: each keeps the same sums, to which every shard reports its changes.
 
 use super::MpiShard;
-use super::agreement::{AgreementReport, Mismatch};
+use super::collective::agreement::{AgreementReport, Mismatch};
 use super::messaging::{Job, Messaging};
 use crate::ids::{HostId, JobId};
 use crate::observe::JobMarks;
@@ -13,7 +13,7 @@ use crate::units::Instant;
 /// Stands for ranks that are active: more than there are messages in flight.
 const ACTIVE: i64 = 1 << 48;
 
-/// What one shard reports to all others.
+/// Report of one shard to all others.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Report {
     jobs: Vec<JobReport>,
@@ -82,7 +82,7 @@ impl FaultKind {
 }
 
 impl Job {
-    /// What this shard adds to [`JobTotal::left`].
+    /// This shard's part of [`JobTotal::left`].
     pub fn left(&self) -> i64 {
         if self.active > 0 { ACTIVE } else { self.in_flight }
     }
@@ -90,7 +90,7 @@ impl Job {
 
 impl Messaging {
     /// Adds to a report what has changed since the last, but for what is reported only to the first shard.
-    pub(super) fn report(&mut self, report: &mut Report) {
+    pub fn report(&mut self, report: &mut Report) {
         report.numbering |= std::mem::take(&mut self.numbering_started);
         self.agreements.report(&mut report.agreements);
         let jobs = &mut self.jobs;
@@ -105,7 +105,7 @@ impl Messaging {
 }
 
 impl MpiShard {
-    /// What this shard has to report of the window that has been run.
+    /// This shard's report of the window that has been run.
     pub(super) fn report(&mut self) -> &Report {
         self.messaging.report(&mut self.report);
         &self.report

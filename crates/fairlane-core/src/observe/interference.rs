@@ -96,7 +96,7 @@ impl Waiters {
         }
     }
 
-    /// What is set aside, in picoseconds.
+    /// The time that is set aside, in picoseconds.
     #[must_use]
     pub fn aside(&self) -> u64 {
         self.each().map(|entry| entry.aside).sum()

@@ -1,4 +1,4 @@
-//! What is kept of a run: plain records that the machinery fills in and the simulation hands out.
+//! Records of a run: plain data that the network and MPI fill in and the simulation hands out.
 
 mod departures;
 mod interference;
@@ -25,7 +25,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::JobId;
 use crate::units::Picoseconds;
 
-/// What to keep.
+/// Selection of what is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Parameters {

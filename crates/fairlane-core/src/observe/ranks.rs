@@ -1,7 +1,7 @@
-//! What a rank has done with its time.
+//! Use of a rank's time.
 
 use super::Mark;
-use crate::program::{CollectiveKind, NeighborKind, Op, RmaKind};
+use crate::program::{Collective, CollectiveKind, Comm, NeighborKind, Op, P2p, Rma, RmaKind};
 use crate::units::{Instant, Picoseconds};
 
 /// The MPI calls that are distinguished, by index; see [`call_name`].
@@ -92,54 +92,65 @@ pub fn call_name(call: usize) -> &'static str {
     names.nth(call).expect("invariant: a call has a name")
 }
 
-/// The index of the call of an operation that few programs have; `None` for what is no call or takes no time.
-#[inline(never)]
-fn rare_call_of(op: &Op) -> Option<u8> {
-    let rare = match op {
-        Op::Icollective { kind, .. } => return Some(FIRST_ICOLLECTIVE + *kind as u8),
-        Op::Neighbor { kind, .. } => return Some(FIRST_NEIGHBOR + *kind as u8),
-        Op::Ineighbor { kind, .. } => return Some(FIRST_INEIGHBOR + *kind as u8),
-        Op::Rma { kind, .. } => return Some(FIRST_RMA + *kind as u8),
-        Op::EndBurst(_) => return Some(FIRST_COLLECTIVE + CollectiveKind::Bcast as u8),
-        Op::CommTopology { .. } => 0,
-        Op::WinCreate { .. } => 1,
-        Op::WinFree { .. } => 2,
-        Op::WinFence { .. } => 3,
-        Op::WinLock { .. } => 4,
-        Op::WinUnlock { .. } => 5,
-        Op::WinLockAll { .. } => 6,
-        Op::WinUnlockAll { .. } => 7,
-        Op::WinFlush { .. } => 8,
-        Op::WinPost { .. } => 9,
-        Op::WinStart { .. } => 10,
-        Op::WinComplete { .. } => 11,
-        Op::WinWait { .. } => 12,
-        _ => return None,
-    };
-    Some(FIRST_RARE + rare)
-}
-
 /// The index of an operation's call; `None` for what is no call or takes no time.
 #[inline]
 #[must_use]
 pub fn call_of(op: &Op) -> Option<u8> {
+    match op {
+        Op::P2p(op) => message_call_of(op),
+        Op::Collective(op) => Some(match op {
+            Collective::Blocking { kind, .. } => FIRST_COLLECTIVE + *kind as u8,
+            Collective::Nonblocking { kind, .. } => FIRST_ICOLLECTIVE + *kind as u8,
+            Collective::Neighbor { kind, .. } => FIRST_NEIGHBOR + *kind as u8,
+            Collective::NonblockingNeighbor { kind, .. } => FIRST_INEIGHBOR + *kind as u8,
+        }),
+        Op::Comm(op) => match op {
+            Comm::Dup { .. } => Some(9),
+            Comm::Split { .. } => Some(10),
+            Comm::Create { .. } => Some(11),
+            Comm::Topology { .. } => Some(FIRST_RARE),
+            Comm::Define { .. } | Comm::Free(_) => None,
+        },
+        Op::Rma(op) => Some(one_sided_call_of(op)),
+        Op::EndBurst(_) => Some(FIRST_COLLECTIVE + CollectiveKind::Bcast as u8),
+        Op::Compute(_) | Op::BeginTiming | Op::MarkProgress | Op::Pause(_) => None,
+    }
+}
+
+#[inline]
+fn message_call_of(op: &P2p) -> Option<u8> {
     Some(match op {
-        Op::Send { .. } => 0,
-        Op::Isend { .. } => 1,
-        Op::Recv { .. } => 2,
-        Op::Irecv { .. } => 3,
-        Op::Probe { .. } => 4,
-        Op::Wait(_) => 5,
-        Op::WaitAll(_) => 6,
-        Op::WaitAny(_) => 7,
-        Op::WaitSome(_) => 8,
-        Op::CommDup { .. } => 9,
-        Op::CommSplit { .. } => 10,
-        Op::CommCreate { .. } => 11,
-        Op::Collective { kind, .. } => FIRST_COLLECTIVE + *kind as u8,
-        Op::Compute(_) | Op::MarkProgress => return None,
-        _ => return rare_call_of(op),
+        P2p::Send { .. } => 0,
+        P2p::Isend { .. } => 1,
+        P2p::Recv { .. } => 2,
+        P2p::Irecv { .. } => 3,
+        P2p::Probe { .. } => 4,
+        P2p::Wait(_) => 5,
+        P2p::WaitAll(_) => 6,
+        P2p::WaitAny(_) => 7,
+        P2p::WaitSome(_) => 8,
+        P2p::Datagram { .. } | P2p::RequestFree(_) => return None,
     })
+}
+
+/// In the order of [`RARE_NAMES`].
+fn one_sided_call_of(op: &Rma) -> u8 {
+    let rare = match op {
+        Rma::Access { kind, .. } => return FIRST_RMA + *kind as u8,
+        Rma::Create { .. } => 1,
+        Rma::Free { .. } => 2,
+        Rma::Fence { .. } => 3,
+        Rma::Lock { .. } => 4,
+        Rma::Unlock { .. } => 5,
+        Rma::LockAll { .. } => 6,
+        Rma::UnlockAll { .. } => 7,
+        Rma::Flush { .. } => 8,
+        Rma::Post { .. } => 9,
+        Rma::Start { .. } => 10,
+        Rma::Complete { .. } => 11,
+        Rma::Wait { .. } => 12,
+    };
+    FIRST_RARE + rare
 }
 
 /// Number of calls and time in them.
@@ -151,7 +162,7 @@ pub struct CallTime {
     pub time: Picoseconds,
 }
 
-/// What is kept of a rank. What changes with every message fills the first cache line.
+/// Record of a rank. Fields that change with every message fill the first cache line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(64))]
 pub struct RankRecord {
@@ -265,20 +276,24 @@ mod tests {
         let name = |op: &Op| call_name(usize::from(call_of(op).unwrap()));
         let (comm, win, target, request) = (COMM_WORLD, 0, Rank(0), 0);
         for kind in CollectiveKind::ALL {
-            let op = Op::Icollective { kind, comm, root: Rank(0), volume: volume.clone(), request };
+            let op =
+                Op::Collective(Collective::Nonblocking { kind, comm, root: Rank(0), volume: volume.clone(), request });
             assert_eq!(name(&op), format!("i{}", kind.name()));
-            assert_eq!(name(&Op::Collective { kind, comm, root: Rank(0), volume: volume.clone() }), kind.name());
+            assert_eq!(
+                name(&Op::Collective(Collective::Blocking { kind, comm, root: Rank(0), volume: volume.clone() })),
+                kind.name()
+            );
         }
         for kind in NeighborKind::ALL {
-            assert_eq!(name(&Op::Neighbor { kind, comm, volume: volume.clone() }), kind.name());
-            let op = Op::Ineighbor { kind, comm, volume: volume.clone(), request };
+            assert_eq!(name(&Op::Collective(Collective::Neighbor { kind, comm, volume: volume.clone() })), kind.name());
+            let op = Op::Collective(Collective::NonblockingNeighbor { kind, comm, volume: volume.clone(), request });
             assert_eq!(name(&op), format!("i{}", kind.name()));
         }
         for kind in RmaKind::ALL {
-            let op = Op::Rma { kind, win, target, bytes: Bytes(8), request: None };
+            let op = Op::Rma(Rma::Access { kind, win, target, bytes: Bytes(8), request: None });
             assert_eq!(name(&op), kind.name());
         }
-        assert_eq!(name(&Op::WinWait { win }), "win_wait");
-        assert_eq!(name(&Op::WinCreate { comm, win }), "win_create");
+        assert_eq!(name(&Op::Rma(Rma::Wait { win })), "win_wait");
+        assert_eq!(name(&Op::Rma(Rma::Create { comm, win })), "win_create");
     }
 }

@@ -91,7 +91,7 @@ impl JobRecord {
         self.of.job.is_none_or(|only| only == job)
     }
 
-    /// What ranks did, if that is recorded.
+    /// The operations of ranks, if they are recorded.
     #[must_use]
     pub fn operations(&self) -> Option<&Operations> {
         self.operations.as_ref()

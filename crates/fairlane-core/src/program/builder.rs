@@ -6,7 +6,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use super::script::{Line, Script};
-use super::{COMM_WORLD, Op, Program, RequestId, SendMode};
+use super::{COMM_WORLD, Op, P2p, Program, RequestId, SendMode};
 use crate::ids::Rank;
 use crate::units::Bytes;
 
@@ -103,14 +103,14 @@ impl ProgramBuilder {
         let end = end.ok_or(ProgramError::TooManyRequests { first, count })?;
         let (mut request, mut tag) = (first, 0);
         for (&source, &to) in sources.iter().zip(targets) {
-            let receive = Op::Irecv { from: Some(source), tag: Some(tag), comm: COMM_WORLD, request };
+            let receive = Op::P2p(P2p::Irecv { from: Some(source), tag: Some(tag), comm: COMM_WORLD, request });
             self.push(rank, Line::Op(receive))?;
             let (mode, sent) = (SendMode::Standard, request + 1);
-            self.push(rank, Line::Op(Op::Isend { to, bytes, tag, comm: COMM_WORLD, mode, request: sent }))?;
+            self.push(rank, Line::Op(Op::P2p(P2p::Isend { to, bytes, tag, comm: COMM_WORLD, mode, request: sent })))?;
             (request, tag) = (request + 2, tag + 1);
         }
         let requests = self.share((first..end).collect());
-        self.push(rank, Line::Op(Op::WaitAll(requests)))
+        self.push(rank, Line::Op(Op::P2p(P2p::WaitAll(requests))))
     }
 
     /// The program; the builder is empty afterwards, so that never both take memory.
@@ -147,11 +147,12 @@ mod tests {
         short.exchange(1, &[Rank(0), Rank(1)], &[Rank(1), Rank(0)], Bytes(8), 5).unwrap();
         for (place, from, to) in [(0_i32, 0, 1), (1, 1, 0)] {
             let (comm, tag, request) = (COMM_WORLD, place, 5 + 2 * place.unsigned_abs());
-            long.push(1, Line::Op(Op::Irecv { from: Some(Rank(from)), tag: Some(tag), comm, request })).unwrap();
+            long.push(1, Line::Op(Op::P2p(P2p::Irecv { from: Some(Rank(from)), tag: Some(tag), comm, request })))
+                .unwrap();
             let (bytes, mode, request) = (Bytes(8), SendMode::Standard, request + 1);
-            long.push(1, Line::Op(Op::Isend { to: Rank(to), bytes, tag, comm, mode, request })).unwrap();
+            long.push(1, Line::Op(Op::P2p(P2p::Isend { to: Rank(to), bytes, tag, comm, mode, request }))).unwrap();
         }
-        long.push(1, Line::Op(Op::WaitAll(Arc::from([5, 6, 7, 8])))).unwrap();
+        long.push(1, Line::Op(Op::P2p(P2p::WaitAll(Arc::from([5, 6, 7, 8]))))).unwrap();
         let [mut short, mut long] = [short, long].map(|mut builder| builder.build().unwrap());
         assert_eq!(operations(&mut short, 1), operations(&mut long, 1));
         assert_eq!(operations(&mut short, 0), []);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A window handle of a rank: any number the program chooses, free again after [`super::Op::WinFree`].
+/// A window handle of a rank: any number the program chooses, free again after [`super::Rma::Free`].
 pub type WindowHandle = u32;
 
 /// The one-sided operations (MPI 4.1, section 12.3). MPI_Fetch_and_op is a [`RmaKind::GetAccumulate`] of one element.

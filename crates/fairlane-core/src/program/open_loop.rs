@@ -7,7 +7,7 @@ use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use super::{Op, Program, Source};
+use super::{Op, P2p, Program, Source};
 use crate::error::BuildError;
 use crate::ids::Rank;
 use crate::rng;
@@ -39,11 +39,11 @@ pub struct JobLoad {
     pub messages: Option<u64>,
     /// From which the random numbers of all ranks are made.
     pub seed: u64,
-    /// What differs, by rank.
+    /// Parameters that differ, by rank.
     pub ranks: Vec<RankLoad>,
 }
 
-/// What differs between the ranks of a [`JobLoad`].
+/// Parameters that differ between the ranks of a [`JobLoad`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RankLoad {
@@ -148,7 +148,7 @@ impl OpenLoop {
 struct Generator {
     load: OpenLoop,
     rng: ChaCha8Rng,
-    /// What rounding down has left of the gaps so far.
+    /// Remainder of the gaps so far that have been rounded down.
     carry: f64,
     ops: [Op; 3],
     next: usize,
@@ -167,7 +167,7 @@ impl Generator {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, not negative, saturates")]
         let wait = Picoseconds(whole as u64);
         let bytes = *pick(&self.load.sizes, &mut self.rng);
-        self.ops = [Op::Compute(wait), Op::Datagram { to: Rank(self.target()), bytes }, Op::MarkProgress];
+        self.ops = [Op::Compute(wait), Op::P2p(P2p::Datagram { to: Rank(self.target()), bytes }), Op::MarkProgress];
         self.next = 0;
     }
 
@@ -225,7 +225,7 @@ mod tests {
         while let Some(op) = source.next_op().unwrap() {
             match op {
                 Op::Compute(wait) => now += wait.0,
-                Op::Datagram { to, bytes } => messages.push((now, to.0, bytes.0)),
+                Op::P2p(P2p::Datagram { to, bytes }) => messages.push((now, to.0, bytes.0)),
                 _ => {}
             }
         }

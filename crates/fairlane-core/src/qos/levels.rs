@@ -59,32 +59,32 @@ impl TrafficKind {
 pub struct Levels {
     default: ServiceLevel,
     kinds: [Option<ServiceLevel>; TrafficKind::ALL.len()],
-    jobs: Vec<Option<ServiceLevel>>,
-    /// Where each job's ranks start in `ranks`; one more at the end.
-    starts: Vec<usize>,
+    jobs: Vec<JobLevels>,
+}
+
+/// The service levels of one job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct JobLevels {
+    own: Option<ServiceLevel>,
     ranks: Vec<Option<ServiceLevel>>,
-    /// By job, then kind: what holds where neither rank has a level of its own.
-    resolved: Vec<[ServiceLevel; TrafficKind::ALL.len()]>,
+    /// How many ranks have a level of their own.
+    ranks_with_level: usize,
+    /// By kind: what holds where neither rank has a level of its own.
+    resolved: [ServiceLevel; TrafficKind::ALL.len()],
 }
 
 impl Levels {
     /// Every message on service level 0. `ranks` is the number of ranks of each job, in order of [`JobId`].
     #[must_use]
     pub fn new(ranks: &[u32]) -> Self {
-        let starts: Vec<usize> = std::iter::once(0)
-            .chain(ranks.iter().scan(0, |end, ranks| {
-                *end += *ranks as usize;
-                Some(*end)
-            }))
-            .collect();
-        Self {
-            default: ServiceLevel(0),
-            kinds: [None; TrafficKind::ALL.len()],
-            jobs: vec![None; ranks.len()],
-            ranks: vec![None; starts[ranks.len()]],
-            starts,
-            resolved: vec![[ServiceLevel(0); TrafficKind::ALL.len()]; ranks.len()],
-        }
+        let job = |ranks: &u32| JobLevels {
+            own: None,
+            ranks: vec![None; *ranks as usize],
+            ranks_with_level: 0,
+            resolved: [ServiceLevel(0); TrafficKind::ALL.len()],
+        };
+        let jobs = ranks.iter().map(job).collect();
+        Self { default: ServiceLevel(0), kinds: [None; TrafficKind::ALL.len()], jobs }
     }
 
     /// The service level of a message from `sender` to `receiver`, ranks of `job`.
@@ -94,16 +94,18 @@ impl Levels {
     #[must_use]
     #[inline]
     pub fn of(&self, job: JobId, sender: Rank, receiver: Rank, kind: TrafficKind) -> ServiceLevel {
-        let start = self.starts[job.index()];
-        self.ranks[start + sender.index()]
-            .or(self.ranks[start + receiver.index()])
-            .unwrap_or(self.resolved[job.index()][kind.index()])
+        let JobLevels { ranks, ranks_with_level, resolved, .. } = &self.jobs[job.index()];
+        let level = resolved[kind.index()];
+        if *ranks_with_level == 0 {
+            return level;
+        }
+        ranks[sender.index()].or(ranks[receiver.index()]).unwrap_or(level)
     }
 
     /// Whether messages of one rank to another can have different levels, by their kind.
     #[must_use]
     pub fn depend_on_kind(&self) -> bool {
-        self.resolved.iter().any(|kinds| kinds.iter().any(|level| *level != kinds[0]))
+        self.jobs.iter().any(|JobLevels { resolved, .. }| resolved.iter().any(|level| *level != resolved[0]))
     }
 
     /// Sets the level of messages that have no other.
@@ -132,8 +134,7 @@ impl Levels {
     /// # Errors
     /// [`BuildError::Value`] if the level is above 15 or there is no such job.
     pub fn set_job(&mut self, job: JobId, level: Option<ServiceLevel>) -> Result<(), BuildError> {
-        self.ranks_of(job)?;
-        self.jobs[job.index()] = level.map(|level| checked("service_level", level)).transpose()?;
+        self.job_mut(job)?.own = level.map(|level| checked("service_level", level)).transpose()?;
         self.resolve();
         Ok(())
     }
@@ -144,12 +145,13 @@ impl Levels {
     /// [`BuildError::Value`] if the level is above 15 or there is no such job or rank.
     pub fn set_rank(&mut self, job: JobId, rank: Rank, level: Option<ServiceLevel>) -> Result<(), BuildError> {
         let level = level.map(|level| checked("service_level", level)).transpose()?;
-        let ranks = self.ranks_of(job)?;
+        let JobLevels { ranks, ranks_with_level, .. } = self.job_mut(job)?;
         let count = ranks.len();
         let own = ranks
             .get_mut(rank.index())
             .ok_or_else(|| BuildError::value("rank", rank, format!("job {job} has {count} ranks, numbered from 0")))?;
-        *own = level;
+        let before = std::mem::replace(own, level);
+        *ranks_with_level = *ranks_with_level + usize::from(level.is_some()) - usize::from(before.is_some());
         Ok(())
     }
 
@@ -158,16 +160,16 @@ impl Levels {
     /// # Errors
     /// [`BuildError::Value`] if there is no such job.
     pub fn clear_ranks(&mut self, job: JobId) -> Result<(), BuildError> {
-        self.ranks_of(job)?.fill(None);
+        let job = self.job_mut(job)?;
+        job.ranks.fill(None);
+        job.ranks_with_level = 0;
         Ok(())
     }
 
-    fn ranks_of(&mut self, job: JobId) -> Result<&mut [Option<ServiceLevel>], BuildError> {
+    fn job_mut(&mut self, job: JobId) -> Result<&mut JobLevels, BuildError> {
         let jobs = self.jobs.len();
-        if job.index() >= jobs {
-            return Err(BuildError::value("job", job, format!("there are {jobs} jobs, numbered from 0")));
-        }
-        Ok(&mut self.ranks[self.starts[job.index()]..self.starts[job.index() + 1]])
+        let found = self.jobs.get_mut(job.index());
+        found.ok_or_else(|| BuildError::value("job", job, format!("there are {jobs} jobs, numbered from 0")))
     }
 
     fn resolve(&mut self) {
@@ -177,8 +179,8 @@ impl Levels {
             TrafficKind::CollectiveEager => kind(of).or(kind(TrafficKind::Collective)),
             _ => kind(of),
         });
-        for (resolved, job) in self.resolved.iter_mut().zip(&self.jobs) {
-            *resolved = kinds.map(|kind| kind.or(*job).unwrap_or(self.default));
+        for job in &mut self.jobs {
+            job.resolved = kinds.map(|kind| kind.or(job.own).unwrap_or(self.default));
         }
     }
 }

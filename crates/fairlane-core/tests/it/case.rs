@@ -8,7 +8,7 @@ use fairlane_core::ids::{HostId, LinkId, Rank, SwitchId};
 use fairlane_core::mpi::{self, RailPolicy};
 use fairlane_core::network::{self, PortBuffer, Sharing, Switching};
 use fairlane_core::program::script::{Line, Script};
-use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, Program, SendMode, Volume};
+use fairlane_core::program::{COMM_WORLD, Collective, CollectiveKind, Comm, Op, P2p, Program, SendMode, Volume};
 use fairlane_core::registry::Registry;
 use fairlane_core::simulation::{FabricSpec, JobSpec, Named, QosSpec, Simulation, Spec, required_virtual_lanes};
 use fairlane_core::topology::{Adapter, RailsSpec, Wiring};
@@ -206,22 +206,32 @@ impl Case {
             let (send, receive) = (next(from), next(to));
             let sender = &mut lines[from as usize];
             sender.push(op(Op::Compute(Picoseconds(compute))));
-            sender.push(op(Op::Isend {
+            sender.push(op(Op::P2p(P2p::Isend {
                 to: Rank(to),
                 bytes: Bytes(bytes),
                 tag: 0,
                 comm: COMM_WORLD,
                 mode,
                 request: send,
-            }));
-            lines[to as usize].push(op(Op::Irecv { from: None, tag: None, comm: COMM_WORLD, request: receive }));
+            })));
+            lines[to as usize].push(op(Op::P2p(P2p::Irecv {
+                from: None,
+                tag: None,
+                comm: COMM_WORLD,
+                request: receive,
+            })));
         }
         let volume = Volume::Uniform(Bytes(777));
         let kind = CollectiveKind::ALL[self.collective];
         for (lines, requests) in lines.iter_mut().zip(requests) {
-            lines.push(op(Op::WaitAll((0..requests).collect())));
-            lines.push(op(Op::CommSplit { comm: COMM_WORLD, new: 7, color: Some(0), key: 0 }));
-            lines.push(op(Op::Collective { kind, comm: 7, root: Rank(0), volume: volume.clone() }));
+            lines.push(op(Op::P2p(P2p::WaitAll((0..requests).collect()))));
+            lines.push(op(Op::Comm(Comm::Split { comm: COMM_WORLD, new: 7, color: Some(0), key: 0 })));
+            lines.push(op(Op::Collective(Collective::Blocking {
+                kind,
+                comm: 7,
+                root: Rank(0),
+                volume: volume.clone(),
+            })));
             lines.push(op(Op::MarkProgress));
         }
         Program { ranks: lines.into_iter().map(|lines| Script::new(lines).unwrap().source()).collect() }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use fairlane_core::ids::{HostId, LinkId, Rank};
 use fairlane_core::program::script::{Line, Script};
-use fairlane_core::program::{Op, Program};
+use fairlane_core::program::{Op, P2p, Program};
 use fairlane_core::rng;
 use fairlane_core::simulation::{Simulation, Spec};
 use fairlane_core::topology::Vertex;
@@ -48,7 +48,9 @@ fn simulation(lanes: &[u8], buffer: u64, arbiter: &str, switch: &Value, scripts:
 
 /// A packet to the destination after each of these times.
 fn packets(gaps: impl IntoIterator<Item = u64>, forever: bool) -> Script {
-    let packet = |gap| [Op::Compute(Picoseconds(gap)), Op::Datagram { to: Rank(1), bytes: Bytes(BYTES) }].map(Line::Op);
+    let packet = |gap| {
+        [Op::Compute(Picoseconds(gap)), Op::P2p(P2p::Datagram { to: Rank(1), bytes: Bytes(BYTES) })].map(Line::Op)
+    };
     let body = gaps.into_iter().flat_map(packet);
     let lines: Vec<Line> = if forever {
         [Line::Repeat(None)].into_iter().chain(body).chain([Line::End]).collect()

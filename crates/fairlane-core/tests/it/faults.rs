@@ -9,7 +9,7 @@ use fairlane_core::mpi::RailPolicy;
 use fairlane_core::network;
 use fairlane_core::observe;
 use fairlane_core::program::script::{Line, Script};
-use fairlane_core::program::{COMM_WORLD, Op, Program, SendMode};
+use fairlane_core::program::{COMM_WORLD, Op, P2p, Program, SendMode};
 use fairlane_core::registry::Registry;
 use fairlane_core::simulation::{FabricSpec, JobSpec, Named, Parallelism, Simulation, Spec};
 use fairlane_core::topology::{RailsSpec, Vertex, Wiring};
@@ -57,9 +57,14 @@ fn spec(faults: Vec<FaultSpec>) -> Spec {
 
 /// One message of [`PACKETS`] packets from host 0 to host 1.
 fn stream(faults: Vec<FaultSpec>) -> Simulation {
-    let send =
-        Op::Send { to: Rank(1), bytes: Bytes(1000 * PACKETS), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard };
-    let receive = Op::Recv { from: None, tag: None, comm: COMM_WORLD };
+    let send = Op::P2p(P2p::Send {
+        to: Rank(1),
+        bytes: Bytes(1000 * PACKETS),
+        tag: 0,
+        comm: COMM_WORLD,
+        mode: SendMode::Standard,
+    });
+    let receive = Op::P2p(P2p::Recv { from: None, tag: None, comm: COMM_WORLD });
     let source = |op| Script::new(vec![Line::Op(op)]).unwrap().source();
     Simulation::new(spec(faults), vec![Program { ranks: vec![source(send), source(receive)] }]).unwrap()
 }
@@ -193,9 +198,14 @@ fn across_spec(faults: Vec<FaultSpec>) -> Spec {
 
 fn across_programs() -> Vec<Program> {
     let program = || {
-        let send =
-            Op::Send { to: Rank(1), bytes: Bytes(1000 * PACKETS), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard };
-        let receive = Op::Recv { from: None, tag: None, comm: COMM_WORLD };
+        let send = Op::P2p(P2p::Send {
+            to: Rank(1),
+            bytes: Bytes(1000 * PACKETS),
+            tag: 0,
+            comm: COMM_WORLD,
+            mode: SendMode::Standard,
+        });
+        let receive = Op::P2p(P2p::Recv { from: None, tag: None, comm: COMM_WORLD });
         let source = |op| Script::new(vec![Line::Op(op)]).unwrap().source();
         Program { ranks: vec![source(send), source(receive)] }
     };
@@ -255,9 +265,15 @@ fn lost_packets_are_sent_again_after_a_timeout() {
         let alone = |faults| {
             let mut spec = spec(faults);
             spec.network.retransmission_timeout = Picoseconds(TIMEOUT);
-            let send = Op::Send { to: Rank(1), bytes: Bytes(1000), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard };
+            let send = Op::P2p(P2p::Send {
+                to: Rank(1),
+                bytes: Bytes(1000),
+                tag: 0,
+                comm: COMM_WORLD,
+                mode: SendMode::Standard,
+            });
             let source = |op| Script::new(vec![Line::Op(op)]).unwrap().source();
-            let receive = Op::Recv { from: None, tag: None, comm: COMM_WORLD };
+            let receive = Op::P2p(P2p::Recv { from: None, tag: None, comm: COMM_WORLD });
             let mut simulation =
                 Simulation::new(spec, vec![Program { ranks: vec![source(send), source(receive)] }]).unwrap();
             simulation.run_until(FAR, u64::MAX).unwrap();
@@ -350,8 +366,9 @@ fn packets_may_overtake_where_bandwidths_change() {
     let mut spec = spec(vec![degraded(FIRST, 1, 2 * PACKET + 1, None)]);
     spec.network.switching = network::Switching::StoreAndForward;
     spec.network.switch = Named::new("input_queued");
-    let send = Op::Send { to: Rank(1), bytes: Bytes(3100), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard };
-    let receive = Op::Recv { from: None, tag: None, comm: COMM_WORLD };
+    let send =
+        Op::P2p(P2p::Send { to: Rank(1), bytes: Bytes(3100), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard });
+    let receive = Op::P2p(P2p::Recv { from: None, tag: None, comm: COMM_WORLD });
     let source = |op| Script::new(vec![Line::Op(op)]).unwrap().source();
     let mut simulation = Simulation::new(spec, vec![Program { ranks: vec![source(send), source(receive)] }]).unwrap();
     simulation.run_until(FAR, u64::MAX).unwrap();
@@ -372,9 +389,14 @@ fn shared_rails_keep_their_adapters() {
         spec.network.sweep_time = Picoseconds(SWEEP);
         spec.jobs[0].hosts = vec![HostId(0), HostId(3)];
         spec.jobs[0].rails = Some(policy);
-        let send =
-            Op::Send { to: Rank(1), bytes: Bytes(1000 * PACKETS), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard };
-        let receive = Op::Recv { from: None, tag: None, comm: COMM_WORLD };
+        let send = Op::P2p(P2p::Send {
+            to: Rank(1),
+            bytes: Bytes(1000 * PACKETS),
+            tag: 0,
+            comm: COMM_WORLD,
+            mode: SendMode::Standard,
+        });
+        let receive = Op::P2p(P2p::Recv { from: None, tag: None, comm: COMM_WORLD });
         let source = |op| Script::new(vec![Line::Op(op)]).unwrap().source();
         let mut simulation =
             Simulation::new(spec, vec![Program { ranks: vec![source(send), source(receive)] }]).unwrap();

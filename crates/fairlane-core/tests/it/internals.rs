@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use fairlane_core::network;
-use fairlane_core::program::{COMM_WORLD, Op, SendMode};
+use fairlane_core::program::{COMM_WORLD, Op, P2p, SendMode};
 use fairlane_core::units::Bytes;
 use fairlane_core::{ids::Rank, observe::Departure};
 use serde_json::json;
@@ -47,8 +47,8 @@ fn departures(payload: u64) -> Vec<Departure> {
         "hosts": 4, "levels": 1, "radix": 4, "bandwidth": 100_000_000_000_u64, "latency": 200_000,
     });
     let (comm, mode) = (COMM_WORLD, SendMode::Standard);
-    let send = Op::Send { to: Rank(1), bytes: Bytes(payload), tag: 0, comm, mode };
-    let receive = Op::Recv { from: None, tag: None, comm };
+    let send = Op::P2p(P2p::Send { to: Rank(1), bytes: Bytes(payload), tag: 0, comm, mode });
+    let receive = Op::P2p(P2p::Recv { from: None, tag: None, comm });
     let parameters = network::Parameters { buffer: Bytes(4122), ..Default::default() };
     let mut simulation = simulation(fabric, parameters, 1 << 30, [vec![send], vec![receive]]);
     simulation.run_until(END, u64::MAX).unwrap();

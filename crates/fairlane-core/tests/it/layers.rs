@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use fairlane_core::mpi::collectives::{self, Algorithm};
+use fairlane_core::mpi::collective::algorithms::{self as collectives, Algorithm};
 use fairlane_core::network::transport;
 use fairlane_core::qos::arbiter;
 use fairlane_core::{routing, topology};
@@ -143,7 +143,7 @@ fn every_file_of_a_registry_is_in_its_table() {
     assert_eq!(entries("qos/arbiter"), names(arbiter::TABLE, |entry| entry.name));
     assert_eq!(entries("network/nic/transport"), names(transport::TABLE, |entry| entry.name));
     let algorithm = |entry: &Algorithm| format!("{}_{}", entry.kind.name(), entry.name);
-    assert_eq!(entries("mpi/collectives"), names(collectives::TABLE, algorithm));
+    assert_eq!(entries("mpi/collective/algorithms"), names(collectives::TABLE, algorithm));
 }
 
 /// The files of `mpi/` that a file imports from.

@@ -9,7 +9,9 @@ use fairlane_core::ids::{HostId, JobId, Rank, ServiceLevel};
 use fairlane_core::mpi::{JobSetup, Mail, Mpi, Parameters, RailPolicy, Shards};
 use fairlane_core::network::{Delivery, Endpoint, Injection};
 use fairlane_core::program::script::{Line, Script};
-use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, Program, RmaKind, SendMode, Volume};
+use fairlane_core::program::{
+    COMM_WORLD, Collective, CollectiveKind, Comm, Op, P2p, Program, Rma, RmaKind, SendMode, Volume,
+};
 use fairlane_core::qos::levels::{Levels, Sl2Vl, TrafficKind};
 use fairlane_core::topology::{self, RailMap, RailsSpec};
 use fairlane_core::units::{Bytes, Instant, Picoseconds};
@@ -92,7 +94,7 @@ const ANY: [CollectiveKind; 4] =
     [CollectiveKind::Allreduce, CollectiveKind::Alltoall, CollectiveKind::Bcast, CollectiveKind::Gather];
 
 fn collective(kind: CollectiveKind, comm: u32, bytes: u64) -> Op {
-    Op::Collective { kind, comm, root: Rank(0), volume: Volume::Uniform(Bytes(bytes)) }
+    Op::Collective(Collective::Blocking { kind, comm, root: Rank(0), volume: Volume::Uniform(Bytes(bytes)) })
 }
 
 /// What rank `own` of `size` does in phase `number`.
@@ -101,13 +103,21 @@ fn operations(number: u32, (kind, shift, bytes): Phase, own: u32, size: u32) -> 
     let ahead = |by: u32| Rank((own + by) % size);
     let (next, before) = (ahead(1 + shift % size), ahead(size - 1 - shift % size));
     let standard = SendMode::Standard;
-    let send = |to, bytes, request| Op::Isend { to, bytes: Bytes(bytes), tag, comm, mode: standard, request };
-    let receive = |from, request| Op::Irecv { from, tag: Some(tag), comm, request };
+    let send = |to, bytes, request| Op::P2p(P2p::Isend { to, bytes: Bytes(bytes), tag, comm, mode: standard, request });
+    let receive = |from, request| Op::P2p(P2p::Irecv { from, tag: Some(tag), comm, request });
     let exchange = |any: bool| {
         let all: Arc<[u32]> = Arc::new([0, 1, 2, 3]);
         let from = (!any).then_some(before);
-        let first = if any { Op::WaitAny(Arc::clone(&all)) } else { Op::WaitSome(Arc::clone(&all)) };
-        vec![receive(from, 0), send(next, bytes, 1), send(next, 10, 2), receive(from, 3), first, Op::WaitAll(all)]
+        let first =
+            if any { Op::P2p(P2p::WaitAny(Arc::clone(&all))) } else { Op::P2p(P2p::WaitSome(Arc::clone(&all))) };
+        vec![
+            receive(from, 0),
+            send(next, bytes, 1),
+            send(next, 10, 2),
+            receive(from, 3),
+            first,
+            Op::P2p(P2p::WaitAll(all)),
+        ]
     };
     let communicators = |new: u32| {
         let color = Some(i32::try_from(own % 2).unwrap());
@@ -115,47 +125,54 @@ fn operations(number: u32, (kind, shift, bytes): Phase, own: u32, size: u32) -> 
         let defined = new + 2;
         let target = Rank((size - 1 - own + 1) % size);
         vec![
-            Op::CommSplit { comm, new, color, key: -i32::try_from(own).unwrap() },
+            Op::Comm(Comm::Split { comm, new, color, key: -i32::try_from(own).unwrap() }),
             collective(CollectiveKind::Allreduce, new, bytes),
-            Op::CommDup { comm: new, new: new + 1 },
+            Op::Comm(Comm::Dup { comm: new, new: new + 1 }),
             collective(CollectiveKind::Barrier, new + 1, 0),
-            Op::CommDefine { new: defined, members },
-            Op::Isend { to: target, bytes: Bytes(bytes), tag, comm: defined, mode: standard, request: 0 },
-            Op::Recv { from: None, tag: None, comm: defined },
-            Op::Wait(0),
+            Op::Comm(Comm::Define { new: defined, members }),
+            Op::P2p(P2p::Isend { to: target, bytes: Bytes(bytes), tag, comm: defined, mode: standard, request: 0 }),
+            Op::P2p(P2p::Recv { from: None, tag: None, comm: defined }),
+            Op::P2p(P2p::Wait(0)),
         ]
     };
     let window = |locked: bool| {
         let (win, exclusive, request) = (number, shift % 2 == 0, None);
         let kinds = [RmaKind::Put, RmaKind::Get, RmaKind::Accumulate, RmaKind::GetAccumulate, RmaKind::CompareAndSwap];
-        let mut all = vec![Op::WinCreate { comm, win }];
-        all.push(if locked { Op::WinLock { win, target: Rank(0), exclusive } } else { Op::WinLockAll { win } });
+        let mut all = vec![Op::Rma(Rma::Create { comm, win })];
+        all.push(if locked {
+            Op::Rma(Rma::Lock { win, target: Rank(0), exclusive })
+        } else {
+            Op::Rma(Rma::LockAll { win })
+        });
         let target = if locked { Rank(0) } else { next };
-        all.extend(kinds.map(|kind| Op::Rma { kind, win, target, bytes: Bytes(bytes.min(5000)), request }));
-        all.push(if locked { Op::WinUnlock { win, target: Rank(0) } } else { Op::WinUnlockAll { win } });
-        all.extend([Op::WinFence { win }, Op::WinFree { win }]);
+        all.extend(
+            kinds.map(|kind| Op::Rma(Rma::Access { kind, win, target, bytes: Bytes(bytes.min(5000)), request })),
+        );
+        all.push(if locked { Op::Rma(Rma::Unlock { win, target: Rank(0) }) } else { Op::Rma(Rma::UnlockAll { win }) });
+        all.extend([Op::Rma(Rma::Fence { win }), Op::Rma(Rma::Free { win })]);
         all
     };
     match kind {
         0 => exchange(false),
         1 => exchange(true),
         2 => vec![
-            Op::Isend { to: next, bytes: Bytes(bytes), tag, comm, mode: SendMode::Synchronous, request: 0 },
-            Op::Probe { from: None, tag: Some(tag), comm },
-            Op::Recv { from: Some(before), tag: Some(tag), comm },
-            Op::Wait(0),
+            Op::P2p(P2p::Isend { to: next, bytes: Bytes(bytes), tag, comm, mode: SendMode::Synchronous, request: 0 }),
+            Op::P2p(P2p::Probe { from: None, tag: Some(tag), comm }),
+            Op::P2p(P2p::Recv { from: Some(before), tag: Some(tag), comm }),
+            Op::P2p(P2p::Wait(0)),
         ],
         3 => {
             let (kind, volume) = (ANY[shift as usize % ANY.len()], Volume::Uniform(Bytes(bytes)));
-            let mut all = vec![Op::Icollective { kind, comm, root: Rank(0), volume, request: 9 }];
+            let mut all =
+                vec![Op::Collective(Collective::Nonblocking { kind, comm, root: Rank(0), volume, request: 9 })];
             all.extend(exchange(false));
-            all.push(Op::Wait(9));
+            all.push(Op::P2p(P2p::Wait(9)));
             all
         }
         4 => communicators(10 + 10 * number),
         5 => window(true),
         6 => window(false),
-        7 => vec![Op::Datagram { to: next, bytes: Bytes(bytes) }, Op::Compute(Picoseconds(300_000))],
+        7 => vec![Op::P2p(P2p::Datagram { to: next, bytes: Bytes(bytes) }), Op::Compute(Picoseconds(300_000))],
         _ => vec![collective(ANY[shift as usize % ANY.len()], comm, bytes)],
     }
 }
@@ -171,11 +188,13 @@ impl Case {
             }
             let last = own == size - 1;
             ops.extend(match end {
-                End::Stuck if last => Some(Op::Recv { from: Some(Rank(0)), tag: Some(999), comm: COMM_WORLD }),
+                End::Stuck if last => {
+                    Some(Op::P2p(P2p::Recv { from: Some(Rank(0)), tag: Some(999), comm: COMM_WORLD }))
+                }
                 End::Mismatch if last => Some(collective(CollectiveKind::Allgather, COMM_WORLD, 8)),
                 End::Mismatch => Some(collective(CollectiveKind::Barrier, COMM_WORLD, 0)),
                 End::Deserted if own == 0 => Some(collective(CollectiveKind::Bcast, COMM_WORLD, 8)),
-                End::Misuse if own == size / 2 => Some(Op::Wait(77)),
+                End::Misuse if own == size / 2 => Some(Op::P2p(P2p::Wait(77))),
                 _ => None,
             });
             Script::new(ops.into_iter().map(Line::Op).collect()).unwrap().source()

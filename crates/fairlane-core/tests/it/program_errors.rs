@@ -5,7 +5,7 @@ use std::sync::Arc;
 use fairlane_core::error::RunError;
 use fairlane_core::ids::Rank;
 use fairlane_core::program::script::{Line, Script};
-use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, Program, SendMode, Volume};
+use fairlane_core::program::{COMM_WORLD, Collective, CollectiveKind, Comm, Op, P2p, Program, SendMode, Volume};
 use fairlane_core::simulation::Simulation;
 use fairlane_core::units::{Bytes, Picoseconds};
 
@@ -22,15 +22,15 @@ fn pair(first: Vec<Op>, second: Vec<Op>) -> Result<bool, RunError> {
 }
 
 fn receive(from: u32, tag: i32) -> Op {
-    Op::Recv { from: Some(Rank(from)), tag: Some(tag), comm: COMM_WORLD }
+    Op::P2p(P2p::Recv { from: Some(Rank(from)), tag: Some(tag), comm: COMM_WORLD })
 }
 
 fn send(to: u32, tag: i32) -> Op {
-    Op::Send { to: Rank(to), bytes: Bytes(10), tag, comm: COMM_WORLD, mode: SendMode::Standard }
+    Op::P2p(P2p::Send { to: Rank(to), bytes: Bytes(10), tag, comm: COMM_WORLD, mode: SendMode::Standard })
 }
 
 fn collective(kind: CollectiveKind, root: u32) -> Op {
-    Op::Collective { kind, comm: COMM_WORLD, root: Rank(root), volume: Volume::Uniform(Bytes(8)) }
+    Op::Collective(Collective::Blocking { kind, comm: COMM_WORLD, root: Rank(root), volume: Volume::Uniform(Bytes(8)) })
 }
 
 #[test]
@@ -46,8 +46,8 @@ fn a_receive_that_nothing_matches_ends_the_run_with_its_rank_and_operation() {
 fn a_message_that_came_before_messages_were_numbered_holds_none_back() {
     // A send to itself has messages numbered from then on.
     let (from, tag, comm) = (Some(Rank(0)), Some(9), COMM_WORLD);
-    let own = Op::Irecv { from, tag, comm, request: 1 };
-    let first = vec![receive(1, 0), own, send(0, 9), Op::Wait(1), send(1, 3), receive(1, 1)];
+    let own = Op::P2p(P2p::Irecv { from, tag, comm, request: 1 });
+    let first = vec![receive(1, 0), own, send(0, 9), Op::P2p(P2p::Wait(1)), send(1, 3), receive(1, 1)];
     let second = vec![send(0, 0), receive(0, 3), send(0, 1)];
     assert_eq!(pair(first, second), Ok(true));
 }
@@ -65,33 +65,35 @@ fn different_collectives_end_the_run_with_both_calls() {
 
 #[test]
 fn misuse_is_named() {
-    let unknown = pair(vec![Op::Wait(3)], vec![]).unwrap_err().to_string();
+    let unknown = pair(vec![Op::P2p(P2p::Wait(3))], vec![]).unwrap_err().to_string();
     assert!(unknown.contains("rank 0, operation Wait(request 3): no request 3"), "{unknown}");
     let outside = pair(vec![send(2, 0)], vec![]).unwrap_err().to_string();
     assert!(outside.contains("2 ranks, numbered from 0"), "{outside}");
-    let freed = pair(vec![Op::CommFree(0)], vec![]).unwrap_err().to_string();
+    let freed = pair(vec![Op::Comm(Comm::Free(0))], vec![]).unwrap_err().to_string();
     assert!(freed.contains("predefined"), "{freed}");
-    let twice = pair(vec![isend(3), Op::WaitAll([3, 3].into())], vec![receive(0, 0)]).unwrap_err().to_string();
+    let twice =
+        pair(vec![isend(3), Op::P2p(P2p::WaitAll([3, 3].into()))], vec![receive(0, 0)]).unwrap_err().to_string();
     assert!(twice.contains("request 3 is listed twice"), "{twice}");
-    let huge = Op::Send { to: Rank(1), bytes: Bytes(1 << 50), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard };
+    let huge =
+        Op::P2p(P2p::Send { to: Rank(1), bytes: Bytes(1 << 50), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard });
     let huge = pair(vec![huge], vec![]).unwrap_err().to_string();
     assert!(huge.contains("a message may have at most"), "{huge}");
     let beyond = pair(vec![Op::Compute(Picoseconds(1)), Op::Compute(Picoseconds(u64::MAX))], vec![]).unwrap_err();
     assert!(beyond.to_string().contains("beyond what the clock can tell"), "{beyond}");
-    let taken = pair(vec![Op::CommDup { comm: 1, new: 0 }], vec![]).unwrap_err().to_string();
+    let taken = pair(vec![Op::Comm(Comm::Dup { comm: 1, new: 0 })], vec![]).unwrap_err().to_string();
     assert!(taken.contains("communicator 0 is in use"), "{taken}");
-    let dup = Op::CommDup { comm: COMM_WORLD, new: 5 };
-    let four = Op::Collective {
+    let dup = Op::Comm(Comm::Dup { comm: COMM_WORLD, new: 5 });
+    let four = Op::Collective(Collective::Blocking {
         kind: CollectiveKind::Allreduce,
         comm: COMM_WORLD,
         root: Rank(0),
         volume: Volume::Uniform(Bytes(4)),
-    };
+    });
     assert!(matches!(pair(vec![dup], vec![four]), Err(RunError::CollectiveMismatch { .. })));
 }
 
 fn isend(request: u32) -> Op {
-    Op::Isend { to: Rank(1), bytes: Bytes(10), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard, request }
+    Op::P2p(P2p::Isend { to: Rank(1), bytes: Bytes(10), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard, request })
 }
 
 #[test]
@@ -115,7 +117,7 @@ fn iterations_that_take_no_time_end_the_run_soon() {
 /// A rank that waits for nothing, for ever.
 fn spinning() -> Simulation {
     let case = sparse();
-    let lines = vec![Line::Repeat(None), op(Op::WaitAll([].into())), Line::End];
+    let lines = vec![Line::Repeat(None), op(Op::P2p(P2p::WaitAll([].into()))), Line::End];
     let mut programs = case.programs();
     programs[0].ranks[0] = Script::new(lines).unwrap().source();
     Simulation::new(case.spec(), programs).unwrap()
@@ -128,9 +130,10 @@ fn empty_packets_do_not_overtake_each_other() {
     spec.network.header = Bytes(0);
     spec.network.mtu = Bytes(4096);
     let (comm, mode) = (COMM_WORLD, SendMode::Standard);
-    let isend = |bytes, tag, request| op(Op::Isend { to: Rank(1), bytes: Bytes(bytes), tag, comm, mode, request });
+    let isend =
+        |bytes, tag, request| op(Op::P2p(P2p::Isend { to: Rank(1), bytes: Bytes(bytes), tag, comm, mode, request }));
     let first = vec![isend(4096, 1, 1), isend(0, 2, 2), isend(0, 3, 3)];
-    let any = op(Op::Recv { from: None, tag: None, comm });
+    let any = op(Op::P2p(P2p::Recv { from: None, tag: None, comm }));
     let second = vec![op(receive(0, 1)), any, op(receive(0, 3))];
     let mut programs = case.programs();
     programs[0] = Program { ranks: [first, second].map(|lines| Script::new(lines).unwrap().source()).into() };
@@ -140,12 +143,21 @@ fn empty_packets_do_not_overtake_each_other() {
 
 #[test]
 fn a_finished_request_is_null_in_later_waits() {
-    let irecv = |request| Op::Irecv { from: Some(Rank(0)), tag: None, comm: COMM_WORLD, request };
+    let irecv = |request| Op::P2p(P2p::Irecv { from: Some(Rank(0)), tag: None, comm: COMM_WORLD, request });
     let all: Arc<[u32]> = [0, 2000, 2].into();
-    let any = || Op::WaitAny(all.clone());
-    let receiver =
-        vec![irecv(0), irecv(2000), irecv(2), any(), any(), any(), any(), Op::WaitAll(all.clone()), irecv(2000)];
-    let again = [Op::Wait(2000)];
+    let any = || Op::P2p(P2p::WaitAny(all.clone()));
+    let receiver = vec![
+        irecv(0),
+        irecv(2000),
+        irecv(2),
+        any(),
+        any(),
+        any(),
+        any(),
+        Op::P2p(P2p::WaitAll(all.clone())),
+        irecv(2000),
+    ];
+    let again = [Op::P2p(P2p::Wait(2000))];
     let sender = vec![send(1, 0), send(1, 0), send(1, 0), send(1, 0)];
     assert_eq!(pair(sender, receiver.into_iter().chain(again).collect()), Ok(true));
 }

@@ -6,7 +6,7 @@ use fairlane_core::mpi::{self, RailPolicy};
 use fairlane_core::network;
 use fairlane_core::observe;
 use fairlane_core::program::script::{Line, Script};
-use fairlane_core::program::{COMM_WORLD, Op, Program, SendMode};
+use fairlane_core::program::{COMM_WORLD, Op, P2p, Program, SendMode};
 use fairlane_core::registry::Registry;
 use fairlane_core::routing::{Hop, Routing};
 use fairlane_core::simulation::{FabricSpec, JobSpec, Simulation, Spec};
@@ -77,11 +77,11 @@ fn ends(mut simulation: Simulation) -> u64 {
 }
 
 fn isend(to: u32, bytes: u64, tag: i32, request: u32) -> Op {
-    Op::Isend { to: Rank(to), bytes: Bytes(bytes), tag, comm: COMM_WORLD, mode: SendMode::Standard, request }
+    Op::P2p(P2p::Isend { to: Rank(to), bytes: Bytes(bytes), tag, comm: COMM_WORLD, mode: SendMode::Standard, request })
 }
 
 fn irecv(tag: Option<i32>, request: u32) -> Op {
-    Op::Irecv { from: Some(Rank(0)), tag, comm: COMM_WORLD, request }
+    Op::P2p(P2p::Irecv { from: Some(Rank(0)), tag, comm: COMM_WORLD, request })
 }
 
 /// Rank 0 sends `count` messages at once, rank 1 waits for them.
@@ -90,8 +90,8 @@ fn messages(count: u32, bytes: u64) -> Vec<Vec<Op>> {
     let sends = (0..count).map(|request| isend(1, bytes, 0, request));
     let receives = (0..count).map(|request| irecv(None, request));
     vec![
-        sends.chain([Op::WaitAll(all.clone())]).collect(),
-        receives.chain([Op::WaitAll(all), Op::MarkProgress]).collect(),
+        sends.chain([Op::P2p(P2p::WaitAll(all.clone()))]).collect(),
+        receives.chain([Op::P2p(P2p::WaitAll(all)), Op::MarkProgress]).collect(),
     ]
 }
 
@@ -161,11 +161,11 @@ fn an_adapter_sends_no_more_messages_than_its_gap_allows() {
 fn exchange(ranks: u32) -> Vec<Vec<Op>> {
     let requests = |rank: u32| (0..ranks).filter(move |peer| *peer != rank);
     let of = |rank: u32| {
-        let receive = |peer| Op::Irecv { from: Some(Rank(peer)), tag: None, comm: COMM_WORLD, request: peer };
+        let receive = |peer| Op::P2p(P2p::Irecv { from: Some(Rank(peer)), tag: None, comm: COMM_WORLD, request: peer });
         let send = |peer: u32| isend(peer, 700 + 4_000 * u64::from((rank + peer) % 5), 0, ranks + peer);
         let all = requests(rank).chain(requests(rank).map(|peer| ranks + peer)).collect();
         let ops = requests(rank).map(receive).chain(requests(rank).map(send));
-        ops.chain([Op::WaitAll(all), Op::MarkProgress]).collect()
+        ops.chain([Op::P2p(P2p::WaitAll(all)), Op::MarkProgress]).collect()
     };
     (0..ranks).map(of).collect()
 }
@@ -263,9 +263,9 @@ fn in_order(policy: RailPolicy, rails: &Value, sizes: &[(u64, bool)]) -> Result<
     let sends = (0..).zip(sizes).map(|(tag, (bytes, _))| isend(1, *bytes, tag, u32::try_from(tag).unwrap()));
     let receives = (0..).zip(sizes).flat_map(|(tag, (_, named))| {
         let request = u32::try_from(tag).unwrap();
-        [irecv(named.then_some(tag), request), Op::Wait(request)]
+        [irecv(named.then_some(tag), request), Op::P2p(P2p::Wait(request))]
     });
-    let ranks = vec![sends.chain([Op::WaitAll(all)]).collect(), receives.collect()];
+    let ranks = vec![sends.chain([Op::P2p(P2p::WaitAll(all))]).collect(), receives.collect()];
     simulation(tree(rails), policy, &[0, 7], ranks).run_until(FAR, u64::MAX)
 }
 

@@ -6,7 +6,7 @@ use fairlane_core::columns::{Columns, Unit, Values};
 use fairlane_core::ids::{HostId, JobId, Rank};
 use fairlane_core::observe::RecordOf;
 use fairlane_core::program::script::{Line, Script};
-use fairlane_core::program::{COMM_WORLD, Op, Program, SendMode};
+use fairlane_core::program::{COMM_WORLD, Op, P2p, Program, SendMode};
 use fairlane_core::registry::Registry;
 use fairlane_core::results::TABLES;
 use fairlane_core::simulation::{Named, Simulation};
@@ -154,8 +154,9 @@ fn the_digest_of_a_run_is_known() {
 
 /// The first of two ranks sends messages to the other.
 fn stream(messages: usize) -> Program {
-    let message = Op::Send { to: Rank(1), bytes: Bytes(4000), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard };
-    let receive = Op::Recv { from: Some(Rank(0)), tag: Some(0), comm: COMM_WORLD };
+    let message =
+        Op::P2p(P2p::Send { to: Rank(1), bytes: Bytes(4000), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard });
+    let receive = Op::P2p(P2p::Recv { from: Some(Rank(0)), tag: Some(0), comm: COMM_WORLD });
     let source = |op: Op| Script::new(vec![Line::Op(op); messages]).unwrap().source();
     Program { ranks: vec![source(message), source(receive)] }
 }
@@ -190,8 +191,9 @@ fn a_packet_that_a_computing_rank_has_not_noticed_is_in_the_latencies() {
     spec.jobs[0].hosts = vec![HostId(0), HostId(1)];
     spec.jobs[0].ranks.clear();
     spec.observe.counters = true;
-    let message = Op::Send { to: Rank(1), bytes: Bytes(1), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard };
-    let receive = Op::Recv { from: Some(Rank(0)), tag: Some(0), comm: COMM_WORLD };
+    let message =
+        Op::P2p(P2p::Send { to: Rank(1), bytes: Bytes(1), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard });
+    let receive = Op::P2p(P2p::Recv { from: Some(Rank(0)), tag: Some(0), comm: COMM_WORLD });
     let compute = Op::Compute(Picoseconds(1_000_000_000));
     let scripts = [vec![message], vec![compute, receive]];
     let source = |ops: Vec<Op>| Script::new(ops.into_iter().map(Line::Op).collect()).unwrap().source();

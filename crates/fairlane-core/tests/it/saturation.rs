@@ -15,7 +15,7 @@ use std::sync::Arc;
 use fairlane_core::ids::{HostId, JobId, Rank};
 use fairlane_core::mpi;
 use fairlane_core::program::script::{Line, Script};
-use fairlane_core::program::{COMM_WORLD, Op, Program, SendMode};
+use fairlane_core::program::{COMM_WORLD, Op, P2p, Program, SendMode};
 use fairlane_core::registry::Registry;
 use fairlane_core::rng;
 use fairlane_core::routing::{self, Hop};
@@ -97,7 +97,7 @@ impl Load {
             let (to, wait) = ((self.target)(host, random.random()), wait / mean * gap);
             lines.push(Line::Op(Op::Compute(Picoseconds(wait as u64))));
             let (to, mode) = (Rank(to), SendMode::Standard);
-            lines.push(Line::Op(Op::Send { to, bytes: PAYLOAD, tag: 0, comm: COMM_WORLD, mode }));
+            lines.push(Line::Op(Op::P2p(P2p::Send { to, bytes: PAYLOAD, tag: 0, comm: COMM_WORLD, mode })));
         }
         lines.push(Line::End);
         Script::new(lines).unwrap()
@@ -197,9 +197,9 @@ fn an_idle_fabric_delivers_in_the_time_of_the_way() {
         let load = dragonfly(routing, uniform_72);
         for (from, to) in (0..72).map(pair) {
             let (bytes, comm) = (PAYLOAD, COMM_WORLD);
-            let send = Op::Send { to: Rank(1), bytes, tag: 0, comm, mode: SendMode::Standard };
-            let scripts =
-                [send, Op::Recv { from: None, tag: None, comm }].map(|op| Script::new(vec![Line::Op(op)]).unwrap());
+            let send = Op::P2p(P2p::Send { to: Rank(1), bytes, tag: 0, comm, mode: SendMode::Standard });
+            let scripts = [send, Op::P2p(P2p::Recv { from: None, tag: None, comm })]
+                .map(|op| Script::new(vec![Line::Op(op)]).unwrap());
             let mut simulation = load.simulation([from, to].into_iter().zip(scripts));
             assert!(simulation.run_until(END, u64::MAX).unwrap());
             let links = simulation.network().totals().packet_hops;

@@ -6,7 +6,7 @@ use fairlane_core::mpi;
 use fairlane_core::network;
 use fairlane_core::observe;
 use fairlane_core::program::script::{Line, Script};
-use fairlane_core::program::{COMM_WORLD, Op, Program, SendMode};
+use fairlane_core::program::{COMM_WORLD, Op, P2p, Program, SendMode};
 use fairlane_core::simulation::{FabricSpec, JobSpec, QosSpec, Simulation, Spec};
 use fairlane_core::units::{Bytes, Instant, Picoseconds};
 use serde_json::{Value, json};
@@ -67,8 +67,9 @@ fn a_stream_with_a_buffer_for_a_round_trip_has_no_gaps() {
         for buffer in [round_trip + 3 * 4_200, round_trip + 20 * 4_200, 1 << 20] {
             let network =
                 network::Parameters { buffer: Bytes(buffer), switch_latency: Picoseconds::ZERO, ..Default::default() };
-            let send = Op::Send { to: Rank(1), bytes: Bytes(8 << 20), tag: 0, comm, mode: SendMode::Standard };
-            let receive = Op::Recv { from: None, tag: None, comm };
+            let send =
+                Op::P2p(P2p::Send { to: Rank(1), bytes: Bytes(8 << 20), tag: 0, comm, mode: SendMode::Standard });
+            let receive = Op::P2p(P2p::Recv { from: None, tag: None, comm });
             let mut simulation = simulation(fabric.clone(), network, 1 << 30, [vec![send], vec![receive]]);
             simulation.run_until(END, u64::MAX).unwrap();
             simulation.check_laws().unwrap();
@@ -91,15 +92,16 @@ fn a_stream_with_a_buffer_for_a_round_trip_has_no_gaps() {
 fn a_rendezvous_that_waits_for_its_turn_goes_on_while_the_receiver_computes() {
     const EAGER: u32 = 100;
     let comm = COMM_WORLD;
-    let isend = |request, bytes, mode| Op::Isend { to: Rank(1), bytes: Bytes(bytes), tag: 0, comm, mode, request };
+    let isend =
+        |request, bytes, mode| Op::P2p(P2p::Isend { to: Rank(1), bytes: Bytes(bytes), tag: 0, comm, mode, request });
     let mut sender: Vec<Op> = (0..EAGER).map(|request| isend(request, 4_000, SendMode::Standard)).collect();
     sender.push(Op::Compute(Picoseconds(50_000_000)));
     sender.push(isend(EAGER, 10, SendMode::Synchronous));
-    sender.push(Op::WaitAll((0..=EAGER).collect()));
-    let post = |request| Op::Irecv { from: Some(Rank(0)), tag: Some(0), comm, request };
+    sender.push(Op::P2p(P2p::WaitAll((0..=EAGER).collect())));
+    let post = |request| Op::P2p(P2p::Irecv { from: Some(Rank(0)), tag: Some(0), comm, request });
     let mut receiver: Vec<Op> = (0..=EAGER).map(post).collect();
     receiver.push(Op::Compute(Picoseconds(10_000_000_000)));
-    receiver.push(Op::WaitAll((0..=EAGER).collect()));
+    receiver.push(Op::P2p(P2p::WaitAll((0..=EAGER).collect())));
     let fabric = json!({ "hosts": 4, "levels": 1, "radix": 4, "bandwidth": 10_000_000_000_u64 });
     let mut simulation = simulation(fabric, network::Parameters::default(), 8_000, [sender, receiver]);
     simulation.run_until(Instant(30_000_000), u64::MAX).unwrap();
@@ -118,11 +120,13 @@ fn a_rendezvous_that_waits_for_its_turn_goes_on_while_the_receiver_computes() {
 #[test]
 fn messages_through_memory_keep_their_turns_when_service_levels_change() {
     let (comm, long) = (COMM_WORLD, Bytes(10 << 20));
-    let isend = |request, bytes| Op::Isend { to: Rank(1), bytes, tag: 0, comm, mode: SendMode::Standard, request };
+    let isend =
+        |request, bytes| Op::P2p(P2p::Isend { to: Rank(1), bytes, tag: 0, comm, mode: SendMode::Standard, request });
     let compute = |microseconds: u64| Op::Compute(Picoseconds(microseconds * 1_000_000));
     let empty = Bytes(0);
-    let sender = vec![isend(0, long), isend(1, empty), compute(100), isend(2, empty), Op::WaitAll((0..3).collect())];
-    let receiver = vec![Op::Recv { from: None, tag: None, comm }; 3];
+    let sender =
+        vec![isend(0, long), isend(1, empty), compute(100), isend(2, empty), Op::P2p(P2p::WaitAll((0..3).collect()))];
+    let receiver = vec![Op::P2p(P2p::Recv { from: None, tag: None, comm }); 3];
     let fabric = json!({ "hosts": 4, "levels": 1, "radix": 4 });
     let host = [HostId(0); 2];
     let mut simulation = simulation_on(host, fabric, network::Parameters::default(), long.0, [sender, receiver]);

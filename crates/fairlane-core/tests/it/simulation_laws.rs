@@ -6,7 +6,7 @@ use std::sync::Arc;
 use fairlane_core::ids::{JobId, LinkId, Rank, ServiceLevel, VirtualLane};
 use fairlane_core::network::LaneCounters;
 use fairlane_core::program::script::{Line, Script};
-use fairlane_core::program::{COMM_WORLD, Op, Program, SendMode};
+use fairlane_core::program::{COMM_WORLD, Op, P2p, Program, SendMode};
 use fairlane_core::registry::Registry;
 use fairlane_core::results::TABLES;
 use fairlane_core::simulation::{Parallelism, Simulation};
@@ -158,9 +158,10 @@ fn a_port_of_sixteen_lanes_takes_at_most_one_and_a_half_kibibytes() {
 /// Two ranks that send each other messages for ever.
 fn ping_pong() -> (Case, Vec<Program>) {
     let case = sparse();
-    let send =
-        |to| op(Op::Send { to: Rank(to), bytes: Bytes(5000), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard });
-    let receive = |from| op(Op::Recv { from: Some(Rank(from)), tag: None, comm: COMM_WORLD });
+    let send = |to| {
+        op(Op::P2p(P2p::Send { to: Rank(to), bytes: Bytes(5000), tag: 0, comm: COMM_WORLD, mode: SendMode::Standard }))
+    };
+    let receive = |from| op(Op::P2p(P2p::Recv { from: Some(Rank(from)), tag: None, comm: COMM_WORLD }));
     let endless = |lines: [Line; 2]| {
         let [first, second] = lines;
         let lines = vec![Line::Repeat(None), first, second, op(Op::MarkProgress), Line::End];

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use fairlane_core::ids::{HostId, Rank};
 use fairlane_core::program::script::{Line, Script};
-use fairlane_core::program::{COMM_WORLD, Op, Program, RequestId, SendMode};
+use fairlane_core::program::{COMM_WORLD, Op, P2p, Program, RequestId, SendMode};
 use fairlane_core::registry::Registry;
 use fairlane_core::simulation::{FabricSpec, JobSpec, Parallelism, QosSpec, Simulation, Spec};
 use fairlane_core::topology::{self, Graph};
@@ -130,17 +130,22 @@ fn script(rank: u32, bytes: u64, targets: &[Vec<u32>], wire: u64, random: &mut i
         let request = |place: usize| base(number) + u32::try_from(place).expect("small");
         let tag = i32::try_from(number).expect("small");
         for place in 0..block.len() {
-            lines.push(Line::Op(Op::Irecv { from: None, tag: Some(tag), comm: COMM_WORLD, request: request(place) }));
+            lines.push(Line::Op(Op::P2p(P2p::Irecv {
+                from: None,
+                tag: Some(tag),
+                comm: COMM_WORLD,
+                request: request(place),
+            })));
         }
         for (place, target) in block.iter().enumerate() {
             let (to, mode) = (Rank(target[rank as usize]), SendMode::Standard);
             let request = request(BLOCK + place);
-            lines.push(Line::Op(Op::Isend { to, bytes: Bytes(bytes), tag, comm: COMM_WORLD, mode, request }));
+            lines.push(Line::Op(Op::P2p(P2p::Isend { to, bytes: Bytes(bytes), tag, comm: COMM_WORLD, mode, request })));
             let gap = random.random_range(0.0..2.0) * 2.0 * wire as f64;
             lines.push(Line::Op(Op::Compute(Picoseconds(gap as u64))));
         }
         let all: Arc<[RequestId]> = (0..2 * BLOCK as u32).map(|place| base(number) + place).collect();
-        lines.push(Line::Op(Op::WaitAll(all)));
+        lines.push(Line::Op(Op::P2p(P2p::WaitAll(all))));
     }
     lines.push(Line::End);
     Script::new(lines).expect("closed loops")

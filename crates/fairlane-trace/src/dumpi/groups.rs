@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairlane_core::program::{CommHandle, Op};
+use fairlane_core::program::{Comm, CommHandle, Op};
 
 use super::calls::Call;
 use super::communicators::{Combine, Group, New};
@@ -19,12 +19,12 @@ impl RankReader {
             Call::CommDup => {
                 let comm = self.state.communicators.handle(n(0))?;
                 let New { handle: new, replaced } = self.state.communicators.duplicate(n(0), n(1))?;
-                self.made(Op::CommDup { comm, new }, replaced);
+                self.made(Op::Comm(Comm::Dup { comm, new }), replaced);
             }
             Call::CommSplit => {
                 let comm = self.state.communicators.handle(n(0))?;
                 let New { handle: new, replaced } = self.state.communicators.split(n(3), None, None);
-                self.made(Op::CommSplit { comm, new, color: (n(1) >= 0).then_some(n(1)), key: n(2) }, replaced);
+                self.made(Op::Comm(Comm::Split { comm, new, color: (n(1) >= 0).then_some(n(1)), key: n(2) }), replaced);
             }
             Call::CommCreate => {
                 let group = self.state.communicators.group(n(1))?.clone();
@@ -39,7 +39,7 @@ impl RankReader {
             Call::CartSub => self.cart_sub(record)?,
             Call::CommFree => {
                 if let Some(handle) = self.state.communicators.free(n(0))? {
-                    self.out.op(Op::CommFree(handle));
+                    self.out.op(Op::Comm(Comm::Free(handle)));
                 }
             }
             _ => {}
@@ -51,7 +51,7 @@ impl RankReader {
     fn made(&mut self, op: Op, replaced: Option<CommHandle>) {
         self.out.op(op);
         if let Some(handle) = replaced {
-            self.out.op(Op::CommFree(handle));
+            self.out.op(Op::Comm(Comm::Free(handle)));
             self.state.communicators.release(handle);
         }
     }
@@ -59,7 +59,7 @@ impl RankReader {
     fn create(&mut self, parent: i32, group: &Group, id: i32, dims: Option<Arc<[i32]>>) -> Result<(), Fault> {
         let comm = self.state.communicators.handle(parent)?;
         let (New { handle: new, replaced }, members) = self.state.communicators.create(parent, group, id, dims)?;
-        self.made(Op::CommCreate { comm, new, members }, replaced);
+        self.made(Op::Comm(Comm::Create { comm, new, members }), replaced);
         Ok(())
     }
 
@@ -83,7 +83,7 @@ impl RankReader {
         let left = dims.iter().zip(remain).filter(|(_, stays)| **stays != 0).map(|(&extent, _)| extent).collect();
         let comm = self.state.communicators.handle(parent)?;
         let New { handle: new, replaced } = self.state.communicators.split(id, u32::try_from(key).ok(), Some(left));
-        self.made(Op::CommSplit { comm, new, color: Some(color), key }, replaced);
+        self.made(Op::Comm(Comm::Split { comm, new, color: Some(color), key }), replaced);
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! Point-to-point calls and requests as operations.
 
 use fairlane_core::ids::Rank;
-use fairlane_core::program::{CommHandle, Op, RequestId, SendMode};
+use fairlane_core::program::{CommHandle, Op, P2p, RequestId, SendMode};
 use fairlane_core::units::Bytes;
 use smallvec::SmallVec;
 
@@ -52,7 +52,7 @@ impl RankReader {
     fn send(&mut self, posting: &Posting) -> Result<(), Fault> {
         let Direction::Send(mode) = posting.direction else { return Ok(()) };
         let Some((to, bytes, comm)) = self.destination(posting)? else { return Ok(()) };
-        self.out.op(Op::Send { to, bytes, tag: posting.tag, comm, mode });
+        self.out.op(Op::P2p(P2p::Send { to, bytes, tag: posting.tag, comm, mode }));
         Ok(())
     }
 
@@ -79,7 +79,7 @@ impl RankReader {
         let told = record.statuses.first().map(|status| (status.source, status.tag));
         let Some((from, tag)) = Self::source(posting, told) else { return Ok(()) };
         let comm = self.state.communicators.handle(posting.comm)?;
-        self.out.op(Op::Recv { from, tag, comm });
+        self.out.op(Op::P2p(P2p::Recv { from, tag, comm }));
         Ok(())
     }
 
@@ -89,7 +89,7 @@ impl RankReader {
         let told = record.statuses.first().map(|status| (status.source, status.tag));
         let Some((from, tag)) = Self::source(&posting, told) else { return Ok(()) };
         let comm = self.state.communicators.handle(comm)?;
-        self.out.op(Op::Probe { from, tag, comm });
+        self.out.op(Op::P2p(P2p::Probe { from, tag, comm }));
         Ok(())
     }
 
@@ -97,9 +97,9 @@ impl RankReader {
     fn exchange(&mut self, record: &Record, send: &Posting, receive: &Posting) -> Result<(), Fault> {
         let Some((to, bytes, comm)) = self.destination(send)? else { return self.receive(record, receive) };
         let request = self.state.request_ids.take();
-        self.out.op(Op::Isend { to, bytes, tag: send.tag, comm, mode: SendMode::Standard, request });
+        self.out.op(Op::P2p(P2p::Isend { to, bytes, tag: send.tag, comm, mode: SendMode::Standard, request }));
         self.receive(record, receive)?;
-        self.out.op(Op::Wait(request));
+        self.out.op(Op::P2p(P2p::Wait(request)));
         self.state.request_ids.give_back(request);
         Ok(())
     }
@@ -122,7 +122,7 @@ impl RankReader {
             Call::Startall => record.list(0).iter().try_for_each(|&handle| self.start_persistent(handle))?,
             Call::RequestFree => {
                 if let Some(Some(request)) = self.state.requests.free(record.number(0))? {
-                    self.out.op(Op::RequestFree(request));
+                    self.out.op(Op::P2p(P2p::RequestFree(request)));
                     self.state.request_ids.give_back(request);
                 }
             }
@@ -181,9 +181,9 @@ impl RankReader {
         };
         let Some((to, bytes, comm)) = self.destination(posting)? else { return Ok(None) };
         let request = self.state.request_ids.take();
-        self.out.op(Op::Isend { to, bytes, tag: posting.tag, comm, mode, request });
+        self.out.op(Op::P2p(P2p::Isend { to, bytes, tag: posting.tag, comm, mode, request }));
         if posting.direction == Direction::Buffered {
-            self.out.op(Op::RequestFree(request));
+            self.out.op(Op::P2p(P2p::RequestFree(request)));
             self.state.request_ids.give_back(request);
             return Ok(None);
         }
@@ -194,7 +194,7 @@ impl RankReader {
         let Some((from, tag)) = Self::source(posting, told) else { return Ok(None) };
         let comm = self.state.communicators.handle(posting.comm)?;
         let request = self.state.request_ids.take();
-        self.out.op(Op::Irecv { from, tag, comm, request });
+        self.out.op(Op::P2p(P2p::Irecv { from, tag, comm, request }));
         Ok(Some(request))
     }
 }

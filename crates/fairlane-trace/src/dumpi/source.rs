@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use fairlane_core::program::{CommHandle, Op, RequestId, Source};
+use fairlane_core::program::{Collective, Comm, CommHandle, Op, P2p, RequestId, Rma, Source};
 
 use super::calls::Call;
 use super::collectives;
@@ -163,13 +163,13 @@ impl RankReader {
     /// The end of a pass: gives up what is open, and starts over if that is wanted.
     fn end_pass(&mut self) -> Result<(), TraceError> {
         for request in self.state.requests.clear().into_iter().flatten() {
-            self.out.op(Op::RequestFree(request));
+            self.out.op(Op::P2p(P2p::RequestFree(request)));
         }
         for win in self.state.windows.clear() {
-            self.out.op(Op::WinFree { win });
+            self.out.op(Op::Rma(Rma::Free { win }));
         }
         for handle in self.state.communicators.clear() {
-            self.out.op(Op::CommFree(handle));
+            self.out.op(Op::Comm(Comm::Free(handle)));
         }
         self.out.end_pass(self.options.repeat).map_err(|problem| self.error(problem))?;
         self.state = State::new(&self.file, self.rank, self.ranks);
@@ -186,7 +186,7 @@ impl RankReader {
         if let Some(collective) = collectives::read(record, &self.state.sizes)? {
             let comm = self.state.communicators.handle(collective.comm)?;
             let collectives::Collective { kind, root, volume, .. } = collective;
-            self.out.op(Op::Collective { kind, comm, root, volume });
+            self.out.op(Op::Collective(Collective::Blocking { kind, comm, root, volume }));
             return Ok(());
         }
         self.point_to_point(record)?;

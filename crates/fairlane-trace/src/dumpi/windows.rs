@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fairlane_core::ids::Rank;
-use fairlane_core::program::{Op, RmaKind, WindowHandle};
+use fairlane_core::program::{Op, Rma, RmaKind, WindowHandle};
 use fairlane_core::units::Bytes;
 use rustc_hash::FxHashMap;
 
@@ -62,30 +62,30 @@ impl RankReader {
                 let win = window(0)?;
                 self.state.windows.open.remove(&n(0));
                 self.state.windows.handles.give_back(win);
-                Op::WinFree { win }
+                Op::Rma(Rma::Free { win })
             }
             Call::WinGroup => {
                 let group = self.state.windows.get(n(0))?.group.clone();
                 self.state.communicators.set_group(n(1), group);
                 return Ok(());
             }
-            Call::WinFence => Op::WinFence { win: window(1)? },
+            Call::WinFence => Op::Rma(Rma::Fence { win: window(1)? }),
             Call::WinLock => {
                 let exclusive = n(0) == EXCLUSIVE;
                 // MPI_PROC_NULL has no lock.
                 let Ok(target) = u32::try_from(n(1)) else { return Ok(()) };
-                Op::WinLock { win: window(3)?, target: Rank(target), exclusive }
+                Op::Rma(Rma::Lock { win: window(3)?, target: Rank(target), exclusive })
             }
             Call::WinUnlock => {
                 let Ok(target) = u32::try_from(n(0)) else { return Ok(()) };
-                Op::WinUnlock { win: window(1)?, target: Rank(target) }
+                Op::Rma(Rma::Unlock { win: window(1)?, target: Rank(target) })
             }
-            Call::WinPost => Op::WinPost { win: window(2)?, group: self.ranks_of(n(0), n(2))? },
-            Call::WinStart => Op::WinStart { win: window(2)?, group: self.ranks_of(n(0), n(2))? },
-            Call::WinComplete => Op::WinComplete { win: window(0)? },
-            Call::WinWait => Op::WinWait { win: window(0)? },
+            Call::WinPost => Op::Rma(Rma::Post { win: window(2)?, group: self.ranks_of(n(0), n(2))? }),
+            Call::WinStart => Op::Rma(Rma::Start { win: window(2)?, group: self.ranks_of(n(0), n(2))? }),
+            Call::WinComplete => Op::Rma(Rma::Complete { win: window(0)? }),
+            Call::WinWait => Op::Rma(Rma::Wait { win: window(0)? }),
             // A test that fails is a poll.
-            Call::WinTest if n(1) != 0 => Op::WinWait { win: window(0)? },
+            Call::WinTest if n(1) != 0 => Op::Rma(Rma::Wait { win: window(0)? }),
             Call::Put => return self.transfer(record, RmaKind::Put, 6),
             Call::Get => return self.transfer(record, RmaKind::Get, 6),
             Call::Accumulate => return self.transfer(record, RmaKind::Accumulate, 7),
@@ -99,7 +99,7 @@ impl RankReader {
         let group = self.state.communicators.group_of(comm)?;
         let comm = self.state.communicators.handle(comm)?;
         let win = self.state.windows.handles.take();
-        self.out.op(Op::WinCreate { comm, win });
+        self.out.op(Op::Rma(Rma::Create { comm, win }));
         self.state.windows.open.insert(id, Window { handle: win, group });
         Ok(())
     }
@@ -117,7 +117,7 @@ impl RankReader {
         let Ok(target) = u32::try_from(n(2)) else { return Ok(()) };
         let win = self.state.windows.get(n(window))?.handle;
         let bytes = Bytes(self.state.sizes.bytes(n(0), n(1))?);
-        self.out.op(Op::Rma { kind, win, target: Rank(target), bytes, request: None });
+        self.out.op(Op::Rma(Rma::Access { kind, win, target: Rank(target), bytes, request: None }));
         Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! Collective calls of a rank as operations. What a non-blocking one is becomes known when it completes.
 
 use fairlane_core::ids::Rank;
-use fairlane_core::program::{CollectiveKind, CommHandle, Op, Volume};
+use fairlane_core::program::{self, CollectiveKind, CommHandle, Op, Volume};
 use fairlane_core::units::Bytes;
 
 use super::collectives::{Operation, operation, volume};
@@ -24,7 +24,7 @@ struct Called {
 impl RankReader {
     pub(super) fn collective(&mut self, event: &Collective) -> Result<(), String> {
         if let Some(Called { kind, comm, root, volume, makes }) = self.called(event)? {
-            self.emit(Op::Collective { kind, comm, root, volume }, makes);
+            self.emit(Op::Collective(program::Collective::Blocking { kind, comm, root, volume }), makes);
         }
         Ok(())
     }
@@ -39,7 +39,10 @@ impl RankReader {
         if let Some(Called { kind, comm, root, volume, makes }) = self.called(&event)? {
             let own = self.take_request();
             self.start_request(request, Some(own));
-            self.emit(Op::Icollective { kind, comm, root, volume, request: own }, makes);
+            self.emit(
+                Op::Collective(program::Collective::Nonblocking { kind, comm, root, volume, request: own }),
+                makes,
+            );
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use fairlane_core::ids::Rank;
-use fairlane_core::program::{CommHandle, Op, RequestId, SendMode};
+use fairlane_core::program::{CommHandle, Op, P2p, RequestId, SendMode};
 use fairlane_core::units::Bytes;
 
 use super::completions::Got;
@@ -42,7 +42,7 @@ impl RankReader {
                 let mode = if name == "MPI_Ssend" { SendMode::Synchronous } else { SendMode::Standard };
                 let &Message { tag, bytes, .. } = message;
                 let (to, comm) = self.partner(message)?;
-                self.out.op(Op::Send { to, bytes: Bytes(bytes), tag, comm, mode });
+                self.out.op(Op::P2p(P2p::Send { to, bytes: Bytes(bytes), tag, comm, mode }));
             }
         }
         Ok(())
@@ -53,7 +53,7 @@ impl RankReader {
         let &Message { tag, bytes, .. } = message;
         let (to, comm) = self.partner(message)?;
         let request = self.take_request();
-        self.out.op(Op::Isend { to, bytes: Bytes(bytes), tag, comm, mode, request });
+        self.out.op(Op::P2p(P2p::Isend { to, bytes: Bytes(bytes), tag, comm, mode, request }));
         Ok(request)
     }
 
@@ -66,20 +66,20 @@ impl RankReader {
     fn post(&mut self, message: &Message) -> Result<RequestId, String> {
         let (from, comm) = self.partner(message)?;
         let request = self.take_request();
-        self.out.op(Op::Irecv { from: Some(from), tag: Some(message.tag), comm, request });
+        self.out.op(Op::P2p(P2p::Irecv { from: Some(from), tag: Some(message.tag), comm, request }));
         Ok(request)
     }
 
     pub(super) fn receive(&mut self, message: &Message) -> Result<(), String> {
         let (from, comm) = self.partner(message)?;
-        self.out.op(Op::Recv { from: Some(from), tag: Some(message.tag), comm });
+        self.out.op(Op::P2p(P2p::Recv { from: Some(from), tag: Some(message.tag), comm }));
         Ok(())
     }
 
     /// A probe has found a message: it blocks until the message is there.
     pub(super) fn probe(&mut self, message: &Message, number: u64) -> Result<(), String> {
         let (from, comm) = self.partner(message)?;
-        self.out.op(Op::Probe { from: Some(from), tag: Some(message.tag), comm });
+        self.out.op(Op::P2p(P2p::Probe { from: Some(from), tag: Some(message.tag), comm }));
         if self.is_in("MPI_Mprobe") || self.is_in("MPI_Improbe") {
             self.probed().insert(number, *message);
         }

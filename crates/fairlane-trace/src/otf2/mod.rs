@@ -2,7 +2,7 @@
 //!
 //! The archive's receives become known when they complete; a second cursor reads ahead to the completion, so that they
 //! are posted with source, tag and communicator. Communicators come from the definitions: a rank's first use of one makes
-//! it known ([`fairlane_core::program::Op::CommDefine`]). Other threads of a rank are not
+//! it known ([`fairlane_core::program::Comm::Define`]). Other threads of a rank are not
 //! simulated: a description lists the calls by which they communicate.
 
 mod collective_calls;

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use fairlane_core::ids::Rank;
-use fairlane_core::program::{CommHandle, Op, RequestId, RmaKind};
+use fairlane_core::program::{CommHandle, Op, RequestId, Rma, RmaKind};
 use fairlane_core::units::Bytes;
 
 use super::definitions::Members;
@@ -57,7 +57,7 @@ impl RankReader {
             OneSided::Collective { operation, window } => match operation {
                 BARRIER => {
                     self.forget(window, None);
-                    self.out.op(Op::WinFence { win: window });
+                    self.out.op(Op::Rma(Rma::Fence { win: window }));
                     Ok(())
                 }
                 made if CREATE.contains(&made) => self.create_window(window),
@@ -89,9 +89,9 @@ impl RankReader {
         let flushed = std::mem::take(&mut self.windows().flushed);
         if self.is_in("MPI_Win_flush_all") || self.is_in("MPI_Win_flush_local_all") {
             let windows: BTreeSet<Window> = flushed.into_iter().map(|(win, _)| win).collect();
-            windows.into_iter().for_each(|win| self.out.op(Op::WinFlush { win, target: None }));
+            windows.into_iter().for_each(|win| self.out.op(Op::Rma(Rma::Flush { win, target: None })));
         } else if self.is_in("MPI_Win_flush") || self.is_in("MPI_Win_flush_local") {
-            let flush = |(win, target)| Op::WinFlush { win, target: Some(Rank(target)) };
+            let flush = |(win, target)| Op::Rma(Rma::Flush { win, target: Some(Rank(target)) });
             flushed.into_iter().for_each(|one| self.out.op(flush(one)));
         }
     }
@@ -102,8 +102,8 @@ impl RankReader {
         let (held, exposed) = (self.windows().locked.clone(), std::mem::take(&mut self.windows().exposed));
         held.into_iter().for_each(|(win, target)| self.give_lock_up(win, target));
         let started = std::mem::take(&mut self.windows().accessed);
-        started.into_iter().for_each(|win| self.out.op(Op::WinComplete { win }));
-        exposed.into_iter().for_each(|win| self.out.op(Op::WinWait { win }));
+        started.into_iter().for_each(|win| self.out.op(Op::Rma(Rma::Complete { win })));
+        exposed.into_iter().for_each(|win| self.out.op(Op::Rma(Rma::Wait { win })));
         let open = self.windows().open.clone();
         open.into_iter().for_each(|win| self.free_window(win));
     }
@@ -116,7 +116,7 @@ impl RankReader {
     fn create_window(&mut self, win: Window) -> Result<(), String> {
         let (_, comm) = self.window_comm(win)?;
         if self.windows().open.insert(win) {
-            self.out.op(Op::WinCreate { comm, win });
+            self.out.op(Op::Rma(Rma::Create { comm, win }));
         }
         Ok(())
     }
@@ -124,7 +124,7 @@ impl RankReader {
     fn free_window(&mut self, win: Window) {
         if self.windows().open.remove(&win) {
             self.forget(win, None);
-            self.out.op(Op::WinFree { win });
+            self.out.op(Op::Rma(Rma::Free { win }));
         }
     }
 
@@ -139,18 +139,18 @@ impl RankReader {
         let op = if self.is_in("MPI_Win_post") {
             let group = self.ranks_within(group, comm)?;
             self.windows().exposed.insert(win);
-            Op::WinPost { win, group }
+            Op::Rma(Rma::Post { win, group })
         } else if self.is_in("MPI_Win_start") {
             let group = self.ranks_within(group, comm)?;
             self.windows().accessed.insert(win);
-            Op::WinStart { win, group }
+            Op::Rma(Rma::Start { win, group })
         } else if self.is_in("MPI_Win_complete") {
             self.forget(win, None);
             self.windows().accessed.remove(&win);
-            Op::WinComplete { win }
+            Op::Rma(Rma::Complete { win })
         } else if self.is_in("MPI_Win_wait") || self.is_in("MPI_Win_test") {
             self.windows().exposed.remove(&win);
-            Op::WinWait { win }
+            Op::Rma(Rma::Wait { win })
         } else {
             return Err("a window is synchronised with a group by an unknown call".to_owned());
         };
@@ -179,8 +179,8 @@ impl RankReader {
             return Ok(());
         }
         if self.windows().locked.insert((win, target)) {
-            let one = Op::WinLock { win, target: Rank(target), exclusive };
-            self.out.op(if target == ALL { Op::WinLockAll { win } } else { one });
+            let one = Op::Rma(Rma::Lock { win, target: Rank(target), exclusive });
+            self.out.op(if target == ALL { Op::Rma(Rma::LockAll { win }) } else { one });
         }
         Ok(())
     }
@@ -206,9 +206,9 @@ impl RankReader {
         if self.windows().locked.remove(&(win, target)) {
             self.forget(win, (target != ALL).then_some(target));
             self.out.op(if target == ALL {
-                Op::WinUnlockAll { win }
+                Op::Rma(Rma::UnlockAll { win })
             } else {
-                Op::WinUnlock { win, target: Rank(target) }
+                Op::Rma(Rma::Unlock { win, target: Rank(target) })
             });
         }
     }
@@ -227,7 +227,7 @@ impl RankReader {
         };
         let requested = self.call().is_some_and(|call| WITH_REQUEST.contains(&&*call.name));
         let request = requested.then(|| self.take_request());
-        self.out.op(Op::Rma { kind, win, target: Rank(target), bytes: Bytes(bytes), request });
+        self.out.op(Op::Rma(Rma::Access { kind, win, target: Rank(target), bytes: Bytes(bytes), request }));
         let reads = !matches!(kind, RmaKind::Put | RmaKind::Accumulate);
         self.windows().started.insert((win, matching), Started { target, request, reads });
         Ok(())

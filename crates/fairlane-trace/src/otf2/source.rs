@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fairlane_core::ids::Rank;
-use fairlane_core::program::{COMM_SELF, COMM_WORLD, CommHandle, Op, RequestId, Source};
+use fairlane_core::program::{COMM_SELF, COMM_WORLD, Comm, CommHandle, Op, P2p, RequestId, Source};
 
 use super::completions::{Completions, Got};
 use super::definitions::{Definitions, Members, Region};
@@ -250,7 +250,7 @@ impl RankReader {
         self.free_windows();
         let mut open: Vec<RequestId> = self.state.requests.drain().filter_map(|(_, request)| request).collect();
         open.sort_unstable();
-        open.into_iter().for_each(|request| self.out.op(Op::RequestFree(request)));
+        open.into_iter().for_each(|request| self.out.op(Op::P2p(P2p::RequestFree(request))));
         self.out.end_pass(self.options.repeat).map_err(|problem| self.error(problem))?;
         self.state = State::new(&self.archive, self.rank);
         self.state.finished = !self.options.repeat;
@@ -372,7 +372,7 @@ impl RankReader {
 
     /// Nobody waits for a request any more.
     pub(super) fn give_up(&mut self, request: RequestId) -> Option<RequestId> {
-        self.out.op(Op::RequestFree(request));
+        self.out.op(Op::P2p(P2p::RequestFree(request)));
         self.state.request_ids.give_back(request);
         None
     }
@@ -405,7 +405,7 @@ impl RankReader {
                 return Err(format!("this rank is not in communicator {id}"));
             }
             self.defined.insert(id);
-            self.out.op(Op::CommDefine { new, members });
+            self.out.op(Op::Comm(Comm::Define { new, members }));
         }
         Ok(new)
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use fairlane_core::program::{Op, RequestId, Source, Tag};
+use fairlane_core::program::{Collective, Op, P2p, RequestId, Source, Tag};
 
 use super::Window;
 use super::scan::{Counts, Cut, Handles, Key, Scan};
@@ -296,7 +296,7 @@ fn resent(
         place += 1;
         match &op {
             Op::MarkProgress => marks += 1,
-            Op::Send { to, tag, comm, .. } | Op::Isend { to, tag, comm, .. } => {
+            Op::P2p(P2p::Send { to, tag, comm, .. }) | Op::P2p(P2p::Isend { to, tag, comm, .. }) => {
                 let key = (handles.number(*comm), to.0, *tag);
                 if let Some(crossing) = under_way.get(&key) {
                     let own = last.entry(key).or_default();
@@ -308,7 +308,10 @@ fn resent(
             }
             _ => {}
         }
-        if let Op::Isend { request, .. } | Op::Irecv { request, .. } | Op::Icollective { request, .. } = &op {
+        if let Op::P2p(P2p::Isend { request, .. })
+        | Op::P2p(P2p::Irecv { request, .. })
+        | Op::Collective(Collective::Nonblocking { request, .. }) = &op
+        {
             latest.insert(*request, place);
         }
         handles.follow(&op);
@@ -321,7 +324,9 @@ fn resent(
     sends.sort_by_key(|(place, ..)| *place);
     let mut ops = Vec::new();
     for (spare, (place, key, op)) in (0..).zip(sends) {
-        let (Op::Send { to, bytes, tag, comm, mode } | Op::Isend { to, bytes, tag, comm, mode, .. }) = op else {
+        let (Op::P2p(P2p::Send { to, bytes, tag, comm, mode })
+        | Op::P2p(P2p::Isend { to, bytes, tag, comm, mode, .. })) = op
+        else {
             unreachable!("invariant: only sends are kept")
         };
         if scan.handles.number(comm) != key.0 {
@@ -329,13 +334,15 @@ fn resent(
             return Err(window.refuse(Cut::Begin, problem));
         }
         let own = match op {
-            Op::Isend { request, .. } if scan.others.contains(&request) && latest[&request] == place => Some(request),
+            Op::P2p(P2p::Isend { request, .. }) if scan.others.contains(&request) && latest[&request] == place => {
+                Some(request)
+            }
             _ => None,
         };
         let request = own.unwrap_or(RequestId::MAX - spare);
-        ops.push(Op::Isend { to, bytes, tag, comm, mode, request });
+        ops.push(Op::P2p(P2p::Isend { to, bytes, tag, comm, mode, request }));
         if own.is_none() {
-            ops.push(Op::RequestFree(request));
+            ops.push(Op::P2p(P2p::RequestFree(request)));
         }
     }
     Ok(ops)

@@ -89,31 +89,32 @@ fn enough_iterations(scans: &[Scan], window: Window) -> Result<(), TraceError> {
 mod tests {
     use fairlane_core::ids::Rank;
     use fairlane_core::program::script::Line;
-    use fairlane_core::program::{COMM_WORLD, CollectiveKind, Op, ProgramBuilder, SendMode, Volume};
+    use fairlane_core::program::{COMM_WORLD, Collective, CollectiveKind, Op, P2p, ProgramBuilder, SendMode, Volume};
     use fairlane_core::units::Bytes;
 
     use super::*;
 
-    const BARRIER: Op = Op::Collective {
+    const BARRIER: Op = Op::Collective(Collective::Blocking {
         kind: CollectiveKind::Barrier,
         comm: COMM_WORLD,
         root: Rank(0),
         volume: Volume::Uniform(Bytes(0)),
-    };
+    });
 
     fn send(number: u32) -> Op {
         let (to, bytes, tag) = (Rank(1), Bytes(number.into()), 0);
-        Op::Isend { to, bytes, tag, comm: COMM_WORLD, mode: SendMode::Standard, request: number }
+        Op::P2p(P2p::Isend { to, bytes, tag, comm: COMM_WORLD, mode: SendMode::Standard, request: number })
     }
 
-    const RECV: Op = Op::Recv { from: Some(Rank(0)), tag: Some(0), comm: COMM_WORLD };
+    const RECV: Op = Op::P2p(P2p::Recv { from: Some(Rank(0)), tag: Some(0), comm: COMM_WORLD });
 
     /// Rank 0 sends in each of four iterations, and waits in the next one; rank 1 receives one iteration later.
     fn program() -> Program {
         let mut builder = ProgramBuilder::new(2);
         for number in 1..=4 {
             let first = number == 1;
-            let sender = [Op::MarkProgress, BARRIER].into_iter().chain((!first).then(|| Op::Wait(number - 1)));
+            let sender =
+                [Op::MarkProgress, BARRIER].into_iter().chain((!first).then(|| Op::P2p(P2p::Wait(number - 1))));
             for op in sender.chain([send(number)]) {
                 builder.push(0, Line::Op(op)).unwrap();
             }
@@ -138,7 +139,16 @@ mod tests {
     fn a_message_belongs_to_the_part_in_which_it_is_received() {
         // Iterations 2 and 3 receive what 1 and 2 send; what 3 sends is received beyond.
         let part = window(2, Some(3), false);
-        let sender = [send(1), BARRIER, Op::Wait(1), send(2), Op::MarkProgress, BARRIER, Op::Wait(2), Op::MarkProgress];
+        let sender = [
+            send(1),
+            BARRIER,
+            Op::P2p(P2p::Wait(1)),
+            send(2),
+            Op::MarkProgress,
+            BARRIER,
+            Op::P2p(P2p::Wait(2)),
+            Op::MarkProgress,
+        ];
         assert_eq!(played(part, 0, 99), sender);
         assert_eq!(played(part, 1, 99), [BARRIER, RECV, Op::MarkProgress, BARRIER, RECV, Op::MarkProgress]);
     }
@@ -146,7 +156,7 @@ mod tests {
     #[test]
     fn a_part_starts_over_with_what_is_open_at_its_beginning() {
         let part = window(3, Some(3), true);
-        let pass = [send(2), BARRIER, Op::Wait(2), Op::MarkProgress];
+        let pass = [send(2), BARRIER, Op::P2p(P2p::Wait(2)), Op::MarkProgress];
         assert_eq!(played(part, 0, 8), [pass.clone(), pass].concat());
     }
 

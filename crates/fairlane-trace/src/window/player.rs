@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use fairlane_core::program::{CommHandle, Op, RequestId, Source};
+use fairlane_core::program::{Collective, Comm, CommHandle, Op, P2p, RequestId, Rma, Source};
 
 use super::Window;
 use super::channels::Plan;
@@ -50,10 +50,10 @@ impl Player {
     /// Starts what is open when the part begins.
     fn open(&mut self) {
         for op in &self.plan.open {
-            if let Op::Isend { request, .. } | Op::Irecv { request, .. } = op {
+            if let Op::P2p(P2p::Isend { request, .. }) | Op::P2p(P2p::Irecv { request, .. }) = op {
                 self.pass.open.insert(*request);
             }
-            if let Op::RequestFree(request) = op {
+            if let Op::P2p(P2p::RequestFree(request)) = op {
                 self.pass.open.remove(request);
             }
         }
@@ -61,8 +61,9 @@ impl Player {
     }
 
     fn end_pass(&mut self, marked: bool) -> Result<(), String> {
-        self.queue.extend(std::mem::take(&mut self.pass.open).into_iter().map(Op::RequestFree));
-        self.queue.extend(std::mem::take(&mut self.pass.made).into_iter().map(Op::CommFree));
+        self.queue
+            .extend(std::mem::take(&mut self.pass.open).into_iter().map(|request| Op::P2p(P2p::RequestFree(request))));
+        self.queue.extend(std::mem::take(&mut self.pass.made).into_iter().map(|comm| Op::Comm(Comm::Free(comm))));
         if marked || self.window.repeat {
             self.queue.push(Op::MarkProgress);
         }
@@ -82,32 +83,32 @@ impl Player {
     fn play(&mut self, op: Op) -> Result<(), String> {
         let pass = &mut self.pass;
         let left_out = match &op {
-            Op::Send { to, tag, comm, .. } | Op::Isend { to, tag, comm, .. } => {
+            Op::P2p(P2p::Send { to, tag, comm, .. }) | Op::P2p(P2p::Isend { to, tag, comm, .. }) => {
                 beyond(&self.plan.sends, &mut pass.sent, (pass.handles.number(*comm), to.0, *tag))
             }
-            Op::Irecv { from: Some(from), tag: Some(tag), comm, .. }
-            | Op::Recv { from: Some(from), tag: Some(tag), comm } => {
+            Op::P2p(P2p::Irecv { from: Some(from), tag: Some(tag), comm, .. })
+            | Op::P2p(P2p::Recv { from: Some(from), tag: Some(tag), comm }) => {
                 beyond(&self.plan.receives, &mut pass.received, (pass.handles.number(*comm), from.0, *tag))
             }
             // What was there before the part stays there for its next pass.
-            Op::CommFree(comm) => !pass.made.remove(comm) && self.window.repeat,
+            Op::Comm(Comm::Free(comm)) => !pass.made.remove(comm) && self.window.repeat,
             _ => false,
         };
         if left_out {
             return Ok(());
         }
         match &op {
-            Op::Isend { request, .. }
-            | Op::Irecv { request, .. }
-            | Op::Icollective { request, .. }
-            | Op::Ineighbor { request, .. }
-            | Op::Rma { request: Some(request), .. } => {
+            Op::P2p(P2p::Isend { request, .. })
+            | Op::P2p(P2p::Irecv { request, .. })
+            | Op::Collective(Collective::Nonblocking { request, .. })
+            | Op::Collective(Collective::NonblockingNeighbor { request, .. })
+            | Op::Rma(Rma::Access { request: Some(request), .. }) => {
                 pass.open.insert(*request);
             }
-            Op::Wait(request) | Op::RequestFree(request) => {
+            Op::P2p(P2p::Wait(request)) | Op::P2p(P2p::RequestFree(request)) => {
                 pass.open.remove(request);
             }
-            Op::WaitAll(requests) => pass.open.retain(|request| !requests.contains(request)),
+            Op::P2p(P2p::WaitAll(requests)) => pass.open.retain(|request| !requests.contains(request)),
             _ => {}
         }
         if let Some(new) = pass.handles.follow(&op) {
@@ -117,7 +118,10 @@ impl Player {
             }
             pass.made.insert(new);
         }
-        pass.busy |= !matches!(op, Op::CommFree(_) | Op::RequestFree(_) | Op::CommDefine { .. } | Op::MarkProgress);
+        pass.busy |= !matches!(
+            op,
+            Op::Comm(Comm::Free(_)) | Op::P2p(P2p::RequestFree(_)) | Op::Comm(Comm::Define { .. }) | Op::MarkProgress
+        );
         self.queue.push(op);
         Ok(())
     }

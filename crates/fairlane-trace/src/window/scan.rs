@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use fairlane_core::program::{COMM_SELF, COMM_WORLD, CommHandle, Op, RequestId, Source, Tag};
+use fairlane_core::program::{
+    COMM_SELF, COMM_WORLD, Collective, Comm, CommHandle, Op, P2p, RequestId, Rma, Source, Tag,
+};
 
 use super::Window;
 use crate::error::TraceError;
@@ -47,12 +49,12 @@ impl Handles {
     /// Follows an operation. The handle that it makes, if it makes one.
     pub fn follow(&mut self, op: &Op) -> Option<CommHandle> {
         let new = match op {
-            Op::CommDup { new, .. }
-            | Op::CommSplit { new, .. }
-            | Op::CommCreate { new, .. }
-            | Op::CommTopology { new, .. }
-            | Op::CommDefine { new, .. } => *new,
-            Op::CommFree(comm) => {
+            Op::Comm(Comm::Dup { new, .. })
+            | Op::Comm(Comm::Split { new, .. })
+            | Op::Comm(Comm::Create { new, .. })
+            | Op::Comm(Comm::Topology { new, .. })
+            | Op::Comm(Comm::Define { new, .. }) => *new,
+            Op::Comm(Comm::Free(comm)) => {
                 self.current.remove(comm);
                 return None;
             }
@@ -170,50 +172,51 @@ impl Scan {
 const fn is_of_communicators(op: &Op) -> bool {
     matches!(
         op,
-        Op::CommDup { .. }
-            | Op::CommSplit { .. }
-            | Op::CommCreate { .. }
-            | Op::CommTopology { .. }
-            | Op::CommDefine { .. }
-            | Op::CommFree(_)
+        Op::Comm(Comm::Dup { .. })
+            | Op::Comm(Comm::Split { .. })
+            | Op::Comm(Comm::Create { .. })
+            | Op::Comm(Comm::Topology { .. })
+            | Op::Comm(Comm::Define { .. })
+            | Op::Comm(Comm::Free(_))
     )
 }
 
 impl Progress {
     fn follow(&mut self, op: &Op) {
         match op {
-            Op::Send { to, comm, tag, .. } => self.send((self.handles.number(*comm), to.0, *tag)),
-            Op::Isend { to, comm, tag, request, .. } => {
+            Op::P2p(P2p::Send { to, comm, tag, .. }) => self.send((self.handles.number(*comm), to.0, *tag)),
+            Op::P2p(P2p::Isend { to, comm, tag, request, .. }) => {
                 self.send((self.handles.number(*comm), to.0, *tag));
                 self.others.insert(*request);
             }
-            Op::Recv { .. } => {
+            Op::P2p(P2p::Recv { .. }) => {
                 let receive = self.receive(op);
                 self.completed(&receive);
             }
-            Op::Irecv { request, .. } => {
+            Op::P2p(P2p::Irecv { request, .. }) => {
                 let receive = self.receive(op);
                 self.receives.insert(*request, receive);
             }
-            Op::Wait(request) | Op::RequestFree(request) => self.wait(*request),
-            Op::WaitAll(requests) => requests.iter().for_each(|request| self.wait(*request)),
-            Op::Collective { comm, .. }
-            | Op::Neighbor { comm, .. }
-            | Op::CommDup { comm, .. }
-            | Op::CommSplit { comm, .. }
-            | Op::CommCreate { comm, .. }
-            | Op::CommTopology { comm, .. } => self.collective(*comm, false),
-            Op::Icollective { comm, request, .. } | Op::Ineighbor { comm, request, .. } => {
+            Op::P2p(P2p::Wait(request)) | Op::P2p(P2p::RequestFree(request)) => self.wait(*request),
+            Op::P2p(P2p::WaitAll(requests)) => requests.iter().for_each(|request| self.wait(*request)),
+            Op::Collective(Collective::Blocking { comm, .. })
+            | Op::Collective(Collective::Neighbor { comm, .. })
+            | Op::Comm(Comm::Dup { comm, .. })
+            | Op::Comm(Comm::Split { comm, .. })
+            | Op::Comm(Comm::Create { comm, .. })
+            | Op::Comm(Comm::Topology { comm, .. }) => self.collective(*comm, false),
+            Op::Collective(Collective::Nonblocking { comm, request, .. })
+            | Op::Collective(Collective::NonblockingNeighbor { comm, request, .. }) => {
                 self.collective(*comm, true);
                 self.others.insert(*request);
             }
-            Op::WinCreate { win, .. } => {
+            Op::Rma(Rma::Create { win, .. }) => {
                 self.counts.windows.insert(*win);
             }
-            Op::WinFree { win } => {
+            Op::Rma(Rma::Free { win }) => {
                 self.counts.windows.remove(win);
             }
-            Op::Rma { request: Some(request), .. } => {
+            Op::Rma(Rma::Access { request: Some(request), .. }) => {
                 self.others.insert(*request);
             }
             _ => {}
@@ -227,7 +230,7 @@ impl Progress {
     }
 
     fn receive(&mut self, op: &Op) -> Receive {
-        let (Op::Recv { from, tag, comm } | Op::Irecv { from, tag, comm, .. }) = op else {
+        let (Op::P2p(P2p::Recv { from, tag, comm }) | Op::P2p(P2p::Irecv { from, tag, comm, .. })) = op else {
             unreachable!("invariant: called with receives")
         };
         let number = self.handles.number(*comm);

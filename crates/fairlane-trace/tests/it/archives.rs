@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
-use fairlane_core::program::{Op, Source};
+use fairlane_core::program::{Op, P2p, Source};
 use fairlane_trace::{Description, Options, describe, open};
 use ruzstd::decoding::StreamingDecoder;
 use serde_json::Value;
@@ -102,22 +102,26 @@ pub fn must_pair_up(name: &str, ranks: &mut [Box<dyn Source>]) {
         let mut open = std::collections::HashSet::new();
         for op in drain(source) {
             match &op {
-                Op::Send { to, tag, comm: 0, .. } | Op::Isend { to, tag, comm: 0, .. } => {
+                Op::P2p(P2p::Send { to, tag, comm: 0, .. }) | Op::P2p(P2p::Isend { to, tag, comm: 0, .. }) => {
                     *messages.entry((me, to.0, *tag)).or_default() += 1;
                 }
-                Op::Recv { from: Some(from), tag: Some(tag), comm: 0 }
-                | Op::Irecv { from: Some(from), tag: Some(tag), comm: 0, .. } => {
+                Op::P2p(P2p::Recv { from: Some(from), tag: Some(tag), comm: 0 })
+                | Op::P2p(P2p::Irecv { from: Some(from), tag: Some(tag), comm: 0, .. }) => {
                     *messages.entry((from.0, me, *tag)).or_default() -= 1;
                 }
-                Op::Recv { from: None, .. } | Op::Irecv { from: None, .. } => wildcards += 1,
+                Op::P2p(P2p::Recv { from: None, .. }) | Op::P2p(P2p::Irecv { from: None, .. }) => wildcards += 1,
                 _ => {}
             }
             match &op {
-                Op::Isend { request, .. } | Op::Irecv { request, .. } => {
+                Op::P2p(P2p::Isend { request, .. }) | Op::P2p(P2p::Irecv { request, .. }) => {
                     assert!(open.insert(*request), "{name}: {op:?}")
                 }
-                Op::Wait(request) | Op::RequestFree(request) => assert!(open.remove(request), "{name}: {op:?}"),
-                Op::WaitAll(requests) => requests.iter().for_each(|r| assert!(open.remove(r), "{name}: {op:?}")),
+                Op::P2p(P2p::Wait(request)) | Op::P2p(P2p::RequestFree(request)) => {
+                    assert!(open.remove(request), "{name}: {op:?}")
+                }
+                Op::P2p(P2p::WaitAll(requests)) => {
+                    requests.iter().for_each(|r| assert!(open.remove(r), "{name}: {op:?}"))
+                }
                 _ => {}
             }
         }

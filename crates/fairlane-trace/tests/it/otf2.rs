@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use fairlane_core::program::{CollectiveKind, Op};
+use fairlane_core::program::{CollectiveKind, Op, P2p};
 use fairlane_trace::{Iteration, Options, TraceError, describe, open};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -74,7 +74,7 @@ fn the_same_run_in_both_formats_sends_the_same() {
         let mut counts: HashMap<(usize, u32, u64, i32), u32> = HashMap::new();
         for (rank, source) in program.ranks.iter_mut().enumerate() {
             for op in drain(source) {
-                if let Op::Send { to, bytes, tag, .. } | Op::Isend { to, bytes, tag, .. } = op {
+                if let Op::P2p(P2p::Send { to, bytes, tag, .. }) | Op::P2p(P2p::Isend { to, bytes, tag, .. }) = op {
                     *counts.entry((rank, to.0, bytes.0, tag)).or_default() += 1;
                 }
             }

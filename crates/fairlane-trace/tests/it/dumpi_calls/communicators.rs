@@ -1,7 +1,7 @@
 //! Collective calls, communicators and groups.
 
 use fairlane_core::ids::Rank;
-use fairlane_core::program::{CollectiveKind, Op, Volume};
+use fairlane_core::program::{Collective, CollectiveKind, Comm, Op, Volume};
 
 use super::{collective, same};
 use crate::dumpi_writer::Arg::{B, D, H, I, L};
@@ -84,9 +84,9 @@ fn communicators_and_groups() {
         .call(87, &[H(7)])
         .call(80, &[H(3)])
         .call(53, &[I(1), H(INT), I(0), H(4)]);
-    let create = |comm, new, list: &[u32]| Op::CommCreate { comm, new, members: members(list) };
+    let create = |comm, new, list: &[u32]| Op::Comm(Comm::Create { comm, new, members: members(list) });
     let expected = [
-        Op::CommDup { comm: 0, new: 2 },
+        Op::Comm(Comm::Dup { comm: 0, new: 2 }),
         create(0, 3, &[3, 1, 0]),
         create(3, 4, &[1, 2]),
         create(2, 5, &[3, 1]),
@@ -94,16 +94,16 @@ fn communicators_and_groups() {
         create(2, 5, &[3, 1, 0]),
         create(2, 5, &[3, 1]),
         create(2, 5, &[0]),
-        Op::CommSplit { comm: 0, new: 5, color: Some(1), key: -3 },
-        Op::CommSplit { comm: 0, new: 6, color: None, key: 0 },
-        Op::CommFree(2),
-        Op::CommDup { comm: 5, new: 2 },
-        Op::CommFree(5),
-        Op::Collective { kind: CollectiveKind::Bcast, comm: 2, root: Rank(0), volume: same(4) },
+        Op::Comm(Comm::Split { comm: 0, new: 5, color: Some(1), key: -3 }),
+        Op::Comm(Comm::Split { comm: 0, new: 6, color: None, key: 0 }),
+        Op::Comm(Comm::Free(2)),
+        Op::Comm(Comm::Dup { comm: 5, new: 2 }),
+        Op::Comm(Comm::Free(5)),
+        Op::Collective(Collective::Blocking { kind: CollectiveKind::Bcast, comm: 2, root: Rank(0), volume: same(4) }),
         // What is still open at the end of the trace.
-        Op::CommFree(2),
-        Op::CommFree(3),
-        Op::CommFree(4),
+        Op::Comm(Comm::Free(2)),
+        Op::Comm(Comm::Free(3)),
+        Op::Comm(Comm::Free(4)),
     ];
     assert_eq!(operations(&mut w), expected);
 }
@@ -114,13 +114,13 @@ fn groups_of_split_communicators_know_what_they_can() {
     w.call(86, &[H(WORLD), I(0), I(0), H(7)]).call(72, &[H(7), H(3)]).call(76, &[H(3), I(2), L(&[1, 0]), H(4)]);
     w.call(85, &[H(7), H(4), H(8)]);
     let members = [Rank(1), Rank(0)].into();
-    assert_eq!(operations(&mut w)[1], Op::CommCreate { comm: 2, new: 3, members });
+    assert_eq!(operations(&mut w)[1], Op::Comm(Comm::Create { comm: 2, new: 3, members }));
     assert!(problem(w.call(77, &[H(3), I(1), L(&[0]), H(5)])).contains("MPI_Comm_split"));
     let mut w = Writer::new();
     w.call(86, &[H(WORLD), I(0), I(0), H(7)]).call(81, &[H(7), I(4)]).call(72, &[H(7), H(3)]);
     w.call(77, &[H(3), I(1), L(&[0]), H(4)]).call(85, &[H(7), H(4), H(8)]);
     let members = [Rank(1), Rank(2), Rank(3)].into();
-    assert_eq!(operations(&mut w)[1], Op::CommCreate { comm: 2, new: 3, members });
+    assert_eq!(operations(&mut w)[1], Op::Comm(Comm::Create { comm: 2, new: 3, members }));
     assert!(problem(w.call(85, &[H(WORLD), H(4), H(9)])).contains("made apart"));
 }
 
@@ -133,11 +133,11 @@ fn cartesian_topologies() {
     w.call(101, &[I(2), H(WORLD), I(2), L(&[1, 2]), L(&[1, 0]), I(0), H(1)]);
     // Rank 5 of 7: row 2, column 1.
     let expected = [
-        Op::CommCreate { comm: 0, new: 2, members: (0..6).map(Rank).collect() },
-        Op::CommSplit { comm: 2, new: 3, color: Some(2), key: 1 },
-        Op::CommSplit { comm: 2, new: 4, color: Some(1), key: 2 },
-        Op::CommSplit { comm: 4, new: 5, color: Some(2), key: 0 },
-        Op::CommCreate { comm: 0, new: 6, members: (0..2).map(Rank).collect() },
+        Op::Comm(Comm::Create { comm: 0, new: 2, members: (0..6).map(Rank).collect() }),
+        Op::Comm(Comm::Split { comm: 2, new: 3, color: Some(2), key: 1 }),
+        Op::Comm(Comm::Split { comm: 2, new: 4, color: Some(1), key: 2 }),
+        Op::Comm(Comm::Split { comm: 4, new: 5, color: Some(2), key: 0 }),
+        Op::Comm(Comm::Create { comm: 0, new: 6, members: (0..2).map(Rank).collect() }),
     ];
     assert_eq!(operations_of(&mut w, 5, 7).unwrap()[..5], expected);
 }

@@ -1,7 +1,7 @@
 //! Calls that send, receive, wait.
 
 use fairlane_core::ids::Rank;
-use fairlane_core::program::{Op, SendMode};
+use fairlane_core::program::{Op, P2p, SendMode};
 use fairlane_core::units::Bytes;
 
 use super::{irecv, isend, recv, send, start, to};
@@ -19,7 +19,7 @@ fn blocking_calls() {
         send(2, 40, 6, SendMode::Synchronous),
         send(2, 40, 7, SendMode::Standard),
         isend(2, 40, 8, 0),
-        Op::RequestFree(0),
+        Op::P2p(P2p::RequestFree(0)),
         recv(3, 5),
         recv(3, 5),
     ];
@@ -41,9 +41,9 @@ fn wildcards_follow_the_status_and_stay_without_one() {
         irecv(0, 4, 0),
         irecv(3, 77, 1),
         irecv(None, 4, 2),
-        Op::WaitAll([0, 1].into()),
-        Op::Wait(2),
-        Op::Probe { from: Some(Rank(0)), tag: Some(6), comm: 0 },
+        Op::P2p(P2p::WaitAll([0, 1].into())),
+        Op::P2p(P2p::Wait(2)),
+        Op::P2p(P2p::Probe { from: Some(Rank(0)), tag: Some(6), comm: 0 }),
     ];
     assert_eq!(operations(&mut w), expected);
 }
@@ -64,10 +64,10 @@ fn polls_that_found_nothing_leave_no_trace() {
         irecv(0, 1, 0),
         irecv(2, 1, 1),
         irecv(3, 1, 2),
-        Op::Wait(1),
-        Op::Wait(0),
-        Op::Wait(2),
-        Op::Probe { from: Some(Rank(2)), tag: Some(3), comm: 0 },
+        Op::P2p(P2p::Wait(1)),
+        Op::P2p(P2p::Wait(0)),
+        Op::P2p(P2p::Wait(2)),
+        Op::P2p(P2p::Probe { from: Some(Rank(2)), tag: Some(3), comm: 0 }),
     ];
     assert_eq!(operations(&mut w), expected);
 }
@@ -86,10 +86,10 @@ fn waits_on_some_wait_for_those_that_were_recorded() {
         isend(2, 4, 21, 1),
         isend(2, 4, 22, 2),
         isend(2, 4, 23, 3),
-        Op::Wait(2),
-        Op::WaitAll([3, 0].into()),
+        Op::P2p(P2p::Wait(2)),
+        Op::P2p(P2p::WaitAll([3, 0].into())),
         isend(2, 8, 50, 0),
-        Op::WaitAll([0, 1].into()),
+        Op::P2p(P2p::WaitAll([0, 1].into())),
     ];
     assert_eq!(operations(&mut w), expected);
 }
@@ -99,7 +99,13 @@ fn one_handle_may_stand_for_several_sends() {
     let mut w = Writer::new();
     w.call(8, &start(1, 2, 1, 20)).call(8, &start(1, 2, 2, 20)).call(8, &start(1, 2, 3, 20));
     w.call(18, &[I(2), L(&[20, 20]), S(&[])]).call(13, &[I(20), S(&[])]);
-    let expected = [isend(2, 4, 1, 0), isend(2, 4, 2, 1), isend(2, 4, 3, 2), Op::WaitAll([0, 1].into()), Op::Wait(2)];
+    let expected = [
+        isend(2, 4, 1, 0),
+        isend(2, 4, 2, 1),
+        isend(2, 4, 3, 2),
+        Op::P2p(P2p::WaitAll([0, 1].into())),
+        Op::P2p(P2p::Wait(2)),
+    ];
     assert_eq!(operations(&mut w), expected);
 }
 
@@ -116,9 +122,9 @@ fn persistent_requests() {
     w.call(31, &[I(20)]).call(15, &[I(20)]).call(15, &[I(21)]);
     let mut expected = vec![];
     for source in [0, 3] {
-        expected.extend([isend(2, 12, 1, 0), irecv(source, 1, 1), Op::WaitAll([0, 1].into())]);
+        expected.extend([isend(2, 12, 1, 0), irecv(source, 1, 1), Op::P2p(P2p::WaitAll([0, 1].into()))]);
     }
-    expected.extend([isend(2, 12, 1, 0), Op::RequestFree(0)]);
+    expected.extend([isend(2, 12, 1, 0), Op::P2p(P2p::RequestFree(0))]);
     assert_eq!(operations(&mut w), expected);
     let mut wrong = Writer::new();
     assert!(problem(wrong.call(31, &[I(20)])).contains("record 2 (MPI_Start): request 20 is not a persistent request"));
@@ -130,8 +136,14 @@ fn send_modes_of_requests() {
     w.call(10, &start(1, 2, 1, 20)).call(11, &start(1, 2, 2, 21)).call(9, &start(1, 2, 3, 22));
     w.call(18, &[I(3), L(&[20, 21, 22]), S(&[])]);
     let synchronous =
-        Op::Isend { to: Rank(2), bytes: Bytes(4), tag: 1, comm: 0, mode: SendMode::Synchronous, request: 0 };
-    let expected = [synchronous, isend(2, 4, 2, 1), isend(2, 4, 3, 2), Op::RequestFree(2), Op::WaitAll([0, 1].into())];
+        Op::P2p(P2p::Isend { to: Rank(2), bytes: Bytes(4), tag: 1, comm: 0, mode: SendMode::Synchronous, request: 0 });
+    let expected = [
+        synchronous,
+        isend(2, 4, 2, 1),
+        isend(2, 4, 3, 2),
+        Op::P2p(P2p::RequestFree(2)),
+        Op::P2p(P2p::WaitAll([0, 1].into())),
+    ];
     assert_eq!(operations(&mut w), expected);
 }
 
@@ -147,7 +159,7 @@ fn cancelled_operations_are_left_out() {
     }
     w.call(13, &[I(20), S(&[(0, 1, true)])]).call(13, &[I(21), S(&[(0, 2, false)])]).call(15, &[I(22)]);
     w.call(13, &[I(23), S(&[(0, 0, true)])]);
-    assert_eq!(operations(&mut w), [irecv(0, 2, 0), Op::Wait(0)]);
+    assert_eq!(operations(&mut w), [irecv(0, 2, 0), Op::P2p(P2p::Wait(0))]);
 }
 
 #[test]
@@ -158,7 +170,7 @@ fn nobody_is_no_partner() {
     w.call(18, &[I(3), L(&[20, 21, 22]), S(&[(0, 0, false), (-1, -1, false), (-1, -1, false)])]);
     w.call(33, &[I(1), H(INT), I(PROC_NULL), I(1), I(1), H(INT), I(0), I(2), H(WORLD), S(&[])]);
     w.call(33, &[I(1), H(INT), I(2), I(1), I(1), H(INT), I(PROC_NULL), I(2), H(WORLD), S(&[])]);
-    assert_eq!(operations(&mut w), [recv(0, 2), isend(2, 4, 1, 0), Op::Wait(0)]);
+    assert_eq!(operations(&mut w), [recv(0, 2), isend(2, 4, 1, 0), Op::P2p(P2p::Wait(0))]);
 }
 
 #[test]
@@ -166,6 +178,7 @@ fn exchanges_send_and_receive_at_once() {
     let mut w = Writer::new();
     w.call(33, &[I(5), H(DOUBLE), I(2), I(1), I(1), H(INT), I(ANY), I(ANY), H(WORLD), S(&[(0, 8, false)])]);
     w.call(34, &[I(5), H(DOUBLE), I(2), I(1), I(0), I(2), H(WORLD), S(&[])]);
-    let expected = [isend(2, 40, 1, 0), recv(0, 8), Op::Wait(0), isend(2, 40, 1, 0), recv(0, 2), Op::Wait(0)];
+    let expected =
+        [isend(2, 40, 1, 0), recv(0, 8), Op::P2p(P2p::Wait(0)), isend(2, 40, 1, 0), recv(0, 2), Op::P2p(P2p::Wait(0))];
     assert_eq!(operations(&mut w), expected);
 }

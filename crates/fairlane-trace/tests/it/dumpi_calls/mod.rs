@@ -7,7 +7,7 @@ mod unsupported;
 mod windows;
 
 use fairlane_core::ids::Rank;
-use fairlane_core::program::{CollectiveKind, Op, SendMode, Volume};
+use fairlane_core::program::{Collective, CollectiveKind, Op, P2p, SendMode, Volume};
 use fairlane_core::units::Bytes;
 
 use crate::dumpi_writer::Arg::{self, H, I};
@@ -22,23 +22,23 @@ pub fn start(count: i32, peer: i32, tag: i32, request: i32) -> [Arg<'static>; 6]
 }
 
 pub fn send(peer: u32, bytes: u64, tag: i32, mode: SendMode) -> Op {
-    Op::Send { to: Rank(peer), bytes: Bytes(bytes), tag, comm: 0, mode }
+    Op::P2p(P2p::Send { to: Rank(peer), bytes: Bytes(bytes), tag, comm: 0, mode })
 }
 
 pub fn isend(peer: u32, bytes: u64, tag: i32, request: u32) -> Op {
-    Op::Isend { to: Rank(peer), bytes: Bytes(bytes), tag, comm: 0, mode: SendMode::Standard, request }
+    Op::P2p(P2p::Isend { to: Rank(peer), bytes: Bytes(bytes), tag, comm: 0, mode: SendMode::Standard, request })
 }
 
 pub fn recv(from: impl Into<Option<u32>>, tag: impl Into<Option<i32>>) -> Op {
-    Op::Recv { from: from.into().map(Rank), tag: tag.into(), comm: 0 }
+    Op::P2p(P2p::Recv { from: from.into().map(Rank), tag: tag.into(), comm: 0 })
 }
 
 pub fn irecv(from: impl Into<Option<u32>>, tag: impl Into<Option<i32>>, request: u32) -> Op {
-    Op::Irecv { from: from.into().map(Rank), tag: tag.into(), comm: 0, request }
+    Op::P2p(P2p::Irecv { from: from.into().map(Rank), tag: tag.into(), comm: 0, request })
 }
 
 pub fn collective(kind: CollectiveKind, root: u32, volume: Volume) -> Op {
-    Op::Collective { kind, comm: 0, root: Rank(root), volume }
+    Op::Collective(Collective::Blocking { kind, comm: 0, root: Rank(root), volume })
 }
 
 pub fn same(bytes: u64) -> Volume {

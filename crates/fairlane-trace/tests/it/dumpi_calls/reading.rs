@@ -1,6 +1,6 @@
 //! Calls without effect, old versions, what is refused, and what options make of the calls.
 
-use fairlane_core::program::{CollectiveKind, Op, SendMode, Volume};
+use fairlane_core::program::{Collective, CollectiveKind, Op, P2p, SendMode, Volume};
 use fairlane_core::units::Picoseconds;
 use fairlane_trace::{Iteration, Options, describe};
 use tempfile::TempDir;
@@ -126,7 +126,8 @@ fn bytes_are_scaled_and_something_never_becomes_nothing() {
         let found: Vec<u64> = drain(&mut ranks[0])
             .iter()
             .filter_map(|op| match op {
-                Op::Isend { bytes, .. } | Op::Collective { volume: Volume::Uniform(bytes), .. } => Some(bytes.0),
+                Op::P2p(P2p::Isend { bytes, .. })
+                | Op::Collective(Collective::Blocking { volume: Volume::Uniform(bytes), .. }) => Some(bytes.0),
                 _ => None,
             })
             .collect();

@@ -1,6 +1,6 @@
 //! Calls that cannot be simulated: a simulation refuses them by name, a description counts them and reads on.
 
-use fairlane_core::program::{CollectiveKind, Op, SendMode};
+use fairlane_core::program::{CollectiveKind, Op, P2p, SendMode};
 use fairlane_trace::{Iteration, Options, TraceError, describe, open};
 use tempfile::TempDir;
 
@@ -161,7 +161,8 @@ fn records_that_cannot_be_simulated_are_left_out_on_demand() {
     };
     assert!(ops(&["MPI_File_open", "MPI_Waitall"]).unwrap_err().contains("(MPI_File_sync)"));
     assert!(ops(&["MPI_File_*"]).unwrap_err().contains("(MPI_Waitall)"));
-    let expected = [send(2, 12, 77, SendMode::Standard), super::isend(2, 4, 5, 0), Op::Wait(0), Op::MarkProgress];
+    let expected =
+        [send(2, 12, 77, SendMode::Standard), super::isend(2, 4, 5, 0), Op::P2p(P2p::Wait(0)), Op::MarkProgress];
     assert_eq!(ops(&["MPI_File_*", "MPI_Waitall"]).unwrap(), expected);
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fairlane_core::ids::Rank;
-use fairlane_core::program::{Op, RmaKind};
+use fairlane_core::program::{Comm, Op, Rma, RmaKind};
 use fairlane_core::units::Bytes;
 use fairlane_trace::{CollectiveTotals, Options, describe};
 use tempfile::TempDir;
@@ -35,7 +35,7 @@ fn transfer(count: i32, datatype: u16, target: i32, win: u16) -> [Arg<'static>; 
 }
 
 fn rma(kind: RmaKind, win: u32, target: u32, bytes: u64) -> Op {
-    Op::Rma { kind, win, target: Rank(target), bytes: Bytes(bytes), request: None }
+    Op::Rma(Rma::Access { kind, win, target: Rank(target), bytes: Bytes(bytes), request: None })
 }
 
 fn ranks(list: &[u32]) -> Arc<[Rank]> {
@@ -50,13 +50,13 @@ fn fences_and_operations() {
     w.call(ACCUMULATE, &[I(7), H(INT), I(3), I(0), I(7), H(INT), B(3), H(3)]);
     w.call(FENCE, &[B(16), H(3)]).call(FREE, &[H(3)]);
     let expected = [
-        Op::WinCreate { comm: 0, win: 0 },
-        Op::WinFence { win: 0 },
+        Op::Rma(Rma::Create { comm: 0, win: 0 }),
+        Op::Rma(Rma::Fence { win: 0 }),
         rma(RmaKind::Put, 0, 2, 12),
         rma(RmaKind::Get, 0, 0, 40),
         rma(RmaKind::Accumulate, 0, 3, 28),
-        Op::WinFence { win: 0 },
-        Op::WinFree { win: 0 },
+        Op::Rma(Rma::Fence { win: 0 }),
+        Op::Rma(Rma::Free { win: 0 }),
     ];
     assert_eq!(operations(&mut w), expected);
 }
@@ -68,13 +68,13 @@ fn locks_of_targets() {
     w.call(UNLOCK, &[I(2), H(3)]).call(LOCK, &[B(1), I(0), B(1), H(3)]).call(UNLOCK, &[I(0), H(3)]);
     w.call(LOCK, &[B(1), I(PROC_NULL), B(1), H(3)]).call(UNLOCK, &[I(PROC_NULL), H(3)]).call(FREE, &[H(3)]);
     let expected = [
-        Op::WinCreate { comm: 0, win: 0 },
-        Op::WinLock { win: 0, target: Rank(2), exclusive: true },
+        Op::Rma(Rma::Create { comm: 0, win: 0 }),
+        Op::Rma(Rma::Lock { win: 0, target: Rank(2), exclusive: true }),
         rma(RmaKind::Put, 0, 2, 4),
-        Op::WinUnlock { win: 0, target: Rank(2) },
-        Op::WinLock { win: 0, target: Rank(0), exclusive: false },
-        Op::WinUnlock { win: 0, target: Rank(0) },
-        Op::WinFree { win: 0 },
+        Op::Rma(Rma::Unlock { win: 0, target: Rank(2) }),
+        Op::Rma(Rma::Lock { win: 0, target: Rank(0), exclusive: false }),
+        Op::Rma(Rma::Unlock { win: 0, target: Rank(0) }),
+        Op::Rma(Rma::Free { win: 0 }),
     ];
     assert_eq!(operations(&mut w), expected);
 }
@@ -88,20 +88,20 @@ fn groups_are_ranks_of_the_window() {
     w.call(POST, &[H(8), B(0), H(3)]).call(START, &[H(8), B(0), H(3)]).call(PUT, &transfer(1, INT, 0, 3));
     w.call(COMPLETE, &[H(3)]).call(TEST, &[H(3), I(0)]).call(TEST, &[H(3), I(1)]);
     w.call(POST, &[H(8), B(0), H(3)]).call(WAIT, &[H(3)]);
-    let post = || Op::WinPost { win: 0, group: ranks(&[0]) };
+    let post = || Op::Rma(Rma::Post { win: 0, group: ranks(&[0]) });
     let expected = [
-        Op::CommCreate { comm: 0, new: 2, members: ranks(&[3, 1]) },
-        Op::WinCreate { comm: 2, win: 0 },
+        Op::Comm(Comm::Create { comm: 0, new: 2, members: ranks(&[3, 1]) }),
+        Op::Rma(Rma::Create { comm: 2, win: 0 }),
         post(),
-        Op::WinStart { win: 0, group: ranks(&[0]) },
+        Op::Rma(Rma::Start { win: 0, group: ranks(&[0]) }),
         rma(RmaKind::Put, 0, 0, 4),
-        Op::WinComplete { win: 0 },
-        Op::WinWait { win: 0 },
+        Op::Rma(Rma::Complete { win: 0 }),
+        Op::Rma(Rma::Wait { win: 0 }),
         post(),
-        Op::WinWait { win: 0 },
+        Op::Rma(Rma::Wait { win: 0 }),
         // What the trace leaves open is freed at its end.
-        Op::WinFree { win: 0 },
-        Op::CommFree(2),
+        Op::Rma(Rma::Free { win: 0 }),
+        Op::Comm(Comm::Free(2)),
     ];
     assert_eq!(operations(&mut w), expected);
     let outside = problem(w.call(POST, &[H(4), B(0), H(3)]));
@@ -113,15 +113,15 @@ fn several_windows_and_numbers_used_again() {
     let mut w = Writer::new();
     w.call(CREATE, &create(WORLD, 3)).call(CREATE, &create(COMM_SELF, 4)).call(FREE, &[H(3)]);
     w.call(CREATE, &create(WORLD, 3)).call(FENCE, &[B(0), H(4)]);
-    let made = |comm, win| Op::WinCreate { comm, win };
+    let made = |comm, win| Op::Rma(Rma::Create { comm, win });
     let expected = [
         made(0, 0),
         made(1, 1),
-        Op::WinFree { win: 0 },
+        Op::Rma(Rma::Free { win: 0 }),
         made(0, 0),
-        Op::WinFence { win: 1 },
-        Op::WinFree { win: 0 },
-        Op::WinFree { win: 1 },
+        Op::Rma(Rma::Fence { win: 1 }),
+        Op::Rma(Rma::Free { win: 0 }),
+        Op::Rma(Rma::Free { win: 1 }),
     ];
     assert_eq!(operations(&mut w), expected);
     assert!(problem(w.call(FENCE, &[B(0), H(9)])).contains("window 9 was made by no call"));

@@ -27,7 +27,7 @@ impl Heard {
     }
 }
 
-/// What came of a collective, by rank.
+/// Results of a collective, by rank.
 #[derive(Debug)]
 pub(super) struct Outcome {
     /// Bytes sent.

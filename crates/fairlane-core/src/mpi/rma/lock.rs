@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 /// The lock of one rank's part of a window.
 #[derive(Clone, Default)]
-pub(super) struct Lock {
+pub(in crate::mpi) struct Lock {
     /// The origins that hold it, as ranks of the job.
     pub holders: Vec<u32>,
     /// The one holder has it for itself.

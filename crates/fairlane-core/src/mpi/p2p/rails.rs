@@ -109,7 +109,7 @@ impl RailPolicy {
 
 /// The policies of all jobs, and the next rails of a shard's ranks.
 #[derive(Clone, Debug)]
-pub(super) struct RailSelection {
+pub(in crate::mpi) struct RailSelection {
     policies: Arc<[RailPolicy]>,
     map: Arc<RailMap>,
     /// The map of the fabric without faults.

@@ -3,13 +3,16 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::collectives::{Algorithm, Call, Phase};
+use super::algorithms::{Algorithm, Call, Phase};
 use crate::ids::Rank;
-use crate::program::{CommHandle, Tag, Topology, WindowHandle};
+use crate::mpi::messaging::Messaging;
+use crate::mpi::p2p::matching::Pattern;
+use crate::mpi::p2p::transfer::Send;
+use crate::program::{CommHandle, SendMode, Tag, Topology, WindowHandle};
 
 /// An operation that a rank is in.
 #[derive(Clone)]
-pub(super) struct Running {
+pub(in crate::mpi) struct Running {
     pub phases: PhaseSource,
     pub phase: u32,
     /// Time to combine what the last phase brought; spent once its messages have come.
@@ -26,7 +29,7 @@ pub(super) struct Running {
 
 /// Where its phases come from.
 #[derive(Clone)]
-pub(super) enum PhaseSource {
+pub(in crate::mpi) enum PhaseSource {
     /// The schedule of a collective's algorithm.
     Algorithm(&'static Algorithm, Call),
     /// One phase, given.
@@ -35,14 +38,14 @@ pub(super) enum PhaseSource {
 
 /// The communicator, or the window, that an operation is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scope {
+pub(in crate::mpi) enum Scope {
     Communicator(CommHandle),
     Window(WindowHandle),
 }
 
-/// What comes of an operation when its last phase is over.
+/// The consequence of an operation, when its last phase is over.
 #[derive(Clone)]
-pub(super) enum Effect {
+pub(in crate::mpi) enum Effect {
     Nothing,
     Dup {
         new: CommHandle,
@@ -103,5 +106,38 @@ impl Running {
     /// Whether its messages are those of a collective; else they are like point-to-point messages that are sent eagerly.
     pub fn is_collective(&self) -> bool {
         self.number.is_some()
+    }
+}
+
+impl Messaging {
+    /// Posts a phase's receives and starts its sends one after another. The requests are added to `slots`. Returns when the
+    /// last send has been handed over.
+    pub fn start_phase(&mut self, rank: u32, running: &Running, phase: &Phase, now: u64, slots: &mut Vec<u32>) -> u64 {
+        let Running { tag, ref members, .. } = *running;
+        let collective = running.is_collective();
+        let context = running.context + u32::from(collective);
+        for source in &phase.receives {
+            let pattern = Pattern { context, source: Some(members[source.index()]), tag: Some(tag) };
+            slots.extend(self.post(rank, pattern, None, now));
+        }
+        let mut handed_at = now;
+        for (to, bytes) in &phase.sends {
+            let called_at = handed_at;
+            handed_at += self.parameters.send_overhead_of(bytes.0);
+            let send = Send {
+                from: rank,
+                to: Rank(members[to.index()]),
+                bytes: *bytes,
+                tag,
+                context,
+                name: None,
+                eager: !collective || self.is_eager(*bytes, SendMode::Standard),
+                collective,
+                called_at,
+                handed_at,
+            };
+            slots.extend(self.send(&send));
+        }
+        handed_at
     }
 }

@@ -1,15 +1,26 @@
 //! Eager and rendezvous: a transfer's messages, one after the other. A large eager message has those of a rendezvous, but for the
 //! acknowledgement, and the receiver's adapter fetches it whether a receive has been posted or not.
 
-use super::matching::{Envelope, Pattern};
-use super::messaging::Messaging;
-use super::rank::{Blocked, RankState};
-use super::request::{PENDING, Request};
-use super::transfer::{Outgoing, Send, Stage, Transfer};
+mod delivery;
+pub(in crate::mpi) mod matching;
+pub(in crate::mpi) mod memory;
+pub(in crate::mpi) mod numbering;
+pub(in crate::mpi) mod rails;
+pub(in crate::mpi) mod request;
+pub(in crate::mpi) mod transfer;
+pub(in crate::mpi) mod transmit;
+pub(in crate::mpi) mod wait;
+
 use crate::kernel::NONE;
+use crate::mpi::messaging::Messaging;
+use crate::mpi::rank::{Blocked, RankState};
 use crate::program::{RequestId, SendMode};
 use crate::qos::levels::TrafficKind;
 use crate::units::{Bytes, Instant};
+use matching::{Envelope, Pattern};
+use request::{PENDING, Request};
+use transfer::{Outgoing, Progress, Send, Stage, Transfer};
+use transmit::Opening;
 
 /// The kind of a payload.
 #[inline]
@@ -30,13 +41,13 @@ fn control(collective: bool) -> TrafficKind {
 impl Messaging {
     /// Whether a send of so much is sent at once.
     #[inline]
-    pub(super) fn is_eager(&self, bytes: Bytes, mode: SendMode) -> bool {
+    pub fn is_eager(&self, bytes: Bytes, mode: SendMode) -> bool {
         mode == SendMode::Standard && bytes <= self.parameters.eager_threshold
     }
 
     /// Starts a send. Returns its request, which is complete already if it is eager; `None` if its name is in use.
     #[inline(always)]
-    pub(super) fn send(&mut self, send: &Send) -> Option<u32> {
+    pub fn send(&mut self, send: &Send) -> Option<u32> {
         let Send { from, to, bytes, context, eager, .. } = *send;
         let state = &mut self.ranks[from as usize];
         let place = self.places[(self.jobs[state.job.index()].first + to.0) as usize];
@@ -44,7 +55,12 @@ impl Messaging {
         let request = Request::send(send.called_at, if eager { send.handed_at } else { PENDING });
         let request = state.requests.start(send.name, request)?;
         let (job, sender) = (state.job, state.rank);
-        let number = if numbered { state.matching.number(context, to.0) } else { state.record.messages_sent };
+        #[allow(clippy::cast_possible_truncation, reason = "modulo 2^32")]
+        let (progress, number) = if numbered {
+            (Progress::Numbered, state.matching.number(context, to.0))
+        } else {
+            (Progress::Unnumbered, state.record.messages_sent as u32)
+        };
         state.record.messages_sent += 1;
         state.record.bytes_sent += bytes.0;
         let transfer = self.transfers.insert(Transfer {
@@ -54,14 +70,11 @@ impl Messaging {
             bytes: bytes.0,
             envelope: Envelope { context, source: sender.0, tag: send.tag },
             number,
-            numbered,
-            arrived: false,
+            progress,
             send: if eager { NONE } else { request },
             receive: NONE,
             sent_at: send.called_at,
-            eager,
-            payload_done: false,
-            collective: send.collective,
+            partner_at: 0,
             kind: payload_kind(eager, send.collective),
             parts: 0,
             rail: 0,
@@ -79,53 +92,37 @@ impl Messaging {
     }
 
     /// Sends a message that nobody receives.
-    pub(super) fn send_datagram(&mut self, send: &Send) {
+    pub fn send_datagram(&mut self, send: &Send) {
         let Send { from, to, bytes, context, called_at, .. } = *send;
-        let state = &mut self.ranks[from as usize];
-        let (job, sender) = (state.job, state.rank);
-        state.record.messages_sent += 1;
-        state.record.bytes_sent += bytes.0;
-        let envelope = Envelope { context, source: sender.0, tag: send.tag };
-        let place = self.place(job, to);
-        let ends = (from, self.naming.translate(place.id));
-        // It matches nothing either.
-        let mut transfer = Transfer::one_sided(ends, to, bytes.0, envelope, (NONE, NONE), called_at);
-        transfer.eager = true;
-        transfer.carry(TrafficKind::Eager);
-        let transfer = self.transfers.insert(transfer);
+        self.count_payload(from, bytes);
+        let transfer = self.open(Opening {
+            from,
+            to,
+            bytes: bytes.0,
+            context,
+            requests: (NONE, NONE),
+            stage: Stage::Datagram,
+            load: (bytes, TrafficKind::Eager),
+            called_at,
+            handed_at: called_at,
+        });
         if self.record.is_some() {
             self.record_sent(transfer);
-        }
-        let (stage, kind, at) = (Stage::Datagram, TrafficKind::Eager, called_at);
-        self.transmit(job, Outgoing { from, sender, receiver: to, to: place, bytes, kind, transfer, stage, at });
-    }
-
-    /// A whole eager message has arrived, the next of its sender.
-    #[inline(always)]
-    pub(super) fn take_eager(&mut self, record: u32, now: u64) {
-        let transfer = &mut self.transfers[record];
-        // Even of a transfer that is over now: its slot is looked at when numbering starts.
-        (transfer.arrived, transfer.payload_done) = (true, true);
-        let (to, envelope) = (transfer.to, transfer.envelope);
-        match self.ranks[to as usize].matching.arrive(envelope, record) {
-            Some(receive) => {
-                self.meet(record, (to, receive));
-                self.finish_receive(record, (to, receive), now);
-            }
-            None => self.end_probe(to, now),
         }
     }
 
     /// The receiver of a rendezvous answers.
-    pub(super) fn answer(&mut self, record: u32, stage: Stage, now: u64) {
-        let load = (self.parameters.control_bytes, control(self.transfers[record].collective));
+    pub fn answer(&mut self, record: u32, stage: Stage, now: u64) {
+        let load = (self.parameters.control_bytes, control(self.transfers[record].collective()));
         self.send_next(record, stage, load, now);
     }
 
-    /// The envelope of a transfer has come: matches it, and those that it had held back, in the order of sending.
-    pub(super) fn envelope(&mut self, record: u32, now: u64) {
-        self.transfers[record].arrived = true;
-        let Transfer { to, envelope, number, numbered, .. } = self.transfers[record];
+    /// The envelope of a transfer has come, with all of an eager payload if it is `complete`: matches it, and those that it had
+    /// held back, in the order of sending.
+    fn envelope(&mut self, record: u32, complete: bool, now: u64) {
+        let Transfer { to, envelope, number, ref mut progress, .. } = self.transfers[record];
+        let state = if complete { Progress::Complete } else { Progress::Arrived };
+        let numbered = std::mem::replace(progress, state) == Progress::Numbered;
         if numbered && !self.rank(to).matching.take_number(number, envelope, record) {
             return;
         }
@@ -141,7 +138,7 @@ impl Messaging {
 
     /// Posts a receive. Returns its request; `None` if its name is in use.
     #[inline(always)]
-    pub(super) fn post(&mut self, rank: u32, pattern: Pattern, name: Option<RequestId>, now: u64) -> Option<u32> {
+    pub fn post(&mut self, rank: u32, pattern: Pattern, name: Option<RequestId>, now: u64) -> Option<u32> {
         let state = &mut self.ranks[rank as usize];
         let receive = state.requests.start(name, Request::receive(now))?;
         if let Some(record) = state.matching.post(pattern, receive) {
@@ -152,12 +149,13 @@ impl Messaging {
 
     /// A transfer has found its receive, and continues if it can.
     fn matched(&mut self, record: u32, receive: u32, now: u64) {
-        let Transfer { to, eager, payload_done, .. } = self.transfers[record];
+        let to = self.transfers[record].to;
         let posted_at = self.meet(record, (to, receive));
-        if !eager {
-            self.transfers[record].set_partner_at(posted_at);
+        let transfer = &mut self.transfers[record];
+        if !transfer.eager() {
+            transfer.partner_at = posted_at;
             self.answer(record, Stage::Get, now);
-        } else if payload_done {
+        } else if transfer.progress == Progress::Complete {
             self.finish_receive(record, (to, receive), now);
         }
     }
@@ -177,7 +175,7 @@ impl Messaging {
 
     /// The payload of an eager message is there, and the receive that takes it posted: both are over.
     #[inline(always)]
-    pub(super) fn finish_receive(&mut self, record: u32, (to, receive): (u32, u32), now: u64) {
+    pub fn finish_receive(&mut self, record: u32, (to, receive): (u32, u32), now: u64) {
         self.transfers.remove(record);
         if let Some(of) = &mut self.record {
             of.received(record, receive, Instant(now));
@@ -186,7 +184,7 @@ impl Messaging {
     }
 
     /// A message has been kept as unexpected: a probe that waits for it ends.
-    fn end_probe(&mut self, rank: u32, now: u64) {
+    pub fn end_probe(&mut self, rank: u32, now: u64) {
         let RankState { matching, blocked, since, .. } = self.rank(rank);
         let Blocked::Probe(pattern) = *blocked else { return };
         let Some(record) = matching.probe(pattern) else { return };
@@ -199,7 +197,7 @@ impl Messaging {
     }
 
     /// Begins a probe. Returns whether its message is there already.
-    pub(super) fn probe(&mut self, rank: u32, pattern: Pattern) -> bool {
+    pub fn probe(&mut self, rank: u32, pattern: Pattern) -> bool {
         let RankState { matching, blocked, .. } = self.rank(rank);
         if matching.probe(pattern).is_some() {
             return true;

@@ -6,7 +6,7 @@ use crate::kernel::Pool;
 
 /// The memory links of the ranks of a shard, and what is on its way to them or over them.
 #[derive(Clone, Default)]
-pub(super) struct MemoryLinks {
+pub(in crate::mpi) struct MemoryLinks {
     /// By rank: until when its link out and its link in are busy, ps. Empty without contention.
     pub busy: Vec<[u64; 2]>,
     crossings: Pool<Crossing>,
@@ -14,10 +14,10 @@ pub(super) struct MemoryLinks {
 
 /// A message that has not entered its receiver's memory.
 #[derive(Clone, Copy)]
-pub(super) struct Crossing {
+pub(in crate::mpi) struct Crossing {
     /// The names of the ranks that send and receive it.
     pub ranks: [u32; 2],
-    /// What it takes on each link, ps.
+    /// Serialization time on each link, ps.
     pub time: u64,
     pub transfer: u32,
     pub stage: Stage,
@@ -44,10 +44,10 @@ impl MemoryLinks {
 
     /// The end of a message comes to its receiver's link at `at`. Returns the message, and when it has entered.
     pub fn enter(&mut self, crossing: u32, at: u64) -> (Crossing, u64) {
+        let ended = self.crossings[crossing];
         self.crossings.remove(crossing);
-        let crossing = self.crossings[crossing];
-        let [_, into] = &mut self.busy[crossing.ranks[1] as usize];
-        *into = at.max(*into + crossing.time);
-        (crossing, *into)
+        let [_, into] = &mut self.busy[ended.ranks[1] as usize];
+        *into = at.max(*into + ended.time);
+        (ended, *into)
     }
 }

@@ -3,23 +3,22 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::collectives::Phase;
-use super::messaging::{Messaging, Over};
-use super::one_sided::Opening;
-use super::rank::NEVER;
-use super::request::{PENDING, Request};
-use super::running::{Effect, PhaseSource, Running, Scope};
-use super::transfer::Stage;
 use super::window::Window;
-use crate::error::RunError;
 use crate::ids::Rank;
 use crate::kernel::NONE;
-use crate::program::{Op, WindowHandle};
+use crate::mpi::collective::algorithms::Phase;
+use crate::mpi::collective::running::{Effect, PhaseSource, Running, Scope};
+use crate::mpi::messaging::{Messaging, Over};
+use crate::mpi::p2p::request::{PENDING, Request};
+use crate::mpi::p2p::transfer::Stage;
+use crate::mpi::p2p::transmit::Opening;
+use crate::mpi::rank::NEVER;
+use crate::program::{Op, Rma, WindowHandle};
 use crate::qos::levels::TrafficKind;
 
 impl Messaging {
     /// Asks for the locks of these targets, one after another, and waits for them.
-    pub(super) fn lock(
+    pub fn lock(
         &mut self,
         rank: u32,
         op: &Op,
@@ -28,7 +27,11 @@ impl Messaging {
         exclusive: bool,
         now: u64,
     ) -> Over {
-        self.claim(rank, op, win, targets.clone())?;
+        let locked = &mut self.window_mut(rank, op, win)?.locked;
+        if let Some(again) = targets.clone().find(|target| locked.contains(target)) {
+            return Err(self.misuse(rank, op, format!("this rank has a lock of target {again} already")));
+        }
+        locked.extend(targets.clone());
         let stage = if exclusive { Stage::LockExclusive } else { Stage::LockShared };
         let mut handed_at = now;
         for target in targets {
@@ -44,7 +47,7 @@ impl Messaging {
     }
 
     /// Releases the locks of these targets, one after another. Returns when the last message has been handed over.
-    pub(super) fn release(&mut self, rank: u32, op: &Op, win: WindowHandle, targets: Range<u32>, now: u64) -> Over {
+    pub fn release(&mut self, rank: u32, op: &Op, win: WindowHandle, targets: Range<u32>, now: u64) -> Over {
         let mut handed_at = now;
         for target in targets {
             let called_at = handed_at;
@@ -73,21 +76,14 @@ impl Messaging {
     }
 
     /// The window and the target whose lock `rank` asks for in `op`: the context, and the target as a rank of the job.
-    pub(super) fn lock_asked_for(&self, rank: u32, op: &Op) -> Option<(u32, Rank)> {
-        let Op::WinLock { win, target, .. } = op else { return None };
+    pub fn lock_asked_for(&self, rank: u32, op: &Op) -> Option<(u32, Rank)> {
+        let Op::Rma(Rma::Lock { win, target, .. }) = op else { return None };
         let span = &self.window(rank, op, *win).ok()?.span;
         Some((span.context, Rank(span.member(*target)?)))
     }
 
     /// The locks of `targets` are released once the rank's operations at them are complete.
-    pub(super) fn unlock(
-        &mut self,
-        rank: u32,
-        op: &Op,
-        win: WindowHandle,
-        targets: std::ops::Range<u32>,
-        now: u64,
-    ) -> Over {
+    pub fn unlock(&mut self, rank: u32, op: &Op, win: WindowHandle, targets: Range<u32>, now: u64) -> Over {
         let Window { locked, span, .. } = self.window_mut(rank, op, win)?;
         let (context, members) = (span.context, Arc::clone(&span.members));
         if let Some(free) = targets.clone().find(|target| !locked.contains(target)) {
@@ -102,38 +98,15 @@ impl Messaging {
         self.after_own(rank, win, only, running, now)
     }
 
-    /// Notes that the rank asks for the locks of these targets.
-    pub(super) fn claim(
-        &mut self,
-        rank: u32,
-        op: &Op,
-        win: WindowHandle,
-        targets: std::ops::Range<u32>,
-    ) -> Result<(), Box<RunError>> {
-        let locked = &mut self.window_mut(rank, op, win)?.locked;
-        if let Some(again) = targets.clone().find(|target| locked.contains(target)) {
-            return Err(self.misuse(rank, op, format!("this rank has a lock of target {again} already")));
-        }
-        locked.extend(targets);
-        Ok(())
-    }
-
     /// Waits for the rank's operations on a window at `target`, or at all, and then does `running`.
-    pub(super) fn after_own(
-        &mut self,
-        rank: u32,
-        win: WindowHandle,
-        target: Option<u32>,
-        running: Running,
-        now: u64,
-    ) -> Over {
+    pub fn after_own(&mut self, rank: u32, win: WindowHandle, target: Option<u32>, running: Running, now: u64) -> Over {
         self.rank(rank).collective = Some(Box::new(running));
         self.await_own(rank, win, |of| target.is_none_or(|target| target == of), now);
         Ok(NEVER)
     }
 
     /// Waits for the rank's operations on a window at these targets.
-    pub(super) fn await_own(&mut self, rank: u32, win: WindowHandle, at: impl Fn(u32) -> bool, now: u64) {
+    pub fn await_own(&mut self, rank: u32, win: WindowHandle, at: impl Fn(u32) -> bool, now: u64) {
         let state = self.rank(rank);
         let mut awaited = std::mem::take(&mut state.awaited);
         if let Some(window) = state.more_mut().and_then(|more| more.windows.get_mut(&win)) {

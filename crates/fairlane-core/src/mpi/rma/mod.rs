@@ -1,37 +1,24 @@
 //! One-sided operations: what goes to the target's memory and what comes back, without the target's program.
 
-use super::lock::Lock;
-use super::matching::Envelope;
-use super::messaging::{Messaging, Over};
-use super::request::{PENDING, Request};
-use super::transfer::{Outgoing, Stage, Transfer};
+pub(in crate::mpi) mod lock;
+mod passive_target;
+mod synchronization;
+pub(in crate::mpi) mod window;
+
 use crate::ids::Rank;
 use crate::kernel::NONE;
+use crate::mpi::messaging::{Messaging, Over};
+use crate::mpi::p2p::request::{PENDING, Request};
+use crate::mpi::p2p::transfer::{Stage, Transfer};
+use crate::mpi::p2p::transmit::Opening;
 use crate::program::{Op, RequestId, RmaKind, WindowHandle};
 use crate::qos::levels::TrafficKind;
 use crate::units::{Bytes, Instant};
-
-/// A message from the origin to the target that begins an operation, or asks for something.
-pub(super) struct Opening {
-    /// The origin's name, and the target as a rank of the job.
-    pub from: u32,
-    pub to: Rank,
-    /// Payload of the operation.
-    pub bytes: u64,
-    /// The window's.
-    pub context: u32,
-    /// The origin's request, and the program's own, or [`NONE`].
-    pub requests: (u32, u32),
-    pub stage: Stage,
-    /// What this message carries.
-    pub load: (Bytes, TrafficKind),
-    pub called_at: u64,
-    pub handed_at: u64,
-}
+use lock::Lock;
 
 impl Messaging {
     /// Starts a one-sided operation.
-    pub(super) fn one_sided(
+    pub fn one_sided(
         &mut self,
         rank: u32,
         op: &Op,
@@ -89,40 +76,26 @@ impl Messaging {
         Ok(handed_at)
     }
 
-    /// Makes the transfer of a one-sided operation, and its first message.
-    pub(super) fn open(&mut self, opening: Opening) -> u32 {
-        let Opening { from, to, bytes, context, requests, stage, load: (sent, kind), called_at, handed_at } = opening;
-        let (job, sender) = (self.ranks[from as usize].job, self.ranks[from as usize].rank);
-        let envelope = Envelope { context, source: sender.0, tag: 0 };
-        let place = self.place(job, to);
-        let ends = (from, self.naming.translate(place.id));
-        let transfer = self.transfers.insert(Transfer::one_sided(ends, to, bytes, envelope, requests, called_at));
-        self.transfers[transfer].carry(kind);
-        let (receiver, to, bytes, at) = (to, place, sent, handed_at);
-        self.transmit(job, Outgoing { from, sender, receiver, to, bytes, kind, transfer, stage, at });
-        transfer
-    }
-
     /// The kind of an operation's payload: by its size, as if it were a message of two sides.
-    pub(super) fn payload(&self, bytes: Bytes) -> TrafficKind {
+    pub fn payload(&self, bytes: Bytes) -> TrafficKind {
         if bytes <= self.parameters.eager_threshold { TrafficKind::Eager } else { TrafficKind::Bulk }
     }
 
-    pub(super) fn count_payload(&mut self, rank: u32, bytes: Bytes) {
+    pub fn count_payload(&mut self, rank: u32, bytes: Bytes) {
         let record = &mut self.rank(rank).record;
         record.messages_sent += 1;
         record.bytes_sent += bytes.0;
     }
 
     /// The target confirms that an operation is complete.
-    pub(super) fn done(&mut self, record: u32, now: u64) {
+    pub fn done(&mut self, record: u32, now: u64) {
         let load = (self.parameters.control_bytes, TrafficKind::Control);
         self.send_next(record, Stage::Done, load, now);
     }
 
     /// The target's rank combines operands in the order in which they come, one after another and without its CPU; then the
     /// operation continues with `stage`.
-    pub(super) fn combine(&mut self, record: u32, stage: Stage, now: u64) {
+    pub fn combine(&mut self, record: u32, stage: Stage, now: u64) {
         self.record_landed(record, now);
         let Transfer { to, bytes, .. } = self.transfers[record];
         let time = self.parameters.reduction_bandwidth.serialization(Bytes(bytes)).0;
@@ -135,16 +108,16 @@ impl Messaging {
         self.end_in_memory_at(end, record, stage);
     }
 
-    pub(super) fn record_landed(&mut self, record: u32, now: u64) {
+    pub fn record_landed(&mut self, record: u32, now: u64) {
         if let Some(of) = &mut self.record {
             of.landed(record, Instant(now));
         }
     }
 
     /// The origin has the last message of an operation.
-    pub(super) fn end_one_sided(&mut self, record: u32, now: u64) {
-        let Transfer { from, send, receive, .. } = self.transfers[record];
-        self.rank(from).requests.get_mut(send).partner_at = self.transfers[record].partner_at();
+    pub fn end_one_sided(&mut self, record: u32, now: u64) {
+        let Transfer { from, send, receive, partner_at, .. } = self.transfers[record];
+        self.rank(from).requests.get_mut(send).partner_at = partner_at;
         self.transfers.remove(record);
         if let Some(of) = &mut self.record {
             of.fetched(record, &[send, receive], Instant(now));
@@ -157,24 +130,24 @@ impl Messaging {
 
     /// The lock of the part of a window that is at the target of a transfer.
     fn lock_of(&mut self, record: u32) -> &mut Lock {
-        let (to, context) = self.transfers[record].place();
-        self.rank(to).needed().locks.entry(context).or_default()
+        let Transfer { to, envelope, .. } = self.transfers[record];
+        self.rank(to).needed().locks.entry(envelope.context).or_default()
     }
 
     /// A request for a lock has come.
-    pub(super) fn lock_asked(&mut self, record: u32, exclusive: bool, now: u64) {
-        let origin = self.transfers[record].origin();
+    pub fn lock_asked(&mut self, record: u32, exclusive: bool, now: u64) {
+        let origin = self.transfers[record].envelope.source;
         if self.lock_of(record).ask(record, origin, exclusive) {
             self.grant(record, now);
         }
     }
 
     /// A lock has been released: it is granted to the next in the queue.
-    pub(super) fn lock_released(&mut self, record: u32, now: u64) {
-        let origin = self.transfers[record].origin();
+    pub fn lock_released(&mut self, record: u32, now: u64) {
+        let origin = self.transfers[record].envelope.source;
         self.lock_of(record).release(origin);
         while let Some(next) = self.lock_of(record).grant() {
-            self.transfers[next].set_partner_at(now);
+            self.transfers[next].partner_at = now;
             self.grant(next, now);
         }
         self.transfers.remove(record);
@@ -186,7 +159,7 @@ impl Messaging {
     }
 
     /// Who holds the lock of the part of the window with this context that is at `rank`, in words.
-    pub(super) fn describe_lock(&self, rank: u32, context: u32) -> Option<String> {
+    pub fn describe_lock(&self, rank: u32, context: u32) -> Option<String> {
         let lock = self.ranks[rank as usize].more()?.locks.get(&context)?;
         let holders: Vec<String> = lock.holders.iter().take(8).map(u32::to_string).collect();
         (!holders.is_empty()).then(|| format!("a lock that rank {} holds", holders.join(", ")))

@@ -2,41 +2,32 @@
 
 use rustc_hash::FxHashMap;
 
-use super::messaging::Messaging;
-use super::transfer::{Stage, Transfer};
+use super::transfer::{Progress, Stage, Transfer};
+use crate::ids::JobId;
 use crate::kernel::NONE;
+use crate::mpi::messaging::Messaging;
 use crate::network::Delivery;
 use crate::observe::Latencies;
 use crate::units::{Bytes, Instant, Picoseconds};
 
 impl Messaging {
-    /// The first or last packet of a message has come through the network.
+    /// The first or last packet of a message has come through the network. If it is the last of a transfer's payload, counts how
+    /// long that took since its send was called.
     #[inline(always)]
-    pub(super) fn delivered(&mut self, delivery: &Delivery) {
-        let (record, stage) = (self.naming.translate(delivery.token), Stage::of(delivery.stage));
-        if delivery.last {
-            self.record_latency(record, stage, delivery.at);
-        }
-        self.arrived(record, stage, delivery.at.0, delivery.first, delivery.last);
-    }
-
-    /// A message of a transfer has come whole through the network: counts how long the transfer's payload took since its send
-    /// was called, if that is all of it.
-    #[inline(always)]
-    fn record_latency(&mut self, record: u32, stage: Stage, at: Instant) {
+    pub fn delivered(&mut self, delivery: &Delivery) {
+        let Delivery { at, token, stage, first, last } = *delivery;
+        let (record, stage) = (self.naming.translate(token), Stage::of(stage));
         let transfer = &self.transfers[record];
-        if stage.is_payload() && transfer.parts_left() <= 1 {
-            let job = self.ranks[transfer.end(stage) as usize].job;
-            if self.jobs[job.index()].failed {
-                return;
-            }
+        let job = self.ranks[transfer.end(stage) as usize].job;
+        if last && stage.is_payload() && transfer.parts_left() <= 1 && !self.jobs[job.index()].failed {
             self.latencies.record(job, transfer.kind, Picoseconds(at.0 - transfer.sent_at));
         }
+        self.arrived(job, record, stage, at.0, first, last);
     }
 
     /// The latencies of all messages whose payload came through the network whole so far, each from the call of its send to the
     /// delivery of its last byte. `unseen` has come to hosts that have not looked at it yet.
-    pub(super) fn latencies(&self, unseen: &[Delivery]) -> Latencies {
+    pub fn latencies(&self, unseen: &[Delivery]) -> Latencies {
         let mut latencies = self.latencies.clone();
         let mut parts: FxHashMap<u32, (u8, Instant)> = FxHashMap::default();
         for Delivery { at, token, stage, .. } in unseen {
@@ -57,24 +48,42 @@ impl Messaging {
         latencies
     }
 
-    /// (Part of) a transfer's message has come at `now`.
-    #[inline(always)]
-    pub(super) fn arrived(&mut self, record: u32, stage: Stage, now: u64, first: bool, last: bool) {
+    /// A transfer's message, which a rank of this host has sent, has come whole through memory.
+    pub fn came_through_memory(&mut self, record: u32, stage: Stage, now: u64) {
         let job = self.ranks[self.transfers[record].end(stage) as usize].job;
+        self.arrived(job, record, stage, now, true, true);
+    }
+
+    /// (Part of) a message of a transfer between ranks of `job` has come at `now`.
+    #[inline(always)]
+    fn arrived(&mut self, job: JobId, record: u32, stage: Stage, now: u64, first: bool, last: bool) {
         self.count_arrival(job, last);
-        if stage == Stage::Eager && first && last && self.is_next(record) {
-            self.take_eager(record, now);
-        } else {
+        if !(stage == Stage::Eager && first && last && self.record.is_none() && self.take_eager(record, now)) {
             self.take_part(record, stage, now, first, last);
         }
     }
 
-    /// Whether a message that came whole can be taken at once: it is not numbered, or the next of its sender, and no other
-    /// is held back.
-    #[inline]
-    fn is_next(&mut self, record: u32) -> bool {
-        let Transfer { to, envelope, number, numbered, parts, .. } = self.transfers[record];
-        !numbered || parts == 0 && self.ranks[to as usize].matching.is_next(number, &envelope)
+    /// A whole eager message has come. Takes it, unless it is a part of a payload, or numbered and not the next of its sender, or
+    /// another is held back.
+    /// As [`Self::take_part`], of which this is the most frequent case.
+    #[inline(always)]
+    fn take_eager(&mut self, record: u32, now: u64) -> bool {
+        let transfer = &mut self.transfers[record];
+        let (to, envelope) = (transfer.to, transfer.envelope);
+        let state = &mut self.ranks[to as usize];
+        let numbered = transfer.progress == Progress::Numbered;
+        if transfer.parts > 0 || numbered && !state.matching.is_next(transfer.number, &envelope) {
+            return false;
+        }
+        let Some(receive) = state.matching.arrive(envelope, record) else {
+            transfer.progress = Progress::Complete;
+            self.end_probe(to, now);
+            return true;
+        };
+        let completion = state.complete(receive, Some(transfer.sent_at), now);
+        self.transfers.remove(record);
+        self.follow(completion, to, receive, now);
+        true
     }
 
     /// (Part of) a message has come, with all that may follow from it.
@@ -82,15 +91,18 @@ impl Messaging {
     fn take_part(&mut self, record: u32, stage: Stage, now: u64, first: bool, last: bool) {
         let transfer = &mut self.transfers[record];
         let (first, last) = if transfer.parts == 0 { (first, last) } else { transfer.part_came(first, last) };
-        transfer.payload_done |= last && stage.is_payload() && transfer.eager;
-        let Transfer { from, to, bytes, send, receive, kind, number: partner_at, eager, .. } = *transfer;
+        let Transfer { from, to, bytes, send, receive, kind, partner_at, .. } = *transfer;
+        let eager = transfer.eager();
         match stage {
             Stage::Request if eager => self.answer(record, Stage::Get, now),
             Stage::Get if eager => self.send_next(record, Stage::Bulk, (Bytes(bytes), kind), now),
             Stage::Bulk if !eager && !last => {}
             Stage::Eager | Stage::Request | Stage::Bulk if eager || stage == Stage::Request => {
+                let complete = last && stage.is_payload() && eager;
                 if first {
-                    self.envelope(record, now);
+                    self.envelope(record, complete, now);
+                } else if complete {
+                    transfer.progress = Progress::Complete;
                 }
                 if last && receive != NONE {
                     self.finish_receive(record, (to, receive), now);
@@ -127,7 +139,7 @@ impl Messaging {
     }
 
     /// A message of a one-sided operation has come whole, or a combination has ended.
-    pub(super) fn take_one_sided(&mut self, record: u32, stage: Stage, now: u64) {
+    pub fn take_one_sided(&mut self, record: u32, stage: Stage, now: u64) {
         let Transfer { to, bytes, .. } = self.transfers[record];
         match stage {
             Stage::Put => {
@@ -137,7 +149,7 @@ impl Messaging {
             Stage::Fetch | Stage::Exchanged => {
                 let load = (Bytes(bytes), self.payload(Bytes(bytes)));
                 self.count_payload(to, Bytes(bytes));
-                self.transfers[record].carry(load.1);
+                self.transfers[record].kind = load.1;
                 self.send_next(record, Stage::Reply, load, now);
             }
             Stage::Accumulate => self.combine(record, Stage::Combined, now),

@@ -5,22 +5,21 @@
 
 use std::collections::VecDeque;
 
-use rustc_hash::FxHashMap;
-
+use super::numbering::Numbers;
 use crate::kernel::prefetch;
 use crate::program::Tag;
 
-/// What a receive or a probe asks for. Ranks are ranks of the job.
+/// The messages that a receive or a probe accepts. Ranks are ranks of the job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pattern {
+pub(in crate::mpi) struct Pattern {
     pub context: u32,
     pub source: Option<u32>,
     pub tag: Option<Tag>,
 }
 
-/// What a message says of itself.
+/// The attributes of a message by which it is matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Envelope {
+pub(in crate::mpi) struct Envelope {
     pub context: u32,
     pub source: u32,
     pub tag: Tag,
@@ -38,8 +37,10 @@ impl Pattern {
 /// The posted receives and unexpected messages of one rank.
 #[derive(Clone, Debug, Default)]
 #[repr(C)]
-pub(super) struct Matching {
-    posted: VecDeque<(Pattern, u32)>,
+pub(in crate::mpi) struct Matching {
+    /// Receives in the order of posting, and how many of the first have been taken.
+    posted: Vec<(Pattern, u32)>,
+    taken: usize,
     unexpected: VecDeque<(Envelope, u32)>,
     /// Only where messages are numbered, or have to be looked at.
     order: Option<Box<MessageOrder>>,
@@ -48,12 +49,9 @@ pub(super) struct Matching {
 /// The order of messages that can overtake each other.
 #[derive(Clone, Debug, Default)]
 struct MessageOrder {
-    /// The number of the next message to each (context, receiver).
-    sent: FxHashMap<(u32, u32), u64>,
-    /// The number of the next message due from each (context, sender).
-    due: FxHashMap<(u32, u32), u64>,
+    numbers: Numbers,
     /// Messages that have overtaken: number, envelope, transfer.
-    early: Vec<(u64, Envelope, u32)>,
+    early: Vec<(u32, Envelope, u32)>,
     /// Active non-blocking operations, which make progress when a message arrives.
     progressing: u32,
 }
@@ -62,7 +60,7 @@ impl Matching {
     /// Messages will come, or be sent.
     #[inline]
     pub fn prefetch(&self) {
-        if let Some(receive) = self.posted.front() {
+        if let Some(receive) = self.oldest() {
             prefetch(receive);
         }
         if let Some(order) = &self.order {
@@ -70,23 +68,33 @@ impl Matching {
         }
     }
 
+    /// A message will be sent to this rank.
+    #[inline]
+    pub fn prefetch_number(&self, context: u32, receiver: u32) {
+        if let Some(order) = &self.order {
+            order.numbers.prefetch(context, receiver);
+        }
+    }
+
     /// The receive that has been posted for longest.
     #[inline]
     pub fn oldest(&self) -> Option<&(Pattern, u32)> {
-        self.posted.front()
+        self.posted.get(self.taken)
     }
 
     /// The number of a message to `receiver` that is sent now.
-    pub fn number(&mut self, context: u32, receiver: u32) -> u64 {
-        let next = self.order().sent.entry((context, receiver)).or_default();
-        *next += 1;
-        *next - 1
+    pub fn number(&mut self, context: u32, receiver: u32) -> u32 {
+        let peer = self.order().numbers.of(context, receiver);
+        let number = peer.sent;
+        peer.sent = number.wrapping_add(1);
+        number
     }
 
     /// The messages of the sender of `envelope` are numbered now, and the next that comes from it has this number.
-    pub fn expect_from(&mut self, envelope: &Envelope, number: u64) {
-        let before = self.order().due.insert((envelope.context, envelope.source), number);
-        debug_assert!(before.is_none(), "messages of this sender are numbered already");
+    pub fn expect_from(&mut self, envelope: &Envelope, number: u32) {
+        let peer = self.order().numbers.of(envelope.context, envelope.source);
+        debug_assert!(peer.due == 0, "messages of this sender are numbered already");
+        peer.due = number;
     }
 
     /// Whether an arriving message can have consequences before the program resumes: it may release others that are held
@@ -113,36 +121,31 @@ impl Matching {
 
     /// An envelope has arrived: whether it is the next of its sender, and no other is held back. If so, the one after it is next.
     #[inline]
-    pub fn is_next(&mut self, number: u64, envelope: &Envelope) -> bool {
+    pub fn is_next(&mut self, number: u32, envelope: &Envelope) -> bool {
         let order = self.order();
         if !order.early.is_empty() {
             return false;
         }
-        let due = order.due.entry((envelope.context, envelope.source)).or_default();
-        let next = *due == number;
-        *due = due.wrapping_add(u64::from(next));
-        next
+        order.numbers.of(envelope.context, envelope.source).takes(number)
     }
 
     /// An envelope has arrived. Returns whether it is the next of its sender; if not, it is held back.
-    pub fn take_number(&mut self, number: u64, envelope: Envelope, transfer: u32) -> bool {
+    pub fn take_number(&mut self, number: u32, envelope: Envelope, transfer: u32) -> bool {
         let order = self.order();
-        let due = order.due.entry((envelope.context, envelope.source)).or_default();
-        if *due == number {
-            *due = due.wrapping_add(1);
-            return true;
+        let next = order.numbers.of(envelope.context, envelope.source).takes(number);
+        if !next {
+            order.early.push((number, envelope, transfer));
         }
-        order.early.push((number, envelope, transfer));
-        false
+        next
     }
 
     /// A message from the sender of `envelope` that was held back and is the next now.
     pub fn released(&mut self, envelope: &Envelope) -> Option<(Envelope, u32)> {
         let order = self.order.as_deref_mut().filter(|order| !order.early.is_empty())?;
-        let due = order.due.get_mut(&(envelope.context, envelope.source))?;
+        let peer = order.numbers.of(envelope.context, envelope.source);
         let same = |held: &Envelope| held.context == envelope.context && held.source == envelope.source;
-        let place = order.early.iter().position(|(number, held, _)| number == due && same(held))?;
-        *due = due.wrapping_add(1);
+        let place = order.early.iter().position(|(number, held, _)| *number == peer.due && same(held))?;
+        peer.due = peer.due.wrapping_add(1);
         let (_, envelope, transfer) = order.early.swap_remove(place);
         Some((envelope, transfer))
     }
@@ -150,10 +153,14 @@ impl Matching {
     /// The receive that takes this message; without one the message is kept as unexpected.
     #[inline(always)]
     pub fn arrive(&mut self, envelope: Envelope, transfer: u32) -> Option<u32> {
-        match self.posted.front() {
+        match self.posted.get(self.taken) {
             Some((pattern, slot)) if pattern.accepts(&envelope) => {
                 let slot = *slot;
-                self.posted.pop_front();
+                self.taken += 1;
+                if self.taken == self.posted.len() {
+                    self.taken = 0;
+                    self.posted.clear();
+                }
                 Some(slot)
             }
             _ => self.search(envelope, transfer),
@@ -163,8 +170,8 @@ impl Matching {
     /// As [`Self::arrive`], when it is not the receive that was posted first.
     #[inline(never)]
     fn search(&mut self, envelope: Envelope, transfer: u32) -> Option<u32> {
-        match self.posted.iter().position(|(pattern, _)| pattern.accepts(&envelope)) {
-            Some(place) => self.posted.remove(place).map(|(_, slot)| slot),
+        match self.posted[self.taken..].iter().position(|(pattern, _)| pattern.accepts(&envelope)) {
+            Some(place) => Some(self.posted.remove(self.taken + place).1),
             None => {
                 self.unexpected.push_back((envelope, transfer));
                 None
@@ -177,7 +184,10 @@ impl Matching {
     pub fn post(&mut self, pattern: Pattern, slot: u32) -> Option<u32> {
         let earlier = if self.unexpected.is_empty() { None } else { self.take_unexpected(pattern) };
         if earlier.is_none() {
-            self.posted.push_back((pattern, slot));
+            if self.posted.len() == self.posted.capacity() && 2 * self.taken > self.posted.len() {
+                self.posted.drain(..std::mem::take(&mut self.taken));
+            }
+            self.posted.push((pattern, slot));
         }
         earlier
     }
@@ -222,7 +232,7 @@ mod tests {
     #[test]
     fn overtaking_envelopes_wait_for_their_turn() {
         let (mut sender, mut receiver) = (Matching::default(), Matching::default());
-        let numbers: Vec<u64> = (0..3).map(|_| sender.number(0, 9)).collect();
+        let numbers: Vec<u32> = (0..3).map(|_| sender.number(0, 9)).collect();
         assert_eq!(numbers, [0, 1, 2]);
         assert!(!receiver.take_number(2, envelope(4, 2), 102));
         assert!(!receiver.take_number(1, envelope(4, 1), 101));

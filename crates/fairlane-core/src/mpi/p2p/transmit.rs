@@ -2,19 +2,52 @@
 
 use std::cmp::Reverse;
 
+use super::matching::Envelope;
 use super::memory::Crossing;
-use super::messaging::Messaging;
-use super::rank::RankState;
 use super::transfer::{Outgoing, RankPlace, Stage, Transfer};
 use crate::ids::{HostId, JobId, Rank};
+use crate::mpi::messaging::Messaging;
+use crate::mpi::rank::RankState;
 use crate::network::Injection;
 use crate::qos::levels::TrafficKind;
 use crate::units::{Bytes, Instant};
 
+/// A message that begins a transfer which matches no receive: from the origin to the target of a one-sided operation, or a datagram.
+pub(in crate::mpi) struct Opening {
+    /// The origin's name, and the target as a rank of the job.
+    pub from: u32,
+    pub to: Rank,
+    /// Payload of the operation.
+    pub bytes: u64,
+    /// The window's.
+    pub context: u32,
+    /// The origin's request, and the program's own, or [`NONE`](crate::kernel::NONE).
+    pub requests: (u32, u32),
+    pub stage: Stage,
+    /// Payload and kind of this message.
+    pub load: (Bytes, TrafficKind),
+    pub called_at: u64,
+    pub handed_at: u64,
+}
+
 impl Messaging {
+    /// Makes a transfer that matches no receive, and its first message.
+    pub fn open(&mut self, opening: Opening) -> u32 {
+        let Opening { from, to, bytes, context, requests, stage, load: (sent, kind), called_at, handed_at } = opening;
+        let (job, sender) = (self.ranks[from as usize].job, self.ranks[from as usize].rank);
+        let envelope = Envelope { context, source: sender.0, tag: 0 };
+        let place = self.place(job, to);
+        let ends = (from, self.naming.translate(place.id));
+        let load = (bytes, kind);
+        let transfer = self.transfers.insert(Transfer::one_sided(ends, to, load, envelope, requests, called_at));
+        let (receiver, to, bytes, at) = (to, place, sent, handed_at);
+        self.transmit(job, Outgoing { from, sender, receiver, to, bytes, kind, transfer, stage, at });
+        transfer
+    }
+
     /// Hands one message of a transfer to the network, or to memory.
     #[inline(always)]
-    pub(super) fn transmit(&mut self, job: JobId, message: Outgoing) {
+    pub fn transmit(&mut self, job: JobId, message: Outgoing) {
         let Outgoing { from: rank, sender, receiver, to: RankPlace { id, host: to }, bytes, kind, transfer, stage, at } =
             message;
         self.jobs[job.index()].in_flight += 1;
@@ -28,7 +61,7 @@ impl Messaging {
         let vl = self.sl2vl.lane(self.levels.of(job, sender, receiver, kind));
         let urgent = !matches!(stage, Stage::Eager | Stage::Datagram);
         let (token, stage) = (self.naming.translate(transfer), stage as u8);
-        let injection = Injection {
+        self.outbox.push(Injection {
             at: Instant(at),
             from,
             to,
@@ -42,11 +75,9 @@ impl Messaging {
             token,
             stage,
             urgent,
-        };
-        if self.rails.trivial() {
-            self.outbox.push(injection);
-        } else {
-            self.send_over_rails(injection, transfer, rank, [sender, receiver]);
+        });
+        if !self.rails.trivial() {
+            self.choose_rails(transfer, rank);
         }
         if !self.naming.is_own(self.naming.translate(id)) {
             self.depart(transfer, id);
@@ -73,7 +104,7 @@ impl Messaging {
     }
 
     /// At `at`, something ends in the memory of the host that runs.
-    pub(super) fn end_in_memory_at(&mut self, at: u64, record: u32, stage: Stage) {
+    pub fn end_in_memory_at(&mut self, at: u64, record: u32, stage: Stage) {
         self.put_in_memory(at, self.sequence, record, stage);
         self.sequence += 1;
     }
@@ -84,19 +115,19 @@ impl Messaging {
     }
 
     /// A message, with its place in the order of messages, comes to the memory link of its sender.
-    pub(super) fn leave_through_memory(&mut self, crossing: u32, sequence: u64, at: u64) {
+    pub fn leave_through_memory(&mut self, crossing: u32, sequence: u64, at: u64) {
         let entering = self.memory_links.leave(crossing, at) + self.parameters.memory_latency.0;
         self.put_in_memory(entering, sequence, crossing, Stage::Entering);
     }
 
     /// The end of a message comes to the memory link of its receiver.
-    pub(super) fn enter_through_memory(&mut self, crossing: u32, sequence: u64, at: u64) {
+    pub fn enter_through_memory(&mut self, crossing: u32, sequence: u64, at: u64) {
         let (Crossing { transfer, stage, .. }, end) = self.memory_links.enter(crossing, at);
         self.put_in_memory(end, sequence, transfer, stage);
     }
 
     /// A transfer goes on with another message.
-    pub(super) fn send_next(&mut self, transfer: u32, stage: Stage, (bytes, kind): (Bytes, TrafficKind), at: u64) {
+    pub fn send_next(&mut self, transfer: u32, stage: Stage, (bytes, kind): (Bytes, TrafficKind), at: u64) {
         let Transfer { from, to, receiver, envelope, .. } = self.transfers[transfer];
         let (from, receiver) = if stage.goes_back() { (to, Rank(envelope.source)) } else { (from, receiver) };
         let RankState { job, rank: sender, .. } = self.ranks[from as usize];
@@ -104,16 +135,11 @@ impl Messaging {
         self.transmit(job, Outgoing { from, sender, receiver, to, bytes, kind, transfer, stage, at });
     }
 
-    /// Hands a message of a transfer, which `from` sends, to the network, by the job's policy.
+    /// Chooses the adapters of the message handed over last, which `from` sends for a transfer, by the job's policy.
     #[inline(never)]
-    pub(super) fn send_over_rails(
-        &mut self,
-        injection: Injection,
-        transfer: u32,
-        from: u32,
-        [sender, receiver]: [Rank; 2],
-    ) {
-        let Injection { job, from: here, to: there, bytes, stage, .. } = injection;
+    fn choose_rails(&mut self, transfer: u32, from: u32) {
+        let Some(injection) = self.outbox.pop() else { return };
+        let Injection { job, from: here, to: there, bytes, stage, sender, receiver, .. } = injection;
         let stage = Stage::of(stage);
         let mut ends = [(sender, here), (receiver, there)];
         if stage.goes_back() {

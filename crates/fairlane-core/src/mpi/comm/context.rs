@@ -8,19 +8,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
 
-use super::agreement::Key;
 use crate::ids::{HostId, JobId};
+use crate::mpi::collective::agreement::Key;
 use crate::program::CommHandle;
 
 /// Contexts below this are taken: those of the communicators that every job has.
 const FIRST: u32 = 4;
 
 /// A point of the simulation: the end of a window, a host that ran in it, and what this shard had asked for before.
-pub(super) type Order = (u64, HostId, u64);
+pub(in crate::mpi) type Order = (u64, HostId, u64);
 
 /// The contexts of all jobs.
 #[derive(Debug)]
-pub(super) struct Contexts(Mutex<Vec<OfJob>>);
+pub(in crate::mpi) struct Contexts(Mutex<Vec<OfJob>>);
 
 #[derive(Clone, Debug, Default)]
 struct OfJob {

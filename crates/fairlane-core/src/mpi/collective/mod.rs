@@ -1,18 +1,23 @@
 //! Begins collectives, on which all ranks of a communicator must agree, and carries out those that block.
 
+pub(in crate::mpi) mod agreement;
+pub mod algorithms;
+pub(in crate::mpi) mod background;
+pub(in crate::mpi) mod running;
+
 use std::sync::Arc;
 
-use super::agreement::{Claim, Consistency};
-use super::collectives::{Call, Phase};
-use super::communicator::Communicator;
-use super::messaging::{Messaging, Over};
-use super::rank::{NEVER, RankState};
-use super::running::{Effect, PhaseSource, Running, Scope};
-use super::words;
 use crate::error::RunError;
 use crate::ids::Rank;
+use crate::mpi::comm::Communicator;
+use crate::mpi::messaging::{Messaging, Over};
+use crate::mpi::rank::{NEVER, RankState};
+use crate::mpi::words;
 use crate::program::{CollectiveKind, CommHandle, NeighborKind, Op, Tag, Volume};
 use crate::units::Bytes;
+use agreement::{Claim, Consistency};
+use algorithms::{Call, Phase};
+use running::{Effect, PhaseSource, Running, Scope};
 
 /// A call on which the ranks of a communicator must agree, but for its communicator.
 struct Agreed {
@@ -23,7 +28,7 @@ struct Agreed {
 
 impl Messaging {
     /// A collective of a kind that has algorithms. Nothing has been sent yet.
-    pub(super) fn collective(
+    pub fn collective(
         &mut self,
         rank: u32,
         op: &Op,
@@ -55,7 +60,7 @@ impl Messaging {
     }
 
     /// A neighborhood collective: one phase, with a message for each neighbour, also if it is empty.
-    pub(super) fn neighborhood(
+    pub fn neighborhood(
         &mut self,
         rank: u32,
         op: &Op,
@@ -142,7 +147,7 @@ impl Messaging {
     }
 
     /// Begins an operation in phases for which the rank blocks.
-    pub(super) fn begin(&mut self, rank: u32, op: &Op, running: Running, now: u64) -> Over {
+    pub fn begin(&mut self, rank: u32, op: &Op, running: Running, now: u64) -> Over {
         self.rank(rank).collective = Some(Box::new(running));
         let over = self.advance_collective(rank, op, now)?;
         if over == now {
@@ -154,7 +159,7 @@ impl Messaging {
     }
 
     /// The next phase of the operation that `rank` is in. Over now when it was the last.
-    pub(super) fn advance_collective(&mut self, rank: u32, op: &Op, now: u64) -> Over {
+    pub fn advance_collective(&mut self, rank: u32, op: &Op, now: u64) -> Over {
         let Some(mut running) = self.rank(rank).collective.take() else { return Ok(now) };
         if running.combining > 0 {
             let end = now + std::mem::take(&mut running.combining);

@@ -1,4 +1,4 @@
-//! What an algorithm is asked, and what it answers.
+//! The call that an algorithm carries out, and the phases that it answers with.
 
 use super::pattern::Blocks;
 use crate::ids::Rank;
@@ -19,7 +19,7 @@ pub struct Call {
     pub size: u32,
     /// The root, below `size`; 0 where the kind has none.
     pub root: Rank,
-    /// What this rank hands in; see [`Volume`].
+    /// The payload of this rank; see [`Volume`].
     pub volume: Volume,
 }
 

@@ -1,9 +1,9 @@
 //! Transfers: the messages between two ranks for one send or one-sided operation.
 
 use super::matching::Envelope;
-use super::naming::Naming;
 use crate::ids::{HostId, Rank};
 use crate::kernel::{Pool, prefetch_at};
+use crate::mpi::naming::Naming;
 use crate::program::{RequestId, Tag};
 use crate::qos::levels::TrafficKind;
 use crate::units::Bytes;
@@ -14,7 +14,7 @@ const AHEAD: usize = 6;
 /// Which message of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub(super) enum Stage {
+pub(in crate::mpi) enum Stage {
     /// Eager: the payload.
     Eager,
     /// Rendezvous: the sender announces the payload.
@@ -111,11 +111,11 @@ impl Stage {
 /// A message between two ranks, from the send call to its completion on both sides, or a one-sided operation. One cache line.
 ///
 /// At any time one of the two ends has it. It goes to the other with each message of the transfer: within a shard both use the
-/// same record; to another shard the record goes as [`mail`](super::mail).
+/// same record; to another shard the record goes as [`mail`](crate::mpi::mail).
 #[derive(Clone, Debug)]
 #[repr(align(64))]
-pub(super) struct Transfer {
-    /// The names of the sender, or origin, and the receiver, or target; see [`super::naming`].
+pub(in crate::mpi) struct Transfer {
+    /// The names of the sender, or origin, and the receiver, or target; see [`crate::mpi::naming`].
     pub from: u32,
     pub to: u32,
     /// The receiver, or target, as a rank of the job.
@@ -123,29 +123,39 @@ pub(super) struct Transfer {
     /// Payload.
     pub bytes: u64,
     pub envelope: Envelope,
-    /// Until its envelope has come: its number among the messages from `from` to `to` on the same context, if they are
-    /// numbered; else among all that `from` sent. See [`Self::partner_at`] for its use from then on.
-    pub number: u64,
-    pub numbered: bool,
-    /// Its envelope has come.
-    pub arrived: bool,
+    /// Modulo 2^32: its number among the messages from `from` to `to` on the same context, if they are numbered; else among all
+    /// that `from` sent.
+    pub number: u32,
+    pub progress: Progress,
     /// The sender's request, for a rendezvous; the origin's for a one-sided operation.
     pub send: u32,
     /// The receiver's request, once matched; the origin's own for a one-sided operation.
     pub receive: u32,
     pub sent_at: u64,
-    pub eager: bool,
-    pub payload_done: bool,
-    pub collective: bool,
+    /// When the receiver, or target, had done its part: posted its receive, or released the lock.
+    pub partner_at: u64,
     /// Of its payload, the one in flight if there are two.
     pub kind: TrafficKind,
     /// Parts of its payload that have not come whole, if it was cut; [`Transfer::BEGUN`] is added once any packet of them has come.
     pub parts: u8,
-    /// The number of its rail pair where rails are used in turn; see [`super::rails`].
+    /// The number of its rail pair where rails are used in turn; see [`crate::mpi::p2p::rails`].
     pub rail: u8,
 }
 
 const _: () = assert!(size_of::<Transfer>() == 64);
+
+/// How far a transfer is, as its receiver sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::mpi) enum Progress {
+    /// It is under way; it has no number, for it cannot overtake or be overtaken.
+    Unnumbered,
+    /// It is under way, and matched in the order of its number.
+    Numbered,
+    /// Its envelope has come.
+    Arrived,
+    /// So has its payload, of an eager message.
+    Complete,
+}
 
 impl Transfer {
     /// See [`Transfer::parts`].
@@ -157,7 +167,7 @@ impl Transfer {
     pub fn one_sided(
         (from, to): (u32, u32),
         receiver: Rank,
-        bytes: u64,
+        (bytes, kind): (u64, TrafficKind),
         envelope: Envelope,
         (send, receive): (u32, u32),
         sent_at: u64,
@@ -168,16 +178,13 @@ impl Transfer {
             receiver,
             bytes,
             envelope,
-            number: sent_at,
-            numbered: false,
-            arrived: true,
+            number: 0,
+            progress: Progress::Arrived,
             send,
             receive,
             sent_at,
-            eager: false,
-            payload_done: false,
-            collective: false,
-            kind: TrafficKind::Control,
+            partner_at: sent_at,
+            kind,
             parts: 0,
             rail: 0,
         }
@@ -189,31 +196,16 @@ impl Transfer {
         if stage.goes_back() { self.from } else { self.to }
     }
 
-    /// When the receiver, or target, had done its part: posted its receive, or released the lock.
-    pub fn partner_at(&self) -> u64 {
-        debug_assert!(self.arrived, "the envelope has not come");
-        self.number
+    /// Its payload is sent without asking the receiver.
+    #[inline]
+    pub const fn eager(&self) -> bool {
+        matches!(self.kind, TrafficKind::Eager | TrafficKind::CollectiveEager)
     }
 
-    /// The receiver, or target, had done its part at `at`.
-    pub fn set_partner_at(&mut self, at: u64) {
-        debug_assert!(self.arrived, "the envelope has not come");
-        self.number = at;
-    }
-
-    /// Its next payload is of this kind.
-    pub fn carry(&mut self, kind: TrafficKind) {
-        self.kind = kind;
-    }
-
-    /// The receiver's name, and the context.
-    pub fn place(&self) -> (u32, u32) {
-        (self.to, self.envelope.context)
-    }
-
-    /// The sender, as a rank of the job.
-    pub fn origin(&self) -> u32 {
-        self.envelope.source
+    /// It is part of a collective.
+    #[inline]
+    pub const fn collective(&self) -> bool {
+        matches!(self.kind, TrafficKind::Collective | TrafficKind::CollectiveEager)
     }
 
     /// Its payload is sent in so many parts.
@@ -241,7 +233,7 @@ impl Transfer {
 
 /// Transfers that go to another shard.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Transits {
+pub(in crate::mpi) struct Transits {
     ids: Vec<u32>,
     transfers: Vec<Transfer>,
 }
@@ -256,7 +248,7 @@ impl Transits {
 
 /// The transfers that a shard has begun, and those of other shards that have come to it, by name.
 #[derive(Clone, Debug)]
-pub(super) struct Transfers {
+pub(in crate::mpi) struct Transfers {
     own: Pool<Transfer>,
     /// Those of other shards, by shard and number; a record that is over has arrived.
     foreign: Vec<Vec<Transfer>>,
@@ -290,7 +282,7 @@ impl Transfers {
 
     #[cold]
     fn remove_foreign(&mut self, name: u32) {
-        self[name].arrived = true;
+        self[name].progress = Progress::Arrived;
         let (shard, number) = self.naming.place(name);
         self.ended[shard].push(u32::try_from(number).expect("invariant: a number has 32 bits"));
     }
@@ -304,7 +296,7 @@ impl Transfers {
 
     /// Own transfers that are under way, as far as is known here.
     pub fn under_way(&self) -> impl Iterator<Item = &Transfer> {
-        self.own.used()
+        self.own.used().map(|(_, transfer)| transfer)
     }
 
     /// Takes the numbers of transfers of another shard that have ended here.
@@ -316,7 +308,6 @@ impl Transfers {
     pub fn end(&mut self, numbers: &mut Vec<u32>) {
         for (place, &number) in numbers.iter().enumerate() {
             numbers.get(place + AHEAD).into_iter().for_each(|coming| self.own.prefetch(*coming));
-            self.own[number].arrived = true;
             self.own.remove(number);
         }
         numbers.clear();
@@ -342,7 +333,7 @@ impl Transfers {
         let (shard, number) = self.naming.place(name);
         let slots = &mut self.foreign[shard];
         if slots.len() <= number {
-            let over = Transfer { arrived: true, ..transfer.clone() };
+            let over = Transfer { progress: Progress::Arrived, ..transfer.clone() };
             slots.resize((number + 1).next_power_of_two(), over);
         }
         slots[number] = transfer;
@@ -361,11 +352,11 @@ impl Transfers {
 
     /// The transfers of ranks of a shard to ranks of this one that are not numbered and whose envelopes have not come.
     pub fn coming_from(&self, shard: usize) -> Vec<u32> {
-        let coming = |transfer: &Transfer| !transfer.arrived && !transfer.numbered && self.naming.is_own(transfer.to);
+        let coming = |transfer: &Transfer| transfer.progress == Progress::Unnumbered && self.naming.is_own(transfer.to);
         let of = Naming::new(shard, self.foreign.len());
         let (own, _) = self.naming.place(0);
         let found: Vec<u32> = if shard == own {
-            self.own.slots().filter(|(_, transfer)| coming(transfer)).map(|(name, _)| name).collect()
+            self.own.used().filter(|(_, transfer)| coming(transfer)).map(|(name, _)| name).collect()
         } else {
             (0..).zip(&self.foreign[shard]).filter(|(_, transfer)| coming(transfer)).map(|(number, _)| number).collect()
         };
@@ -409,7 +400,7 @@ impl std::ops::IndexMut<u32> for Transfers {
 }
 
 /// One message of a transfer.
-pub(super) struct Outgoing {
+pub(in crate::mpi) struct Outgoing {
     /// The names of the rank that sends it and, after it, the ranks of the job.
     pub from: u32,
     pub sender: Rank,
@@ -424,13 +415,13 @@ pub(super) struct Outgoing {
 
 /// Where a rank is: its id, and its host.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RankPlace {
+pub(in crate::mpi) struct RankPlace {
     pub id: u32,
     pub host: HostId,
 }
 
 /// A send as the interpreter asks for it.
-pub(super) struct Send {
+pub(in crate::mpi) struct Send {
     /// The sender's name.
     pub from: u32,
     /// The receiver, as a rank of the job.

@@ -9,20 +9,21 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::words;
 use crate::ids::{HostId, JobId, Rank};
+use crate::mpi::words;
+use crate::observe::call_of;
 use crate::program::Op;
 use crate::units::Bytes;
 
 /// A collective: its job, the context of its communicator, and its number there.
-pub(super) type Key = (JobId, u32, u64);
+pub(in crate::mpi) type Key = (JobId, u32, u64);
 
-/// What a caller of a split asks for: colour, key, rank in the parent and rank in the job. Rank 0 makes one at the end of a burst.
-pub(super) type Bid = (i32, i32, u32, u32);
+/// Arguments of a caller of a split: colour, key, rank in the parent and rank in the job. Rank 0 makes one at the end of a burst.
+pub(in crate::mpi) type Bid = (i32, i32, u32, u32);
 
 /// The open collectives of all jobs: those that not every member has completed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Agreements {
+pub(in crate::mpi) struct Agreements {
     open: FxHashMap<Key, Agreement>,
     /// Collectives that ranks of this shard have called or completed since the last report.
     changed: Vec<Key>,
@@ -46,9 +47,9 @@ struct Agreement {
     groups: FxHashMap<i32, Arc<[u32]>>,
 }
 
-/// What the volumes of one collective's callers have in common.
+/// The property in which the volumes of a collective's callers must agree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Consistency {
+pub(in crate::mpi) enum Consistency {
     Anything,
     /// Each gives one number, its own.
     Number,
@@ -60,7 +61,7 @@ pub(super) enum Consistency {
 
 /// A rank's call, as far as others must agree with it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Claim {
+pub(in crate::mpi) struct Claim {
     /// The caller, as a rank of the job, and its host.
     pub rank: u32,
     pub host: HostId,
@@ -80,9 +81,9 @@ struct First {
     op: Op,
 }
 
-/// What the ranks of one shard have done in one window with a collective.
+/// Progress of the ranks of one shard with a collective in one window.
 #[derive(Clone, Debug)]
-pub(super) struct AgreementReport {
+pub(in crate::mpi) struct AgreementReport {
     key: Key,
     /// The first call, if there was none before.
     first: Option<First>,
@@ -93,7 +94,7 @@ pub(super) struct AgreementReport {
 
 /// Two calls of one collective that differ.
 #[derive(Clone, Debug)]
-pub(super) struct Mismatch {
+pub(in crate::mpi) struct Mismatch {
     /// The host of the later one.
     pub host: HostId,
     pub key: Key,
@@ -104,6 +105,7 @@ pub(super) struct Mismatch {
 impl First {
     fn agrees(&self, claim: &Claim, op: &Op) -> bool {
         std::mem::discriminant(&self.op) == std::mem::discriminant(op)
+            && call_of(&self.op) == call_of(op)
             && (self.claim.name, self.claim.root, self.claim.consistency) == (claim.name, claim.root, claim.consistency)
     }
 

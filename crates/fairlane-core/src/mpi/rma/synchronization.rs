@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use super::collectives::Phase;
-use super::communicator::Communicator;
-use super::messaging::{Messaging, Over};
-use super::rank::NEVER;
-use super::running::{Effect, PhaseSource, Running, Scope};
 use super::window::Window;
 use crate::error::RunError;
 use crate::ids::Rank;
-use crate::program::{CollectiveKind, CommHandle, Op, Tag, Volume, WindowHandle};
+use crate::mpi::collective::algorithms::Phase;
+use crate::mpi::collective::running::{Effect, PhaseSource, Running, Scope};
+use crate::mpi::comm::Communicator;
+use crate::mpi::messaging::{Messaging, Over};
+use crate::mpi::rank::NEVER;
+use crate::program::{CollectiveKind, CommHandle, Op, Rma, Tag, Volume, WindowHandle};
 use crate::units::Bytes;
 
-/// What each rank sends to the others about its part of a new window: address and size.
+/// Address and size of a rank's part of a new window, which it sends to the others.
 const DESCRIPTION: Bytes = Bytes(16);
 /// The tags of MPI_Win_post's and MPI_Win_complete's messages.
 const POST: Tag = 0;
@@ -21,86 +21,72 @@ const COMPLETE: Tag = 1;
 
 impl Messaging {
     /// Operations on windows, and those that make and free them.
-    pub(super) fn execute_one_sided(&mut self, rank: u32, op: &Op, now: u64) -> Over {
-        match *op {
-            Op::WinCreate { comm, win } => self.create_window(rank, op, comm, win, now),
-            Op::WinFree { win } => self.free_window(rank, op, win, now),
-            Op::Rma { kind, win, target, bytes, request } => {
+    pub fn execute_one_sided(&mut self, rank: u32, op: &Op, call: &Rma, now: u64) -> Over {
+        match *call {
+            Rma::Create { comm, win } => self.create_window(rank, op, comm, win, now),
+            Rma::Free { win } => self.free_window(rank, op, win, now),
+            Rma::Access { kind, win, target, bytes, request } => {
                 self.one_sided(rank, op, (kind, bytes), (win, target), request, now)
             }
-            Op::WinFence { win } => {
+            Rma::Fence { win } => {
                 let running = self.window_barrier(rank, op, win, Effect::Nothing)?;
                 self.after_own(rank, win, None, running, now)
             }
-            Op::WinLock { win, target, exclusive } => {
+            Rma::Lock { win, target, exclusive } => {
                 let target = self.target(rank, op, win, target)?;
                 self.lock(rank, op, win, target..target + 1, exclusive, now)
             }
-            Op::WinLockAll { win } => {
+            Rma::LockAll { win } => {
                 let size = self.window_size(rank, op, win)?;
                 self.lock(rank, op, win, 0..size, false, now)
             }
-            Op::WinUnlock { win, target } => {
+            Rma::Unlock { win, target } => {
                 let target = self.target(rank, op, win, target)?;
                 self.unlock(rank, op, win, target..target + 1, now)
             }
-            Op::WinUnlockAll { win } => {
+            Rma::UnlockAll { win } => {
                 let size = self.window_size(rank, op, win)?;
                 self.unlock(rank, op, win, 0..size, now)
             }
-            Op::WinFlush { win, target } => {
+            Rma::Flush { win, target } => {
                 let target = target.map(|target| self.target(rank, op, win, target)).transpose()?;
                 self.window(rank, op, win)?;
                 self.await_own(rank, win, |of| target.is_none_or(|target| target == of), now);
                 Ok(NEVER)
             }
-            _ => self.execute_general_active_target(rank, op, now),
-        }
-    }
-
-    /// Post, start, complete, wait.
-    fn execute_general_active_target(&mut self, rank: u32, op: &Op, now: u64) -> Over {
-        match *op {
-            Op::WinPost { win, ref group } => {
-                let running =
-                    self.signals(rank, op, win, POST, Phase { sends: self.signal(group), ..Phase::default() })?;
-                let posted = &mut self.window_mut(rank, op, win)?.posted;
-                if posted.replace(Arc::clone(group)).is_some() {
-                    return Err(self.misuse(rank, op, "the window is open already: MPI_Win_wait comes first"));
-                }
-                self.begin(rank, op, running, now)
-            }
-            Op::WinStart { win, ref group } => {
-                let running =
-                    self.signals(rank, op, win, POST, Phase { receives: group.to_vec(), ..Phase::default() })?;
-                let started = &mut self.window_mut(rank, op, win)?.started;
-                if started.replace(Arc::clone(group)).is_some() {
-                    return Err(self.misuse(
-                        rank,
-                        op,
-                        "an access has been started already: MPI_Win_complete comes first",
-                    ));
-                }
-                self.begin(rank, op, running, now)
-            }
-            Op::WinComplete { win } => {
+            Rma::Post { win, ref group } => self.post_window(rank, op, win, group, now),
+            Rma::Start { win, ref group } => self.start_access(rank, op, win, group, now),
+            Rma::Complete { win } => {
                 let Some(group) = self.window_mut(rank, op, win)?.started.take() else {
                     return Err(self.misuse(rank, op, "no access has been started: MPI_Win_start comes first"));
                 };
-                let phase = Phase { sends: self.signal(&group), ..Phase::default() };
-                let running = self.signals(rank, op, win, COMPLETE, phase)?;
+                let running = self.signals(rank, op, win, COMPLETE, self.signal(&group))?;
                 self.after_own(rank, win, None, running, now)
             }
-            Op::WinWait { win } => {
+            Rma::Wait { win } => {
                 let Some(group) = self.window_mut(rank, op, win)?.posted.take() else {
                     return Err(self.misuse(rank, op, "the window has not been opened: MPI_Win_post comes first"));
                 };
-                let phase = Phase { receives: group.to_vec(), ..Phase::default() };
-                let running = self.signals(rank, op, win, COMPLETE, phase)?;
+                let running = self.signals(rank, op, win, COMPLETE, await_signal(&group))?;
                 self.begin(rank, op, running, now)
             }
-            _ => unreachable!("invariant: the callers have taken every other operation"),
         }
+    }
+
+    fn post_window(&mut self, rank: u32, op: &Op, win: WindowHandle, group: &Arc<[Rank]>, now: u64) -> Over {
+        let running = self.signals(rank, op, win, POST, self.signal(group))?;
+        if self.window_mut(rank, op, win)?.posted.replace(Arc::clone(group)).is_some() {
+            return Err(self.misuse(rank, op, "the window is open already: MPI_Win_wait comes first"));
+        }
+        self.begin(rank, op, running, now)
+    }
+
+    fn start_access(&mut self, rank: u32, op: &Op, win: WindowHandle, group: &Arc<[Rank]>, now: u64) -> Over {
+        let running = self.signals(rank, op, win, POST, await_signal(group))?;
+        if self.window_mut(rank, op, win)?.started.replace(Arc::clone(group)).is_some() {
+            return Err(self.misuse(rank, op, "an access has been started already: MPI_Win_complete comes first"));
+        }
+        self.begin(rank, op, running, now)
     }
 
     fn create_window(&mut self, rank: u32, op: &Op, comm: CommHandle, win: WindowHandle, now: u64) -> Over {
@@ -138,8 +124,9 @@ impl Messaging {
     }
 
     /// A message without a content of its own to each of these ranks.
-    fn signal(&self, group: &[Rank]) -> Vec<(Rank, Bytes)> {
-        group.iter().map(|rank| (*rank, self.parameters.control_bytes)).collect()
+    fn signal(&self, group: &[Rank]) -> Phase {
+        let sends = group.iter().map(|rank| (*rank, self.parameters.control_bytes)).collect();
+        Phase { sends, ..Phase::default() }
     }
 
     /// Messages of this tag between ranks of a window.
@@ -150,4 +137,9 @@ impl Messaging {
         let Communicator { context, ref members, .. } = self.window(rank, op, win)?.span;
         Ok(Running::signals(PhaseSource::Once(phase), Scope::Window(win), (context, tag), Arc::clone(members)))
     }
+}
+
+/// The receives of such messages from these ranks.
+fn await_signal(group: &[Rank]) -> Phase {
+    Phase { receives: group.to_vec(), ..Phase::default() }
 }

@@ -1,18 +1,18 @@
-//! What comes of collectives that make something: communicators and windows.
+//! Creation of communicators and windows, at the end of the collectives that make them.
 
 use std::sync::Arc;
 
-use super::communicator::Communicator;
-use super::messaging::{Messaging, Over};
-use super::running::{Effect, Running, Scope};
-use super::window::Window;
+use super::Communicator;
 use crate::error::RunError;
 use crate::ids::Rank;
+use crate::mpi::collective::running::{Effect, Running, Scope};
+use crate::mpi::messaging::{Messaging, Over};
+use crate::mpi::rma::window::Window;
 use crate::program::{CommHandle, Op, Topology};
 
 impl Messaging {
     /// The last phase is over: makes what was asked for. Returns when the operation is over.
-    pub(super) fn end_running(&mut self, rank: u32, op: &Op, running: Running, now: u64) -> Over {
+    pub fn end_running(&mut self, rank: u32, op: &Op, running: Running, now: u64) -> Over {
         let Running { scope, context, number, members, effect, .. } = running;
         let Some(number) = number else {
             return match (effect, scope) {
@@ -149,7 +149,7 @@ impl Messaging {
     }
 
     /// A communicator that is given, not made: its members know each other by the handle.
-    pub(super) fn define_communicator(
+    pub fn define_communicator(
         &mut self,
         rank: u32,
         op: &Op,

@@ -16,7 +16,7 @@ pub(super) struct Fold {
     pinned: u32,
 }
 
-/// What becomes of a rank in a [`Fold`].
+/// The role of a rank in a [`Fold`].
 enum Role {
     Dropped { partner: u32 },
     Member { index: u32, dropped: Option<u32> },

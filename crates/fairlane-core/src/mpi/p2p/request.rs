@@ -6,11 +6,11 @@ use crate::kernel::{NONE, prefetch_at};
 use crate::program::RequestId;
 
 /// Not yet.
-pub(super) const PENDING: u64 = u64::MAX;
+pub(in crate::mpi) const PENDING: u64 = u64::MAX;
 
 /// A started operation.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Request {
+pub(in crate::mpi) struct Request {
     /// When it was complete, or [`PENDING`].
     pub complete_at: u64,
     /// When the other side had done its part, once that is known: made its send call, or posted its receive. Before,
@@ -27,7 +27,7 @@ pub(super) struct Request {
     pub owner: u32,
 }
 
-/// What the program's name for a request stands for.
+/// State of the program's name for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum NameState {
     /// It was never given.
@@ -42,7 +42,7 @@ enum NameState {
 
 /// The requests of a rank. A request stands in a slot with a number: its name if that is small, a greater number if not.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Requests {
+pub(in crate::mpi) struct Requests {
     /// By name, below [`SMALL`]: programs number their requests from zero.
     small: Vec<Request>,
     others: Box<Others>,
@@ -64,9 +64,9 @@ const GROWTH: usize = 16;
 /// Given once, and the request is over: no slot of [`Others`] has this number.
 const NULL: u32 = 0;
 
-/// What a program's name for a request stands for.
+/// Meaning of a program's name for a request.
 #[derive(Debug)]
-pub(super) enum NamedRequest<'r> {
+pub(in crate::mpi) enum NamedRequest<'r> {
     /// It was never given.
     Nothing,
     /// Its request is over: waiting for it asks for nothing (MPI_REQUEST_NULL).
@@ -127,7 +127,7 @@ impl Requests {
         Some(slot)
     }
 
-    /// What a name stands for.
+    /// The meaning of a name.
     #[inline(always)]
     pub fn named(&mut self, name: RequestId) -> NamedRequest<'_> {
         match self.small.get_mut(name as usize) {
@@ -141,15 +141,33 @@ impl Requests {
         }
     }
 
+    /// The rank waits for these requests. Marks them up to the first that is not a single open one with a small name, whose slot
+    /// is the name. Returns how many those are, and how many of them are pending.
+    #[inline]
+    pub fn wait_for_small(&mut self, names: &[RequestId]) -> (usize, u32) {
+        let mut pending = 0;
+        for (place, &name) in names.iter().enumerate() {
+            match self.small.get_mut(name as usize) {
+                Some(request) if request.name_state == NameState::Open && !request.waited => {
+                    request.waited = true;
+                    pending += u32::from(request.complete_at == PENDING);
+                }
+                _ => return (place, pending),
+            }
+        }
+        (names.len(), pending)
+    }
+
     /// The request in this slot is over: its name is null until it is given again. Returns what the request was.
     #[inline]
-    pub fn end(&mut self, slot: u32) -> Request {
+    pub fn end(&mut self, slot: u32) -> &Request {
         match self.small.get_mut(slot as usize) {
-            Some(request) if request.name_state == NameState::Open => {
-                request.name_state = NameState::Null;
-                *request
+            Some(request) => {
+                if request.name_state == NameState::Open {
+                    request.name_state = NameState::Null;
+                }
+                request
             }
-            Some(request) => *request,
             None => self.others.end(slot),
         }
     }
@@ -212,16 +230,16 @@ impl Others {
     }
 
     #[inline(never)]
-    fn end(&mut self, slot: u32) -> Request {
+    fn end(&mut self, slot: u32) -> &Request {
         self.forget_name(slot);
         self.free.push(slot - SMALL);
-        self.slots[(slot - SMALL) as usize].0
+        &self.slots[(slot - SMALL) as usize].0
     }
 }
 
 /// How much of a list of requests a wait asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Quorum {
+pub(in crate::mpi) enum Quorum {
     All,
     Any,
     Some,
@@ -229,7 +247,7 @@ pub(super) enum Quorum {
 
 /// A wait for the requests of `awaited` of the rank.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wait {
+pub(in crate::mpi) struct Wait {
     pub quorum: Quorum,
     /// How many more must become complete.
     pub missing: u32,
