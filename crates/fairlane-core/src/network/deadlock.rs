@@ -19,7 +19,7 @@ impl Network {
             return None;
         }
         let stuck = |(_, shard, port): &(u32, &Shard, usize)| {
-            shard.ports[*port].waiting != 0 && *port >= shard.config.nics as usize
+            shard.ports[*port].waiting != 0 && *port >= shard.config.naming.nics as usize
         };
         let (first, shard, port) = self.each_port().find(stuck)?;
         #[allow(clippy::cast_possible_truncation, reason = "below 64")]
@@ -48,12 +48,12 @@ impl Network {
         let shard = &self.shards[place.shard()];
         if let Some(crossbar) = shard.crossbars.each.get(place.number() as usize) {
             let input = shard.crossbars.input_of[port as usize] as usize;
-            let first = crossbar.heads(input * shard.config.lanes + usize::from(lane)).next()?;
+            let first = crossbar.heads(input * shard.config.fabric.lanes + usize::from(lane)).next()?;
             let packet = &shard.in_flight.packets[first];
             return Some((packet.next_step.link(), packet.lane));
         }
         let ports = self.graph().ports(Vertex::Switch(SwitchId(switch)));
-        let places = ports.flat_map(|link| (0..self.config().lanes).map(move |lane| (link.0, lane)));
+        let places = ports.flat_map(|link| (0..self.config().fabric.lanes).map(move |lane| (link.0, lane)));
         let mut holding = places.filter(|&(next, queue)| {
             self.queued(next, queue).any(|packet| packet.held == lane && packet.came.link() == port)
         });
@@ -66,7 +66,7 @@ impl Network {
             link: LinkId(port),
             name: self.graph().link_name(LinkId(port)),
             lane,
-            vl: VirtualLane(self.config().vl_of(lane)),
+            vl: VirtualLane(self.config().fabric.vl_of(lane)),
             packets: jobs.len(),
             jobs: jobs.into_iter().collect::<BTreeSet<_>>().into_iter().map(JobId).collect(),
         }
@@ -75,7 +75,7 @@ impl Network {
     /// The packets in a lane's queue at a switch's port.
     fn queued(&self, link: u32, lane: usize) -> impl Iterator<Item = &Packet> {
         let (shard, port) = self.port(LinkId(link));
-        let mut record = shard.lanes[port * shard.config.lanes + lane].head;
+        let mut record = shard.lanes[port * shard.config.fabric.lanes + lane].head;
         std::iter::from_fn(move || {
             let packet = (record != NONE).then(|| &shard.in_flight.packets[record])?;
             record = packet.next;

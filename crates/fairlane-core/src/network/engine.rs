@@ -33,7 +33,7 @@ impl Shard {
         self.in_flight.take_due(&self.config);
         let until = self.in_flight.calendar.opening(window + 1);
         let result = self.run_hosts(until, endpoint, probe);
-        if self.config.by_switch {
+        if self.config.fabric.by_switch {
             self.run_switches::<P>();
         }
         self.run_ports(until.0, probe);
@@ -58,7 +58,7 @@ impl Shard {
                 self.prefetch_hosts::<P, E>(&hosts, place, endpoint);
             }
             if let Err(error) = self.run_host(host, until, endpoint, probe, large) {
-                result = result.and(Err((self.config.host_id::<P>(host), error)));
+                result = result.and(Err((self.config.naming.host_id::<P>(host), error)));
             }
             self.run_injecting(if large { INJECTING } else { 0 }, until.0, &mut arrivals, probe);
         }
@@ -73,7 +73,7 @@ impl Shard {
         let mut to_hosts = std::mem::take(&mut self.scratch.to_hosts);
         self.in_flight.calendar.take_split(PORTS, &self.to_hosts, &mut to_hosts, &mut ports);
         // In ascending order: first the NICs' ports.
-        let nics = ports.partition_point(|&port| port < self.config.nics);
+        let nics = ports.partition_point(|&port| port < self.config.naming.nics);
         self.run_each::<P, { kind::NIC }>(&ports[..nics], until, probe);
         if self.config.has::<P>().input_queued {
             self.run_crossbars([&ports[nics..], &to_hosts], until, probe);
@@ -144,7 +144,7 @@ impl Shard {
             number,
             port: &mut self.ports[number as usize],
             lanes: &mut self.lanes,
-            base: number as usize * self.config.lanes,
+            base: number as usize * self.config.fabric.lanes,
             opening: self.in_flight.calendar.opening(self.in_flight.calendar.window()).0,
             states: &mut self.arbiter_states,
             config: &self.config,

@@ -1,19 +1,22 @@
 //! What is in flight between devices: packets and messages, credits that return; and the calendar of who runs when.
 
-use super::Totals;
 use super::config::Config;
 use super::credits::CreditReturns;
+use super::features::Instance;
 use super::mail::Outboxes;
-use super::nic::notices::Tag;
-use super::nic::pacing::Flows;
+use super::nic::flows::{Flows, Tag};
 use super::nic::queue_pairs::QueuePairs;
 use super::occupancy::Occupancy;
 use super::packet::{Message, Packet, SinglePacket};
+use super::plan::Plan;
 use super::port::LaneMarking;
-use super::probe::Probe;
+use super::totals::Totals;
 use crate::fault::GivenUp;
 use crate::kernel::{Calendar, Mailboxes, NONE, Pool};
-use crate::units::Instant;
+use crate::units::{Instant, Picoseconds};
+
+/// Windows ahead for which arrivals at ports are listed, at most; those that come later wait in the calendar.
+pub(super) const MOST_INBOX_SLOTS: usize = 32;
 
 /// The calendar's set of hosts.
 pub(super) const HOSTS: usize = 0;
@@ -45,6 +48,10 @@ pub(super) struct AtSwitch {
     pub next: u32,
 }
 
+/// A packet that arrives at a switch: time, link that it comes over, record.
+pub(super) type Arriving = (u64, u32, u32);
+
+/// What is in flight in a shard, and what its devices keep of it.
 #[derive(Clone)]
 pub(super) struct InFlight {
     pub calendar: NetworkCalendar,
@@ -92,6 +99,48 @@ pub(super) struct InFlight {
 }
 
 impl InFlight {
+    /// Nothing, in a shard of a network at instant zero.
+    pub fn new(plan: &Plan, config: &Config, lookahead: Picoseconds) -> Self {
+        let Config { fabric, conditions, naming } = config;
+        let Plan { routing, graph, .. } = plan;
+        let (ports, nics) = (naming.ports(), naming.nic_host.len());
+        let switches = if fabric.by_switch { fabric.partition.switches_of(naming.shard, graph) } else { 0 };
+        let calendar = NetworkCalendar::new(lookahead, [naming.hosts(), ports, switches]);
+        let slots = calendar.window_of(Instant(config.furthest())) + 2;
+        let slots = slots.next_power_of_two().min(MOST_INBOX_SLOTS as u64);
+        let features = conditions.features;
+        Self {
+            calendar,
+            inboxes: Mailboxes::new(slots, ports),
+            switch_inboxes: Mailboxes::new(slots, switches),
+            at_switches: (0..slots).map(|_| Vec::new()).collect(),
+            occupancy: Occupancy::new(
+                if fabric.adaptive { ports } else { 0 },
+                if routing.sees_lanes() { fabric.lanes } else { 0 },
+                fabric.adaptive && !routing.sees_own_ports_only(),
+                routing.sees_waiting().then_some(fabric.full),
+            ),
+            receive_queues: vec![(NONE, NONE); nics],
+            packets: Pool::default(),
+            messages: Pool::default(),
+            queue_pairs: QueuePairs::default(),
+            returns: vec![CreditReturns::default(); ports],
+            next_offer: vec![0; naming.gaps.len()],
+            deferring: vec![false; naming.hosts()],
+            flows: vec![Flows::default(); if features.paces { nics } else { 0 }],
+            tags: Vec::new(),
+            notices: Pool::default(),
+            marking: vec![LaneMarking::default(); if features.measures_queues { ports * fabric.lanes } else { 0 }],
+            given_up: Vec::new(),
+            trimmed: 0,
+            single_packet: SinglePacket::default(),
+            control_packets: SinglePacket::default(),
+            sequence: 0,
+            totals: Totals::default(),
+            out: Outboxes::new(fabric.partition.shards()),
+        }
+    }
+
     /// Schedules `host` to run at `at`.
     #[inline(always)]
     pub fn wake_host(&mut self, host: u32, at: Instant) {
@@ -157,7 +206,7 @@ impl InFlight {
         let window = self.calendar.window();
         for due in due.into_iter().rev() {
             match due {
-                Deferred::AtPort { port, record } if port < config.nics => {
+                Deferred::AtPort { port, record } if port < config.naming.nics => {
                     self.calendar.wake_in(PORTS, port, window);
                     self.messages[record].next = self.inboxes.push(window, port, record);
                 }
@@ -179,8 +228,8 @@ impl InFlight {
 
     /// Sends a packet to arrive, with its tail, at NIC `nic` at instant `time`.
     #[inline(always)]
-    pub fn arrive<P: Probe>(&mut self, config: &Config, nic: u32, record: u32, time: u64) {
-        if config.has::<P>().controls && self.answer(config, nic, record, time) {
+    pub fn arrive<I: Instance>(&mut self, config: &Config, nic: u32, record: u32, time: u64) {
+        if config.has::<I>().controls && self.answer(config, nic, record, time) {
             return;
         }
         let packet = &mut self.packets[record];
@@ -194,7 +243,7 @@ impl InFlight {
         } else {
             self.packets[tail].next = record;
         }
-        let host = config.nic_host[nic as usize];
+        let host = config.naming.nic_host[nic as usize];
         if urgent || !self.deferring[host as usize] {
             self.wake_host(host, Instant(time));
         }

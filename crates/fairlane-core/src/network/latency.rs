@@ -54,7 +54,7 @@ impl Network {
 impl Shard {
     /// The record, in this shard, of the message of a packet that has come to its host.
     fn record_of(&self, packet: &Packet) -> u32 {
-        if packet.origin == self.config.origin {
+        if packet.origin == self.config.naming.origin {
             packet.message
         } else {
             self.in_flight.out.mirror(packet.origin, packet.message)

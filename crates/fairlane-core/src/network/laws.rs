@@ -2,10 +2,10 @@
 
 use std::cmp::Reverse;
 
-use super::config::Config;
-use super::credits::pool_taken;
+use super::fabric::Fabric;
 use super::in_flight::Deferred;
 use super::packet::{Content, Message, Packet};
+use super::port::pool_taken;
 use super::shard::Shard;
 use super::switch::input_queued::Event;
 use super::{Network, Totals};
@@ -24,11 +24,11 @@ impl Network {
         let law = |law: String| RunError::Law { at: self.now(), law };
         self.credits_balance().map_err(law)?;
         self.messages_balance().map_err(law)?;
-        if self.config().adaptive {
+        if self.config().fabric.adaptive {
             self.occupancy_balances().map_err(law)?;
         }
         self.shards.iter().try_for_each(Shard::output_buffers_balance).map_err(law)?;
-        if self.config().observe.counters {
+        if self.config().fabric.observe.counters {
             self.waiting_balances().map_err(law)?;
         }
         Ok(())
@@ -36,8 +36,8 @@ impl Network {
 
     /// Per lane: credits held + credits on their way + bytes in the buffer at the far end = buffer.
     fn credits_balance(&self) -> Result<(), String> {
-        let Config { lanes, pool, .. } = self.config();
-        let credits: Vec<u32> = self.config().lane_credits().collect();
+        let Fabric { lanes, pool, .. } = &self.config().fabric;
+        let credits: Vec<u32> = self.config().fabric.lane_credits().collect();
         let mut held = vec![0; self.graph().links().len() * lanes];
         for (link, shard, port) in self.each_port() {
             let place = link as usize * lanes;
@@ -45,7 +45,7 @@ impl Network {
                 *sum += lane.credits.booked();
             }
             if let Some(pool) = pool {
-                let taken = pool_taken(&shard.lanes[port * lanes..], &shard.config);
+                let taken = pool_taken(&shard.lanes[port * lanes..], &shard.config.fabric);
                 if taken > *pool {
                     return Err(format!("link {link}: {taken} bytes are taken from a pool of {pool}"));
                 }
@@ -84,13 +84,13 @@ impl Network {
     /// bytes in the buffer at the far end, and credits on their way. Where packets that wait are counted, so many have been routed to
     /// the link and have not started.
     fn occupancy_balances(&self) -> Result<(), String> {
-        let (links, lanes) = (self.graph().links().len(), self.config().lanes);
+        let (links, lanes) = (self.graph().links().len(), self.config().fabric.lanes);
         let (mut booked, mut credits) = (Vec::new(), Vec::new());
         for (_, shard, port) in self.each_port() {
             booked.push(shard.in_flight.occupancy.view(&[]).all[port]);
         }
         for shard in &self.shards {
-            let link = |port| shard.config.link_of(port) as usize;
+            let link = |port| shard.config.naming.link_of(port) as usize;
             shard.in_flight.occupancy.for_each_credit(|port, bytes| credits.push((link(port), bytes)));
         }
         let found = self.occupancy_found(links, &credits, |link, _| link as usize);
@@ -104,7 +104,7 @@ impl Network {
         for shard in &self.shards {
             let cell = |place: usize| {
                 let port = u32::try_from(place / lanes).expect("invariant: links have 27-bit numbers");
-                shard.config.link_of(port) as usize * lanes + place % lanes
+                shard.config.naming.link_of(port) as usize * lanes + place % lanes
             };
             let visit = |place, bytes| credits.push((cell(place as usize), bytes));
             shard.in_flight.occupancy.for_each_credit_of_lanes(visit);
@@ -208,7 +208,7 @@ impl Network {
 
     /// Packets sent, less those delivered, as far as the record of the message knows.
     fn packets_under_way(&self, message: &Message) -> i64 {
-        let delivered = self.config().packets_of(message.bytes) - u64::from(message.undelivered);
+        let delivered = self.config().fabric.packets_of(message.bytes) - u64::from(message.undelivered);
         i64::from(message.sent) - delivered.cast_signed()
     }
 
@@ -239,7 +239,7 @@ impl Network {
     fn for_each_queued(&self, mut visit: impl FnMut(&Packet, PacketState)) {
         for shard in &self.shards {
             shard.for_each_queued(|packet, PacketState { port, buffered }| {
-                visit(packet, PacketState { port: port.map(|port| shard.config.link_of(port)), buffered });
+                visit(packet, PacketState { port: port.map(|port| shard.config.naming.link_of(port)), buffered });
             });
         }
     }
@@ -249,7 +249,7 @@ impl Shard {
     /// See [`Network::for_each_queued`]; with the number of the port.
     fn for_each_queued(&self, mut visit: impl FnMut(&Packet, PacketState)) {
         self.for_each_inside(&mut visit);
-        let output_queued = self.config.input_queued.is_none();
+        let output_queued = self.config.fabric.input_queued.is_none();
         let mut walk = |port: Option<u32>, mut record: u32| {
             while record != NONE {
                 let place = PacketState { port, buffered: output_queued || port.is_none() };
@@ -257,16 +257,16 @@ impl Shard {
                 record = self.in_flight.packets[record].next;
             }
         };
-        for (port, state) in (0_u32..).zip(&self.ports).skip(self.config.nics as usize) {
+        for (port, state) in (0_u32..).zip(&self.ports).skip(self.config.naming.nics as usize) {
             let mut waiting = state.waiting;
             while waiting != 0 {
-                let place = port as usize * self.config.lanes + waiting.trailing_zeros() as usize;
+                let place = port as usize * self.config.fabric.lanes + waiting.trailing_zeros() as usize;
                 walk(Some(port), self.lanes[place].head);
                 waiting &= waiting - 1;
             }
         }
         for (port, record) in self.in_flight.inboxes.heads() {
-            if port >= self.config.nics {
+            if port >= self.config.naming.nics {
                 walk(Some(port), record);
             }
         }
@@ -275,7 +275,7 @@ impl Shard {
         }
         for due in self.in_flight.calendar.deferred() {
             match due {
-                Deferred::AtPort { port, record } if port >= self.config.nics => {
+                Deferred::AtPort { port, record } if port >= self.config.naming.nics => {
                     visit(&self.in_flight.packets[record], PacketState { port: Some(port), buffered: true })
                 }
                 Deferred::AtSwitch { record, .. } => {
@@ -313,8 +313,8 @@ impl Shard {
     /// Per lane of an output of an input-queued switch: free bytes + bytes of packets that cross, wait or are transmitted =
     /// output buffer.
     fn output_buffers_balance(&self) -> Result<(), String> {
-        let Some(params) = &self.config.input_queued else { return Ok(()) };
-        let lanes = self.config.lanes;
+        let Some(params) = &self.config.fabric.input_queued else { return Ok(()) };
+        let lanes = self.config.fabric.lanes;
         let mut taken = vec![0_u64; self.lanes.len()];
         self.for_each_queued(|packet, place| {
             if let PacketState { port: Some(port), buffered: false } = place {

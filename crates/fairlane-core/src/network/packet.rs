@@ -70,7 +70,7 @@ pub(super) struct Message {
     pub sent: u32,
     /// The message after it in the list or queue that it is in, or `NONE`.
     pub next: u32,
-    /// The address of its destination, see [`Config::endpoint`](super::config::Config::endpoint).
+    /// The address of its destination, see [`Fabric::endpoint`](super::fabric::Fabric::endpoint).
     pub to: u32,
     pub token: u32,
     /// Its queue pair until its last packet starts, or `NONE`; see [`queue_pairs`](super::nic::queue_pairs).
@@ -173,7 +173,7 @@ pub(super) struct Packet {
     pub message: u32,
     /// On the wire.
     pub bytes: u32,
-    /// The address of its destination, see [`Config::endpoint`](super::config::Config::endpoint).
+    /// The address of its destination, see [`Fabric::endpoint`](super::fabric::Fabric::endpoint).
     pub to: u32,
     /// The address of the adapter that sent it.
     pub source: u32,

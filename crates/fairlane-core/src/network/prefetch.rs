@@ -45,9 +45,9 @@ impl Shard {
         let coming = |ahead: usize| all.get(place + ahead).map(|&port| (port, heads[port as usize]));
         if let Some(&port) = all.get(place + 4 * AHEAD) {
             prefetch_at(heads, port as usize);
-            prefetch_at(&self.config.to_switch, port as usize);
+            prefetch_at(&self.config.naming.to_switch, port as usize);
             if P::SHARDED {
-                prefetch_at(&self.config.far_ends, port as usize);
+                prefetch_at(&self.config.naming.far_ends, port as usize);
             }
         }
         if let Some((port, head)) = coming(3 * AHEAD) {
@@ -71,19 +71,19 @@ impl Shard {
 
     #[inline(always)]
     fn prefetch_arbiter(&self, port: u32) {
-        prefetch_at(&self.arbiter_states, port as usize * self.config.state_words);
+        prefetch_at(&self.arbiter_states, port as usize * self.config.conditions.state_words);
     }
 
     /// The lane that the first arrival joins, and the one its credits go to; the lane that waits.
     #[inline(always)]
     fn prefetch_lanes<const KIND: u8>(&self, port: u32, head: u32) {
-        let lanes = self.config.lanes;
+        let lanes = self.config.fabric.lanes;
         let waiting = self.ports[port as usize].waiting;
         let queued = waiting.trailing_zeros() as usize;
         if head == NONE {
             prefetch_at(&self.lanes, port as usize * lanes + queued);
         } else if KIND == kind::NIC {
-            let lane = usize::from(self.config.lane(self.in_flight.messages[head].vl, 0));
+            let lane = usize::from(self.config.fabric.lane(self.in_flight.messages[head].vl, 0));
             prefetch_at(&self.lanes, port as usize * lanes + lane);
             prefetch_at(&self.lanes, port as usize * lanes + if waiting == 0 { lane } else { queued });
         } else {
@@ -104,7 +104,7 @@ impl Shard {
         }
         let second = self.in_flight.packets[head].next;
         if second != NONE {
-            let (packet, lanes) = (&self.in_flight.packets[second], self.config.lanes);
+            let (packet, lanes) = (&self.in_flight.packets[second], self.config.fabric.lanes);
             prefetch_at(&self.lanes, port as usize * lanes + usize::from(packet.lane));
             self.prefetch_upstream(packet);
         }
@@ -113,7 +113,7 @@ impl Shard {
     /// The lane to which the packet that has waited longest returns its credits.
     #[inline(always)]
     fn prefetch_downstream<const KIND: u8>(&self, port: u32) {
-        let (waiting, lanes) = (self.ports[port as usize].waiting, self.config.lanes);
+        let (waiting, lanes) = (self.ports[port as usize].waiting, self.config.fabric.lanes);
         if waiting == 0 {
             return;
         }
@@ -129,7 +129,7 @@ impl Shard {
     fn prefetch_upstream(&self, packet: &Packet) {
         // That of another shard is not there; to ask first, a branch that nobody can predict, costs more than to fetch.
         let Packet { credited, held, .. } = *packet;
-        prefetch_at(&self.lanes, credited.number() as usize * self.config.lanes + usize::from(held));
+        prefetch_at(&self.lanes, credited.number() as usize * self.config.fabric.lanes + usize::from(held));
     }
 
     /// The packet that has waited longest.
@@ -140,7 +140,7 @@ impl Shard {
             return;
         }
         self.prefetch_record::<KIND>(
-            self.lanes[port as usize * self.config.lanes + waiting.trailing_zeros() as usize].head,
+            self.lanes[port as usize * self.config.fabric.lanes + waiting.trailing_zeros() as usize].head,
         );
     }
 
@@ -157,17 +157,17 @@ impl Shard {
     /// `head` has been handed to a NIC's port, which will run after [`INJECTING`] others: fetches where it goes.
     #[inline(always)]
     pub(super) fn prefetch_injecting(&self, nic: u32, head: u32) {
-        let lane = self.config.lane(self.in_flight.messages[head].vl, 0);
-        prefetch_at(&self.lanes, nic as usize * self.config.lanes + usize::from(lane));
+        let lane = self.config.fabric.lane(self.in_flight.messages[head].vl, 0);
+        prefetch_at(&self.lanes, nic as usize * self.config.fabric.lanes + usize::from(lane));
     }
 
     /// A host will run after five times to once [`AHEAD`] others: fetches what is known of it by then, of what comes to it
     /// first, and of its port.
     #[inline(always)]
     pub(super) fn prefetch_hosts<P: Probe, E: Prefetch>(&self, coming: &[u32], place: usize, endpoint: &E) {
-        let id = |host| self.config.host_id::<P>(host);
+        let id = |host| self.config.naming.host_id::<P>(host);
         if let Some(&host) = coming.get(place + 5 * AHEAD) {
-            let nic = self.config.nics_of(host).start;
+            let nic = self.config.naming.nics_of(host).start;
             endpoint.prefetch::<0>(id(host));
             prefetch_at(&self.ports, nic as usize);
             self.prefetch_arbiter(nic);
@@ -200,7 +200,7 @@ impl Shard {
     /// The first packet that comes to a host over its first port.
     #[inline(always)]
     fn first_for(&self, host: u32) -> Option<&Packet> {
-        let (first, _) = self.in_flight.receive_queues[self.config.nics_of(host).start as usize];
+        let (first, _) = self.in_flight.receive_queues[self.config.naming.nics_of(host).start as usize];
         (first != NONE).then(|| &self.in_flight.packets[first])
     }
 
@@ -242,6 +242,6 @@ impl InFlight {
 #[inline]
 pub(super) fn prefetch_credited(config: &Config, lanes: &[Lane], credits: &[Returned], place: usize) {
     if let Some(coming) = credits.get(place + MAIL_AHEAD) {
-        prefetch_at(lanes, coming.port as usize * config.lanes + usize::from(coming.lane));
+        prefetch_at(lanes, coming.port as usize * config.fabric.lanes + usize::from(coming.lane));
     }
 }

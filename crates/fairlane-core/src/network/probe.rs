@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::features::Instance;
 use super::in_flight::InFlight;
 use super::packet::Packet;
 use super::port::{Lane, Port, each_lane};
@@ -11,16 +12,7 @@ use crate::observe::{self, Departure, Interference, Latencies};
 use crate::routing::Step;
 
 /// What a port and a NIC report as packets move.
-pub(super) trait Probe: Send {
-    /// Counters of ports and lanes are kept.
-    const COUNTERS: bool;
-
-    /// The network has several shards, each with a probe of its own.
-    const SHARDED: bool;
-
-    /// The network has none of [`Features`](super::features::Features).
-    const PLAIN: bool;
-
+pub(super) trait Probe: Instance + Send {
     /// A probe that goes on with what has been observed so far.
     fn resume(observation: Observation) -> Self;
 
@@ -57,7 +49,7 @@ pub(super) trait Probe: Send {
 
     /// Records a single packet, where [`Features::details`](super::features::Features::details) are kept. `upstream`: the
     /// place of the counter of the link and lane that the packet came over (see
-    /// [`Config::onward_place`](super::config::Config::onward_place)).
+    /// [`Fabric::onward_place`](super::fabric::Fabric::onward_place)).
     fn detail(&mut self, in_flight: &InFlight, place: (u32, u8), sent: &Transmission, upstream: Option<usize>);
 
     /// A packet has waited for `span` and is lost. `upstream`: as of [`Probe::detail`].
@@ -82,7 +74,7 @@ pub(super) struct Transmission {
 pub(super) struct Observation {
     pub interference: Interference,
     /// Queueing delay, at the switches of the shard, of the packets that came over each link and lane, ps, in the order of
-    /// [`Config::onward_place`](super::config::Config::onward_place); empty if it is not recorded.
+    /// [`Fabric::onward_place`](super::fabric::Fabric::onward_place); empty if it is not recorded.
     pub input_queueing: Vec<u64>,
     /// The instants at which departures are kept, ps.
     pub departs: Range<u64>,
@@ -143,11 +135,13 @@ impl Observation {
 /// No counters; single packets if they are asked for.
 pub(super) struct Off<const SHARDED: bool, const PLAIN: bool>(Observation);
 
-impl<const SHARDED: bool, const PLAIN: bool> Probe for Off<SHARDED, PLAIN> {
+impl<const SHARDED: bool, const PLAIN: bool> Instance for Off<SHARDED, PLAIN> {
     const COUNTERS: bool = false;
     const SHARDED: bool = SHARDED;
     const PLAIN: bool = PLAIN;
+}
 
+impl<const SHARDED: bool, const PLAIN: bool> Probe for Off<SHARDED, PLAIN> {
     fn resume(observation: Observation) -> Self {
         Self(observation)
     }
@@ -168,11 +162,13 @@ impl<const SHARDED: bool, const PLAIN: bool> Probe for Off<SHARDED, PLAIN> {
 /// Counters of ports and lanes, the interference matrix, latencies, and single packets if they are asked for.
 pub(super) struct Counters<const SHARDED: bool, const PLAIN: bool>(Observation);
 
-impl<const SHARDED: bool, const PLAIN: bool> Probe for Counters<SHARDED, PLAIN> {
+impl<const SHARDED: bool, const PLAIN: bool> Instance for Counters<SHARDED, PLAIN> {
     const COUNTERS: bool = true;
     const SHARDED: bool = SHARDED;
     const PLAIN: bool = PLAIN;
+}
 
+impl<const SHARDED: bool, const PLAIN: bool> Probe for Counters<SHARDED, PLAIN> {
     fn resume(observation: Observation) -> Self {
         Self(observation)
     }

@@ -97,8 +97,8 @@ impl Network {
     ) -> Result<bool, RunError> {
         assert_eq!(endpoints.len(), self.shards.len(), "invariant: an endpoint for each shard");
         let limits = Limits { end, hops: self.totals().packet_hops.saturating_add(hops) };
-        let Config { observe, features, .. } = &self.shards[0].config;
-        let ended = match (observe.counters, features.is_plain(), self.shards.len() > 1) {
+        let Config { fabric, conditions, .. } = self.config();
+        let ended = match (fabric.observe.counters, conditions.features.is_plain(), self.shards.len() > 1) {
             (true, true, false) => self.run_with::<Counters<false, true>, E>(limits, endpoints),
             (true, true, true) => self.run_with::<Counters<true, true>, E>(limits, endpoints),
             (true, false, false) => self.run_with::<Counters<false, false>, E>(limits, endpoints),

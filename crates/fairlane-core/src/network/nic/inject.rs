@@ -26,10 +26,11 @@ impl InFlight {
         let nic = nics.start + u32::from(rail);
         debug_assert!(nic < nics.end, "host {from} has no rail {rail}");
         debug_assert!(at >= self.calendar.opening(self.calendar.window()), "host {from} sends in the past");
-        let packets = config.packets_of(bytes.0);
+        let packets = config.fabric.packets_of(bytes.0);
         let has = config.has::<P>();
         let offered = if has.gaps { self.offer(config, nic, at.0) } else { at.0 };
-        let pair = if has.pairs { self.queue_pairs.add(config.parameters.injection, nic, injection) } else { NONE };
+        let pair =
+            if has.pairs { self.queue_pairs.add(config.fabric.parameters.injection, nic, injection) } else { NONE };
         let record = self.messages.insert(Message {
             offered,
             sequence: self.sequence,
@@ -38,7 +39,7 @@ impl InFlight {
             undelivered: u32::try_from(packets).expect("invariant: a message has fewer than 2^25 packets"),
             sent: 0,
             next: NONE,
-            to: config.endpoint(to, other),
+            to: config.fabric.endpoint(to, other),
             token,
             pair,
             job: job.0,
@@ -65,8 +66,8 @@ impl InFlight {
 
     /// Announces a message to the shard of its destination, if that is another.
     fn announce_to(&mut self, config: &Config, to: HostId, record: u32) {
-        let shard = config.partition.shard_of(to);
-        if shard != config.shard {
+        let shard = config.fabric.partition.shard_of(to);
+        if shard != config.naming.shard {
             let &Message { undelivered, bytes, token, job, kind, flags, .. } = &self.messages[record];
             let job = JobId(job);
             self.out.announce(shard, Announcement { record, packets: undelivered, bytes, token, job, kind, flags });
@@ -76,7 +77,7 @@ impl InFlight {
     /// When a message that is handed over at `at` is offered: at least the adapter's gap after the message before it.
     #[inline]
     fn offer(&mut self, config: &Config, nic: u32, at: u64) -> u64 {
-        let gap = config.gaps[nic as usize];
+        let gap = config.naming.gaps.get(nic as usize).map_or(0, |gap| *gap);
         if gap == 0 {
             return at;
         }

@@ -1,9 +1,10 @@
 //! NICs: messages become packets, and packets become deliveries.
 
+pub(super) mod flows;
 mod inject;
-pub(in crate::network) mod notices;
-pub(in crate::network) mod pacing;
-pub(in crate::network) mod queue_pairs;
+mod notices;
+mod pacing;
+pub(super) mod queue_pairs;
 mod reassemble;
 mod segment;
 pub mod transport;
@@ -13,15 +14,11 @@ use super::in_flight::{InFlight, PORTS};
 use super::packet::Packet;
 use super::port::{Arrival, kind};
 use super::probe::Probe;
-use super::round_trip::longest_round_trip;
 use super::shard::Shard;
-use super::{Endpoint, Pause, Plan};
+use super::{Endpoint, Pause};
 use crate::error::RunError;
 use crate::kernel::NONE;
-use crate::units::{Bytes, Instant, Picoseconds};
-use std::collections::HashMap;
-use std::sync::Arc;
-use transport::{Feedback, Transport};
+use crate::units::Instant;
 
 impl Shard {
     /// Runs one host through the open window, and notes the ports that it hands messages to. `prefetch`: fetches what those
@@ -36,9 +33,9 @@ impl Shard {
         prefetch: bool,
     ) -> Result<(), RunError> {
         let Self { config, in_flight, scratch, .. } = self;
-        let nics = config.nics_of(host);
+        let nics = config.naming.nics_of(host);
         in_flight.deliver(config, probe, nics.clone(), until.0, &mut scratch.deliveries);
-        let id = config.host_id::<P>(host);
+        let id = config.naming.host_id::<P>(host);
         let pause = endpoint.run(id, until, &scratch.deliveries, &mut scratch.injections);
         let mut now = false;
         for injection in &scratch.injections {
@@ -63,7 +60,7 @@ impl Shard {
 
     /// Ends the deferral of deliveries at every host: each runs when something arrives.
     pub(super) fn wake_all(&mut self, now: Instant) {
-        for host in 0..u32::try_from(self.config.first_nic.len() - 1).expect("invariant: hosts have 32-bit numbers") {
+        for host in 0..u32::try_from(self.config.naming.hosts()).expect("invariant: hosts have 32-bit numbers") {
             self.in_flight.end_deferral(&self.config, host, now);
         }
     }
@@ -106,7 +103,7 @@ impl InFlight {
         if !std::mem::replace(&mut self.deferring[host as usize], false) {
             return;
         }
-        for nic in config.nics_of(host) {
+        for nic in config.naming.nics_of(host) {
             let mut record = self.receive_queues[nic as usize].0;
             while record != NONE {
                 let Packet { time, next, .. } = self.packets[record];
@@ -115,35 +112,4 @@ impl InFlight {
             }
         }
     }
-}
-
-/// The scenario's transport and those of jobs, and the place of each job's; see [`Config::transports`].
-pub(super) fn transports(plan: &Plan) -> (Vec<Arc<dyn Transport>>, Vec<u16>) {
-    let mut all = vec![Arc::clone(&plan.transport)];
-    let mut of_jobs = vec![0; if plan.job_transports.is_empty() { 0 } else { plan.jobs }];
-    for (job, transport) in &plan.job_transports {
-        of_jobs[job.index()] = u16::try_from(all.len()).expect("invariant: at most 4096 jobs");
-        all.push(Arc::clone(transport));
-    }
-    (all, of_jobs)
-}
-
-/// The round trip of each transport, with its notices; zero of those without.
-pub(super) fn round_trips(plan: &Plan, feedback: &[Option<Feedback>]) -> Vec<Picoseconds> {
-    let mut known: HashMap<Bytes, Picoseconds> = HashMap::new();
-    let mut round_trip = |feedback: &Feedback| {
-        let Plan { graph, routing, parameters, .. } = plan;
-        let answer = feedback.bytes + parameters.header;
-        *known.entry(answer).or_insert_with(|| longest_round_trip(graph, &**routing, parameters, answer))
-    };
-    feedback.iter().map(|feedback| feedback.as_ref().map_or(Picoseconds::ZERO, &mut round_trip)).collect()
-}
-
-/// What each transport needs; a notice is one packet.
-pub(super) fn feedback_of(transports: &[Arc<dyn Transport>], mtu: Bytes) -> Vec<Option<Feedback>> {
-    let mut all: Vec<Option<Feedback>> = transports.iter().map(|transport| transport.feedback()).collect();
-    for feedback in all.iter_mut().flatten() {
-        feedback.bytes = feedback.bytes.min(mtu);
-    }
-    all
 }

@@ -1,92 +1,18 @@
 //! Notices: what a NIC answers to packets of a transport with [`Feedback`](super::transport::Feedback), and what becomes of
 //! the answers at the sender. See [`transport`](super::transport) for the whole.
 
-use std::collections::BTreeMap;
-
-use rustc_hash::FxHashMap;
-
-use super::pacing::Key;
-use super::transport::{Notice, Notices, RECENT};
+use super::flows::{Expected, Key, Remains, Tag};
+use super::transport::{Notice, Notices};
 use crate::kernel::NONE;
 use crate::network::config::Config;
 use crate::network::in_flight::InFlight;
-use crate::network::packet::{Content, Message, Packet, PacketFlags, PacketNumber};
+use crate::network::packet::{Content, Message, Packet, PacketFlags};
 use crate::network::partition::Place;
 use crate::network::port::ActivePort;
 use crate::network::probe::Probe;
 use crate::qos::levels::TrafficKind;
 use crate::routing::Step;
 use crate::units::{Bytes, Instant};
-
-/// What is known of a packet besides its record, if there is congestion control.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::network) struct Tag {
-    /// When it started at its NIC, ps; of a notice, when the packet that it answers did.
-    sent: u64,
-    /// Of a notice: when the packet that it answers arrived, ps.
-    received: u64,
-    /// Of a notice: the address to which that packet went, its bytes on the wire, and its virtual lane.
-    to: u32,
-    bytes: u32,
-    /// Of a notice: flows that have come lately.
-    flows: u32,
-    /// Of a packet that has been trimmed, or a notice of it: its bytes on the wire before; else 0. Its virtual lane was `vl`.
-    whole: u32,
-    /// Of a notice of a trimmed packet: what else is needed to make that packet again.
-    trimmed: Option<Remains>,
-    vl: u8,
-    /// A switch has marked it; of a notice, the packet that it answers.
-    pub marked: bool,
-    /// It is a notice.
-    pub control: bool,
-}
-
-/// What a notice says of a packet that has been trimmed, so that its sender can send it again.
-#[derive(Clone, Copy, Debug)]
-struct Remains {
-    message: u32,
-    number: PacketNumber,
-    offered: u64,
-    kind: TrafficKind,
-    flags: PacketFlags,
-}
-
-/// A notice that will arrive, and the flow that it is for.
-#[derive(Clone, Copy)]
-pub(in crate::network) struct Expected {
-    pub key: Key,
-    pub notice: Notice,
-}
-
-/// A flow at its receiver: the sending address, job, virtual lane.
-type Source = (u32, u16, u8);
-
-/// The flows of which packets have come to a NIC.
-#[derive(Clone, Default)]
-pub(in crate::network) struct Heard {
-    /// The last packet and the last notice of each, ps; no notice yet is [`u64::MAX`].
-    last: FxHashMap<Source, (u64, u64)>,
-    /// Those of the last [`RECENT`] time, by their last packet.
-    recent: BTreeMap<(u64, Source), ()>,
-    /// Notices that have come to the host for this NIC.
-    count: u64,
-}
-
-impl Heard {
-    /// A packet of a flow arrives at `time`. Returns how many flows have come lately, and the last notice of this one.
-    fn hear(&mut self, source: Source, time: u64) -> (u32, &mut u64) {
-        let (packet, notice) = self.last.entry(source).or_insert((time, u64::MAX));
-        self.recent.remove(&(*packet, source));
-        *packet = time;
-        self.recent.insert((time, source), ());
-        while let Some((&(oldest, _), ())) = self.recent.first_key_value()
-            && oldest + RECENT.0 < time
-        {
-            self.recent.pop_first();
-        }
-        (u32::try_from(self.recent.len()).unwrap_or(u32::MAX), notice)
-    }
-}
 
 impl InFlight {
     /// Whether a packet is a notice.
@@ -122,7 +48,7 @@ impl InFlight {
             self.expect(config, nic, job, &tag, time);
             return true;
         }
-        let Some(feedback) = &config.feedback[config.transport_place(job)] else { return false };
+        let Some(feedback) = config.fabric.feedback_of(job) else { return false };
         let trimmed = (tag.whole > 0).then(|| self.take_trimmed(record));
         let (vl, bytes) = if trimmed.is_some() { (tag.vl, tag.whole) } else { (vl, bytes) };
         let (flows, last) = self.flows[nic as usize].heard.hear((source, job, vl), time);
@@ -181,7 +107,7 @@ impl InFlight {
             message,
             bytes: tag.whole,
             to: tag.to,
-            source: config.link_of(nic),
+            source: config.naming.link_of(nic),
             number,
             job,
             kind,
@@ -189,14 +115,14 @@ impl InFlight {
             lane: 0,
             held: 0,
             flags,
-            origin: config.origin,
+            origin: config.naming.origin,
             came: Step::NONE,
             credited: Place::default(),
             next_step: Step::NONE,
             note: 0,
         });
         self.set_tag(record, Tag::default());
-        self.packets[record].note = config.link_of(nic);
+        self.packets[record].note = config.naming.link_of(nic);
         self.trimmed -= 1;
         self.totals.packets_retransmitted += 1;
         self.hand_over(config, record, Content::Trimmed, time);
@@ -218,7 +144,7 @@ impl InFlight {
 
     /// A notice has come to the host of its flow.
     fn end_notice(&mut self, config: &Config, record: u32) {
-        let payload = u64::from(self.packets[record].bytes - config.header);
+        let payload = u64::from(self.packets[record].bytes - config.fabric.header);
         self.packets.remove(record);
         self.control_packets.remove(payload);
         self.totals.control_packets_received += 1;

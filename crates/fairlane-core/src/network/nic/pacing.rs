@@ -6,87 +6,14 @@
 //! flow may start. The others follow, in order, each when a packet of the flow has started. If a flow may not start a packet
 //! before a notice arrives, none of its messages is released until then.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-use rustc_hash::FxHashMap;
-
-use super::notices::{Expected, Heard};
-use super::transport::{FlowSetup, State};
-use crate::ids::VirtualLane;
+use super::flows::{Expected, Flow, Key};
+use super::transport::State;
 use crate::kernel::NONE;
 use crate::network::config::Config;
-use crate::network::packet::{Content, Message, Packet};
+use crate::network::packet::{Content, Message};
 use crate::network::port::{ActivePort, Arrival, kind};
 use crate::network::probe::Probe;
 use crate::units::{Bytes, Instant, Picoseconds};
-
-/// What identifies a flow at one NIC.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::network) struct Key {
-    pub to: u32,
-    pub job: u16,
-    pub vl: u8,
-}
-
-impl Key {
-    const fn of_message(message: &Message) -> Self {
-        Self { to: message.to, job: message.job, vl: message.vl }
-    }
-
-    const fn of_packet(packet: &Packet) -> Self {
-        Self { to: packet.to, job: packet.job, vl: packet.vl }
-    }
-}
-
-/// A flow that has had to wait, or has sent.
-#[derive(Clone)]
-struct Flow {
-    /// The message that will join its queue at a time that is set, or [`NONE`].
-    released: u32,
-    /// Messages that wait for it, in order.
-    held: VecDeque<u32>,
-}
-
-/// The flows of one NIC.
-#[derive(Clone, Default)]
-pub(in crate::network) struct Flows {
-    places: FxHashMap<Key, usize>,
-    flows: Vec<Flow>,
-    /// The transport's state of each flow.
-    states: Vec<u64>,
-    /// Released messages by the time at which they join their queues, then by order of creation.
-    due: BTreeSet<Arrival>,
-    /// Notices on their way, by the time at which they arrive, then by the NIC's port at which they do, then by order.
-    pub(super) expected: BTreeMap<(u64, u32, u64), Expected>,
-    /// Flows of which packets have come to this NIC.
-    pub(super) heard: Heard,
-}
-
-impl Flows {
-    /// The flow, new if it is not known, and its state.
-    fn flow(&mut self, key: Key, config: &Config, wire: u32) -> (&mut Flow, &mut State) {
-        let words = config.flow_words;
-        let next = self.flows.len();
-        let place = *self.places.entry(key).or_insert(next);
-        if place == next {
-            self.flows.push(Flow { released: NONE, held: VecDeque::new() });
-            self.states.resize((next + 1) * words, 0);
-            let setup = FlowSetup {
-                bandwidth: config.wires[wire as usize].bandwidth,
-                vl: VirtualLane(key.vl),
-                full_packet: Bytes(u64::from(config.full)),
-                round_trip: config.round_trips[config.transport_place(key.job)],
-            };
-            config.transport_of(key.job).begin(&mut self.states[next * words..], &setup);
-        }
-        (&mut self.flows[place], &mut self.states[place * words..][..words])
-    }
-
-    /// When the next released message joins its queue.
-    fn next(&self) -> Option<u64> {
-        self.due.first().map(|(time, ..)| *time)
-    }
-}
 
 impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// Whether this is the port of a NIC whose transport holds packets back.
@@ -159,9 +86,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     fn note_loss(&mut self, key: Key, message: u32) {
         let config: &Config = self.config;
         let Message { left, offered, .. } = self.in_flight.messages[message];
-        let bytes = Bytes(left + u64::from(config.header));
+        let bytes = Bytes(left + u64::from(config.fabric.header));
         let (_, state) = self.flow_of(key);
-        config.transport_of(key.job).lost(state, bytes, Instant(offered));
+        config.fabric.transport_of(key.job).lost(state, bytes, Instant(offered));
     }
 
     /// The next notice arrives: the flow may now be allowed to start packets earlier than before.
@@ -170,7 +97,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let ((now, ..), Expected { key, notice }) = expected.expect("invariant: an arrival for each notice");
         let config: &Config = self.config;
         let (_, state) = self.flow_of(key);
-        config.transport_of(key.job).noticed(state, &notice, Instant(now));
+        config.fabric.transport_of(key.job).noticed(state, &notice, Instant(now));
         self.reconsider(key, now);
     }
 
@@ -178,7 +105,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     fn reconsider(&mut self, key: Key, now: u64) {
         let config: &Config = self.config;
         let (flow, state) = self.flow_of(key);
-        let earliest = config.transport_of(key.job).earliest(state, Instant(now)).0;
+        let earliest = config.fabric.transport_of(key.job).earliest(state, Instant(now)).0;
         if earliest == u64::MAX {
             return;
         }
@@ -215,7 +142,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             let (key, offered) = (Key::of_message(message), message.offered);
             let config: &Config = self.config;
             let (flow, state) = self.flow_of(key);
-            let earliest = config.transport_of(key.job).earliest(state, Instant(now)).0;
+            let earliest = config.fabric.transport_of(key.job).earliest(state, Instant(now)).0;
             if earliest <= now {
                 lanes &= lanes - 1;
                 continue;
@@ -265,7 +192,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let wire_time = self.port.busy_until - now;
         let config: &Config = self.config;
         let (flow, state) = self.flow_of(key);
-        let transport = config.transport_of(key.job);
+        let transport = config.fabric.transport_of(key.job);
         transport.started(state, bytes, Picoseconds(wire_time), Instant(now));
         let earliest = transport.earliest(state, Instant(now)).0;
         if flow.released == NONE

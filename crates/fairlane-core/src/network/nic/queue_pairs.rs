@@ -9,10 +9,8 @@ use rustc_hash::FxHashMap;
 
 use crate::ids::{JobId, Rank};
 use crate::kernel::{NONE, Pool};
-use crate::network::packet::Injection;
+use crate::network::packet::{Injection, Message};
 use crate::network::parameters::Turns;
-use crate::network::port::{ActivePort, kind};
-use crate::network::probe::Probe;
 
 /// What identifies a queue pair: adapter, job, virtual lane, and the ranks at both ends. With [`Turns::Fifo`] an adapter has one
 /// for each lane, with [`Turns::AdapterFifo`] only one.
@@ -69,62 +67,39 @@ impl QueuePairs {
     pub fn messages(&self) -> usize {
         self.places.values().map(|pair| self.pairs[*pair].messages as usize).sum()
     }
-}
-
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
-    /// The queue pair of a message at a NIC, or [`NONE`].
-    #[inline(always)]
-    pub(in crate::network) fn pair_of(&self, record: u32) -> u32 {
-        if KIND == kind::NIC && self.config.has::<P>().pairs { self.in_flight.messages[record].pair } else { NONE }
-    }
 
     /// A message joins its queue pair, or is back after its transport has held it back. Returns whether it is the first.
-    #[inline(always)]
-    pub(in crate::network) fn goes_first(&mut self, record: u32) -> bool {
-        let pair = self.pair_of(record);
-        pair == NONE || self.join_pair(pair, record)
-    }
-
-    fn join_pair(&mut self, pair: u32, record: u32) -> bool {
-        let pair = &mut self.in_flight.queue_pairs.pairs[pair];
+    pub fn join(&mut self, pair: u32, record: u32, messages: &mut Pool<Message>) -> bool {
+        let pair = &mut self.pairs[pair];
         if pair.first == NONE {
             pair.first = record;
         }
         if pair.first == record {
             return true;
         }
-        self.in_flight.messages[record].next = NONE;
+        messages[record].next = NONE;
         if pair.second == NONE {
             pair.second = record;
         } else {
-            self.in_flight.messages[pair.last].next = record;
+            messages[pair.last].next = record;
         }
         pair.last = record;
         false
     }
 
-    /// The last packet of the first message of a queue pair has started: the next message follows, like the next packet of a message.
-    #[inline(always)]
-    pub(in crate::network) fn end_message(&mut self, pair: u32) {
-        if KIND == kind::NIC && pair != NONE {
-            self.follow(pair);
-        }
-    }
-
-    fn follow(&mut self, place: u32) {
-        let QueuePairs { places, pairs } = &mut self.in_flight.queue_pairs;
-        let pair = &mut pairs[place];
+    /// The last packet of the first message of a queue pair has started. Returns the message that follows, or [`NONE`].
+    pub fn follow(&mut self, place: u32, messages: &Pool<Message>) -> u32 {
+        let pair = &mut self.pairs[place];
         pair.messages -= 1;
         if pair.messages == 0 {
-            places.remove(&pair.key);
-            pairs.remove(place);
-            return;
+            self.places.remove(&pair.key);
+            self.pairs.remove(place);
+            return NONE;
         }
-        let next = pair.second;
-        pair.first = next;
-        if next != NONE {
-            pair.second = self.in_flight.messages[next].next;
-            self.requeue(self.entry(next).lane, next);
+        pair.first = pair.second;
+        if pair.first != NONE {
+            pair.second = messages[pair.first].next;
         }
+        pair.first
     }
 }

@@ -52,7 +52,7 @@ impl InFlight {
         let Packet { time, message, bytes, flags, .. } = self.packets[record];
         self.packets.remove(record);
         if flags.whole() {
-            let payload = u64::from(bytes - config.header);
+            let payload = u64::from(bytes - config.fabric.header);
             self.totals.messages_delivered += 1;
             self.totals.bytes_delivered += payload;
             self.single_packet.remove(payload);
@@ -66,13 +66,14 @@ impl InFlight {
     /// One of several packets of a message is received.
     fn receive_part<P: Probe>(&mut self, config: &Config, record: u32, deliveries: &mut Vec<Delivery>) {
         let Packet { time, message: sent, origin, number, .. } = self.packets[record];
-        let elsewhere = P::SHARDED && usize::from(origin) != config.shard;
+        let elsewhere = P::SHARDED && usize::from(origin) != config.naming.shard;
         let record = if elsewhere { self.out.mirror(origin, sent) } else { sent };
         let message = &mut self.messages[record];
         debug_assert!(
-            config.adaptive
-                || config.loss.overtaking
-                || u64::from(number.place()) + u64::from(message.undelivered) == config.packets_of(message.bytes),
+            config.fabric.adaptive
+                || config.conditions.overtaking
+                || u64::from(number.place()) + u64::from(message.undelivered)
+                    == config.fabric.packets_of(message.bytes),
             "packets of a message on one path overtake"
         );
         let first = !std::mem::replace(&mut message.any_delivered, true);

@@ -4,7 +4,7 @@ use crate::kernel::NONE;
 use crate::network::in_flight::InFlight;
 use crate::network::packet::{Content, Packet, PacketNumber};
 use crate::network::partition::Place;
-use crate::network::port::ActivePort;
+use crate::network::port::{ActivePort, kind};
 use crate::network::probe::Probe;
 use crate::routing::Step;
 
@@ -17,7 +17,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         if matches!(message.content, Content::Lost | Content::Trimmed) {
             return (self.send_again(lane, record), false);
         }
-        let payload = self.config.payload(message.left);
+        let payload = self.config.fabric.payload(message.left);
         message.left -= u64::from(payload);
         let number = message.sent;
         message.sent += 1;
@@ -27,10 +27,10 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             offered: message.offered,
             next: NONE,
             message: if flags.whole() { message.token } else { record },
-            bytes: payload + self.config.header,
+            bytes: payload + self.config.fabric.header,
             to: message.to,
-            source: self.config.link_id::<P>(self.number),
-            number: PacketNumber::new(number, self.config.routes.tag),
+            source: self.config.naming.link_id::<P>(self.number),
+            number: PacketNumber::new(number, self.config.conditions.routes.tag),
             job: message.job,
             kind: message.kind,
             vl: message.vl,
@@ -40,7 +40,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             credited: Place::default(),
             next_step: Step::NONE,
             note: 0,
-            origin: if P::SHARDED { self.config.origin } else { 0 },
+            origin: if P::SHARDED { self.config.naming.origin } else { 0 },
             flags,
         });
         if flags.whole() {
@@ -77,9 +77,34 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             credited: Place::default(),
             next_step: Step::NONE,
             note: 0,
-            number: packet.number.on(self.config.routes.tag),
+            number: packet.number.on(self.config.conditions.routes.tag),
             ..packet.clone()
         };
         lost
+    }
+
+    /// The queue pair of a message at a NIC, or [`NONE`].
+    #[inline(always)]
+    pub(in crate::network) fn pair_of(&self, record: u32) -> u32 {
+        if KIND == kind::NIC && self.config.has::<P>().pairs { self.in_flight.messages[record].pair } else { NONE }
+    }
+
+    /// A message (packet, at a switch) comes to its lane. Returns whether it joins its queue: not if it follows others of its queue
+    /// pair.
+    #[inline(always)]
+    pub(in crate::network) fn goes_first(&mut self, record: u32) -> bool {
+        let pair = self.pair_of(record);
+        pair == NONE || self.in_flight.queue_pairs.join(pair, record, &mut self.in_flight.messages)
+    }
+
+    /// The last packet of a message has started: the next of its queue pair follows, like the next packet of a message.
+    #[inline(always)]
+    pub(in crate::network) fn end_message(&mut self, pair: u32) {
+        if KIND == kind::NIC && pair != NONE {
+            let next = self.in_flight.queue_pairs.follow(pair, &self.in_flight.messages);
+            if next != NONE {
+                self.requeue(self.entry(next).lane, next);
+            }
+        }
     }
 }

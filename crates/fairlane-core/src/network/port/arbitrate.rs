@@ -76,7 +76,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             waiting &= waiting - 1;
             // The packet's size matters only if the lane has fewer credits than a full packet.
             let available = self.available(lane, taken);
-            let fits = available >= self.config.full || self.first(lane).bytes <= available;
+            let fits = available >= self.config.fabric.full || self.first(lane).bytes <= available;
             ready |= u64::from(fits) << lane;
         }
         ready
@@ -91,7 +91,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             let bytes = self.first(lowest).bytes;
             self.grant_single(lowest, bytes, now);
             lowest
-        } else if self.config.channels {
+        } else if self.config.fabric.channels {
             self.pick_channel(ready, now)
         } else {
             #[allow(clippy::cast_possible_truncation, reason = "virtual lanes, at most 32")]
@@ -104,8 +104,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// The arbiter picks a virtual lane; of its channels the one whose first packet has waited longest sends.
     fn pick_channel(&mut self, ready: u64, now: u64) -> u8 {
         let config = self.config;
-        let among = |vl: u8| config.lanes_of(vl).filter(|lane| ready >> lane & 1 == 1);
-        let vls = (0..config.vls()).filter(|vl| among(*vl).next().is_some()).fold(0, |set, vl| set | 1 << vl);
+        let among = |vl: u8| config.fabric.lanes_of(vl).filter(|lane| ready >> lane & 1 == 1);
+        let vls =
+            (0..config.fabric.virtual_lanes).filter(|vl| among(*vl).next().is_some()).fold(0, |set, vl| set | 1 << vl);
         let vl = self.ask_arbiter(vls, ready, now);
         let lane =
             among(vl.0).min_by_key(|lane| self.first(*lane).time).expect("invariant: the picked virtual lane is ready");
@@ -117,10 +118,11 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     #[inline]
     fn ask_arbiter(&mut self, vls: u32, ready: u64, now: u64) -> VirtualLane {
         let Self { config, in_flight, lanes, states, .. } = self;
-        let words = config.state_words;
+        let words = config.conditions.state_words;
         let state = &mut states[self.number as usize * words..][..words];
-        let queues = PortQueues::<KIND> { lanes: &lanes[self.base..][..config.lanes], in_flight, config, ready, now };
-        let picked = config.arbiter.pick(state, Lanes(vls), &queues, Instant(now));
+        let queues =
+            PortQueues::<KIND> { lanes: &lanes[self.base..][..config.fabric.lanes], in_flight, config, ready, now };
+        let picked = config.conditions.arbiter.pick(state, Lanes(vls), &queues, Instant(now));
         assert!(
             picked.0 < 32 && vls >> picked.0 & 1 == 1,
             "the arbiter has picked {picked:?}, which was not among the lanes offered"
@@ -132,22 +134,27 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     #[inline]
     fn grant(&mut self, vl: VirtualLane, lane: u8, now: u64) {
         let bytes = self.first(lane).bytes;
-        self.config.arbiter.sent(self.state(), vl, Bytes(u64::from(bytes)), Instant(now));
+        self.config.conditions.arbiter.sent(self.state(), vl, Bytes(u64::from(bytes)), Instant(now));
     }
 
     /// The arbiter accounts a packet of the only lane that is ready.
     #[inline(always)]
     pub(super) fn grant_single(&mut self, lane: u8, bytes: u32, now: u64) {
-        if self.config.lanes > 1 {
-            let lane = if self.config.channels { self.config.vl_of(lane) } else { lane };
-            self.config.arbiter.serve_alone(self.state(), VirtualLane(lane), Bytes(u64::from(bytes)), Instant(now));
+        if self.config.fabric.lanes > 1 {
+            let lane = if self.config.fabric.channels { self.config.fabric.vl_of(lane) } else { lane };
+            self.config.conditions.arbiter.serve_alone(
+                self.state(),
+                VirtualLane(lane),
+                Bytes(u64::from(bytes)),
+                Instant(now),
+            );
         }
     }
 
     /// The arbiter's state of this port.
     #[inline(always)]
     fn state(&mut self) -> &mut State {
-        let words = self.config.state_words;
+        let words = self.config.conditions.state_words;
         &mut self.states[self.number as usize * words..][..words]
     }
 }

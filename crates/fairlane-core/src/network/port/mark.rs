@@ -1,23 +1,10 @@
 //! Marks of congestion control: a switch's output marks packets when they start, by the bytes in the queue of their lane. See
 //! [`Marking`].
 
-use super::{ActivePort, each_lane, kind};
+use super::{ActivePort, LaneMarking, each_lane, kind};
 use crate::network::probe::Probe;
-use crate::network::switch::random;
 use crate::network::transport::{Marking, MarkingOutputs};
-
-/// What a lane of a switch's output keeps in order to mark packets.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::network) struct LaneMarking {
-    /// Bytes in its queue.
-    pub queued: u64,
-    /// The last instant at which the lane was known to lack credits, ps.
-    short_until: u64,
-    /// At its last decision the lane lacked credits.
-    short: bool,
-    /// The lane has lacked credits before.
-    was_short: bool,
-}
+use crate::rng::draw;
 
 impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     fn marking(&mut self, lane: u8) -> &mut LaneMarking {
@@ -58,14 +45,14 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let config = self.config;
         let packet = &self.in_flight.packets[record];
         let (bytes, joined) = (u64::from(packet.bytes), packet.time);
-        let feedback = config.feedback[config.transport_place(packet.job)].as_ref();
+        let feedback = config.fabric.feedback_of(packet.job);
         let Some(marking) = feedback.and_then(|feedback| feedback.marking.as_ref()) else { return };
         let &Marking { outputs, from, to, probability, above, smallest } = marking;
         if bytes < smallest.0 || self.in_flight.is_control(record) {
             return;
         }
-        let link = config.link_of(self.number);
-        let buffer = u64::from(config.buffer_of(lane));
+        let link = config.naming.link_of(self.number);
+        let buffer = u64::from(config.fabric.buffer_of(lane));
         let lane = *self.marking(lane);
         let root = match outputs {
             MarkingOutputs::All => true,
@@ -74,7 +61,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         };
         let queue = lane.queued + bytes;
         // A packet alone is not a queue.
-        let from = from.bytes(buffer).max(u64::from(config.full));
+        let from = from.bytes(buffer).max(u64::from(config.fabric.full));
         if !root || queue <= from {
             return;
         }
@@ -84,7 +71,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             false if above == u32::MAX => u64::MAX,
             false => u64::from(above),
         };
-        if u64::from(random(now, link)) >= chance {
+        if u64::from(draw(now, link)) >= chance {
             return;
         }
         self.in_flight.tags[record as usize].marked = true;

@@ -1,7 +1,7 @@
 //! The queues of a port: what arrives in a window, in order, and what waits on each lane. A switch's port queues packets, a
 //! NIC's queues messages, of which it segments one packet at a time.
 
-use super::{ActivePort, Lane, kind};
+use super::{ActivePort, Arrival, Lane, kind};
 use crate::ids::VirtualLane;
 use crate::kernel::NONE;
 use crate::network::config::Config;
@@ -10,9 +10,6 @@ use crate::network::parameters::Turns;
 use crate::network::probe::Probe;
 use crate::qos::arbiter::Queues;
 use crate::units::{Bytes, Picoseconds};
-
-/// An arrival at a port: time, order among those of one time, record.
-pub(in crate::network) type Arrival = (u64, u64, u32);
 
 /// What a port reads of a record (message at a NIC, packet elsewhere) in its queue.
 pub(in crate::network) struct QueueEntry {
@@ -30,8 +27,8 @@ pub(in crate::network) struct QueueEntry {
 fn entry<const KIND: u8>(in_flight: &InFlight, config: &Config, record: u32) -> QueueEntry {
     if KIND == kind::NIC {
         let message = &in_flight.messages[record];
-        let bytes = config.payload(message.left) + config.header;
-        let lane = config.lane(message.vl, 0);
+        let bytes = config.fabric.payload(message.left) + config.fabric.header;
+        let lane = config.fabric.lane(message.vl, 0);
         QueueEntry { time: message.offered, bytes, lane, job: message.job, next: message.next }
     } else {
         let packet = &in_flight.packets[record];
@@ -53,14 +50,14 @@ pub(super) struct PortQueues<'a, const KIND: u8> {
 
 impl<const KIND: u8> PortQueues<'_, KIND> {
     fn queues(&self, vl: VirtualLane) -> impl Iterator<Item = &Lane> {
-        self.config.lanes_of(vl.0).map(|lane| &self.lanes[usize::from(lane)])
+        self.config.fabric.lanes_of(vl.0).map(|lane| &self.lanes[usize::from(lane)])
     }
 
     /// Bytes on the wire of all that a record has left to send.
     fn left(&self, record: u32, entry: &QueueEntry) -> u64 {
         if KIND == kind::NIC {
             let left = self.in_flight.messages[record].left;
-            left + self.config.packets_of(left) * u64::from(self.config.header)
+            left + self.config.fabric.packets_of(left) * u64::from(self.config.fabric.header)
         } else {
             u64::from(entry.bytes)
         }
@@ -68,7 +65,7 @@ impl<const KIND: u8> PortQueues<'_, KIND> {
 
     /// The same of the messages that wait behind one in its queue pair.
     fn behind(&self, record: u32) -> u64 {
-        if KIND != kind::NIC || self.config.parameters.injection == Turns::Messages {
+        if KIND != kind::NIC || self.config.fabric.parameters.injection == Turns::Messages {
             return 0;
         }
         let pair = self.in_flight.messages[record].pair;
@@ -108,7 +105,7 @@ impl<const KIND: u8> Queues for PortQueues<'_, KIND> {
     }
 
     fn since_injection(&self, lane: VirtualLane) -> Picoseconds {
-        let ready = self.config.lanes_of(lane.0).filter(|lane| self.ready >> lane & 1 == 1);
+        let ready = self.config.fabric.lanes_of(lane.0).filter(|lane| self.ready >> lane & 1 == 1);
         let heads = ready.map(|lane| self.lanes[usize::from(lane)].head);
         let next = heads.min_by_key(|head| entry::<KIND>(self.in_flight, self.config, *head).time);
         let offered = next.map(|head| match KIND {

@@ -18,7 +18,6 @@ use crate::table::{Constructor, Item, Kind, Named, Table};
 use crate::units::Bytes;
 pub(super) use input_queued::Crossbars;
 pub use input_queued::{InputQueued, InputQueues};
-pub(super) use route::{Arriving, random};
 
 /// An architecture with its parameters.
 #[derive(Clone, Debug)]

@@ -8,16 +8,13 @@ use super::input_queued::Event;
 use crate::ids::{HostId, JobId, SwitchId};
 use crate::kernel::NONE;
 use crate::network::config::Config;
-use crate::network::in_flight::{AtSwitch, InFlight, SWITCHES};
+use crate::network::in_flight::{Arriving, AtSwitch, InFlight, SWITCHES};
 use crate::network::occupancy::Occupancy;
-use crate::network::parameters::Switching;
 use crate::network::probe::Probe;
 use crate::network::shard::Shard;
+use crate::rng::draw;
 use crate::routing::{Hop, Loads, Step, Visit};
 use crate::topology::Vertex;
-
-/// A packet that arrives at a switch: time, link that it comes over, record.
-pub(in crate::network) type Arriving = (u64, u32, u32);
 
 impl Shard {
     /// Routes what arrives at switches in the open window.
@@ -73,28 +70,25 @@ impl InFlight {
 fn route<P: Probe>(config: &Config, in_flight: &mut InFlight, (switch, time, record): (u32, u64, u32)) {
     let came = in_flight.packets[record].came;
     let (hop, next, bytes) = choose::<P>(config, in_flight, (switch, time, record));
-    let late = config.forwarding_delay::<P>(|| config.wire_time(came.link(), bytes), bytes, hop.link.0);
+    let late = config.forwarding_delay::<P>(|| config.conditions.wire_time(came.link(), bytes), bytes, hop.link.0);
     in_flight.send_packet(next, record, time + late);
 }
 
 /// An input-queued switch notes where a packet goes. Returns how much later than its head it joins the queue of its input.
 fn note_step<P: Probe>(config: &Config, in_flight: &mut InFlight, arrival: (u32, u64, u32)) -> u64 {
     let (switch, _, record) = arrival;
-    let hop = if config.adaptive {
+    let hop = if config.fabric.adaptive {
         choose::<P>(config, in_flight, arrival).0
     } else {
         let packet = &mut in_flight.packets[record];
-        let switch = config.switch_id::<P>(switch);
-        let hop = config.routes.of(packet).next_hop(switch, packet.came.hop(), HostId(packet.to));
-        packet.lane = config.lane(packet.vl, hop.channel);
+        let switch = config.naming.switch_id::<P>(switch);
+        let hop = config.conditions.routes.of(packet).next_hop(switch, packet.came.hop(), HostId(packet.to));
+        packet.lane = config.fabric.lane(packet.vl, hop.channel);
         hop
     };
     let packet = &mut in_flight.packets[record];
     packet.next_step = Step::new(hop);
-    match config.parameters.switching {
-        Switching::CutThrough => 0,
-        Switching::StoreAndForward => config.wire_time(packet.came.link(), packet.bytes),
-    }
+    if config.fabric.stores_packets() { config.conditions.wire_time(packet.came.link(), packet.bytes) } else { 0 }
 }
 
 /// The hop that the routing chooses for a packet, its port, and the packet's bytes.
@@ -113,39 +107,26 @@ fn choose<P: Probe>(
         job: JobId(packet.job),
         vl: packet.vl,
         note: packet.note,
-        random: random(time, step.link()),
+        random: draw(time, step.link()),
     };
-    let routing = config.routes.of(packet);
-    let switch = config.switch_id::<P>(switch);
+    let routing = config.conditions.routes.of(packet);
+    let switch = config.naming.switch_id::<P>(switch);
     let hop = if P::SHARDED {
         routing.choose(switch, &mut visit, &own_ports(config, &in_flight.occupancy, switch))
     } else {
-        routing.choose(switch, &mut visit, &in_flight.occupancy.view(&config.first_lane))
+        routing.choose(switch, &mut visit, &in_flight.occupancy.view(&config.fabric.first_lane))
     };
-    let (next, bytes) = (config.port_of::<P>(hop.link.0), packet.bytes);
+    let (next, bytes) = (config.port_of::<P>(hop.link), packet.bytes);
     packet.note = visit.note;
-    packet.lane = config.lane(packet.vl, hop.channel);
+    packet.lane = config.fabric.lane(packet.vl, hop.channel);
     in_flight.occupancy.route(next, packet.lane, bytes);
     (hop, next, bytes)
 }
 
 /// The loads of the ports of one switch.
 fn own_ports<'a>(config: &'a Config, occupancy: &'a Occupancy, switch: SwitchId) -> Loads<'a> {
-    let mut links = config.graph.ports(Vertex::Switch(switch));
+    let mut links = config.fabric.graph.ports(Vertex::Switch(switch));
     let count = links.len();
     let first = links.next().unwrap_or_default();
-    occupancy.view_of(first, config.partition.link(first).number() as usize, count, &config.first_lane)
-}
-
-/// A number that looks random, of the time and the link at which a packet comes: of packets with payload there is one at a time.
-pub(in crate::network) fn random(time: u64, link: u32) -> u32 {
-    // SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
-    let mut bits = time ^ (u64::from(link) << 40);
-    bits = bits.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    #[allow(clippy::cast_possible_truncation, reason = "the low half")]
-    {
-        (bits ^ (bits >> 31)) as u32
-    }
+    occupancy.view_of(first, config.fabric.partition.link(first).number() as usize, count, &config.fabric.first_lane)
 }

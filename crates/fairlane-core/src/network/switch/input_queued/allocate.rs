@@ -15,7 +15,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
     /// Matches inputs with outputs, and starts the crossings.
     pub(super) fn allocate(&mut self, now: u64) {
         self.collect(now);
-        let params = self.shard.config.input_queued.as_ref().expect("invariant: the switch is input-queued");
+        let params = self.shard.config.fabric.input_queued.as_ref().expect("invariant: the switch is input-queued");
         let (allocator, iterations) = (Arc::clone(&params.allocator), params.iterations);
         for iteration in 0..iterations {
             if self.requests.is_empty() {
@@ -39,7 +39,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
     /// Collects all requests.
     fn collect(&mut self, now: u64) {
         self.requests.clear();
-        let (crossbar, lanes) = (&*self.crossbar, self.shard.config.lanes);
+        let (crossbar, lanes) = (&*self.crossbar, self.shard.config.fabric.lanes);
         for (number, input) in (0_u32..).zip(&crossbar.inputs) {
             if input.line.busy_until > now {
                 continue;
@@ -85,7 +85,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
         let lane_of = |pair: &CrossbarRequest| {
             let lanes = requests.iter().filter(|it| (it.input, it.output) == (pair.input, pair.output));
             let pointer = crossbar.inputs[pair.input as usize].lane;
-            let lane_count = self.shard.config.lanes;
+            let lane_count = self.shard.config.fabric.lanes;
             lanes.min_by_key(|it| (allocator.rank(it, distance(it.lane.into(), pointer, lane_count)), it.lane))
         };
         accepted.iter().filter_map(lane_of).copied().collect()

@@ -4,7 +4,6 @@ use super::crossbar::Event;
 use super::window::ActiveSwitch;
 use crate::kernel::NONE;
 use crate::network::mail::Returned;
-use crate::network::parameters::Switching;
 use crate::network::probe::Probe;
 use crate::network::shard::Shard;
 use crate::units::Bytes;
@@ -18,13 +17,11 @@ impl<P: Probe> ActiveSwitch<'_, P> {
         let (bytes, job, arrived) = (packet.bytes, packet.job, packet.time);
         let came = (packet.came.link(), packet.credited);
         // The tail of a packet that cuts through follows its head at the rate of the link that it came over.
-        let tail = match config.parameters.switching {
-            Switching::CutThrough => arrived + config.wire_time(came.0, bytes),
-            Switching::StoreAndForward => arrived,
-        };
+        let tail =
+            if config.fabric.stores_packets() { arrived } else { arrived + config.conditions.wire_time(came.0, bytes) };
         let end = tail.max(now + self.crossbar.rate.serialization(Bytes(u64::from(bytes))).0);
-        let join = now.max(end.saturating_sub(config.wire_time(self.crossbar.first_link + output, bytes)));
-        let room = output as usize * config.lanes + usize::from(packet.lane);
+        let join = now.max(end.saturating_sub(config.conditions.wire_time(self.crossbar.first_link + output, bytes)));
+        let room = output as usize * config.fabric.lanes + usize::from(packet.lane);
         self.crossbar.rooms[room].free -= bytes;
         for line in [&mut self.crossbar.inputs[input as usize].line, &mut self.crossbar.outputs[output as usize]] {
             (line.busy_until, line.job) = (end, Some(job));
@@ -42,14 +39,14 @@ impl<P: Probe> ActiveSwitch<'_, P> {
 
     /// Takes the first packet from an input's lane to an output.
     fn dequeue(&mut self, input: u32, output: u32, lane: u8, now: u64) -> u32 {
-        let place = input as usize * self.shard.config.lanes + usize::from(lane);
+        let place = input as usize * self.shard.config.fabric.lanes + usize::from(lane);
         let packets = &self.shard.in_flight.packets;
         let to = |record: u32| self.crossbar.output_of(&packets[record]);
         let queues = &self.crossbar.queues[place];
         let at = queues.iter().position(|queue| to(queue.head) == output).expect("invariant: a queue has requested");
         let record = queues[at].head;
         let (next, job, room) = (packets[record].next, packets[record].job, packets[record].lane);
-        let room = &self.crossbar.rooms[output as usize * self.shard.config.lanes + usize::from(room)];
+        let room = &self.crossbar.rooms[output as usize * self.shard.config.fabric.lanes + usize::from(room)];
         // What it lacked last: of things released at the same time the output, then the input.
         let (from, to) = (&self.crossbar.inputs[input as usize].line, &self.crossbar.outputs[output as usize]);
         let lacked = [(room.released, room.job), (from.busy_until, from.job), (to.busy_until, to.job)];

@@ -108,11 +108,11 @@ pub(in crate::network) enum Event {
 impl Crossbars {
     /// The switches of a shard, at rest.
     pub fn new(config: &Config) -> Self {
-        let Some(params) = &config.input_queued else { return Self::default() };
-        let (graph, partition) = (&config.graph, &config.partition);
+        let Some(params) = &config.fabric.input_queued else { return Self::default() };
+        let (graph, partition) = (&config.fabric.graph, &config.fabric.partition);
         let mut inputs: Vec<Vec<u32>> = vec![Vec::new(); graph.switches()];
         let mut input_of = vec![NONE; graph.links().len()];
-        let mut switch_of = vec![NONE; config.wire_of.len()];
+        let mut switch_of = vec![NONE; config.naming.ports()];
         for (number, link) in (0_u32..).zip(graph.links()) {
             if let Vertex::Switch(switch) = link.to {
                 let theirs = &mut inputs[switch.index()];
@@ -121,13 +121,13 @@ impl Crossbars {
             }
             let port = partition.link(LinkId(number));
             if let Vertex::Switch(switch) = link.from
-                && port.shard() == config.shard
+                && port.shard() == config.naming.shard
             {
                 switch_of[port.number() as usize] = partition.switch(switch).number();
             }
         }
         let ids = (0..).take(graph.switches()).map(SwitchId);
-        let own = ids.filter(|switch| partition.switch(*switch).shard() == config.shard);
+        let own = ids.filter(|switch| partition.switch(*switch).shard() == config.naming.shard);
         let each = own.map(|switch| Crossbar::new(params, config, switch, &inputs[switch.index()]));
         Self { each: each.collect(), input_of, switch_of }
     }
@@ -135,7 +135,7 @@ impl Crossbars {
 
 impl Crossbar {
     fn new(params: &InputQueued, config: &Config, switch: SwitchId, inputs: &[u32]) -> Self {
-        let (graph, lanes) = (&config.graph, config.lanes);
+        let (graph, lanes) = (&config.fabric.graph, config.fabric.lanes);
         let outputs: Vec<LinkId> = graph.ports(Vertex::Switch(switch)).collect();
         let (count, first_link) = (outputs.len(), outputs.first().copied().unwrap_or_default());
         let links = inputs.iter().copied().map(LinkId).chain(outputs);
@@ -143,7 +143,7 @@ impl Crossbar {
         let rate = u128::from(fastest) * u128::from(params.thousandths) / 1000;
         Self {
             rate: BitsPerSec(u64::try_from(rate).unwrap_or(u64::MAX)),
-            first: config.partition.link(first_link).number(),
+            first: config.fabric.partition.link(first_link).number(),
             first_link: first_link.0,
             inputs: vec![Input { waiting: 0, line: CrossbarPort::default(), lane: 0 }; inputs.len()],
             outputs: vec![Output::default(); count],

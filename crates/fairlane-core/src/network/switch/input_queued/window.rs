@@ -83,7 +83,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
             Event::Crossed => self.crossbar.changed = true,
             Event::Join { record } => self.join(record, now),
             Event::Left { output, lane, bytes, job } => {
-                let lanes = self.shard.config.lanes;
+                let lanes = self.shard.config.fabric.lanes;
                 let room = &mut self.crossbar.rooms[output as usize * lanes + usize::from(lane)];
                 room.free += bytes;
                 (room.released, room.job) = (now, Some(job));
@@ -144,9 +144,9 @@ impl<P: Probe> ActiveSwitch<'_, P> {
         packet.next = NONE;
         let (lane, job) = (packet.held, packet.job);
         let input = self.input_of[packet.came.link() as usize] as usize;
-        let params = config.input_queued.as_ref().expect("invariant: the switch is input-queued");
+        let params = config.fabric.input_queued.as_ref().expect("invariant: the switch is input-queued");
         self.crossbar.inputs[input].waiting |= 1 << lane;
-        let queue = self.crossbar.queue(input * config.lanes + usize::from(lane), output, params.queues);
+        let queue = self.crossbar.queue(input * config.fabric.lanes + usize::from(lane), output, params.queues);
         let tail = std::mem::replace(&mut queue.tail, record);
         if tail == NONE {
             queue.head = record;
