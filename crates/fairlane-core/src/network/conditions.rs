@@ -8,12 +8,14 @@ use rustc_hash::FxHashMap;
 
 use super::fabric::Fabric;
 use super::features::Features;
+use super::index::PortIdx;
 use super::naming::Naming;
 use super::packet::{Packet, PacketNumber};
 use super::parameters::Turns;
 use super::plan::Plan;
 use crate::fault::BitErrorRate;
 use crate::ids::{HostId, LinkId};
+use crate::kernel::Indexed;
 use crate::qos::arbiter::Arbiter;
 use crate::routing::Routing;
 use crate::topology::{Graph, RailMap};
@@ -32,7 +34,7 @@ pub(super) struct Conditions {
     pub graph: Arc<Graph>,
     /// The distinct kinds of link in the fabric, and the kind of each link of the shard.
     pub wires: Vec<Wire>,
-    pub wire_of: Vec<u32>,
+    pub wire_of: Indexed<PortIdx, u32>,
     /// A lane with so many credits cannot run short before credits arrive that are returned in the open window, even if the
     /// fastest link is busy from the window's opening until then.
     pub sufficient: u32,
@@ -40,8 +42,8 @@ pub(super) struct Conditions {
     pub overtaking: bool,
     /// Links that are or were down.
     pub outages: Outages,
-    /// Errors per bit of links that have some, in units of 2^-64, by id.
-    error_rates: FxHashMap<u32, u64>,
+    /// Links that have errors.
+    error_rates: FxHashMap<LinkId, BitErrorRate>,
     /// Which adapters reach each other, once that has changed, and which jobs use others where theirs do not.
     pub failover: Option<(Arc<RailMap>, Arc<[bool]>)>,
 }
@@ -67,7 +69,7 @@ impl Conditions {
             routes: Routes::new(Arc::clone(routing)),
             graph: Arc::clone(graph),
             wires: Vec::new(),
-            wire_of: Vec::new(),
+            wire_of: Indexed::of(0, 0),
             sufficient: 0,
             overtaking: fabric.lossy != 0,
             outages: Outages::default(),
@@ -103,7 +105,7 @@ impl Conditions {
         graph: &Arc<Graph>,
         links: impl Iterator<Item = LinkId>,
         window: Picoseconds,
-    ) -> Vec<(u32, u32)> {
+    ) -> Vec<(PortIdx, u32)> {
         self.graph = Arc::clone(graph);
         self.features.late = true;
         let mut changed = Vec::new();
@@ -111,8 +113,8 @@ impl Conditions {
             let place = fabric.partition.link(link);
             let wire = self.wire(fabric, graph.link(link).latency, graph.link(link).bandwidth);
             if place.shard() == naming.shard {
-                self.wire_of[place.number() as usize] = wire;
-                changed.push((place.number(), wire));
+                self.wire_of[place.index()] = wire;
+                changed.push((place.index(), wire));
             }
         }
         self.set_sufficient(fabric, window);
@@ -121,7 +123,7 @@ impl Conditions {
 
     /// Gives links bit error rates; all others have none.
     pub fn set_error_rates(&mut self, fabric: &Fabric, rates: &BTreeMap<LinkId, BitErrorRate>, window: Picoseconds) {
-        self.error_rates = rates.iter().map(|(link, rate)| (link.0, rate.0)).collect();
+        self.error_rates = rates.iter().map(|(link, rate)| (*link, *rate)).collect();
         self.features.errors = !rates.is_empty();
         self.set_sufficient(fabric, window);
     }
@@ -135,15 +137,15 @@ impl Conditions {
     /// The arbiter's states of all ports, at the beginning.
     pub fn arbiter_states(&self) -> Vec<u32> {
         let mut states = vec![0; self.wire_of.len() * self.state_words];
-        for (state, &wire) in states.chunks_exact_mut(self.state_words.max(1)).zip(&self.wire_of) {
+        for (state, &wire) in states.chunks_exact_mut(self.state_words.max(1)).zip(self.wire_of.rows()) {
             self.arbiter.begin(state, self.wires[wire as usize].bandwidth);
         }
         states
     }
 
     /// The bit error rate of a link, if it has errors.
-    pub fn error_rate(&self, link: u32) -> Option<BitErrorRate> {
-        self.error_rates.get(&link).copied().map(BitErrorRate)
+    pub fn error_rate(&self, link: LinkId) -> Option<BitErrorRate> {
+        self.error_rates.get(&link).copied()
     }
 
     /// Credits are returned when a packet has left a buffer: at a switch, when its transmission on the next link ends, which
@@ -168,22 +170,22 @@ impl Conditions {
         self.wires.iter().map(|wire| wire.full_wire_time).max().unwrap_or(0)
     }
 
-    /// Wire time of a packet on a link, given by its id, ps.
-    pub fn wire_time(&self, link: u32, bytes: u32) -> u64 {
-        self.graph.link(LinkId(link)).bandwidth.serialization(Bytes(u64::from(bytes))).0
+    /// Wire time of a packet on a link, ps.
+    pub fn wire_time(&self, link: LinkId, bytes: u32) -> u64 {
+        self.graph.link(link).bandwidth.serialization(Bytes(u64::from(bytes))).0
     }
 
     /// The latency of a port's link, ps.
     #[inline]
-    pub fn latency(&self, port: u32) -> u64 {
-        let wire = if self.wires.len() == 1 { 0 } else { self.wire_of[port as usize] };
+    pub fn latency(&self, port: PortIdx) -> u64 {
+        let wire = if self.wires.len() == 1 { 0 } else { self.wire_of[port] };
         self.wires[wire as usize].latency
     }
 
-    /// The latency of a link of any shard, given by its id, ps.
+    /// The latency of a link of any shard, ps.
     #[inline]
-    pub fn latency_of(&self, link: u32) -> u64 {
-        if let [wire] = &self.wires[..] { wire.latency } else { self.graph.link(LinkId(link)).latency.0 }
+    pub fn latency_of(&self, link: LinkId) -> u64 {
+        if let [wire] = &self.wires[..] { wire.latency } else { self.graph.link(link).latency.0 }
     }
 
     /// Whether a packet that joins the next queue at `time` is lost on the link that it comes over.
@@ -281,28 +283,28 @@ struct Outage {
     until: u64,
 }
 
-/// Links that are or were down, by id.
+/// Links that are or were down.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Outages {
-    last: FxHashMap<u32, Outage>,
+    last: FxHashMap<LinkId, Outage>,
 }
 
 impl Outages {
     /// A link goes down at `now`.
-    pub fn begin(&mut self, link: u32, now: u64) {
+    pub fn begin(&mut self, link: LinkId, now: u64) {
         self.last.insert(link, Outage { from: now, until: u64::MAX });
     }
 
     /// A link is up again at `now`. What was on it when it went down had joined the next queue at the latest `furthest` later, but for
     /// packets that were repeated.
-    pub fn end(&mut self, link: u32, now: u64, furthest: u64) {
+    pub fn end(&mut self, link: LinkId, now: u64, furthest: u64) {
         if let Some(outage) = self.last.get_mut(&link) {
             outage.until = now.max(outage.from + furthest);
         }
     }
 
     /// Whether a packet that came over a link, of this latency, and joins the next queue at `time` was on it when it went down.
-    fn lost(&self, link: u32, latency: u64, time: u64) -> bool {
+    fn lost(&self, link: LinkId, latency: u64, time: u64) -> bool {
         self.last.get(&link).is_some_and(|outage| outage.from <= time && time < outage.until.saturating_add(latency))
     }
 }

@@ -3,9 +3,11 @@
 use super::conditions::Conditions;
 use super::fabric::Fabric;
 use super::features::{Features, Instance};
+use super::index::{PortIdx, SwitchIdx};
 use super::naming::Naming;
 use super::partition::Partition;
 use super::plan::Plan;
+use crate::ids::{LinkId, SwitchId};
 use crate::units::Picoseconds;
 
 /// The configuration of one shard.
@@ -47,7 +49,7 @@ impl Config {
     }
 
     /// The same on one link, given by its id, whatever may change on the way.
-    pub fn furthest_on(&self, link: u32) -> u64 {
+    pub fn furthest_on(&self, link: LinkId) -> u64 {
         self.conditions.latency_of(link) + self.fabric.parameters.switch_latency.0 + self.conditions.slowest()
     }
 
@@ -55,7 +57,7 @@ impl Config {
     /// the link that it came over; with cut-through the time by which its transmission on a faster link `next` (an id) would
     /// otherwise overtake its arrival. `wire_time` is that of the link that it came over, evaluated only if needed.
     #[inline]
-    pub fn forwarding_delay<I: Instance>(&self, wire_time: impl FnOnce() -> u64, bytes: u32, next: u32) -> u64 {
+    pub fn forwarding_delay<I: Instance>(&self, wire_time: impl FnOnce() -> u64, bytes: u32, next: LinkId) -> u64 {
         if !self.has::<I>().late {
             0
         } else if self.fabric.stores_packets() {
@@ -65,9 +67,15 @@ impl Config {
         }
     }
 
-    /// The port of a link, by its number in its shard.
+    /// A switch, in its shard.
     #[inline(always)]
-    pub fn port_of<I: Instance>(&self, link: crate::ids::LinkId) -> u32 {
-        if I::SHARDED { self.fabric.partition.link(link).number() } else { link.0 }
+    pub fn switch_of<I: Instance>(&self, switch: SwitchId) -> SwitchIdx {
+        if I::SHARDED { self.fabric.partition.switch(switch).index() } else { SwitchIdx(switch.0) }
+    }
+
+    /// The port of a link, in its shard.
+    #[inline(always)]
+    pub fn port_of<I: Instance>(&self, link: LinkId) -> PortIdx {
+        if I::SHARDED { self.fabric.partition.link(link).index() } else { PortIdx(link.0) }
     }
 }

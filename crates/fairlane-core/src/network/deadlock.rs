@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::Network;
+use super::index::PortIdx;
 use super::packet::Packet;
 use super::shard::Shard;
 use crate::error::{BlockedLane, RunError};
-use crate::ids::{JobId, LinkId, SwitchId, VirtualLane};
-use crate::kernel::NONE;
+use crate::ids::{JobId, LinkId, VirtualLane};
 use crate::topology::Vertex;
 
 impl Network {
@@ -18,13 +18,13 @@ impl Network {
         if !self.is_at_rest() || self.packets_in_flight() == 0 {
             return None;
         }
-        let stuck = |(_, shard, port): &(u32, &Shard, usize)| {
-            shard.ports[*port].waiting != 0 && *port >= shard.config.naming.nics as usize
+        let stuck = |(_, shard, port): &(LinkId, &Shard, PortIdx)| {
+            shard.ports[*port].waiting != 0 && *port >= shard.config.naming.nics
         };
         let (first, shard, port) = self.each_port().find(stuck)?;
         #[allow(clippy::cast_possible_truncation, reason = "below 64")]
         let mut place = (first, shard.ports[port].waiting.trailing_zeros() as u8);
-        let mut path: Vec<(u32, u8)> = Vec::new();
+        let mut path: Vec<(LinkId, u8)> = Vec::new();
         loop {
             if let Some(start) = path.iter().position(|seen| *seen == place) {
                 path.drain(..start);
@@ -37,34 +37,34 @@ impl Network {
         let last = self.shards.iter().map(|shard| shard.last_due).max().unwrap_or(0);
         Some(RunError::Deadlock {
             at: shard.in_flight.calendar.opening(last + 1),
-            cycle: path.iter().map(|&(port, lane)| self.blocked(port, lane)).collect(),
+            cycle: path.iter().map(|&(link, lane)| self.blocked(link, lane)).collect(),
         })
     }
 
-    /// The port and lane, of the switch downstream of `port`, that holds packets which came over `port` on `lane`.
-    fn blocker(&self, port: u32, lane: u8) -> Option<(u32, u8)> {
-        let Vertex::Switch(SwitchId(switch)) = self.graph().link(LinkId(port)).to else { return None };
-        let place = self.partition.switch(SwitchId(switch));
+    /// The port and lane, of the switch downstream of `link`, that holds packets which came over `link` on `lane`.
+    fn blocker(&self, link: LinkId, lane: u8) -> Option<(LinkId, u8)> {
+        let Vertex::Switch(switch) = self.graph().link(link).to else { return None };
+        let place = self.partition.switch(switch);
         let shard = &self.shards[place.shard()];
-        if let Some(crossbar) = shard.crossbars.each.get(place.number() as usize) {
-            let input = shard.crossbars.input_of[port as usize] as usize;
+        if let Some(crossbar) = shard.crossbars.each.get(place.index()) {
+            let input = shard.crossbars.input_of[link] as usize;
             let first = crossbar.heads(input * shard.config.fabric.lanes + usize::from(lane)).next()?;
             let packet = &shard.in_flight.packets[first];
             return Some((packet.next_step.link(), packet.lane));
         }
-        let ports = self.graph().ports(Vertex::Switch(SwitchId(switch)));
-        let places = ports.flat_map(|link| (0..self.config().fabric.lanes).map(move |lane| (link.0, lane)));
+        let ports = self.graph().ports(Vertex::Switch(switch));
+        let places = ports.flat_map(|next| (0..self.config().fabric.lanes).map(move |lane| (next, lane)));
         let mut holding = places.filter(|&(next, queue)| {
-            self.queued(next, queue).any(|packet| packet.held == lane && packet.came.link() == port)
+            self.queued(next, queue).any(|packet| packet.held == lane && packet.came.link() == link)
         });
         holding.next().map(|(next, queue)| (next, u8::try_from(queue).expect("invariant: at most 64 lanes")))
     }
 
-    fn blocked(&self, port: u32, lane: u8) -> BlockedLane {
-        let jobs: Vec<u16> = self.queued(port, usize::from(lane)).map(|packet| packet.job).collect();
+    fn blocked(&self, link: LinkId, lane: u8) -> BlockedLane {
+        let jobs: Vec<u16> = self.queued(link, usize::from(lane)).map(|packet| packet.job).collect();
         BlockedLane {
-            link: LinkId(port),
-            name: self.graph().link_name(LinkId(port)),
+            link,
+            name: self.graph().link_name(link),
             lane,
             vl: VirtualLane(self.config().fabric.vl_of(lane)),
             packets: jobs.len(),
@@ -73,14 +73,10 @@ impl Network {
     }
 
     /// The packets in a lane's queue at a switch's port.
-    fn queued(&self, link: u32, lane: usize) -> impl Iterator<Item = &Packet> {
-        let (shard, port) = self.port(LinkId(link));
-        let mut record = shard.lanes[port * shard.config.fabric.lanes + lane].head;
-        std::iter::from_fn(move || {
-            let packet = (record != NONE).then(|| &shard.in_flight.packets[record])?;
-            record = packet.next;
-            Some(packet)
-        })
+    fn queued(&self, link: LinkId, lane: usize) -> impl Iterator<Item = &Packet> {
+        let (shard, port) = self.port(link);
+        let first = shard.lanes[port.index() * shard.config.fabric.lanes + lane].head.packet();
+        shard.in_flight.packets.list(first, |packet| packet.next)
     }
 }
 
@@ -91,7 +87,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::ids::HostId;
+    use crate::ids::{HostId, SwitchId};
     use crate::network::testing::Senders;
     use crate::network::{Architecture, Parameters, Partition, Plan, Surroundings, SwitchEntry, transport};
     use crate::routing::{Hop, Routing};

@@ -6,15 +6,15 @@
 //! other port that has something to do runs, alone (the ports of an input-queued switch together with the switch). What a port
 //! sends arrives in a later window, so the order in which hosts and ports run changes no result.
 
-use super::Endpoint;
+use super::endpoint::Endpoint;
 use super::in_flight::{HOSTS, PORTS};
+use super::index::{PortIdx, Queued};
 use super::port::{ActivePort, Arrival, Forwarded, kind};
 use super::prefetch::{INJECTING, LARGE, Prefetch};
 use super::probe::Probe;
 use super::shard::Shard;
 use crate::error::RunError;
 use crate::ids::HostId;
-use crate::kernel::NONE;
 use crate::units::Instant;
 
 /// The error that ended the run of a host, and the id of the host.
@@ -85,7 +85,7 @@ impl Shard {
         self.scratch.ports = ports;
     }
 
-    fn run_each<P: Probe, const KIND: u8>(&mut self, ports: &[u32], until: u64, probe: &mut P) {
+    fn run_each<P: Probe, const KIND: u8>(&mut self, ports: &[PortIdx], until: u64, probe: &mut P) {
         let mut arrivals = std::mem::take(&mut self.scratch.arrivals);
         let large = self.ports.len() > LARGE;
         for (place, &port) in ports.iter().enumerate() {
@@ -101,18 +101,18 @@ impl Shard {
     #[inline(always)]
     pub(super) fn run_port<P: Probe, const KIND: u8>(
         &mut self,
-        port: u32,
+        port: PortIdx,
         until: u64,
         arrivals: &mut Vec<Arrival>,
         probe: &mut P,
     ) {
         let mut first = self.in_flight.inboxes.take(self.in_flight.calendar.window(), port);
-        if first != NONE {
+        if first.is_some() {
             match self.active_port::<P, KIND>(port, probe).forward_single(first, until) {
                 Forwarded::Yes => return,
                 Forwarded::Part(lane) => {
-                    self.active_port::<P, KIND>(port, probe).requeue(lane, first);
-                    first = NONE;
+                    self.active_port::<P, KIND>(port, probe).requeue(lane, first.message());
+                    first = Queued::NONE;
                 }
                 Forwarded::No => {}
             }
@@ -125,8 +125,8 @@ impl Shard {
     #[inline(never)]
     fn run_queues<P: Probe, const KIND: u8>(
         &mut self,
-        port: u32,
-        first: u32,
+        port: PortIdx,
+        first: Queued,
         until: u64,
         arrivals: &mut Vec<Arrival>,
         probe: &mut P,
@@ -137,14 +137,14 @@ impl Shard {
     #[inline(always)]
     pub(super) fn active_port<'a, P: Probe, const KIND: u8>(
         &'a mut self,
-        number: u32,
+        number: PortIdx,
         probe: &'a mut P,
     ) -> ActivePort<'a, P, KIND> {
         ActivePort {
             number,
-            port: &mut self.ports[number as usize],
+            port: &mut self.ports[number],
             lanes: &mut self.lanes,
-            base: number as usize * self.config.fabric.lanes,
+            base: number.index() * self.config.fabric.lanes,
             opening: self.in_flight.calendar.opening(self.in_flight.calendar.window()).0,
             states: &mut self.arbiter_states,
             config: &self.config,

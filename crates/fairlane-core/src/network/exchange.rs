@@ -2,36 +2,56 @@
 
 use super::features::Instance;
 use super::in_flight::InFlight;
-use super::mail::{Announcement, Destination, Mail};
+use super::index::{MessageIdx, PacketIdx, PairIdx};
+use super::mail::{Announcement, Mail, Parcels};
 use super::packet::{Content, Message, Packet};
-use super::prefetch::prefetch_credited;
+use super::prefetch::{MAIL_AHEAD, prefetch_credited};
 use super::shard::Shard;
 use crate::kernel::NONE;
 use crate::units::Instant;
 
 impl InFlight {
-    /// Sends a packet to another shard, where it arrives at instant `time`.
+    /// Sends a packet to another shard, to one of its `list`, where it arrives at instant `time`.
     #[inline]
-    pub fn send_to_shard(&mut self, shard: usize, to: Destination, record: u32, time: u64) {
-        let mail = &mut self.out.to[shard];
-        let (list, tags, number) = match to {
-            Destination::Port(port) => (&mut mail.to_ports, 0, port),
-            Destination::Switch(switch) => (&mut mail.to_switches, 1, switch),
-            Destination::Nic(nic) => (&mut mail.to_nics, 2, nic),
-            Destination::Sender => (&mut mail.lost, 3, NONE),
-            Destination::GivenUp(nic) => (&mut mail.given_up, 4, nic),
-        };
-        if let Some(tag) = self.tags.get(record as usize) {
-            mail.tags[tags].push(*tag);
-        }
-        list.push(Packet { time, next: number, ..self.packets[record].clone() });
-        self.packets.remove(record);
+    pub fn send_to_shard<I>(
+        &mut self,
+        (shard, list): (usize, impl FnOnce(&mut Mail) -> &mut Parcels<I>),
+        to: I,
+        packet: PacketIdx,
+        time: u64,
+    ) {
+        let parcels = list(&mut self.out.to[shard]);
+        parcels.tags.extend(self.tags.get(packet));
+        parcels.packets.push(Packet { time, ..self.packets.take(packet) });
+        parcels.to.push(to);
         self.out.earliest = self.out.earliest.min(time);
     }
 
-    /// Another shard has announced a message: makes its record in this shard, with what reassembly needs.
+    /// Hands each packet that another shard has sent to `deliver`, and those that will follow to `prefetch`.
+    fn unpack<I: Copy>(
+        &mut self,
+        parcels: &mut Parcels<I>,
+        prefetch: Option<fn(&Self, &Packet, I)>,
+        deliver: impl Fn(&mut Self, PacketIdx, I, u64),
+    ) {
+        for (place, &to) in parcels.to.iter().enumerate() {
+            if let (Some(prefetch), Some(coming)) = (prefetch, parcels.to.get(place + MAIL_AHEAD)) {
+                prefetch(self, &parcels.packets[place + MAIL_AHEAD], *coming);
+            }
+            let packet = self.packets.insert(parcels.packets[place]);
+            if let Some(tag) = parcels.tags.get(place) {
+                self.set_tag(packet, *tag);
+            }
+            deliver(self, packet, to, parcels.packets[place].time);
+        }
+        parcels.packets.clear();
+        parcels.to.clear();
+        parcels.tags.clear();
+    }
+
+    /// Another shard has announced a message: keeps in this shard what reassembly needs of it.
     fn announce(&mut self, from: usize, announcement: Announcement) {
-        let Announcement { record, packets, bytes, token, job, kind, flags } = announcement;
+        let Announcement { message, packets, bytes, token, job, kind, flags } = announcement;
         let own = self.messages.insert(Message {
             offered: 0,
             sequence: 0,
@@ -39,23 +59,20 @@ impl InFlight {
             left: 0,
             undelivered: packets,
             sent: 0,
-            next: NONE,
+            next: MessageIdx::NONE,
             to: NONE,
-            token,
-            pair: NONE,
+            pair: PairIdx::NONE,
             job: job.0,
             kind,
             vl: 0,
             flags,
             any_delivered: false,
             mirror: true,
-            content: Content::Payload,
+            packed: Content::Payload(token).into(),
         });
         let mirrors = &mut self.out.mirrors[from];
-        if mirrors.len() <= record as usize {
-            mirrors.resize(record as usize + 1, NONE);
-        }
-        mirrors[record as usize] = own;
+        mirrors.grow_to(message, MessageIdx::NONE);
+        mirrors[message] = own;
     }
 }
 
@@ -66,42 +83,23 @@ impl Shard {
         for announcement in mail.announced.drain(..) {
             in_flight.announce(from, announcement);
         }
-        for (place, packet) in mail.to_ports.iter().enumerate() {
-            in_flight.prefetch_inbox(&mail.to_ports, place);
-            let (port, time) = (packet.next, packet.time);
-            let record = in_flight.packets.insert(packet.clone());
-            in_flight.retag(record, mail.tags[0].get(place));
-            in_flight.send_packet(port, record, time);
-        }
-        mail.to_ports.clear();
-        for (place, packet) in mail.to_switches.drain(..).enumerate() {
-            let (switch, time) = (packet.next, packet.time);
-            let record = in_flight.packets.insert(packet);
-            in_flight.retag(record, mail.tags[1].get(place));
-            in_flight.send_to_switch(switch, record, time);
-        }
-        for (place, packet) in mail.to_nics.drain(..).enumerate() {
-            let (nic, time) = (packet.next, packet.time);
-            let record = in_flight.packets.insert(packet);
-            in_flight.retag(record, mail.tags[2].get(place));
-            in_flight.arrive::<I>(config, nic, record, time);
-        }
-        for (place, packet) in mail.lost.drain(..).enumerate() {
-            let due = packet.time;
-            let record = in_flight.packets.insert(packet);
-            in_flight.retag(record, mail.tags[3].get(place));
-            in_flight.retransmit(config, record, due);
-        }
-        for (place, packet) in mail.given_up.drain(..).enumerate() {
-            let (nic, time) = (packet.next, packet.time);
-            let record = in_flight.packets.insert(packet);
-            in_flight.retag(record, mail.tags[4].get(place));
-            in_flight.arrive_given_up(config, nic, record, time);
-        }
-        mail.tags.iter_mut().for_each(Vec::clear);
-        for record in mail.received.drain(..) {
-            in_flight.messages[record].undelivered = 0;
-            in_flight.messages.remove(record);
+        in_flight.unpack(&mut mail.to_ports, Some(InFlight::prefetch_inbox), |in_flight, packet, port, time| {
+            in_flight.send_packet(port, packet, time);
+        });
+        in_flight.unpack(&mut mail.to_switches, None, |in_flight, packet, switch, time| {
+            in_flight.send_to_switch(switch, packet, time);
+        });
+        in_flight.unpack(&mut mail.to_nics, None, |in_flight, packet, nic, time| {
+            in_flight.arrive::<I>(config, nic, packet, time);
+        });
+        in_flight.unpack(&mut mail.lost, None, |in_flight, packet, link, due| {
+            in_flight.retransmit(config, packet, link, due)
+        });
+        in_flight.unpack(&mut mail.given_up, None, |in_flight, packet, nic, time| {
+            in_flight.arrive_given_up(config, nic, packet, time);
+        });
+        for message in mail.received.drain(..) {
+            in_flight.messages.take(message);
         }
         let opening = in_flight.calendar.opening(in_flight.calendar.window()).0;
         for (place, returned) in mail.credits.iter().enumerate() {

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::index::PortIdx;
 use super::parameters::{Parameters, Switching};
 use super::partition::{Partition, Place};
 use super::plan::Plan;
@@ -135,10 +136,11 @@ impl Fabric {
         self.feedback[self.transport_place(job)].as_ref()
     }
 
-    /// The place of a link among the counters of queueing after a link: that of the link back, which leaves the switch at
-    /// its end and so belongs to the shard in which the packets wait.
-    pub fn onward_place(&self, link: u32) -> usize {
-        self.partition.link(self.graph.link(LinkId(link)).reverse).number() as usize
+    /// The lane of a port, in the order of all, at which queueing after a lane of a link is counted: that of the link back, which leaves the switch at its end and so
+    /// belongs to the shard in which the packets wait.
+    pub fn onward_place(&self, link: LinkId, lane: u8) -> usize {
+        let back = self.partition.link(self.graph.link(link).reverse);
+        back.index().index() * self.lanes + usize::from(lane)
     }
 
     /// The address of a host's adapter of this rail: the number of the link that leaves it.
@@ -148,7 +150,7 @@ impl Fabric {
     }
 
     /// The NIC port that the packets of an address come from and go to.
-    pub fn nic_of_address(&self, address: u32) -> Place {
+    pub fn nic_of_address(&self, address: u32) -> Place<PortIdx> {
         self.partition.link(LinkId(address))
     }
 

@@ -11,13 +11,13 @@
 
 use super::config::Config;
 use super::in_flight::InFlight;
-use super::mail::{Destination, Returned};
+use super::index::{MessageIdx, PacketIdx, PairIdx, PortIdx, Queued};
+use super::mail::Returned;
 use super::packet::{Content, Message, Packet, PacketFlags};
 use super::port::{ActivePort, Arrival, UNCHARGED, kind};
 use super::probe::Probe;
 use crate::fault::GivenUp;
-use crate::ids::{HostId, JobId};
-use crate::kernel::NONE;
+use crate::ids::{HostId, JobId, LinkId};
 use crate::rng::draw;
 use crate::routing::Step;
 use crate::units::Instant;
@@ -25,47 +25,46 @@ use crate::units::Instant;
 impl InFlight {
     /// A packet is lost at `time`; its credits are returned by the caller.
     #[cold]
-    pub fn lose(&mut self, config: &Config, record: u32, link: u32, time: u64) {
+    pub fn lose(&mut self, config: &Config, index: PacketIdx, link: LinkId, time: u64) {
         self.totals.packets_lost += 1;
-        self.untrim(record);
+        self.untrim(index);
         let due = time + config.fabric.timeout;
-        let packet = &mut self.packets[record];
-        packet.note = link;
+        let packet = &self.packets[index];
         if packet.number.losses() == config.fabric.parameters.retry_count {
             let [from, to] = [packet.source, packet.to].map(|address| config.fabric.graph.host_of(HostId(address)));
             self.given_up.push(GivenUp { at: Instant(due), job: JobId(packet.job), from, to });
         }
-        let sender = usize::from(self.packets[record].origin);
+        let sender = usize::from(self.packets[index].origin);
         if sender == config.naming.shard {
-            self.retransmit(config, record, due);
+            self.retransmit(config, index, link, due);
         } else {
-            self.send_to_shard(sender, Destination::Sender, record, due);
+            self.send_to_shard((sender, |mail| &mut mail.lost), link, index, due);
         }
     }
 
-    /// A packet that this shard sent has been lost, and its timeout passes at `due`: it is retransmitted then, or given up.
+    /// A packet that this shard sent has been lost on `link`, and its timeout passes at `due`: it is retransmitted then, or given up.
     #[cold]
-    pub fn retransmit(&mut self, config: &Config, record: u32, due: u64) {
-        let packet = &mut self.packets[record];
+    pub fn retransmit(&mut self, config: &Config, index: PacketIdx, link: LinkId, due: u64) {
+        let packet = &mut self.packets[index];
         if packet.number.losses() < config.fabric.parameters.retry_count {
             packet.number = packet.number.lost();
             if config.fabric.feedback_of(packet.job).is_none() {
                 [packet.source, packet.to] = config.conditions.alternate(packet);
             }
             self.totals.packets_retransmitted += 1;
-            self.hand_over(config, record, Content::Lost, due);
+            self.hand_over(config, Content::Lost(index), (index, link), due);
             return;
         }
         // The job is stopped at the end of the window in which `due` lies.
-        self.hand_over(config, record, Content::GivenUp, due + 2 * self.calendar.width().0);
+        self.hand_over(config, Content::GivenUp(index), (index, link), due + 2 * self.calendar.width().0);
     }
 
-    /// Hands a lost packet to the port of the NIC that sent it, at instant `at`.
-    pub fn hand_over(&mut self, config: &Config, record: u32, content: Content, at: u64) {
-        let &Packet { bytes, to, job, kind, vl, source, note: link, .. } = &self.packets[record];
+    /// Hands a packet that was lost on a link to the port of the NIC that sent it, at instant `at`.
+    pub fn hand_over(&mut self, config: &Config, content: Content, (packet, link): (PacketIdx, LinkId), at: u64) {
+        let Packet { bytes, to, job, kind, vl, source, .. } = self.packets[packet];
         let payload = u64::from(bytes - config.fabric.header);
         // After messages of the same instant, by the link of the loss, whatever the shards: of one link in order of loss.
-        let sequence = 1 << 63 | u64::from(link) << 32 | self.sequence & u64::from(u32::MAX);
+        let sequence = 1 << 63 | u64::from(link.0) << 32 | self.sequence & u64::from(u32::MAX);
         let message = self.messages.insert(Message {
             offered: at,
             sequence,
@@ -73,59 +72,59 @@ impl InFlight {
             left: payload,
             undelivered: 0,
             sent: 0,
-            next: NONE,
+            next: MessageIdx::NONE,
             to,
-            token: record,
-            pair: NONE,
+            pair: PairIdx::NONE,
             job,
             kind,
             vl,
             flags: PacketFlags::new(0, true, false),
             any_delivered: false,
             mirror: false,
-            content,
+            packed: content.into(),
         });
         self.sequence += 1;
-        self.send_message(config.fabric.nic_of_address(source).number(), message);
+        self.send_message(config.fabric.nic_of_address(source).index(), message);
     }
 
     /// A packet that is given up leaves its NIC: it is handed to its host in the next window, which opens at `until`.
-    fn hand_to_host(&mut self, config: &Config, record: u32, until: u64) {
+    fn hand_to_host(&mut self, config: &Config, packet: PacketIdx, until: u64) {
         self.totals.packets_given_up += 1;
-        self.packets[record].came = Step::NONE;
-        let nic = config.fabric.nic_of_address(self.packets[record].to);
+        self.packets[packet].came = Step::NONE;
+        let nic = config.fabric.nic_of_address(self.packets[packet].to);
         if nic.shard() == config.naming.shard {
-            self.arrive_given_up(config, nic.number(), record, until);
+            self.arrive_given_up(config, nic.index(), packet, until);
         } else {
-            self.send_to_shard(nic.shard(), Destination::GivenUp(nic.number()), record, until);
+            self.send_to_shard((nic.shard(), |mail| &mut mail.given_up), nic.index(), packet, until);
         }
     }
 
     /// A packet that is given up comes to NIC `nic` at instant `time`: before or after what is on its way there.
-    pub fn arrive_given_up(&mut self, config: &Config, nic: u32, record: u32, time: u64) {
-        if self.is_control(record) {
+    pub fn arrive_given_up(&mut self, config: &Config, nic: PortIdx, packet: PacketIdx, time: u64) {
+        if self.is_control(packet) {
             // So that its flow does not wait for it.
-            self.answer(config, nic, record, time);
+            self.answer(config, nic, packet, time);
             return;
         }
-        self.packets[record].time = time;
-        let (head, tail) = self.receive_queues[nic as usize];
-        let (mut before, mut after) = (NONE, head);
-        if tail != NONE && self.packets[tail].time <= time {
-            (before, after) = (tail, NONE);
+        self.packets[packet].time = time;
+        let (head, tail) = self.receive_queues[nic];
+        let (mut before, mut after) = (PacketIdx::NONE, head);
+        if tail.is_some() && self.packets[tail].time <= time {
+            (before, after) = (tail, PacketIdx::NONE);
         }
-        while after != NONE && self.packets[after].time <= time {
+        while after.is_some() && self.packets[after].time <= time {
             (before, after) = (after, self.packets[after].next);
         }
-        self.packets[record].next = after;
-        match before {
-            NONE => self.receive_queues[nic as usize].0 = record,
-            _ => self.packets[before].next = record,
+        self.packets[packet].next = after;
+        if before.is_none() {
+            self.receive_queues[nic].0 = packet;
+        } else {
+            self.packets[before].next = packet;
         }
-        if after == NONE {
-            self.receive_queues[nic as usize].1 = record;
+        if after.is_none() {
+            self.receive_queues[nic].1 = packet;
         }
-        self.wake_host(config.naming.nic_host[nic as usize], Instant(time));
+        self.wake_host(config.naming.nic_host[nic], Instant(time));
     }
 }
 
@@ -133,10 +132,11 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// Takes the packets that are lost on the links that they come over out of the arrivals of the open window.
     #[cold]
     pub(super) fn lose_arrivals(&mut self, arrivals: &mut Vec<Arrival>) {
-        arrivals.retain(|&(time, _, record)| {
-            let lost = KIND != kind::NIC && self.config.conditions.lost_on_link(&self.in_flight.packets[record], time);
+        arrivals.retain(|&(time, _, queued)| {
+            let conditions = &self.config.conditions;
+            let lost = KIND != kind::NIC && conditions.lost_on_link(&self.in_flight.packets[queued.packet()], time);
             if lost {
-                self.lose(record, time);
+                self.lose(queued.packet(), time);
             }
             !lost
         });
@@ -144,81 +144,79 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// A message at a NIC that is a packet to be given up never joins a queue. Returns whether it is one.
     #[cold]
-    pub(super) fn gives_up(&mut self, message: u32, until: u64) -> bool {
-        let Message { content, token, .. } = self.in_flight.messages[message];
-        let given_up = content == Content::GivenUp;
-        if given_up {
-            if self.paces() {
-                self.note_given_up(message);
-            }
-            self.in_flight.messages.remove(message);
-            self.in_flight.hand_to_host(self.config, token, until);
+    pub(super) fn gives_up(&mut self, index: MessageIdx, until: u64) -> bool {
+        let message = self.in_flight.messages[index];
+        let Content::GivenUp(packet) = message.content() else { return false };
+        if self.paces() {
+            self.note_given_up(&message);
         }
-        given_up
+        self.in_flight.messages.take(index);
+        self.in_flight.hand_to_host(self.config, packet, until);
+        true
     }
 
     /// A packet that has been taken from the queue of a lane starts at `now` on a link that is down.
     #[cold]
-    pub(super) fn lose_started(&mut self, lane: u8, record: u32, now: u64) {
+    pub(super) fn lose_started(&mut self, lane: u8, packet: PacketIdx, now: u64) {
         self.port.busy_until = now;
-        let &Packet { time, came, held, .. } = &self.in_flight.packets[record];
+        let &Packet { time, came, held, .. } = &self.in_flight.packets[packet];
         if P::COUNTERS {
             self.lanes[self.base + usize::from(lane)].waited += now - time;
         }
         if KIND != kind::NIC {
-            let upstream = self.config.fabric.onward_place(came.link()) * self.config.fabric.lanes + usize::from(held);
+            let upstream = self.config.fabric.onward_place(came.link(), held);
             self.probe.lost(upstream, now - time);
         }
-        self.lose(record, now);
+        self.lose(packet, now);
     }
 
     /// A packet comes to a queue. If there is no room in it, and its lane is lossy, it or the last packet there, with equal
     /// probability, is trimmed or lost: if it were always the one that comes, of flows in step the same would lose all the time.
     /// Returns whether the packet that comes joins a queue, that of its lane or, trimmed, another.
     #[cold]
-    pub(super) fn finds_room(&mut self, record: u32) -> bool {
-        if self.has_room(record) {
+    pub(super) fn finds_room(&mut self, packet: PacketIdx) -> bool {
+        if self.has_room(packet) {
             return true;
         }
-        let &Packet { time, came, .. } = &self.in_flight.packets[record];
-        let toss = draw(u64::from(draw(time, came.link())), came.link()) >> 31;
-        if toss == 0 || !self.displace_last(record, time) {
-            return self.trim_or_lose(record, time);
+        let &Packet { time, came, .. } = &self.in_flight.packets[packet];
+        let toss = draw(u64::from(draw(time, came.link().0)), came.link().0) >> 31;
+        if toss == 0 || !self.displace_last(packet, time) {
+            return self.trim_or_lose(packet, time);
         }
         true
     }
 
     /// There is no room for a packet: it is trimmed or lost. Returns whether it joins a queue, trimmed.
-    fn trim_or_lose(&mut self, record: u32, time: u64) -> bool {
-        let joins = self.config.fabric.trim_vl.is_some_and(|vl| self.trim(record, vl, time)) && self.has_room(record);
+    fn trim_or_lose(&mut self, packet: PacketIdx, time: u64) -> bool {
+        let joins = self.config.fabric.trim_vl.is_some_and(|vl| self.trim(packet, vl, time)) && self.has_room(packet);
         if !joins {
-            self.lose(record, time);
+            self.lose(packet, time);
         }
         joins
     }
 
     /// The last packet in the lane's queue of one that comes at `time` gives up its place, if that makes room: it is trimmed or lost.
     /// Its delay counts to the end of the transmission under way, for which it has been charged. Returns whether it does.
-    fn displace_last(&mut self, record: u32, time: u64) -> bool {
-        let &Packet { lane, bytes, .. } = &self.in_flight.packets[record];
+    fn displace_last(&mut self, packet: PacketIdx, time: u64) -> bool {
+        let &Packet { lane, bytes, .. } = &self.in_flight.packets[packet];
         let place = self.base + usize::from(lane);
-        let last = self.lanes[place].tail;
-        if last == NONE || self.in_flight.packets[last].bytes < bytes {
+        let last = self.lanes[place].tail.packet();
+        if last.is_none() || self.in_flight.packets[last].bytes < bytes {
             return false;
         }
-        let mut before = NONE;
-        let mut next = self.lanes[place].head;
+        let mut before = PacketIdx::NONE;
+        let mut next = self.lanes[place].head.packet();
         while next != last {
             (before, next) = (next, self.in_flight.packets[next].next);
         }
         let queue = &mut self.lanes[place];
-        queue.tail = before;
+        queue.tail = before.into();
         queue.depth -= 1;
-        if before == NONE {
-            queue.head = NONE;
+        if before.is_none() {
+            queue.head = Queued::NONE;
             self.port.waiting &= !(1 << lane);
         } else {
-            self.in_flight.packets[before].next = NONE;
+            self.in_flight.packets[before].next = PacketIdx::NONE;
         }
         self.count_left(lane, last);
         let &Packet { time: joined, job, came, held, .. } = &self.in_flight.packets[last];
@@ -227,39 +225,39 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         if P::COUNTERS {
             self.lanes[place].waited += waited;
         }
-        let upstream = self.config.fabric.onward_place(came.link()) * self.config.fabric.lanes + usize::from(held);
+        let upstream = self.config.fabric.onward_place(came.link(), held);
         self.probe.lost(upstream, waited);
         self.in_flight.packets[last].time = time;
         if self.trim_or_lose(last, time) {
-            self.enqueue(last, &self.entry(last));
+            self.enqueue(last.into(), &self.entry(last.into()));
         }
         true
     }
 
     /// Whether a packet may join the queue of its lane.
-    fn has_room(&self, record: u32) -> bool {
-        let &Packet { lane, bytes, .. } = &self.in_flight.packets[record];
+    fn has_room(&self, packet: PacketIdx) -> bool {
+        let &Packet { lane, bytes, .. } = &self.in_flight.packets[packet];
         let queued = self.in_flight.marking[self.base + usize::from(lane)].queued;
         !self.config.fabric.is_lossy(lane) || queued + u64::from(bytes) <= u64::from(self.config.fabric.buffer_of(lane))
     }
 
     /// A packet leaves its payload behind, and its header goes on, on virtual lane `vl`. Not if it has no payload any more, or nobody
     /// answers it. Returns whether it was trimmed.
-    fn trim(&mut self, record: u32, vl: u8, time: u64) -> bool {
+    fn trim(&mut self, packet: PacketIdx, vl: u8, time: u64) -> bool {
         let config = self.config;
-        let &Packet { bytes, came, credited, held, job, lane, vl: before, .. } = &self.in_flight.packets[record];
-        let answered = config.fabric.feedback_of(job).is_some() && !self.in_flight.is_control(record);
+        let &Packet { bytes, came, credited, held, job, lane, vl: before, .. } = &self.in_flight.packets[packet];
+        let answered = config.fabric.feedback_of(job).is_some() && !self.in_flight.is_control(packet);
         if bytes == config.fabric.header || before == vl || !answered {
             return false;
         }
         let next = config.fabric.lane(vl, config.fabric.channel(before, lane));
-        let packet = &mut self.in_flight.packets[record];
-        (packet.bytes, packet.vl, packet.lane) = (config.fabric.header, vl, next);
-        self.in_flight.tag_trimmed(record, bytes, before);
+        let trimmed = &mut self.in_flight.packets[packet];
+        (trimmed.bytes, trimmed.vl, trimmed.lane) = (config.fabric.header, vl, next);
+        self.in_flight.tag_trimmed(packet, bytes, before);
         let payload = bytes - config.fabric.header;
         self.return_upstream(
             (came.link(), credited),
-            Returned { port: 0, lane: held, job, bytes: payload, freed: time },
+            Returned { port: PortIdx::NONE, lane: held, job, bytes: payload, freed: time },
         );
         if config.fabric.adaptive {
             let window = self.in_flight.calendar.window() + 1;
@@ -270,17 +268,20 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     }
 
     /// A packet that has come to this port is lost at `now`.
-    fn lose(&mut self, record: u32, now: u64) {
+    fn lose(&mut self, packet: PacketIdx, now: u64) {
         if KIND != kind::NIC {
-            let &Packet { came, credited, held, job, bytes, lane, .. } = &self.in_flight.packets[record];
-            self.return_upstream((came.link(), credited), Returned { port: 0, lane: held, job, bytes, freed: now });
+            let &Packet { came, credited, held, job, bytes, lane, .. } = &self.in_flight.packets[packet];
+            self.return_upstream(
+                (came.link(), credited),
+                Returned { port: PortIdx::NONE, lane: held, job, bytes, freed: now },
+            );
             if self.config.fabric.adaptive {
                 let next = self.in_flight.calendar.window() + 1;
                 self.in_flight.occupancy.return_credits(self.number, lane, bytes, next);
                 self.in_flight.occupancy.start(self.number);
             }
         }
-        self.in_flight.lose(self.config, record, self.config.naming.link_id::<P>(self.number), now);
+        self.in_flight.lose(self.config, packet, self.config.naming.link_id::<P>(self.number), now);
     }
 
     /// What waits at a link that goes down waits for no credits any more: a stall that has not been charged yet is charged to the
@@ -289,7 +290,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     pub(super) fn settle_stall(&mut self) {
         if P::COUNTERS && self.port.unusual & UNCHARGED != 0 {
             self.port.unusual &= !UNCHARGED;
-            let returns = &mut self.in_flight.returns[self.number as usize];
+            let returns = &mut self.in_flight.returns[self.number];
             (returns.uncharged, returns.wakes) = (0, false);
             self.probe.stall_ended_by(self.number, self.port, self.port.job);
         }

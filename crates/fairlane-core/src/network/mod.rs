@@ -18,6 +18,7 @@ mod exchange;
 mod fabric;
 mod features;
 mod in_flight;
+mod index;
 mod latency;
 mod laws;
 mod loss;
@@ -65,6 +66,7 @@ use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 use config::Config;
 use credits::CreditReturns;
 use in_flight::{MOST_INBOX_SLOTS, NetworkCalendar};
+use index::PortIdx;
 use occupancy::Occupancy;
 use port::{Lane, Port};
 use shard::Shard;
@@ -110,7 +112,7 @@ impl Network {
     pub fn wake(&mut self, host: HostId, at: Instant) {
         let at = at.max(self.now());
         let place = self.partition.host(host);
-        self.shards[place.shard()].in_flight.wake_host(place.number(), at);
+        self.shards[place.shard()].in_flight.wake_host(place.index(), at);
     }
 
     /// Has every host look at what is on its way to it when it arrives.
@@ -189,10 +191,10 @@ impl Network {
         &self.shards[0].config
     }
 
-    /// The shard of a link, and the number of its port there.
-    fn port(&self, link: LinkId) -> (&Shard, usize) {
+    /// The shard of a link, and its port there.
+    fn port(&self, link: LinkId) -> (&Shard, PortIdx) {
         let place = self.partition.link(link);
-        (&self.shards[place.shard()], place.number() as usize)
+        (&self.shards[place.shard()], place.index())
     }
 
     /// The fabric.
@@ -246,7 +248,7 @@ impl Network {
         let observe = &self.config().fabric.observe;
         let mut sum = Interference::new(self.shards[0].observation.interference.jobs(), observe.interference_by_port);
         for shard in &self.shards {
-            sum.merge(&shard.observation.interference, |port| shard.config.naming.link_of(port));
+            sum.merge(&shard.observation.interference, |port| shard.config.naming.link_of(PortIdx(port)).0);
         }
         Cow::Owned(sum)
     }
@@ -301,11 +303,11 @@ impl Network {
     pub fn counters(&self, link: LinkId, lane: VirtualLane) -> LaneCounters {
         let (shard, number) = self.port(link);
         let lanes = self.config().fabric.lanes;
-        let record = &shard.lanes[number * lanes + usize::from(lane.0)];
+        let record = &shard.lanes[number.index() * lanes + usize::from(lane.0)];
         let port = &shard.ports[number];
         let open_stall = if port.waiting >> lane.0 & 1 == 1 { self.open_stall(port) } else { 0 };
         let (onward, place) = self.port(self.graph().link(link).reverse);
-        let onward = onward.observation.input_queueing.get(place * lanes + usize::from(lane.0));
+        let onward = onward.observation.input_queueing.get(place.index() * lanes + usize::from(lane.0));
         LaneCounters {
             bytes: record.bytes,
             packets: record.packets,

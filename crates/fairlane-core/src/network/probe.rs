@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::features::Instance;
 use super::in_flight::InFlight;
-use super::packet::Packet;
+use super::index::{PacketIdx, PortIdx};
+use super::packet::{Owner, Packet};
 use super::port::{Lane, Port, each_lane};
 use super::switch::input_queued::Queue;
 use crate::ids::JobId;
@@ -20,7 +21,7 @@ pub(super) trait Probe: Instance + Send {
     fn observed(self) -> Observation;
 
     /// A packet of `job` joins the queue of `lane` at `time`, while the link may be busy.
-    fn enqueued(&mut self, _number: u32, _port: &mut Port, _lane: &mut Lane, _job: u16, _time: u64) {}
+    fn enqueued(&mut self, _number: PortIdx, _port: &mut Port, _lane: &mut Lane, _job: u16, _time: u64) {}
 
     /// The message of which a packet has just started waits with its next packet.
     fn requeued(&mut self, _port: &mut Port, _lane: &mut Lane, _job: u16) {}
@@ -29,28 +30,28 @@ pub(super) trait Probe: Instance + Send {
     fn dequeued(&mut self, _port: &mut Port, _job: u16) {}
 
     /// A packet of `job` waits for `span` for the packet that the link carries, and joins no queue.
-    fn waited_for_link(&mut self, _number: u32, _port: &Port, _job: u16, _span: u64) {}
+    fn waited_for_link(&mut self, _number: PortIdx, _port: &Port, _job: u16, _span: u64) {}
 
     /// The link was idle for `span` although packets waited.
     fn stalled(&mut self, _port: &mut Port, _lanes: &mut [Lane], _span: u64) {}
 
     /// Of the lanes that lacked credits, the first got some: a packet of `job` returned them.
-    fn stall_ended_by(&mut self, _number: u32, _port: &mut Port, _job: u16) {}
+    fn stall_ended_by(&mut self, _number: PortIdx, _port: &mut Port, _job: u16) {}
 
     /// A packet starts on the link.
-    fn transmitted(&mut self, _number: u32, _port: &mut Port, _lane: &mut Lane, _sent: &Transmission) {}
+    fn transmitted(&mut self, _number: PortIdx, _port: &mut Port, _lane: &mut Lane, _sent: &Transmission) {}
 
     /// A packet of `job` joins a queue at the input of a switch.
     fn joined_input(&mut self, _queue: &mut Queue, _job: u16, _now: u64) {}
 
     /// The first packet of a queue at the input of a switch, of `job`, starts to cross to the output `port`; what it lacked last
     /// was released by a packet of `aggressor`.
-    fn left_input(&mut self, _port: u32, _queue: &mut Queue, _job: u16, _aggressor: u16, _now: u64) {}
+    fn left_input(&mut self, _port: PortIdx, _queue: &mut Queue, _job: u16, _aggressor: u16, _now: u64) {}
 
     /// Records a single packet, where [`Features::details`](super::features::Features::details) are kept. `upstream`: the
     /// place of the counter of the link and lane that the packet came over (see
     /// [`Fabric::onward_place`](super::fabric::Fabric::onward_place)).
-    fn detail(&mut self, in_flight: &InFlight, place: (u32, u8), sent: &Transmission, upstream: Option<usize>);
+    fn detail(&mut self, in_flight: &InFlight, place: (PortIdx, u8), sent: &Transmission, upstream: Option<usize>);
 
     /// A packet has waited for `span` and is lost. `upstream`: as of [`Probe::detail`].
     fn lost(&mut self, upstream: usize, span: u64);
@@ -61,7 +62,7 @@ pub(super) trait Probe: Instance + Send {
 
 /// A packet that starts on a link.
 pub(super) struct Transmission {
-    pub record: u32,
+    pub packet: PacketIdx,
     pub time: u64,
     pub bytes: u32,
     pub job: u16,
@@ -103,25 +104,33 @@ impl Observation {
     }
 
     #[cold]
-    fn keep(&mut self, in_flight: &InFlight, (link, lane): (u32, u8), sent: &Transmission, upstream: Option<usize>) {
-        let &Transmission { record, time, waited, bytes, job, .. } = sent;
+    fn keep(
+        &mut self,
+        in_flight: &InFlight,
+        (port, lane): (PortIdx, u8),
+        sent: &Transmission,
+        upstream: Option<usize>,
+    ) {
+        let &Transmission { packet, time, waited, bytes, job, .. } = sent;
         if let Some(upstream) = upstream {
             self.add_waiting(upstream, waited);
         }
-        if !self.departs.contains(&time) || in_flight.is_control(record) {
+        if !self.departs.contains(&time) || in_flight.is_control(packet) {
             return;
         }
-        let packet = &in_flight.packets[record];
-        let (token, stage) = if packet.flags.whole() {
-            (packet.message, packet.flags.stage())
-        } else {
-            let message = &in_flight.messages[packet.message];
-            (message.token, message.flags.stage())
+        let packet = &in_flight.packets[packet];
+        let (token, stage) = match packet.owner() {
+            Owner::Whole(token) => (token, packet.flags.stage()),
+            Owner::Part(message) => {
+                let message = &in_flight.messages[message];
+                (message.token(), message.flags.stage())
+            }
         };
         self.departures.push(Departure {
             time,
             waited,
-            link,
+            // Departures are kept with one shard only, where ports have the numbers of their links.
+            link: port.0,
             lane,
             job,
             token,
@@ -150,7 +159,7 @@ impl<const SHARDED: bool, const PLAIN: bool> Probe for Off<SHARDED, PLAIN> {
         self.0
     }
 
-    fn detail(&mut self, in_flight: &InFlight, place: (u32, u8), sent: &Transmission, upstream: Option<usize>) {
+    fn detail(&mut self, in_flight: &InFlight, place: (PortIdx, u8), sent: &Transmission, upstream: Option<usize>) {
         self.0.keep(in_flight, place, sent, upstream);
     }
 
@@ -178,9 +187,9 @@ impl<const SHARDED: bool, const PLAIN: bool> Probe for Counters<SHARDED, PLAIN> 
     }
 
     #[inline(always)]
-    fn enqueued(&mut self, number: u32, port: &mut Port, lane: &mut Lane, job: u16, time: u64) {
+    fn enqueued(&mut self, number: PortIdx, port: &mut Port, lane: &mut Lane, job: u16, time: u64) {
         if port.busy_until > time {
-            self.0.interference.charge(number, job, port.job, port.busy_until - time);
+            self.0.interference.charge(number.0, job, port.job, port.busy_until - time);
         }
         self.requeued(port, lane, job);
     }
@@ -197,9 +206,9 @@ impl<const SHARDED: bool, const PLAIN: bool> Probe for Counters<SHARDED, PLAIN> 
     }
 
     #[inline(always)]
-    fn waited_for_link(&mut self, number: u32, port: &Port, job: u16, span: u64) {
+    fn waited_for_link(&mut self, number: PortIdx, port: &Port, job: u16, span: u64) {
         if span > 0 {
-            self.0.interference.charge(number, job, port.job, span);
+            self.0.interference.charge(number.0, job, port.job, span);
         }
     }
 
@@ -211,8 +220,8 @@ impl<const SHARDED: bool, const PLAIN: bool> Probe for Counters<SHARDED, PLAIN> 
         port.waiters.stalled(span);
     }
 
-    fn stall_ended_by(&mut self, number: u32, port: &mut Port, job: u16) {
-        self.0.interference.credited(number, &mut port.waiters, job);
+    fn stall_ended_by(&mut self, number: PortIdx, port: &mut Port, job: u16) {
+        self.0.interference.credited(number.0, &mut port.waiters, job);
     }
 
     fn joined_input(&mut self, queue: &mut Queue, job: u16, now: u64) {
@@ -221,25 +230,25 @@ impl<const SHARDED: bool, const PLAIN: bool> Probe for Counters<SHARDED, PLAIN> 
         queue.waiters.join(job);
     }
 
-    fn left_input(&mut self, port: u32, queue: &mut Queue, job: u16, aggressor: u16, now: u64) {
+    fn left_input(&mut self, port: PortIdx, queue: &mut Queue, job: u16, aggressor: u16, now: u64) {
         queue.waiters.stalled(now - queue.settled);
         queue.settled = now;
-        self.0.interference.credited(port, &mut queue.waiters, aggressor);
+        self.0.interference.credited(port.0, &mut queue.waiters, aggressor);
         queue.waiters.leave(job);
     }
 
     #[inline(always)]
-    fn transmitted(&mut self, number: u32, port: &mut Port, lane: &mut Lane, sent: &Transmission) {
+    fn transmitted(&mut self, number: PortIdx, port: &mut Port, lane: &mut Lane, sent: &Transmission) {
         lane.packets += 1;
         lane.bytes += u64::from(sent.bytes);
         lane.waited += sent.waited;
         port.active += sent.wire_time;
         if port.waiting != 0 {
-            self.0.interference.carried(number, &port.waiters, sent.job, sent.wire_time);
+            self.0.interference.carried(number.0, &port.waiters, sent.job, sent.wire_time);
         }
     }
 
-    fn detail(&mut self, in_flight: &InFlight, place: (u32, u8), sent: &Transmission, upstream: Option<usize>) {
+    fn detail(&mut self, in_flight: &InFlight, place: (PortIdx, u8), sent: &Transmission, upstream: Option<usize>) {
         self.0.keep(in_flight, place, sent, upstream);
     }
 

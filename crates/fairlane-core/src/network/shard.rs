@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::config::Config;
 use super::in_flight::{Arriving, InFlight, NetworkCalendar};
+use super::index::{HostIdx, PortIdx, SwitchIdx};
 use super::packet::{Delivery, Injection};
 use super::partition::Partition;
 use super::plan::Plan;
@@ -16,7 +17,7 @@ use super::probe::Observation;
 use super::switch::Crossbars;
 use crate::fault::BitErrorRate;
 use crate::ids::LinkId;
-use crate::kernel::{Mask, NONE};
+use crate::kernel::{Indexed, Mask};
 use crate::qos::arbiter::Arbiter;
 use crate::topology::Graph;
 use crate::units::{Instant, Picoseconds};
@@ -25,7 +26,7 @@ use crate::units::{Instant, Picoseconds};
 #[derive(Clone)]
 pub(super) struct Shard {
     pub config: Config,
-    pub ports: Vec<Port>,
+    pub ports: Indexed<PortIdx, Port>,
     /// By port, then lane.
     pub lanes: Vec<Lane>,
     /// By port, as many words as the arbiter needs.
@@ -48,15 +49,15 @@ pub(super) struct Scratch {
     pub deliveries: Vec<Delivery>,
     pub injections: Vec<Injection>,
     /// NICs' ports to which their hosts have handed messages in the open window.
-    pub injecting: VecDeque<u32>,
+    pub injecting: VecDeque<PortIdx>,
     /// The hosts that run in the open window.
-    pub hosts: Vec<u32>,
+    pub hosts: Vec<HostIdx>,
     /// The ports that run in it, but for those that lead to hosts.
-    pub ports: Vec<u32>,
+    pub ports: Vec<PortIdx>,
     /// The ports that run in it and lead to hosts.
-    pub to_hosts: Vec<u32>,
+    pub to_hosts: Vec<PortIdx>,
     /// The switches at which packets arrive in the open window.
-    pub switches: Vec<u32>,
+    pub switches: Vec<SwitchIdx>,
     /// The packets that arrive at the switch that is running.
     pub arriving: Vec<Arriving>,
 }
@@ -77,10 +78,10 @@ impl Shard {
     fn new(plan: &Plan, config: Config, lookahead: Picoseconds) -> Self {
         let Config { fabric, conditions, naming } = &config;
         let mut to_hosts = Mask::new(naming.ports());
-        (0..).zip(&naming.to_nic).filter(|(_, nic)| **nic != NONE).for_each(|(port, _)| to_hosts.insert(port));
+        naming.to_nic.each().filter(|(_, nic)| nic.is_some()).for_each(|(port, _)| to_hosts.insert(port));
         let lanes = naming.ports() * fabric.lanes;
         Self {
-            ports: conditions.wire_of.iter().map(|&wire| Port::new(wire)).collect(),
+            ports: conditions.wire_of.rows().iter().map(|&wire| Port::new(wire)).collect(),
             lanes: (0..naming.ports()).flat_map(|_| fabric.lane_credits()).map(Lane::new).collect(),
             arbiter_states: conditions.arbiter_states(),
             in_flight: InFlight::new(plan, &config, lookahead),
@@ -100,8 +101,8 @@ impl Shard {
         let changed = conditions.set_bandwidths((fabric, naming), graph, links, self.in_flight.calendar.width());
         let words = conditions.state_words;
         for (port, wire) in changed {
-            self.ports[port as usize].wire = wire;
-            let state = &mut self.arbiter_states[port as usize * words..][..words];
+            self.ports[port].wire = wire;
+            let state = &mut self.arbiter_states[port.index() * words..][..words];
             state.fill(0);
             conditions.arbiter.begin(state, conditions.wires[wire as usize].bandwidth);
         }
@@ -110,18 +111,18 @@ impl Shard {
     /// See [`Network::set_down`](super::Network::set_down); it is `now`.
     pub fn set_down(&mut self, links: &BTreeMap<LinkId, bool>, now: Instant) {
         for (&link, &down) in links {
-            let furthest = self.config.furthest_on(link.0);
+            let furthest = self.config.furthest_on(link);
             if down {
-                self.config.conditions.outages.begin(link.0, now.0);
+                self.config.conditions.outages.begin(link, now.0);
             } else {
-                self.config.conditions.outages.end(link.0, now.0, furthest);
+                self.config.conditions.outages.end(link, now.0, furthest);
             }
             let place = self.config.fabric.partition.link(link);
             if place.shard() == self.config.naming.shard {
-                let port = &mut self.ports[place.number() as usize];
+                let port = &mut self.ports[place.index()];
                 port.unusual = if down { port.unusual | DOWN } else { port.unusual & !DOWN };
                 if port.waiting != 0 {
-                    self.in_flight.wake_port(place.number(), now);
+                    self.in_flight.wake_port(place.index(), now);
                 }
             }
         }

@@ -6,8 +6,8 @@ use rustc_hash::FxHashMap;
 
 use super::transport::{FlowSetup, Notice, RECENT, State};
 use crate::ids::VirtualLane;
-use crate::kernel::NONE;
 use crate::network::config::Config;
+use crate::network::index::{MessageIdx, PortIdx};
 use crate::network::packet::{Message, Packet, PacketFlags, PacketNumber};
 use crate::network::port::Arrival;
 use crate::qos::levels::TrafficKind;
@@ -34,10 +34,10 @@ impl Key {
 /// A flow that has had to wait, or has sent.
 #[derive(Clone)]
 pub(in crate::network) struct Flow {
-    /// The message that will join its queue at a time that is set, or [`NONE`].
-    pub released: u32,
+    /// The message that will join its queue at a time that is set, if there is one.
+    pub released: MessageIdx,
     /// Messages that wait for it, in order.
-    pub held: VecDeque<u32>,
+    pub held: VecDeque<MessageIdx>,
 }
 
 /// The flows of one NIC.
@@ -50,7 +50,7 @@ pub(in crate::network) struct Flows {
     /// Released messages by the time at which they join their queues, then by order of creation.
     pub due: BTreeSet<Arrival>,
     /// Notices on their way, by the time at which they arrive, then by the NIC's port at which they do, then by order.
-    pub expected: BTreeMap<(u64, u32, u64), Expected>,
+    pub expected: BTreeMap<(u64, PortIdx, u64), Expected>,
     /// Flows of which packets have come to this NIC.
     pub heard: Heard,
 }
@@ -62,7 +62,7 @@ impl Flows {
         let next = self.flows.len();
         let place = *self.places.entry(key).or_insert(next);
         if place == next {
-            self.flows.push(Flow { released: NONE, held: VecDeque::new() });
+            self.flows.push(Flow { released: MessageIdx::NONE, held: VecDeque::new() });
             self.states.resize((next + 1) * words, 0);
             let setup = FlowSetup {
                 bandwidth: config.conditions.wires[wire as usize].bandwidth,
@@ -107,7 +107,7 @@ pub(in crate::network) struct Tag {
 /// What a notice says of a packet that has been trimmed, so that its sender can send it again.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::network) struct Remains {
-    pub message: u32,
+    pub owner: u32,
     pub number: PacketNumber,
     pub offered: u64,
     pub kind: TrafficKind,

@@ -10,14 +10,14 @@ mod segment;
 pub mod transport;
 
 use super::config::Config;
+use super::endpoint::{Endpoint, Pause};
 use super::in_flight::{InFlight, PORTS};
+use super::index::HostIdx;
 use super::packet::Packet;
 use super::port::{Arrival, kind};
 use super::probe::Probe;
 use super::shard::Shard;
-use super::{Endpoint, Pause};
 use crate::error::RunError;
-use crate::kernel::NONE;
 use crate::units::Instant;
 
 impl Shard {
@@ -26,7 +26,7 @@ impl Shard {
     #[inline(always)]
     pub(super) fn run_host<P: Probe, E: Endpoint>(
         &mut self,
-        host: u32,
+        host: HostIdx,
         until: Instant,
         endpoint: &mut E,
         probe: &mut P,
@@ -39,7 +39,7 @@ impl Shard {
         let pause = endpoint.run(id, until, &scratch.deliveries, &mut scratch.injections);
         let mut now = false;
         for injection in &scratch.injections {
-            now |= in_flight.inject::<P>(config, nics.clone(), injection, until.0);
+            now |= in_flight.inject::<P>(config, &nics, injection, until.0);
         }
         scratch.injections.clear();
         in_flight.pause(config, host, pause?);
@@ -47,7 +47,7 @@ impl Shard {
             let window = self.in_flight.calendar.window();
             for nic in nics {
                 let head = self.in_flight.inboxes.head(window, nic);
-                if head != NONE {
+                if head.is_some() {
                     self.scratch.injecting.push_back(nic);
                     if prefetch {
                         self.prefetch_injecting(nic, head);
@@ -60,7 +60,7 @@ impl Shard {
 
     /// Ends the deferral of deliveries at every host: each runs when something arrives.
     pub(super) fn wake_all(&mut self, now: Instant) {
-        for host in 0..u32::try_from(self.config.naming.hosts()).expect("invariant: hosts have 32-bit numbers") {
+        for host in self.config.naming.all_hosts() {
             self.in_flight.end_deferral(&self.config, host, now);
         }
     }
@@ -86,12 +86,12 @@ impl Shard {
 impl InFlight {
     /// A host has run: schedules its next run, at its own time and, unless it defers deliveries, for what arrives.
     #[inline(always)]
-    fn pause(&mut self, config: &Config, host: u32, Pause { at, deferrable }: Pause) {
+    fn pause(&mut self, config: &Config, host: HostIdx, Pause { at, deferrable }: Pause) {
         if let Some(at) = at {
             self.wake_host(host, at);
         }
         if deferrable {
-            self.deferring[host as usize] = true;
+            self.deferring[host] = true;
         } else {
             self.end_deferral(config, host, Instant::ZERO);
         }
@@ -99,16 +99,16 @@ impl InFlight {
 
     /// A host no longer defers deliveries: schedules it for every packet on its way to it, at `now` for those that have arrived.
     #[inline(always)]
-    fn end_deferral(&mut self, config: &Config, host: u32, now: Instant) {
-        if !std::mem::replace(&mut self.deferring[host as usize], false) {
+    fn end_deferral(&mut self, config: &Config, host: HostIdx, now: Instant) {
+        if !std::mem::replace(&mut self.deferring[host], false) {
             return;
         }
         for nic in config.naming.nics_of(host) {
-            let mut record = self.receive_queues[nic as usize].0;
-            while record != NONE {
-                let Packet { time, next, .. } = self.packets[record];
+            let mut packet = self.receive_queues[nic].0;
+            while packet.is_some() {
+                let Packet { time, next, .. } = self.packets[packet];
                 self.wake_host(host, Instant(time).max(now));
-                record = next;
+                packet = next;
             }
         }
     }

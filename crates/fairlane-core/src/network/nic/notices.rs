@@ -3,9 +3,9 @@
 
 use super::flows::{Expected, Key, Remains, Tag};
 use super::transport::{Notice, Notices};
-use crate::kernel::NONE;
 use crate::network::config::Config;
 use crate::network::in_flight::InFlight;
+use crate::network::index::{MessageIdx, NoticeIdx, PacketIdx, PairIdx, PortIdx};
 use crate::network::packet::{Content, Message, Packet, PacketFlags};
 use crate::network::partition::Place;
 use crate::network::port::ActivePort;
@@ -16,42 +16,31 @@ use crate::units::{Bytes, Instant};
 
 impl InFlight {
     /// Whether a packet is a notice.
-    pub fn is_control(&self, record: u32) -> bool {
-        self.tags.get(record as usize).is_some_and(|tag| tag.control)
+    pub fn is_control(&self, packet: PacketIdx) -> bool {
+        self.tags.get(packet).is_some_and(|tag| tag.control)
     }
 
-    /// A packet that another shard sent has the tag that it had there, if any.
-    #[inline(always)]
-    pub fn retag(&mut self, record: u32, tag: Option<&Tag>) {
-        if let Some(tag) = tag {
-            self.set_tag(record, *tag);
-        }
-    }
-
-    fn set_tag(&mut self, record: u32, tag: Tag) {
-        let place = record as usize;
-        if place >= self.tags.len() {
-            self.tags.resize(place + 1, Tag::default());
-        }
-        self.tags[place] = tag;
+    pub fn set_tag(&mut self, packet: PacketIdx, tag: Tag) {
+        self.tags.grow_to(packet, Tag::default());
+        self.tags[packet] = tag;
     }
 
     /// A packet arrives with its tail at NIC `nic` at instant `time`, which is after the open window. If it is a notice, its
     /// flow will be updated then, and nothing is left of it. If it is to be answered, the notice is handed to the NIC's port.
     /// Returns whether the packet was a notice.
     #[cold]
-    pub fn answer(&mut self, config: &Config, nic: u32, record: u32, time: u64) -> bool {
-        let tag = self.tags[record as usize];
-        let &Packet { job, bytes, to, source, vl, .. } = &self.packets[record];
+    pub fn answer(&mut self, config: &Config, nic: PortIdx, packet: PacketIdx, time: u64) -> bool {
+        let tag = self.tags[packet];
+        let Packet { job, bytes, to, source, vl, .. } = self.packets[packet];
         if tag.control {
-            self.end_notice(config, record);
+            self.end_notice(config, packet);
             self.expect(config, nic, job, &tag, time);
             return true;
         }
         let Some(feedback) = config.fabric.feedback_of(job) else { return false };
-        let trimmed = (tag.whole > 0).then(|| self.take_trimmed(record));
+        let trimmed = (tag.whole > 0).then(|| self.take_trimmed(packet));
         let (vl, bytes) = if trimmed.is_some() { (tag.vl, tag.whole) } else { (vl, bytes) };
-        let (flows, last) = self.flows[nic as usize].heard.hear((source, job, vl), time);
+        let (flows, last) = self.flows[nic].heard.hear((source, job, vl), time);
         let answered = match feedback.notices {
             Notices::EveryPacket => true,
             Notices::Marked(gap) => trimmed.is_some() || tag.marked && (*last == u64::MAX || time - *last >= gap.0),
@@ -69,17 +58,16 @@ impl InFlight {
             left: payload,
             undelivered: 1,
             sent: 0,
-            next: NONE,
+            next: MessageIdx::NONE,
             to: source,
-            token: notice,
-            pair: NONE,
+            pair: PairIdx::NONE,
             job,
             kind: TrafficKind::Control,
             vl: feedback.vl.map_or(vl, |vl| vl.0),
             flags: PacketFlags::new(0, true, false),
             any_delivered: false,
             mirror: false,
-            content: Content::Notice,
+            packed: Content::Notice(notice).into(),
         });
         self.sequence += 1;
         self.totals.control_packets += 1;
@@ -89,25 +77,25 @@ impl InFlight {
     }
 
     /// Nothing is left of a trimmed packet that has come to its host but what its notice says of it.
-    fn take_trimmed(&mut self, record: u32) -> Remains {
-        let &Packet { message, number, offered, kind, flags, .. } = &self.packets[record];
-        self.packets.remove(record);
+    fn take_trimmed(&mut self, packet: PacketIdx) -> Remains {
+        let Packet { owner, number, offered, kind, flags, .. } = self.packets.take(packet);
         self.trimmed += 1;
         self.totals.packets_trimmed += 1;
-        Remains { message, number, offered, kind, flags }
+        Remains { owner, number, offered, kind, flags }
     }
 
     /// A notice of a trimmed packet will arrive at its sender at instant `time`: the packet is retransmitted then.
-    fn restore_trimmed(&mut self, config: &Config, job: u16, tag: &Tag, remains: Remains, (nic, time): (u32, u64)) {
-        let Remains { message, number, offered, kind, flags } = remains;
-        let record = self.packets.insert(Packet {
+    fn restore_trimmed(&mut self, config: &Config, job: u16, tag: &Tag, remains: Remains, (nic, time): (PortIdx, u64)) {
+        let Remains { owner, number, offered, kind, flags } = remains;
+        let link = config.naming.link_of(nic);
+        let packet = self.packets.insert(Packet {
             time,
             offered,
-            next: NONE,
-            message,
+            next: PacketIdx::NONE,
+            owner,
             bytes: tag.whole,
             to: tag.to,
-            source: config.naming.link_of(nic),
+            source: link.0,
             number,
             job,
             kind,
@@ -117,35 +105,33 @@ impl InFlight {
             flags,
             origin: config.naming.origin,
             came: Step::NONE,
-            credited: Place::default(),
+            credited: Place::FIRST,
             next_step: Step::NONE,
             note: 0,
         });
-        self.set_tag(record, Tag::default());
-        self.packets[record].note = config.naming.link_of(nic);
+        self.set_tag(packet, Tag::default());
         self.trimmed -= 1;
         self.totals.packets_retransmitted += 1;
-        self.hand_over(config, record, Content::Trimmed, time);
+        self.hand_over(config, Content::Trimmed(packet), (packet, link), time);
     }
 
     /// A packet leaves its payload behind at a switch: of `whole` bytes on virtual lane `vl` before.
-    pub fn tag_trimmed(&mut self, record: u32, whole: u32, vl: u8) {
-        let tag = &mut self.tags[record as usize];
+    pub fn tag_trimmed(&mut self, packet: PacketIdx, whole: u32, vl: u8) {
+        let tag = &mut self.tags[packet];
         (tag.whole, tag.vl) = (whole, vl);
     }
 
     /// A lost packet has its payload again, if it was trimmed.
-    pub fn untrim(&mut self, record: u32) {
-        let Some(tag) = self.tags.get_mut(record as usize).filter(|tag| tag.whole > 0 && !tag.control) else { return };
-        let packet = &mut self.packets[record];
+    pub fn untrim(&mut self, packet: PacketIdx) {
+        let Some(tag) = self.tags.get_mut(packet).filter(|tag| tag.whole > 0 && !tag.control) else { return };
+        let packet = &mut self.packets[packet];
         (packet.bytes, packet.vl) = (tag.whole, tag.vl);
         tag.whole = 0;
     }
 
     /// A notice has come to the host of its flow.
-    fn end_notice(&mut self, config: &Config, record: u32) {
-        let payload = u64::from(self.packets[record].bytes - config.fabric.header);
-        self.packets.remove(record);
+    fn end_notice(&mut self, config: &Config, packet: PacketIdx) {
+        let payload = u64::from(self.packets.take(packet).bytes - config.fabric.header);
         self.control_packets.remove(payload);
         self.totals.control_packets_received += 1;
         self.totals.control_bytes_received += payload;
@@ -153,15 +139,15 @@ impl InFlight {
 
     /// Whether a message that waits at a NIC is a notice, or one that was lost.
     pub fn is_notice(&self, message: &Message) -> bool {
-        match message.content {
-            Content::Payload => false,
-            Content::Notice => true,
-            Content::Lost | Content::Trimmed | Content::GivenUp => self.is_control(message.token),
+        match message.content() {
+            Content::Payload(_) => false,
+            Content::Notice(_) => true,
+            Content::Lost(packet) | Content::Trimmed(packet) | Content::GivenUp(packet) => self.is_control(packet),
         }
     }
 
     /// A notice will arrive at instant `time` at NIC `nic`, of the host whose flow it is for.
-    fn expect(&mut self, config: &Config, nic: u32, job: u16, tag: &Tag, time: u64) {
+    fn expect(&mut self, config: &Config, nic: PortIdx, job: u16, tag: &Tag, time: u64) {
         let &Tag { sent, received, to, bytes, flows, vl, marked, .. } = tag;
         if let Some(remains) = tag.trimmed {
             self.restore_trimmed(config, job, tag, remains, (nic, time));
@@ -174,7 +160,7 @@ impl InFlight {
             received: Instant(received),
             flows,
         };
-        let flows = &mut self.flows[nic as usize];
+        let flows = &mut self.flows[nic];
         flows.heard.count += 1;
         let place = (time, nic, flows.heard.count);
         flows.expected.insert(place, Expected { key: Key { to, job, vl }, notice });
@@ -183,14 +169,11 @@ impl InFlight {
 }
 
 impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
-    /// A packet starts at this NIC at `now`. `notice`: the record of the notice that it is.
-    pub(super) fn tag(&mut self, packet: u32, notice: Option<u32>, now: u64) {
+    /// A packet starts at this NIC at `now`. `notice`: the notice that it is.
+    pub(super) fn tag(&mut self, packet: PacketIdx, notice: Option<NoticeIdx>, now: u64) {
         let in_flight = &mut *self.in_flight;
         let tag = match notice {
-            Some(notice) => {
-                in_flight.notices.remove(notice);
-                in_flight.notices[notice]
-            }
+            Some(notice) => in_flight.notices.take(notice),
             None => Tag { sent: now, ..Tag::default() },
         };
         in_flight.set_tag(packet, tag);

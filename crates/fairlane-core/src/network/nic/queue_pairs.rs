@@ -8,7 +8,8 @@
 use rustc_hash::FxHashMap;
 
 use crate::ids::{JobId, Rank};
-use crate::kernel::{NONE, Pool};
+use crate::kernel::Pool;
+use crate::network::index::{MessageIdx, PairIdx, PortIdx};
 use crate::network::packet::{Injection, Message};
 use crate::network::parameters::Turns;
 
@@ -16,50 +17,51 @@ use crate::network::parameters::Turns;
 /// for each lane, with [`Turns::AdapterFifo`] only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
-    nic: u32,
+    nic: PortIdx,
     ranks: [Rank; 2],
     job: JobId,
     vl: u8,
 }
 
 /// A queue pair with messages that have not been sent completely.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct QueuePair {
     key: Key,
     /// How many messages it has, among them those that will be handed over later.
     messages: u32,
-    /// The message whose packets are sent, or [`NONE`].
-    first: u32,
+    /// The message whose packets are sent, if there is one.
+    first: MessageIdx,
     /// The messages behind it: a list.
-    second: u32,
-    last: u32,
+    second: MessageIdx,
+    last: MessageIdx,
 }
 
 /// The queue pairs of a shard's NICs that have messages to send.
 #[derive(Clone, Debug, Default)]
 pub(in crate::network) struct QueuePairs {
-    places: FxHashMap<Key, u32>,
-    pairs: Pool<QueuePair>,
+    places: FxHashMap<Key, PairIdx>,
+    pairs: Pool<QueuePair, PairIdx>,
 }
 
 impl QueuePairs {
     /// A message has been made. Returns its queue pair.
-    pub fn add(&mut self, turns: Turns, nic: u32, injection: &Injection) -> u32 {
+    pub fn add(&mut self, turns: Turns, nic: PortIdx, injection: &Injection) -> PairIdx {
         let &Injection { job, vl, sender, receiver, .. } = injection;
         let key = match turns {
-            Turns::Messages => return NONE,
+            Turns::Messages => return PairIdx::NONE,
             Turns::QueuePairs => Key { nic, ranks: [sender, receiver], job, vl: vl.0 },
             Turns::Fifo => Key { nic, ranks: [Rank(0); 2], job: JobId(0), vl: vl.0 },
             Turns::AdapterFifo => Key { nic, ranks: [Rank(0); 2], job: JobId(0), vl: 0 },
         };
-        let empty = QueuePair { key, messages: 0, first: NONE, second: NONE, last: NONE };
+        let none = MessageIdx::NONE;
+        let empty = QueuePair { key, messages: 0, first: none, second: none, last: none };
         let place = *self.places.entry(key).or_insert_with(|| self.pairs.insert(empty));
         self.pairs[place].messages += 1;
         place
     }
 
-    /// The first of the messages behind the one that a queue pair sends, or [`NONE`].
-    pub fn second(&self, pair: u32) -> u32 {
+    /// The first of the messages behind the one that a queue pair sends.
+    pub fn second(&self, pair: PairIdx) -> MessageIdx {
         self.pairs[pair].second
     }
 
@@ -69,35 +71,35 @@ impl QueuePairs {
     }
 
     /// A message joins its queue pair, or is back after its transport has held it back. Returns whether it is the first.
-    pub fn join(&mut self, pair: u32, record: u32, messages: &mut Pool<Message>) -> bool {
+    pub fn join(&mut self, pair: PairIdx, message: MessageIdx, messages: &mut Pool<Message, MessageIdx>) -> bool {
         let pair = &mut self.pairs[pair];
-        if pair.first == NONE {
-            pair.first = record;
+        if pair.first.is_none() {
+            pair.first = message;
         }
-        if pair.first == record {
+        if pair.first == message {
             return true;
         }
-        messages[record].next = NONE;
-        if pair.second == NONE {
-            pair.second = record;
+        messages[message].next = MessageIdx::NONE;
+        if pair.second.is_none() {
+            pair.second = message;
         } else {
-            messages[pair.last].next = record;
+            messages[pair.last].next = message;
         }
-        pair.last = record;
+        pair.last = message;
         false
     }
 
-    /// The last packet of the first message of a queue pair has started. Returns the message that follows, or [`NONE`].
-    pub fn follow(&mut self, place: u32, messages: &Pool<Message>) -> u32 {
-        let pair = &mut self.pairs[place];
+    /// The last packet of the first message of a queue pair has started. Returns the message that follows, if there is one.
+    pub fn follow(&mut self, index: PairIdx, messages: &Pool<Message, MessageIdx>) -> MessageIdx {
+        let pair = &mut self.pairs[index];
         pair.messages -= 1;
         if pair.messages == 0 {
             self.places.remove(&pair.key);
-            self.pairs.remove(place);
-            return NONE;
+            self.pairs.take(index);
+            return MessageIdx::NONE;
         }
         pair.first = pair.second;
-        if pair.first != NONE {
+        if pair.first.is_some() {
             pair.second = messages[pair.first].next;
         }
         pair.first

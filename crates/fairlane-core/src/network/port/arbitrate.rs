@@ -3,15 +3,16 @@
 use super::queue::PortQueues;
 use super::{ActivePort, kind};
 use crate::ids::VirtualLane;
+use crate::network::index::{PacketIdx, Queued};
 use crate::network::probe::Probe;
 use crate::qos::arbiter::{Lanes, State};
 use crate::units::{Bytes, Instant};
 
 impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// The link is free: the arbiter picks a lane whose first packet has credits, and the packet is transmitted. If there is
-    /// none, the port is stalled. Returns the lane, and the packet (message, at a NIC).
+    /// none, the port is stalled. Returns the lane, and what stood first in its queue.
     #[inline]
-    pub(super) fn arbitrate(&mut self, now: u64) -> Option<(u8, u32)> {
+    pub(super) fn arbitrate(&mut self, now: u64) -> Option<(u8, Queued)> {
         let mut ready = self.ready();
         if ready != self.port.waiting || self.port.unusual != 0 {
             if self.down() {
@@ -28,40 +29,41 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         if ready == 0 {
             self.port.stalled = true;
             self.port.busy_until = now;
-            self.in_flight.returns[self.number as usize].wakes = true;
+            self.in_flight.returns[self.number].wakes = true;
             return None;
         }
         let lane = self.pick(ready, now);
-        let record = self.dequeue(lane);
+        let queued = self.dequeue(lane);
         if KIND == kind::NIC {
+            let message = queued.message();
             if self.paces() {
-                self.start_paced(lane, record, now);
-                return Some((lane, record));
+                self.start_paced(lane, message, now);
+                return Some((lane, queued));
             }
-            let pair = self.pair_of(record);
-            let (packet, rest) = self.segment(lane, record);
+            let pair = self.pair_of(queued);
+            let (packet, rest) = self.segment(lane, message);
             self.start(lane, packet, now);
             if rest {
-                self.requeue(lane, record);
+                self.requeue(lane, message);
             } else {
                 self.end_message(pair);
             }
         } else {
             if self.config.has::<P>().marks {
-                self.mark(lane, record, now);
+                self.mark(lane, queued.packet(), now);
             }
-            self.start(lane, record, now);
+            self.start(lane, queued.packet(), now);
         }
-        Some((lane, record))
+        Some((lane, queued))
     }
 
     /// A packet that has been taken from its queue starts: on the link, or, if that is down, nowhere.
     #[inline(always)]
-    pub(in crate::network) fn start(&mut self, lane: u8, record: u32, now: u64) {
+    pub(in crate::network) fn start(&mut self, lane: u8, packet: PacketIdx, now: u64) {
         if self.down() {
-            self.lose_started(lane, record, now);
+            self.lose_started(lane, packet, now);
         } else {
-            self.transmit(lane, record, now);
+            self.transmit(lane, packet, now);
         }
     }
 
@@ -119,7 +121,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     fn ask_arbiter(&mut self, vls: u32, ready: u64, now: u64) -> VirtualLane {
         let Self { config, in_flight, lanes, states, .. } = self;
         let words = config.conditions.state_words;
-        let state = &mut states[self.number as usize * words..][..words];
+        let state = &mut states[self.number.index() * words..][..words];
         let queues =
             PortQueues::<KIND> { lanes: &lanes[self.base..][..config.fabric.lanes], in_flight, config, ready, now };
         let picked = config.conditions.arbiter.pick(state, Lanes(vls), &queues, Instant(now));
@@ -155,6 +157,6 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     #[inline(always)]
     fn state(&mut self) -> &mut State {
         let words = self.config.conditions.state_words;
-        &mut self.states[self.number as usize * words..][..words]
+        &mut self.states[self.number.index() * words..][..words]
     }
 }

@@ -1,10 +1,12 @@
 //! Credits of a port that runs: taken when a packet starts, returned when it has left the buffer at the far end.
 
 use super::{ActivePort, Lane, UNCHARGED, each_lane, kind};
+use crate::ids::LinkId;
 use crate::network::config::Config;
 use crate::network::credits::CreditReturn;
 use crate::network::fabric::Fabric;
 use crate::network::in_flight::InFlight;
+use crate::network::index::PortIdx;
 use crate::network::mail::Returned;
 use crate::network::partition::Place;
 use crate::network::probe::Probe;
@@ -48,11 +50,11 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         self.in_flight.return_credits(self.config, self.lanes, returned, self.opening);
     }
 
-    /// Returns credits to the port of the link that a packet came over, given the link's id and the place of its port, which
+    /// Returns credits to the port of the link that a packet came over, given the link and the place of its port, which
     /// replaces the port in `returned`.
     #[inline(always)]
-    pub fn return_upstream(&mut self, (link, place): (u32, Place), returned: Returned) {
-        let returned = Returned { port: place.number(), ..returned };
+    pub fn return_upstream(&mut self, (link, place): (LinkId, Place<PortIdx>), returned: Returned) {
+        let returned = Returned { port: place.index(), ..returned };
         if P::SHARDED && place.shard() != self.config.naming.shard {
             let time = returned.freed + self.config.conditions.latency_of(link);
             self.in_flight.out.return_credits(place.shard(), returned, time);
@@ -68,7 +70,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         for lane in each_lane(self.port.waiting) {
             arrived |= lanes[lane].credits.absorb_pending(now);
         }
-        let returns = &mut self.in_flight.returns[self.number as usize];
+        let returns = &mut self.in_flight.returns[self.number];
         if P::COUNTERS
             && let Some(job) = if self.config.has::<P>().pool {
                 returns.first_useful(now, returns.uncharged, pooled(lanes, &self.config.fabric).collect())
@@ -92,9 +94,9 @@ impl InFlight {
     #[inline(always)]
     pub fn return_credits(&mut self, config: &Config, lanes: &mut [Lane], returned: &Returned, opening: u64) {
         let &Returned { port, lane, job, bytes, freed } = returned;
-        let credits = &mut lanes[port as usize * config.fabric.lanes + usize::from(lane)].credits;
+        let credits = &mut lanes[port.index() * config.fabric.lanes + usize::from(lane)].credits;
         if !credits.return_pending(bytes, freed + config.fabric.longest, opening, config.conditions.sufficient) {
-            let lanes = &mut lanes[port as usize * config.fabric.lanes..];
+            let lanes = &mut lanes[port.index() * config.fabric.lanes..];
             let credit = CreditReturn { time: freed + config.conditions.latency(port), bytes, job, lane };
             return_exactly(self, lanes, port, credit, opening);
         }
@@ -120,8 +122,8 @@ pub(in crate::network) fn pool_taken(lanes: &[Lane], fabric: &Fabric) -> u32 {
 /// Returns credits to a lane that may need them the instant they arrive. A free function: taking the address of the active
 /// port would force its fields out of registers.
 #[cold]
-fn return_exactly(in_flight: &mut InFlight, lanes: &mut [Lane], port: u32, credit: CreditReturn, opening: u64) {
-    let returns = &mut in_flight.returns[port as usize];
+fn return_exactly(in_flight: &mut InFlight, lanes: &mut [Lane], port: PortIdx, credit: CreditReturn, opening: u64) {
+    let returns = &mut in_flight.returns[port];
     returns.push(credit, opening, |lane, bytes| lanes[usize::from(lane)].credits.give(bytes));
     if returns.wakes {
         in_flight.wake_port(port, Instant(credit.time));

@@ -2,6 +2,8 @@
 //! [`Marking`].
 
 use super::{ActivePort, LaneMarking, each_lane, kind};
+use crate::network::index::PacketIdx;
+use crate::network::packet::Packet;
 use crate::network::probe::Probe;
 use crate::network::transport::{Marking, MarkingOutputs};
 use crate::rng::draw;
@@ -13,15 +15,15 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// A packet joins the queue of a lane.
     #[cold]
-    pub(super) fn count_joined(&mut self, lane: u8, record: u32) {
-        let bytes = u64::from(self.in_flight.packets[record].bytes);
+    pub(super) fn count_joined(&mut self, lane: u8, packet: PacketIdx) {
+        let bytes = u64::from(self.in_flight.packets[packet].bytes);
         self.marking(lane).queued += bytes;
     }
 
     /// A packet leaves the queue of a lane.
     #[cold]
-    pub(in crate::network) fn count_left(&mut self, lane: u8, record: u32) {
-        let bytes = u64::from(self.in_flight.packets[record].bytes);
+    pub(in crate::network) fn count_left(&mut self, lane: u8, packet: PacketIdx) {
+        let bytes = u64::from(self.in_flight.packets[packet].bytes);
         self.marking(lane).queued -= bytes;
     }
 
@@ -41,14 +43,14 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// A packet that has left its queue is about to start at `now`: marks it if its transport has that.
     #[cold]
-    pub(super) fn mark(&mut self, lane: u8, record: u32, now: u64) {
+    pub(super) fn mark(&mut self, lane: u8, packet: PacketIdx, now: u64) {
         let config = self.config;
-        let packet = &self.in_flight.packets[record];
-        let (bytes, joined) = (u64::from(packet.bytes), packet.time);
-        let feedback = config.fabric.feedback_of(packet.job);
+        let Packet { bytes, time: joined, job, .. } = self.in_flight.packets[packet];
+        let bytes = u64::from(bytes);
+        let feedback = config.fabric.feedback_of(job);
         let Some(marking) = feedback.and_then(|feedback| feedback.marking.as_ref()) else { return };
         let &Marking { outputs, from, to, probability, above, smallest } = marking;
-        if bytes < smallest.0 || self.in_flight.is_control(record) {
+        if bytes < smallest.0 || self.in_flight.is_control(packet) {
             return;
         }
         let link = config.naming.link_of(self.number);
@@ -71,10 +73,10 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             false if above == u32::MAX => u64::MAX,
             false => u64::from(above),
         };
-        if u64::from(draw(now, link)) >= chance {
+        if u64::from(draw(now, link.0)) >= chance {
             return;
         }
-        self.in_flight.tags[record as usize].marked = true;
+        self.in_flight.tags[packet].marked = true;
         self.in_flight.totals.packets_marked += 1;
     }
 }

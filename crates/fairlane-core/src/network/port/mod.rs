@@ -19,12 +19,13 @@ pub(super) use window::Forwarded;
 
 use super::config::Config;
 use super::in_flight::InFlight;
+use super::index::PortIdx;
 use super::probe::Probe;
 use crate::qos::arbiter::State;
 
 /// A port that runs through the open window, with all that it touches.
 pub(super) struct ActivePort<'a, P: Probe, const KIND: u8> {
-    pub number: u32,
+    pub number: PortIdx,
     pub port: &'a mut Port,
     /// Of all ports; this one's begin at `base`.
     pub lanes: &'a mut [Lane],

@@ -1,7 +1,7 @@
 //! The state of ports and their lanes.
 
-use crate::kernel::NONE;
 use crate::network::credits::Credits;
+use crate::network::index::Queued;
 use crate::observe::Waiters;
 
 /// The kinds of port.
@@ -66,8 +66,8 @@ impl Port {
 #[derive(Clone, Debug)]
 #[repr(align(64))]
 pub(in crate::network) struct Lane {
-    pub head: u32,
-    pub tail: u32,
+    pub head: Queued,
+    pub tail: Queued,
     pub credits: Credits,
     pub depth: u32,
     pub max_depth: u32,
@@ -84,8 +84,8 @@ const _: () = assert!(size_of::<Port>() == 64 && size_of::<Lane>() == 64);
 impl Lane {
     pub const fn new(buffer: u32) -> Self {
         Self {
-            head: NONE,
-            tail: NONE,
+            head: Queued::NONE,
+            tail: Queued::NONE,
             credits: Credits::new(buffer),
             depth: 0,
             max_depth: 0,
@@ -110,8 +110,8 @@ pub(in crate::network) struct LaneMarking {
     pub was_short: bool,
 }
 
-/// An arrival at a port: time, order among those of one time, record.
-pub(in crate::network) type Arrival = (u64, u64, u32);
+/// An arrival at a port: time, order among those of one time, what arrives.
+pub(in crate::network) type Arrival = (u64, u64, Queued);
 
 /// The lanes of a set.
 pub(in crate::network) fn each_lane(mut set: u64) -> impl Iterator<Item = usize> {

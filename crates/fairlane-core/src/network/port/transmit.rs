@@ -2,9 +2,10 @@
 //! port, switch or host. All of it is computed at the start, with the later times at which it takes effect.
 
 use super::{ActivePort, kind};
-use crate::ids::{HostId, LinkId, SwitchId};
-use crate::kernel::NONE;
-use crate::network::mail::{Destination, Returned};
+use crate::ids::{HostId, LinkId};
+use crate::network::index::{PacketIdx, PortIdx};
+use crate::network::mail::Returned;
+use crate::network::naming::NO_SWITCH;
 use crate::network::probe::{Probe, Transmission};
 use crate::rng::draw;
 use crate::routing::{Hop, Step};
@@ -13,24 +14,24 @@ use crate::units::Bytes;
 impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// A packet that is in no queue, and that the arbiter has granted, starts on the link.
     #[inline(always)]
-    pub(in crate::network) fn transmit(&mut self, lane: u8, record: u32, now: u64) {
+    pub(in crate::network) fn transmit(&mut self, lane: u8, index: PacketIdx, now: u64) {
         let config = self.config;
-        let packet = &mut self.in_flight.packets[record];
+        let packet = &mut self.in_flight.packets[index];
         let (bytes, job, joined, held, credited) =
             (packet.bytes, packet.job, packet.time, packet.held, packet.credited);
         let to_switch = match KIND {
-            kind::NIC | kind::BUFFERED => config.naming.to_switch[self.number as usize] != NONE,
+            kind::NIC | kind::BUFFERED => config.naming.to_switch[self.number] != NO_SWITCH,
             _ => KIND == kind::TO_SWITCH,
         };
         let upstream = if KIND == kind::NIC { None } else { Some(packet.came.link()) };
-        let mut next = 0;
+        let mut next = LinkId(0);
         if to_switch {
-            let link = LinkId(config.naming.link_id::<P>(self.number));
+            let link = config.naming.link_id::<P>(self.number);
             packet.came = Step::new(Hop { link, channel: config.fabric.channel(packet.vl, lane) });
             packet.held = lane;
             packet.credited = config.naming.place(self.number);
             if !config.fabric.by_switch {
-                let at = SwitchId(config.naming.to_switch[self.number as usize]);
+                let at = config.naming.to_switch[self.number];
                 let step =
                     Step::new(config.conditions.routes.of(packet).next_hop(at, packet.came.hop(), HostId(packet.to)));
                 packet.lane = config.fabric.lane(packet.vl, step.channel());
@@ -50,34 +51,38 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         self.in_flight.totals.packet_hops += 1;
         self.take_credits(lane, bytes);
         let taken = done - now;
-        let sent = Transmission { record, time: now, bytes, job, wire_time: taken, waited: now - joined };
+        let sent = Transmission { packet: index, time: now, bytes, job, wire_time: taken, waited: now - joined };
         self.probe.transmitted(self.number, self.port, &mut self.lanes[self.base + usize::from(lane)], &sent);
         if config.has::<P>().details {
-            let upstream =
-                upstream.map(|link| config.fabric.onward_place(link) * config.fabric.lanes + usize::from(held));
+            let upstream = upstream.map(|link| config.fabric.onward_place(link, held));
             self.probe.detail(self.in_flight, (self.number, lane), &sent, upstream);
         }
         if let Some(upstream) = upstream
             && KIND != kind::BUFFERED
         {
-            self.return_upstream((upstream, credited), Returned { port: 0, lane: held, job, bytes, freed: done });
+            self.return_upstream(
+                (upstream, credited),
+                Returned { port: PortIdx::NONE, lane: held, job, bytes, freed: done },
+            );
         }
         if to_switch {
             let time = start + wire.latency + config.fabric.parameters.switch_latency.0;
             if config.fabric.by_switch {
-                self.send_to_switch(record, time);
+                self.send_to_switch(index, time);
                 return;
             }
             let delay = config.forwarding_delay::<P>(|| wire_time, bytes, next);
             let port = config.naming.next_port::<P>(self.number, next);
             match config.naming.other_shard::<P>(self.number) {
-                Some(shard) => self.in_flight.send_to_shard(shard, Destination::Port(port), record, time + delay),
-                None => self.in_flight.send_packet(port, record, time + delay),
+                Some(shard) => {
+                    self.in_flight.send_to_shard((shard, |mail| &mut mail.to_ports), port, index, time + delay);
+                }
+                None => self.in_flight.send_packet(port, index, time + delay),
             }
         } else {
             let time = done + wire.latency;
             self.return_credits(&Returned { port: self.number, lane, job, bytes, freed: time });
-            self.send_to_nic(record, time);
+            self.send_to_nic(index, time);
         }
     }
 
@@ -89,31 +94,29 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let Some(rate) = self.config.conditions.error_rate(link) else { return 0 };
         let chance = rate.chance_of_error(bytes);
         let failures = (0..)
-            .map(|attempt: u64| draw(u64::from(draw(now, link)) << 32 | attempt, link))
+            .map(|attempt: u64| draw(u64::from(draw(now, link.0)) << 32 | attempt, link.0))
             .take_while(|draw| u64::from(*draw) < chance);
         failures.count() as u64 * (wire_time + 2 * self.config.conditions.latency(self.number))
     }
 
     /// The packet arrives at instant `time` at the switch at the far end, which routes it.
     #[inline(always)]
-    fn send_to_switch(&mut self, record: u32, time: u64) {
-        let mut switch = self.config.naming.to_switch[self.number as usize];
-        if P::SHARDED {
-            switch = self.config.fabric.partition.switch(SwitchId(switch)).number();
-        }
-        match self.config.naming.other_shard::<P>(self.number) {
-            Some(shard) => self.in_flight.send_to_shard(shard, Destination::Switch(switch), record, time),
-            None => self.in_flight.send_to_switch(switch, record, time),
+    fn send_to_switch(&mut self, packet: PacketIdx, time: u64) {
+        let naming = &self.config.naming;
+        let switch = self.config.switch_of::<P>(naming.to_switch[self.number]);
+        match naming.other_shard::<P>(self.number) {
+            Some(shard) => self.in_flight.send_to_shard((shard, |mail| &mut mail.to_switches), switch, packet, time),
+            None => self.in_flight.send_to_switch(switch, packet, time),
         }
     }
 
     /// The packet is at the NIC at the far end at instant `time`.
     #[inline(always)]
-    fn send_to_nic(&mut self, record: u32, time: u64) {
-        let nic = self.config.naming.to_nic[self.number as usize];
+    fn send_to_nic(&mut self, packet: PacketIdx, time: u64) {
+        let nic = self.config.naming.to_nic[self.number];
         match self.config.naming.other_shard::<P>(self.number) {
-            Some(shard) => self.in_flight.send_to_shard(shard, Destination::Nic(nic), record, time),
-            None => self.in_flight.arrive::<P>(self.config, nic, record, time),
+            Some(shard) => self.in_flight.send_to_shard((shard, |mail| &mut mail.to_nics), nic, packet, time),
+            None => self.in_flight.arrive::<P>(self.config, nic, packet, time),
         }
     }
 }

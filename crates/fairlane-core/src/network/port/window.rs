@@ -1,7 +1,7 @@
 //! A port through one window: arrivals, decisions, departures.
 
 use super::{ActivePort, Arrival, UNCHARGED, kind};
-use crate::kernel::NONE;
+use crate::network::index::Queued;
 use crate::network::probe::Probe;
 use crate::units::Instant;
 
@@ -21,10 +21,10 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// the window: with the same results as through the queue and `arbitrate`, in fewer steps. Most packets of a fabric that
     /// is not congested take this path.
     #[inline(always)]
-    pub fn forward_single(&mut self, first: u32, until: u64) -> Forwarded {
+    pub fn forward_single(&mut self, first: Queued, until: u64) -> Forwarded {
         let entry = self.entry(first);
         let now = entry.time.max(self.port.busy_until);
-        if entry.next != NONE || self.port.stalled || self.paces() || self.config.has::<P>().loses {
+        if entry.next.is_some() || self.port.stalled || self.paces() || self.config.has::<P>().loses {
             return Forwarded::No;
         }
         if now >= until {
@@ -42,10 +42,10 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         self.grant_single(lane, entry.bytes, now);
         if KIND == kind::NIC {
             let pair = self.pair_of(first);
-            if pair != NONE {
+            if pair.is_some() {
                 self.goes_first(first);
             }
-            let (packet, rest) = self.segment(lane, first);
+            let (packet, rest) = self.segment(lane, first.message());
             self.transmit(lane, packet, now);
             if rest {
                 return Forwarded::Part(lane);
@@ -53,12 +53,12 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             self.end_message(pair);
             return Forwarded::Yes;
         }
-        self.transmit(lane, first, now);
+        self.transmit(lane, first.packet(), now);
         Forwarded::Yes
     }
 
     /// Runs the port through the open window, which ends at `until` (excluded). `first`: the head of its inbox.
-    pub fn run(&mut self, first: u32, until: u64, arrivals: &mut Vec<Arrival>) {
+    pub fn run(&mut self, first: Queued, until: u64, arrivals: &mut Vec<Arrival>) {
         self.sort(first, arrivals);
         if self.config.has::<P>().loses {
             self.lose_arrivals(arrivals);
@@ -79,8 +79,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         }
         if !self.port.stalled {
             self.in_flight.wake_port(self.number, Instant(self.port.busy_until));
-        } else if let Some(time) =
-            self.in_flight.returns[self.number as usize].next(self.config.awaited::<P>(self.port.waiting))
+        } else if let Some(time) = self.in_flight.returns[self.number].next(self.config.awaited::<P>(self.port.waiting))
         {
             self.in_flight.wake_port(self.number, Instant(time));
         }
@@ -110,8 +109,8 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             if self.port.stalled {
                 self.end_stall(now);
             }
-            while let Some(&(_, _, record)) = arrivals.as_slice().first().filter(|arrival| arrival.0 <= now) {
-                self.admit(record, until);
+            while let Some(&(_, _, queued)) = arrivals.as_slice().first().filter(|arrival| arrival.0 <= now) {
+                self.admit(queued, until);
                 arrivals.next();
             }
             if self.paces() {
@@ -124,8 +123,8 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             self.arbitrate(now);
         }
         // What arrives while the link is busy beyond the window.
-        for &(_, _, record) in arrivals {
-            self.admit(record, until);
+        for &(_, _, queued) in arrivals {
+            self.admit(queued, until);
         }
         // A notice may have released a message that joins its queue while the link is busy.
         if self.paces() && self.releases_before(until) {
@@ -136,27 +135,28 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// An arrival joins its queue.
     #[inline(always)]
-    fn admit(&mut self, record: u32, until: u64) {
-        if KIND == kind::NIC && self.config.has::<P>().loses && record != NONE && self.gives_up(record, until) {
+    fn admit(&mut self, queued: Queued, until: u64) {
+        let has = self.config.has::<P>();
+        if KIND == kind::NIC && has.loses && queued.is_some() && self.gives_up(queued.message(), until) {
             return;
         }
         if self.paces() {
-            self.rejoin(record);
-            if record == NONE {
+            self.rejoin(queued.message());
+            if queued.is_none() {
                 return;
             }
         }
-        if KIND != kind::NIC && self.config.has::<P>().lossy && !self.finds_room(record) {
+        if KIND != kind::NIC && has.lossy && !self.finds_room(queued.packet()) {
             return;
         }
-        if self.goes_first(record) {
-            self.enqueue(record, &self.entry(record));
+        if self.goes_first(queued) {
+            self.enqueue(queued, &self.entry(queued));
         }
     }
 
     pub(super) fn next_credit(&self) -> u64 {
         let lanes = self.config.awaited::<P>(self.port.waiting);
-        self.in_flight.returns[self.number as usize].next(lanes).unwrap_or(u64::MAX)
+        self.in_flight.returns[self.number].next(lanes).unwrap_or(u64::MAX)
     }
 
     /// The link has been idle up to `now` although packets wait.
@@ -167,9 +167,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         self.port.stalled = false;
         if P::COUNTERS && span > 0 {
             self.probe.stalled(self.port, &mut self.lanes[self.base..], span);
-            self.in_flight.returns[self.number as usize].uncharged |= self.port.waiting;
+            self.in_flight.returns[self.number].uncharged |= self.port.waiting;
             self.port.unusual |= UNCHARGED;
         }
-        self.in_flight.returns[self.number as usize].wakes = self.port.unusual & UNCHARGED != 0;
+        self.in_flight.returns[self.number].wakes = self.port.unusual & UNCHARGED != 0;
     }
 }

@@ -9,6 +9,7 @@ use crate::ids::{HostId, JobId, SwitchId};
 use crate::kernel::NONE;
 use crate::network::config::Config;
 use crate::network::in_flight::{Arriving, AtSwitch, InFlight, SWITCHES};
+use crate::network::index::{PacketIdx, PortIdx, SwitchIdx};
 use crate::network::occupancy::Occupancy;
 use crate::network::probe::Probe;
 use crate::network::shard::Shard;
@@ -27,15 +28,15 @@ impl Shard {
             in_flight.prefetch_arrivals(&scratch.switches, place);
             in_flight.arrivals_at(switch, &mut scratch.arriving);
             if config.has::<P>().input_queued {
-                let crossbar = &mut crossbars.each[switch as usize];
-                for &(time, _, record) in &scratch.arriving {
-                    let late = note_step::<P>(config, in_flight, (switch, time, record));
-                    crossbar.schedule(time + late, Event::Arrive { record });
+                let crossbar = &mut crossbars.each[switch];
+                for &(time, _, packet) in &scratch.arriving {
+                    let late = note_step::<P>(config, in_flight, (switch, time, packet));
+                    crossbar.schedule(time + late, Event::Arrive { packet });
                 }
                 continue;
             }
-            for &(time, _, record) in &scratch.arriving {
-                route::<P>(config, in_flight, (switch, time, record));
+            for &(time, _, packet) in &scratch.arriving {
+                route::<P>(config, in_flight, (switch, time, packet));
             }
         }
         let slot = in_flight.switch_inboxes.slot(window);
@@ -48,14 +49,14 @@ impl InFlight {
     /// Takes what arrives at a switch in the open window, in order of time and then link; of equals (empty packets of one
     /// link) the older comes first.
     #[inline]
-    fn arrivals_at(&mut self, switch: u32, arrivals: &mut Vec<Arriving>) {
+    fn arrivals_at(&mut self, switch: SwitchIdx, arrivals: &mut Vec<Arriving>) {
         arrivals.clear();
         let window = self.calendar.window();
         let list = &self.at_switches[self.switch_inboxes.slot(window)];
         let mut entry = self.switch_inboxes.take(window, switch);
         while entry != NONE {
-            let AtSwitch { time, link, record, next } = list[entry as usize];
-            arrivals.push((time, link, record));
+            let AtSwitch { time, link, packet, next } = list[entry as usize];
+            arrivals.push((time, link, packet));
             entry = next;
         }
         if arrivals.len() > 1 {
@@ -67,26 +68,27 @@ impl InFlight {
 }
 
 /// An output-queued switch routes a packet and sends it on to a port's queue.
-fn route<P: Probe>(config: &Config, in_flight: &mut InFlight, (switch, time, record): (u32, u64, u32)) {
-    let came = in_flight.packets[record].came;
-    let (hop, next, bytes) = choose::<P>(config, in_flight, (switch, time, record));
-    let late = config.forwarding_delay::<P>(|| config.conditions.wire_time(came.link(), bytes), bytes, hop.link.0);
-    in_flight.send_packet(next, record, time + late);
+fn route<P: Probe>(config: &Config, in_flight: &mut InFlight, arrival: (SwitchIdx, u64, PacketIdx)) {
+    let (_, time, packet) = arrival;
+    let came = in_flight.packets[packet].came;
+    let (hop, next, bytes) = choose::<P>(config, in_flight, arrival);
+    let late = config.forwarding_delay::<P>(|| config.conditions.wire_time(came.link(), bytes), bytes, hop.link);
+    in_flight.send_packet(next, packet, time + late);
 }
 
 /// An input-queued switch notes where a packet goes. Returns how much later than its head it joins the queue of its input.
-fn note_step<P: Probe>(config: &Config, in_flight: &mut InFlight, arrival: (u32, u64, u32)) -> u64 {
-    let (switch, _, record) = arrival;
+fn note_step<P: Probe>(config: &Config, in_flight: &mut InFlight, arrival: (SwitchIdx, u64, PacketIdx)) -> u64 {
+    let (switch, _, index) = arrival;
     let hop = if config.fabric.adaptive {
         choose::<P>(config, in_flight, arrival).0
     } else {
-        let packet = &mut in_flight.packets[record];
+        let packet = &mut in_flight.packets[index];
         let switch = config.naming.switch_id::<P>(switch);
         let hop = config.conditions.routes.of(packet).next_hop(switch, packet.came.hop(), HostId(packet.to));
         packet.lane = config.fabric.lane(packet.vl, hop.channel);
         hop
     };
-    let packet = &mut in_flight.packets[record];
+    let packet = &mut in_flight.packets[index];
     packet.next_step = Step::new(hop);
     if config.fabric.stores_packets() { config.conditions.wire_time(packet.came.link(), packet.bytes) } else { 0 }
 }
@@ -96,9 +98,9 @@ fn note_step<P: Probe>(config: &Config, in_flight: &mut InFlight, arrival: (u32,
 fn choose<P: Probe>(
     config: &Config,
     in_flight: &mut InFlight,
-    (switch, time, record): (u32, u64, u32),
-) -> (Hop, u32, u32) {
-    let packet = &mut in_flight.packets[record];
+    (switch, time, index): (SwitchIdx, u64, PacketIdx),
+) -> (Hop, PortIdx, u32) {
+    let packet = &mut in_flight.packets[index];
     let step = packet.came;
     let mut visit = Visit {
         previous: step.hop(),
@@ -107,7 +109,7 @@ fn choose<P: Probe>(
         job: JobId(packet.job),
         vl: packet.vl,
         note: packet.note,
-        random: draw(time, step.link()),
+        random: draw(time, step.link().0),
     };
     let routing = config.conditions.routes.of(packet);
     let switch = config.naming.switch_id::<P>(switch);
@@ -128,5 +130,5 @@ fn own_ports<'a>(config: &'a Config, occupancy: &'a Occupancy, switch: SwitchId)
     let mut links = config.fabric.graph.ports(Vertex::Switch(switch));
     let count = links.len();
     let first = links.next().unwrap_or_default();
-    occupancy.view_of(first, config.fabric.partition.link(first).number() as usize, count, &config.fabric.first_lane)
+    occupancy.view_of(first, config.fabric.partition.link(first).index(), count, &config.fabric.first_lane)
 }

@@ -49,8 +49,8 @@ impl<P: Probe> ActiveSwitch<'_, P> {
                 #[allow(clippy::cast_possible_truncation, reason = "below 64")]
                 let lane = waiting.trailing_zeros() as u8;
                 waiting &= waiting - 1;
-                for record in crossbar.heads(number as usize * lanes + usize::from(lane)) {
-                    let packet = &self.shard.in_flight.packets[record];
+                for packet in crossbar.heads(number as usize * lanes + usize::from(lane)) {
+                    let packet = &self.shard.in_flight.packets[packet];
                     let output = crossbar.output_of(packet);
                     let room = &crossbar.rooms[output as usize * lanes + usize::from(packet.lane)];
                     if crossbar.outputs[output as usize].busy_until <= now && packet.bytes <= room.free {
