@@ -19,7 +19,7 @@ use crate::kernel::Indexed;
 use crate::qos::arbiter::Arbiter;
 use crate::routing::Routing;
 use crate::topology::{Graph, RailMap};
-use crate::units::{BitsPerSec, Bytes, Picoseconds};
+use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 
 /// The conditions in which a shard runs its windows.
 #[derive(Clone)]
@@ -52,10 +52,10 @@ pub(super) struct Conditions {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wire {
     /// Latency, ps.
-    pub latency: u64,
+    pub latency: Picoseconds,
     pub bandwidth: BitsPerSec,
     /// Serialization time of a full packet, ps.
-    pub full_wire_time: u64,
+    pub full_wire_time: Picoseconds,
 }
 
 impl Conditions {
@@ -89,10 +89,10 @@ impl Conditions {
     /// The number of the kind of link with this latency and bandwidth, new if there is none. Kinds are never removed: what is
     /// under way may have started on a link of any of them.
     fn wire(&mut self, fabric: &Fabric, latency: Picoseconds, bandwidth: BitsPerSec) -> u32 {
-        let same = |wire: &Wire| wire.latency == latency.0 && wire.bandwidth == bandwidth;
+        let same = |wire: &Wire| wire.latency == latency && wire.bandwidth == bandwidth;
         let known = self.wires.iter().position(same).unwrap_or_else(|| {
-            let full_wire_time = bandwidth.serialization(fabric.parameters.largest_packet()).0;
-            self.wires.push(Wire { latency: latency.0, bandwidth, full_wire_time });
+            let full_wire_time = bandwidth.serialization(fabric.parameters.largest_packet());
+            self.wires.push(Wire { latency, bandwidth, full_wire_time });
             self.wires.len() - 1
         });
         u32::try_from(known).expect("invariant: links have 27-bit numbers")
@@ -160,36 +160,36 @@ impl Conditions {
             return;
         }
         let fastest = self.wires.iter().map(|wire| wire.bandwidth.0).max().unwrap_or(0);
-        let span = u128::from(window.0) + u128::from(self.slowest()) + 2 * u128::from(fabric.longest);
+        let span = u128::from(window.0) + u128::from(self.slowest().0) + 2 * u128::from(fabric.longest.0);
         let bytes = (span * u128::from(fastest)).div_ceil(8 * 1_000_000_000_000) + 2 * u128::from(fabric.full);
         self.sufficient = u32::try_from(bytes).unwrap_or(u32::MAX);
     }
 
     /// The longest wire time of a full packet, ps.
-    pub fn slowest(&self) -> u64 {
-        self.wires.iter().map(|wire| wire.full_wire_time).max().unwrap_or(0)
+    pub fn slowest(&self) -> Picoseconds {
+        self.wires.iter().map(|wire| wire.full_wire_time).max().unwrap_or_default()
     }
 
     /// Wire time of a packet on a link, ps.
-    pub fn wire_time(&self, link: LinkId, bytes: u32) -> u64 {
-        self.graph.link(link).bandwidth.serialization(Bytes(u64::from(bytes))).0
+    pub fn wire_time(&self, link: LinkId, bytes: u32) -> Picoseconds {
+        self.graph.link(link).bandwidth.serialization(Bytes(u64::from(bytes)))
     }
 
     /// The latency of a port's link, ps.
     #[inline]
-    pub fn latency(&self, port: PortIdx) -> u64 {
+    pub fn latency(&self, port: PortIdx) -> Picoseconds {
         let wire = if self.wires.len() == 1 { 0 } else { self.wire_of[port] };
         self.wires[wire as usize].latency
     }
 
     /// The latency of a link of any shard, ps.
     #[inline]
-    pub fn latency_of(&self, link: LinkId) -> u64 {
-        if let [wire] = &self.wires[..] { wire.latency } else { self.graph.link(link).latency.0 }
+    pub fn latency_of(&self, link: LinkId) -> Picoseconds {
+        if let [wire] = &self.wires[..] { wire.latency } else { self.graph.link(link).latency }
     }
 
     /// Whether a packet that joins the next queue at `time` is lost on the link that it comes over.
-    pub fn lost_on_link(&self, packet: &Packet, time: u64) -> bool {
+    pub fn lost_on_link(&self, packet: &Packet, time: Instant) -> bool {
         let link = packet.came.link();
         self.outages.lost(link, self.latency_of(link), time)
     }
@@ -279,8 +279,8 @@ impl Routes {
 /// When a link was down last.
 #[derive(Clone, Copy, Debug)]
 struct Outage {
-    from: u64,
-    until: u64,
+    from: Instant,
+    until: Instant,
 }
 
 /// Links that are or were down.
@@ -291,20 +291,22 @@ pub(super) struct Outages {
 
 impl Outages {
     /// A link goes down at `now`.
-    pub fn begin(&mut self, link: LinkId, now: u64) {
-        self.last.insert(link, Outage { from: now, until: u64::MAX });
+    pub fn begin(&mut self, link: LinkId, now: Instant) {
+        self.last.insert(link, Outage { from: now, until: Instant::MAX });
     }
 
     /// A link is up again at `now`. What was on it when it went down had joined the next queue at the latest `furthest` later, but for
     /// packets that were repeated.
-    pub fn end(&mut self, link: LinkId, now: u64, furthest: u64) {
+    pub fn end(&mut self, link: LinkId, now: Instant, furthest: Picoseconds) {
         if let Some(outage) = self.last.get_mut(&link) {
             outage.until = now.max(outage.from + furthest);
         }
     }
 
     /// Whether a packet that came over a link, of this latency, and joins the next queue at `time` was on it when it went down.
-    fn lost(&self, link: LinkId, latency: u64, time: u64) -> bool {
-        self.last.get(&link).is_some_and(|outage| outage.from <= time && time < outage.until.saturating_add(latency))
+    fn lost(&self, link: LinkId, latency: Picoseconds, time: Instant) -> bool {
+        self.last
+            .get(&link)
+            .is_some_and(|outage| outage.from <= time && (time < outage.until || time - outage.until < latency))
     }
 }

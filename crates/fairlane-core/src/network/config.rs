@@ -43,27 +43,32 @@ impl Config {
     }
 
     /// The longest time from a packet's start on a link to its arrival at the next port, ps; see [`Config::forwarding_delay`].
-    pub fn furthest(&self) -> u64 {
-        let delay = if self.conditions.features.late { self.conditions.slowest() } else { 0 };
-        self.fabric.longest + self.fabric.parameters.switch_latency.0 + delay
+    pub fn furthest(&self) -> Picoseconds {
+        let delay = if self.conditions.features.late { self.conditions.slowest() } else { Picoseconds::ZERO };
+        self.fabric.longest + self.fabric.parameters.switch_latency + delay
     }
 
     /// The same on one link, given by its id, whatever may change on the way.
-    pub fn furthest_on(&self, link: LinkId) -> u64 {
-        self.conditions.latency_of(link) + self.fabric.parameters.switch_latency.0 + self.conditions.slowest()
+    pub fn furthest_on(&self, link: LinkId) -> Picoseconds {
+        self.conditions.latency_of(link) + self.fabric.parameters.switch_latency + self.conditions.slowest()
     }
 
     /// How much later than its head a packet joins the output queue of a switch, ps: with store-and-forward its wire time on
     /// the link that it came over; with cut-through the time by which its transmission on a faster link `next` (an id) would
     /// otherwise overtake its arrival. `wire_time` is that of the link that it came over, evaluated only if needed.
     #[inline]
-    pub fn forwarding_delay<I: Instance>(&self, wire_time: impl FnOnce() -> u64, bytes: u32, next: LinkId) -> u64 {
+    pub fn forwarding_delay<I: Instance>(
+        &self,
+        wire_time: impl FnOnce() -> Picoseconds,
+        bytes: u32,
+        next: LinkId,
+    ) -> Picoseconds {
         if !self.has::<I>().late {
-            0
+            Picoseconds::ZERO
         } else if self.fabric.stores_packets() {
             wire_time()
         } else {
-            wire_time().saturating_sub(self.conditions.wire_time(next, bytes))
+            wire_time().beyond(self.conditions.wire_time(next, bytes))
         }
     }
 

@@ -14,6 +14,7 @@
 //! need not look.
 
 use super::fabric::Fabric;
+use crate::units::Instant;
 
 /// The credits of one lane.
 #[derive(Clone, Copy, Debug)]
@@ -22,13 +23,13 @@ pub(super) struct Credits {
     held: u32,
     /// Returned credits that will all have arrived by `pending_by`, and whose exact time makes no difference.
     pending: u32,
-    pending_by: u64,
+    pending_by: Instant,
 }
 
 impl Credits {
     /// An empty buffer of this size at the far end.
     pub const fn new(buffer: u32) -> Self {
-        Self { held: buffer, pending: 0, pending_by: 0 }
+        Self { held: buffer, pending: 0, pending_by: Instant::ZERO }
     }
 
     /// Held and pending, for the law.
@@ -60,7 +61,7 @@ impl Credits {
 
     /// Absorbs pending credits that have arrived for certain. Returns whether there were any.
     #[inline]
-    pub fn absorb_pending(&mut self, now: u64) -> bool {
+    pub fn absorb_pending(&mut self, now: Instant) -> bool {
         // Branchless: a branch on whether any have arrived would be unpredictable.
         let arrived = if now >= self.pending_by { self.pending } else { 0 };
         self.held += arrived;
@@ -73,7 +74,7 @@ impl Credits {
     /// before they arrive, whatever it sends until then (see [`Conditions::sufficient`](super::conditions::Conditions::sufficient)), so that
     /// the exact time of their arrival makes no difference.
     #[inline(always)]
-    pub fn return_pending(&mut self, bytes: u32, by: u64, opening: u64, sufficient: u32) -> bool {
+    pub fn return_pending(&mut self, bytes: u32, by: Instant, opening: Instant, sufficient: u32) -> bool {
         self.absorb_pending(opening);
         let kept = self.held >= sufficient;
         if kept {
@@ -88,7 +89,7 @@ impl Credits {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CreditReturn {
     /// When they arrive.
-    pub time: u64,
+    pub time: Instant,
     pub bytes: u32,
     /// The job of the packet that returns them.
     pub job: u16,
@@ -110,7 +111,7 @@ pub(super) struct CreditReturns {
 
 impl CreditReturns {
     /// Hands lane and bytes of the credits that have arrived by `now` to `give`. Returns whether there were any.
-    pub fn absorb(&mut self, now: u64, mut give: impl FnMut(u8, u32)) -> bool {
+    pub fn absorb(&mut self, now: Instant, mut give: impl FnMut(u8, u32)) -> bool {
         let before = self.list.len();
         let mut place = 0;
         while let Some(&credit) = self.list.get(place) {
@@ -126,7 +127,7 @@ impl CreditReturns {
 
     /// The job whose credits arrived first at any of `lanes` (a set of bits), if any have arrived by `now`. Credits of one
     /// instant are ordered by lane, then job.
-    pub fn first_by(&self, now: u64, lanes: u64) -> Option<u16> {
+    pub fn first_by(&self, now: Instant, lanes: u64) -> Option<u16> {
         let arrived = self.list.iter().filter(|credit| credit.time <= now && lanes >> credit.lane & 1 == 1);
         arrived.map(|credit| (credit.time, credit.lane, credit.job)).min().map(|(.., job)| job)
     }
@@ -134,7 +135,7 @@ impl CreditReturns {
     /// The same with a pool: the job of the first credits that any of `stalled` gains from, which are its own, and those of
     /// another lane that go to the pool. `pooled`: the bytes of each lane in the pool.
     #[cold]
-    pub fn first_useful(&self, now: u64, stalled: u64, mut pooled: Vec<u32>) -> Option<u16> {
+    pub fn first_useful(&self, now: Instant, stalled: u64, mut pooled: Vec<u32>) -> Option<u16> {
         let mut arrived: Vec<&CreditReturn> = self.list.iter().filter(|credit| credit.time <= now).collect();
         arrived.sort_unstable_by_key(|credit| (credit.time, credit.lane, credit.job));
         let useful = arrived.into_iter().find(|credit| {
@@ -147,7 +148,7 @@ impl CreditReturns {
     }
 
     /// When the next credits arrive at any of `lanes`, of a port that has absorbed all that have arrived.
-    pub fn next(&self, lanes: u64) -> Option<u64> {
+    pub fn next(&self, lanes: u64) -> Option<Instant> {
         let theirs = self.list.iter().filter(|credit| lanes >> credit.lane & 1 == 1);
         theirs.map(|credit| credit.time).min()
     }
@@ -159,7 +160,7 @@ impl CreditReturns {
 
     /// Adds credits. To make room for them those that have arrived by `opening`, when the open window opened, are handed to `give`;
     /// unless the port is to run when credits arrive, and absorbs them itself.
-    pub fn push(&mut self, credit: CreditReturn, opening: u64, give: impl FnMut(u8, u32)) {
+    pub fn push(&mut self, credit: CreditReturn, opening: Instant, give: impl FnMut(u8, u32)) {
         const ROOM: usize = 8;
         if self.list.len() == self.list.capacity() {
             if !self.wakes {
@@ -179,23 +180,20 @@ mod tests {
 
     use serde_json::json;
 
+    use super::*;
     use crate::ids::HostId;
-    use crate::network::testing::Senders;
-    use crate::network::{
-        Architecture, Network, Parameters, Partition, Plan, PortBuffer, Sharing, port::Lane, transport,
-    };
-    use crate::units::{Bytes, Instant};
-    use crate::{observe, qos::arbiter, routing, topology};
-
-    use super::{CreditReturn, CreditReturns, Credits};
+    use crate::network::testing::{Senders, plan};
+    use crate::network::{Network, Parameters, Partition, Plan, PortBuffer, Sharing, port::Lane};
+    use crate::units::Bytes;
+    use crate::{observe, routing, topology};
 
     #[test]
     fn a_port_waits_for_the_first_credits_of_the_lanes_that_lack_some() {
-        let credit = |time, lane| CreditReturn { time, bytes: 64, job: 0, lane };
+        let credit = |time, lane| CreditReturn { time: Instant(time), bytes: 64, job: 0, lane };
         let returns =
             CreditReturns { list: vec![credit(50, 0), credit(30, 1), credit(40, 0)], wakes: true, uncharged: 0 };
         let next = [0b01, 0b10, 0b11, 0b100].map(|lanes| returns.next(lanes));
-        assert_eq!(next, [Some(40), Some(30), Some(30), None]);
+        assert_eq!(next, [Some(40), Some(30), Some(30), None].map(|time: Option<u64>| time.map(Instant)));
     }
 
     /// A fabric of one switch, with a memory of three full packets and 10 bytes for two lanes: the pool has 4132 bytes.
@@ -203,20 +201,9 @@ mod tests {
         let fabric = json!({ "hosts": 4, "levels": 1, "radix": 4, "bandwidth": 100_000_000_000_u64 });
         let graph = Arc::new(topology::build("fat_tree", &fabric).unwrap());
         let memory = PortBuffer { size: Bytes(3 * 4122 + 10), sharing: Sharing::Dynamic, ..Default::default() };
-        let plan = Plan {
-            routing: routing::build("d_mod_k", &json!({}), &graph).unwrap().into(),
-            arbiter: arbiter::build("weighted_round_robin", &json!({}), 2).unwrap().into(),
-            graph: Arc::clone(&graph),
-            transport: transport::default().into(),
-            job_transports: Vec::new(),
-            lossy: Vec::new(),
-            trim_vl: None,
-            architecture: Architecture::OutputQueued,
-            virtual_lanes: 2,
-            jobs: 1,
-            parameters: Parameters { port_buffer: Some(memory), ..Default::default() },
-            observe: observe::Parameters::default(),
-        };
+        let routing = routing::build("d_mod_k", &json!({}), &graph).unwrap().into();
+        let parameters = Parameters { port_buffer: Some(memory), ..Default::default() };
+        let plan = Plan { parameters, ..plan(&graph, routing, 2) };
         Network::new(&plan, Partition::new(&graph, 1))
     }
 
@@ -226,10 +213,10 @@ mod tests {
         let fabric = &network.shards[0].config.fabric;
         // Lane 0 has 100 bytes in the pool, lane 1 has none.
         let pooled = [4132 - 100, 8254 - 500].map(|held| Credits::new(held).pooled(fabric)).to_vec();
-        let credit = |time, lane, job, bytes| CreditReturn { time, bytes, job, lane };
+        let credit = |time, lane, job, bytes| CreditReturn { time: Instant(time), bytes, job, lane };
         let returns = |list| CreditReturns { list, wakes: true, uncharged: 0 };
         let own = returns(vec![credit(60, 1, 9, 64), credit(50, 1, 8, 64), credit(90, 0, 7, 64)]);
-        let first = |returns: &CreditReturns, now, stalled| returns.first_useful(now, stalled, pooled.clone());
+        let first = |returns: &CreditReturns, now, stalled| returns.first_useful(Instant(now), stalled, pooled.clone());
         // Credits of lane 1 refill its reserved part: lane 0 gains nothing from them.
         assert_eq!([first(&own, 70, 0b10), first(&own, 70, 0b01), first(&own, 90, 0b01)], [Some(8), None, Some(7)]);
         // The first of lane 0's return all that it has in the pool; nothing is left for the second.
@@ -237,7 +224,7 @@ mod tests {
         assert_eq!([first(&pool, 49, 0b10), first(&pool, 50, 0b10), first(&pool, 70, 0)], [None, Some(1), None]);
         let reserved = returns(vec![credit(70, 0, 2, 64)]);
         let pooled = [4132, 8254].map(|held| Credits::new(held).pooled(fabric)).to_vec();
-        assert_eq!(reserved.first_useful(70, 0b10, pooled), None);
+        assert_eq!(reserved.first_useful(Instant(70), 0b10, pooled), None);
     }
 
     #[test]
@@ -257,20 +244,9 @@ mod tests {
         let fabric =
             json!({ "hosts": 4, "levels": 1, "radix": 4, "bandwidth": 100_000_000_000_u64, "latency": 200_000 });
         let graph = Arc::new(topology::build("fat_tree", &fabric).unwrap());
-        let plan = Plan {
-            routing: routing::build("adaptive", &json!({}), &graph).unwrap().into(),
-            arbiter: arbiter::build("weighted_round_robin", &json!({}), 1).unwrap().into(),
-            graph: Arc::clone(&graph),
-            transport: transport::default().into(),
-            job_transports: Vec::new(),
-            lossy: Vec::new(),
-            trim_vl: None,
-            architecture: Architecture::OutputQueued,
-            virtual_lanes: 1,
-            jobs: 1,
-            parameters: Parameters::default(),
-            observe: observe::Parameters { departures: true, ..Default::default() },
-        };
+        let routing = routing::build("adaptive", &json!({}), &graph).unwrap().into();
+        let observe = observe::Parameters { departures: true, ..Default::default() };
+        let plan = Plan { observe, ..plan(&graph, routing, 1) };
         let mut network = Network::new(&plan, Partition::new(&graph, 1));
         let senders = Senders(vec![Some((HostId(1), Bytes(4096))), None]);
         network.wake(HostId(0), Instant::ZERO);
@@ -284,7 +260,7 @@ mod tests {
         // The ports have far more credits than they need, so theirs are pending; none may count before it has arrived.
         for (link, time) in [(nic, 829_760), (switch, 1_029_760)] {
             let mut credits = network.shards[0].lanes[link as usize].credits;
-            assert!(!credits.absorb_pending(time - 1) && credits.absorb_pending(time));
+            assert!(!credits.absorb_pending(Instant(time - 1)) && credits.absorb_pending(Instant(time)));
         }
         let mut used = |window: u64, link: u32| {
             network.shards[0].in_flight.occupancy.open(window);

@@ -88,13 +88,12 @@ mod tests {
 
     use super::*;
     use crate::ids::{HostId, SwitchId};
-    use crate::network::testing::Senders;
-    use crate::network::{Architecture, Parameters, Partition, Plan, Surroundings, SwitchEntry, transport};
+    use crate::network::testing::{Senders, plan};
+    use crate::network::{Architecture, Parameters, Partition, Plan, Surroundings, SwitchEntry};
     use crate::routing::{Hop, Routing};
     use crate::table::Table;
-    use crate::topology::Graph;
+    use crate::topology::{self, Graph};
     use crate::units::{Bytes, Instant};
-    use crate::{observe, qos::arbiter, topology};
 
     /// Clockwise around a ring of switches with one host each, on one channel: what can deadlock.
     struct Clockwise(Arc<Graph>);
@@ -120,20 +119,9 @@ mod tests {
 
     fn deadlock(architecture: Architecture) {
         let graph = Arc::new(topology::build("torus", &json!({ "sides": [4] })).unwrap());
-        let plan = Plan {
-            routing: Arc::new(Clockwise(Arc::clone(&graph))),
-            arbiter: arbiter::build("weighted_round_robin", &json!({}), 1).unwrap().into(),
-            graph: Arc::clone(&graph),
-            transport: transport::default().into(),
-            job_transports: Vec::new(),
-            lossy: Vec::new(),
-            trim_vl: None,
-            architecture,
-            virtual_lanes: 1,
-            jobs: 4,
-            parameters: Parameters { buffer: Parameters::default().largest_packet(), ..Default::default() },
-            observe: observe::Parameters::default(),
-        };
+        let parameters = Parameters { buffer: Parameters::default().largest_packet(), ..Default::default() };
+        let routing = Arc::new(Clockwise(Arc::clone(&graph)));
+        let plan = Plan { architecture, jobs: 4, parameters, ..plan(&graph, routing, 1) };
         let mut network = Network::new(&plan, Partition::new(&graph, 1));
         // Every host sends a long message to the host two switches on, as a job of its own.
         let senders = Senders((0..4).map(|host| Some((HostId((host + 2) % 4), Bytes(1 << 20)))).collect());

@@ -36,7 +36,7 @@ impl Shard {
         if self.config.fabric.by_switch {
             self.run_switches::<P>();
         }
-        self.run_ports(until.0, probe);
+        self.run_ports(until, probe);
         self.in_flight.calendar.close();
         self.last_due = window;
         result
@@ -60,15 +60,15 @@ impl Shard {
             if let Err(error) = self.run_host(host, until, endpoint, probe, large) {
                 result = result.and(Err((self.config.naming.host_id::<P>(host), error)));
             }
-            self.run_injecting(if large { INJECTING } else { 0 }, until.0, &mut arrivals, probe);
+            self.run_injecting(if large { INJECTING } else { 0 }, until, &mut arrivals, probe);
         }
-        self.run_injecting(0, until.0, &mut arrivals, probe);
+        self.run_injecting(0, until, &mut arrivals, probe);
         self.scratch.arrivals = arrivals;
         self.scratch.hosts = hosts;
         result
     }
 
-    fn run_ports<P: Probe>(&mut self, until: u64, probe: &mut P) {
+    fn run_ports<P: Probe>(&mut self, until: Instant, probe: &mut P) {
         let mut ports = std::mem::take(&mut self.scratch.ports);
         let mut to_hosts = std::mem::take(&mut self.scratch.to_hosts);
         self.in_flight.calendar.take_split(PORTS, &self.to_hosts, &mut to_hosts, &mut ports);
@@ -85,7 +85,7 @@ impl Shard {
         self.scratch.ports = ports;
     }
 
-    fn run_each<P: Probe, const KIND: u8>(&mut self, ports: &[PortIdx], until: u64, probe: &mut P) {
+    fn run_each<P: Probe, const KIND: u8>(&mut self, ports: &[PortIdx], until: Instant, probe: &mut P) {
         let mut arrivals = std::mem::take(&mut self.scratch.arrivals);
         let large = self.ports.len() > LARGE;
         for (place, &port) in ports.iter().enumerate() {
@@ -102,7 +102,7 @@ impl Shard {
     pub(super) fn run_port<P: Probe, const KIND: u8>(
         &mut self,
         port: PortIdx,
-        until: u64,
+        until: Instant,
         arrivals: &mut Vec<Arrival>,
         probe: &mut P,
     ) {
@@ -127,7 +127,7 @@ impl Shard {
         &mut self,
         port: PortIdx,
         first: Queued,
-        until: u64,
+        until: Instant,
         arrivals: &mut Vec<Arrival>,
         probe: &mut P,
     ) {
@@ -145,7 +145,7 @@ impl Shard {
             port: &mut self.ports[number],
             lanes: &mut self.lanes,
             base: number.index() * self.config.fabric.lanes,
-            opening: self.in_flight.calendar.opening(self.in_flight.calendar.window()).0,
+            opening: self.in_flight.calendar.opening(self.in_flight.calendar.window()),
             states: &mut self.arbiter_states,
             config: &self.config,
             in_flight: &mut self.in_flight,

@@ -18,7 +18,7 @@ impl InFlight {
         (shard, list): (usize, impl FnOnce(&mut Mail) -> &mut Parcels<I>),
         to: I,
         packet: PacketIdx,
-        time: u64,
+        time: Instant,
     ) {
         let parcels = list(&mut self.out.to[shard]);
         parcels.tags.extend(self.tags.get(packet));
@@ -32,7 +32,7 @@ impl InFlight {
         &mut self,
         parcels: &mut Parcels<I>,
         prefetch: Option<fn(&Self, &Packet, I)>,
-        deliver: impl Fn(&mut Self, PacketIdx, I, u64),
+        deliver: impl Fn(&mut Self, PacketIdx, I, Instant),
     ) {
         for (place, &to) in parcels.to.iter().enumerate() {
             if let (Some(prefetch), Some(coming)) = (prefetch, parcels.to.get(place + MAIL_AHEAD)) {
@@ -53,7 +53,7 @@ impl InFlight {
     fn announce(&mut self, from: usize, announcement: Announcement) {
         let Announcement { message, packets, bytes, token, job, kind, flags } = announcement;
         let own = self.messages.insert(Message {
-            offered: 0,
+            offered: Instant::ZERO,
             sequence: 0,
             bytes,
             left: 0,
@@ -101,7 +101,7 @@ impl Shard {
         for message in mail.received.drain(..) {
             in_flight.messages.take(message);
         }
-        let opening = in_flight.calendar.opening(in_flight.calendar.window()).0;
+        let opening = in_flight.calendar.opening(in_flight.calendar.window());
         for (place, returned) in mail.credits.iter().enumerate() {
             prefetch_credited(config, lanes, &mail.credits, place);
             in_flight.return_credits(config, lanes, returned, opening);
@@ -114,8 +114,8 @@ impl Shard {
     pub fn next_due(&self, from: u64) -> u64 {
         let calendar = &self.in_flight.calendar;
         let sent = match self.in_flight.out.earliest {
-            u64::MAX => u64::MAX,
-            time => calendar.window_of(Instant(time)),
+            Instant::MAX => u64::MAX,
+            time => calendar.window_of(time),
         };
         calendar.next(from).min(sent)
     }

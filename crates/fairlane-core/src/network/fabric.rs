@@ -60,7 +60,7 @@ pub(super) struct Fabric {
     /// The virtual lane of the headers of packets that are trimmed instead, if they are.
     pub trim_vl: Option<u8>,
     /// From the loss of a packet until its retransmission, ps; at least four windows.
-    pub timeout: u64,
+    pub timeout: Picoseconds,
     /// The routing is adaptive: packets are routed when they arrive at a switch.
     pub adaptive: bool,
     /// The parameters of input-queued switches; `None` if switches are output-queued.
@@ -70,7 +70,7 @@ pub(super) struct Fabric {
     /// Every host has one adapter: its id is the address of it.
     single_homed: bool,
     /// The longest latency of a link, ps.
-    pub longest: u64,
+    pub longest: Picoseconds,
 }
 
 impl Fabric {
@@ -107,12 +107,12 @@ impl Fabric {
             first_lane,
             lanes,
             trim_vl: plan.trim_vl,
-            timeout: parameters.retransmission_timeout.0.max(4 * window.0),
+            timeout: parameters.retransmission_timeout.max(4 * window),
             adaptive: routing.adaptive(),
             by_switch: routing.adaptive() || input_queued.is_some(),
             input_queued,
             single_homed: graph.endpoints() == graph.hosts(),
-            longest: graph.links().iter().map(|link| link.latency.0).max().unwrap_or(0),
+            longest: graph.links().iter().map(|link| link.latency).max().unwrap_or_default(),
             parameters: parameters.clone(),
             observe: plan.observe,
         }

@@ -42,7 +42,7 @@ pub(super) enum Deferred {
 /// A packet that arrives at a switch, which routes it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AtSwitch {
-    pub time: u64,
+    pub time: Instant,
     /// The link that it comes over.
     pub link: LinkId,
     pub packet: PacketIdx,
@@ -51,7 +51,7 @@ pub(super) struct AtSwitch {
 }
 
 /// A packet that arrives at a switch: time, link that it comes over, packet.
-pub(super) type Arriving = (u64, LinkId, PacketIdx);
+pub(super) type Arriving = (Instant, LinkId, PacketIdx);
 
 /// What is in flight in a shard, and what its devices keep of it.
 #[derive(Clone)]
@@ -72,7 +72,7 @@ pub(super) struct InFlight {
     /// Credits on their way, by port.
     pub returns: Indexed<PortIdx, CreditReturns>,
     /// The earliest instant at which each NIC takes another message, ps; empty if no NIC has a gap between messages.
-    pub next_offer: Indexed<PortIdx, u64>,
+    pub next_offer: Indexed<PortIdx, Instant>,
     /// Hosts that defer deliveries, unless they are urgent, until they run by themselves (see [`Pause`](super::Pause)).
     pub deferring: Indexed<HostIdx, bool>,
     /// Messages that wait for others of their queue pair, if those are sent one after another.
@@ -108,7 +108,7 @@ impl InFlight {
         let (ports, nics) = (naming.ports(), naming.nic_host.len());
         let switches = if fabric.by_switch { fabric.partition.switches_of(naming.shard, graph) } else { 0 };
         let calendar = NetworkCalendar::new(lookahead, [naming.hosts(), ports, switches]);
-        let slots = calendar.window_of(Instant(config.furthest())) + 2;
+        let slots = calendar.window_of(Instant::ZERO + config.furthest()) + 2;
         let slots = slots.next_power_of_two().min(MOST_INBOX_SLOTS as u64);
         let features = conditions.features;
         Self {
@@ -127,7 +127,7 @@ impl InFlight {
             messages: Pool::default(),
             queue_pairs: QueuePairs::default(),
             returns: Indexed::of(CreditReturns::default(), ports),
-            next_offer: Indexed::of(0, naming.gaps.len()),
+            next_offer: Indexed::of(Instant::ZERO, naming.gaps.len()),
             deferring: Indexed::of(false, naming.hosts()),
             flows: Indexed::of(Flows::default(), if features.paces { nics } else { 0 }),
             tags: Vec::new().into(),
@@ -157,7 +157,7 @@ impl InFlight {
 
     /// Sends a packet to arrive at `port` at instant `time`.
     #[inline(always)]
-    pub fn send_packet(&mut self, port: PortIdx, packet: PacketIdx, time: u64) {
+    pub fn send_packet(&mut self, port: PortIdx, packet: PacketIdx, time: Instant) {
         let next = self.send(port, packet.into(), time).packet();
         let packet = &mut self.packets[packet];
         packet.time = time;
@@ -172,8 +172,8 @@ impl InFlight {
 
     /// Sends a packet to arrive at `switch`, which routes it, at instant `time`.
     #[inline]
-    pub fn send_to_switch(&mut self, switch: SwitchIdx, packet: PacketIdx, time: u64) {
-        let window = self.calendar.window_of(Instant(time));
+    pub fn send_to_switch(&mut self, switch: SwitchIdx, packet: PacketIdx, time: Instant) {
+        let window = self.calendar.window_of(time);
         let Packet { came, .. } = self.packets[packet];
         self.packets[packet].time = time;
         self.packets[packet].next = PacketIdx::NONE;
@@ -189,8 +189,8 @@ impl InFlight {
 
     /// Returns what follows in the list of the port.
     #[inline(always)]
-    fn send(&mut self, port: PortIdx, queued: Queued, time: u64) -> Queued {
-        let window = self.calendar.window_of(Instant(time));
+    fn send(&mut self, port: PortIdx, queued: Queued, time: Instant) -> Queued {
+        let window = self.calendar.window_of(time);
         if window - self.calendar.window() < self.inboxes.slots() {
             self.calendar.wake_near(PORTS, port, window);
             self.inboxes.push(window, port, queued)
@@ -235,7 +235,7 @@ impl InFlight {
 
     /// Sends a packet to arrive, with its tail, at NIC `nic` at instant `time`.
     #[inline(always)]
-    pub fn arrive<I: Instance>(&mut self, config: &Config, nic: PortIdx, packet: PacketIdx, time: u64) {
+    pub fn arrive<I: Instance>(&mut self, config: &Config, nic: PortIdx, packet: PacketIdx, time: Instant) {
         if config.has::<I>().controls && self.answer(config, nic, packet, time) {
             return;
         }
@@ -252,7 +252,7 @@ impl InFlight {
         }
         let host = config.naming.nic_host[nic];
         if urgent || !self.deferring[host] {
-            self.wake_host(host, Instant(time));
+            self.wake_host(host, time);
         }
     }
 }

@@ -30,10 +30,10 @@ impl Network {
         let shard = &self.shards[shard];
         let whole = |packet: &Packet, token| {
             let stage = packet.flags.stage();
-            Delivery { at: Instant(packet.time), token, stage, first: true, last: true }
+            Delivery { at: packet.time, token, stage, first: true, last: true }
         };
         let mut deliveries = Vec::new();
-        let mut parts: FxHashMap<MessageIdx, (u32, u64)> = FxHashMap::default();
+        let mut parts: FxHashMap<MessageIdx, (u32, Instant)> = FxHashMap::default();
         for packet in shard.unseen(self.now()) {
             let index = match packet.owner() {
                 Owner::Whole(token) => {
@@ -47,7 +47,7 @@ impl Network {
             let (count, last) = parts.entry(index).or_default();
             (*count, *last) = (*count + 1, packet.time.max(*last));
             if *count == message.undelivered {
-                deliveries.push(Delivery { at: Instant(*last), ..whole(packet, message.token()) });
+                deliveries.push(Delivery { at: *last, ..whole(packet, message.token()) });
             }
         }
         deliveries
@@ -59,7 +59,7 @@ impl Shard {
     fn unseen(&self, now: Instant) -> impl Iterator<Item = &Packet> {
         let queues = self.in_flight.receive_queues.rows().iter();
         queues.flat_map(move |&(first, _)| {
-            self.in_flight.packets.list(first, |packet| packet.next).take_while(move |packet| packet.time < now.0)
+            self.in_flight.packets.list(first, |packet| packet.next).take_while(move |packet| packet.time < now)
         })
     }
 }

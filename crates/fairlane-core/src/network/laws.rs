@@ -230,7 +230,7 @@ impl Network {
             return Ok(());
         }
         let lanes = self.shards.iter().flat_map(|shard| &shard.lanes);
-        let waited: u64 = lanes.map(|lane| lane.waited).sum();
+        let waited: u64 = lanes.map(|lane| lane.waited.0).sum();
         let ports = self.shards.iter().flat_map(|shard| shard.ports.rows());
         let aside: u64 = ports.map(|port| port.waiters.aside()).sum();
         let charged: u64 = self.shards.iter().map(|shard| shard.observation.interference.charged()).sum();

@@ -25,14 +25,14 @@ use crate::units::Instant;
 impl InFlight {
     /// A packet is lost at `time`; its credits are returned by the caller.
     #[cold]
-    pub fn lose(&mut self, config: &Config, index: PacketIdx, link: LinkId, time: u64) {
+    pub fn lose(&mut self, config: &Config, index: PacketIdx, link: LinkId, time: Instant) {
         self.totals.packets_lost += 1;
         self.untrim(index);
         let due = time + config.fabric.timeout;
         let packet = &self.packets[index];
         if packet.number.losses() == config.fabric.parameters.retry_count {
             let [from, to] = [packet.source, packet.to].map(|address| config.fabric.graph.host_of(HostId(address)));
-            self.given_up.push(GivenUp { at: Instant(due), job: JobId(packet.job), from, to });
+            self.given_up.push(GivenUp { at: due, job: JobId(packet.job), from, to });
         }
         let sender = usize::from(self.packets[index].origin);
         if sender == config.naming.shard {
@@ -44,7 +44,7 @@ impl InFlight {
 
     /// A packet that this shard sent has been lost on `link`, and its timeout passes at `due`: it is retransmitted then, or given up.
     #[cold]
-    pub fn retransmit(&mut self, config: &Config, index: PacketIdx, link: LinkId, due: u64) {
+    pub fn retransmit(&mut self, config: &Config, index: PacketIdx, link: LinkId, due: Instant) {
         let packet = &mut self.packets[index];
         if packet.number.losses() < config.fabric.parameters.retry_count {
             packet.number = packet.number.lost();
@@ -56,11 +56,11 @@ impl InFlight {
             return;
         }
         // The job is stopped at the end of the window in which `due` lies.
-        self.hand_over(config, Content::GivenUp(index), (index, link), due + 2 * self.calendar.width().0);
+        self.hand_over(config, Content::GivenUp(index), (index, link), due + 2 * self.calendar.width());
     }
 
     /// Hands a packet that was lost on a link to the port of the NIC that sent it, at instant `at`.
-    pub fn hand_over(&mut self, config: &Config, content: Content, (packet, link): (PacketIdx, LinkId), at: u64) {
+    pub fn hand_over(&mut self, config: &Config, content: Content, (packet, link): (PacketIdx, LinkId), at: Instant) {
         let Packet { bytes, to, job, kind, vl, source, .. } = self.packets[packet];
         let payload = u64::from(bytes - config.fabric.header);
         // After messages of the same instant, by the link of the loss, whatever the shards: of one link in order of loss.
@@ -88,7 +88,7 @@ impl InFlight {
     }
 
     /// A packet that is given up leaves its NIC: it is handed to its host in the next window, which opens at `until`.
-    fn hand_to_host(&mut self, config: &Config, packet: PacketIdx, until: u64) {
+    fn hand_to_host(&mut self, config: &Config, packet: PacketIdx, until: Instant) {
         self.totals.packets_given_up += 1;
         self.packets[packet].came = Step::NONE;
         let nic = config.fabric.nic_of_address(self.packets[packet].to);
@@ -100,7 +100,7 @@ impl InFlight {
     }
 
     /// A packet that is given up comes to NIC `nic` at instant `time`: before or after what is on its way there.
-    pub fn arrive_given_up(&mut self, config: &Config, nic: PortIdx, packet: PacketIdx, time: u64) {
+    pub fn arrive_given_up(&mut self, config: &Config, nic: PortIdx, packet: PacketIdx, time: Instant) {
         if self.is_control(packet) {
             // So that its flow does not wait for it.
             self.answer(config, nic, packet, time);
@@ -124,7 +124,7 @@ impl InFlight {
         if after.is_none() {
             self.receive_queues[nic].1 = packet;
         }
-        self.wake_host(config.naming.nic_host[nic], Instant(time));
+        self.wake_host(config.naming.nic_host[nic], time);
     }
 }
 
@@ -144,7 +144,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// A message at a NIC that is a packet to be given up never joins a queue. Returns whether it is one.
     #[cold]
-    pub(super) fn gives_up(&mut self, index: MessageIdx, until: u64) -> bool {
+    pub(super) fn gives_up(&mut self, index: MessageIdx, until: Instant) -> bool {
         let message = self.in_flight.messages[index];
         let Content::GivenUp(packet) = message.content() else { return false };
         if self.paces() {
@@ -157,7 +157,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// A packet that has been taken from the queue of a lane starts at `now` on a link that is down.
     #[cold]
-    pub(super) fn lose_started(&mut self, lane: u8, packet: PacketIdx, now: u64) {
+    pub(super) fn lose_started(&mut self, lane: u8, packet: PacketIdx, now: Instant) {
         self.port.busy_until = now;
         let &Packet { time, came, held, .. } = &self.in_flight.packets[packet];
         if P::COUNTERS {
@@ -179,7 +179,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             return true;
         }
         let &Packet { time, came, .. } = &self.in_flight.packets[packet];
-        let toss = draw(u64::from(draw(time, came.link().0)), came.link().0) >> 31;
+        let toss = draw(u64::from(draw(time.0, came.link().0)), came.link().0) >> 31;
         if toss == 0 || !self.displace_last(packet, time) {
             return self.trim_or_lose(packet, time);
         }
@@ -187,7 +187,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     }
 
     /// There is no room for a packet: it is trimmed or lost. Returns whether it joins a queue, trimmed.
-    fn trim_or_lose(&mut self, packet: PacketIdx, time: u64) -> bool {
+    fn trim_or_lose(&mut self, packet: PacketIdx, time: Instant) -> bool {
         let joins = self.config.fabric.trim_vl.is_some_and(|vl| self.trim(packet, vl, time)) && self.has_room(packet);
         if !joins {
             self.lose(packet, time);
@@ -197,7 +197,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// The last packet in the lane's queue of one that comes at `time` gives up its place, if that makes room: it is trimmed or lost.
     /// Its delay counts to the end of the transmission under way, for which it has been charged. Returns whether it does.
-    fn displace_last(&mut self, packet: PacketIdx, time: u64) -> bool {
+    fn displace_last(&mut self, packet: PacketIdx, time: Instant) -> bool {
         let &Packet { lane, bytes, .. } = &self.in_flight.packets[packet];
         let place = self.base + usize::from(lane);
         let last = self.lanes[place].tail.packet();
@@ -221,7 +221,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         self.count_left(lane, last);
         let &Packet { time: joined, job, came, held, .. } = &self.in_flight.packets[last];
         self.probe.dequeued(self.port, job);
-        let waited = self.port.busy_until.saturating_sub(joined);
+        let waited = self.port.busy_until.since(joined);
         if P::COUNTERS {
             self.lanes[place].waited += waited;
         }
@@ -243,7 +243,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// A packet leaves its payload behind, and its header goes on, on virtual lane `vl`. Not if it has no payload any more, or nobody
     /// answers it. Returns whether it was trimmed.
-    fn trim(&mut self, packet: PacketIdx, vl: u8, time: u64) -> bool {
+    fn trim(&mut self, packet: PacketIdx, vl: u8, time: Instant) -> bool {
         let config = self.config;
         let &Packet { bytes, came, credited, held, job, lane, vl: before, .. } = &self.in_flight.packets[packet];
         let answered = config.fabric.feedback_of(job).is_some() && !self.in_flight.is_control(packet);
@@ -268,7 +268,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     }
 
     /// A packet that has come to this port is lost at `now`.
-    fn lose(&mut self, packet: PacketIdx, now: u64) {
+    fn lose(&mut self, packet: PacketIdx, now: Instant) {
         if KIND != kind::NIC {
             let &Packet { came, credited, held, job, bytes, lane, .. } = &self.in_flight.packets[packet];
             self.return_upstream(

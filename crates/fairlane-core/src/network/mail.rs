@@ -8,6 +8,7 @@ use super::packet::{Packet, PacketFlags};
 use crate::ids::{JobId, LinkId};
 use crate::kernel::Indexed;
 use crate::qos::levels::TrafficKind;
+use crate::units::Instant;
 
 /// Mail from one shard to another.
 #[derive(Clone, Default)]
@@ -51,7 +52,7 @@ pub(super) struct Returned {
     pub job: u16,
     pub bytes: u32,
     /// When the buffer was freed, ps; they arrive one link latency later.
-    pub freed: u64,
+    pub freed: Instant,
 }
 
 /// Announces a message of several packets to the shard of its receiver.
@@ -73,7 +74,7 @@ pub(super) struct Outboxes {
     /// By shard; empty with one shard.
     pub to: Vec<Mail>,
     /// The earliest instant at which anything in the mail of the open window takes effect, ps.
-    pub earliest: u64,
+    pub earliest: Instant,
     /// By sending shard, then the message there: the message in this shard.
     pub mirrors: Vec<Indexed<MessageIdx, MessageIdx>>,
 }
@@ -82,7 +83,7 @@ impl Outboxes {
     /// Empty, in a network of so many shards.
     pub fn new(shards: usize) -> Self {
         let others = if shards == 1 { 0 } else { shards };
-        Self { to: vec![Mail::default(); others], earliest: u64::MAX, mirrors: vec![Vec::new().into(); others] }
+        Self { to: vec![Mail::default(); others], earliest: Instant::MAX, mirrors: vec![Vec::new().into(); others] }
     }
 
     /// The message in this shard that another shard sends.
@@ -93,7 +94,7 @@ impl Outboxes {
 
     /// Returns credits to a port of another shard, where they arrive at `time`.
     #[inline]
-    pub fn return_credits(&mut self, shard: usize, returned: Returned, time: u64) {
+    pub fn return_credits(&mut self, shard: usize, returned: Returned, time: Instant) {
         self.earliest = self.earliest.min(time);
         self.to[shard].credits.push(returned);
     }

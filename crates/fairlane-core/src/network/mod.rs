@@ -288,14 +288,15 @@ impl Network {
         let port = &shard.ports[number];
         // A packet is counted whole when it starts, a stall when it ends: what is still to come is taken off, what has
         // been is added.
-        let ahead = if port.stalled || port.active == 0 { 0 } else { port.busy_until.saturating_sub(self.now().0) };
-        (Picoseconds(port.active - ahead), Picoseconds(port.idle_stalled + self.open_stall(port)))
+        let idle = port.stalled || port.active == Picoseconds::ZERO;
+        let ahead = if idle { Picoseconds::ZERO } else { port.busy_until.since(self.now()) };
+        (port.active.beyond(ahead), port.idle_stalled + self.open_stall(port))
     }
 
     /// How long the stall has lasted in which the port is.
-    fn open_stall(&self, port: &Port) -> u64 {
+    fn open_stall(&self, port: &Port) -> Picoseconds {
         let counted = port.stalled && self.config().fabric.observe.counters;
-        if counted { self.now().0.saturating_sub(port.busy_until) } else { 0 }
+        if counted { self.now().since(port.busy_until) } else { Picoseconds::ZERO }
     }
 
     /// What a port has carried on one lane so far.
@@ -305,14 +306,14 @@ impl Network {
         let lanes = self.config().fabric.lanes;
         let record = &shard.lanes[number.index() * lanes + usize::from(lane.0)];
         let port = &shard.ports[number];
-        let open_stall = if port.waiting >> lane.0 & 1 == 1 { self.open_stall(port) } else { 0 };
+        let open_stall = if port.waiting >> lane.0 & 1 == 1 { self.open_stall(port) } else { Picoseconds::ZERO };
         let (onward, place) = self.port(self.graph().link(link).reverse);
         let onward = onward.observation.input_queueing.get(place.index() * lanes + usize::from(lane.0));
         LaneCounters {
             bytes: record.bytes,
             packets: record.packets,
-            waiting: Picoseconds(record.waited),
-            stalled: Picoseconds(record.stalled + open_stall),
+            waiting: record.waited,
+            stalled: record.stalled + open_stall,
             onward_waiting: onward.copied().map(Picoseconds),
             // A packet that did not wait was a queue of one for no time.
             max_queue: record.max_depth.max(u32::from(record.packets > 0)),

@@ -8,6 +8,7 @@ use super::partition::{FarEnd, Partition, Place};
 use crate::ids::{HostId, LinkId, SwitchId};
 use crate::kernel::Indexed;
 use crate::topology::{Graph, Link, Vertex};
+use crate::units::Picoseconds;
 
 /// No switch is at the far end of a link.
 pub(super) const NO_SWITCH: SwitchId = SwitchId(u32::MAX);
@@ -32,7 +33,7 @@ pub(super) struct Naming {
     /// The first NIC port of each host; one more at the end.
     first_nic: Vec<PortIdx>,
     /// The minimum time between two messages of each NIC, ps; empty if there is none.
-    pub gaps: Indexed<PortIdx, u64>,
+    pub gaps: Indexed<PortIdx, Picoseconds>,
     /// The switch at the far end of each link; [`NO_SWITCH`] at hosts.
     pub to_switch: Indexed<PortIdx, SwitchId>,
     /// The NIC port at the far end of each link, in the shard there; none at switches.
@@ -175,13 +176,13 @@ impl Iterator for Nics {
 }
 
 /// The minimum time between two messages of each NIC, ps; empty if there is none.
-fn message_gaps<'a>(graph: &Graph, nics: impl Iterator<Item = &'a Link>) -> Indexed<PortIdx, u64> {
+fn message_gaps<'a>(graph: &Graph, nics: impl Iterator<Item = &'a Link>) -> Indexed<PortIdx, Picoseconds> {
     let rail = |link: &Link| {
         let own = graph.link(link.reverse).reverse;
         graph.ports(link.from).position(|port| port == own).unwrap_or_default()
     };
-    let gaps: Vec<u64> = nics.map(|link| graph.message_gap(rail(link)).0).collect();
-    if gaps.iter().all(|gap| *gap == 0) { Vec::new().into() } else { gaps.into() }
+    let gaps: Vec<Picoseconds> = nics.map(|link| graph.message_gap(rail(link))).collect();
+    if gaps.iter().all(|gap| *gap == Picoseconds::ZERO) { Vec::new().into() } else { gaps.into() }
 }
 
 fn host_of(vertex: Vertex) -> Option<HostId> {

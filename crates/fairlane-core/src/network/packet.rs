@@ -58,7 +58,7 @@ pub struct Delivery {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
     /// When its next packet is offered to the NIC's port, ps.
-    pub offered: u64,
+    pub offered: Instant,
     /// Order among the messages of one NIC: by creation.
     pub sequence: u64,
     /// Payload, bytes.
@@ -223,9 +223,9 @@ pub(super) enum Owner {
 pub(super) struct Packet {
     /// From when its wait for the next link counts, ps: when it joins the queue that it is in or on its way to; in the output buffer
     /// of an input-queued switch earlier, by what it has waited at the input. At the end: when it is delivered.
-    pub time: u64,
+    pub time: Instant,
     /// When it was offered to the NIC's port, ps.
-    pub offered: u64,
+    pub offered: Instant,
     /// The packet after it in the list or queue that it is in.
     pub next: PacketIdx,
     /// See [`Packet::owner`].
@@ -267,7 +267,7 @@ impl Packet {
     /// From its offer to the NIC's port to its delivery. Valid once it is on its way to its host.
     #[inline]
     pub fn latency(&self) -> Picoseconds {
-        Picoseconds(self.time - self.offered)
+        self.time - self.offered
     }
 }
 

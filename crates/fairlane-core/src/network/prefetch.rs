@@ -11,7 +11,6 @@ use super::probe::Probe;
 use super::shard::Shard;
 use crate::ids::HostId;
 use crate::kernel::prefetch_at;
-use crate::units::Instant;
 
 /// An endpoint that can prefetch its records. By default it does not.
 pub trait Prefetch {
@@ -232,7 +231,7 @@ impl InFlight {
     /// A packet that has come from another shard will be put into an inbox.
     #[inline]
     pub(super) fn prefetch_inbox(&self, packet: &Packet, port: PortIdx) {
-        self.inboxes.prefetch(self.calendar.window_of(Instant(packet.time)), port);
+        self.inboxes.prefetch(self.calendar.window_of(packet.time), port);
     }
 }
 

@@ -11,6 +11,7 @@ use super::switch::input_queued::Queue;
 use crate::ids::JobId;
 use crate::observe::{self, Departure, Interference, Latencies};
 use crate::routing::Step;
+use crate::units::{Instant, Picoseconds};
 
 /// What a port and a NIC report as packets move.
 pub(super) trait Probe: Instance + Send {
@@ -21,7 +22,7 @@ pub(super) trait Probe: Instance + Send {
     fn observed(self) -> Observation;
 
     /// A packet of `job` joins the queue of `lane` at `time`, while the link may be busy.
-    fn enqueued(&mut self, _number: PortIdx, _port: &mut Port, _lane: &mut Lane, _job: u16, _time: u64) {}
+    fn enqueued(&mut self, _number: PortIdx, _port: &mut Port, _lane: &mut Lane, _job: u16, _time: Instant) {}
 
     /// The message of which a packet has just started waits with its next packet.
     fn requeued(&mut self, _port: &mut Port, _lane: &mut Lane, _job: u16) {}
@@ -30,10 +31,10 @@ pub(super) trait Probe: Instance + Send {
     fn dequeued(&mut self, _port: &mut Port, _job: u16) {}
 
     /// A packet of `job` waits for `span` for the packet that the link carries, and joins no queue.
-    fn waited_for_link(&mut self, _number: PortIdx, _port: &Port, _job: u16, _span: u64) {}
+    fn waited_for_link(&mut self, _number: PortIdx, _port: &Port, _job: u16, _span: Picoseconds) {}
 
     /// The link was idle for `span` although packets waited.
-    fn stalled(&mut self, _port: &mut Port, _lanes: &mut [Lane], _span: u64) {}
+    fn stalled(&mut self, _port: &mut Port, _lanes: &mut [Lane], _span: Picoseconds) {}
 
     /// Of the lanes that lacked credits, the first got some: a packet of `job` returned them.
     fn stall_ended_by(&mut self, _number: PortIdx, _port: &mut Port, _job: u16) {}
@@ -42,11 +43,11 @@ pub(super) trait Probe: Instance + Send {
     fn transmitted(&mut self, _number: PortIdx, _port: &mut Port, _lane: &mut Lane, _sent: &Transmission) {}
 
     /// A packet of `job` joins a queue at the input of a switch.
-    fn joined_input(&mut self, _queue: &mut Queue, _job: u16, _now: u64) {}
+    fn joined_input(&mut self, _queue: &mut Queue, _job: u16, _now: Instant) {}
 
     /// The first packet of a queue at the input of a switch, of `job`, starts to cross to the output `port`; what it lacked last
     /// was released by a packet of `aggressor`.
-    fn left_input(&mut self, _port: PortIdx, _queue: &mut Queue, _job: u16, _aggressor: u16, _now: u64) {}
+    fn left_input(&mut self, _port: PortIdx, _queue: &mut Queue, _job: u16, _aggressor: u16, _now: Instant) {}
 
     /// Records a single packet, where [`Features::details`](super::features::Features::details) are kept. `upstream`: the
     /// place of the counter of the link and lane that the packet came over (see
@@ -54,7 +55,7 @@ pub(super) trait Probe: Instance + Send {
     fn detail(&mut self, in_flight: &InFlight, place: (PortIdx, u8), sent: &Transmission, upstream: Option<usize>);
 
     /// A packet has waited for `span` and is lost. `upstream`: as of [`Probe::detail`].
-    fn lost(&mut self, upstream: usize, span: u64);
+    fn lost(&mut self, upstream: usize, span: Picoseconds);
 
     /// A host takes a packet that has been delivered to it.
     fn delivered(&mut self, _packet: &Packet) {}
@@ -63,11 +64,11 @@ pub(super) trait Probe: Instance + Send {
 /// A packet that starts on a link.
 pub(super) struct Transmission {
     pub packet: PacketIdx,
-    pub time: u64,
+    pub time: Instant,
     pub bytes: u32,
     pub job: u16,
-    pub wire_time: u64,
-    pub waited: u64,
+    pub wire_time: Picoseconds,
+    pub waited: Picoseconds,
 }
 
 /// What has been observed.
@@ -97,9 +98,9 @@ impl Observation {
     }
 
     /// What came over a link has waited.
-    fn add_waiting(&mut self, upstream: usize, span: u64) {
+    fn add_waiting(&mut self, upstream: usize, span: Picoseconds) {
         if let Some(sum) = self.input_queueing.get_mut(upstream) {
-            *sum += span;
+            *sum += span.0;
         }
     }
 
@@ -115,7 +116,7 @@ impl Observation {
         if let Some(upstream) = upstream {
             self.add_waiting(upstream, waited);
         }
-        if !self.departs.contains(&time) || in_flight.is_control(packet) {
+        if !self.departs.contains(&time.0) || in_flight.is_control(packet) {
             return;
         }
         let packet = &in_flight.packets[packet];
@@ -127,8 +128,8 @@ impl Observation {
             }
         };
         self.departures.push(Departure {
-            time,
-            waited,
+            time: time.0,
+            waited: waited.0,
             // Departures are kept with one shard only, where ports have the numbers of their links.
             link: port.0,
             lane,
@@ -163,7 +164,7 @@ impl<const SHARDED: bool, const PLAIN: bool> Probe for Off<SHARDED, PLAIN> {
         self.0.keep(in_flight, place, sent, upstream);
     }
 
-    fn lost(&mut self, upstream: usize, span: u64) {
+    fn lost(&mut self, upstream: usize, span: Picoseconds) {
         self.0.add_waiting(upstream, span);
     }
 }
@@ -187,9 +188,9 @@ impl<const SHARDED: bool, const PLAIN: bool> Probe for Counters<SHARDED, PLAIN> 
     }
 
     #[inline(always)]
-    fn enqueued(&mut self, number: PortIdx, port: &mut Port, lane: &mut Lane, job: u16, time: u64) {
+    fn enqueued(&mut self, number: PortIdx, port: &mut Port, lane: &mut Lane, job: u16, time: Instant) {
         if port.busy_until > time {
-            self.0.interference.charge(number.0, job, port.job, port.busy_until - time);
+            self.0.interference.charge(number.0, job, port.job, (port.busy_until - time).0);
         }
         self.requeued(port, lane, job);
     }
@@ -206,32 +207,32 @@ impl<const SHARDED: bool, const PLAIN: bool> Probe for Counters<SHARDED, PLAIN> 
     }
 
     #[inline(always)]
-    fn waited_for_link(&mut self, number: PortIdx, port: &Port, job: u16, span: u64) {
-        if span > 0 {
-            self.0.interference.charge(number.0, job, port.job, span);
+    fn waited_for_link(&mut self, number: PortIdx, port: &Port, job: u16, span: Picoseconds) {
+        if span > Picoseconds::ZERO {
+            self.0.interference.charge(number.0, job, port.job, span.0);
         }
     }
 
-    fn stalled(&mut self, port: &mut Port, lanes: &mut [Lane], span: u64) {
+    fn stalled(&mut self, port: &mut Port, lanes: &mut [Lane], span: Picoseconds) {
         port.idle_stalled += span;
         for lane in each_lane(port.waiting) {
             lanes[lane].stalled += span;
         }
-        port.waiters.stalled(span);
+        port.waiters.stalled(span.0);
     }
 
     fn stall_ended_by(&mut self, number: PortIdx, port: &mut Port, job: u16) {
         self.0.interference.credited(number.0, &mut port.waiters, job);
     }
 
-    fn joined_input(&mut self, queue: &mut Queue, job: u16, now: u64) {
-        queue.waiters.stalled(now - queue.settled);
+    fn joined_input(&mut self, queue: &mut Queue, job: u16, now: Instant) {
+        queue.waiters.stalled((now - queue.settled).0);
         queue.settled = now;
         queue.waiters.join(job);
     }
 
-    fn left_input(&mut self, port: PortIdx, queue: &mut Queue, job: u16, aggressor: u16, now: u64) {
-        queue.waiters.stalled(now - queue.settled);
+    fn left_input(&mut self, port: PortIdx, queue: &mut Queue, job: u16, aggressor: u16, now: Instant) {
+        queue.waiters.stalled((now - queue.settled).0);
         queue.settled = now;
         self.0.interference.credited(port.0, &mut queue.waiters, aggressor);
         queue.waiters.leave(job);
@@ -244,7 +245,7 @@ impl<const SHARDED: bool, const PLAIN: bool> Probe for Counters<SHARDED, PLAIN> 
         lane.waited += sent.waited;
         port.active += sent.wire_time;
         if port.waiting != 0 {
-            self.0.interference.carried(number.0, &port.waiters, sent.job, sent.wire_time);
+            self.0.interference.carried(number.0, &port.waiters, sent.job, sent.wire_time.0);
         }
     }
 
@@ -252,7 +253,7 @@ impl<const SHARDED: bool, const PLAIN: bool> Probe for Counters<SHARDED, PLAIN> 
         self.0.keep(in_flight, place, sent, upstream);
     }
 
-    fn lost(&mut self, upstream: usize, span: u64) {
+    fn lost(&mut self, upstream: usize, span: Picoseconds) {
         self.0.add_waiting(upstream, span);
     }
 

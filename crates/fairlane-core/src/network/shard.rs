@@ -113,9 +113,9 @@ impl Shard {
         for (&link, &down) in links {
             let furthest = self.config.furthest_on(link);
             if down {
-                self.config.conditions.outages.begin(link, now.0);
+                self.config.conditions.outages.begin(link, now);
             } else {
-                self.config.conditions.outages.end(link, now.0, furthest);
+                self.config.conditions.outages.end(link, now, furthest);
             }
             let place = self.config.fabric.partition.link(link);
             if place.shard() == self.config.naming.shard {

@@ -275,7 +275,7 @@ impl<M: Default> Exchange<M> {
     fn post<P: Probe, E: Endpoint<Mail = M>>(&self, parity: usize, part: &mut Worker<'_, E, P>) {
         let shards = part.shards.iter_mut().zip(part.endpoints.iter_mut());
         for (number, (shard, endpoint)) in (part.first..).zip(shards) {
-            shard.in_flight.out.earliest = u64::MAX;
+            shard.in_flight.out.earliest = Instant::MAX;
             for to in (0..self.shards).filter(|to| *to != number) {
                 let mut slot = self.slot(parity, number, to);
                 std::mem::swap(&mut slot.0, &mut shard.in_flight.out.to[to]);

@@ -11,7 +11,7 @@ use crate::network::index::{MessageIdx, PortIdx};
 use crate::network::packet::{Message, Packet, PacketFlags, PacketNumber};
 use crate::network::port::Arrival;
 use crate::qos::levels::TrafficKind;
-use crate::units::Bytes;
+use crate::units::{Bytes, Instant};
 
 /// What identifies a flow at one NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,7 +50,7 @@ pub(in crate::network) struct Flows {
     /// Released messages by the time at which they join their queues, then by order of creation.
     pub due: BTreeSet<Arrival>,
     /// Notices on their way, by the time at which they arrive, then by the NIC's port at which they do, then by order.
-    pub expected: BTreeMap<(u64, PortIdx, u64), Expected>,
+    pub expected: BTreeMap<(Instant, PortIdx, u64), Expected>,
     /// Flows of which packets have come to this NIC.
     pub heard: Heard,
 }
@@ -76,7 +76,7 @@ impl Flows {
     }
 
     /// When the next released message joins its queue.
-    pub fn next(&self) -> Option<u64> {
+    pub fn next(&self) -> Option<Instant> {
         self.due.first().map(|(time, ..)| *time)
     }
 }
@@ -85,9 +85,9 @@ impl Flows {
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::network) struct Tag {
     /// When it started at its NIC, ps; of a notice, when the packet that it answers did.
-    pub sent: u64,
+    pub sent: Instant,
     /// Of a notice: when the packet that it answers arrived, ps.
-    pub received: u64,
+    pub received: Instant,
     /// Of a notice: the address to which that packet went, its bytes on the wire, and its virtual lane.
     pub to: u32,
     pub bytes: u32,
@@ -109,7 +109,7 @@ pub(in crate::network) struct Tag {
 pub(in crate::network) struct Remains {
     pub owner: u32,
     pub number: PacketNumber,
-    pub offered: u64,
+    pub offered: Instant,
     pub kind: TrafficKind,
     pub flags: PacketFlags,
 }
@@ -127,23 +127,23 @@ type Source = (u32, u16, u8);
 /// The flows of which packets have come to a NIC.
 #[derive(Clone, Default)]
 pub(in crate::network) struct Heard {
-    /// The last packet and the last notice of each, ps; no notice yet is [`u64::MAX`].
-    last: FxHashMap<Source, (u64, u64)>,
+    /// The last packet and the last notice of each, ps; no notice yet is [`Instant::MAX`].
+    last: FxHashMap<Source, (Instant, Instant)>,
     /// Those of the last [`RECENT`] time, by their last packet.
-    recent: BTreeMap<(u64, Source), ()>,
+    recent: BTreeMap<(Instant, Source), ()>,
     /// Notices that have come to the host for this NIC.
     pub count: u64,
 }
 
 impl Heard {
     /// A packet of a flow arrives at `time`. Returns how many flows have come lately, and the last notice of this one.
-    pub fn hear(&mut self, source: Source, time: u64) -> (u32, &mut u64) {
-        let (packet, notice) = self.last.entry(source).or_insert((time, u64::MAX));
+    pub fn hear(&mut self, source: Source, time: Instant) -> (u32, &mut Instant) {
+        let (packet, notice) = self.last.entry(source).or_insert((time, Instant::MAX));
         self.recent.remove(&(*packet, source));
         *packet = time;
         self.recent.insert((time, source), ());
         while let Some((&(oldest, _), ())) = self.recent.first_key_value()
-            && oldest + RECENT.0 < time
+            && oldest + RECENT < time
         {
             self.recent.pop_first();
         }

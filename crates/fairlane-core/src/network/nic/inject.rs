@@ -8,19 +8,26 @@ use crate::network::mail::Announcement;
 use crate::network::naming::Nics;
 use crate::network::packet::{Content, Injection, Message, PacketFlags};
 use crate::network::probe::Probe;
+use crate::units::{Instant, Picoseconds};
 
 impl InFlight {
     /// Hands a message to a NIC: to its port's inbox, once the adapter takes another message. Returns whether that is before
     /// `until`, the end of the open window; then the port must be run.
     #[inline(always)]
-    pub(super) fn inject<P: Probe>(&mut self, config: &Config, nics: &Nics, injection: &Injection, until: u64) -> bool {
+    pub(super) fn inject<P: Probe>(
+        &mut self,
+        config: &Config,
+        nics: &Nics,
+        injection: &Injection,
+        until: Instant,
+    ) -> bool {
         let Injection { at, from, to, bytes, rails: [rail, other], vl, job, kind, token, stage, urgent, .. } =
             *injection;
         let nic = nics.rail(rail);
         debug_assert!(at >= self.calendar.opening(self.calendar.window()), "host {from} sends in the past");
         let packets = config.fabric.packets_of(bytes.0);
         let has = config.has::<P>();
-        let offered = if has.gaps { self.offer(config, nic, at.0) } else { at.0 };
+        let offered = if has.gaps { self.offer(config, nic, at) } else { at };
         let pair = if has.pairs {
             self.queue_pairs.add(config.fabric.parameters.injection, nic, injection)
         } else {
@@ -70,9 +77,9 @@ impl InFlight {
 
     /// When a message that is handed over at `at` is offered: at least the adapter's gap after the message before it.
     #[inline]
-    fn offer(&mut self, config: &Config, nic: PortIdx, at: u64) -> u64 {
-        let gap = config.naming.gaps.get(nic).map_or(0, |gap| *gap);
-        if gap == 0 {
+    fn offer(&mut self, config: &Config, nic: PortIdx, at: Instant) -> Instant {
+        let gap = config.naming.gaps.get(nic).map_or(Picoseconds::ZERO, |gap| *gap);
+        if gap == Picoseconds::ZERO {
             return at;
         }
         let next = &mut self.next_offer[nic];

@@ -34,12 +34,12 @@ impl Shard {
     ) -> Result<(), RunError> {
         let Self { config, in_flight, scratch, .. } = self;
         let nics = config.naming.nics_of(host);
-        in_flight.deliver(config, probe, nics.clone(), until.0, &mut scratch.deliveries);
+        in_flight.deliver(config, probe, nics.clone(), until, &mut scratch.deliveries);
         let id = config.naming.host_id::<P>(host);
         let pause = endpoint.run(id, until, &scratch.deliveries, &mut scratch.injections);
         let mut now = false;
         for injection in &scratch.injections {
-            now |= in_flight.inject::<P>(config, &nics, injection, until.0);
+            now |= in_flight.inject::<P>(config, &nics, injection, until);
         }
         scratch.injections.clear();
         in_flight.pause(config, host, pause?);
@@ -70,7 +70,7 @@ impl Shard {
     pub(super) fn run_injecting<P: Probe>(
         &mut self,
         but: usize,
-        until: u64,
+        until: Instant,
         arrivals: &mut Vec<Arrival>,
         probe: &mut P,
     ) {
@@ -107,7 +107,7 @@ impl InFlight {
             let mut packet = self.receive_queues[nic].0;
             while packet.is_some() {
                 let Packet { time, next, .. } = self.packets[packet];
-                self.wake_host(host, Instant(time).max(now));
+                self.wake_host(host, time.max(now));
                 packet = next;
             }
         }

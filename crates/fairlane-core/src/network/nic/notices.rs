@@ -29,7 +29,7 @@ impl InFlight {
     /// flow will be updated then, and nothing is left of it. If it is to be answered, the notice is handed to the NIC's port.
     /// Returns whether the packet was a notice.
     #[cold]
-    pub fn answer(&mut self, config: &Config, nic: PortIdx, packet: PacketIdx, time: u64) -> bool {
+    pub fn answer(&mut self, config: &Config, nic: PortIdx, packet: PacketIdx, time: Instant) -> bool {
         let tag = self.tags[packet];
         let Packet { job, bytes, to, source, vl, .. } = self.packets[packet];
         if tag.control {
@@ -43,7 +43,7 @@ impl InFlight {
         let (flows, last) = self.flows[nic].heard.hear((source, job, vl), time);
         let answered = match feedback.notices {
             Notices::EveryPacket => true,
-            Notices::Marked(gap) => trimmed.is_some() || tag.marked && (*last == u64::MAX || time - *last >= gap.0),
+            Notices::Marked(gap) => trimmed.is_some() || tag.marked && (*last == Instant::MAX || time - *last >= gap),
         };
         if !answered {
             return false;
@@ -85,7 +85,14 @@ impl InFlight {
     }
 
     /// A notice of a trimmed packet will arrive at its sender at instant `time`: the packet is retransmitted then.
-    fn restore_trimmed(&mut self, config: &Config, job: u16, tag: &Tag, remains: Remains, (nic, time): (PortIdx, u64)) {
+    fn restore_trimmed(
+        &mut self,
+        config: &Config,
+        job: u16,
+        tag: &Tag,
+        remains: Remains,
+        (nic, time): (PortIdx, Instant),
+    ) {
         let Remains { owner, number, offered, kind, flags } = remains;
         let link = config.naming.link_of(nic);
         let packet = self.packets.insert(Packet {
@@ -147,30 +154,24 @@ impl InFlight {
     }
 
     /// A notice will arrive at instant `time` at NIC `nic`, of the host whose flow it is for.
-    fn expect(&mut self, config: &Config, nic: PortIdx, job: u16, tag: &Tag, time: u64) {
+    fn expect(&mut self, config: &Config, nic: PortIdx, job: u16, tag: &Tag, time: Instant) {
         let &Tag { sent, received, to, bytes, flows, vl, marked, .. } = tag;
         if let Some(remains) = tag.trimmed {
             self.restore_trimmed(config, job, tag, remains, (nic, time));
         }
-        let notice = Notice {
-            trimmed: tag.trimmed.is_some(),
-            marked,
-            bytes: Bytes(u64::from(bytes)),
-            sent: Instant(sent),
-            received: Instant(received),
-            flows,
-        };
+        let notice =
+            Notice { trimmed: tag.trimmed.is_some(), marked, bytes: Bytes(u64::from(bytes)), sent, received, flows };
         let flows = &mut self.flows[nic];
         flows.heard.count += 1;
         let place = (time, nic, flows.heard.count);
         flows.expected.insert(place, Expected { key: Key { to, job, vl }, notice });
-        self.wake_port(nic, Instant(time));
+        self.wake_port(nic, time);
     }
 }
 
 impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// A packet starts at this NIC at `now`. `notice`: the notice that it is.
-    pub(super) fn tag(&mut self, packet: PacketIdx, notice: Option<NoticeIdx>, now: u64) {
+    pub(super) fn tag(&mut self, packet: PacketIdx, notice: Option<NoticeIdx>, now: Instant) {
         let in_flight = &mut *self.in_flight;
         let tag = match notice {
             Some(notice) => in_flight.notices.take(notice),

@@ -13,7 +13,7 @@ use crate::network::index::{MessageIdx, PortIdx, Queued};
 use crate::network::packet::{Content, Message};
 use crate::network::port::{ActivePort, Arrival, kind};
 use crate::network::probe::Probe;
-use crate::units::{Bytes, Instant, Picoseconds};
+use crate::units::{Bytes, Instant};
 
 impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// Whether this is the port of a NIC whose transport holds packets back.
@@ -27,13 +27,13 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     }
 
     /// Whether a released message joins its queue before `until`.
-    pub(in crate::network) fn releases_before(&self, until: u64) -> bool {
+    pub(in crate::network) fn releases_before(&self, until: Instant) -> bool {
         self.in_flight.flows[self.number].next().is_some_and(|time| time < until)
     }
 
     /// Messages that are released before `until` are arrivals, among those from place `next` on.
     #[cold]
-    pub(in crate::network) fn take_released(&mut self, until: u64, arrivals: &mut Vec<Arrival>, next: usize) {
+    pub(in crate::network) fn take_released(&mut self, until: Instant, arrivals: &mut Vec<Arrival>, next: usize) {
         let due = &mut self.in_flight.flows[self.number].due;
         while let Some(&released) = due.first().filter(|(time, ..)| *time < until) {
             due.pop_first();
@@ -43,7 +43,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// Notices that arrive before `until` are arrivals of no message.
     #[cold]
-    pub(in crate::network) fn take_notices(&self, until: u64, arrivals: &mut Vec<Arrival>) {
+    pub(in crate::network) fn take_notices(&self, until: Instant, arrivals: &mut Vec<Arrival>) {
         for (&(time, ..), _) in self.in_flight.flows[self.number].expected.range(..(until, PortIdx(0), 0)) {
             insert(arrivals, 0, (time, 0, Queued::NONE));
         }
@@ -84,7 +84,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let config: &Config = self.config;
         let bytes = Bytes(left + u64::from(config.fabric.header));
         let (_, state) = self.flow_of(key);
-        config.fabric.transport_of(key.job).lost(state, bytes, Instant(offered));
+        config.fabric.transport_of(key.job).lost(state, bytes, offered);
     }
 
     /// The next notice arrives: the flow may now be allowed to start packets earlier than before.
@@ -93,16 +93,16 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let ((now, ..), Expected { key, notice }) = expected.expect("invariant: an arrival for each notice");
         let config: &Config = self.config;
         let (_, state) = self.flow_of(key);
-        config.fabric.transport_of(key.job).noticed(state, &notice, Instant(now));
+        config.fabric.transport_of(key.job).noticed(state, &notice, now);
         self.reconsider(key, now);
     }
 
     /// A flow may now, at `now`, be allowed to start packets earlier than before.
-    fn reconsider(&mut self, key: Key, now: u64) {
+    fn reconsider(&mut self, key: Key, now: Instant) {
         let config: &Config = self.config;
         let (flow, state) = self.flow_of(key);
-        let earliest = config.fabric.transport_of(key.job).earliest(state, Instant(now)).0;
-        if earliest == u64::MAX {
+        let earliest = config.fabric.transport_of(key.job).earliest(state, now);
+        if earliest == Instant::MAX {
             return;
         }
         let earliest = earliest.max(now);
@@ -124,7 +124,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// Takes messages out of the queues whose flows may not start a packet at `now`, until the first of each queue may.
     #[cold]
-    pub(in crate::network) fn hold_back(&mut self, now: u64) {
+    pub(in crate::network) fn hold_back(&mut self, now: Instant) {
         let mut lanes = self.port.waiting;
         while lanes != 0 {
             #[allow(clippy::cast_possible_truncation, reason = "below 64")]
@@ -138,12 +138,12 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             let (key, offered) = (Key::of_message(message), message.offered);
             let config: &Config = self.config;
             let (flow, state) = self.flow_of(key);
-            let earliest = config.fabric.transport_of(key.job).earliest(state, Instant(now)).0;
+            let earliest = config.fabric.transport_of(key.job).earliest(state, now);
             if earliest <= now {
                 lanes &= lanes - 1;
                 continue;
             }
-            if flow.released.is_none() && earliest < u64::MAX {
+            if flow.released.is_none() && earliest < Instant::MAX {
                 self.release(key, index, earliest);
             } else {
                 flow.held.push_back(index);
@@ -162,7 +162,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// The arbiter of a NIC that paces has granted the next packet of a message, which is in no queue: the packet starts. The
     /// transport accounts it, and the next message of the flow that is held is released.
     #[cold]
-    pub(in crate::network) fn start_paced(&mut self, lane: u8, message: MessageIdx, now: u64) {
+    pub(in crate::network) fn start_paced(&mut self, lane: u8, message: MessageIdx, now: Instant) {
         let record = &self.in_flight.messages[message];
         let notice = if let Content::Notice(notice) = record.content() { Some(notice) } else { None };
         let control = self.in_flight.is_notice(record);
@@ -184,15 +184,15 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         }
     }
 
-    fn account(&mut self, key: Key, bytes: Bytes, now: u64) {
+    fn account(&mut self, key: Key, bytes: Bytes, now: Instant) {
         let wire_time = self.port.busy_until - now;
         let config: &Config = self.config;
         let (flow, state) = self.flow_of(key);
         let transport = config.fabric.transport_of(key.job);
-        transport.started(state, bytes, Picoseconds(wire_time), Instant(now));
-        let earliest = transport.earliest(state, Instant(now)).0;
+        transport.started(state, bytes, wire_time, now);
+        let earliest = transport.earliest(state, now);
         if flow.released.is_none()
-            && earliest < u64::MAX
+            && earliest < Instant::MAX
             && let Some(message) = flow.held.pop_front()
         {
             self.release(key, message, earliest.max(now));
@@ -200,7 +200,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     }
 
     /// A message will join its queue at `time`.
-    fn release(&mut self, key: Key, index: MessageIdx, time: u64) {
+    fn release(&mut self, key: Key, index: MessageIdx, time: Instant) {
         self.flow_of(key).0.released = index;
         let message = &mut self.in_flight.messages[index];
         message.offered = time;
@@ -212,7 +212,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     #[cold]
     pub(in crate::network) fn wake_for_released(&mut self) {
         if let Some(time) = self.in_flight.flows[self.number].next() {
-            self.in_flight.wake_port(self.number, Instant(time));
+            self.in_flight.wake_port(self.number, time);
         }
     }
 }

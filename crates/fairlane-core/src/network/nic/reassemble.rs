@@ -16,7 +16,7 @@ impl InFlight {
         config: &Config,
         probe: &mut P,
         nics: Nics,
-        until: u64,
+        until: Instant,
         deliveries: &mut Vec<Delivery>,
     ) {
         deliveries.clear();
@@ -57,7 +57,7 @@ impl InFlight {
                 self.totals.bytes_delivered += payload;
                 self.single_packet.remove(payload);
                 let stage = packet.flags.stage();
-                deliveries.push(Delivery { at: Instant(packet.time), token, stage, first: true, last: true });
+                deliveries.push(Delivery { at: packet.time, token, stage, first: true, last: true });
             }
             Owner::Part(message) => self.receive_part::<P>(config, &packet, message, deliveries),
         }
@@ -86,7 +86,7 @@ impl InFlight {
         let last = message.undelivered == 0;
         if first || last {
             let (token, stage) = (message.token(), message.flags.stage());
-            deliveries.push(Delivery { at: Instant(time), token, stage, first, last });
+            deliveries.push(Delivery { at: time, token, stage, first, last });
         }
         if last {
             self.totals.messages_delivered += 1;

@@ -12,7 +12,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// The link is free: the arbiter picks a lane whose first packet has credits, and the packet is transmitted. If there is
     /// none, the port is stalled. Returns the lane, and what stood first in its queue.
     #[inline]
-    pub(super) fn arbitrate(&mut self, now: u64) -> Option<(u8, Queued)> {
+    pub(super) fn arbitrate(&mut self, now: Instant) -> Option<(u8, Queued)> {
         let mut ready = self.ready();
         if ready != self.port.waiting || self.port.unusual != 0 {
             if self.down() {
@@ -59,7 +59,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// A packet that has been taken from its queue starts: on the link, or, if that is down, nowhere.
     #[inline(always)]
-    pub(in crate::network) fn start(&mut self, lane: u8, packet: PacketIdx, now: u64) {
+    pub(in crate::network) fn start(&mut self, lane: u8, packet: PacketIdx, now: Instant) {
         if self.down() {
             self.lose_started(lane, packet, now);
         } else {
@@ -86,7 +86,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// The arbiter picks among the lanes that are ready.
     #[inline(always)]
-    fn pick(&mut self, ready: u64, now: u64) -> u8 {
+    fn pick(&mut self, ready: u64, now: Instant) -> u8 {
         #[allow(clippy::cast_possible_truncation, reason = "below 64")]
         let lowest = ready.trailing_zeros() as u8;
         if ready == 1 << lowest {
@@ -104,7 +104,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     }
 
     /// The arbiter picks a virtual lane; of its channels the one whose first packet has waited longest sends.
-    fn pick_channel(&mut self, ready: u64, now: u64) -> u8 {
+    fn pick_channel(&mut self, ready: u64, now: Instant) -> u8 {
         let config = self.config;
         let among = |vl: u8| config.fabric.lanes_of(vl).filter(|lane| ready >> lane & 1 == 1);
         let vls =
@@ -118,13 +118,13 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// The arbiter picks a virtual lane among those of a set, of which these lanes are ready, and can look at the queues.
     #[inline]
-    fn ask_arbiter(&mut self, vls: u32, ready: u64, now: u64) -> VirtualLane {
+    fn ask_arbiter(&mut self, vls: u32, ready: u64, now: Instant) -> VirtualLane {
         let Self { config, in_flight, lanes, states, .. } = self;
         let words = config.conditions.state_words;
         let state = &mut states[self.number.index() * words..][..words];
         let queues =
             PortQueues::<KIND> { lanes: &lanes[self.base..][..config.fabric.lanes], in_flight, config, ready, now };
-        let picked = config.conditions.arbiter.pick(state, Lanes(vls), &queues, Instant(now));
+        let picked = config.conditions.arbiter.pick(state, Lanes(vls), &queues, now);
         assert!(
             picked.0 < 32 && vls >> picked.0 & 1 == 1,
             "the arbiter has picked {picked:?}, which was not among the lanes offered"
@@ -134,22 +134,17 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// The arbiter accounts the first packet of a lane to its virtual lane.
     #[inline]
-    fn grant(&mut self, vl: VirtualLane, lane: u8, now: u64) {
+    fn grant(&mut self, vl: VirtualLane, lane: u8, now: Instant) {
         let bytes = self.first(lane).bytes;
-        self.config.conditions.arbiter.sent(self.state(), vl, Bytes(u64::from(bytes)), Instant(now));
+        self.config.conditions.arbiter.sent(self.state(), vl, Bytes(u64::from(bytes)), now);
     }
 
     /// The arbiter accounts a packet of the only lane that is ready.
     #[inline(always)]
-    pub(super) fn grant_single(&mut self, lane: u8, bytes: u32, now: u64) {
+    pub(super) fn grant_single(&mut self, lane: u8, bytes: u32, now: Instant) {
         if self.config.fabric.lanes > 1 {
             let lane = if self.config.fabric.channels { self.config.fabric.vl_of(lane) } else { lane };
-            self.config.conditions.arbiter.serve_alone(
-                self.state(),
-                VirtualLane(lane),
-                Bytes(u64::from(bytes)),
-                Instant(now),
-            );
+            self.config.conditions.arbiter.serve_alone(self.state(), VirtualLane(lane), Bytes(u64::from(bytes)), now);
         }
     }
 

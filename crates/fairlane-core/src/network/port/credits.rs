@@ -64,7 +64,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     }
 
     /// Absorbs the credits that have arrived by `now`. Returns whether there were any.
-    pub fn absorb_credits(&mut self, now: u64) -> bool {
+    pub fn absorb_credits(&mut self, now: Instant) -> bool {
         let lanes = &mut self.lanes[self.base..][..self.config.fabric.lanes];
         let mut arrived = false;
         for lane in each_lane(self.port.waiting) {
@@ -92,7 +92,7 @@ impl InFlight {
     /// that opened at `opening`, or when mail is accepted at its end; they arrive after it, so no decision in it depends on
     /// them.
     #[inline(always)]
-    pub fn return_credits(&mut self, config: &Config, lanes: &mut [Lane], returned: &Returned, opening: u64) {
+    pub fn return_credits(&mut self, config: &Config, lanes: &mut [Lane], returned: &Returned, opening: Instant) {
         let &Returned { port, lane, job, bytes, freed } = returned;
         let credits = &mut lanes[port.index() * config.fabric.lanes + usize::from(lane)].credits;
         if !credits.return_pending(bytes, freed + config.fabric.longest, opening, config.conditions.sufficient) {
@@ -102,7 +102,7 @@ impl InFlight {
         }
         if config.fabric.adaptive {
             let time = freed + config.conditions.latency(port);
-            let window = self.calendar.window_of(Instant(time));
+            let window = self.calendar.window_of(time);
             self.occupancy.return_credits(port, lane, bytes, window);
         }
     }
@@ -122,10 +122,10 @@ pub(in crate::network) fn pool_taken(lanes: &[Lane], fabric: &Fabric) -> u32 {
 /// Returns credits to a lane that may need them the instant they arrive. A free function: taking the address of the active
 /// port would force its fields out of registers.
 #[cold]
-fn return_exactly(in_flight: &mut InFlight, lanes: &mut [Lane], port: PortIdx, credit: CreditReturn, opening: u64) {
+fn return_exactly(in_flight: &mut InFlight, lanes: &mut [Lane], port: PortIdx, credit: CreditReturn, opening: Instant) {
     let returns = &mut in_flight.returns[port];
     returns.push(credit, opening, |lane, bytes| lanes[usize::from(lane)].credits.give(bytes));
     if returns.wakes {
-        in_flight.wake_port(port, Instant(credit.time));
+        in_flight.wake_port(port, credit.time);
     }
 }

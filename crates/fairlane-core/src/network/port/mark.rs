@@ -7,6 +7,7 @@ use crate::network::packet::Packet;
 use crate::network::probe::Probe;
 use crate::network::transport::{Marking, MarkingOutputs};
 use crate::rng::draw;
+use crate::units::Instant;
 
 impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     fn marking(&mut self, lane: u8) -> &mut LaneMarking {
@@ -29,7 +30,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// A decision at `now`: of the lanes that wait, these are ready, and the others lack credits.
     #[cold]
-    pub(super) fn note_shortage(&mut self, ready: u64, now: u64) {
+    pub(super) fn note_shortage(&mut self, ready: u64, now: Instant) {
         for lane in each_lane(self.port.waiting) {
             let marking = &mut self.in_flight.marking[self.base + lane];
             let short = ready >> lane & 1 == 0;
@@ -43,7 +44,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// A packet that has left its queue is about to start at `now`: marks it if its transport has that.
     #[cold]
-    pub(super) fn mark(&mut self, lane: u8, packet: PacketIdx, now: u64) {
+    pub(super) fn mark(&mut self, lane: u8, packet: PacketIdx, now: Instant) {
         let config = self.config;
         let Packet { bytes, time: joined, job, .. } = self.in_flight.packets[packet];
         let bytes = u64::from(bytes);
@@ -73,7 +74,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             false if above == u32::MAX => u64::MAX,
             false => u64::from(above),
         };
-        if u64::from(draw(now, link.0)) >= chance {
+        if u64::from(draw(now.0, link.0)) >= chance {
             return;
         }
         self.in_flight.tags[packet].marked = true;

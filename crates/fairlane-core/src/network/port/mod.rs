@@ -22,6 +22,7 @@ use super::in_flight::InFlight;
 use super::index::PortIdx;
 use super::probe::Probe;
 use crate::qos::arbiter::State;
+use crate::units::Instant;
 
 /// A port that runs through the open window, with all that it touches.
 pub(super) struct ActivePort<'a, P: Probe, const KIND: u8> {
@@ -31,7 +32,7 @@ pub(super) struct ActivePort<'a, P: Probe, const KIND: u8> {
     pub lanes: &'a mut [Lane],
     pub base: usize,
     /// When the open window opened.
-    pub opening: u64,
+    pub opening: Instant,
     /// The arbiters' states, of all ports.
     pub states: &'a mut State,
     pub config: &'a Config,

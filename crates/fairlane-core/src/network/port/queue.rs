@@ -9,12 +9,12 @@ use crate::network::index::{MessageIdx, Queued};
 use crate::network::parameters::Turns;
 use crate::network::probe::Probe;
 use crate::qos::arbiter::Queues;
-use crate::units::{Bytes, Picoseconds};
+use crate::units::{Bytes, Instant, Picoseconds};
 
 /// What a port reads of a packet in its queue, or, at a NIC, of the next packet of a message.
 pub(in crate::network) struct QueueEntry {
     /// When it joins, or joined, the queue.
-    pub time: u64,
+    pub time: Instant,
     /// On the wire.
     pub bytes: u32,
     pub lane: u8,
@@ -44,7 +44,7 @@ pub(super) struct PortQueues<'a, const KIND: u8> {
     pub config: &'a Config,
     /// The lanes whose first packet has enough credits, one bit each.
     pub ready: u64,
-    pub now: u64,
+    pub now: Instant,
 }
 
 impl<const KIND: u8> PortQueues<'_, KIND> {
@@ -100,7 +100,7 @@ impl<const KIND: u8> Queues for PortQueues<'_, KIND> {
     fn age(&self, lane: VirtualLane) -> Picoseconds {
         let heads = self.queues(lane).map(|queue| queue.head).filter(|head| head.is_some());
         let joined = heads.map(|head| entry::<KIND>(self.in_flight, self.config, head).time).min();
-        Picoseconds(joined.map_or(0, |joined| self.now - joined))
+        joined.map_or(Picoseconds::ZERO, |joined| self.now - joined)
     }
 
     fn since_injection(&self, lane: VirtualLane) -> Picoseconds {
@@ -111,7 +111,7 @@ impl<const KIND: u8> Queues for PortQueues<'_, KIND> {
             kind::NIC => self.in_flight.messages[head.message()].offered,
             _ => self.in_flight.packets[head.packet()].offered,
         });
-        Picoseconds(offered.map_or(0, |offered| self.now - offered))
+        offered.map_or(Picoseconds::ZERO, |offered| self.now - offered)
     }
 }
 

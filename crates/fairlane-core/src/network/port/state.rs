@@ -3,6 +3,7 @@
 use crate::network::credits::Credits;
 use crate::network::index::Queued;
 use crate::observe::Waiters;
+use crate::units::{Instant, Picoseconds};
 
 /// The kinds of port.
 pub(in crate::network) mod kind {
@@ -22,11 +23,11 @@ pub(in crate::network) mod kind {
 pub(in crate::network) struct Port {
     /// The link carries a packet until then. While the port is stalled: the instant up to which its idle time has been
     /// accounted for.
-    pub busy_until: u64,
+    pub busy_until: Instant,
     /// Time in which the link has carried packets.
-    pub active: u64,
+    pub active: Picoseconds,
     /// Time in which it was idle although packets waited.
-    pub idle_stalled: u64,
+    pub idle_stalled: Picoseconds,
     /// The packets that wait, by job. Kept only if counters are.
     pub waiters: Waiters,
     /// Lanes whose queue is not empty.
@@ -49,9 +50,9 @@ pub(in crate::network) const UNCHARGED: u8 = 2;
 impl Port {
     pub fn new(wire: u32) -> Self {
         Self {
-            busy_until: 0,
-            active: 0,
-            idle_stalled: 0,
+            busy_until: Instant::ZERO,
+            active: Picoseconds::ZERO,
+            idle_stalled: Picoseconds::ZERO,
             waiters: Waiters::default(),
             waiting: 0,
             wire,
@@ -74,9 +75,9 @@ pub(in crate::network) struct Lane {
     pub packets: u64,
     pub bytes: u64,
     /// Sum of the waiting times of its packets.
-    pub waited: u64,
+    pub waited: Picoseconds,
     /// Time in which the link was idle and the lane's first packet lacked credits.
-    pub stalled: u64,
+    pub stalled: Picoseconds,
 }
 
 const _: () = assert!(size_of::<Port>() == 64 && size_of::<Lane>() == 64);
@@ -91,8 +92,8 @@ impl Lane {
             max_depth: 0,
             packets: 0,
             bytes: 0,
-            waited: 0,
-            stalled: 0,
+            waited: Picoseconds::ZERO,
+            stalled: Picoseconds::ZERO,
         }
     }
 }
@@ -103,7 +104,7 @@ pub(in crate::network) struct LaneMarking {
     /// Bytes in its queue.
     pub queued: u64,
     /// The last instant at which the lane was known to lack credits, ps.
-    pub short_until: u64,
+    pub short_until: Instant,
     /// At its last decision the lane lacked credits.
     pub short: bool,
     /// The lane has lacked credits before.
@@ -111,7 +112,7 @@ pub(in crate::network) struct LaneMarking {
 }
 
 /// An arrival at a port: time, order among those of one time, what arrives.
-pub(in crate::network) type Arrival = (u64, u64, Queued);
+pub(in crate::network) type Arrival = (Instant, u64, Queued);
 
 /// The lanes of a set.
 pub(in crate::network) fn each_lane(mut set: u64) -> impl Iterator<Item = usize> {

@@ -9,12 +9,12 @@ use crate::network::naming::NO_SWITCH;
 use crate::network::probe::{Probe, Transmission};
 use crate::rng::draw;
 use crate::routing::{Hop, Step};
-use crate::units::Bytes;
+use crate::units::{Bytes, Instant, Picoseconds};
 
 impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// A packet that is in no queue, and that the arbiter has granted, starts on the link.
     #[inline(always)]
-    pub(in crate::network) fn transmit(&mut self, lane: u8, index: PacketIdx, now: u64) {
+    pub(in crate::network) fn transmit(&mut self, lane: u8, index: PacketIdx, now: Instant) {
         let config = self.config;
         let packet = &mut self.in_flight.packets[index];
         let (bytes, job, joined, held, credited) =
@@ -42,7 +42,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let wire_time = if bytes == config.fabric.full {
             wire.full_wire_time
         } else {
-            wire.bandwidth.serialization(Bytes(u64::from(bytes))).0
+            wire.bandwidth.serialization(Bytes(u64::from(bytes)))
         };
         let start = if config.has::<P>().errors { now + self.repetitions(bytes, wire_time, now) } else { now };
         let done = start + wire_time;
@@ -66,7 +66,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             );
         }
         if to_switch {
-            let time = start + wire.latency + config.fabric.parameters.switch_latency.0;
+            let time = start + wire.latency + config.fabric.parameters.switch_latency;
             if config.fabric.by_switch {
                 self.send_to_switch(index, time);
                 return;
@@ -89,19 +89,19 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// The time that the repetitions of a packet take that starts at `now`, if its link has errors: each its time on the wire and the
     /// time until the sender knows of the error.
     #[cold]
-    fn repetitions(&self, bytes: u32, wire_time: u64, now: u64) -> u64 {
+    fn repetitions(&self, bytes: u32, wire_time: Picoseconds, now: Instant) -> Picoseconds {
         let link = self.config.naming.link_of(self.number);
-        let Some(rate) = self.config.conditions.error_rate(link) else { return 0 };
+        let Some(rate) = self.config.conditions.error_rate(link) else { return Picoseconds::ZERO };
         let chance = rate.chance_of_error(bytes);
         let failures = (0..)
-            .map(|attempt: u64| draw(u64::from(draw(now, link.0)) << 32 | attempt, link.0))
+            .map(|attempt: u64| draw(u64::from(draw(now.0, link.0)) << 32 | attempt, link.0))
             .take_while(|draw| u64::from(*draw) < chance);
         failures.count() as u64 * (wire_time + 2 * self.config.conditions.latency(self.number))
     }
 
     /// The packet arrives at instant `time` at the switch at the far end, which routes it.
     #[inline(always)]
-    fn send_to_switch(&mut self, packet: PacketIdx, time: u64) {
+    fn send_to_switch(&mut self, packet: PacketIdx, time: Instant) {
         let naming = &self.config.naming;
         let switch = self.config.switch_of::<P>(naming.to_switch[self.number]);
         match naming.other_shard::<P>(self.number) {
@@ -112,7 +112,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// The packet is at the NIC at the far end at instant `time`.
     #[inline(always)]
-    fn send_to_nic(&mut self, packet: PacketIdx, time: u64) {
+    fn send_to_nic(&mut self, packet: PacketIdx, time: Instant) {
         let nic = self.config.naming.to_nic[self.number];
         match self.config.naming.other_shard::<P>(self.number) {
             Some(shard) => self.in_flight.send_to_shard((shard, |mail| &mut mail.to_nics), nic, packet, time),

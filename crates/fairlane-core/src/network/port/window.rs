@@ -3,7 +3,7 @@
 use super::{ActivePort, Arrival, UNCHARGED, kind};
 use crate::network::index::Queued;
 use crate::network::probe::Probe;
-use crate::units::Instant;
+use crate::units::{Instant, Picoseconds};
 
 /// What has become of a single arrival.
 #[derive(PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// the window: with the same results as through the queue and `arbitrate`, in fewer steps. Most packets of a fabric that
     /// is not congested take this path.
     #[inline(always)]
-    pub fn forward_single(&mut self, first: Queued, until: u64) -> Forwarded {
+    pub fn forward_single(&mut self, first: Queued, until: Instant) -> Forwarded {
         let entry = self.entry(first);
         let now = entry.time.max(self.port.busy_until);
         if entry.next.is_some() || self.port.stalled || self.paces() || self.config.has::<P>().loses {
@@ -31,7 +31,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             if self.goes_first(first) {
                 self.enqueue(first, &entry);
             }
-            self.in_flight.wake_port(self.number, Instant(now));
+            self.in_flight.wake_port(self.number, now);
             return Forwarded::Yes;
         }
         let lane = entry.lane;
@@ -58,7 +58,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     }
 
     /// Runs the port through the open window, which ends at `until` (excluded). `first`: the head of its inbox.
-    pub fn run(&mut self, first: Queued, until: u64, arrivals: &mut Vec<Arrival>) {
+    pub fn run(&mut self, first: Queued, until: Instant, arrivals: &mut Vec<Arrival>) {
         self.sort(first, arrivals);
         if self.config.has::<P>().loses {
             self.lose_arrivals(arrivals);
@@ -78,16 +78,16 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             return;
         }
         if !self.port.stalled {
-            self.in_flight.wake_port(self.number, Instant(self.port.busy_until));
+            self.in_flight.wake_port(self.number, self.port.busy_until);
         } else if let Some(time) = self.in_flight.returns[self.number].next(self.config.awaited::<P>(self.port.waiting))
         {
-            self.in_flight.wake_port(self.number, Instant(time));
+            self.in_flight.wake_port(self.number, time);
         }
     }
 
     /// Runs the port through the window, or, of a NIC that paces, until there are released messages to take in. Returns how many
     /// arrivals are left then.
-    fn run_decisions(&mut self, until: u64, arrivals: &[Arrival]) -> Option<usize> {
+    fn run_decisions(&mut self, until: Instant, arrivals: &[Arrival]) -> Option<usize> {
         let mut arrivals = arrivals.iter();
         loop {
             if self.paces() && self.releases_before(until) {
@@ -99,8 +99,8 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 // The link went down between the windows.
                 self.port.busy_until.max(self.opening)
             } else {
-                let arrival = arrivals.as_slice().first().map_or(u64::MAX, |arrival| arrival.0);
-                let credit = if self.port.stalled { self.next_credit() } else { u64::MAX };
+                let arrival = arrivals.as_slice().first().map_or(Instant::MAX, |arrival| arrival.0);
+                let credit = if self.port.stalled { self.next_credit() } else { Instant::MAX };
                 arrival.min(credit).max(self.port.busy_until)
             };
             if now >= until {
@@ -135,7 +135,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// An arrival joins its queue.
     #[inline(always)]
-    fn admit(&mut self, queued: Queued, until: u64) {
+    fn admit(&mut self, queued: Queued, until: Instant) {
         let has = self.config.has::<P>();
         if KIND == kind::NIC && has.loses && queued.is_some() && self.gives_up(queued.message(), until) {
             return;
@@ -154,18 +154,18 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         }
     }
 
-    pub(super) fn next_credit(&self) -> u64 {
+    pub(super) fn next_credit(&self) -> Instant {
         let lanes = self.config.awaited::<P>(self.port.waiting);
-        self.in_flight.returns[self.number].next(lanes).unwrap_or(u64::MAX)
+        self.in_flight.returns[self.number].next(lanes).unwrap_or(Instant::MAX)
     }
 
     /// The link has been idle up to `now` although packets wait.
     #[cold]
-    pub(super) fn end_stall(&mut self, now: u64) {
+    pub(super) fn end_stall(&mut self, now: Instant) {
         let span = now - self.port.busy_until;
         self.port.busy_until = now;
         self.port.stalled = false;
-        if P::COUNTERS && span > 0 {
+        if P::COUNTERS && span > Picoseconds::ZERO {
             self.probe.stalled(self.port, &mut self.lanes[self.base..], span);
             self.in_flight.returns[self.number].uncharged |= self.port.waiting;
             self.port.unusual |= UNCHARGED;

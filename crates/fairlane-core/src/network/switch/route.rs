@@ -16,6 +16,7 @@ use crate::network::shard::Shard;
 use crate::rng::draw;
 use crate::routing::{Hop, Loads, Step, Visit};
 use crate::topology::Vertex;
+use crate::units::{Instant, Picoseconds};
 
 impl Shard {
     /// Routes what arrives at switches in the open window.
@@ -68,7 +69,7 @@ impl InFlight {
 }
 
 /// An output-queued switch routes a packet and sends it on to a port's queue.
-fn route<P: Probe>(config: &Config, in_flight: &mut InFlight, arrival: (SwitchIdx, u64, PacketIdx)) {
+fn route<P: Probe>(config: &Config, in_flight: &mut InFlight, arrival: (SwitchIdx, Instant, PacketIdx)) {
     let (_, time, packet) = arrival;
     let came = in_flight.packets[packet].came;
     let (hop, next, bytes) = choose::<P>(config, in_flight, arrival);
@@ -77,7 +78,11 @@ fn route<P: Probe>(config: &Config, in_flight: &mut InFlight, arrival: (SwitchId
 }
 
 /// An input-queued switch notes where a packet goes. Returns how much later than its head it joins the queue of its input.
-fn note_step<P: Probe>(config: &Config, in_flight: &mut InFlight, arrival: (SwitchIdx, u64, PacketIdx)) -> u64 {
+fn note_step<P: Probe>(
+    config: &Config,
+    in_flight: &mut InFlight,
+    arrival: (SwitchIdx, Instant, PacketIdx),
+) -> Picoseconds {
     let (switch, _, index) = arrival;
     let hop = if config.fabric.adaptive {
         choose::<P>(config, in_flight, arrival).0
@@ -90,7 +95,11 @@ fn note_step<P: Probe>(config: &Config, in_flight: &mut InFlight, arrival: (Swit
     };
     let packet = &mut in_flight.packets[index];
     packet.next_step = Step::new(hop);
-    if config.fabric.stores_packets() { config.conditions.wire_time(packet.came.link(), packet.bytes) } else { 0 }
+    if config.fabric.stores_packets() {
+        config.conditions.wire_time(packet.came.link(), packet.bytes)
+    } else {
+        Picoseconds::ZERO
+    }
 }
 
 /// The hop that the routing chooses for a packet, its port, and the packet's bytes.
@@ -98,7 +107,7 @@ fn note_step<P: Probe>(config: &Config, in_flight: &mut InFlight, arrival: (Swit
 fn choose<P: Probe>(
     config: &Config,
     in_flight: &mut InFlight,
-    (switch, time, index): (SwitchIdx, u64, PacketIdx),
+    (switch, time, index): (SwitchIdx, Instant, PacketIdx),
 ) -> (Hop, PortIdx, u32) {
     let packet = &mut in_flight.packets[index];
     let step = packet.came;
@@ -109,7 +118,7 @@ fn choose<P: Probe>(
         job: JobId(packet.job),
         vl: packet.vl,
         note: packet.note,
-        random: draw(time, step.link().0),
+        random: draw(time.0, step.link().0),
     };
     let routing = config.conditions.routes.of(packet);
     let switch = config.naming.switch_id::<P>(switch);

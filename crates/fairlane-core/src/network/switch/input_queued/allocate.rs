@@ -13,7 +13,7 @@ type Rank = (u64, u32);
 
 impl<P: Probe> ActiveSwitch<'_, P> {
     /// Matches inputs with outputs, and starts the crossings.
-    pub(super) fn allocate(&mut self, now: u64) {
+    pub(super) fn allocate(&mut self, now: Instant) {
         self.collect(now);
         let params = self.shard.config.fabric.input_queued.as_ref().expect("invariant: the switch is input-queued");
         let (allocator, iterations) = (Arc::clone(&params.allocator), params.iterations);
@@ -37,7 +37,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
     }
 
     /// Collects all requests.
-    fn collect(&mut self, now: u64) {
+    fn collect(&mut self, now: Instant) {
         self.requests.clear();
         let (crossbar, lanes) = (&*self.crossbar, self.shard.config.fabric.lanes);
         for (number, input) in (0_u32..).zip(&crossbar.inputs) {
@@ -58,8 +58,8 @@ impl<P: Probe> ActiveSwitch<'_, P> {
                             input: number,
                             output,
                             lane,
-                            joined: Instant(packet.time),
-                            injected: Instant(packet.offered),
+                            joined: packet.time,
+                            injected: packet.offered,
                             bytes: Bytes(u64::from(packet.bytes)),
                             job: JobId(packet.job),
                         });

@@ -7,11 +7,11 @@ use crate::network::mail::Returned;
 use crate::network::packet::Packet;
 use crate::network::probe::Probe;
 use crate::network::shard::Shard;
-use crate::units::Bytes;
+use crate::units::{Bytes, Instant};
 
 impl<P: Probe> ActiveSwitch<'_, P> {
     /// The first packet from an input's lane to an output starts to cross.
-    pub(super) fn cross(&mut self, input: u32, output: u32, lane: u8, now: u64) {
+    pub(super) fn cross(&mut self, input: u32, output: u32, lane: u8, now: Instant) {
         let index = self.dequeue(input, output, lane, now);
         let Shard { config, in_flight, .. } = &*self.shard;
         let packet = &in_flight.packets[index];
@@ -20,8 +20,9 @@ impl<P: Probe> ActiveSwitch<'_, P> {
         // The tail of a packet that cuts through follows its head at the rate of the link that it came over.
         let tail =
             if config.fabric.stores_packets() { arrived } else { arrived + config.conditions.wire_time(came.0, bytes) };
-        let end = tail.max(now + self.crossbar.rate.serialization(Bytes(u64::from(bytes))).0);
-        let join = now.max(end.saturating_sub(config.conditions.wire_time(self.crossbar.link_of(output), bytes)));
+        let end = tail.max(now + self.crossbar.rate.serialization(Bytes(u64::from(bytes))));
+        let wire_time = config.conditions.wire_time(self.crossbar.link_of(output), bytes);
+        let join = now.max(Instant(end.0.saturating_sub(wire_time.0)));
         let room = output as usize * config.fabric.lanes + usize::from(packet.lane);
         self.crossbar.rooms[room].free -= bytes;
         for line in [&mut self.crossbar.inputs[input as usize].line, &mut self.crossbar.outputs[output as usize]] {
@@ -39,7 +40,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
     }
 
     /// Takes the first packet from an input's lane to an output.
-    fn dequeue(&mut self, input: u32, output: u32, lane: u8, now: u64) -> PacketIdx {
+    fn dequeue(&mut self, input: u32, output: u32, lane: u8, now: Instant) -> PacketIdx {
         let place = input as usize * self.shard.config.fabric.lanes + usize::from(lane);
         let packets = &self.shard.in_flight.packets;
         let to = |packet: PacketIdx| self.crossbar.output_of(&packets[packet]);

@@ -11,7 +11,7 @@ use crate::network::index::{PacketIdx, PortIdx, SwitchIdx};
 use crate::network::packet::Packet;
 use crate::observe::Waiters;
 use crate::topology::Vertex;
-use crate::units::BitsPerSec;
+use crate::units::{BitsPerSec, Instant};
 
 /// The switches of a shard; none where they are output-queued.
 #[derive(Clone, Default)]
@@ -39,7 +39,7 @@ pub(in crate::network) struct Crossbar {
     /// Buffers by output, then lane.
     pub rooms: Vec<Room>,
     /// What is to happen, in order of time, then of being scheduled.
-    pub events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    pub events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     pub sequence: u64,
     /// The allocator has to run.
     pub changed: bool,
@@ -62,7 +62,7 @@ pub(in crate::network) type Output = CrossbarPort;
 #[derive(Clone, Debug, Default)]
 pub(in crate::network) struct CrossbarPort {
     /// A packet crosses over it until then; when, and by a packet of which job, it was released last.
-    pub busy_until: u64,
+    pub busy_until: Instant,
     pub job: Option<u16>,
     /// The output, or input, with which the search for the next one begins.
     pub pointer: u32,
@@ -74,7 +74,7 @@ pub(in crate::network) struct Room {
     /// Bytes.
     pub free: u32,
     /// When, and by a packet of which job, room was released last.
-    pub released: u64,
+    pub released: Instant,
     pub job: Option<u16>,
 }
 
@@ -88,7 +88,7 @@ pub(in crate::network) struct Queue {
     /// The packets by job, with their delay that has not been charged yet, up to the instant `settled`. Kept only if counters
     /// are.
     pub waiters: Waiters,
-    pub settled: u64,
+    pub settled: Instant,
 }
 
 /// What is to happen at a switch.
@@ -149,7 +149,7 @@ impl Crossbar {
             inputs: vec![Input { waiting: 0, line: CrossbarPort::default(), lane: 0 }; inputs.len()],
             outputs: vec![Output::default(); count],
             queues: vec![Vec::new(); inputs.len() * lanes],
-            rooms: vec![Room { free: params.output_buffer, released: 0, job: None }; count * lanes],
+            rooms: vec![Room { free: params.output_buffer, released: Instant::ZERO, job: None }; count * lanes],
             events: BinaryHeap::new(),
             sequence: 0,
             changed: false,
@@ -179,18 +179,18 @@ impl Crossbar {
     }
 
     /// Has something happen.
-    pub fn schedule(&mut self, time: u64, event: Event) {
+    pub fn schedule(&mut self, time: Instant, event: Event) {
         self.events.push(Reverse((time, self.sequence, event)));
         self.sequence += 1;
     }
 
     /// When something happens next.
-    pub fn next(&self) -> Option<u64> {
+    pub fn next(&self) -> Option<Instant> {
         self.events.peek().map(|Reverse((time, ..))| *time)
     }
 
     /// Takes what happens at `now`.
-    pub fn take(&mut self, now: u64) -> Option<Event> {
+    pub fn take(&mut self, now: Instant) -> Option<Event> {
         self.next().filter(|time| *time == now)?;
         self.events.pop().map(|Reverse((.., event))| event)
     }
@@ -206,7 +206,7 @@ impl Crossbar {
                 head: PacketIdx::NONE,
                 tail: PacketIdx::NONE,
                 waiters: Waiters::default(),
-                settled: 0,
+                settled: Instant::ZERO,
             });
             theirs.len() - 1
         });

@@ -26,7 +26,12 @@ pub(super) struct ActiveSwitch<'a, P: Probe> {
 impl Shard {
     /// Runs the switches that have something to do in the open window: packets arrive, something was scheduled, or credits
     /// arrive at one of `ports`.
-    pub(in crate::network) fn run_crossbars<P: Probe>(&mut self, ports: [&[PortIdx]; 2], until: u64, probe: &mut P) {
+    pub(in crate::network) fn run_crossbars<P: Probe>(
+        &mut self,
+        ports: [&[PortIdx]; 2],
+        until: Instant,
+        probe: &mut P,
+    ) {
         let mut crossbars = std::mem::take(&mut self.crossbars);
         let mut switches = std::mem::take(&mut self.scratch.switches);
         for &port in ports.into_iter().flatten() {
@@ -49,7 +54,7 @@ impl Shard {
             let next = active.run(until);
             (due, requests) = (active.due, active.requests);
             if let Some(time) = next {
-                self.in_flight.calendar.wake(SWITCHES, switch, Instant(time));
+                self.in_flight.calendar.wake(SWITCHES, switch, time);
             }
         }
         self.scratch.switches = switches;
@@ -59,7 +64,7 @@ impl Shard {
 
 impl<P: Probe> ActiveSwitch<'_, P> {
     /// Runs the switch up to `until`. Returns when something happens next.
-    fn run(&mut self, until: u64) -> Option<u64> {
+    fn run(&mut self, until: Instant) -> Option<Instant> {
         while let Some(now) = self.crossbar.next() {
             if now >= until {
                 return Some(now);
@@ -80,7 +85,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
         None
     }
 
-    fn happen(&mut self, event: Event, now: u64) {
+    fn happen(&mut self, event: Event, now: Instant) {
         match event {
             Event::Arrive { packet } => self.arrive(packet, now),
             Event::Crossed => self.crossbar.changed = true,
@@ -107,7 +112,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
     }
 
     /// A packet joins the queue of its output port.
-    pub(super) fn join(&mut self, packet: PacketIdx, now: u64) {
+    pub(super) fn join(&mut self, packet: PacketIdx, now: Instant) {
         let output = self.output_of(packet);
         self.port(output).join(packet, now);
         self.due.push(output);
@@ -119,7 +124,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
     }
 
     /// If its link is free, an output port picks a lane and sends.
-    fn decide(&mut self, output: u32, now: u64) {
+    fn decide(&mut self, output: u32, now: Instant) {
         let mut port = self.port(output);
         let Some(sent) = port.decide(now) else { return };
         let (number, busy_until) = (port.number, port.port.busy_until);
@@ -138,7 +143,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
     }
 
     /// A packet joins the queue of its input.
-    fn arrive(&mut self, index: PacketIdx, now: u64) {
+    fn arrive(&mut self, index: PacketIdx, now: Instant) {
         let output = self.output_of(index);
         let Shard { config, in_flight, .. } = &mut *self.shard;
         let packet = &mut in_flight.packets[index];
