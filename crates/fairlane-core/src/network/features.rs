@@ -14,6 +14,15 @@ pub(super) trait Instance {
     const PLAIN: bool;
 }
 
+/// An instance with or without these.
+pub(super) struct Compiled<const COUNTERS: bool, const SHARDED: bool, const PLAIN: bool>;
+
+impl<const COUNTERS: bool, const SHARDED: bool, const PLAIN: bool> Instance for Compiled<COUNTERS, SHARDED, PLAIN> {
+    const COUNTERS: bool = COUNTERS;
+    const SHARDED: bool = SHARDED;
+    const PLAIN: bool = PLAIN;
+}
+
 /// The features that a network has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "a set, read by name")]

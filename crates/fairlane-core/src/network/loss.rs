@@ -10,12 +10,12 @@
 //! its job has been stopped, and is ignored. A notice that is given up is processed as if it had come.
 
 use super::config::Config;
+use super::features::Instance;
 use super::in_flight::InFlight;
 use super::index::{MessageIdx, PacketIdx, PairIdx, PortIdx, Queued};
 use super::mail::Returned;
 use super::packet::{Content, Message, Packet, PacketFlags};
 use super::port::{ActivePort, Arrival, UNCHARGED, kind};
-use super::probe::Probe;
 use crate::fault::GivenUp;
 use crate::ids::{HostId, JobId, LinkId};
 use crate::rng::draw;
@@ -128,7 +128,7 @@ impl InFlight {
     }
 }
 
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// Takes the packets that are lost on the links that they come over out of the arrivals of the open window.
     #[cold]
     pub(super) fn lose_arrivals(&mut self, arrivals: &mut Vec<Arrival>) {
@@ -160,12 +160,12 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     pub(super) fn lose_started(&mut self, lane: u8, packet: PacketIdx, now: Instant) {
         self.port.busy_until = now;
         let &Packet { time, came, held, .. } = &self.in_flight.packets[packet];
-        if P::COUNTERS {
+        if I::COUNTERS {
             self.lanes[self.base + usize::from(lane)].waited += now - time;
         }
         if KIND != kind::NIC {
             let upstream = self.config.fabric.onward_place(came.link(), held);
-            self.probe.lost(upstream, now - time);
+            self.observation.add_waiting(upstream, now - time);
         }
         self.lose(packet, now);
     }
@@ -220,13 +220,13 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         }
         self.count_left(lane, last);
         let &Packet { time: joined, job, came, held, .. } = &self.in_flight.packets[last];
-        self.probe.dequeued(self.port, job);
+        self.observation.dequeued::<I>(self.port, job);
         let waited = self.port.busy_until.since(joined);
-        if P::COUNTERS {
+        if I::COUNTERS {
             self.lanes[place].waited += waited;
         }
         let upstream = self.config.fabric.onward_place(came.link(), held);
-        self.probe.lost(upstream, waited);
+        self.observation.add_waiting(upstream, waited);
         self.in_flight.packets[last].time = time;
         if self.trim_or_lose(last, time) {
             self.enqueue(last.into(), &self.entry(last.into()));
@@ -281,18 +281,18 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 self.in_flight.occupancy.start(self.number);
             }
         }
-        self.in_flight.lose(self.config, packet, self.config.naming.link_id::<P>(self.number), now);
+        self.in_flight.lose(self.config, packet, self.config.naming.link_id::<I>(self.number), now);
     }
 
     /// What waits at a link that goes down waits for no credits any more: a stall that has not been charged yet is charged to the
     /// job that the link carried last.
     #[cold]
     pub(super) fn settle_stall(&mut self) {
-        if P::COUNTERS && self.port.unusual & UNCHARGED != 0 {
+        if I::COUNTERS && self.port.unusual & UNCHARGED != 0 {
             self.port.unusual &= !UNCHARGED;
             let returns = &mut self.in_flight.returns[self.number];
             (returns.uncharged, returns.wakes) = (0, false);
-            self.probe.stall_ended_by(self.number, self.port, self.port.job);
+            self.observation.stall_ended_by::<I>(self.number, self.port, self.port.job);
         }
     }
 }

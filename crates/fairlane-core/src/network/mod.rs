@@ -5,7 +5,7 @@
 //! It consists of one or more shards ([`Partition`]), which run in parallel and exchange `mail` when a window ends.
 //!
 //! A packet's path through the files: `nic` (injection, segmentation), `port` (queue, arbitration, transmission), `link`,
-//! `switch` (adaptive routing), `port` again, `nic` (reassembly). `credits` books the buffers, `probe` observes,
+//! `switch` (adaptive routing), `port` again, `nic` (reassembly). `credits` books the buffers, `observation` counts,
 //! `engine` runs a shard through a window, `windows` one window after the other.
 
 mod conditions;
@@ -25,6 +25,7 @@ mod loss;
 mod mail;
 mod naming;
 mod nic;
+mod observation;
 mod occupancy;
 mod packet;
 mod parameters;
@@ -32,7 +33,6 @@ mod partition;
 mod plan;
 mod port;
 mod prefetch;
-mod probe;
 mod round_trip;
 mod shard;
 mod switch;

@@ -2,12 +2,12 @@
 //! file changes a result.
 
 use super::config::Config;
+use super::features::Instance;
 use super::in_flight::InFlight;
 use super::index::{HostIdx, PortIdx, Queued, SwitchIdx};
 use super::mail::Returned;
 use super::packet::{Owner, Packet};
 use super::port::{Lane, kind};
-use super::probe::Probe;
 use super::shard::Shard;
 use crate::ids::HostId;
 use crate::kernel::prefetch_at;
@@ -39,14 +39,14 @@ pub(super) const LARGE: usize = 1024;
 impl Shard {
     /// A port will run after four times to half of [`AHEAD`] others: fetches what is known of it by then.
     #[inline(always)]
-    pub(super) fn prefetch_ports<P: Probe, const KIND: u8>(&mut self, all: &[PortIdx], place: usize) {
+    pub(super) fn prefetch_ports<I: Instance, const KIND: u8>(&mut self, all: &[PortIdx], place: usize) {
         let heads = self.in_flight.inboxes.heads_in(self.in_flight.calendar.window());
         // A port that will run so many times AHEAD from now, and the first that arrives there.
         let coming = |ahead: usize| all.get(place + ahead).map(|&port| (port, heads[port.index()]));
         if let Some(&port) = all.get(place + 4 * AHEAD) {
             prefetch_at(heads, port.index());
             prefetch_at(self.config.naming.to_switch.rows(), port.index());
-            if P::SHARDED {
+            if I::SHARDED {
                 prefetch_at(self.config.naming.far_ends.rows(), port.index());
             }
         }
@@ -164,8 +164,8 @@ impl Shard {
     /// A host will run after five times to once [`AHEAD`] others: fetches what is known of it by then, of what comes to it
     /// first, and of its port.
     #[inline(always)]
-    pub(super) fn prefetch_hosts<P: Probe, E: Prefetch>(&self, coming: &[HostIdx], place: usize, endpoint: &E) {
-        let id = |host| self.config.naming.host_id::<P>(host);
+    pub(super) fn prefetch_hosts<I: Instance, E: Prefetch>(&self, coming: &[HostIdx], place: usize, endpoint: &E) {
+        let id = |host| self.config.naming.host_id::<I>(host);
         if let Some(&host) = coming.get(place + 5 * AHEAD) {
             let nic = self.config.naming.nics_of(host).first();
             endpoint.prefetch::<0>(id(host));

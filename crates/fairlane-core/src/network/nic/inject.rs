@@ -2,19 +2,19 @@
 
 use crate::ids::{HostId, JobId};
 use crate::network::config::Config;
+use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
 use crate::network::index::{MessageIdx, PairIdx, PortIdx};
 use crate::network::mail::Announcement;
 use crate::network::naming::Nics;
 use crate::network::packet::{Content, Injection, Message, PacketFlags};
-use crate::network::probe::Probe;
 use crate::units::{Instant, Picoseconds};
 
 impl InFlight {
     /// Hands a message to a NIC: to its port's inbox, once the adapter takes another message. Returns whether that is before
     /// `until`, the end of the open window; then the port must be run.
     #[inline(always)]
-    pub(super) fn inject<P: Probe>(
+    pub(super) fn inject<I: Instance>(
         &mut self,
         config: &Config,
         nics: &Nics,
@@ -26,7 +26,7 @@ impl InFlight {
         let nic = nics.rail(rail);
         debug_assert!(at >= self.calendar.opening(self.calendar.window()), "host {from} sends in the past");
         let packets = config.fabric.packets_of(bytes.0);
-        let has = config.has::<P>();
+        let has = config.has::<I>();
         let offered = if has.gaps { self.offer(config, nic, at) } else { at };
         let pair = if has.pairs {
             self.queue_pairs.add(config.fabric.parameters.injection, nic, injection)
@@ -51,7 +51,7 @@ impl InFlight {
             mirror: false,
             packed: Content::Payload(token).into(),
         });
-        if P::SHARDED && packets > 1 {
+        if I::SHARDED && packets > 1 {
             self.announce_to(config, to, message);
         }
         self.sequence += 1;

@@ -11,11 +11,11 @@ pub mod transport;
 
 use super::config::Config;
 use super::endpoint::{Endpoint, Pause};
+use super::features::Instance;
 use super::in_flight::{InFlight, PORTS};
 use super::index::HostIdx;
 use super::packet::Packet;
 use super::port::{Arrival, kind};
-use super::probe::Probe;
 use super::shard::Shard;
 use crate::error::RunError;
 use crate::units::Instant;
@@ -24,22 +24,21 @@ impl Shard {
     /// Runs one host through the open window, and notes the ports that it hands messages to. `prefetch`: fetches what those
     /// will read.
     #[inline(always)]
-    pub(super) fn run_host<P: Probe, E: Endpoint>(
+    pub(super) fn run_host<I: Instance, E: Endpoint>(
         &mut self,
         host: HostIdx,
         until: Instant,
         endpoint: &mut E,
-        probe: &mut P,
         prefetch: bool,
     ) -> Result<(), RunError> {
-        let Self { config, in_flight, scratch, .. } = self;
+        let Self { config, in_flight, scratch, observation, .. } = self;
         let nics = config.naming.nics_of(host);
-        in_flight.deliver(config, probe, nics.clone(), until, &mut scratch.deliveries);
-        let id = config.naming.host_id::<P>(host);
+        in_flight.deliver::<I>(config, observation, nics.clone(), until, &mut scratch.deliveries);
+        let id = config.naming.host_id::<I>(host);
         let pause = endpoint.run(id, until, &scratch.deliveries, &mut scratch.injections);
         let mut now = false;
         for injection in &scratch.injections {
-            now |= in_flight.inject::<P>(config, &nics, injection, until);
+            now |= in_flight.inject::<I>(config, &nics, injection, until);
         }
         scratch.injections.clear();
         in_flight.pause(config, host, pause?);
@@ -67,18 +66,12 @@ impl Shard {
 
     /// Runs the NICs' ports to which their hosts have handed messages, all but the last `but`.
     #[inline(always)]
-    pub(super) fn run_injecting<P: Probe>(
-        &mut self,
-        but: usize,
-        until: Instant,
-        arrivals: &mut Vec<Arrival>,
-        probe: &mut P,
-    ) {
+    pub(super) fn run_injecting<I: Instance>(&mut self, but: usize, until: Instant, arrivals: &mut Vec<Arrival>) {
         while self.scratch.injecting.len() > but
             && let Some(nic) = self.scratch.injecting.pop_front()
         {
             self.in_flight.calendar.forget(PORTS, nic);
-            self.run_port::<P, { kind::NIC }>(nic, until, arrivals, probe);
+            self.run_port::<I, { kind::NIC }>(nic, until, arrivals);
         }
     }
 }

@@ -4,12 +4,12 @@
 use super::flows::{Expected, Key, Remains, Tag};
 use super::transport::{Notice, Notices};
 use crate::network::config::Config;
+use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
 use crate::network::index::{MessageIdx, NoticeIdx, PacketIdx, PairIdx, PortIdx};
 use crate::network::packet::{Content, Message, Packet, PacketFlags};
 use crate::network::partition::Place;
 use crate::network::port::ActivePort;
-use crate::network::probe::Probe;
 use crate::qos::levels::TrafficKind;
 use crate::routing::Step;
 use crate::units::{Bytes, Instant};
@@ -169,7 +169,7 @@ impl InFlight {
     }
 }
 
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// A packet starts at this NIC at `now`. `notice`: the notice that it is.
     pub(super) fn tag(&mut self, packet: PacketIdx, notice: Option<NoticeIdx>, now: Instant) {
         let in_flight = &mut *self.in_flight;

@@ -9,17 +9,17 @@
 use super::flows::{Expected, Flow, Key};
 use super::transport::State;
 use crate::network::config::Config;
+use crate::network::features::Instance;
 use crate::network::index::{MessageIdx, PortIdx, Queued};
 use crate::network::packet::{Content, Message};
 use crate::network::port::{ActivePort, Arrival, kind};
-use crate::network::probe::Probe;
 use crate::units::{Bytes, Instant};
 
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// Whether this is the port of a NIC whose transport holds packets back.
     #[inline(always)]
     pub(in crate::network) const fn paces(&self) -> bool {
-        KIND == kind::NIC && self.config.has::<P>().paces
+        KIND == kind::NIC && self.config.has::<I>().paces
     }
 
     fn flow_of(&mut self, key: Key) -> (&mut Flow, &mut State) {
@@ -149,7 +149,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 flow.held.push_back(index);
             }
             self.dequeue(lane);
-            if P::COUNTERS {
+            if I::COUNTERS {
                 // It has waited for others until now.
                 self.lanes[self.base + usize::from(lane)].waited += now - offered;
             }
@@ -168,7 +168,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let control = self.in_flight.is_notice(record);
         let pair = self.pair_of(message.into());
         let (packet, rest) = self.segment(lane, message);
-        if self.config.has::<P>().controls && (!control || notice.is_some()) {
+        if self.config.has::<I>().controls && (!control || notice.is_some()) {
             self.tag(packet, notice, now);
         }
         let packet_of = &self.in_flight.packets[packet];

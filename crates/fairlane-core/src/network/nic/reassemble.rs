@@ -1,20 +1,21 @@
 //! Reassembly: packets that arrive at a host become deliveries of messages.
 
 use crate::network::config::Config;
+use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
 use crate::network::index::{MessageIdx, PacketIdx};
 use crate::network::naming::Nics;
+use crate::network::observation::Observation;
 use crate::network::packet::{Delivery, Owner, Packet};
-use crate::network::probe::Probe;
 use crate::units::Instant;
 
 impl InFlight {
     /// Takes the packets that arrive at a host before `until`: in order of time, then NIC port.
     #[inline(always)]
-    pub(super) fn deliver<P: Probe>(
+    pub(super) fn deliver<I: Instance>(
         &mut self,
         config: &Config,
-        probe: &mut P,
+        observation: &mut Observation,
         nics: Nics,
         until: Instant,
         deliveries: &mut Vec<Delivery>,
@@ -31,8 +32,8 @@ impl InFlight {
                 if time >= until {
                     break;
                 }
-                probe.delivered(&self.packets[packet]);
-                self.receive::<P>(config, packet, deliveries);
+                observation.delivered::<I>(&self.packets[packet]);
+                self.receive::<I>(config, packet, deliveries);
                 packet = next;
             }
             let queue = &mut self.receive_queues[nic];
@@ -48,7 +49,7 @@ impl InFlight {
 
     /// A packet is received; of a message that is more than this packet see [`InFlight::receive_part`].
     #[inline(always)]
-    fn receive<P: Probe>(&mut self, config: &Config, packet: PacketIdx, deliveries: &mut Vec<Delivery>) {
+    fn receive<I: Instance>(&mut self, config: &Config, packet: PacketIdx, deliveries: &mut Vec<Delivery>) {
         let packet = self.packets.take(packet);
         match packet.owner() {
             Owner::Whole(token) => {
@@ -59,19 +60,19 @@ impl InFlight {
                 let stage = packet.flags.stage();
                 deliveries.push(Delivery { at: packet.time, token, stage, first: true, last: true });
             }
-            Owner::Part(message) => self.receive_part::<P>(config, &packet, message, deliveries),
+            Owner::Part(message) => self.receive_part::<I>(config, &packet, message, deliveries),
         }
     }
 
     /// One of several packets of a message, which its sender's shard knows as `sent`, is received.
-    fn receive_part<P: Probe>(
+    fn receive_part<I: Instance>(
         &mut self,
         config: &Config,
         &Packet { time, origin, number, .. }: &Packet,
         sent: MessageIdx,
         deliveries: &mut Vec<Delivery>,
     ) {
-        let elsewhere = P::SHARDED && usize::from(origin) != config.naming.shard;
+        let elsewhere = I::SHARDED && usize::from(origin) != config.naming.shard;
         let own = if elsewhere { self.out.mirror(origin, sent) } else { sent };
         let message = &mut self.messages[own];
         debug_assert!(

@@ -1,14 +1,14 @@
 //! Segmentation: a message at a NIC's port becomes packets of at most one MTU, one at a time.
 
+use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
 use crate::network::index::{MessageIdx, PacketIdx, PairIdx, Queued};
 use crate::network::packet::{Content, Message, Packet, PacketNumber};
 use crate::network::partition::Place;
 use crate::network::port::{ActivePort, kind};
-use crate::network::probe::Probe;
 use crate::routing::Step;
 
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// Makes the next packet of a message that is in no queue. Returns the packet, and whether the message has more.
     #[inline(always)]
     pub(in crate::network) fn segment(&mut self, lane: u8, index: MessageIdx) -> (PacketIdx, bool) {
@@ -31,7 +31,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             owner,
             bytes: payload + self.config.fabric.header,
             to: message.to,
-            source: self.config.naming.link_id::<P>(self.number).0,
+            source: self.config.naming.link_id::<I>(self.number).0,
             number: PacketNumber::new(number, self.config.conditions.routes.tag),
             job: message.job,
             kind: message.kind,
@@ -42,7 +42,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             credited: Place::FIRST,
             next_step: Step::NONE,
             note: 0,
-            origin: if P::SHARDED { self.config.naming.origin } else { 0 },
+            origin: if I::SHARDED { self.config.naming.origin } else { 0 },
             flags,
         });
         if flags.whole() {
@@ -84,7 +84,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// The queue pair of a message at a NIC, if it has one.
     #[inline(always)]
     pub(in crate::network) fn pair_of(&self, queued: Queued) -> PairIdx {
-        if KIND == kind::NIC && self.config.has::<P>().pairs {
+        if KIND == kind::NIC && self.config.has::<I>().pairs {
             self.in_flight.messages[queued.message()].pair
         } else {
             PairIdx::NONE

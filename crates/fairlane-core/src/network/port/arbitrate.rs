@@ -3,12 +3,12 @@
 use super::queue::PortQueues;
 use super::{ActivePort, kind};
 use crate::ids::VirtualLane;
+use crate::network::features::Instance;
 use crate::network::index::{PacketIdx, Queued};
-use crate::network::probe::Probe;
 use crate::qos::arbiter::{Lanes, State};
 use crate::units::{Bytes, Instant};
 
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// The link is free: the arbiter picks a lane whose first packet has credits, and the packet is transmitted. If there is
     /// none, the port is stalled. Returns the lane, and what stood first in its queue.
     #[inline]
@@ -23,7 +23,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 ready = self.ready();
             }
         }
-        if KIND != kind::NIC && self.config.has::<P>().marks {
+        if KIND != kind::NIC && self.config.has::<I>().marks {
             self.note_shortage(ready, now);
         }
         if ready == 0 {
@@ -49,7 +49,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 self.end_message(pair);
             }
         } else {
-            if self.config.has::<P>().marks {
+            if self.config.has::<I>().marks {
                 self.mark(lane, queued.packet(), now);
             }
             self.start(lane, queued.packet(), now);

@@ -2,11 +2,11 @@
 
 use super::queue::QueueEntry;
 use super::{ActivePort, kind};
+use crate::network::features::Instance;
 use crate::network::index::PacketIdx;
-use crate::network::probe::Probe;
 use crate::units::Instant;
 
-impl<P: Probe> ActivePort<'_, P, { kind::BUFFERED }> {
+impl<I: Instance> ActivePort<'_, I, { kind::BUFFERED }> {
     /// A packet joins its queue at `now`.
     pub fn join(&mut self, packet: PacketIdx, now: Instant) {
         if self.port.stalled {

@@ -5,14 +5,14 @@ use crate::ids::LinkId;
 use crate::network::config::Config;
 use crate::network::credits::CreditReturn;
 use crate::network::fabric::Fabric;
+use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
 use crate::network::index::PortIdx;
 use crate::network::mail::Returned;
 use crate::network::partition::Place;
-use crate::network::probe::Probe;
 use crate::units::Instant;
 
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// A packet starts on the link: takes its credits.
     #[inline(always)]
     pub fn take_credits(&mut self, lane: u8, bytes: u32) {
@@ -29,7 +29,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// Bytes of the pool that all lanes have taken; 0 if there is none.
     #[inline(always)]
     pub fn pool_taken(&self) -> u32 {
-        if self.config.has::<P>().pool { pool_taken(&self.lanes[self.base..], &self.config.fabric) } else { 0 }
+        if self.config.has::<I>().pool { pool_taken(&self.lanes[self.base..], &self.config.fabric) } else { 0 }
     }
 
     /// The bytes that a lane can start now, if this much of the pool is taken: what is left of its reserved part and of the pool.
@@ -37,7 +37,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     pub fn available(&self, lane: u8, taken: u32) -> u32 {
         let credits = &self.lanes[self.base + usize::from(lane)].credits;
         // The lane's own bytes in the pool are among those taken, and missing from what it holds.
-        if self.config.has::<P>().pool {
+        if self.config.has::<I>().pool {
             credits.held() + credits.pooled(&self.config.fabric) - taken
         } else {
             credits.held()
@@ -55,7 +55,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     #[inline(always)]
     pub fn return_upstream(&mut self, (link, place): (LinkId, Place<PortIdx>), returned: Returned) {
         let returned = Returned { port: place.index(), ..returned };
-        if P::SHARDED && place.shard() != self.config.naming.shard {
+        if I::SHARDED && place.shard() != self.config.naming.shard {
             let time = returned.freed + self.config.conditions.latency_of(link);
             self.in_flight.out.return_credits(place.shard(), returned, time);
             return;
@@ -71,8 +71,8 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             arrived |= lanes[lane].credits.absorb_pending(now);
         }
         let returns = &mut self.in_flight.returns[self.number];
-        if P::COUNTERS
-            && let Some(job) = if self.config.has::<P>().pool {
+        if I::COUNTERS
+            && let Some(job) = if self.config.has::<I>().pool {
                 returns.first_useful(now, returns.uncharged, pooled(lanes, &self.config.fabric).collect())
             } else {
                 returns.first_by(now, returns.uncharged)
@@ -81,7 +81,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             returns.uncharged = 0;
             self.port.unusual &= !UNCHARGED;
             returns.wakes = self.port.stalled;
-            self.probe.stall_ended_by(self.number, self.port, job);
+            self.observation.stall_ended_by::<I>(self.number, self.port, job);
         }
         returns.absorb(now, |lane, bytes| lanes[usize::from(lane)].credits.give(bytes)) | arrived
     }

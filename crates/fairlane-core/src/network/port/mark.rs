@@ -2,14 +2,14 @@
 //! [`Marking`].
 
 use super::{ActivePort, LaneMarking, each_lane, kind};
+use crate::network::features::Instance;
 use crate::network::index::PacketIdx;
 use crate::network::packet::Packet;
-use crate::network::probe::Probe;
 use crate::network::transport::{Marking, MarkingOutputs};
 use crate::rng::draw;
 use crate::units::Instant;
 
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     fn marking(&mut self, lane: u8) -> &mut LaneMarking {
         &mut self.in_flight.marking[self.base + usize::from(lane)]
     }

@@ -17,15 +17,18 @@ pub(super) use credits::pool_taken;
 pub(super) use state::{Arrival, DOWN, Lane, LaneMarking, Port, UNCHARGED, each_lane, kind};
 pub(super) use window::Forwarded;
 
+use std::marker::PhantomData;
+
 use super::config::Config;
+use super::features::Instance;
 use super::in_flight::InFlight;
 use super::index::PortIdx;
-use super::probe::Probe;
+use super::observation::Observation;
 use crate::qos::arbiter::State;
 use crate::units::Instant;
 
 /// A port that runs through the open window, with all that it touches.
-pub(super) struct ActivePort<'a, P: Probe, const KIND: u8> {
+pub(super) struct ActivePort<'a, I: Instance, const KIND: u8> {
     pub number: PortIdx,
     pub port: &'a mut Port,
     /// Of all ports; this one's begin at `base`.
@@ -37,13 +40,14 @@ pub(super) struct ActivePort<'a, P: Probe, const KIND: u8> {
     pub states: &'a mut State,
     pub config: &'a Config,
     pub in_flight: &'a mut InFlight,
-    pub probe: &'a mut P,
+    pub observation: &'a mut Observation,
+    pub instance: PhantomData<I>,
 }
 
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// Whether the link is down.
     #[inline(always)]
     const fn down(&self) -> bool {
-        self.config.has::<P>().loses && self.port.unusual & DOWN != 0
+        self.config.has::<I>().loses && self.port.unusual & DOWN != 0
     }
 }

@@ -4,10 +4,10 @@
 use super::{ActivePort, Arrival, Lane, kind};
 use crate::ids::VirtualLane;
 use crate::network::config::Config;
+use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
 use crate::network::index::{MessageIdx, Queued};
 use crate::network::parameters::Turns;
-use crate::network::probe::Probe;
 use crate::qos::arbiter::Queues;
 use crate::units::{Bytes, Instant, Picoseconds};
 
@@ -115,7 +115,7 @@ impl<const KIND: u8> Queues for PortQueues<'_, KIND> {
     }
 }
 
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     #[inline(always)]
     pub(in crate::network) fn entry(&self, queued: Queued) -> QueueEntry {
         entry::<KIND>(self.in_flight, self.config, queued)
@@ -159,7 +159,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let &QueueEntry { time, lane, job, .. } = entry;
         self.append(lane, queued);
         let queue = &mut self.lanes[self.base + usize::from(lane)];
-        self.probe.enqueued(self.number, self.port, queue, job, time);
+        self.observation.enqueued::<I>(self.number, self.port, queue, job, time);
     }
 
     /// A message of which a packet has just started goes to the end of its lane's queue, and offers its next packet once
@@ -169,7 +169,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         record.offered = self.port.busy_until;
         let job = record.job;
         self.append(lane, message.into());
-        self.probe.requeued(self.port, &mut self.lanes[self.base + usize::from(lane)], job);
+        self.observation.requeued::<I>(self.port, &mut self.lanes[self.base + usize::from(lane)], job);
     }
 
     #[inline(always)]
@@ -178,7 +178,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let queue = &mut self.lanes[self.base + usize::from(lane)];
         let tail = std::mem::replace(&mut queue.tail, queued);
         queue.depth += 1;
-        if KIND != kind::NIC && self.config.has::<P>().measures_queues {
+        if KIND != kind::NIC && self.config.has::<I>().measures_queues {
             self.count_joined(lane, queued.packet());
         }
         let queue = &mut self.lanes[self.base + usize::from(lane)];
@@ -204,7 +204,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         };
         queue.head = next;
         queue.depth -= 1;
-        if KIND != kind::NIC && self.config.has::<P>().measures_queues {
+        if KIND != kind::NIC && self.config.has::<I>().measures_queues {
             self.count_left(lane, queued.packet());
         }
         let queue = &mut self.lanes[self.base + usize::from(lane)];
@@ -212,7 +212,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             queue.tail = Queued::NONE;
             self.port.waiting &= !(1 << lane);
         }
-        self.probe.dequeued(self.port, job);
+        self.observation.dequeued::<I>(self.port, job);
         queued
     }
 

@@ -3,15 +3,16 @@
 
 use super::{ActivePort, kind};
 use crate::ids::{HostId, LinkId};
+use crate::network::features::Instance;
 use crate::network::index::{PacketIdx, PortIdx};
 use crate::network::mail::Returned;
 use crate::network::naming::NO_SWITCH;
-use crate::network::probe::{Probe, Transmission};
+use crate::network::observation::Transmission;
 use crate::rng::draw;
 use crate::routing::{Hop, Step};
 use crate::units::{Bytes, Instant, Picoseconds};
 
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// A packet that is in no queue, and that the arbiter has granted, starts on the link.
     #[inline(always)]
     pub(in crate::network) fn transmit(&mut self, lane: u8, index: PacketIdx, now: Instant) {
@@ -26,7 +27,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let upstream = if KIND == kind::NIC { None } else { Some(packet.came.link()) };
         let mut next = LinkId(0);
         if to_switch {
-            let link = config.naming.link_id::<P>(self.number);
+            let link = config.naming.link_id::<I>(self.number);
             packet.came = Step::new(Hop { link, channel: config.fabric.channel(packet.vl, lane) });
             packet.held = lane;
             packet.credited = config.naming.place(self.number);
@@ -44,7 +45,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         } else {
             wire.bandwidth.serialization(Bytes(u64::from(bytes)))
         };
-        let start = if config.has::<P>().errors { now + self.repetitions(bytes, wire_time, now) } else { now };
+        let start = if config.has::<I>().errors { now + self.repetitions(bytes, wire_time, now) } else { now };
         let done = start + wire_time;
         self.port.busy_until = done;
         self.port.job = job;
@@ -52,10 +53,15 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         self.take_credits(lane, bytes);
         let taken = done - now;
         let sent = Transmission { packet: index, time: now, bytes, job, wire_time: taken, waited: now - joined };
-        self.probe.transmitted(self.number, self.port, &mut self.lanes[self.base + usize::from(lane)], &sent);
-        if config.has::<P>().details {
+        self.observation.transmitted::<I>(
+            self.number,
+            self.port,
+            &mut self.lanes[self.base + usize::from(lane)],
+            &sent,
+        );
+        if config.has::<I>().details {
             let upstream = upstream.map(|link| config.fabric.onward_place(link, held));
-            self.probe.detail(self.in_flight, (self.number, lane), &sent, upstream);
+            self.observation.detail(self.in_flight, (self.number, lane), &sent, upstream);
         }
         if let Some(upstream) = upstream
             && KIND != kind::BUFFERED
@@ -71,9 +77,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 self.send_to_switch(index, time);
                 return;
             }
-            let delay = config.forwarding_delay::<P>(|| wire_time, bytes, next);
-            let port = config.naming.next_port::<P>(self.number, next);
-            match config.naming.other_shard::<P>(self.number) {
+            let delay = config.forwarding_delay::<I>(|| wire_time, bytes, next);
+            let port = config.naming.next_port::<I>(self.number, next);
+            match config.naming.other_shard::<I>(self.number) {
                 Some(shard) => {
                     self.in_flight.send_to_shard((shard, |mail| &mut mail.to_ports), port, index, time + delay);
                 }
@@ -103,8 +109,8 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     #[inline(always)]
     fn send_to_switch(&mut self, packet: PacketIdx, time: Instant) {
         let naming = &self.config.naming;
-        let switch = self.config.switch_of::<P>(naming.to_switch[self.number]);
-        match naming.other_shard::<P>(self.number) {
+        let switch = self.config.switch_of::<I>(naming.to_switch[self.number]);
+        match naming.other_shard::<I>(self.number) {
             Some(shard) => self.in_flight.send_to_shard((shard, |mail| &mut mail.to_switches), switch, packet, time),
             None => self.in_flight.send_to_switch(switch, packet, time),
         }
@@ -114,9 +120,9 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     #[inline(always)]
     fn send_to_nic(&mut self, packet: PacketIdx, time: Instant) {
         let nic = self.config.naming.to_nic[self.number];
-        match self.config.naming.other_shard::<P>(self.number) {
+        match self.config.naming.other_shard::<I>(self.number) {
             Some(shard) => self.in_flight.send_to_shard((shard, |mail| &mut mail.to_nics), nic, packet, time),
-            None => self.in_flight.arrive::<P>(self.config, nic, packet, time),
+            None => self.in_flight.arrive::<I>(self.config, nic, packet, time),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! A port through one window: arrivals, decisions, departures.
 
-use super::{ActivePort, Arrival, UNCHARGED, kind};
+use super::{ActivePort, Arrival, UNCHARGED, each_lane, kind};
+use crate::network::features::Instance;
 use crate::network::index::Queued;
-use crate::network::probe::Probe;
 use crate::units::{Instant, Picoseconds};
 
 /// What has become of a single arrival.
@@ -16,7 +16,7 @@ pub(in crate::network) enum Forwarded {
     No,
 }
 
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// Forwards `first`, the head of the inbox, if it is the only arrival of the window, nothing waits, and it can start in
     /// the window: with the same results as through the queue and `arbitrate`, in fewer steps. Most packets of a fabric that
     /// is not congested take this path.
@@ -24,7 +24,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     pub fn forward_single(&mut self, first: Queued, until: Instant) -> Forwarded {
         let entry = self.entry(first);
         let now = entry.time.max(self.port.busy_until);
-        if entry.next.is_some() || self.port.stalled || self.paces() || self.config.has::<P>().loses {
+        if entry.next.is_some() || self.port.stalled || self.paces() || self.config.has::<I>().loses {
             return Forwarded::No;
         }
         if now >= until {
@@ -38,7 +38,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         if self.port.waiting != 0 || entry.bytes > self.available(lane, self.pool_taken()) {
             return Forwarded::No;
         }
-        self.probe.waited_for_link(self.number, self.port, entry.job, now - entry.time);
+        self.observation.waited_for_link::<I>(self.number, self.port, entry.job, now - entry.time);
         self.grant_single(lane, entry.bytes, now);
         if KIND == kind::NIC {
             let pair = self.pair_of(first);
@@ -60,7 +60,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// Runs the port through the open window, which ends at `until` (excluded). `first`: the head of its inbox.
     pub fn run(&mut self, first: Queued, until: Instant, arrivals: &mut Vec<Arrival>) {
         self.sort(first, arrivals);
-        if self.config.has::<P>().loses {
+        if self.config.has::<I>().loses {
             self.lose_arrivals(arrivals);
         }
         if self.paces() {
@@ -79,7 +79,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         }
         if !self.port.stalled {
             self.in_flight.wake_port(self.number, self.port.busy_until);
-        } else if let Some(time) = self.in_flight.returns[self.number].next(self.config.awaited::<P>(self.port.waiting))
+        } else if let Some(time) = self.in_flight.returns[self.number].next(self.config.awaited::<I>(self.port.waiting))
         {
             self.in_flight.wake_port(self.number, time);
         }
@@ -117,7 +117,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 self.hold_back(now);
             }
             // All may be held back, given up, or lost.
-            if (self.paces() || self.config.has::<P>().loses) && self.port.waiting == 0 {
+            if (self.paces() || self.config.has::<I>().loses) && self.port.waiting == 0 {
                 continue;
             }
             self.arbitrate(now);
@@ -136,7 +136,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// An arrival joins its queue.
     #[inline(always)]
     fn admit(&mut self, queued: Queued, until: Instant) {
-        let has = self.config.has::<P>();
+        let has = self.config.has::<I>();
         if KIND == kind::NIC && has.loses && queued.is_some() && self.gives_up(queued.message(), until) {
             return;
         }
@@ -155,7 +155,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     }
 
     pub(super) fn next_credit(&self) -> Instant {
-        let lanes = self.config.awaited::<P>(self.port.waiting);
+        let lanes = self.config.awaited::<I>(self.port.waiting);
         self.in_flight.returns[self.number].next(lanes).unwrap_or(Instant::MAX)
     }
 
@@ -165,8 +165,12 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         let span = now - self.port.busy_until;
         self.port.busy_until = now;
         self.port.stalled = false;
-        if P::COUNTERS && span > Picoseconds::ZERO {
-            self.probe.stalled(self.port, &mut self.lanes[self.base..], span);
+        if I::COUNTERS && span > Picoseconds::ZERO {
+            self.port.idle_stalled += span;
+            for lane in each_lane(self.port.waiting) {
+                self.lanes[self.base + lane].stalled += span;
+            }
+            self.port.waiters.stalled(span.0);
             self.in_flight.returns[self.number].uncharged |= self.port.waiting;
             self.port.unusual |= UNCHARGED;
         }

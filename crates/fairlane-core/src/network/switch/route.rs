@@ -8,10 +8,10 @@ use super::input_queued::Event;
 use crate::ids::{HostId, JobId, SwitchId};
 use crate::kernel::NONE;
 use crate::network::config::Config;
+use crate::network::features::Instance;
 use crate::network::in_flight::{Arriving, AtSwitch, InFlight, SWITCHES};
 use crate::network::index::{PacketIdx, PortIdx, SwitchIdx};
 use crate::network::occupancy::Occupancy;
-use crate::network::probe::Probe;
 use crate::network::shard::Shard;
 use crate::rng::draw;
 use crate::routing::{Hop, Loads, Step, Visit};
@@ -20,7 +20,7 @@ use crate::units::{Instant, Picoseconds};
 
 impl Shard {
     /// Routes what arrives at switches in the open window.
-    pub(in crate::network) fn run_switches<P: Probe>(&mut self) {
+    pub(in crate::network) fn run_switches<I: Instance>(&mut self) {
         let Self { config, in_flight, scratch, crossbars, .. } = self;
         let window = in_flight.calendar.window();
         in_flight.occupancy.open(window);
@@ -28,16 +28,16 @@ impl Shard {
         for (place, &switch) in scratch.switches.iter().enumerate() {
             in_flight.prefetch_arrivals(&scratch.switches, place);
             in_flight.arrivals_at(switch, &mut scratch.arriving);
-            if config.has::<P>().input_queued {
+            if config.has::<I>().input_queued {
                 let crossbar = &mut crossbars.each[switch];
                 for &(time, _, packet) in &scratch.arriving {
-                    let late = note_step::<P>(config, in_flight, (switch, time, packet));
+                    let late = note_step::<I>(config, in_flight, (switch, time, packet));
                     crossbar.schedule(time + late, Event::Arrive { packet });
                 }
                 continue;
             }
             for &(time, _, packet) in &scratch.arriving {
-                route::<P>(config, in_flight, (switch, time, packet));
+                route::<I>(config, in_flight, (switch, time, packet));
             }
         }
         let slot = in_flight.switch_inboxes.slot(window);
@@ -69,26 +69,26 @@ impl InFlight {
 }
 
 /// An output-queued switch routes a packet and sends it on to a port's queue.
-fn route<P: Probe>(config: &Config, in_flight: &mut InFlight, arrival: (SwitchIdx, Instant, PacketIdx)) {
+fn route<I: Instance>(config: &Config, in_flight: &mut InFlight, arrival: (SwitchIdx, Instant, PacketIdx)) {
     let (_, time, packet) = arrival;
     let came = in_flight.packets[packet].came;
-    let (hop, next, bytes) = choose::<P>(config, in_flight, arrival);
-    let late = config.forwarding_delay::<P>(|| config.conditions.wire_time(came.link(), bytes), bytes, hop.link);
+    let (hop, next, bytes) = choose::<I>(config, in_flight, arrival);
+    let late = config.forwarding_delay::<I>(|| config.conditions.wire_time(came.link(), bytes), bytes, hop.link);
     in_flight.send_packet(next, packet, time + late);
 }
 
 /// An input-queued switch notes where a packet goes. Returns how much later than its head it joins the queue of its input.
-fn note_step<P: Probe>(
+fn note_step<I: Instance>(
     config: &Config,
     in_flight: &mut InFlight,
     arrival: (SwitchIdx, Instant, PacketIdx),
 ) -> Picoseconds {
     let (switch, _, index) = arrival;
     let hop = if config.fabric.adaptive {
-        choose::<P>(config, in_flight, arrival).0
+        choose::<I>(config, in_flight, arrival).0
     } else {
         let packet = &mut in_flight.packets[index];
-        let switch = config.naming.switch_id::<P>(switch);
+        let switch = config.naming.switch_id::<I>(switch);
         let hop = config.conditions.routes.of(packet).next_hop(switch, packet.came.hop(), HostId(packet.to));
         packet.lane = config.fabric.lane(packet.vl, hop.channel);
         hop
@@ -104,7 +104,7 @@ fn note_step<P: Probe>(
 
 /// The hop that the routing chooses for a packet, its port, and the packet's bytes.
 #[inline(always)]
-fn choose<P: Probe>(
+fn choose<I: Instance>(
     config: &Config,
     in_flight: &mut InFlight,
     (switch, time, index): (SwitchIdx, Instant, PacketIdx),
@@ -121,13 +121,13 @@ fn choose<P: Probe>(
         random: draw(time.0, step.link().0),
     };
     let routing = config.conditions.routes.of(packet);
-    let switch = config.naming.switch_id::<P>(switch);
-    let hop = if P::SHARDED {
+    let switch = config.naming.switch_id::<I>(switch);
+    let hop = if I::SHARDED {
         routing.choose(switch, &mut visit, &own_ports(config, &in_flight.occupancy, switch))
     } else {
         routing.choose(switch, &mut visit, &in_flight.occupancy.view(&config.fabric.first_lane))
     };
-    let (next, bytes) = (config.port_of::<P>(hop.link), packet.bytes);
+    let (next, bytes) = (config.port_of::<I>(hop.link), packet.bytes);
     packet.note = visit.note;
     packet.lane = config.fabric.lane(packet.vl, hop.channel);
     in_flight.occupancy.route(next, packet.lane, bytes);

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use super::super::allocator::{Allocator, CrossbarRequest};
 use super::window::ActiveSwitch;
 use crate::ids::JobId;
-use crate::network::probe::Probe;
+use crate::network::features::Instance;
 use crate::units::{Bytes, Instant};
 
 /// A choice among several: the lowest is taken.
 type Rank = (u64, u32);
 
-impl<P: Probe> ActiveSwitch<'_, P> {
+impl<I: Instance> ActiveSwitch<'_, I> {
     /// Matches inputs with outputs, and starts the crossings.
     pub(super) fn allocate(&mut self, now: Instant) {
         self.collect(now);

@@ -2,14 +2,14 @@
 
 use super::crossbar::Event;
 use super::window::ActiveSwitch;
+use crate::network::features::Instance;
 use crate::network::index::{PacketIdx, PortIdx};
 use crate::network::mail::Returned;
 use crate::network::packet::Packet;
-use crate::network::probe::Probe;
 use crate::network::shard::Shard;
 use crate::units::{Bytes, Instant};
 
-impl<P: Probe> ActiveSwitch<'_, P> {
+impl<I: Instance> ActiveSwitch<'_, I> {
     /// The first packet from an input's lane to an output starts to cross.
     pub(super) fn cross(&mut self, input: u32, output: u32, lane: u8, now: Instant) {
         let index = self.dequeue(input, output, lane, now);
@@ -56,7 +56,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
         let aggressor = released.max_by_key(|&(time, _)| time).map_or(job, |(_, job)| job);
         let port = self.crossbar.port_of(output);
         let queue = &mut self.crossbar.queues[place][at];
-        self.probe.left_input(port, queue, job, aggressor, now);
+        self.shard.observation.left_input::<I>(port, queue, job, aggressor, now);
         queue.head = next;
         if next.is_none() {
             self.crossbar.queues[place].swap_remove(at);

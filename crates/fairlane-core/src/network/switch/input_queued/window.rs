@@ -1,22 +1,24 @@
 //! An input-queued switch through one window, together with its output ports.
 
+use std::marker::PhantomData;
+
 use super::crossbar::{Crossbar, Event};
 use crate::ids::LinkId;
 use crate::kernel::Indexed;
+use crate::network::features::Instance;
 use crate::network::in_flight::SWITCHES;
 use crate::network::index::{PacketIdx, PortIdx};
 use crate::network::packet::Packet;
 use crate::network::port::{ActivePort, kind};
-use crate::network::probe::Probe;
 use crate::network::shard::Shard;
 use crate::units::Instant;
 
 /// A switch that runs through the open window, with all that it touches.
-pub(super) struct ActiveSwitch<'a, P: Probe> {
+pub(super) struct ActiveSwitch<'a, I: Instance> {
     pub crossbar: &'a mut Crossbar,
     pub input_of: &'a Indexed<LinkId, u32>,
     pub shard: &'a mut Shard,
-    pub probe: &'a mut P,
+    pub instance: PhantomData<I>,
     /// Outputs at which something has happened at this instant, once or more often.
     pub due: Vec<u32>,
     /// What could cross at this instant.
@@ -26,12 +28,7 @@ pub(super) struct ActiveSwitch<'a, P: Probe> {
 impl Shard {
     /// Runs the switches that have something to do in the open window: packets arrive, something was scheduled, or credits
     /// arrive at one of `ports`.
-    pub(in crate::network) fn run_crossbars<P: Probe>(
-        &mut self,
-        ports: [&[PortIdx]; 2],
-        until: Instant,
-        probe: &mut P,
-    ) {
+    pub(in crate::network) fn run_crossbars<I: Instance>(&mut self, ports: [&[PortIdx]; 2], until: Instant) {
         let mut crossbars = std::mem::take(&mut self.crossbars);
         let mut switches = std::mem::take(&mut self.scratch.switches);
         for &port in ports.into_iter().flatten() {
@@ -39,7 +36,7 @@ impl Shard {
             let state = &self.ports[port];
             let crossbar = &mut crossbars.each[switch];
             if state.stalled
-                && let Some(time) = self.in_flight.returns[port].next(self.config.awaited::<P>(state.waiting))
+                && let Some(time) = self.in_flight.returns[port].next(self.config.awaited::<I>(state.waiting))
             {
                 crossbar.schedule(time, Event::Credit { output: crossbar.output_at(port) });
                 switches.push(switch);
@@ -50,7 +47,8 @@ impl Shard {
         let (mut due, mut requests) = (Vec::new(), Vec::new());
         for &switch in &switches {
             let (crossbar, input_of) = (&mut crossbars.each[switch], &crossbars.input_of);
-            let mut active = ActiveSwitch { crossbar, input_of, shard: self, probe, due, requests };
+            let mut active =
+                ActiveSwitch { crossbar, input_of, shard: self, instance: PhantomData::<I>, due, requests };
             let next = active.run(until);
             (due, requests) = (active.due, active.requests);
             if let Some(time) = next {
@@ -62,7 +60,7 @@ impl Shard {
     }
 }
 
-impl<P: Probe> ActiveSwitch<'_, P> {
+impl<I: Instance> ActiveSwitch<'_, I> {
     /// Runs the switch up to `until`. Returns when something happens next.
     fn run(&mut self, until: Instant) -> Option<Instant> {
         while let Some(now) = self.crossbar.next() {
@@ -107,8 +105,8 @@ impl<P: Probe> ActiveSwitch<'_, P> {
     }
 
     /// An output port, to be run at this instant.
-    pub(super) fn port(&mut self, output: u32) -> ActivePort<'_, P, { kind::BUFFERED }> {
-        self.shard.active_port(self.crossbar.port_of(output), self.probe)
+    pub(super) fn port(&mut self, output: u32) -> ActivePort<'_, I, { kind::BUFFERED }> {
+        self.shard.active_port(self.crossbar.port_of(output))
     }
 
     /// A packet joins the queue of its output port.
@@ -128,7 +126,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
         let mut port = self.port(output);
         let Some(sent) = port.decide(now) else { return };
         let (number, busy_until) = (port.number, port.port.busy_until);
-        let awaited = port.config.awaited::<P>(port.port.waiting);
+        let awaited = port.config.awaited::<I>(port.port.waiting);
         match sent {
             Some((lane, packet)) => {
                 let Packet { bytes, job, .. } = self.shard.in_flight.packets[packet];
@@ -160,7 +158,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
         } else {
             in_flight.packets[tail].next = index;
         }
-        self.probe.joined_input(queue, job, now);
+        self.shard.observation.joined_input::<I>(queue, job, now);
         self.crossbar.changed = true;
     }
 }
