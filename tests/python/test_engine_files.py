@@ -48,7 +48,7 @@ class Network:
                 yield file
 
     def circle(self) -> list[str]:
-        """The files that are in a circle, or import from one: those left when files are taken away that import from none left."""
+        """The files that are in a circle, or import from one: files that import from none left are taken away."""
         left = dict(self.imports)
         while free := [module for module, targets in left.items() if not targets & left.keys()]:
             for module in free:

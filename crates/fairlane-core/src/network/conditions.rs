@@ -1,5 +1,5 @@
-//! What changes while a simulation runs, between two windows: faults change links, routes and adapters; a controller, the
-//! arbiter.
+//! Conditions that change while a simulation runs, between two windows: faults change links, routes and adapters; a controller,
+//! the arbiter.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,6 @@ use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 /// The conditions in which a shard runs its windows.
 #[derive(Clone)]
 pub(super) struct Conditions {
-    /// What the network needs besides carrying packets.
     pub features: Features,
     pub arbiter: Arc<dyn Arbiter>,
     /// Words of its state of a port.

@@ -1,4 +1,4 @@
-//! What goes from shard to shard: into mail while a window runs, and out of it before the next one opens.
+//! Traffic between shards: into mail while a window runs, and out of it before the next one opens.
 
 use super::features::Instance;
 use super::in_flight::InFlight;
@@ -92,12 +92,14 @@ impl Shard {
         in_flight.unpack(&mut mail.to_nics, None, |in_flight, packet, nic, time| {
             in_flight.arrive::<I>(config, nic, packet, time);
         });
-        in_flight.unpack(&mut mail.lost, None, |in_flight, packet, link, due| {
-            in_flight.retransmit(config, packet, link, due)
-        });
-        in_flight.unpack(&mut mail.given_up, None, |in_flight, packet, nic, time| {
-            in_flight.arrive_given_up(config, nic, packet, time);
-        });
+        if config.has::<I>().loses {
+            in_flight.unpack(&mut mail.lost, None, |in_flight, packet, link, due| {
+                in_flight.retransmit(config, packet, link, due);
+            });
+            in_flight.unpack(&mut mail.given_up, None, |in_flight, packet, nic, time| {
+                in_flight.arrive_given_up(config, nic, packet, time);
+            });
+        }
         for message in mail.received.drain(..) {
             in_flight.messages.take(message);
         }

@@ -1,4 +1,4 @@
-//! What never changes while a simulation runs, and is the same in all shards: topology, policies, parameters, lanes.
+//! The part of the configuration that never changes and is the same in all shards: topology, policies, parameters, lanes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,13 +24,12 @@ use crate::units::{Bytes, Picoseconds};
 pub(super) struct Fabric {
     /// The fabric as it was built.
     pub graph: Arc<Graph>,
-    /// What belongs to which shard.
     pub partition: Partition,
     /// The scenario's transport, then those of jobs that have another.
     pub transports: Vec<Arc<dyn Transport>>,
     /// The place of each job's transport among them; empty if all have the first.
     transport_of_job: Arc<[u16]>,
-    /// What each of them needs of switches and receivers.
+    /// The feedback that each of them needs.
     pub feedback: Vec<Option<Feedback>>,
     /// The round trip of each of them; see [`FlowSetup::round_trip`](super::transport::FlowSetup::round_trip).
     pub round_trips: Vec<Picoseconds>,
@@ -74,7 +73,7 @@ pub(super) struct Fabric {
 }
 
 impl Fabric {
-    /// What follows from a plan, for windows of this width.
+    /// That of a plan, for windows of this width.
     pub fn new(plan: &Plan, window: Picoseconds, partition: &Partition) -> Self {
         let Plan { graph, routing, virtual_lanes, parameters, .. } = plan;
         let first_lane = first_lanes(&**routing, *virtual_lanes);
@@ -130,7 +129,7 @@ impl Fabric {
         &*self.transports[self.transport_place(job)]
     }
 
-    /// What the transport of a job needs of switches and receivers.
+    /// The feedback that the transport of a job needs.
     #[inline]
     pub fn feedback_of(&self, job: u16) -> Option<&Feedback> {
         self.feedback[self.transport_place(job)].as_ref()
@@ -236,7 +235,7 @@ fn round_trips(plan: &Plan, feedback: &[Option<Feedback>]) -> Vec<Picoseconds> {
     feedback.iter().map(|feedback| feedback.as_ref().map_or(Picoseconds::ZERO, &mut round_trip)).collect()
 }
 
-/// What each transport needs; a notice is one packet.
+/// The feedback that each transport needs; a notice is one packet.
 fn feedback_of(transports: &[Arc<dyn Transport>], mtu: Bytes) -> Vec<Option<Feedback>> {
     let mut all: Vec<Option<Feedback>> = transports.iter().map(|transport| transport.feedback()).collect();
     for feedback in all.iter_mut().flatten() {

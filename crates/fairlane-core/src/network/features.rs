@@ -1,8 +1,8 @@
-//! What an instance of the engine is compiled for, and what a network needs of it besides carrying packets.
+//! Instances of the engine, and the features of a network that they are compiled for.
 //! [`Config::has`](super::config::Config::has) is asked once a run and answered when the engine is compiled, where an instance is
 //! [`Instance::PLAIN`].
 
-/// What an instance of the engine is compiled for.
+/// Properties of a run for which an instance of the engine is compiled.
 pub(super) trait Instance {
     /// Counters of ports and lanes are kept.
     const COUNTERS: bool;

@@ -1,4 +1,4 @@
-//! What is in flight between devices: packets and messages, credits that return; and the calendar of who runs when.
+//! Packets, messages and credits in flight between devices, and the calendar of who runs when.
 
 use super::config::Config;
 use super::credits::CreditReturns;
@@ -53,13 +53,13 @@ pub(super) struct AtSwitch {
 /// A packet that arrives at a switch: time, link that it comes over, packet.
 pub(super) type Arriving = (Instant, LinkId, PacketIdx);
 
-/// What is in flight in a shard, and what its devices keep of it.
+/// Traffic in flight in a shard, and the state of its devices that goes with it.
 #[derive(Clone)]
 pub(super) struct InFlight {
     pub calendar: NetworkCalendar,
-    /// What arrives at ports.
+    /// Arrivals at ports.
     pub inboxes: Mailboxes<PortIdx, Queued>,
-    /// What arrives at switches: by switch, a list in [`InFlight::at_switches`].
+    /// Arrivals at switches: lists in [`InFlight::at_switches`].
     pub switch_inboxes: Mailboxes<SwitchIdx, u32>,
     /// By slot of the window. The keys by which a switch sorts its arrivals are stored here, next to each other: the packets
     /// themselves are far apart in memory.
@@ -79,7 +79,7 @@ pub(super) struct InFlight {
     pub queue_pairs: QueuePairs,
     /// Flows of each NIC; empty unless the transport paces them.
     pub flows: Indexed<PortIdx, Flows>,
-    /// What is known of packets for congestion control; empty if there is none.
+    /// Empty if there is no congestion control.
     pub tags: Indexed<PacketIdx, Tag>,
     /// Notices that queue at NICs.
     pub notices: Pool<Tag, NoticeIdx>,
@@ -96,7 +96,6 @@ pub(super) struct InFlight {
     /// How many messages have been injected.
     pub sequence: u64,
     pub totals: Totals,
-    /// What leaves the shard.
     pub out: Outboxes,
 }
 

@@ -77,7 +77,7 @@ index!(
     PairIdx
 );
 index!(
-    /// What stands in the queue of a port: a message at a NIC, a packet at a switch.
+    /// A message in the queue of a NIC's port, a packet in that of a switch's.
     Queued
 );
 

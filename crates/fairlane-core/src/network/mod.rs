@@ -178,7 +178,7 @@ impl Network {
         self.shards.iter_mut().for_each(|shard| shard.config.conditions.failover = failover.clone());
     }
 
-    /// What has been given up since the last call, in order of time.
+    /// Packets that have been given up since the last call, in order of time.
     pub fn take_given_up(&mut self) -> Vec<GivenUp> {
         let of_shards = self.shards.iter_mut().flat_map(|shard| shard.in_flight.given_up.drain(..));
         let mut all: Vec<GivenUp> = of_shards.collect();
@@ -186,7 +186,7 @@ impl Network {
         all
     }
 
-    /// What does not differ between shards.
+    /// The configuration, in which shards do not differ but for `naming`.
     fn config(&self) -> &Config {
         &self.shards[0].config
     }
@@ -227,7 +227,7 @@ impl Network {
         self.config().conditions.features.paces
     }
 
-    /// What has been carried so far.
+    /// Sums since instant zero.
     #[must_use]
     pub fn totals(&self) -> Totals {
         self.shards.iter().map(|shard| shard.in_flight.totals).sum()
@@ -299,7 +299,7 @@ impl Network {
         if counted { self.now().since(port.busy_until) } else { Picoseconds::ZERO }
     }
 
-    /// What a port has carried on one lane so far.
+    /// Counters of one lane of a port since instant zero.
     #[must_use]
     pub fn counters(&self, link: LinkId, lane: VirtualLane) -> LaneCounters {
         let (shard, number) = self.port(link);

@@ -1,4 +1,5 @@
-//! Observation: what the network counts. What an instance of the engine does not keep is not compiled into it.
+//! Observation: counters of interference, queueing and latency. Those that an instance of the engine does not keep are not
+//! compiled into it.
 
 use std::ops::Range;
 
@@ -23,7 +24,7 @@ pub(super) struct Transmission {
     pub waited: Picoseconds,
 }
 
-/// What has been observed.
+/// Counters of a shard since instant zero.
 #[derive(Clone, Default)]
 pub(super) struct Observation {
     pub interference: Interference,

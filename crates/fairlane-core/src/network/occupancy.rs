@@ -121,7 +121,7 @@ impl Occupancy {
         Loads { first: LinkId(0), all, routed, by_lane, waiting, full: *full, turns: &turns.0, ids: &[] }
     }
 
-    /// What a switch sees of its own ports: `count` from `port` on, of which the first feeds link `first`.
+    /// The loads that a switch sees of its own ports: `count` from `port` on, of which the first feeds link `first`.
     #[inline]
     pub fn view_of<'a>(&'a self, first: LinkId, port: PortIdx, count: usize, first_lane: &'a [u8]) -> Loads<'a> {
         let by_lane = self.lanes.as_ref().map(|lanes| {

@@ -88,7 +88,6 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// What its packets carry.
     #[inline(always)]
     pub const fn content(&self) -> Content {
         self.packed.content()
@@ -101,7 +100,7 @@ impl Message {
     }
 }
 
-/// What the packets of a message carry.
+/// The content of the packets of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
     /// Payload of a host's message, with the host's token.
@@ -208,7 +207,7 @@ impl SinglePacket {
     }
 }
 
-/// What a packet is of.
+/// The message that a packet is of.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Owner {
     /// It is all of a message with this token, which has no record any more.
@@ -258,7 +257,7 @@ pub(super) struct Packet {
 }
 
 impl Packet {
-    /// What it is of.
+    /// Its message.
     #[inline(always)]
     pub const fn owner(&self) -> Owner {
         if self.flags.whole() { Owner::Whole(self.owner) } else { Owner::Part(MessageIdx(self.owner)) }

@@ -190,7 +190,7 @@ fn places<I: Index>(shard_of: impl Iterator<Item = usize>, shards: usize) -> Arc
 /// The vertex at the far end of a link, in a network of several shards.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FarEnd {
-    /// What the ids of the links that leave it must be increased by (modulo 2^32) for the numbers of their ports: they are
+    /// To be added (modulo 2^32) to the ids of the links that leave it for the numbers of their ports: they are
     /// numbered without gaps in the fabric and in the shard.
     pub offset: u32,
     pub shard: u8,

@@ -144,7 +144,7 @@ impl Shard {
         );
     }
 
-    /// What ports of this kind queue, if there is anything: messages or packets.
+    /// A message or packet in the queue of a port of this kind.
     #[inline(always)]
     fn prefetch_record<const KIND: u8>(&self, queued: Queued) {
         if KIND == kind::NIC {

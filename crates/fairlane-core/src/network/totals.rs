@@ -1,4 +1,4 @@
-//! What the network has carried.
+//! Sums and counters of the traffic that a network has carried.
 
 use std::iter::Sum;
 

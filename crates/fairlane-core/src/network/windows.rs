@@ -35,14 +35,14 @@ struct Ended {
     failed: Option<Failed>,
 }
 
-/// What one thread runs: shards, their endpoints and their probes, and the number of the first of them.
+/// The shards of one thread, their endpoints, and the number of the first of them.
 struct Worker<'a, E> {
     first: usize,
     shards: &'a mut [Shard],
     endpoints: &'a mut [E],
 }
 
-/// What the threads share.
+/// Data that the threads share.
 struct Exchange<M> {
     shards: usize,
     barrier: Barrier,
@@ -52,7 +52,7 @@ struct Exchange<M> {
     published: [Vec<Published>; 2],
 }
 
-/// What all threads must know of a shard to decide how the run goes on.
+/// The part of a shard's state from which all threads decide how the run goes on.
 #[derive(Default)]
 struct Published {
     /// The window in which anything is due next.
@@ -227,7 +227,6 @@ impl<M: Default> Exchange<M> {
         }
     }
 
-    /// What all shards have published.
     fn read(&self, parity: usize) -> Outlook {
         let published = &self.published[parity];
         let any =

@@ -1,4 +1,4 @@
-//! What NICs keep for transports: the flows that they send, those that have come to them, and a tag of each packet.
+//! The state of NICs for transports: flows that they send, flows that have come to them, and a tag of each packet.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -13,7 +13,7 @@ use crate::network::port::Arrival;
 use crate::qos::levels::TrafficKind;
 use crate::units::{Bytes, Instant};
 
-/// What identifies a flow at one NIC.
+/// Identity of a flow at one NIC.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::network) struct Key {
     pub to: u32,
@@ -81,7 +81,7 @@ impl Flows {
     }
 }
 
-/// What is known of a packet besides its record, if there is congestion control.
+/// Further fields of a packet, if there is congestion control.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::network) struct Tag {
     /// When it started at its NIC, ps; of a notice, when the packet that it answers did.
@@ -104,7 +104,7 @@ pub(in crate::network) struct Tag {
     pub control: bool,
 }
 
-/// What a notice says of a packet that has been trimmed, so that its sender can send it again.
+/// Fields of a trimmed packet, in the notice of it, with which its sender can send it again.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::network) struct Remains {
     pub owner: u32,

@@ -13,7 +13,7 @@ use crate::network::index::{MessageIdx, PairIdx, PortIdx};
 use crate::network::packet::{Injection, Message};
 use crate::network::parameters::Turns;
 
-/// What identifies a queue pair: adapter, job, virtual lane, and the ranks at both ends. With [`Turns::Fifo`] an adapter has one
+/// Identity of a queue pair: adapter, job, virtual lane, and the ranks at both ends. With [`Turns::Fifo`] an adapter has one
 /// for each lane, with [`Turns::AdapterFifo`] only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {

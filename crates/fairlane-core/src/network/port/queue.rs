@@ -11,7 +11,7 @@ use crate::network::parameters::Turns;
 use crate::qos::arbiter::Queues;
 use crate::units::{Bytes, Instant, Picoseconds};
 
-/// What a port reads of a packet in its queue, or, at a NIC, of the next packet of a message.
+/// Fields of a packet in a queue, or, at a NIC, of the next packet of a message.
 pub(in crate::network) struct QueueEntry {
     /// When it joins, or joined, the queue.
     pub time: Instant,
@@ -75,7 +75,7 @@ impl<const KIND: u8> PortQueues<'_, KIND> {
         self.list(second.into()).map(|(next, entry)| self.left(next, &entry)).sum()
     }
 
-    /// What stands in a list.
+    /// The members of a list.
     fn list(&self, first: Queued) -> impl Iterator<Item = (Queued, QueueEntry)> {
         let mut next = first;
         std::iter::from_fn(move || {

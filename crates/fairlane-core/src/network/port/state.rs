@@ -98,7 +98,7 @@ impl Lane {
     }
 }
 
-/// What a lane of a switch's output keeps in order to mark packets.
+/// State of a lane of a switch's output for marks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::network) struct LaneMarking {
     /// Bytes in its queue.

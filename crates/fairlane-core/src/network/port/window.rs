@@ -5,7 +5,7 @@ use crate::network::features::Instance;
 use crate::network::index::Queued;
 use crate::units::{Instant, Picoseconds};
 
-/// What has become of a single arrival.
+/// The outcome for a single arrival.
 #[derive(PartialEq, Eq)]
 pub(in crate::network) enum Forwarded {
     /// It has started, or joined the queue of a link that is busy throughout the window.

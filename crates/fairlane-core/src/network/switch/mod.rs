@@ -42,7 +42,7 @@ impl Architecture {
 /// The kind of entry that switch architectures are.
 pub enum Switches {}
 
-/// What an architecture is built for.
+/// The network for which an architecture is built.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
     /// Bytes of a full packet on the wire.

@@ -38,7 +38,7 @@ pub(in crate::network) struct Crossbar {
     pub queues: Vec<Vec<Queue>>,
     /// Buffers by output, then lane.
     pub rooms: Vec<Room>,
-    /// What is to happen, in order of time, then of being scheduled.
+    /// In order of time, then of being scheduled.
     pub events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     pub sequence: u64,
     /// The allocator has to run.
@@ -91,7 +91,7 @@ pub(in crate::network) struct Queue {
     pub settled: Instant,
 }
 
-/// What is to happen at a switch.
+/// An event at a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::network) enum Event {
     /// A packet joins the queue of its input.

@@ -21,7 +21,7 @@ pub(super) struct ActiveSwitch<'a, I: Instance> {
     pub instance: PhantomData<I>,
     /// Outputs at which something has happened at this instant, once or more often.
     pub due: Vec<u32>,
-    /// What could cross at this instant.
+    /// Packets that could cross at this instant.
     pub requests: Vec<crate::network::allocator::CrossbarRequest>,
 }
 
