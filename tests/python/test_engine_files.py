@@ -20,8 +20,8 @@ class Network:
             self.files[parts[:-1] if parts[-1] == "mod" else parts] = path.read_text(encoding="utf-8")
         self._homes: dict[Module, Module] = {}
         for module, text in self.files.items():
-            for public, path in uses(text):
-                if public and (target := self._absolute(module, path)):
+            for public, names in uses(text):
+                if public and (target := self._absolute(module, names)):
                     self._homes[(*module, target[-1])] = target
         self.imports = {module: set(self._imports(module)) for module in self.files}
 
