@@ -205,7 +205,7 @@ impl Conditions {
         };
         let [from, other] = [end(source), end(to)];
         let pairs = rails.pairs(from.0, other.0);
-        if pairs.is_empty() || !jobs[usize::from(job)] || rails.joins(from, other) {
+        if pairs.is_empty() || !jobs[job.index()] || rails.joins(from, other) {
             return [source, to];
         }
         let [rail, peer] = pairs[number.place() as usize % pairs.len()];

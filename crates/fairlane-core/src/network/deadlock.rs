@@ -7,7 +7,7 @@ use super::index::PortIdx;
 use super::packet::Packet;
 use super::shard::Shard;
 use crate::error::{BlockedLane, RunError};
-use crate::ids::{JobId, LinkId, VirtualLane};
+use crate::ids::{JobId, LinkId};
 use crate::topology::Vertex;
 
 impl Network {
@@ -61,14 +61,14 @@ impl Network {
     }
 
     fn blocked(&self, link: LinkId, lane: u8) -> BlockedLane {
-        let jobs: Vec<u16> = self.queued(link, usize::from(lane)).map(|packet| packet.job).collect();
+        let jobs: Vec<JobId> = self.queued(link, usize::from(lane)).map(|packet| packet.job).collect();
         BlockedLane {
             link,
             name: self.graph().link_name(link),
             lane,
-            vl: VirtualLane(self.config().fabric.vl_of(lane)),
+            vl: self.config().fabric.vl_of(lane),
             packets: jobs.len(),
-            jobs: jobs.into_iter().collect::<BTreeSet<_>>().into_iter().map(JobId).collect(),
+            jobs: jobs.into_iter().collect::<BTreeSet<_>>().into_iter().collect(),
         }
     }
 
@@ -87,7 +87,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::ids::{HostId, SwitchId};
+    use crate::ids::{HostId, SwitchId, VirtualLane};
     use crate::network::testing::{Senders, plan};
     use crate::network::{Architecture, Parameters, Partition, Plan, Surroundings, SwitchEntry};
     use crate::routing::{Hop, Routing};

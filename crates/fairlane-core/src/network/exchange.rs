@@ -7,6 +7,7 @@ use super::mail::{Announcement, Mail, Parcels};
 use super::packet::{Content, Message, Packet};
 use super::prefetch::{MAIL_AHEAD, prefetch_credited};
 use super::shard::Shard;
+use crate::ids::VirtualLane;
 use crate::kernel::NONE;
 use crate::units::Instant;
 
@@ -62,9 +63,9 @@ impl InFlight {
             next: MessageIdx::NONE,
             to: NONE,
             pair: PairIdx::NONE,
-            job: job.0,
+            job,
             kind,
-            vl: 0,
+            vl: VirtualLane(0),
             flags,
             any_delivered: false,
             mirror: true,

@@ -10,7 +10,7 @@ use super::plan::Plan;
 use super::round_trip::longest_round_trip;
 use super::switch::{Architecture, InputQueued};
 use super::transport::{Feedback, Transport};
-use crate::ids::{HostId, LinkId};
+use crate::ids::{HostId, JobId, LinkId, VirtualLane};
 use crate::observe;
 use crate::qos::arbiter::{MAX_LANES, MAX_VIRTUAL_LANES};
 use crate::routing::Routing;
@@ -57,7 +57,7 @@ pub(super) struct Fabric {
     /// The lanes on which packets need no credits and are lost at full queues.
     pub lossy: u64,
     /// The virtual lane of the headers of packets that are trimmed instead, if they are.
-    pub trim_vl: Option<u8>,
+    pub trim_vl: Option<VirtualLane>,
     /// From the loss of a packet until its retransmission, ps; at least four windows.
     pub timeout: Picoseconds,
     /// The routing is adaptive: packets are routed when they arrive at a switch.
@@ -105,7 +105,7 @@ impl Fabric {
             lossy: lossy.fold(0, |set, lane| set | 1 << lane),
             first_lane,
             lanes,
-            trim_vl: plan.trim_vl,
+            trim_vl: plan.trim_vl.map(VirtualLane),
             timeout: parameters.retransmission_timeout.max(4 * window),
             adaptive: routing.adaptive(),
             by_switch: routing.adaptive() || input_queued.is_some(),
@@ -119,24 +119,24 @@ impl Fabric {
 
     /// The place of a job's transport among [`Fabric::transports`].
     #[inline]
-    pub fn transport_place(&self, job: u16) -> usize {
-        self.transport_of_job.get(usize::from(job)).map_or(0, |place| usize::from(*place))
+    pub fn transport_place(&self, job: JobId) -> usize {
+        self.transport_of_job.get(job.index()).map_or(0, |place| usize::from(*place))
     }
 
     /// The transport of a job.
     #[inline]
-    pub fn transport_of(&self, job: u16) -> &dyn Transport {
+    pub fn transport_of(&self, job: JobId) -> &dyn Transport {
         &*self.transports[self.transport_place(job)]
     }
 
     /// The feedback that the transport of a job needs.
     #[inline]
-    pub fn feedback_of(&self, job: u16) -> Option<&Feedback> {
+    pub fn feedback_of(&self, job: JobId) -> Option<&Feedback> {
         self.feedback[self.transport_place(job)].as_ref()
     }
 
-    /// The lane of a port, in the order of all, at which queueing after a lane of a link is counted: that of the link back, which leaves the switch at its end and so
-    /// belongs to the shard in which the packets wait.
+    /// The lane of a port, in the order of all, at which queueing after a lane of a link is counted: that of the link back, which
+    /// leaves the switch at its end and so belongs to the shard in which the packets wait.
     pub fn onward_place(&self, link: LinkId, lane: u8) -> usize {
         let back = self.partition.link(self.graph.link(link).reverse);
         back.index().index() * self.lanes + usize::from(lane)
@@ -155,26 +155,26 @@ impl Fabric {
 
     /// The lane of a virtual lane and a virtual channel.
     #[inline]
-    pub fn lane(&self, vl: u8, channel: u8) -> u8 {
-        self.first_lane[usize::from(vl) % MAX_VIRTUAL_LANES] + channel
+    pub fn lane(&self, vl: VirtualLane, channel: u8) -> u8 {
+        self.first_lane[usize::from(vl.0) % MAX_VIRTUAL_LANES] + channel
     }
 
     /// The virtual lane of a lane.
     #[inline]
-    pub fn vl_of(&self, lane: u8) -> u8 {
-        self.vl_of_lane[usize::from(lane) % MAX_LANES]
+    pub fn vl_of(&self, lane: u8) -> VirtualLane {
+        VirtualLane(self.vl_of_lane[usize::from(lane) % MAX_LANES])
     }
 
     /// The virtual channel of a lane of this virtual lane.
     #[inline]
-    pub fn channel(&self, vl: u8, lane: u8) -> u8 {
-        lane - self.first_lane[usize::from(vl) % MAX_VIRTUAL_LANES]
+    pub fn channel(&self, vl: VirtualLane, lane: u8) -> u8 {
+        lane - self.first_lane[usize::from(vl.0) % MAX_VIRTUAL_LANES]
     }
 
     /// The lanes of a virtual lane.
     #[inline]
-    pub fn lanes_of(&self, vl: u8) -> std::ops::Range<u8> {
-        let vl = usize::from(vl) % MAX_VIRTUAL_LANES;
+    pub fn lanes_of(&self, vl: VirtualLane) -> std::ops::Range<u8> {
+        let vl = usize::from(vl.0) % MAX_VIRTUAL_LANES;
         self.first_lane[vl]..self.first_lane[vl + 1]
     }
 

@@ -49,7 +49,7 @@ pub(super) struct Features {
     pub late: bool,
     /// Adapters wait between two messages.
     pub gaps: bool,
-    /// Messages of an adapter do not all take turns: [`Turns`].
+    /// Messages of an adapter do not all take turns: [`Turns`](super::Turns).
     pub pairs: bool,
     /// Records of single packets are kept: departures, or waiting by upstream link.
     pub details: bool,

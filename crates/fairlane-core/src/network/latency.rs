@@ -7,7 +7,6 @@ use super::index::MessageIdx;
 use super::packet::{Owner, Packet};
 use super::shard::Shard;
 use super::{Delivery, Network};
-use crate::ids::JobId;
 use crate::observe::Latencies;
 use crate::units::Instant;
 
@@ -19,7 +18,7 @@ impl Network {
         let mut latencies = self.shards[0].observation.latencies.clone();
         self.shards[1..].iter().for_each(|shard| latencies.merge(&shard.observation.latencies));
         for packet in self.shards.iter().flat_map(|shard| shard.unseen(self.now())) {
-            latencies.record(JobId(packet.job), packet.kind, packet.latency());
+            latencies.record(packet.job, packet.kind, packet.latency());
         }
         latencies
     }

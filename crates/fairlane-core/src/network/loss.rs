@@ -17,7 +17,7 @@ use super::mail::Returned;
 use super::packet::{Content, Message, Packet, PacketFlags};
 use super::port::{ActivePort, Arrival, UNCHARGED, kind};
 use crate::fault::GivenUp;
-use crate::ids::{HostId, JobId, LinkId};
+use crate::ids::{HostId, LinkId, VirtualLane};
 use crate::rng::draw;
 use crate::routing::Step;
 use crate::units::Instant;
@@ -32,7 +32,7 @@ impl InFlight {
         let packet = &self.packets[index];
         if packet.number.losses() == config.fabric.parameters.retry_count {
             let [from, to] = [packet.source, packet.to].map(|address| config.fabric.graph.host_of(HostId(address)));
-            self.given_up.push(GivenUp { at: due, job: JobId(packet.job), from, to });
+            self.given_up.push(GivenUp { at: due, job: packet.job, from, to });
         }
         let sender = usize::from(self.packets[index].origin);
         if sender == config.naming.shard {
@@ -243,7 +243,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
 
     /// A packet leaves its payload behind, and its header goes on, on virtual lane `vl`. Not if it has no payload any more, or nobody
     /// answers it. Returns whether it was trimmed.
-    fn trim(&mut self, packet: PacketIdx, vl: u8, time: Instant) -> bool {
+    fn trim(&mut self, packet: PacketIdx, vl: VirtualLane, time: Instant) -> bool {
         let config = self.config;
         let &Packet { bytes, came, credited, held, job, lane, vl: before, .. } = &self.in_flight.packets[packet];
         let answered = config.fabric.feedback_of(job).is_some() && !self.in_flight.is_control(packet);

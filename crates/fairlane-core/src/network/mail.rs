@@ -49,7 +49,7 @@ pub(super) struct Returned {
     /// In the shard that it belongs to.
     pub port: PortIdx,
     pub lane: u8,
-    pub job: u16,
+    pub job: JobId,
     pub bytes: u32,
     /// When the buffer was freed, ps; they arrive one link latency later.
     pub freed: Instant,

@@ -19,7 +19,7 @@ pub(super) struct Transmission {
     pub packet: PacketIdx,
     pub time: Instant,
     pub bytes: u32,
-    pub job: u16,
+    pub job: JobId,
     pub wire_time: Picoseconds,
     pub waited: Picoseconds,
 }
@@ -89,7 +89,7 @@ impl Observation {
             // Departures are kept with one shard only, where ports have the numbers of their links.
             link: port.0,
             lane,
-            job,
+            job: job.0,
             token,
             stage,
             packet: packet.number.place(),
@@ -99,51 +99,51 @@ impl Observation {
 
     /// A packet of `job` joins the queue of `lane` at `time`, while the link may be busy.
     #[inline(always)]
-    pub fn enqueued<I: Instance>(&mut self, at: PortIdx, port: &mut Port, lane: &mut Lane, job: u16, time: Instant) {
+    pub fn enqueued<I: Instance>(&mut self, at: PortIdx, port: &mut Port, lane: &mut Lane, job: JobId, time: Instant) {
         if I::COUNTERS && port.busy_until > time {
-            self.interference.charge(at.0, job, port.job, (port.busy_until - time).0);
+            self.interference.charge(at.0, job.0, port.job.0, (port.busy_until - time).0);
         }
         self.requeued::<I>(port, lane, job);
     }
 
     /// The message of which a packet has just started waits with its next packet.
     #[inline(always)]
-    pub fn requeued<I: Instance>(&mut self, port: &mut Port, lane: &mut Lane, job: u16) {
+    pub fn requeued<I: Instance>(&mut self, port: &mut Port, lane: &mut Lane, job: JobId) {
         if I::COUNTERS {
-            port.waiters.join(job);
+            port.waiters.join(job.0);
             lane.max_depth = lane.max_depth.max(lane.depth);
         }
     }
 
     /// A packet of `job` leaves its queue.
     #[inline(always)]
-    pub fn dequeued<I: Instance>(&mut self, port: &mut Port, job: u16) {
+    pub fn dequeued<I: Instance>(&mut self, port: &mut Port, job: JobId) {
         if I::COUNTERS {
-            port.waiters.leave(job);
+            port.waiters.leave(job.0);
         }
     }
 
     /// A packet of `job` waits for `span` for the packet that the link carries, and joins no queue.
     #[inline(always)]
-    pub fn waited_for_link<I: Instance>(&mut self, at: PortIdx, port: &Port, job: u16, span: Picoseconds) {
+    pub fn waited_for_link<I: Instance>(&mut self, at: PortIdx, port: &Port, job: JobId, span: Picoseconds) {
         if I::COUNTERS && span > Picoseconds::ZERO {
-            self.interference.charge(at.0, job, port.job, span.0);
+            self.interference.charge(at.0, job.0, port.job.0, span.0);
         }
     }
 
     /// Of the lanes that lacked credits, the first got some: a packet of `job` returned them.
-    pub fn stall_ended_by<I: Instance>(&mut self, at: PortIdx, port: &mut Port, job: u16) {
+    pub fn stall_ended_by<I: Instance>(&mut self, at: PortIdx, port: &mut Port, job: JobId) {
         if I::COUNTERS {
-            self.interference.credited(at.0, &mut port.waiters, job);
+            self.interference.credited(at.0, &mut port.waiters, job.0);
         }
     }
 
     /// A packet of `job` joins a queue at the input of a switch.
-    pub fn joined_input<I: Instance>(&mut self, queue: &mut Queue, job: u16, now: Instant) {
+    pub fn joined_input<I: Instance>(&mut self, queue: &mut Queue, job: JobId, now: Instant) {
         if I::COUNTERS {
             queue.waiters.stalled((now - queue.settled).0);
             queue.settled = now;
-            queue.waiters.join(job);
+            queue.waiters.join(job.0);
         }
     }
 
@@ -153,15 +153,15 @@ impl Observation {
         &mut self,
         port: PortIdx,
         queue: &mut Queue,
-        job: u16,
-        aggressor: u16,
+        job: JobId,
+        aggressor: JobId,
         now: Instant,
     ) {
         if I::COUNTERS {
             queue.waiters.stalled((now - queue.settled).0);
             queue.settled = now;
-            self.interference.credited(port.0, &mut queue.waiters, aggressor);
-            queue.waiters.leave(job);
+            self.interference.credited(port.0, &mut queue.waiters, aggressor.0);
+            queue.waiters.leave(job.0);
         }
     }
 
@@ -176,7 +176,7 @@ impl Observation {
         lane.waited += sent.waited;
         port.active += sent.wire_time;
         if port.waiting != 0 {
-            self.interference.carried(at.0, &port.waiters, sent.job, sent.wire_time.0);
+            self.interference.carried(at.0, &port.waiters, sent.job.0, sent.wire_time.0);
         }
     }
 
@@ -185,7 +185,7 @@ impl Observation {
     pub fn delivered<I: Instance>(&mut self, packet: &Packet) {
         // Those that are given up came over no link.
         if I::COUNTERS && packet.came != Step::NONE {
-            self.latencies.record(JobId(packet.job), packet.kind, packet.latency());
+            self.latencies.record(packet.job, packet.kind, packet.latency());
         }
     }
 }

@@ -75,9 +75,9 @@ pub(super) struct Message {
     pub to: u32,
     /// Its queue pair until its last packet starts, if it has one; see [`queue_pairs`](super::nic::queue_pairs).
     pub pair: PairIdx,
-    pub job: u16,
+    pub job: JobId,
     pub kind: TrafficKind,
-    pub vl: u8,
+    pub vl: VirtualLane,
     pub flags: PacketFlags,
     /// A packet of it has been delivered.
     pub any_delivered: bool,
@@ -236,9 +236,9 @@ pub(super) struct Packet {
     /// The address of the adapter that sent it.
     pub source: u32,
     pub number: PacketNumber,
-    pub job: u16,
+    pub job: JobId,
     pub kind: TrafficKind,
-    pub vl: u8,
+    pub vl: VirtualLane,
     /// The lane whose queue it is in or on its way to.
     pub lane: u8,
     /// The lane it took on the upstream link: the buffer that it occupies.

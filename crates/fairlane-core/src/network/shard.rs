@@ -1,7 +1,7 @@
 //! A shard: the hosts, NICs, switches and ports of a part of the fabric, or of all of it.
 //!
 //! Hosts, switches and ports have numbers of their own in a shard: 0, 1, 2 ... in order of their ids. With one shard these are
-//! the ids. What leaves a shard goes to its [`Outboxes`].
+//! the ids. What leaves a shard goes to its [`Outboxes`](super::mail::Outboxes).
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

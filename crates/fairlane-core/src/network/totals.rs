@@ -17,13 +17,13 @@ pub struct Totals {
     pub messages_injected: u64,
     /// Messages that have come whole and that their hosts have looked at; a rank that computes looks when it goes on.
     pub messages_delivered: u64,
-    /// Packets that a switch has marked, see [`transport`].
+    /// Packets that a switch has marked, see [`transport`](super::transport).
     pub packets_marked: u64,
     /// Control packets that NICs have made: notices.
     pub control_packets: u64,
     /// Their payload.
     pub control_bytes: u64,
-    /// Packets that were lost, see [`GivenUp`], each time that they were.
+    /// Packets that were lost, see [`GivenUp`](crate::fault::GivenUp), each time that they were.
     pub packets_lost: u64,
     /// Packets of which only the headers have come to their hosts: a switch has trimmed them.
     pub packets_trimmed: u64,

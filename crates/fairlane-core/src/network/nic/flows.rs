@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use rustc_hash::FxHashMap;
 
 use super::transport::{FlowSetup, Notice, RECENT, State};
-use crate::ids::VirtualLane;
+use crate::ids::{JobId, VirtualLane};
 use crate::network::config::Config;
 use crate::network::index::{MessageIdx, PortIdx};
 use crate::network::packet::{Message, Packet, PacketFlags, PacketNumber};
@@ -17,8 +17,8 @@ use crate::units::{Bytes, Instant};
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::network) struct Key {
     pub to: u32,
-    pub job: u16,
-    pub vl: u8,
+    pub job: JobId,
+    pub vl: VirtualLane,
 }
 
 impl Key {
@@ -66,7 +66,7 @@ impl Flows {
             self.states.resize((next + 1) * words, 0);
             let setup = FlowSetup {
                 bandwidth: config.conditions.wires[wire as usize].bandwidth,
-                vl: VirtualLane(key.vl),
+                vl: key.vl,
                 full_packet: Bytes(u64::from(config.fabric.full)),
                 round_trip: config.fabric.round_trips[config.fabric.transport_place(key.job)],
             };
@@ -97,7 +97,7 @@ pub(in crate::network) struct Tag {
     pub whole: u32,
     /// Of a notice of a trimmed packet: what else is needed to make that packet again.
     pub trimmed: Option<Remains>,
-    pub vl: u8,
+    pub vl: VirtualLane,
     /// A switch has marked it; of a notice, the packet that it answers.
     pub marked: bool,
     /// It is a notice.
@@ -122,7 +122,7 @@ pub(in crate::network) struct Expected {
 }
 
 /// A flow at its receiver: the sending address, job, virtual lane.
-type Source = (u32, u16, u8);
+type Source = (u32, JobId, VirtualLane);
 
 /// The flows of which packets have come to a NIC.
 #[derive(Clone, Default)]

@@ -1,6 +1,6 @@
 //! Injection: a host hands a message to its NIC.
 
-use crate::ids::{HostId, JobId};
+use crate::ids::HostId;
 use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
@@ -43,9 +43,9 @@ impl InFlight {
             next: MessageIdx::NONE,
             to: config.fabric.endpoint(to, other),
             pair,
-            job: job.0,
+            job,
             kind,
-            vl: vl.0,
+            vl,
             flags: PacketFlags::new(stage, packets == 1, urgent),
             any_delivered: false,
             mirror: false,
@@ -70,7 +70,7 @@ impl InFlight {
         let shard = config.fabric.partition.shard_of(to);
         if shard != config.naming.shard {
             let record @ Message { undelivered: packets, bytes, job, kind, flags, .. } = self.messages[message];
-            let (token, job) = (record.token(), JobId(job));
+            let token = record.token();
             self.out.announce(shard, Announcement { message, packets, bytes, token, job, kind, flags });
         }
     }

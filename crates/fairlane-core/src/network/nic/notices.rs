@@ -3,6 +3,7 @@
 
 use super::flows::{Expected, Key, Remains, Tag};
 use super::transport::{Notice, Notices};
+use crate::ids::{JobId, VirtualLane};
 use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
@@ -63,7 +64,7 @@ impl InFlight {
             pair: PairIdx::NONE,
             job,
             kind: TrafficKind::Control,
-            vl: feedback.vl.map_or(vl, |vl| vl.0),
+            vl: feedback.vl.unwrap_or(vl),
             flags: PacketFlags::new(0, true, false),
             any_delivered: false,
             mirror: false,
@@ -88,7 +89,7 @@ impl InFlight {
     fn restore_trimmed(
         &mut self,
         config: &Config,
-        job: u16,
+        job: JobId,
         tag: &Tag,
         remains: Remains,
         (nic, time): (PortIdx, Instant),
@@ -123,7 +124,7 @@ impl InFlight {
     }
 
     /// A packet leaves its payload behind at a switch: of `whole` bytes on virtual lane `vl` before.
-    pub fn tag_trimmed(&mut self, packet: PacketIdx, whole: u32, vl: u8) {
+    pub fn tag_trimmed(&mut self, packet: PacketIdx, whole: u32, vl: VirtualLane) {
         let tag = &mut self.tags[packet];
         (tag.whole, tag.vl) = (whole, vl);
     }
@@ -154,7 +155,7 @@ impl InFlight {
     }
 
     /// A notice will arrive at instant `time` at NIC `nic`, of the host whose flow it is for.
-    fn expect(&mut self, config: &Config, nic: PortIdx, job: u16, tag: &Tag, time: Instant) {
+    fn expect(&mut self, config: &Config, nic: PortIdx, job: JobId, tag: &Tag, time: Instant) {
         let &Tag { sent, received, to, bytes, flows, vl, marked, .. } = tag;
         if let Some(remains) = tag.trimmed {
             self.restore_trimmed(config, job, tag, remains, (nic, time));

@@ -7,7 +7,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::ids::{JobId, Rank};
+use crate::ids::{JobId, Rank, VirtualLane};
 use crate::kernel::Pool;
 use crate::network::index::{MessageIdx, PairIdx, PortIdx};
 use crate::network::packet::{Injection, Message};
@@ -20,7 +20,7 @@ struct Key {
     nic: PortIdx,
     ranks: [Rank; 2],
     job: JobId,
-    vl: u8,
+    vl: VirtualLane,
 }
 
 /// A queue pair with messages that have not been sent completely.
@@ -49,9 +49,9 @@ impl QueuePairs {
         let &Injection { job, vl, sender, receiver, .. } = injection;
         let key = match turns {
             Turns::Messages => return PairIdx::NONE,
-            Turns::QueuePairs => Key { nic, ranks: [sender, receiver], job, vl: vl.0 },
-            Turns::Fifo => Key { nic, ranks: [Rank(0); 2], job: JobId(0), vl: vl.0 },
-            Turns::AdapterFifo => Key { nic, ranks: [Rank(0); 2], job: JobId(0), vl: 0 },
+            Turns::QueuePairs => Key { nic, ranks: [sender, receiver], job, vl },
+            Turns::Fifo => Key { nic, ranks: [Rank(0); 2], job: JobId(0), vl },
+            Turns::AdapterFifo => Key { nic, ranks: [Rank(0); 2], job: JobId(0), vl: VirtualLane(0) },
         };
         let none = MessageIdx::NONE;
         let empty = QueuePair { key, messages: 0, first: none, second: none, last: none };

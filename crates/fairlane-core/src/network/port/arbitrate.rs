@@ -106,12 +106,13 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// The arbiter picks a virtual lane; of its channels the one whose first packet has waited longest sends.
     fn pick_channel(&mut self, ready: u64, now: Instant) -> u8 {
         let config = self.config;
-        let among = |vl: u8| config.fabric.lanes_of(vl).filter(|lane| ready >> lane & 1 == 1);
-        let vls =
-            (0..config.fabric.virtual_lanes).filter(|vl| among(*vl).next().is_some()).fold(0, |set, vl| set | 1 << vl);
+        let among = |vl| config.fabric.lanes_of(vl).filter(|lane| ready >> lane & 1 == 1);
+        let vls = (0..config.fabric.virtual_lanes)
+            .filter(|vl| among(VirtualLane(*vl)).next().is_some())
+            .fold(0, |set, vl| set | 1 << vl);
         let vl = self.ask_arbiter(vls, ready, now);
         let lane =
-            among(vl.0).min_by_key(|lane| self.first(*lane).time).expect("invariant: the picked virtual lane is ready");
+            among(vl).min_by_key(|lane| self.first(*lane).time).expect("invariant: the picked virtual lane is ready");
         self.grant(vl, lane, now);
         lane
     }
@@ -143,8 +144,8 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     #[inline(always)]
     pub(super) fn grant_single(&mut self, lane: u8, bytes: u32, now: Instant) {
         if self.config.fabric.lanes > 1 {
-            let lane = if self.config.fabric.channels { self.config.fabric.vl_of(lane) } else { lane };
-            self.config.conditions.arbiter.serve_alone(self.state(), VirtualLane(lane), Bytes(u64::from(bytes)), now);
+            let vl = if self.config.fabric.channels { self.config.fabric.vl_of(lane) } else { VirtualLane(lane) };
+            self.config.conditions.arbiter.serve_alone(self.state(), vl, Bytes(u64::from(bytes)), now);
         }
     }
 

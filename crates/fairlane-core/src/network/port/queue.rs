@@ -2,7 +2,7 @@
 //! NIC's queues messages, of which it segments one packet at a time.
 
 use super::{ActivePort, Arrival, Lane, kind};
-use crate::ids::VirtualLane;
+use crate::ids::{JobId, VirtualLane};
 use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
@@ -18,7 +18,7 @@ pub(in crate::network) struct QueueEntry {
     /// On the wire.
     pub bytes: u32,
     pub lane: u8,
-    pub job: u16,
+    pub job: JobId,
     pub next: Queued,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct PortQueues<'a, const KIND: u8> {
 
 impl<const KIND: u8> PortQueues<'_, KIND> {
     fn queues(&self, vl: VirtualLane) -> impl Iterator<Item = &Lane> {
-        self.config.fabric.lanes_of(vl.0).map(|lane| &self.lanes[usize::from(lane)])
+        self.config.fabric.lanes_of(vl).map(|lane| &self.lanes[usize::from(lane)])
     }
 
     /// Bytes on the wire of all that is left to send of what stands in a queue.
@@ -104,7 +104,7 @@ impl<const KIND: u8> Queues for PortQueues<'_, KIND> {
     }
 
     fn since_injection(&self, lane: VirtualLane) -> Picoseconds {
-        let ready = self.config.fabric.lanes_of(lane.0).filter(|lane| self.ready >> lane & 1 == 1);
+        let ready = self.config.fabric.lanes_of(lane).filter(|lane| self.ready >> lane & 1 == 1);
         let heads = ready.map(|lane| self.lanes[usize::from(lane)].head);
         let next = heads.min_by_key(|head| entry::<KIND>(self.in_flight, self.config, *head).time);
         let offered = next.map(|head| match KIND {
@@ -195,7 +195,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     pub(in crate::network) fn dequeue(&mut self, lane: u8) -> Queued {
         let queue = &mut self.lanes[self.base + usize::from(lane)];
         let queued = queue.head;
-        let (next, job): (Queued, u16) = if KIND == kind::NIC {
+        let (next, job): (Queued, JobId) = if KIND == kind::NIC {
             let message = &self.in_flight.messages[queued.message()];
             (message.next.into(), message.job)
         } else {

@@ -1,5 +1,6 @@
 //! The state of ports and their lanes.
 
+use crate::ids::JobId;
 use crate::network::credits::Credits;
 use crate::network::index::Queued;
 use crate::observe::Waiters;
@@ -32,10 +33,10 @@ pub(in crate::network) struct Port {
     pub waiters: Waiters,
     /// Lanes whose queue is not empty.
     pub waiting: u64,
-    /// Its [`Wire`](super::conditions::Wire).
+    /// Its [`Wire`](crate::network::conditions::Wire).
     pub wire: u32,
     /// The job of the packet that the link carries, or carried last.
-    pub job: u16,
+    pub job: JobId,
     /// Idle, with packets that lack credits.
     pub stalled: bool,
     /// A set: [`DOWN`], [`UNCHARGED`].
@@ -44,7 +45,7 @@ pub(in crate::network) struct Port {
 
 /// The link is down.
 pub(in crate::network) const DOWN: u8 = 1;
-/// A stall has not been charged yet: see [`CreditReturns::uncharged`](super::credits::CreditReturns::uncharged).
+/// A stall has not been charged yet: see [`CreditReturns::uncharged`](crate::network::credits::CreditReturns::uncharged).
 pub(in crate::network) const UNCHARGED: u8 = 2;
 
 impl Port {
@@ -56,7 +57,7 @@ impl Port {
             waiters: Waiters::default(),
             waiting: 0,
             wire,
-            job: 0,
+            job: JobId(0),
             stalled: false,
             unusual: 0,
         }

@@ -5,7 +5,7 @@
 //! before its packet arrives, and does not depend on the order in which switches run.
 
 use super::input_queued::Event;
-use crate::ids::{HostId, JobId, SwitchId};
+use crate::ids::{HostId, SwitchId};
 use crate::kernel::NONE;
 use crate::network::config::Config;
 use crate::network::features::Instance;
@@ -115,8 +115,8 @@ fn choose<I: Instance>(
         previous: step.hop(),
         to: HostId(packet.to),
         source: HostId(packet.source),
-        job: JobId(packet.job),
-        vl: packet.vl,
+        job: packet.job,
+        vl: packet.vl.0,
         note: packet.note,
         random: draw(time.0, step.link().0),
     };

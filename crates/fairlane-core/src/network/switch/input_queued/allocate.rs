@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::super::allocator::{Allocator, CrossbarRequest};
 use super::window::ActiveSwitch;
-use crate::ids::JobId;
 use crate::network::features::Instance;
 use crate::units::{Bytes, Instant};
 
@@ -61,7 +60,7 @@ impl<I: Instance> ActiveSwitch<'_, I> {
                             joined: packet.time,
                             injected: packet.offered,
                             bytes: Bytes(u64::from(packet.bytes)),
-                            job: JobId(packet.job),
+                            job: packet.job,
                         });
                     }
                 }

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{InputQueued, InputQueues};
-use crate::ids::{LinkId, SwitchId};
+use crate::ids::{JobId, LinkId, SwitchId};
 use crate::kernel::{Indexed, NONE};
 use crate::network::config::Config;
 use crate::network::index::{PacketIdx, PortIdx, SwitchIdx};
@@ -63,7 +63,7 @@ pub(in crate::network) type Output = CrossbarPort;
 pub(in crate::network) struct CrossbarPort {
     /// A packet crosses over it until then; when, and by a packet of which job, it was released last.
     pub busy_until: Instant,
-    pub job: Option<u16>,
+    pub job: Option<JobId>,
     /// The output, or input, with which the search for the next one begins.
     pub pointer: u32,
 }
@@ -75,7 +75,7 @@ pub(in crate::network) struct Room {
     pub free: u32,
     /// When, and by a packet of which job, room was released last.
     pub released: Instant,
-    pub job: Option<u16>,
+    pub job: Option<JobId>,
 }
 
 /// Packets that wait at an input.
@@ -101,7 +101,7 @@ pub(in crate::network) enum Event {
     /// A packet that has crossed joins the queue of its output port.
     Join { packet: PacketIdx },
     /// The tail of a packet leaves an output, whose link is free then.
-    Left { output: u32, lane: u8, bytes: u32, job: u16 },
+    Left { output: u32, lane: u8, bytes: u32, job: JobId },
     /// Credits arrive at an output port.
     Credit { output: u32 },
 }
