@@ -92,13 +92,13 @@ bench-million: $(EXTENSION) ## measure set-up time and memory of a thousand to a
 	$(BIN)/python benches/ready.py million
 
 # The runner must be of the same version as the library.
-bench-instructions: $(VENV)/.libraries ## count instructions per packet-hop and compare with those stored; needs valgrind
+bench-instructions: $(VENV)/.libraries ## count instructions per packet-hop and compare with those stored, list the functions of a hop; needs valgrind
 	@command -v valgrind >/dev/null || { echo "valgrind is needed to count instructions: apt-get install valgrind" >&2; exit 1; }
 	@export PATH="$(CURDIR)/target/tools/bin:$$PATH"; \
 	version="$$(sed -n '/^name = "gungraun"$$/{n;s/version = "\(.*\)"/\1/p}' Cargo.lock)"; \
 	gungraun-runner --version 2>/dev/null | grep -qF "$$version" || \
 	    cargo install --locked --quiet --debug --root target/tools gungraun-runner --version "$$version"; \
-	$(BIN)/python benches/instructions.py
+	$(BIN)/python benches/instructions.py && $(BIN)/python benches/hop.py
 
 readme: $(EXTENSION) ## run what README.md and the examples show and store what they print
 	$(BIN)/python tools/update_readme.py

@@ -19,6 +19,20 @@ pub fn stream(seed: u64, name: &str, index: u64) -> ChaCha8Rng {
     ChaCha8Rng::from_seed(key)
 }
 
+/// A number that looks random, of the time and the link at which a packet comes: of packets with payload there is one at a time.
+#[must_use]
+pub fn draw(time: u64, link: u32) -> u32 {
+    // SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+    let mut bits = time ^ (u64::from(link) << 40);
+    bits = bits.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    #[allow(clippy::cast_possible_truncation, reason = "the low half")]
+    {
+        (bits ^ (bits >> 31)) as u32
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

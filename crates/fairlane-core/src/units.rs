@@ -4,7 +4,8 @@
 //! rounding (up, once per packet) never makes a link faster than its rate.
 
 use std::fmt;
-use std::ops::{Add, AddAssign, Sub};
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Mul, Sub};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,9 +48,23 @@ quantity!(
 impl Instant {
     /// No simulation goes further than this (53 days), so that sums of instants and spans stay representable.
     pub const HORIZON: Self = Self(1 << 62);
+
+    /// From an earlier instant to this one; zero if that is later.
+    #[must_use]
+    #[inline(always)]
+    pub const fn since(self, earlier: Self) -> Picoseconds {
+        Picoseconds(self.0.saturating_sub(earlier.0))
+    }
 }
 
 impl Picoseconds {
+    /// How much longer it is than another; zero if it is shorter.
+    #[must_use]
+    #[inline(always)]
+    pub const fn beyond(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
     /// A span of `n` nanoseconds.
     #[must_use]
     pub const fn from_nanos(n: u64) -> Self {
@@ -65,26 +80,52 @@ impl Picoseconds {
 
 impl Add<Picoseconds> for Instant {
     type Output = Self;
+    #[inline(always)]
     fn add(self, span: Picoseconds) -> Self {
         Self(self.0 + span.0)
     }
 }
 
+impl Sub<Picoseconds> for Instant {
+    type Output = Self;
+    #[inline(always)]
+    fn sub(self, span: Picoseconds) -> Self {
+        Self(self.0 - span.0)
+    }
+}
+
 impl Sub for Instant {
     type Output = Picoseconds;
+    #[inline(always)]
     fn sub(self, earlier: Self) -> Picoseconds {
         Picoseconds(self.0 - earlier.0)
     }
 }
 
+impl Mul<Picoseconds> for u64 {
+    type Output = Picoseconds;
+    #[inline(always)]
+    fn mul(self, span: Picoseconds) -> Picoseconds {
+        Picoseconds(self * span.0)
+    }
+}
+
+impl Sum for Picoseconds {
+    fn sum<I: Iterator<Item = Self>>(spans: I) -> Self {
+        spans.fold(Self::ZERO, Self::add)
+    }
+}
+
 impl Add for Picoseconds {
     type Output = Self;
+    #[inline(always)]
     fn add(self, other: Self) -> Self {
         Self(self.0 + other.0)
     }
 }
 
 impl AddAssign for Picoseconds {
+    #[inline(always)]
     fn add_assign(&mut self, other: Self) {
         self.0 += other.0;
     }

@@ -1,5 +1,7 @@
 //! Dense sets of indices.
 
+use super::Index;
+
 /// Several sets of indices below one bound, by slot.
 #[derive(Clone, Debug)]
 pub struct Bits {
@@ -30,7 +32,7 @@ impl Bits {
 
     /// Empties the set of a slot into `list`, in ascending order.
     #[inline]
-    pub fn drain_into(&mut self, slot: usize, list: &mut Vec<u32>) {
+    pub fn drain_into<I: Index>(&mut self, slot: usize, list: &mut Vec<I>) {
         list.clear();
         for (first, word) in (0..).step_by(64).zip(&mut self.words[slot * self.width..][..self.width]) {
             extend(list, first, std::mem::take(word));
@@ -39,7 +41,7 @@ impl Bits {
 
     /// Empties the set of a slot into two lists, in ascending order: what is in the mask, and what is not.
     #[inline]
-    pub fn drain_split(&mut self, slot: usize, mask: &Mask, inside: &mut Vec<u32>, outside: &mut Vec<u32>) {
+    pub fn drain_split<I: Index>(&mut self, slot: usize, mask: &Mask, inside: &mut Vec<I>, outside: &mut Vec<I>) {
         inside.clear();
         outside.clear();
         let words = &mut self.words[slot * self.width..][..self.width];
@@ -53,9 +55,9 @@ impl Bits {
 
 /// Adds the bits of a word, of which the lowest is number `first`.
 #[inline]
-fn extend(list: &mut Vec<u32>, first: u32, mut word: u64) {
+fn extend<I: Index>(list: &mut Vec<I>, first: u32, mut word: u64) {
     while word != 0 {
-        list.push(first + word.trailing_zeros());
+        list.push(I::from_number(first + word.trailing_zeros()));
         word &= word - 1;
     }
 }
@@ -74,7 +76,8 @@ impl Mask {
     }
 
     /// Adds an index.
-    pub fn insert(&mut self, index: u32) {
+    pub fn insert(&mut self, index: impl Index) {
+        let index = index.number();
         self.words[index as usize / 64] |= 1 << (index % 64);
     }
 }

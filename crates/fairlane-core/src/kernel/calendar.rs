@@ -3,7 +3,7 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use super::{Bits, Mask};
+use super::{Bits, Index, Mask};
 use crate::units::{Instant, Picoseconds};
 
 /// Windows ahead that are kept as bit sets; what is due later waits in a heap. One bit of a `u64` each.
@@ -155,32 +155,32 @@ impl<const SETS: usize, D: Copy> Calendar<SETS, D> {
 
     /// Has a member of a set run in the window of `at`, the open one or a later one.
     #[inline(always)]
-    pub fn wake(&mut self, set: usize, member: u32, at: Instant) {
+    pub fn wake(&mut self, set: usize, member: impl Index, at: Instant) {
         self.wake_in(set, member, self.window_of(at));
     }
 
     /// Has a member of a set run in a window, the open one or a later one.
     #[inline(always)]
-    pub fn wake_in(&mut self, set: usize, member: u32, window: u64) {
+    pub fn wake_in(&mut self, set: usize, member: impl Index, window: u64) {
         if window - self.window < SLOTS {
             self.wake_near(set, member, window);
         } else {
-            self.put_off(window, Due::Member(set, member));
+            self.put_off(window, Due::Member(set, member.number()));
         }
     }
 
     /// Has a member of a set run in a window that is less than [`Calendar::NEAR`] after the open one.
     #[inline(always)]
-    pub fn wake_near(&mut self, set: usize, member: u32, window: u64) {
+    pub fn wake_near(&mut self, set: usize, member: impl Index, window: u64) {
         debug_assert!(window - self.window < SLOTS, "window {window} is not near {}", self.window);
-        self.sets[set].insert(slot(window), member);
+        self.sets[set].insert(slot(window), member.number());
         self.occupied |= 1 << (window % SLOTS);
     }
 
     /// Has a member of a set not run in the open window.
     #[inline]
-    pub fn forget(&mut self, set: usize, member: u32) {
-        self.sets[set].remove(slot(self.window), member);
+    pub fn forget(&mut self, set: usize, member: impl Index) {
+        self.sets[set].remove(slot(self.window), member.number());
     }
 
     /// Keeps an item until its window opens; see [`Calendar::next_due`].
@@ -228,13 +228,13 @@ impl<const SETS: usize, D: Copy> Calendar<SETS, D> {
 
     /// Takes the open window's members of a set, in ascending order.
     #[inline]
-    pub fn take(&mut self, set: usize, list: &mut Vec<u32>) {
+    pub fn take<I: Index>(&mut self, set: usize, list: &mut Vec<I>) {
         self.sets[set].drain_into(slot(self.window), list);
     }
 
     /// Takes the open window's members of a set, in ascending order: those in the mask, and those that are not.
     #[inline]
-    pub fn take_split(&mut self, set: usize, mask: &Mask, inside: &mut Vec<u32>, outside: &mut Vec<u32>) {
+    pub fn take_split<I: Index>(&mut self, set: usize, mask: &Mask, inside: &mut Vec<I>, outside: &mut Vec<I>) {
         self.sets[set].drain_split(slot(self.window), mask, inside, outside);
     }
 

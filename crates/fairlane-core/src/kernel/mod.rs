@@ -8,6 +8,7 @@
 mod barrier;
 mod bits;
 mod calendar;
+mod index;
 mod mailbox;
 mod pool;
 mod prefetch;
@@ -16,6 +17,7 @@ pub use barrier::{Barrier, Guard};
 use bits::Bits;
 pub use bits::Mask;
 pub use calendar::Calendar;
+pub use index::{Index, Indexed, NONE};
 pub use mailbox::Mailboxes;
-pub use pool::{NONE, Pool};
+pub use pool::Pool;
 pub use prefetch::{prefetch, prefetch_at};

@@ -1,69 +1,79 @@
 //! A store of records with stable indices; the slot freed last is used first, so that it is still in the cache.
 
-use super::prefetch_at;
+use std::marker::PhantomData;
 
-/// No record.
-pub const NONE: u32 = u32::MAX;
+use super::{Index, NONE, prefetch_at};
 
 /// Records by index, with a list of free slots.
 #[derive(Clone, Debug)]
-pub struct Pool<T> {
+pub struct Pool<T, I = u32> {
     records: Vec<T>,
     free: Vec<u32>,
+    index: PhantomData<I>,
 }
 
-impl<T> Default for Pool<T> {
+impl<T, I> Default for Pool<T, I> {
     fn default() -> Self {
-        Self { records: Vec::new(), free: Vec::new() }
+        Self { records: Vec::new(), free: Vec::new(), index: PhantomData }
     }
 }
 
-impl<T> Pool<T> {
+impl<T, I: Index> Pool<T, I> {
     /// Stores a record and returns its index.
     #[inline]
-    pub fn insert(&mut self, record: T) -> u32 {
-        if let Some(index) = self.free.pop() {
+    pub fn insert(&mut self, record: T) -> I {
+        I::from_number(if let Some(index) = self.free.pop() {
             self.records[index as usize] = record;
             index
         } else {
             self.records.push(record);
             u32::try_from(self.records.len() - 1).expect("invariant: fewer than 2^32 records in flight")
-        }
+        })
     }
 
     /// Gives a slot back. The record stays readable until the slot is used again.
     #[inline]
-    pub fn remove(&mut self, index: u32) {
-        self.free.push(index);
+    pub fn remove(&mut self, index: I) {
+        self.free.push(index.number());
+    }
+
+    /// Takes a record out.
+    #[inline]
+    pub fn take(&mut self, index: I) -> T
+    where
+        T: Copy,
+    {
+        self.remove(index);
+        self[index]
     }
 
     /// The record in a slot; `None` if there is no such slot.
     #[inline]
     #[must_use]
-    pub fn get(&self, index: u32) -> Option<&T> {
-        self.records.get(index as usize)
+    pub fn get(&self, index: I) -> Option<&T> {
+        self.records.get(index.place())
     }
 
     /// The same, to change it.
     #[inline]
     #[must_use]
-    pub fn get_mut(&mut self, index: u32) -> Option<&mut T> {
-        self.records.get_mut(index as usize)
+    pub fn get_mut(&mut self, index: I) -> Option<&mut T> {
+        self.records.get_mut(index.place())
     }
 
     /// A record will be needed soon; none if there is none.
     #[inline(always)]
-    pub fn prefetch(&self, index: u32) {
-        prefetch_at(&self.records, index as usize);
+    pub fn prefetch(&self, index: I) {
+        prefetch_at(&self.records, index.place());
     }
 
     /// Every slot's record, in use or not.
-    pub fn slots(&self) -> impl Iterator<Item = (u32, &T)> {
-        (0..).zip(&self.records)
+    pub fn slots(&self) -> impl Iterator<Item = (I, &T)> {
+        (0..).map(I::from_number).zip(&self.records)
     }
 
-    /// The records in use.
-    pub fn used(&self) -> impl Iterator<Item = (u32, &T)> {
+    /// The records in use, with their indices.
+    pub fn used(&self) -> impl Iterator<Item = (I, &T)> {
         let mut used = vec![true; self.records.len()];
         self.free.iter().for_each(|index| used[*index as usize] = false);
         self.slots().zip(used).filter_map(|(slot, used)| used.then_some(slot))
@@ -80,19 +90,29 @@ impl<T> Pool<T> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-}
 
-impl<T> std::ops::Index<u32> for Pool<T> {
-    type Output = T;
-    #[inline]
-    fn index(&self, index: u32) -> &T {
-        &self.records[index as usize]
+    /// The records of a list, from its first on, given what follows each: an index, or [`NONE`].
+    pub fn list<'a>(&'a self, first: I, next: impl Fn(&T) -> I + 'a) -> impl Iterator<Item = &'a T> {
+        let mut index = first;
+        std::iter::from_fn(move || {
+            let record = (index.number() != NONE).then(|| &self[index])?;
+            index = next(record);
+            Some(record)
+        })
     }
 }
 
-impl<T> std::ops::IndexMut<u32> for Pool<T> {
+impl<T, I: Index> std::ops::Index<I> for Pool<T, I> {
+    type Output = T;
     #[inline]
-    fn index_mut(&mut self, index: u32) -> &mut T {
-        &mut self.records[index as usize]
+    fn index(&self, index: I) -> &T {
+        &self.records[index.place()]
+    }
+}
+
+impl<T, I: Index> std::ops::IndexMut<I> for Pool<T, I> {
+    #[inline]
+    fn index_mut(&mut self, index: I) -> &mut T {
+        &mut self.records[index.place()]
     }
 }

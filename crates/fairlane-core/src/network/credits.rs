@@ -1,23 +1,20 @@
-//! Credits: free bytes in the input buffer at the far end of a link, by lane. This is the only file that takes and returns them.
+//! Credits: free bytes in the input buffer at the far end of a link, by lane. Only this file changes them; a running port and what
+//! is in flight (`port/credits.rs`) take and return them.
 //!
 //! One invariant, which [`laws`](super::laws) checks: for each link and lane, credits held, credits on their way back, and
 //! bytes on the wire or in the buffer add up to the lane's buffer.
 //!
 //! With `port_buffer` shared dynamically, every lane has one full packet reserved, and a pool is shared. A lane's buffer is then
 //! the most that it can have: its reserved part and all of the pool. Its bytes beyond the reserved part are in the pool, so
-//! that what a lane can start follows from the credits held by all lanes ([`ActivePort::available`]), and there is nothing else
-//! to book. The second invariant: the bytes in the pool, over all lanes, never exceed it.
+//! that what a lane can start follows from the credits held by all lanes, and there is nothing else to book. The second
+//! invariant: the bytes in the pool, over all lanes, never exceed it.
 //!
-//! A packet takes credits when it starts on a link ([`ActivePort::take_credits`]) and returns them when it has left the buffer at the far
-//! end; they arrive one link latency later ([`InFlight::return_credits`]). A port absorbs what has arrived only when a lane
-//! runs short: that changes no decision, and most decisions need not look.
+//! A packet takes credits when it starts on a link and returns them when it has left the buffer at the far end; they arrive one
+//! link latency later. A port absorbs what has arrived only when a lane runs short: that changes no decision, and most decisions
+//! need not look.
 
-use super::config::Config;
-use super::in_flight::InFlight;
-use super::mail::Returned;
-use super::partition::Place;
-use super::port::{ActivePort, Lane, UNCHARGED, each_lane, kind};
-use super::probe::Probe;
+use super::fabric::Fabric;
+use crate::ids::JobId;
 use crate::units::Instant;
 
 /// The credits of one lane.
@@ -27,13 +24,13 @@ pub(super) struct Credits {
     held: u32,
     /// Returned credits that will all have arrived by `pending_by`, and whose exact time makes no difference.
     pending: u32,
-    pending_by: u64,
+    pending_by: Instant,
 }
 
 impl Credits {
     /// An empty buffer of this size at the far end.
     pub const fn new(buffer: u32) -> Self {
-        Self { held: buffer, pending: 0, pending_by: 0 }
+        Self { held: buffer, pending: 0, pending_by: Instant::ZERO }
     }
 
     /// Held and pending, for the law.
@@ -42,13 +39,30 @@ impl Credits {
     }
 
     /// The bytes of a lane in the pool: those beyond its reserved part. All that has been absorbed counts as returned.
-    pub const fn pooled(&self, config: &Config) -> u32 {
-        (config.lane_buffer - self.held).saturating_sub(config.full)
+    pub const fn pooled(&self, fabric: &Fabric) -> u32 {
+        (fabric.lane_buffer - self.held).saturating_sub(fabric.full)
+    }
+
+    /// Free bytes at the far end, as far as the port knows.
+    #[inline(always)]
+    pub const fn held(&self) -> u32 {
+        self.held
+    }
+
+    /// A packet starts.
+    #[inline(always)]
+    pub const fn take(&mut self, bytes: u32) {
+        self.held -= bytes;
+    }
+
+    /// Credits have arrived.
+    pub const fn give(&mut self, bytes: u32) {
+        self.held += bytes;
     }
 
     /// Absorbs pending credits that have arrived for certain. Returns whether there were any.
     #[inline]
-    pub fn absorb_pending(&mut self, now: u64) -> bool {
+    pub fn absorb_pending(&mut self, now: Instant) -> bool {
         // Branchless: a branch on whether any have arrived would be unpredictable.
         let arrived = if now >= self.pending_by { self.pending } else { 0 };
         self.held += arrived;
@@ -58,10 +72,10 @@ impl Credits {
 
     /// Credits that will have arrived by `by` are returned, in the window that opened at `opening`. Returns whether the lane
     /// keeps them as pending: it does if it holds `sufficient` credits, pending ones not counted. Then it cannot run short
-    /// before they arrive, whatever it sends until then (see [`Config::sufficient`](super::config::Config::sufficient)), so that
+    /// before they arrive, whatever it sends until then (see [`Conditions::sufficient`](super::conditions::Conditions::sufficient)), so that
     /// the exact time of their arrival makes no difference.
     #[inline(always)]
-    fn return_pending(&mut self, bytes: u32, by: u64, opening: u64, sufficient: u32) -> bool {
+    pub fn return_pending(&mut self, bytes: u32, by: Instant, opening: Instant, sufficient: u32) -> bool {
         self.absorb_pending(opening);
         let kept = self.held >= sufficient;
         if kept {
@@ -74,13 +88,13 @@ impl Credits {
 
 /// Credits on their way to a port.
 #[derive(Clone, Copy, Debug)]
-struct CreditReturn {
+pub(super) struct CreditReturn {
     /// When they arrive.
-    time: u64,
-    bytes: u32,
+    pub time: Instant,
+    pub bytes: u32,
     /// The job of the packet that returns them.
-    job: u16,
-    lane: u8,
+    pub job: JobId,
+    pub lane: u8,
 }
 
 /// Credits on their way to a port whose lanes may need them the instant they arrive, and those that have arrived and were not
@@ -97,15 +111,15 @@ pub(super) struct CreditReturns {
 }
 
 impl CreditReturns {
-    /// Moves the credits that have arrived by `now` to the port's lanes. Returns whether there were any.
-    pub fn absorb(&mut self, lanes: &mut [Lane], now: u64) -> bool {
+    /// Hands lane and bytes of the credits that have arrived by `now` to `give`. Returns whether there were any.
+    pub fn absorb(&mut self, now: Instant, mut give: impl FnMut(u8, u32)) -> bool {
         let before = self.list.len();
         let mut place = 0;
         while let Some(&credit) = self.list.get(place) {
             if credit.time > now {
                 place += 1;
             } else {
-                lanes[usize::from(credit.lane)].credits.held += credit.bytes;
+                give(credit.lane, credit.bytes);
                 self.list.swap_remove(place);
             }
         }
@@ -114,18 +128,17 @@ impl CreditReturns {
 
     /// The job whose credits arrived first at any of `lanes` (a set of bits), if any have arrived by `now`. Credits of one
     /// instant are ordered by lane, then job.
-    pub fn first_by(&self, now: u64, lanes: u64) -> Option<u16> {
+    pub fn first_by(&self, now: Instant, lanes: u64) -> Option<JobId> {
         let arrived = self.list.iter().filter(|credit| credit.time <= now && lanes >> credit.lane & 1 == 1);
         arrived.map(|credit| (credit.time, credit.lane, credit.job)).min().map(|(.., job)| job)
     }
 
     /// The same with a pool: the job of the first credits that any of `stalled` gains from, which are its own, and those of
-    /// another lane that go to the pool.
+    /// another lane that go to the pool. `pooled`: the bytes of each lane in the pool.
     #[cold]
-    fn first_useful(&self, now: u64, stalled: u64, lanes: &[Lane], config: &Config) -> Option<u16> {
+    pub fn first_useful(&self, now: Instant, stalled: u64, mut pooled: Vec<u32>) -> Option<JobId> {
         let mut arrived: Vec<&CreditReturn> = self.list.iter().filter(|credit| credit.time <= now).collect();
         arrived.sort_unstable_by_key(|credit| (credit.time, credit.lane, credit.job));
-        let mut pooled: Vec<u32> = lanes.iter().map(|lane| lane.credits.pooled(config)).collect();
         let useful = arrived.into_iter().find(|credit| {
             let pooled = &mut pooled[usize::from(credit.lane)];
             let to_pool = credit.bytes.min(*pooled);
@@ -136,7 +149,7 @@ impl CreditReturns {
     }
 
     /// When the next credits arrive at any of `lanes`, of a port that has absorbed all that have arrived.
-    pub fn next(&self, lanes: u64) -> Option<u64> {
+    pub fn next(&self, lanes: u64) -> Option<Instant> {
         let theirs = self.list.iter().filter(|credit| lanes >> credit.lane & 1 == 1);
         theirs.map(|credit| credit.time).min()
     }
@@ -146,129 +159,19 @@ impl CreditReturns {
         self.list.iter().map(|credit| (credit.lane, u64::from(credit.bytes)))
     }
 
-    /// Makes room for more by absorbing the credits that have arrived by `opening`, when the open window opened; unless the
-    /// port is to run when credits arrive, and absorbs them itself.
-    #[cold]
-    fn make_room(&mut self, lanes: &mut [Lane], opening: u64) {
+    /// Adds credits. To make room for them those that have arrived by `opening`, when the open window opened, are handed to `give`;
+    /// unless the port is to run when credits arrive, and absorbs them itself.
+    pub fn push(&mut self, credit: CreditReturn, opening: Instant, give: impl FnMut(u8, u32)) {
         const ROOM: usize = 8;
-        if !self.wakes {
-            self.absorb(lanes, opening);
-        }
-        if 2 * self.list.len() >= self.list.capacity() {
-            self.list.reserve_exact(ROOM);
-        }
-    }
-}
-
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
-    /// A packet starts on the link: takes its credits.
-    #[inline(always)]
-    pub fn take_credits(&mut self, lane: u8, bytes: u32) {
-        self.lanes[self.base + usize::from(lane)].credits.held -= bytes;
-        if self.config.adaptive {
-            if KIND == kind::NIC {
-                self.in_flight.occupancy.inject(self.number, lane, bytes);
-            } else {
-                self.in_flight.occupancy.start(self.number);
+        if self.list.len() == self.list.capacity() {
+            if !self.wakes {
+                self.absorb(opening, give);
+            }
+            if 2 * self.list.len() >= self.list.capacity() {
+                self.list.reserve_exact(ROOM);
             }
         }
-    }
-
-    /// Bytes of the pool that all lanes have taken; 0 if there is none.
-    #[inline(always)]
-    pub fn pool_taken(&self) -> u32 {
-        if self.config.has::<P>().pool { pool_taken(&self.lanes[self.base..], self.config) } else { 0 }
-    }
-
-    /// The bytes that a lane can start now, if this much of the pool is taken: what is left of its reserved part and of the pool.
-    #[inline(always)]
-    pub fn available(&self, lane: u8, taken: u32) -> u32 {
-        let credits = &self.lanes[self.base + usize::from(lane)].credits;
-        // The lane's own bytes in the pool are among those taken, and missing from what it holds.
-        if self.config.has::<P>().pool { credits.held + credits.pooled(self.config) - taken } else { credits.held }
-    }
-
-    /// Returns credits to a port of this shard.
-    #[inline(always)]
-    pub fn return_credits(&mut self, returned: &Returned) {
-        self.in_flight.return_credits(self.config, self.lanes, returned, self.opening);
-    }
-
-    /// Returns credits to the port of the link that a packet came over, given the link's id and the place of its port, which
-    /// replaces the port in `returned`.
-    #[inline(always)]
-    pub fn return_upstream(&mut self, (link, place): (u32, Place), returned: Returned) {
-        let returned = Returned { port: place.number(), ..returned };
-        if P::SHARDED && place.shard() != self.config.shard {
-            let time = returned.freed + self.config.latency_of(link);
-            self.in_flight.out.return_credits(place.shard(), returned, time);
-            return;
-        }
-        self.return_credits(&returned);
-    }
-
-    /// Absorbs the credits that have arrived by `now`. Returns whether there were any.
-    pub fn absorb_credits(&mut self, now: u64) -> bool {
-        let lanes = &mut self.lanes[self.base..][..self.config.lanes];
-        let mut arrived = false;
-        for lane in each_lane(self.port.waiting) {
-            arrived |= lanes[lane].credits.absorb_pending(now);
-        }
-        let returns = &mut self.in_flight.returns[self.number as usize];
-        if P::COUNTERS
-            && let Some(job) = if self.config.has::<P>().pool {
-                returns.first_useful(now, returns.uncharged, lanes, self.config)
-            } else {
-                returns.first_by(now, returns.uncharged)
-            }
-        {
-            returns.uncharged = 0;
-            self.port.unusual &= !UNCHARGED;
-            returns.wakes = self.port.stalled;
-            self.probe.stall_ended_by(self.number, self.port, job);
-        }
-        returns.absorb(lanes, now) | arrived
-    }
-}
-
-impl InFlight {
-    /// Returns credits to a port of this shard. They arrive one link latency after the buffer is freed. Called in the window
-    /// that opened at `opening`, or when mail is accepted at its end; they arrive after it, so no decision in it depends on
-    /// them.
-    #[inline(always)]
-    pub fn return_credits(&mut self, config: &Config, lanes: &mut [Lane], returned: &Returned, opening: u64) {
-        let &Returned { port, lane, job, bytes, freed } = returned;
-        let credits = &mut lanes[port as usize * config.lanes + usize::from(lane)].credits;
-        if !credits.return_pending(bytes, freed + config.longest, opening, config.sufficient) {
-            let lanes = &mut lanes[port as usize * config.lanes..];
-            let credit = CreditReturn { time: freed + config.latency(port), bytes, job, lane };
-            return_exactly(self, lanes, port, credit, opening);
-        }
-        if config.adaptive {
-            let time = freed + config.latency(port);
-            let window = self.calendar.window_of(Instant(time));
-            self.occupancy.return_credits(port, lane, bytes, window);
-        }
-    }
-}
-
-/// Bytes of the pool that the lanes of a port have taken.
-#[cold]
-pub(super) fn pool_taken(lanes: &[Lane], config: &Config) -> u32 {
-    lanes[..config.lanes].iter().map(|lane| lane.credits.pooled(config)).sum()
-}
-
-/// Returns credits to a lane that may need them the instant they arrive. A free function: taking the address of the active
-/// port would force its fields out of registers.
-#[cold]
-fn return_exactly(in_flight: &mut InFlight, lanes: &mut [Lane], port: u32, credit: CreditReturn, opening: u64) {
-    let returns = &mut in_flight.returns[port as usize];
-    if returns.list.len() == returns.list.capacity() {
-        returns.make_room(lanes, opening);
-    }
-    returns.list.push(credit);
-    if returns.wakes {
-        in_flight.wake_port(port, Instant(credit.time));
+        self.list.push(credit);
     }
 }
 
@@ -278,23 +181,20 @@ mod tests {
 
     use serde_json::json;
 
+    use super::*;
     use crate::ids::HostId;
-    use crate::network::testing::Senders;
-    use crate::network::{
-        Architecture, Network, Parameters, Partition, Plan, PortBuffer, Sharing, port::Lane, transport,
-    };
-    use crate::units::{Bytes, Instant};
-    use crate::{observe, qos::arbiter, routing, topology};
-
-    use super::{CreditReturn, CreditReturns};
+    use crate::network::testing::{Senders, plan};
+    use crate::network::{Network, Parameters, Partition, Plan, PortBuffer, Sharing, port::Lane};
+    use crate::units::Bytes;
+    use crate::{observe, routing, topology};
 
     #[test]
     fn a_port_waits_for_the_first_credits_of_the_lanes_that_lack_some() {
-        let credit = |time, lane| CreditReturn { time, bytes: 64, job: 0, lane };
+        let credit = |time, lane| CreditReturn { time: Instant(time), bytes: 64, job: JobId(0), lane };
         let returns =
             CreditReturns { list: vec![credit(50, 0), credit(30, 1), credit(40, 0)], wakes: true, uncharged: 0 };
         let next = [0b01, 0b10, 0b11, 0b100].map(|lanes| returns.next(lanes));
-        assert_eq!(next, [Some(40), Some(30), Some(30), None]);
+        assert_eq!(next, [Some(40), Some(30), Some(30), None].map(|time: Option<u64>| time.map(Instant)));
     }
 
     /// A fabric of one switch, with a memory of three full packets and 10 bytes for two lanes: the pool has 4132 bytes.
@@ -302,41 +202,32 @@ mod tests {
         let fabric = json!({ "hosts": 4, "levels": 1, "radix": 4, "bandwidth": 100_000_000_000_u64 });
         let graph = Arc::new(topology::build("fat_tree", &fabric).unwrap());
         let memory = PortBuffer { size: Bytes(3 * 4122 + 10), sharing: Sharing::Dynamic, ..Default::default() };
-        let plan = Plan {
-            routing: routing::build("d_mod_k", &json!({}), &graph).unwrap().into(),
-            arbiter: arbiter::build("weighted_round_robin", &json!({}), 2).unwrap().into(),
-            graph: Arc::clone(&graph),
-            transport: transport::default().into(),
-            job_transports: Vec::new(),
-            lossy: Vec::new(),
-            trim_vl: None,
-            architecture: Architecture::OutputQueued,
-            virtual_lanes: 2,
-            jobs: 1,
-            parameters: Parameters { port_buffer: Some(memory), ..Default::default() },
-            observe: observe::Parameters::default(),
-        };
+        let routing = routing::build("d_mod_k", &json!({}), &graph).unwrap().into();
+        let parameters = Parameters { port_buffer: Some(memory), ..Default::default() };
+        let plan = Plan { parameters, ..plan(&graph, routing, 2) };
         Network::new(&plan, Partition::new(&graph, 1))
     }
 
     #[test]
     fn a_stall_ends_with_the_first_credits_that_its_lanes_gain_from() {
         let network = shared();
-        let config = &network.shards[0].config;
+        let fabric = &network.shards[0].config.fabric;
         // Lane 0 has 100 bytes in the pool, lane 1 has none.
-        let lanes = [4132 - 100, 8254 - 500].map(Lane::new);
-        let credit = |time, lane, job, bytes| CreditReturn { time, bytes, job, lane };
+        let pooled = [4132 - 100, 8254 - 500].map(|held| Credits::new(held).pooled(fabric)).to_vec();
+        let credit = |time, lane, job, bytes| CreditReturn { time: Instant(time), bytes, job: JobId(job), lane };
         let returns = |list| CreditReturns { list, wakes: true, uncharged: 0 };
         let own = returns(vec![credit(60, 1, 9, 64), credit(50, 1, 8, 64), credit(90, 0, 7, 64)]);
-        let first = |returns: &CreditReturns, now, stalled| returns.first_useful(now, stalled, &lanes, config);
+        let first = |returns: &CreditReturns, now, stalled| {
+            returns.first_useful(Instant(now), stalled, pooled.clone()).map(|job| job.0)
+        };
         // Credits of lane 1 refill its reserved part: lane 0 gains nothing from them.
         assert_eq!([first(&own, 70, 0b10), first(&own, 70, 0b01), first(&own, 90, 0b01)], [Some(8), None, Some(7)]);
         // The first of lane 0's return all that it has in the pool; nothing is left for the second.
         let pool = returns(vec![credit(70, 0, 2, 64), credit(50, 0, 1, 100)]);
         assert_eq!([first(&pool, 49, 0b10), first(&pool, 50, 0b10), first(&pool, 70, 0)], [None, Some(1), None]);
         let reserved = returns(vec![credit(70, 0, 2, 64)]);
-        let lanes = [4132, 8254].map(Lane::new);
-        assert_eq!(reserved.first_useful(70, 0b10, &lanes, config), None);
+        let pooled = [4132, 8254].map(|held| Credits::new(held).pooled(fabric)).to_vec();
+        assert_eq!(reserved.first_useful(Instant(70), 0b10, pooled), None);
     }
 
     #[test]
@@ -356,20 +247,9 @@ mod tests {
         let fabric =
             json!({ "hosts": 4, "levels": 1, "radix": 4, "bandwidth": 100_000_000_000_u64, "latency": 200_000 });
         let graph = Arc::new(topology::build("fat_tree", &fabric).unwrap());
-        let plan = Plan {
-            routing: routing::build("adaptive", &json!({}), &graph).unwrap().into(),
-            arbiter: arbiter::build("weighted_round_robin", &json!({}), 1).unwrap().into(),
-            graph: Arc::clone(&graph),
-            transport: transport::default().into(),
-            job_transports: Vec::new(),
-            lossy: Vec::new(),
-            trim_vl: None,
-            architecture: Architecture::OutputQueued,
-            virtual_lanes: 1,
-            jobs: 1,
-            parameters: Parameters::default(),
-            observe: observe::Parameters { departures: true, ..Default::default() },
-        };
+        let routing = routing::build("adaptive", &json!({}), &graph).unwrap().into();
+        let observe = observe::Parameters { departures: true, ..Default::default() };
+        let plan = Plan { observe, ..plan(&graph, routing, 1) };
         let mut network = Network::new(&plan, Partition::new(&graph, 1));
         let senders = Senders(vec![Some((HostId(1), Bytes(4096))), None]);
         network.wake(HostId(0), Instant::ZERO);
@@ -383,7 +263,7 @@ mod tests {
         // The ports have far more credits than they need, so theirs are pending; none may count before it has arrived.
         for (link, time) in [(nic, 829_760), (switch, 1_029_760)] {
             let mut credits = network.shards[0].lanes[link as usize].credits;
-            assert!(!credits.absorb_pending(time - 1) && credits.absorb_pending(time));
+            assert!(!credits.absorb_pending(Instant(time - 1)) && credits.absorb_pending(Instant(time)));
         }
         let mut used = |window: u64, link: u32| {
             network.shards[0].in_flight.occupancy.open(window);

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use super::Network;
+use super::index::PortIdx;
 use super::packet::Packet;
 use super::shard::Shard;
 use crate::error::{BlockedLane, RunError};
-use crate::ids::{JobId, LinkId, SwitchId, VirtualLane};
-use crate::kernel::NONE;
+use crate::ids::{JobId, LinkId};
 use crate::topology::Vertex;
 
 impl Network {
@@ -18,13 +18,13 @@ impl Network {
         if !self.is_at_rest() || self.packets_in_flight() == 0 {
             return None;
         }
-        let stuck = |(_, shard, port): &(u32, &Shard, usize)| {
-            shard.ports[*port].waiting != 0 && *port >= shard.config.nics as usize
+        let stuck = |(_, shard, port): &(LinkId, &Shard, PortIdx)| {
+            shard.ports[*port].waiting != 0 && *port >= shard.config.naming.nics
         };
         let (first, shard, port) = self.each_port().find(stuck)?;
         #[allow(clippy::cast_possible_truncation, reason = "below 64")]
         let mut place = (first, shard.ports[port].waiting.trailing_zeros() as u8);
-        let mut path: Vec<(u32, u8)> = Vec::new();
+        let mut path: Vec<(LinkId, u8)> = Vec::new();
         loop {
             if let Some(start) = path.iter().position(|seen| *seen == place) {
                 path.drain(..start);
@@ -37,50 +37,46 @@ impl Network {
         let last = self.shards.iter().map(|shard| shard.last_due).max().unwrap_or(0);
         Some(RunError::Deadlock {
             at: shard.in_flight.calendar.opening(last + 1),
-            cycle: path.iter().map(|&(port, lane)| self.blocked(port, lane)).collect(),
+            cycle: path.iter().map(|&(link, lane)| self.blocked(link, lane)).collect(),
         })
     }
 
-    /// The port and lane, of the switch downstream of `port`, that holds packets which came over `port` on `lane`.
-    fn blocker(&self, port: u32, lane: u8) -> Option<(u32, u8)> {
-        let Vertex::Switch(SwitchId(switch)) = self.graph().link(LinkId(port)).to else { return None };
-        let place = self.partition.switch(SwitchId(switch));
+    /// The port and lane, of the switch downstream of `link`, that holds packets which came over `link` on `lane`.
+    fn blocker(&self, link: LinkId, lane: u8) -> Option<(LinkId, u8)> {
+        let Vertex::Switch(switch) = self.graph().link(link).to else { return None };
+        let place = self.partition.switch(switch);
         let shard = &self.shards[place.shard()];
-        if let Some(crossbar) = shard.crossbars.each.get(place.number() as usize) {
-            let input = shard.crossbars.input_of[port as usize] as usize;
-            let first = crossbar.heads(input * shard.config.lanes + usize::from(lane)).next()?;
+        if let Some(crossbar) = shard.crossbars.each.get(place.index()) {
+            let input = shard.crossbars.input_of[link] as usize;
+            let first = crossbar.heads(input * shard.config.fabric.lanes + usize::from(lane)).next()?;
             let packet = &shard.in_flight.packets[first];
             return Some((packet.next_step.link(), packet.lane));
         }
-        let ports = self.graph().ports(Vertex::Switch(SwitchId(switch)));
-        let places = ports.flat_map(|link| (0..self.config().lanes).map(move |lane| (link.0, lane)));
+        let ports = self.graph().ports(Vertex::Switch(switch));
+        let places = ports.flat_map(|next| (0..self.config().fabric.lanes).map(move |lane| (next, lane)));
         let mut holding = places.filter(|&(next, queue)| {
-            self.queued(next, queue).any(|packet| packet.held == lane && packet.came.link() == port)
+            self.queued(next, queue).any(|packet| packet.held == lane && packet.came.link() == link)
         });
         holding.next().map(|(next, queue)| (next, u8::try_from(queue).expect("invariant: at most 64 lanes")))
     }
 
-    fn blocked(&self, port: u32, lane: u8) -> BlockedLane {
-        let jobs: Vec<u16> = self.queued(port, usize::from(lane)).map(|packet| packet.job).collect();
+    fn blocked(&self, link: LinkId, lane: u8) -> BlockedLane {
+        let jobs: Vec<JobId> = self.queued(link, usize::from(lane)).map(|packet| packet.job).collect();
         BlockedLane {
-            link: LinkId(port),
-            name: self.graph().link_name(LinkId(port)),
+            link,
+            name: self.graph().link_name(link),
             lane,
-            vl: VirtualLane(self.config().vl_of(lane)),
+            vl: self.config().fabric.vl_of(lane),
             packets: jobs.len(),
-            jobs: jobs.into_iter().collect::<BTreeSet<_>>().into_iter().map(JobId).collect(),
+            jobs: jobs.into_iter().collect::<BTreeSet<_>>().into_iter().collect(),
         }
     }
 
     /// The packets in a lane's queue at a switch's port.
-    fn queued(&self, link: u32, lane: usize) -> impl Iterator<Item = &Packet> {
-        let (shard, port) = self.port(LinkId(link));
-        let mut record = shard.lanes[port * shard.config.lanes + lane].head;
-        std::iter::from_fn(move || {
-            let packet = (record != NONE).then(|| &shard.in_flight.packets[record])?;
-            record = packet.next;
-            Some(packet)
-        })
+    fn queued(&self, link: LinkId, lane: usize) -> impl Iterator<Item = &Packet> {
+        let (shard, port) = self.port(link);
+        let first = shard.lanes[port.index() * shard.config.fabric.lanes + lane].head.packet();
+        shard.in_flight.packets.list(first, |packet| packet.next)
     }
 }
 
@@ -91,14 +87,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::ids::HostId;
-    use crate::network::testing::Senders;
-    use crate::network::{Architecture, Parameters, Partition, Plan, Surroundings, SwitchEntry, transport};
+    use crate::ids::{HostId, SwitchId, VirtualLane};
+    use crate::network::testing::{Senders, plan};
+    use crate::network::{Architecture, Parameters, Partition, Plan, Surroundings, SwitchEntry};
     use crate::routing::{Hop, Routing};
     use crate::table::Table;
-    use crate::topology::Graph;
+    use crate::topology::{self, Graph};
     use crate::units::{Bytes, Instant};
-    use crate::{observe, qos::arbiter, topology};
 
     /// Clockwise around a ring of switches with one host each, on one channel: what can deadlock.
     struct Clockwise(Arc<Graph>);
@@ -124,20 +119,9 @@ mod tests {
 
     fn deadlock(architecture: Architecture) {
         let graph = Arc::new(topology::build("torus", &json!({ "sides": [4] })).unwrap());
-        let plan = Plan {
-            routing: Arc::new(Clockwise(Arc::clone(&graph))),
-            arbiter: arbiter::build("weighted_round_robin", &json!({}), 1).unwrap().into(),
-            graph: Arc::clone(&graph),
-            transport: transport::default().into(),
-            job_transports: Vec::new(),
-            lossy: Vec::new(),
-            trim_vl: None,
-            architecture,
-            virtual_lanes: 1,
-            jobs: 4,
-            parameters: Parameters { buffer: Parameters::default().largest_packet(), ..Default::default() },
-            observe: observe::Parameters::default(),
-        };
+        let parameters = Parameters { buffer: Parameters::default().largest_packet(), ..Default::default() };
+        let routing = Arc::new(Clockwise(Arc::clone(&graph)));
+        let plan = Plan { architecture, jobs: 4, parameters, ..plan(&graph, routing, 1) };
         let mut network = Network::new(&plan, Partition::new(&graph, 1));
         // Every host sends a long message to the host two switches on, as a job of its own.
         let senders = Senders((0..4).map(|host| Some((HostId((host + 2) % 4), Bytes(1 << 20)))).collect());

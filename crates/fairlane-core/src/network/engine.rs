@@ -6,15 +6,17 @@
 //! other port that has something to do runs, alone (the ports of an input-queued switch together with the switch). What a port
 //! sends arrives in a later window, so the order in which hosts and ports run changes no result.
 
-use super::Endpoint;
+use std::marker::PhantomData;
+
+use super::endpoint::Endpoint;
+use super::features::Instance;
 use super::in_flight::{HOSTS, PORTS};
+use super::index::{PortIdx, Queued};
 use super::port::{ActivePort, Arrival, Forwarded, kind};
 use super::prefetch::{INJECTING, LARGE, Prefetch};
-use super::probe::Probe;
 use super::shard::Shard;
 use crate::error::RunError;
 use crate::ids::HostId;
-use crate::kernel::NONE;
 use crate::units::Instant;
 
 /// The error that ended the run of a host, and the id of the host.
@@ -23,30 +25,28 @@ pub(super) type Failed = (HostId, RunError);
 impl Shard {
     /// Runs one window. After an error the window is run to its end all the same, so that what has been measured does not
     /// depend on the order of hosts; of several errors, that of the first host is returned.
-    pub(super) fn run_window<P: Probe, E: Endpoint + Prefetch>(
+    pub(super) fn run_window<I: Instance, E: Endpoint + Prefetch>(
         &mut self,
         window: u64,
         endpoint: &mut E,
-        probe: &mut P,
     ) -> Result<(), Failed> {
         self.in_flight.calendar.open(window);
         self.in_flight.take_due(&self.config);
         let until = self.in_flight.calendar.opening(window + 1);
-        let result = self.run_hosts(until, endpoint, probe);
-        if self.config.by_switch {
-            self.run_switches::<P>();
+        let result = self.run_hosts::<I, E>(until, endpoint);
+        if self.config.fabric.by_switch {
+            self.run_switches::<I>();
         }
-        self.run_ports(until.0, probe);
+        self.run_ports::<I>(until);
         self.in_flight.calendar.close();
         self.last_due = window;
         result
     }
 
-    fn run_hosts<P: Probe, E: Endpoint + Prefetch>(
+    fn run_hosts<I: Instance, E: Endpoint + Prefetch>(
         &mut self,
         until: Instant,
         endpoint: &mut E,
-        probe: &mut P,
     ) -> Result<(), Failed> {
         let mut hosts = std::mem::take(&mut self.scratch.hosts);
         let mut arrivals = std::mem::take(&mut self.scratch.arrivals);
@@ -55,101 +55,96 @@ impl Shard {
         let large = self.ports.len() > LARGE;
         for (place, &host) in hosts.iter().enumerate() {
             if large {
-                self.prefetch_hosts::<P, E>(&hosts, place, endpoint);
+                self.prefetch_hosts::<I, E>(&hosts, place, endpoint);
             }
-            if let Err(error) = self.run_host(host, until, endpoint, probe, large) {
-                result = result.and(Err((self.config.host_id::<P>(host), error)));
+            if let Err(error) = self.run_host::<I, E>(host, until, endpoint, large) {
+                result = result.and(Err((self.config.naming.host_id::<I>(host), error)));
             }
-            self.run_injecting(if large { INJECTING } else { 0 }, until.0, &mut arrivals, probe);
+            self.run_injecting::<I>(if large { INJECTING } else { 0 }, until, &mut arrivals);
         }
-        self.run_injecting(0, until.0, &mut arrivals, probe);
+        self.run_injecting::<I>(0, until, &mut arrivals);
         self.scratch.arrivals = arrivals;
         self.scratch.hosts = hosts;
         result
     }
 
-    fn run_ports<P: Probe>(&mut self, until: u64, probe: &mut P) {
+    fn run_ports<I: Instance>(&mut self, until: Instant) {
         let mut ports = std::mem::take(&mut self.scratch.ports);
         let mut to_hosts = std::mem::take(&mut self.scratch.to_hosts);
         self.in_flight.calendar.take_split(PORTS, &self.to_hosts, &mut to_hosts, &mut ports);
         // In ascending order: first the NICs' ports.
-        let nics = ports.partition_point(|&port| port < self.config.nics);
-        self.run_each::<P, { kind::NIC }>(&ports[..nics], until, probe);
-        if self.config.has::<P>().input_queued {
-            self.run_crossbars([&ports[nics..], &to_hosts], until, probe);
+        let nics = ports.partition_point(|&port| port < self.config.naming.nics);
+        self.run_each::<I, { kind::NIC }>(&ports[..nics], until);
+        if self.config.has::<I>().input_queued {
+            self.run_crossbars::<I>([&ports[nics..], &to_hosts], until);
         } else {
-            self.run_each::<P, { kind::TO_SWITCH }>(&ports[nics..], until, probe);
-            self.run_each::<P, { kind::TO_HOST }>(&to_hosts, until, probe);
+            self.run_each::<I, { kind::TO_SWITCH }>(&ports[nics..], until);
+            self.run_each::<I, { kind::TO_HOST }>(&to_hosts, until);
         }
         self.scratch.to_hosts = to_hosts;
         self.scratch.ports = ports;
     }
 
-    fn run_each<P: Probe, const KIND: u8>(&mut self, ports: &[u32], until: u64, probe: &mut P) {
+    fn run_each<I: Instance, const KIND: u8>(&mut self, ports: &[PortIdx], until: Instant) {
         let mut arrivals = std::mem::take(&mut self.scratch.arrivals);
         let large = self.ports.len() > LARGE;
         for (place, &port) in ports.iter().enumerate() {
             if large {
-                self.prefetch_ports::<P, KIND>(ports, place);
+                self.prefetch_ports::<I, KIND>(ports, place);
             }
-            self.run_port::<P, KIND>(port, until, &mut arrivals, probe);
+            self.run_port::<I, KIND>(port, until, &mut arrivals);
         }
         self.scratch.arrivals = arrivals;
     }
 
     /// Runs one port through the open window.
     #[inline(always)]
-    pub(super) fn run_port<P: Probe, const KIND: u8>(
+    pub(super) fn run_port<I: Instance, const KIND: u8>(
         &mut self,
-        port: u32,
-        until: u64,
+        port: PortIdx,
+        until: Instant,
         arrivals: &mut Vec<Arrival>,
-        probe: &mut P,
     ) {
         let mut first = self.in_flight.inboxes.take(self.in_flight.calendar.window(), port);
-        if first != NONE {
-            match self.active_port::<P, KIND>(port, probe).forward_single(first, until) {
+        if first.is_some() {
+            match self.active_port::<I, KIND>(port).forward_single(first, until) {
                 Forwarded::Yes => return,
                 Forwarded::Part(lane) => {
-                    self.active_port::<P, KIND>(port, probe).requeue(lane, first);
-                    first = NONE;
+                    self.active_port::<I, KIND>(port).requeue(lane, first.message());
+                    first = Queued::NONE;
                 }
                 Forwarded::No => {}
             }
         }
-        self.run_queues::<P, KIND>(port, first, until, arrivals, probe);
+        self.run_queues::<I, KIND>(port, first, until, arrivals);
     }
 
     /// The general case of [`Shard::run_port`]: packets queue or wait for credits. A function of its own, so that the common
     /// case stays in registers.
     #[inline(never)]
-    fn run_queues<P: Probe, const KIND: u8>(
+    fn run_queues<I: Instance, const KIND: u8>(
         &mut self,
-        port: u32,
-        first: u32,
-        until: u64,
+        port: PortIdx,
+        first: Queued,
+        until: Instant,
         arrivals: &mut Vec<Arrival>,
-        probe: &mut P,
     ) {
-        self.active_port::<P, KIND>(port, probe).run(first, until, arrivals);
+        self.active_port::<I, KIND>(port).run(first, until, arrivals);
     }
 
     #[inline(always)]
-    pub(super) fn active_port<'a, P: Probe, const KIND: u8>(
-        &'a mut self,
-        number: u32,
-        probe: &'a mut P,
-    ) -> ActivePort<'a, P, KIND> {
+    pub(super) fn active_port<I: Instance, const KIND: u8>(&mut self, number: PortIdx) -> ActivePort<'_, I, KIND> {
         ActivePort {
             number,
-            port: &mut self.ports[number as usize],
+            port: &mut self.ports[number],
             lanes: &mut self.lanes,
-            base: number as usize * self.config.lanes,
-            opening: self.in_flight.calendar.opening(self.in_flight.calendar.window()).0,
+            base: number.index() * self.config.fabric.lanes,
+            opening: self.in_flight.calendar.opening(self.in_flight.calendar.window()),
             states: &mut self.arbiter_states,
             config: &self.config,
             in_flight: &mut self.in_flight,
-            probe,
+            observation: &mut self.observation,
+            instance: PhantomData,
         }
     }
 }

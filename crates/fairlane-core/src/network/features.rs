@@ -1,10 +1,27 @@
-//! What a run needs of the engine besides carrying packets. [`Config::has`] decides it once a run: where a probe is
-//! [`Probe::PLAIN`], every question is answered when the engine is compiled.
+//! Instances of the engine, and the features of a network that they are compiled for.
+//! [`Config::has`](super::config::Config::has) is asked once a run and answered when the engine is compiled, where an instance is
+//! [`Instance::PLAIN`].
 
-use super::Plan;
-use super::config::Config;
-use super::parameters::{Switching, Turns};
-use super::probe::Probe;
+/// Properties of a run for which an instance of the engine is compiled.
+pub(super) trait Instance {
+    /// Counters of ports and lanes are kept.
+    const COUNTERS: bool;
+
+    /// The network has several shards.
+    const SHARDED: bool;
+
+    /// The network has none of [`Features`].
+    const PLAIN: bool;
+}
+
+/// An instance with or without these.
+pub(super) struct Compiled<const COUNTERS: bool, const SHARDED: bool, const PLAIN: bool>;
+
+impl<const COUNTERS: bool, const SHARDED: bool, const PLAIN: bool> Instance for Compiled<COUNTERS, SHARDED, PLAIN> {
+    const COUNTERS: bool = COUNTERS;
+    const SHARDED: bool = SHARDED;
+    const PLAIN: bool = PLAIN;
+}
 
 /// The features that a network has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +49,7 @@ pub(super) struct Features {
     pub late: bool,
     /// Adapters wait between two messages.
     pub gaps: bool,
-    /// Messages of an adapter do not all take turns: [`Turns`].
+    /// Messages of an adapter do not all take turns: [`Turns`](super::Turns).
     pub pairs: bool,
     /// Records of single packets are kept: departures, or waiting by upstream link.
     pub details: bool,
@@ -56,37 +73,8 @@ impl Features {
         details: false,
     };
 
-    /// Those of a plan. What faults bring is added when they are expected.
-    pub fn new(plan: &Plan, config: &Config) -> Self {
-        let marks = config.feedback.iter().flatten().any(|feedback| feedback.marking.is_some());
-        let lossy = !plan.lossy.is_empty();
-        Self {
-            paces: config.transports.iter().any(|transport| transport.paces()),
-            controls: config.feedback.iter().any(Option::is_some),
-            marks,
-            measures_queues: marks || lossy,
-            lossy,
-            loses: lossy,
-            errors: false,
-            pool: config.pool.is_some(),
-            input_queued: config.input_queued.is_some(),
-            late: !config.one_rate || plan.parameters.switching == Switching::StoreAndForward,
-            gaps: !config.gaps.is_empty(),
-            pairs: plan.parameters.injection != Turns::Messages,
-            details: plan.observe.onward_waiting || !plan.observe.departs().is_empty(),
-        }
-    }
-
     /// Whether there are none.
     pub fn is_plain(self) -> bool {
         self == Self::NONE
-    }
-}
-
-impl Config {
-    /// The features of the network, known when the engine is compiled if it has none.
-    #[inline(always)]
-    pub const fn has<P: Probe>(&self) -> Features {
-        if P::PLAIN { Features::NONE } else { self.features }
     }
 }

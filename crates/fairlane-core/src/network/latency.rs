@@ -3,11 +3,10 @@
 
 use rustc_hash::FxHashMap;
 
-use super::packet::Packet;
+use super::index::MessageIdx;
+use super::packet::{Owner, Packet};
 use super::shard::Shard;
 use super::{Delivery, Network};
-use crate::ids::JobId;
-use crate::kernel::NONE;
 use crate::observe::Latencies;
 use crate::units::Instant;
 
@@ -19,7 +18,7 @@ impl Network {
         let mut latencies = self.shards[0].observation.latencies.clone();
         self.shards[1..].iter().for_each(|shard| latencies.merge(&shard.observation.latencies));
         for packet in self.shards.iter().flat_map(|shard| shard.unseen(self.now())) {
-            latencies.record(JobId(packet.job), packet.kind, packet.latency());
+            latencies.record(packet.job, packet.kind, packet.latency());
         }
         latencies
     }
@@ -30,21 +29,24 @@ impl Network {
         let shard = &self.shards[shard];
         let whole = |packet: &Packet, token| {
             let stage = packet.flags.stage();
-            Delivery { at: Instant(packet.time), token, stage, first: true, last: true }
+            Delivery { at: packet.time, token, stage, first: true, last: true }
         };
         let mut deliveries = Vec::new();
-        let mut parts: FxHashMap<u32, (u32, u64)> = FxHashMap::default();
+        let mut parts: FxHashMap<MessageIdx, (u32, Instant)> = FxHashMap::default();
         for packet in shard.unseen(self.now()) {
-            if packet.flags.whole() {
-                deliveries.push(whole(packet, packet.message));
-                continue;
-            }
-            let record = shard.record_of(packet);
-            let message = &shard.in_flight.messages[record];
-            let (count, last) = parts.entry(record).or_default();
+            let index = match packet.owner() {
+                Owner::Whole(token) => {
+                    deliveries.push(whole(packet, token));
+                    continue;
+                }
+                Owner::Part(sent) if packet.origin == shard.config.naming.origin => sent,
+                Owner::Part(sent) => shard.in_flight.out.mirror(packet.origin, sent),
+            };
+            let message = &shard.in_flight.messages[index];
+            let (count, last) = parts.entry(index).or_default();
             (*count, *last) = (*count + 1, packet.time.max(*last));
             if *count == message.undelivered {
-                deliveries.push(Delivery { at: Instant(*last), ..whole(packet, message.token) });
+                deliveries.push(Delivery { at: *last, ..whole(packet, message.token()) });
             }
         }
         deliveries
@@ -52,26 +54,11 @@ impl Network {
 }
 
 impl Shard {
-    /// The record, in this shard, of the message of a packet that has come to its host.
-    fn record_of(&self, packet: &Packet) -> u32 {
-        if packet.origin == self.config.origin {
-            packet.message
-        } else {
-            self.in_flight.out.mirror(packet.origin, packet.message)
-        }
-    }
-
     /// The packets that have come to hosts that have not looked at them by `now`.
     fn unseen(&self, now: Instant) -> impl Iterator<Item = &Packet> {
-        let now = now.0;
-        self.in_flight.receive_queues.iter().flat_map(move |&(head, _)| {
-            let mut next = head;
-            std::iter::from_fn(move || {
-                let packet = (next != NONE).then(|| &self.in_flight.packets[next])?;
-                next = packet.next;
-                Some(packet)
-            })
-            .take_while(move |packet| packet.time < now)
+        let queues = self.in_flight.receive_queues.rows().iter();
+        queues.flat_map(move |&(first, _)| {
+            self.in_flight.packets.list(first, |packet| packet.next).take_while(move |packet| packet.time < now)
         })
     }
 }

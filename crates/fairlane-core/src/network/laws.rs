@@ -2,16 +2,16 @@
 
 use std::cmp::Reverse;
 
-use super::config::Config;
-use super::credits::pool_taken;
+use super::fabric::Fabric;
 use super::in_flight::Deferred;
+use super::index::{PacketIdx, PortIdx};
 use super::packet::{Content, Message, Packet};
+use super::port::{each_lane, pool_taken};
 use super::shard::Shard;
 use super::switch::input_queued::Event;
 use super::{Network, Totals};
 use crate::error::RunError;
 use crate::ids::LinkId;
-use crate::kernel::NONE;
 
 impl Network {
     /// Checks that credits balance, that bytes and messages are conserved, that the occupancy table of adaptive routings
@@ -24,11 +24,11 @@ impl Network {
         let law = |law: String| RunError::Law { at: self.now(), law };
         self.credits_balance().map_err(law)?;
         self.messages_balance().map_err(law)?;
-        if self.config().adaptive {
+        if self.config().fabric.adaptive {
             self.occupancy_balances().map_err(law)?;
         }
         self.shards.iter().try_for_each(Shard::output_buffers_balance).map_err(law)?;
-        if self.config().observe.counters {
+        if self.config().fabric.observe.counters {
             self.waiting_balances().map_err(law)?;
         }
         Ok(())
@@ -36,16 +36,16 @@ impl Network {
 
     /// Per lane: credits held + credits on their way + bytes in the buffer at the far end = buffer.
     fn credits_balance(&self) -> Result<(), String> {
-        let Config { lanes, pool, .. } = self.config();
-        let credits: Vec<u32> = self.config().lane_credits().collect();
+        let Fabric { lanes, pool, .. } = &self.config().fabric;
+        let credits: Vec<u32> = self.config().fabric.lane_credits().collect();
         let mut held = vec![0; self.graph().links().len() * lanes];
         for (link, shard, port) in self.each_port() {
-            let place = link as usize * lanes;
-            for (sum, lane) in held[place..][..*lanes].iter_mut().zip(&shard.lanes[port * lanes..]) {
+            let place = link.index() * lanes;
+            for (sum, lane) in held[place..][..*lanes].iter_mut().zip(&shard.lanes[port.index() * lanes..]) {
                 *sum += lane.credits.booked();
             }
             if let Some(pool) = pool {
-                let taken = pool_taken(&shard.lanes[port * lanes..], &shard.config);
+                let taken = pool_taken(&shard.lanes[port.index() * lanes..], &shard.config.fabric);
                 if taken > *pool {
                     return Err(format!("link {link}: {taken} bytes are taken from a pool of {pool}"));
                 }
@@ -55,7 +55,7 @@ impl Network {
             }
         }
         self.for_each_queued(|packet, PacketState { buffered, .. }| {
-            let place = packet.came.link() as usize * lanes + usize::from(packet.held);
+            let place = packet.came.link().index() * lanes + usize::from(packet.held);
             held[place] += u64::from(packet.bytes) * u64::from(buffered);
         });
         let wrong = |(place, bytes): (usize, &u64)| *bytes != u64::from(credits[place % lanes]);
@@ -71,11 +71,11 @@ impl Network {
         }
     }
 
-    /// Every link, with its shard and its port's number there.
-    pub(super) fn each_port(&self) -> impl Iterator<Item = (u32, &Shard, usize)> {
-        let links = (0..).take(self.graph().links().len());
+    /// Every link, with its shard and its port there.
+    pub(super) fn each_port(&self) -> impl Iterator<Item = (LinkId, &Shard, PortIdx)> {
+        let links = (0..).take(self.graph().links().len()).map(LinkId);
         links.map(|link| {
-            let (shard, port) = self.port(LinkId(link));
+            let (shard, port) = self.port(link);
             (link, shard, port)
         })
     }
@@ -84,55 +84,60 @@ impl Network {
     /// bytes in the buffer at the far end, and credits on their way. Where packets that wait are counted, so many have been routed to
     /// the link and have not started.
     fn occupancy_balances(&self) -> Result<(), String> {
-        let (links, lanes) = (self.graph().links().len(), self.config().lanes);
+        let (links, lanes) = (self.graph().links().len(), self.config().fabric.lanes);
         let (mut booked, mut credits) = (Vec::new(), Vec::new());
         for (_, shard, port) in self.each_port() {
-            booked.push(shard.in_flight.occupancy.view(&[]).all[port]);
+            booked.push(shard.in_flight.occupancy.view(&[]).all[port.index()]);
         }
         for shard in &self.shards {
-            let link = |port| shard.config.link_of(port) as usize;
+            let link = |port| shard.config.naming.link_of(PortIdx(port)).index();
             shard.in_flight.occupancy.for_each_credit(|port, bytes| credits.push((link(port), bytes)));
         }
-        let found = self.occupancy_found(links, &credits, |link, _| link as usize);
+        let found = self.occupancy_found(links, &credits, |link, _| link.index());
         compare_occupancy(&booked, &found, |place| format!("link {place}"))?;
         self.counts_balance()?;
         let (mut booked, mut credits) = (Vec::new(), Vec::new());
         for (_, shard, port) in self.each_port() {
             let Some(by_lane) = shard.in_flight.occupancy.view(&[]).by_lane else { return Ok(()) };
-            booked.extend(&by_lane.all[port * lanes..][..lanes]);
+            booked.extend(&by_lane.all[port.index() * lanes..][..lanes]);
         }
         for shard in &self.shards {
             let cell = |place: usize| {
                 let port = u32::try_from(place / lanes).expect("invariant: links have 27-bit numbers");
-                shard.config.link_of(port) as usize * lanes + place % lanes
+                shard.config.naming.link_of(PortIdx(port)).index() * lanes + place % lanes
             };
             let visit = |place, bytes| credits.push((cell(place as usize), bytes));
             shard.in_flight.occupancy.for_each_credit_of_lanes(visit);
         }
-        let cell = |link, lane| link as usize * lanes + usize::from(lane);
+        let cell = |link: LinkId, lane| link.index() * lanes + usize::from(lane);
         let found = self.occupancy_found(links * lanes, &credits, cell);
         compare_occupancy(&booked, &found, |place| format!("link {} lane {}", place / lanes, place % lanes))
     }
 
     fn counts_balance(&self) -> Result<(), String> {
         let mut found = vec![0; self.graph().links().len()];
-        self.for_each_queued(|_, PacketState { port, .. }| port.iter().for_each(|port| found[*port as usize] += 1));
+        self.for_each_queued(|_, PacketState { next, .. }| next.iter().for_each(|link| found[link.index()] += 1));
         for (link, shard, port) in self.each_port() {
-            let counted = shard.in_flight.occupancy.view(&[]).waiting.get(port);
-            if let Some(counted) = counted.filter(|counted| **counted != found[link as usize]) {
-                return Err(format!("link {link}: {counted} packets are counted, {} wait", found[link as usize]));
+            let counted = shard.in_flight.occupancy.view(&[]).waiting.get(port.index());
+            if let Some(counted) = counted.filter(|counted| **counted != found[link.index()]) {
+                return Err(format!("link {link}: {counted} packets are counted, {} wait", found[link.index()]));
             }
         }
         Ok(())
     }
 
     /// The occupancy of all places (links, or lanes of links).
-    fn occupancy_found(&self, places: usize, credits: &[(usize, u32)], place: impl Fn(u32, u8) -> usize) -> Vec<u64> {
+    fn occupancy_found(
+        &self,
+        places: usize,
+        credits: &[(usize, u32)],
+        place: impl Fn(LinkId, u8) -> usize,
+    ) -> Vec<u64> {
         let mut found = vec![0_u64; places];
-        self.for_each_queued(|packet, PacketState { port, buffered }| {
+        self.for_each_queued(|packet, PacketState { next, buffered }| {
             found[place(packet.came.link(), packet.held)] += u64::from(packet.bytes) * u64::from(buffered);
-            if let Some(port) = port {
-                found[place(port, packet.lane)] += u64::from(packet.bytes);
+            if let Some(next) = next {
+                found[place(next, packet.lane)] += u64::from(packet.bytes);
             }
         });
         credits.iter().for_each(|&(place, bytes)| found[place] += u64::from(bytes));
@@ -148,10 +153,11 @@ impl Network {
 
     /// Injected = delivered + in flight, in messages and in bytes; cut = delivered + in flight, in packets.
     fn messages_balance(&self) -> Result<(), String> {
-        let is_notice = |message: &Message| message.content == Content::Notice;
-        // A record that is not in use has nothing undelivered.
-        let records = || self.shards.iter().flat_map(|shard| shard.in_flight.messages.slots());
-        let alive = || records().map(|(_, message)| message).filter(|message| message.undelivered > 0);
+        let is_notice = |message: &Message| matches!(message.content(), Content::Notice(_));
+        let messages =
+            || self.shards.iter().flat_map(|shard| shard.in_flight.messages.used().map(|(_, message)| message));
+        // What stands for a packet that was lost has nothing undelivered.
+        let alive = || messages().filter(|message| message.undelivered > 0);
         let sent = || alive().filter(|message| !message.mirror && !is_notice(message));
         let control = || alive().filter(|message| is_notice(message));
         let single = || self.shards.iter().map(|shard| shard.in_flight.single_packet);
@@ -198,7 +204,7 @@ impl Network {
                 return Err(format!("{expected} {what} should be in flight, {found} are"));
             }
         }
-        let unsent = alive().filter(|message| message.pair != NONE).count();
+        let unsent = alive().filter(|message| message.pair.is_some()).count();
         let in_pairs: usize = self.shards.iter().map(|shard| shard.in_flight.queue_pairs.messages()).sum();
         if unsent == in_pairs {
             return Ok(());
@@ -208,7 +214,7 @@ impl Network {
 
     /// Packets sent, less those delivered, as far as the record of the message knows.
     fn packets_under_way(&self, message: &Message) -> i64 {
-        let delivered = self.config().packets_of(message.bytes) - u64::from(message.undelivered);
+        let delivered = self.config().fabric.packets_of(message.bytes) - u64::from(message.undelivered);
         i64::from(message.sent) - delivered.cast_signed()
     }
 
@@ -225,8 +231,8 @@ impl Network {
             return Ok(());
         }
         let lanes = self.shards.iter().flat_map(|shard| &shard.lanes);
-        let waited: u64 = lanes.map(|lane| lane.waited).sum();
-        let ports = self.shards.iter().flat_map(|shard| &shard.ports);
+        let waited: u64 = lanes.map(|lane| lane.waited.0).sum();
+        let ports = self.shards.iter().flat_map(|shard| shard.ports.rows());
         let aside: u64 = ports.map(|port| port.waiters.aside()).sum();
         let charged: u64 = self.shards.iter().map(|shard| shard.observation.interference.charged()).sum();
         if waited == charged && aside == 0 {
@@ -236,76 +242,63 @@ impl Network {
     }
 
     /// Every packet at, or on its way to, a switch or the queue of a switch's port, with the port's link.
-    fn for_each_queued(&self, mut visit: impl FnMut(&Packet, PacketState)) {
+    fn for_each_queued(&self, mut visit: impl FnMut(&Packet, PacketState<LinkId>)) {
         for shard in &self.shards {
-            shard.for_each_queued(|packet, PacketState { port, buffered }| {
-                visit(packet, PacketState { port: port.map(|port| shard.config.link_of(port)), buffered });
+            shard.for_each_queued(|packet, PacketState { next, buffered }| {
+                let next = next.map(|port| shard.config.naming.link_of(port));
+                visit(packet, PacketState { next, buffered });
             });
         }
     }
 }
 
 impl Shard {
-    /// See [`Network::for_each_queued`]; with the number of the port.
-    fn for_each_queued(&self, mut visit: impl FnMut(&Packet, PacketState)) {
+    /// See [`Network::for_each_queued`]; with the port.
+    fn for_each_queued(&self, mut visit: impl FnMut(&Packet, PacketState<PortIdx>)) {
         self.for_each_inside(&mut visit);
-        let output_queued = self.config.input_queued.is_none();
-        let mut walk = |port: Option<u32>, mut record: u32| {
-            while record != NONE {
-                let place = PacketState { port, buffered: output_queued || port.is_none() };
-                visit(&self.in_flight.packets[record], place);
-                record = self.in_flight.packets[record].next;
-            }
+        let output_queued = self.config.fabric.input_queued.is_none();
+        let packets = &self.in_flight.packets;
+        let mut walk = |next: Option<PortIdx>, first: PacketIdx| {
+            let state = PacketState { next, buffered: output_queued || next.is_none() };
+            packets.list(first, |packet| packet.next).for_each(|packet| visit(packet, state));
         };
-        for (port, state) in (0_u32..).zip(&self.ports).skip(self.config.nics as usize) {
-            let mut waiting = state.waiting;
-            while waiting != 0 {
-                let place = port as usize * self.config.lanes + waiting.trailing_zeros() as usize;
-                walk(Some(port), self.lanes[place].head);
-                waiting &= waiting - 1;
+        for (port, state) in self.ports.each().filter(|(port, _)| *port >= self.config.naming.nics) {
+            for lane in each_lane(state.waiting) {
+                walk(Some(port), self.lanes[port.index() * self.config.fabric.lanes + lane].head.packet());
             }
         }
-        for (port, record) in self.in_flight.inboxes.heads() {
-            if port >= self.config.nics {
-                walk(Some(port), record);
-            }
+        for (port, first) in self.in_flight.inboxes.heads().filter(|(port, _)| *port >= self.config.naming.nics) {
+            walk(Some(port), first.packet());
         }
         for arrival in self.in_flight.at_switches.iter().flatten() {
-            walk(None, arrival.record);
+            walk(None, arrival.packet);
         }
         for due in self.in_flight.calendar.deferred() {
-            match due {
-                Deferred::AtPort { port, record } if port >= self.config.nics => {
-                    visit(&self.in_flight.packets[record], PacketState { port: Some(port), buffered: true })
-                }
-                Deferred::AtSwitch { record, .. } => {
-                    visit(&self.in_flight.packets[record], PacketState { port: None, buffered: true })
-                }
-                Deferred::AtPort { .. } => {}
-            }
+            let (next, packet) = match due {
+                Deferred::AtPort { port, queued } if port >= self.config.naming.nics => (Some(port), queued.packet()),
+                Deferred::AtSwitch { packet, .. } => (None, packet),
+                Deferred::AtPort { .. } => continue,
+            };
+            visit(&packets[packet], PacketState { next, buffered: true });
         }
     }
 
     /// Every packet inside an input-queued switch but not in the queue of an output port.
-    fn for_each_inside(&self, visit: &mut impl FnMut(&Packet, PacketState)) {
-        for crossbar in &self.crossbars.each {
-            let mut visit = |record: u32, buffered| {
-                let packet = &self.in_flight.packets[record];
-                visit(packet, PacketState { port: Some(crossbar.first + crossbar.output_of(packet)), buffered });
-                packet.next
+    fn for_each_inside(&self, visit: &mut impl FnMut(&Packet, PacketState<PortIdx>)) {
+        let packets = &self.in_flight.packets;
+        for crossbar in self.crossbars.each.rows() {
+            let mut visit = |packet: &Packet, buffered| {
+                visit(packet, PacketState { next: Some(crossbar.port_of(crossbar.output_of(packet))), buffered });
             };
             for queue in crossbar.queues.iter().flatten() {
-                let mut record = queue.head;
-                while record != NONE {
-                    record = visit(record, true);
-                }
+                packets.list(queue.head, |packet| packet.next).for_each(|packet| visit(packet, true));
             }
             for Reverse((.., event)) in &crossbar.events {
                 match *event {
-                    Event::Arrive { record } => visit(record, true),
-                    Event::Join { record } => visit(record, false),
-                    _ => NONE,
-                };
+                    Event::Arrive { packet } => visit(&packets[packet], true),
+                    Event::Join { packet } => visit(&packets[packet], false),
+                    _ => {}
+                }
             }
         }
     }
@@ -313,16 +306,16 @@ impl Shard {
     /// Per lane of an output of an input-queued switch: free bytes + bytes of packets that cross, wait or are transmitted =
     /// output buffer.
     fn output_buffers_balance(&self) -> Result<(), String> {
-        let Some(params) = &self.config.input_queued else { return Ok(()) };
-        let lanes = self.config.lanes;
+        let Some(params) = &self.config.fabric.input_queued else { return Ok(()) };
+        let lanes = self.config.fabric.lanes;
         let mut taken = vec![0_u64; self.lanes.len()];
         self.for_each_queued(|packet, place| {
-            if let PacketState { port: Some(port), buffered: false } = place {
-                taken[port as usize * lanes + usize::from(packet.lane)] += u64::from(packet.bytes);
+            if let PacketState { next: Some(port), buffered: false } = place {
+                taken[port.index() * lanes + usize::from(packet.lane)] += u64::from(packet.bytes);
             }
         });
-        for crossbar in &self.crossbars.each {
-            let first = crossbar.first as usize * lanes;
+        for crossbar in self.crossbars.each.rows() {
+            let first = crossbar.port_of(0).index() * lanes;
             for Reverse((.., event)) in &crossbar.events {
                 if let Event::Left { output, lane, bytes, .. } = event {
                     taken[first + *output as usize * lanes + usize::from(*lane)] += u64::from(*bytes);
@@ -334,7 +327,7 @@ impl Shard {
                     let (output, lane) = (place / lanes, place % lanes);
                     return Err(format!(
                         "link {} lane {lane}: {free} bytes free and {taken} bytes taken in an output buffer of {}",
-                        crossbar.first_link as usize + output,
+                        crossbar.link_of(0).index() + output,
                         params.output_buffer
                     ));
                 }
@@ -346,9 +339,9 @@ impl Shard {
 
 /// Where a packet is.
 #[derive(Clone, Copy)]
-struct PacketState {
-    /// The port that it has been routed to.
-    port: Option<u32>,
+struct PacketState<N> {
+    /// The port that it has been routed to, or its link.
+    next: Option<N>,
     /// It occupies the buffer of the link that it came over.
     buffered: bool,
 }

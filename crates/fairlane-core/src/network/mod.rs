@@ -5,35 +5,40 @@
 //! It consists of one or more shards ([`Partition`]), which run in parallel and exchange `mail` when a window ends.
 //!
 //! A packet's path through the files: `nic` (injection, segmentation), `port` (queue, arbitration, transmission), `link`,
-//! `switch` (adaptive routing), `port` again, `nic` (reassembly). `credits` books the buffers, `probe` observes,
+//! `switch` (adaptive routing), `port` again, `nic` (reassembly). `credits` books the buffers, `observation` counts,
 //! `engine` runs a shard through a window, `windows` one window after the other.
 
+mod conditions;
 mod config;
 mod credits;
 mod deadlock;
 mod endpoint;
 mod engine;
+mod exchange;
+mod fabric;
 mod features;
 mod in_flight;
+mod index;
 mod latency;
 mod laws;
-mod link;
 mod loss;
 mod mail;
+mod naming;
 mod nic;
+mod observation;
 mod occupancy;
 mod packet;
 mod parameters;
 mod partition;
+mod plan;
 mod port;
 mod prefetch;
-mod probe;
 mod round_trip;
-mod routes;
 mod shard;
 mod switch;
 #[cfg(test)]
 mod testing;
+mod totals;
 mod windows;
 
 use std::borrow::Cow;
@@ -45,27 +50,26 @@ pub use nic::transport;
 pub use packet::{Delivery, Injection};
 pub use parameters::{LaneBuffers, Parameters, PortBuffer, Sharing, Switching, Turns};
 pub use partition::Partition;
+pub use plan::Plan;
 pub use prefetch::Prefetch;
 pub use round_trip::longest_round_trip;
 pub use switch::{Architecture, Entry as SwitchEntry, InputQueued, InputQueues, Surroundings, allocator};
+pub use totals::{LaneCounters, Totals};
 
 use crate::fault::{BitErrorRate, GivenUp};
-use crate::ids::{HostId, JobId, LinkId, VirtualLane};
-use crate::observe::{self, Departure, Interference};
+use crate::ids::{HostId, LinkId, VirtualLane};
+use crate::observe::{Departure, Interference};
 use crate::qos::arbiter::Arbiter;
 use crate::routing::Routing;
 use crate::topology::{Graph, RailMap};
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 use config::Config;
 use credits::CreditReturns;
-use in_flight::NetworkCalendar;
-use nic::transport::Transport;
+use in_flight::{MOST_INBOX_SLOTS, NetworkCalendar};
+use index::PortIdx;
 use occupancy::Occupancy;
 use port::{Lane, Port};
 use shard::Shard;
-
-/// Windows ahead for which arrivals at ports are listed, at most; those that come later wait in the calendar.
-const MOST_INBOX_SLOTS: usize = 32;
 
 /// A fabric in operation.
 #[derive(Clone)]
@@ -79,96 +83,6 @@ pub struct Network {
     next_window: u64,
 }
 
-/// What the network has carried so far.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Packets that started on a link: the unit of the engine's speed.
-    pub packet_hops: u64,
-    /// Payload handed to NICs.
-    pub bytes_injected: u64,
-    /// Payload of messages that have come whole and that their hosts have looked at.
-    pub bytes_delivered: u64,
-    /// Messages handed to NICs.
-    pub messages_injected: u64,
-    /// Messages that have come whole and that their hosts have looked at; a rank that computes looks when it goes on.
-    pub messages_delivered: u64,
-    /// Packets that a switch has marked, see [`transport`].
-    pub packets_marked: u64,
-    /// Control packets that NICs have made: notices.
-    pub control_packets: u64,
-    /// Their payload.
-    pub control_bytes: u64,
-    /// Packets that were lost, see [`GivenUp`], each time that they were.
-    pub packets_lost: u64,
-    /// Packets of which only the headers have come to their hosts: a switch has trimmed them.
-    pub packets_trimmed: u64,
-    /// Lost and trimmed packets that are retransmitted.
-    pub packets_retransmitted: u64,
-    /// Lost packets that were given up. Their messages count as delivered once no other packet of them is under way.
-    pub packets_given_up: u64,
-    /// Control packets that have come to the host of their flow, or were given up.
-    pub control_packets_received: u64,
-    /// Their payload.
-    pub control_bytes_received: u64,
-}
-
-/// What one port has carried on one lane.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct LaneCounters {
-    /// Bytes on the wire.
-    pub bytes: u64,
-    /// Packets.
-    pub packets: u64,
-    /// Sum of the packets' waiting times. Divided by the elapsed time: the mean queue length.
-    pub waiting: Picoseconds,
-    /// Time in which the link was idle and the lane's first packet lacked credits.
-    pub stalled: Picoseconds,
-    /// Sum of the waiting times, at the switch where the link ends, of the packets that came over it; `None` if that is not
-    /// kept.
-    pub onward_waiting: Option<Picoseconds>,
-    /// Longest queue seen; like all of these zero if counters are not kept. Without them it would not be known either: a port
-    /// that no packet waits at takes a shortcut past its queue, and when it can do so depends on when it takes in credits.
-    pub max_queue: u32,
-}
-
-/// The parts of which a network is made.
-pub struct Plan {
-    /// The fabric.
-    pub graph: Arc<Graph>,
-    /// Where packets go.
-    pub routing: Arc<dyn Routing>,
-    /// How lanes share a link.
-    pub arbiter: Arc<dyn Arbiter>,
-    /// When NICs start packets.
-    pub transport: Arc<dyn Transport>,
-    /// The same for packets of jobs that have a transport of their own.
-    pub job_transports: Vec<(JobId, Arc<dyn Transport>)>,
-    /// Where packets wait in switches.
-    pub architecture: Architecture,
-    /// Virtual lanes in use.
-    pub virtual_lanes: u8,
-    /// Those on which packets need no credits and are lost at full queues.
-    pub lossy: Vec<u8>,
-    /// The virtual lane of the headers of packets that are trimmed instead, if they are.
-    pub trim_vl: Option<u8>,
-    /// Jobs that share the fabric.
-    pub jobs: usize,
-    /// Sizes and times.
-    pub parameters: Parameters,
-    /// What to keep.
-    pub observe: observe::Parameters,
-}
-
-impl Plan {
-    /// The most shards that a network of this plan can have: one if packets are logged, whose order would be lost, or if switches
-    /// look at the loads of other switches.
-    #[must_use]
-    pub fn most_shards(&self) -> usize {
-        let logged = !self.observe.departs().is_empty();
-        if logged || !self.routing.sees_own_ports_only() { 1 } else { Partition::MOST_SHARDS }
-    }
-}
-
 impl Network {
     /// A network at rest, at instant zero, in shards that each have a thread. Its results do not depend on the shards.
     ///
@@ -179,7 +93,7 @@ impl Network {
     #[must_use]
     pub fn new(plan: &Plan, partition: Partition) -> Self {
         assert!(partition.shards() <= plan.most_shards(), "invariant: the simulation has checked its plan");
-        let shards: Vec<Shard> = (0..partition.shards()).map(|number| Shard::new(plan, &partition, number)).collect();
+        let shards = Shard::all(plan, &partition);
         Self { threads: shards.len(), partition, shards, next_window: 0 }
     }
 
@@ -198,7 +112,7 @@ impl Network {
     pub fn wake(&mut self, host: HostId, at: Instant) {
         let at = at.max(self.now());
         let place = self.partition.host(host);
-        self.shards[place.shard()].in_flight.wake_host(place.number(), at);
+        self.shards[place.shard()].in_flight.wake_host(place.index(), at);
     }
 
     /// Has every host look at what is on its way to it when it arrives.
@@ -228,15 +142,15 @@ impl Network {
     pub fn set_bandwidths(&mut self, bandwidths: &BTreeMap<LinkId, BitsPerSec>) {
         if !bandwidths.is_empty() {
             let graph = Arc::new(self.graph().with_bandwidths(bandwidths));
-            self.shards.iter_mut().for_each(|shard| shard.set_bandwidths(&graph, bandwidths));
+            self.shards.iter_mut().for_each(|shard| shard.set_bandwidths(&graph, bandwidths.keys().copied()));
         }
     }
 
     /// From now on links can change, and, if `lost`, packets can be lost. To be called before anything of it happens.
     pub fn expect_faults(&mut self, lost: bool) {
         for shard in &mut self.shards {
-            shard.config.loss.overtaking = true;
-            shard.config.features.loses |= lost;
+            shard.config.conditions.overtaking = true;
+            shard.config.conditions.features.loses |= lost;
         }
     }
 
@@ -254,17 +168,17 @@ impl Network {
 
     /// Packets that start from now on take other routes; those under way keep theirs.
     pub fn set_routing(&mut self, routing: &Arc<dyn Routing>) {
-        self.shards.iter_mut().for_each(|shard| shard.set_routing(Arc::clone(routing)));
+        self.shards.iter_mut().for_each(|shard| shard.config.conditions.routes.replace(Arc::clone(routing)));
     }
 
     /// Packets of these jobs that are retransmitted from now on go through these adapters, where those that they were sent through
     /// do not reach each other any more.
     pub fn set_rails(&mut self, rails: &Arc<RailMap>, jobs: &[bool]) {
         let failover = Some((Arc::clone(rails), Arc::from(jobs)));
-        self.shards.iter_mut().for_each(|shard| shard.config.loss.failover = failover.clone());
+        self.shards.iter_mut().for_each(|shard| shard.config.conditions.failover = failover.clone());
     }
 
-    /// What has been given up since the last call, in order of time.
+    /// Packets that have been given up since the last call, in order of time.
     pub fn take_given_up(&mut self) -> Vec<GivenUp> {
         let of_shards = self.shards.iter_mut().flat_map(|shard| shard.in_flight.given_up.drain(..));
         let mut all: Vec<GivenUp> = of_shards.collect();
@@ -272,67 +186,51 @@ impl Network {
         all
     }
 
-    /// What does not differ between shards.
+    /// The configuration, in which shards do not differ but for `naming`.
     fn config(&self) -> &Config {
         &self.shards[0].config
     }
 
-    /// The shard of a link, and the number of its port there.
-    fn port(&self, link: LinkId) -> (&Shard, usize) {
+    /// The shard of a link, and its port there.
+    fn port(&self, link: LinkId) -> (&Shard, PortIdx) {
         let place = self.partition.link(link);
-        (&self.shards[place.shard()], place.number() as usize)
+        (&self.shards[place.shard()], place.index())
     }
 
     /// The fabric.
     #[must_use]
     pub fn graph(&self) -> &Arc<Graph> {
-        &self.config().graph
+        &self.config().conditions.graph
     }
 
     /// Lanes of every port.
     #[must_use]
     pub fn lanes(&self) -> usize {
-        self.config().lanes
+        self.config().fabric.lanes
     }
 
     /// Virtual lanes in use; each has one or more lanes.
     #[must_use]
     pub fn virtual_lanes(&self) -> u8 {
-        self.config().vls()
+        self.config().fabric.virtual_lanes
     }
 
     /// Whether packets are routed when they are at a switch, and those of a message can overtake each other.
     #[must_use]
     pub fn adaptive(&self) -> bool {
-        self.config().adaptive
+        self.config().fabric.adaptive
     }
 
     /// Whether NICs hold messages back, so that messages of one host to another can overtake each other.
     #[must_use]
     pub fn paces(&self) -> bool {
-        self.config().features.paces
+        self.config().conditions.features.paces
     }
 
-    /// What has been carried so far.
+    /// Sums since instant zero.
     #[must_use]
     pub fn totals(&self) -> Totals {
-        let of_shards = self.shards.iter().map(|shard| shard.in_flight.totals);
-        of_shards.fold(Totals::default(), |sum, one| Totals {
-            packet_hops: sum.packet_hops + one.packet_hops,
-            bytes_injected: sum.bytes_injected + one.bytes_injected,
-            bytes_delivered: sum.bytes_delivered + one.bytes_delivered,
-            messages_injected: sum.messages_injected + one.messages_injected,
-            messages_delivered: sum.messages_delivered + one.messages_delivered,
-            packets_marked: sum.packets_marked + one.packets_marked,
-            packets_lost: sum.packets_lost + one.packets_lost,
-            packets_trimmed: sum.packets_trimmed + one.packets_trimmed,
-            packets_retransmitted: sum.packets_retransmitted + one.packets_retransmitted,
-            packets_given_up: sum.packets_given_up + one.packets_given_up,
-            control_packets: sum.control_packets + one.control_packets,
-            control_bytes: sum.control_bytes + one.control_bytes,
-            control_packets_received: sum.control_packets_received + one.control_packets_received,
-            control_bytes_received: sum.control_bytes_received + one.control_bytes_received,
-        })
+        self.shards.iter().map(|shard| shard.in_flight.totals).sum()
     }
 
     /// Packets that started on a link, by shard: how evenly the work is divided.
@@ -347,10 +245,10 @@ impl Network {
         if let [shard] = &self.shards[..] {
             return Cow::Borrowed(&shard.observation.interference);
         }
-        let observe = &self.config().observe;
+        let observe = &self.config().fabric.observe;
         let mut sum = Interference::new(self.shards[0].observation.interference.jobs(), observe.interference_by_port);
         for shard in &self.shards {
-            sum.merge(&shard.observation.interference, |port| shard.config.link_of(port));
+            sum.merge(&shard.observation.interference, |port| shard.config.naming.link_of(PortIdx(port)).0);
         }
         Cow::Owned(sum)
     }
@@ -369,9 +267,9 @@ impl Network {
     #[must_use]
     pub fn bytes_per_port(&self) -> Bytes {
         let of_shard = |shard: &Shard| {
-            let Config { lanes, state_words, adaptive, .. } = shard.config;
+            let Config { fabric, conditions, .. } = &shard.config;
             let inbox = shard.in_flight.inboxes.bytes_per_place();
-            shard.ports.len() as u64 * bytes_per_port(lanes, inbox, state_words, adaptive).0
+            shard.ports.len() as u64 * bytes_per_port(fabric.lanes, inbox, conditions.state_words, fabric.adaptive).0
         };
         let ports: usize = self.shards.iter().map(|shard| shard.ports.len()).sum();
         Bytes(self.shards.iter().map(of_shard).sum::<u64>().div_ceil(ports.max(1) as u64))
@@ -390,31 +288,32 @@ impl Network {
         let port = &shard.ports[number];
         // A packet is counted whole when it starts, a stall when it ends: what is still to come is taken off, what has
         // been is added.
-        let ahead = if port.stalled || port.active == 0 { 0 } else { port.busy_until.saturating_sub(self.now().0) };
-        (Picoseconds(port.active - ahead), Picoseconds(port.idle_stalled + self.open_stall(port)))
+        let idle = port.stalled || port.active == Picoseconds::ZERO;
+        let ahead = if idle { Picoseconds::ZERO } else { port.busy_until.since(self.now()) };
+        (port.active.beyond(ahead), port.idle_stalled + self.open_stall(port))
     }
 
     /// How long the stall has lasted in which the port is.
-    fn open_stall(&self, port: &Port) -> u64 {
-        let counted = port.stalled && self.config().observe.counters;
-        if counted { self.now().0.saturating_sub(port.busy_until) } else { 0 }
+    fn open_stall(&self, port: &Port) -> Picoseconds {
+        let counted = port.stalled && self.config().fabric.observe.counters;
+        if counted { self.now().since(port.busy_until) } else { Picoseconds::ZERO }
     }
 
-    /// What a port has carried on one lane so far.
+    /// Counters of one lane of a port since instant zero.
     #[must_use]
     pub fn counters(&self, link: LinkId, lane: VirtualLane) -> LaneCounters {
         let (shard, number) = self.port(link);
-        let lanes = self.config().lanes;
-        let record = &shard.lanes[number * lanes + usize::from(lane.0)];
+        let lanes = self.config().fabric.lanes;
+        let record = &shard.lanes[number.index() * lanes + usize::from(lane.0)];
         let port = &shard.ports[number];
-        let open_stall = if port.waiting >> lane.0 & 1 == 1 { self.open_stall(port) } else { 0 };
+        let open_stall = if port.waiting >> lane.0 & 1 == 1 { self.open_stall(port) } else { Picoseconds::ZERO };
         let (onward, place) = self.port(self.graph().link(link).reverse);
-        let onward = onward.observation.input_queueing.get(place * lanes + usize::from(lane.0));
+        let onward = onward.observation.input_queueing.get(place.index() * lanes + usize::from(lane.0));
         LaneCounters {
             bytes: record.bytes,
             packets: record.packets,
-            waiting: Picoseconds(record.waited),
-            stalled: Picoseconds(record.stalled + open_stall),
+            waiting: record.waited,
+            stalled: record.stalled + open_stall,
             onward_waiting: onward.copied().map(Picoseconds),
             // A packet that did not wait was a queue of one for no time.
             max_queue: record.max_depth.max(u32::from(record.packets > 0)),

@@ -1,13 +1,14 @@
 //! The occupancy table that adaptive routings read. Kept only for them: by port, and by lane only for those that ask for it.
 //!
 //! The occupancy of a port is the bytes that have been routed to it and have not started, plus those for which it has not got
-//! credits back. A link, in this file, is the number of its port in the shard.
+//! credits back.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
 
+use super::index::PortIdx;
 use crate::ids::LinkId;
 use crate::routing::{LaneLoads, Loads};
 
@@ -48,25 +49,25 @@ struct ByLane {
 }
 
 impl ByLane {
-    const fn cell(&self, link: u32, lane: u8) -> u32 {
-        link * self.lanes + lane as u32
+    const fn cell(&self, port: PortIdx, lane: u8) -> u32 {
+        port.0 * self.lanes + lane as u32
     }
 
     // Not inlined, so that the code for ports alone stays small.
 
     #[cold]
-    fn route(&mut self, link: u32, lane: u8, bytes: u32) {
-        self.cells.route(self.cell(link, lane), bytes);
+    fn route(&mut self, port: PortIdx, lane: u8, bytes: u32) {
+        self.cells.route(self.cell(port, lane), bytes);
     }
 
     #[cold]
-    fn inject(&mut self, link: u32, lane: u8, bytes: u32) {
-        self.cells.inject(self.cell(link, lane), bytes);
+    fn inject(&mut self, port: PortIdx, lane: u8, bytes: u32) {
+        self.cells.inject(self.cell(port, lane), bytes);
     }
 
     #[cold]
-    fn return_credits(&mut self, link: u32, lane: u8, bytes: u32, window: u64) {
-        self.cells.return_credits(self.cell(link, lane), bytes, window);
+    fn return_credits(&mut self, port: PortIdx, lane: u8, bytes: u32, window: u64) {
+        self.cells.return_credits(self.cell(port, lane), bytes, window);
     }
 
     /// See [`Loads`].
@@ -101,7 +102,7 @@ impl Occupancy {
         self.lanes.iter_mut().for_each(|lanes| lanes.cells.open(window));
     }
 
-    /// All credits that return, or have arrived and are not booked yet: link and bytes.
+    /// All credits that return, or have arrived and are not booked yet: number of the port and bytes.
     pub fn for_each_credit(&self, visit: impl FnMut(u32, u32)) {
         self.ports.for_each_credit(visit);
     }
@@ -120,35 +121,35 @@ impl Occupancy {
         Loads { first: LinkId(0), all, routed, by_lane, waiting, full: *full, turns: &turns.0, ids: &[] }
     }
 
-    /// What a switch sees of its own ports: `count` from number `port` on, of which the first feeds link `first`.
+    /// The loads that a switch sees of its own ports: `count` from `port` on, of which the first feeds link `first`.
     #[inline]
-    pub fn view_of<'a>(&'a self, first: LinkId, port: usize, count: usize, first_lane: &'a [u8]) -> Loads<'a> {
+    pub fn view_of<'a>(&'a self, first: LinkId, port: PortIdx, count: usize, first_lane: &'a [u8]) -> Loads<'a> {
         let by_lane = self.lanes.as_ref().map(|lanes| {
             let each = lanes.lanes as usize;
-            LaneLoads { all: &lanes.cells.all[port * each..][..count * each], first_lane }
+            LaneLoads { all: &lanes.cells.all[port.index() * each..][..count * each], first_lane }
         });
-        let waiting = self.waiting.get(port..port + count).unwrap_or(&[]);
-        let (all, turns) = (&self.ports.all[port..][..count], &self.turns.0[port..][..count]);
+        let waiting = self.waiting.get(port.index()..port.index() + count).unwrap_or(&[]);
+        let (all, turns) = (&self.ports.all[port.index()..][..count], &self.turns.0[port.index()..][..count]);
         Loads { first, all, routed: &[], by_lane, waiting, full: self.full, turns, ids: &[] }
     }
 
-    /// A packet has been routed to a lane of `link`. Its start there changes nothing: from then on its credits are missing
+    /// A packet has been routed to a lane of `port`. Its start there changes nothing: from then on its credits are missing
     /// instead.
     #[inline(always)]
-    pub fn route(&mut self, link: u32, lane: u8, bytes: u32) {
-        self.ports.route(link, bytes);
-        if let Some(waiting) = self.waiting.get_mut(link as usize) {
+    pub fn route(&mut self, port: PortIdx, lane: u8, bytes: u32) {
+        self.ports.route(port.0, bytes);
+        if let Some(waiting) = self.waiting.get_mut(port.index()) {
             *waiting += 1;
         }
         if let Some(lanes) = &mut self.lanes {
-            lanes.route(link, lane, bytes);
+            lanes.route(port, lane, bytes);
         }
     }
 
-    /// A packet that has been routed to `link` starts, or is lost.
+    /// A packet that has been routed to `port` starts, or is lost.
     #[inline(always)]
-    pub fn start(&mut self, link: u32) {
-        if let Some(waiting) = self.waiting.get_mut(link as usize) {
+    pub fn start(&mut self, port: PortIdx) {
+        if let Some(waiting) = self.waiting.get_mut(port.index()) {
             *waiting -= 1;
         }
     }
@@ -160,19 +161,19 @@ impl Occupancy {
 
     /// A packet starts on a NIC's link; no switch has routed it there.
     #[inline(always)]
-    pub fn inject(&mut self, link: u32, lane: u8, bytes: u32) {
-        self.ports.inject(link, bytes);
+    pub fn inject(&mut self, port: PortIdx, lane: u8, bytes: u32) {
+        self.ports.inject(port.0, bytes);
         if let Some(lanes) = &mut self.lanes {
-            lanes.inject(link, lane, bytes);
+            lanes.inject(port, lane, bytes);
         }
     }
 
-    /// Credits are returned to a lane of `link`, to arrive in a later window.
+    /// Credits are returned to a lane of `port`, to arrive in a later window.
     #[inline(always)]
-    pub fn return_credits(&mut self, link: u32, lane: u8, bytes: u32, window: u64) {
-        self.ports.return_credits(link, bytes, window);
+    pub fn return_credits(&mut self, port: PortIdx, lane: u8, bytes: u32, window: u64) {
+        self.ports.return_credits(port.0, bytes, window);
         if let Some(lanes) = &mut self.lanes {
-            lanes.return_credits(link, lane, bytes, window);
+            lanes.return_credits(port, lane, bytes, window);
         }
     }
 }
@@ -186,9 +187,9 @@ struct Cells {
     routed: Vec<u32>,
     /// The ports whose entries in `routed` may not be zero.
     touched: Vec<u32>,
-    /// Credits (link, bytes) by the window in which they arrive, modulo [`SLOTS`].
+    /// Credits (cell, bytes) by the window in which they arrive, modulo [`SLOTS`].
     credits: Vec<Vec<(u32, u32)>>,
-    /// Credits (window, link, bytes) of later windows.
+    /// Credits (window, cell, bytes) of later windows.
     far: BinaryHeap<Reverse<(u64, u32, u32)>>,
     /// Credits of windows before this one have been booked.
     settled: u64,
@@ -208,56 +209,56 @@ impl Cells {
     /// A window opens: books the credits that have arrived before it.
     fn open(&mut self, window: u64) {
         for passed in self.settled.max(window.saturating_sub(SLOTS))..window {
-            for (link, bytes) in self.credits[slot(passed)].drain(..) {
-                self.all[link as usize] -= bytes;
+            for (cell, bytes) in self.credits[slot(passed)].drain(..) {
+                self.all[cell as usize] -= bytes;
             }
         }
-        while let Some(&Reverse((time, link, bytes))) = self.far.peek() {
+        while let Some(&Reverse((time, cell, bytes))) = self.far.peek() {
             if time >= window {
                 break;
             }
             self.far.pop();
-            self.all[link as usize] -= bytes;
+            self.all[cell as usize] -= bytes;
         }
         self.settled = window;
     }
 
-    /// All credits that return, or have arrived and are not booked yet: link and bytes.
+    /// All credits that return, or have arrived and are not booked yet: cell and bytes.
     fn for_each_credit(&self, mut visit: impl FnMut(u32, u32)) {
-        self.credits.iter().flatten().for_each(|&(link, bytes)| visit(link, bytes));
-        self.far.iter().for_each(|&Reverse((_, link, bytes))| visit(link, bytes));
+        self.credits.iter().flatten().for_each(|&(cell, bytes)| visit(cell, bytes));
+        self.far.iter().for_each(|&Reverse((_, cell, bytes))| visit(cell, bytes));
     }
 
-    /// A packet has been routed to `link`.
+    /// A packet has been routed to `cell`.
     #[inline(always)]
-    fn route(&mut self, link: u32, bytes: u32) {
-        self.all[link as usize] += bytes;
-        if let Some(routed) = self.routed.get_mut(link as usize) {
+    fn route(&mut self, cell: u32, bytes: u32) {
+        self.all[cell as usize] += bytes;
+        if let Some(routed) = self.routed.get_mut(cell as usize) {
             *routed += bytes;
-            self.touched.push(link);
+            self.touched.push(cell);
         }
     }
 
     /// Every switch has routed the packets that arrive in the open window.
     fn close(&mut self) {
-        for link in self.touched.drain(..) {
-            self.routed[link as usize] = 0;
+        for cell in self.touched.drain(..) {
+            self.routed[cell as usize] = 0;
         }
     }
 
     /// A packet starts on a NIC's link; no switch has routed it there.
     #[inline(always)]
-    fn inject(&mut self, link: u32, bytes: u32) {
-        self.all[link as usize] += bytes;
+    fn inject(&mut self, cell: u32, bytes: u32) {
+        self.all[cell as usize] += bytes;
     }
 
-    /// Credits are returned to `link`, to arrive in a later window.
+    /// Credits are returned to `cell`, to arrive in a later window.
     #[inline(always)]
-    fn return_credits(&mut self, link: u32, bytes: u32, window: u64) {
+    fn return_credits(&mut self, cell: u32, bytes: u32, window: u64) {
         if window < self.settled + SLOTS {
-            self.credits[slot(window)].push((link, bytes));
+            self.credits[slot(window)].push((cell, bytes));
         } else {
-            self.far.push(Reverse((window, link, bytes)));
+            self.far.push(Reverse((window, cell, bytes)));
         }
     }
 }

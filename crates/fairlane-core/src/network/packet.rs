@@ -1,5 +1,6 @@
 //! Messages, their packets, and their deliveries to hosts.
 
+use super::index::{MessageIdx, NoticeIdx, PacketIdx, PairIdx, PortIdx};
 use super::partition::Place;
 use crate::ids::{HostId, JobId, Rank, VirtualLane};
 use crate::qos::levels::TrafficKind;
@@ -54,10 +55,10 @@ pub struct Delivery {
 
 /// A message in flight: from its injection to the delivery of its last packet, or, if it is a single packet, to the start of
 /// that packet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Message {
     /// When its next packet is offered to the NIC's port, ps.
-    pub offered: u64,
+    pub offered: Instant,
     /// Order among the messages of one NIC: by creation.
     pub sequence: u64,
     /// Payload, bytes.
@@ -68,37 +69,85 @@ pub(super) struct Message {
     pub undelivered: u32,
     /// Packets sent so far.
     pub sent: u32,
-    /// The message after it in the list or queue that it is in, or `NONE`.
-    pub next: u32,
-    /// The address of its destination, see [`Config::endpoint`](super::config::Config::endpoint).
+    /// The message after it in the list or queue that it is in.
+    pub next: MessageIdx,
+    /// The address of its destination, see [`Fabric::endpoint`](super::fabric::Fabric::endpoint).
     pub to: u32,
-    pub token: u32,
-    /// Its queue pair until its last packet starts, or `NONE`; see [`queue_pairs`](super::nic::queue_pairs).
-    pub pair: u32,
-    pub job: u16,
+    /// Its queue pair until its last packet starts, if it has one; see [`queue_pairs`](super::nic::queue_pairs).
+    pub pair: PairIdx,
+    pub job: JobId,
     pub kind: TrafficKind,
-    pub vl: u8,
+    pub vl: VirtualLane,
     pub flags: PacketFlags,
     /// A packet of it has been delivered.
     pub any_delivered: bool,
     /// Another shard sends it: this is the record of the receiving shard.
     pub mirror: bool,
-    pub content: Content,
+    /// See [`Message::content`].
+    pub packed: PackedContent,
 }
 
-/// What the packets of a message carry.
+impl Message {
+    #[inline(always)]
+    pub const fn content(&self) -> Content {
+        self.packed.content()
+    }
+
+    /// The token of a host's message.
+    #[inline(always)]
+    pub const fn token(&self) -> u32 {
+        self.packed.index
+    }
+}
+
+/// The content of the packets of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// Payload of a host's message.
-    Payload,
-    /// A notice that a NIC sends, see [`transport`](super::transport). The token is the record of the notice.
-    Notice,
-    /// A packet that was lost, see [`loss`](super::loss). The token is its record.
-    Lost,
+    /// Payload of a host's message, with the host's token.
+    Payload(u32),
+    /// A notice that a NIC sends, see [`transport`](super::transport).
+    Notice(NoticeIdx),
+    /// A packet that was lost, see [`loss`](super::loss).
+    Lost(PacketIdx),
     /// The same, of a packet that a switch has trimmed.
-    Trimmed,
+    Trimmed(PacketIdx),
     /// The same, of a packet that is given up.
-    GivenUp,
+    GivenUp(PacketIdx),
+}
+
+/// [`Content`] in five bytes.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, packed)]
+pub(super) struct PackedContent {
+    index: u32,
+    kind: u8,
+}
+
+impl From<Content> for PackedContent {
+    #[inline(always)]
+    fn from(content: Content) -> Self {
+        let (kind, index) = match content {
+            Content::Payload(token) => (0, token),
+            Content::Notice(notice) => (1, notice.0),
+            Content::Lost(packet) => (2, packet.0),
+            Content::Trimmed(packet) => (3, packet.0),
+            Content::GivenUp(packet) => (4, packet.0),
+        };
+        Self { index, kind }
+    }
+}
+
+impl PackedContent {
+    #[inline(always)]
+    const fn content(self) -> Content {
+        match self.kind {
+            0 => Content::Payload(self.index),
+            1 => Content::Notice(NoticeIdx(self.index)),
+            2 => Content::Lost(PacketIdx(self.index)),
+            3 => Content::Trimmed(PacketIdx(self.index)),
+            _ => Content::GivenUp(PacketIdx(self.index)),
+        }
+    }
 }
 
 /// The stage of a message and two flags, in a byte, as each of its packets carries them.
@@ -158,29 +207,38 @@ impl SinglePacket {
     }
 }
 
+/// The message that a packet is of.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Owner {
+    /// It is all of a message with this token, which has no record any more.
+    Whole(u32),
+    /// A message of several packets, by its index in the shard that sent it.
+    Part(MessageIdx),
+}
+
 /// A packet. One cache line.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(super) struct Packet {
-    /// When it joined, or will join, the queue that it is in or on its way to, ps; at the end, when it is delivered. In the
-    /// output buffer of an input-queued switch: earlier by what it has waited at the input.
-    pub time: u64,
+    /// From when its wait for the next link counts, ps: when it joins the queue that it is in or on its way to; in the output buffer
+    /// of an input-queued switch earlier, by what it has waited at the input. At the end: when it is delivered.
+    pub time: Instant,
     /// When it was offered to the NIC's port, ps.
-    pub offered: u64,
-    /// The packet after it in the list or queue that it is in, or `NONE`; in mail, its destination.
-    pub next: u32,
-    /// The record of its message in the shard that sent it; of a message of a single packet, the message's token.
-    pub message: u32,
+    pub offered: Instant,
+    /// The packet after it in the list or queue that it is in.
+    pub next: PacketIdx,
+    /// See [`Packet::owner`].
+    pub owner: u32,
     /// On the wire.
     pub bytes: u32,
-    /// The address of its destination, see [`Config::endpoint`](super::config::Config::endpoint).
+    /// The address of its destination, see [`Fabric::endpoint`](super::fabric::Fabric::endpoint).
     pub to: u32,
     /// The address of the adapter that sent it.
     pub source: u32,
     pub number: PacketNumber,
-    pub job: u16,
+    pub job: JobId,
     pub kind: TrafficKind,
-    pub vl: u8,
+    pub vl: VirtualLane,
     /// The lane whose queue it is in or on its way to.
     pub lane: u8,
     /// The lane it took on the upstream link: the buffer that it occupies.
@@ -191,7 +249,7 @@ pub(super) struct Packet {
     /// The hop over the upstream link.
     pub came: Step,
     /// The port of the upstream link, to which it returns the credits of the buffer that it occupies.
-    pub credited: Place,
+    pub credited: Place<PortIdx>,
     /// At an input-queued switch: the next hop, chosen when it arrived.
     pub next_step: Step,
     /// See [`Visit::note`](crate::routing::Visit::note).
@@ -199,10 +257,16 @@ pub(super) struct Packet {
 }
 
 impl Packet {
+    /// Its message.
+    #[inline(always)]
+    pub const fn owner(&self) -> Owner {
+        if self.flags.whole() { Owner::Whole(self.owner) } else { Owner::Part(MessageIdx(self.owner)) }
+    }
+
     /// From its offer to the NIC's port to its delivery. Valid once it is on its way to its host.
     #[inline]
     pub fn latency(&self) -> Picoseconds {
-        Picoseconds(self.time - self.offered)
+        self.time - self.offered
     }
 }
 

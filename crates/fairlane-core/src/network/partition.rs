@@ -3,9 +3,12 @@
 //! Switches are divided in order of number, level by level and plane by plane, so that each shard has its share of the leaves
 //! and of the spines; groups stay whole. A host belongs to the shard of its first switch. Results do not depend on it.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::index::{HostIdx, PortIdx, SwitchIdx};
 use crate::ids::{HostId, LinkId, SwitchId};
+use crate::kernel::Index;
 use crate::topology::{Graph, Layout, Link, Vertex};
 
 /// Which shard each host, switch and link belongs to. A link belongs to the shard of the vertex that sends on it.
@@ -15,23 +18,27 @@ pub struct Partition {
     /// Hosts, switches and links of the fabric.
     sizes: [usize; 3],
     /// By host, switch, link; all empty with one shard.
-    hosts: Arc<[Place]>,
-    switches: Arc<[Place]>,
-    links: Arc<[Place]>,
+    hosts: Arc<[Place<HostIdx>]>,
+    switches: Arc<[Place<SwitchIdx>]>,
+    links: Arc<[Place<PortIdx>]>,
 }
 
-/// A shard, and the number of a host, switch or link in it. Numbers have the order of ids.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place(u32);
+/// A shard, and a host, switch or port in it. Numbers have the order of ids.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place<I>(u32, PhantomData<I>);
 
-impl Place {
+impl<I: Index> Place<I> {
     const BITS: u32 = 27;
 
+    /// The first of the first shard.
+    pub const FIRST: Self = Self(0, PhantomData);
+
     #[inline(always)]
-    pub fn new(shard: usize, number: u32) -> Self {
+    pub fn new(shard: usize, index: I) -> Self {
+        let number = index.number();
         debug_assert!(shard < Partition::MOST_SHARDS && number < 1 << Self::BITS, "{number} does not fit a place");
         #[allow(clippy::cast_possible_truncation, reason = "at most 32 shards")]
-        Self((shard as u32) << Self::BITS | number)
+        Self((shard as u32) << Self::BITS | number, PhantomData)
     }
 
     #[inline]
@@ -40,8 +47,8 @@ impl Place {
     }
 
     #[inline]
-    pub const fn number(self) -> u32 {
-        self.0 & ((1 << Self::BITS) - 1)
+    pub fn index(self) -> I {
+        I::from_number(self.0 & ((1 << Self::BITS) - 1))
     }
 }
 
@@ -99,26 +106,26 @@ impl Partition {
     }
 
     #[inline]
-    pub(super) fn host(&self, host: HostId) -> Place {
+    pub(super) fn host(&self, host: HostId) -> Place<HostIdx> {
         self.place(&self.hosts, host.0, self.sizes[0])
     }
 
     #[inline]
-    pub(super) fn switch(&self, switch: SwitchId) -> Place {
+    pub(super) fn switch(&self, switch: SwitchId) -> Place<SwitchIdx> {
         self.place(&self.switches, switch.0, self.sizes[1])
     }
 
     #[inline]
-    pub(super) fn link(&self, link: LinkId) -> Place {
+    pub(super) fn link(&self, link: LinkId) -> Place<PortIdx> {
         self.place(&self.links, link.0, self.sizes[2])
     }
 
     /// The place of one of `size` ids: with one shard its own number. Panics for an id that the fabric does not have; with one
     /// shard in debug builds only, because the number of such an id is out of the bounds of all that is kept by number.
     #[inline(always)]
-    fn place(&self, places: &[Place], id: u32, size: usize) -> Place {
+    fn place<I: Index>(&self, places: &[Place<I>], id: u32, size: usize) -> Place<I> {
         debug_assert!((id as usize) < size, "invariant: one of {size} ids, not {id}");
-        if self.shards == 1 { Place(id) } else { places[id as usize] }
+        if self.shards == 1 { Place(id, PhantomData) } else { places[id as usize] }
     }
 
     /// How many switches a shard has.
@@ -128,11 +135,13 @@ impl Partition {
 
     /// The ids of the hosts, switches and links of one shard, in order. All empty with one shard, where numbers are ids.
     pub(super) fn members(&self, shard: usize) -> [Vec<u32>; 3] {
-        [&self.hosts, &self.switches, &self.links].map(|places| {
-            let own = (0..).zip(places.iter()).filter(|(_, place)| place.shard() == shard);
-            own.map(|(id, _)| id).collect()
-        })
+        [ids(&self.hosts, shard), ids(&self.switches, shard), ids(&self.links, shard)]
     }
+}
+
+/// The ids of what belongs to a shard.
+fn ids<I: Index>(places: &[Place<I>], shard: usize) -> Vec<u32> {
+    (0..).zip(places).filter(|(_, place)| place.shard() == shard).map(|(id, _)| id).collect()
 }
 
 /// The shard of each switch.
@@ -169,11 +178,11 @@ fn home(graph: &Graph, host: HostId, of_switches: &[usize]) -> usize {
 }
 
 /// Numbers the members of each shard in order of their ids.
-fn places(shard_of: impl Iterator<Item = usize>, shards: usize) -> Arc<[Place]> {
+fn places<I: Index>(shard_of: impl Iterator<Item = usize>, shards: usize) -> Arc<[Place<I>]> {
     let mut next = vec![0; shards];
     let number = |shard: usize| {
         next[shard] += 1;
-        Place::new(shard, next[shard] - 1)
+        Place::new(shard, I::from_number(next[shard] - 1))
     };
     shard_of.map(number).collect()
 }
@@ -181,7 +190,7 @@ fn places(shard_of: impl Iterator<Item = usize>, shards: usize) -> Arc<[Place]> 
 /// The vertex at the far end of a link, in a network of several shards.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FarEnd {
-    /// What the ids of the links that leave it must be increased by (modulo 2^32) for the numbers of their ports: they are
+    /// To be added (modulo 2^32) to the ids of the links that leave it for the numbers of their ports: they are
     /// numbered without gaps in the fabric and in the shard.
     pub offset: u32,
     pub shard: u8,
@@ -192,7 +201,7 @@ impl FarEnd {
         let first = graph.ports(link.to).next().unwrap_or(link.reverse);
         let place = partition.link(first);
         let shard = u8::try_from(place.shard()).expect("invariant: at most 32 shards");
-        Self { offset: place.number().wrapping_sub(first.0), shard }
+        Self { offset: place.index().0.wrapping_sub(first.0), shard }
     }
 }
 
@@ -234,10 +243,10 @@ mod tests {
         for shard in 0..7 {
             let [hosts, switches, links] = partition.members(shard);
             for (number, link) in (0..).zip(links) {
-                assert_eq!(partition.link(LinkId(link)), Place::new(shard, number));
+                assert_eq!(partition.link(LinkId(link)), Place::new(shard, PortIdx(number)));
             }
             for (number, host) in (0..).zip(hosts) {
-                assert_eq!(partition.host(HostId(host)), Place::new(shard, number));
+                assert_eq!(partition.host(HostId(host)), Place::new(shard, HostIdx(number)));
             }
             for group in switches.iter().map(|switch| switch / 4) {
                 let members = (group * 4..group * 4 + 4).map(SwitchId);

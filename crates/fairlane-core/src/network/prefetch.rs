@@ -2,15 +2,15 @@
 //! file changes a result.
 
 use super::config::Config;
+use super::features::Instance;
 use super::in_flight::InFlight;
+use super::index::{HostIdx, PortIdx, Queued, SwitchIdx};
 use super::mail::Returned;
-use super::packet::Packet;
+use super::packet::{Owner, Packet};
 use super::port::{Lane, kind};
-use super::probe::Probe;
 use super::shard::Shard;
 use crate::ids::HostId;
-use crate::kernel::{NONE, prefetch_at};
-use crate::units::Instant;
+use crate::kernel::prefetch_at;
 
 /// An endpoint that can prefetch its records. By default it does not.
 pub trait Prefetch {
@@ -27,7 +27,7 @@ const AHEAD: usize = 4;
 
 /// The distance in switches, and in packets or credits of another shard's mail.
 const SWITCHES_AHEAD: usize = 3;
-const MAIL_AHEAD: usize = 6;
+pub(super) const MAIL_AHEAD: usize = 6;
 
 /// A NIC's port that has been handed a message runs once this many others have been handed one: until then what it reads is
 /// prefetched.
@@ -39,19 +39,19 @@ pub(super) const LARGE: usize = 1024;
 impl Shard {
     /// A port will run after four times to half of [`AHEAD`] others: fetches what is known of it by then.
     #[inline(always)]
-    pub(super) fn prefetch_ports<P: Probe, const KIND: u8>(&mut self, all: &[u32], place: usize) {
+    pub(super) fn prefetch_ports<I: Instance, const KIND: u8>(&mut self, all: &[PortIdx], place: usize) {
         let heads = self.in_flight.inboxes.heads_in(self.in_flight.calendar.window());
         // A port that will run so many times AHEAD from now, and the first that arrives there.
-        let coming = |ahead: usize| all.get(place + ahead).map(|&port| (port, heads[port as usize]));
+        let coming = |ahead: usize| all.get(place + ahead).map(|&port| (port, heads[port.index()]));
         if let Some(&port) = all.get(place + 4 * AHEAD) {
-            prefetch_at(heads, port as usize);
-            prefetch_at(&self.config.to_switch, port as usize);
-            if P::SHARDED {
-                prefetch_at(&self.config.far_ends, port as usize);
+            prefetch_at(heads, port.index());
+            prefetch_at(self.config.naming.to_switch.rows(), port.index());
+            if I::SHARDED {
+                prefetch_at(self.config.naming.far_ends.rows(), port.index());
             }
         }
         if let Some((port, head)) = coming(3 * AHEAD) {
-            prefetch_at(&self.ports, port as usize);
+            prefetch_at(self.ports.rows(), port.index());
             self.prefetch_arbiter(port);
             self.prefetch_record::<KIND>(head);
         }
@@ -60,7 +60,7 @@ impl Shard {
         }
         if let Some((port, head)) = coming(AHEAD) {
             self.prefetch_queue::<KIND>(port);
-            if head != NONE {
+            if head.is_some() {
                 self.prefetch_second::<KIND>(port, head);
             }
         }
@@ -70,27 +70,27 @@ impl Shard {
     }
 
     #[inline(always)]
-    fn prefetch_arbiter(&self, port: u32) {
-        prefetch_at(&self.arbiter_states, port as usize * self.config.state_words);
+    fn prefetch_arbiter(&self, port: PortIdx) {
+        prefetch_at(&self.arbiter_states, port.index() * self.config.conditions.state_words);
     }
 
     /// The lane that the first arrival joins, and the one its credits go to; the lane that waits.
     #[inline(always)]
-    fn prefetch_lanes<const KIND: u8>(&self, port: u32, head: u32) {
-        let lanes = self.config.lanes;
-        let waiting = self.ports[port as usize].waiting;
+    fn prefetch_lanes<const KIND: u8>(&self, port: PortIdx, head: Queued) {
+        let lanes = self.config.fabric.lanes;
+        let waiting = self.ports[port].waiting;
         let queued = waiting.trailing_zeros() as usize;
-        if head == NONE {
-            prefetch_at(&self.lanes, port as usize * lanes + queued);
+        if head.is_none() {
+            prefetch_at(&self.lanes, port.index() * lanes + queued);
         } else if KIND == kind::NIC {
-            let lane = usize::from(self.config.lane(self.in_flight.messages[head].vl, 0));
-            prefetch_at(&self.lanes, port as usize * lanes + lane);
-            prefetch_at(&self.lanes, port as usize * lanes + if waiting == 0 { lane } else { queued });
+            let lane = usize::from(self.config.fabric.lane(self.in_flight.messages[head.message()].vl, 0));
+            prefetch_at(&self.lanes, port.index() * lanes + lane);
+            prefetch_at(&self.lanes, port.index() * lanes + if waiting == 0 { lane } else { queued });
         } else {
-            let packet = &self.in_flight.packets[head];
+            let packet = &self.in_flight.packets[head.packet()];
             let lane = usize::from(packet.lane);
-            prefetch_at(&self.lanes, port as usize * lanes + lane);
-            prefetch_at(&self.lanes, port as usize * lanes + if waiting == 0 { lane } else { queued });
+            prefetch_at(&self.lanes, port.index() * lanes + lane);
+            prefetch_at(&self.lanes, port.index() * lanes + if waiting == 0 { lane } else { queued });
             self.prefetch_upstream(packet);
             self.in_flight.packets.prefetch(packet.next);
         }
@@ -98,28 +98,28 @@ impl Shard {
 
     /// The lane that the second arrival joins, and the one its credits go to.
     #[inline(always)]
-    fn prefetch_second<const KIND: u8>(&self, port: u32, head: u32) {
+    fn prefetch_second<const KIND: u8>(&self, port: PortIdx, head: Queued) {
         if KIND == kind::NIC {
             return;
         }
-        let second = self.in_flight.packets[head].next;
-        if second != NONE {
-            let (packet, lanes) = (&self.in_flight.packets[second], self.config.lanes);
-            prefetch_at(&self.lanes, port as usize * lanes + usize::from(packet.lane));
+        let second = self.in_flight.packets[head.packet()].next;
+        if second.is_some() {
+            let (packet, lanes) = (&self.in_flight.packets[second], self.config.fabric.lanes);
+            prefetch_at(&self.lanes, port.index() * lanes + usize::from(packet.lane));
             self.prefetch_upstream(packet);
         }
     }
 
     /// The lane to which the packet that has waited longest returns its credits.
     #[inline(always)]
-    fn prefetch_downstream<const KIND: u8>(&self, port: u32) {
-        let (waiting, lanes) = (self.ports[port as usize].waiting, self.config.lanes);
+    fn prefetch_downstream<const KIND: u8>(&self, port: PortIdx) {
+        let (waiting, lanes) = (self.ports[port].waiting, self.config.fabric.lanes);
         if waiting == 0 {
             return;
         }
-        let head = self.lanes[port as usize * lanes + waiting.trailing_zeros() as usize].head;
+        let head = self.lanes[port.index() * lanes + waiting.trailing_zeros() as usize].head;
         if KIND != kind::NIC {
-            let packet = &self.in_flight.packets[head];
+            let packet = &self.in_flight.packets[head.packet()];
             self.prefetch_upstream(packet);
         }
     }
@@ -129,50 +129,50 @@ impl Shard {
     fn prefetch_upstream(&self, packet: &Packet) {
         // That of another shard is not there; to ask first, a branch that nobody can predict, costs more than to fetch.
         let Packet { credited, held, .. } = *packet;
-        prefetch_at(&self.lanes, credited.number() as usize * self.config.lanes + usize::from(held));
+        prefetch_at(&self.lanes, credited.index().index() * self.config.fabric.lanes + usize::from(held));
     }
 
     /// The packet that has waited longest.
     #[inline(always)]
-    fn prefetch_queue<const KIND: u8>(&self, port: u32) {
-        let waiting = self.ports[port as usize].waiting;
+    fn prefetch_queue<const KIND: u8>(&self, port: PortIdx) {
+        let waiting = self.ports[port].waiting;
         if waiting == 0 {
             return;
         }
         self.prefetch_record::<KIND>(
-            self.lanes[port as usize * self.config.lanes + waiting.trailing_zeros() as usize].head,
+            self.lanes[port.index() * self.config.fabric.lanes + waiting.trailing_zeros() as usize].head,
         );
     }
 
-    /// What ports of this kind queue, if there is anything: messages or packets.
+    /// A message or packet in the queue of a port of this kind.
     #[inline(always)]
-    fn prefetch_record<const KIND: u8>(&self, record: u32) {
+    fn prefetch_record<const KIND: u8>(&self, queued: Queued) {
         if KIND == kind::NIC {
-            self.in_flight.messages.prefetch(record);
+            self.in_flight.messages.prefetch(queued.message());
         } else {
-            self.in_flight.packets.prefetch(record);
+            self.in_flight.packets.prefetch(queued.packet());
         }
     }
 
     /// `head` has been handed to a NIC's port, which will run after [`INJECTING`] others: fetches where it goes.
     #[inline(always)]
-    pub(super) fn prefetch_injecting(&self, nic: u32, head: u32) {
-        let lane = self.config.lane(self.in_flight.messages[head].vl, 0);
-        prefetch_at(&self.lanes, nic as usize * self.config.lanes + usize::from(lane));
+    pub(super) fn prefetch_injecting(&self, nic: PortIdx, head: Queued) {
+        let lane = self.config.fabric.lane(self.in_flight.messages[head.message()].vl, 0);
+        prefetch_at(&self.lanes, nic.index() * self.config.fabric.lanes + usize::from(lane));
     }
 
     /// A host will run after five times to once [`AHEAD`] others: fetches what is known of it by then, of what comes to it
     /// first, and of its port.
     #[inline(always)]
-    pub(super) fn prefetch_hosts<P: Probe, E: Prefetch>(&self, coming: &[u32], place: usize, endpoint: &E) {
-        let id = |host| self.config.host_id::<P>(host);
+    pub(super) fn prefetch_hosts<I: Instance, E: Prefetch>(&self, coming: &[HostIdx], place: usize, endpoint: &E) {
+        let id = |host| self.config.naming.host_id::<I>(host);
         if let Some(&host) = coming.get(place + 5 * AHEAD) {
-            let nic = self.config.nics_of(host).start;
+            let nic = self.config.naming.nics_of(host).first();
             endpoint.prefetch::<0>(id(host));
-            prefetch_at(&self.ports, nic as usize);
+            prefetch_at(self.ports.rows(), nic.index());
             self.prefetch_arbiter(nic);
             self.in_flight.inboxes.prefetch(self.in_flight.calendar.window(), nic);
-            self.in_flight.packets.prefetch(self.in_flight.receive_queues[nic as usize].0);
+            self.in_flight.packets.prefetch(self.in_flight.receive_queues[nic].0);
         }
         if let Some(&host) = coming.get(place + 4 * AHEAD) {
             endpoint.prefetch::<1>(id(host));
@@ -184,7 +184,7 @@ impl Shard {
         if let Some(&host) = coming.get(place + 3 * AHEAD) {
             endpoint.prefetch::<2>(id(host));
             if let Some(packet) = self.first_for(host)
-                && packet.next != NONE
+                && packet.next.is_some()
             {
                 self.prefetch_of(&self.in_flight.packets[packet.next], endpoint);
             }
@@ -199,18 +199,17 @@ impl Shard {
 
     /// The first packet that comes to a host over its first port.
     #[inline(always)]
-    fn first_for(&self, host: u32) -> Option<&Packet> {
-        let (first, _) = self.in_flight.receive_queues[self.config.nics_of(host).start as usize];
-        (first != NONE).then(|| &self.in_flight.packets[first])
+    fn first_for(&self, host: HostIdx) -> Option<&Packet> {
+        let (first, _) = self.in_flight.receive_queues[self.config.naming.nics_of(host).first()];
+        first.is_some().then(|| &self.in_flight.packets[first])
     }
 
     /// The message of a packet that will be delivered soon.
     #[inline(always)]
     fn prefetch_of(&self, packet: &Packet, endpoint: &impl Prefetch) {
-        if packet.flags.whole() {
-            endpoint.prefetch_message(packet.message);
-        } else {
-            self.in_flight.messages.prefetch(packet.message);
+        match packet.owner() {
+            Owner::Whole(token) => endpoint.prefetch_message(token),
+            Owner::Part(message) => self.in_flight.messages.prefetch(message),
         }
     }
 }
@@ -218,23 +217,21 @@ impl Shard {
 impl InFlight {
     /// The packets that arrive at a switch in the open window will be routed soon.
     #[inline]
-    pub(super) fn prefetch_arrivals(&self, switches: &[u32], place: usize) {
+    pub(super) fn prefetch_arrivals(&self, switches: &[SwitchIdx], place: usize) {
         let Some(&switch) = switches.get(place + SWITCHES_AHEAD) else { return };
         let window = self.calendar.window();
         let list = &self.at_switches[self.switch_inboxes.slot(window)];
         let mut entry = self.switch_inboxes.head(window, switch);
         while let Some(arrival) = list.get(entry as usize) {
-            self.packets.prefetch(arrival.record);
+            self.packets.prefetch(arrival.packet);
             entry = arrival.next;
         }
     }
 
-    /// Packets that have come from another shard will be put into inboxes.
+    /// A packet that has come from another shard will be put into an inbox.
     #[inline]
-    pub(super) fn prefetch_inbox(&self, packets: &[Packet], place: usize) {
-        if let Some(coming) = packets.get(place + MAIL_AHEAD) {
-            self.inboxes.prefetch(self.calendar.window_of(Instant(coming.time)), coming.next);
-        }
+    pub(super) fn prefetch_inbox(&self, packet: &Packet, port: PortIdx) {
+        self.inboxes.prefetch(self.calendar.window_of(packet.time), port);
     }
 }
 
@@ -242,6 +239,6 @@ impl InFlight {
 #[inline]
 pub(super) fn prefetch_credited(config: &Config, lanes: &[Lane], credits: &[Returned], place: usize) {
     if let Some(coming) = credits.get(place + MAIL_AHEAD) {
-        prefetch_at(lanes, coming.port as usize * config.lanes + usize::from(coming.lane));
+        prefetch_at(lanes, coming.port.index() * config.fabric.lanes + usize::from(coming.lane));
     }
 }

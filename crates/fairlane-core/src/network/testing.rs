@@ -1,12 +1,38 @@
-//! Hosts for unit tests of the network: each sends one message at instant zero.
+//! Plans and hosts for unit tests of the network.
 
-use super::{Delivery, Endpoint, Injection, Pause, Prefetch};
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::{Architecture, Delivery, Endpoint, Injection, Parameters, Pause, Plan, Prefetch, transport};
 use crate::error::RunError;
 use crate::ids::{HostId, JobId, Rank, VirtualLane};
+use crate::observe;
+use crate::qos::arbiter;
 use crate::qos::levels::TrafficKind;
+use crate::routing::Routing;
+use crate::topology::Graph;
 use crate::units::{Bytes, Instant};
 
-/// For each host the destination and the payload of its message, until it has been sent. Host `n` sends for job `n`.
+/// A plan with defaults for all that is not given.
+pub fn plan(graph: &Arc<Graph>, routing: Arc<dyn Routing>, virtual_lanes: u8) -> Plan {
+    Plan {
+        graph: Arc::clone(graph),
+        routing,
+        arbiter: arbiter::build("weighted_round_robin", &json!({}), virtual_lanes).unwrap().into(),
+        transport: transport::default().into(),
+        job_transports: Vec::new(),
+        lossy: Vec::new(),
+        trim_vl: None,
+        architecture: Architecture::OutputQueued,
+        virtual_lanes,
+        jobs: 1,
+        parameters: Parameters::default(),
+        observe: observe::Parameters::default(),
+    }
+}
+
+/// Hosts that each send one message at instant zero: its destination and payload until it has been sent. Host `n` sends for job `n`.
 pub struct Senders(pub Vec<Option<(HostId, Bytes)>>);
 
 impl Endpoint for Senders {

@@ -1,5 +1,5 @@
 //! Runs one window after the other. Several shards run each window in parallel, on as many threads as there are, and then
-//! exchange mail.
+//! exchange mail; a single shard is one thread's, with nobody to wait for.
 //!
 //! Each round has one barrier. Before it, a shard posts its mail and publishes when anything is due next; after it, each
 //! thread reads what all have published and comes to the same decision: which window opens, or why the run ends. There
@@ -12,8 +12,8 @@ use std::thread;
 
 use super::config::Config;
 use super::engine::Failed;
+use super::features::{Compiled, Instance};
 use super::mail::Mail;
-use super::probe::{Counters, Off, Probe};
 use super::shard::Shard;
 use super::{Endpoint, Network, Prefetch};
 use crate::error::RunError;
@@ -35,15 +35,14 @@ struct Ended {
     failed: Option<Failed>,
 }
 
-/// What one thread runs: shards, their endpoints and their probes, and the number of the first of them.
-struct Worker<'a, E, P> {
+/// The shards of one thread, their endpoints, and the number of the first of them.
+struct Worker<'a, E> {
     first: usize,
     shards: &'a mut [Shard],
     endpoints: &'a mut [E],
-    probes: &'a mut [P],
 }
 
-/// What the threads share.
+/// Data that the threads share.
 struct Exchange<M> {
     shards: usize,
     barrier: Barrier,
@@ -53,7 +52,7 @@ struct Exchange<M> {
     published: [Vec<Published>; 2],
 }
 
-/// What all threads must know of a shard to decide how the run goes on.
+/// The part of a shard's state from which all threads decide how the run goes on.
 #[derive(Default)]
 struct Published {
     /// The window in which anything is due next.
@@ -97,16 +96,16 @@ impl Network {
     ) -> Result<bool, RunError> {
         assert_eq!(endpoints.len(), self.shards.len(), "invariant: an endpoint for each shard");
         let limits = Limits { end, hops: self.totals().packet_hops.saturating_add(hops) };
-        let Config { observe, features, .. } = &self.shards[0].config;
-        let ended = match (observe.counters, features.is_plain(), self.shards.len() > 1) {
-            (true, true, false) => self.run_with::<Counters<false, true>, E>(limits, endpoints),
-            (true, true, true) => self.run_with::<Counters<true, true>, E>(limits, endpoints),
-            (true, false, false) => self.run_with::<Counters<false, false>, E>(limits, endpoints),
-            (true, false, true) => self.run_with::<Counters<true, false>, E>(limits, endpoints),
-            (false, true, false) => self.run_with::<Off<false, true>, E>(limits, endpoints),
-            (false, true, true) => self.run_with::<Off<true, true>, E>(limits, endpoints),
-            (false, false, false) => self.run_with::<Off<false, false>, E>(limits, endpoints),
-            (false, false, true) => self.run_with::<Off<true, false>, E>(limits, endpoints),
+        let Config { fabric, conditions, .. } = self.config();
+        let ended = match (fabric.observe.counters, self.shards.len() > 1, conditions.features.is_plain()) {
+            (true, false, true) => self.run::<Compiled<true, false, true>, E>(limits, endpoints),
+            (true, false, false) => self.run::<Compiled<true, false, false>, E>(limits, endpoints),
+            (true, true, true) => self.run::<Compiled<true, true, true>, E>(limits, endpoints),
+            (true, true, false) => self.run::<Compiled<true, true, false>, E>(limits, endpoints),
+            (false, false, true) => self.run::<Compiled<false, false, true>, E>(limits, endpoints),
+            (false, false, false) => self.run::<Compiled<false, false, false>, E>(limits, endpoints),
+            (false, true, true) => self.run::<Compiled<false, true, true>, E>(limits, endpoints),
+            (false, true, false) => self.run::<Compiled<false, true, false>, E>(limits, endpoints),
         };
         self.next_window = ended.next_window;
         match ended.failed {
@@ -115,43 +114,21 @@ impl Network {
         }
     }
 
-    fn run_with<P: Probe, E: Endpoint + Prefetch + Send>(&mut self, limits: Limits, endpoints: &mut [E]) -> Ended {
-        let observations = self.shards.iter_mut().map(|shard| std::mem::take(&mut shard.observation));
-        let mut probes: Vec<P> = observations.map(P::resume).collect();
-        let ended = if P::SHARDED {
-            self.run_shards(limits, endpoints, &mut probes)
-        } else {
-            run_alone(&mut self.shards[0], self.next_window, limits, &mut endpoints[0], &mut probes[0])
-        };
-        for (shard, probe) in self.shards.iter_mut().zip(probes) {
-            shard.observation = probe.observed();
-        }
-        ended
-    }
-
-    /// Runs several shards, see [`Network::set_threads`].
-    fn run_shards<P: Probe, E: Endpoint + Prefetch + Send>(
-        &mut self,
-        limits: Limits,
-        endpoints: &mut [E],
-        probes: &mut [P],
-    ) -> Ended {
+    /// Runs the shards, see [`Network::set_threads`].
+    fn run<I: Instance, E: Endpoint + Prefetch + Send>(&mut self, limits: Limits, endpoints: &mut [E]) -> Ended {
         let count = self.shards.len();
         let each = count.div_ceil(self.threads.clamp(1, count));
         let exchange = Exchange::new(count, count.div_ceil(each));
         let from = self.next_window;
-        let zipped = self.shards.chunks_mut(each).zip(endpoints.chunks_mut(each)).zip(probes.chunks_mut(each));
-        let mut parts = (0..).step_by(each).zip(zipped).map(|(first, ((shards, endpoints), probes))| Worker {
-            first,
-            shards,
-            endpoints,
-            probes,
-        });
+        let zipped = self.shards.chunks_mut(each).zip(endpoints.chunks_mut(each));
+        let parts = (0..).step_by(each).zip(zipped);
+        let mut parts = parts.map(|(first, (shards, endpoints))| Worker { first, shards, endpoints });
         let own = parts.next().expect("invariant: a network has a shard");
         thread::scope(|scope| {
             let exchange = &exchange;
-            let others: Vec<_> = parts.map(|part| scope.spawn(move || exchange.work(part, from, limits))).collect();
-            let mut ended = exchange.work(own, from, limits);
+            let others: Vec<_> =
+                parts.map(|part| scope.spawn(move || exchange.work::<I, E>(part, from, limits))).collect();
+            let mut ended = exchange.work::<I, E>(own, from, limits);
             for other in others {
                 let other = other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 debug_assert!(other.next_window == ended.next_window && other.reached == ended.reached);
@@ -178,34 +155,6 @@ fn opens_before(shard: &Shard, window: u64, end: Instant) -> bool {
     window != u64::MAX && shard.in_flight.calendar.opening(window) < end
 }
 
-/// Runs the only shard.
-fn run_alone<P: Probe, E: Endpoint + Prefetch>(
-    shard: &mut Shard,
-    mut next_window: u64,
-    limits: Limits,
-    endpoint: &mut E,
-    probe: &mut P,
-) -> Ended {
-    while shard.in_flight.totals.packet_hops < limits.hops {
-        let window = shard.in_flight.calendar.next(next_window);
-        if !opens_before(shard, window, limits.end) {
-            let next_window = next_window.max(window_at_or_after(shard, limits.end));
-            return Ended { next_window, reached: true, failed: None };
-        }
-        next_window = window + 1;
-        if let Err(failed) = shard.run_window(window, endpoint, probe) {
-            return Ended { next_window, reached: false, failed: Some(failed) };
-        }
-        if endpoint.end_window(shard.in_flight.calendar.opening(next_window)) {
-            return Ended { next_window, reached: true, failed: None };
-        }
-        if !shard.in_flight.given_up.is_empty() || endpoint.kept() > endpoint.most_kept() {
-            return Ended { next_window, reached: false, failed: None };
-        }
-    }
-    Ended { next_window, reached: false, failed: None }
-}
-
 impl<M: Default> Exchange<M> {
     fn new(shards: usize, threads: usize) -> Self {
         let slots = || (0..shards * shards).map(|_| Mutex::default()).collect();
@@ -214,9 +163,9 @@ impl<M: Default> Exchange<M> {
     }
 
     /// One thread's shards, window by window.
-    fn work<P: Probe, E: Endpoint<Mail = M> + Prefetch>(
+    fn work<I: Instance, E: Endpoint<Mail = M> + Prefetch>(
         &self,
-        mut part: Worker<'_, E, P>,
+        mut part: Worker<'_, E>,
         mut next_window: u64,
         limits: Limits,
     ) -> Ended {
@@ -233,12 +182,12 @@ impl<M: Default> Exchange<M> {
             let Outlook { next, hops, failed: any_failed, given_up, kept } = self.read(parity);
             let mut stop = false;
             if has_run {
-                stop = self.accept(parity, &mut part, next_window);
+                stop = self.accept::<I, E>(parity, &mut part, next_window);
             }
             if any_failed || stop {
                 return Ended { next_window, reached: stop, failed };
             }
-            if hops >= limits.hops || given_up || kept > part.endpoints[0].most_kept() {
+            if hops >= limits.hops || has_run && (given_up || kept > part.endpoints[0].most_kept()) {
                 return Ended { next_window, reached: false, failed };
             }
             let shard = &part.shards[0];
@@ -246,7 +195,7 @@ impl<M: Default> Exchange<M> {
                 let next_window = next_window.max(window_at_or_after(shard, limits.end));
                 return Ended { next_window, reached: true, failed };
             }
-            failed = part.run_window(next);
+            failed = part.run_window::<I>(next);
             next_window = next + 1;
             has_run = true;
         }
@@ -254,13 +203,7 @@ impl<M: Default> Exchange<M> {
     }
 
     /// Publishes what all threads must know of a thread's shards to choose the next window.
-    fn publish<P: Probe, E: Endpoint<Mail = M>>(
-        &self,
-        parity: usize,
-        part: &Worker<'_, E, P>,
-        next_window: u64,
-        failed: bool,
-    ) {
+    fn publish<E: Endpoint<Mail = M>>(&self, parity: usize, part: &Worker<'_, E>, next_window: u64, failed: bool) {
         let shards = part.shards.iter().zip(&*part.endpoints);
         for (published, (shard, endpoint)) in self.published[parity][part.first..].iter().zip(shards) {
             published.kept.store(endpoint.kept(), Ordering::Relaxed);
@@ -272,10 +215,10 @@ impl<M: Default> Exchange<M> {
     }
 
     /// Posts the mail of a thread's shards, of the window that they have just run.
-    fn post<P: Probe, E: Endpoint<Mail = M>>(&self, parity: usize, part: &mut Worker<'_, E, P>) {
+    fn post<E: Endpoint<Mail = M>>(&self, parity: usize, part: &mut Worker<'_, E>) {
         let shards = part.shards.iter_mut().zip(part.endpoints.iter_mut());
         for (number, (shard, endpoint)) in (part.first..).zip(shards) {
-            shard.in_flight.out.earliest = u64::MAX;
+            shard.in_flight.out.earliest = Instant::MAX;
             for to in (0..self.shards).filter(|to| *to != number) {
                 let mut slot = self.slot(parity, number, to);
                 std::mem::swap(&mut slot.0, &mut shard.in_flight.out.to[to]);
@@ -284,7 +227,6 @@ impl<M: Default> Exchange<M> {
         }
     }
 
-    /// What all shards have published.
     fn read(&self, parity: usize) -> Outlook {
         let published = &self.published[parity];
         let any =
@@ -299,10 +241,10 @@ impl<M: Default> Exchange<M> {
     }
 
     /// A thread's shards accept the mail of all others. Returns whether the endpoints end the run.
-    fn accept<P: Probe, E: Endpoint<Mail = M>>(
+    fn accept<I: Instance, E: Endpoint<Mail = M>>(
         &self,
         parity: usize,
-        part: &mut Worker<'_, E, P>,
+        part: &mut Worker<'_, E>,
         next_window: u64,
     ) -> bool {
         let mut stop = false;
@@ -310,7 +252,7 @@ impl<M: Default> Exchange<M> {
         for (number, (shard, endpoint)) in (part.first..).zip(shards) {
             for from in (0..self.shards).filter(|from| *from != number) {
                 let mut slot = self.slot(parity, from, number);
-                shard.accept::<P>(from, &mut slot.0);
+                shard.accept::<I>(from, &mut slot.0);
                 endpoint.accept(from, &mut slot.1);
             }
             stop |= endpoint.end_window(shard.in_flight.calendar.opening(next_window));
@@ -324,14 +266,13 @@ impl<M: Default> Exchange<M> {
     }
 }
 
-impl<E: Endpoint + Prefetch, P: Probe> Worker<'_, E, P> {
+impl<E: Endpoint + Prefetch> Worker<'_, E> {
     /// Runs a window in all shards of the part in which anything is due.
-    fn run_window(&mut self, window: u64) -> Option<Failed> {
+    fn run_window<I: Instance>(&mut self, window: u64) -> Option<Failed> {
         let mut failed = None;
-        let members = self.shards.iter_mut().zip(self.endpoints.iter_mut()).zip(self.probes.iter_mut());
-        for ((shard, endpoint), probe) in members {
+        for (shard, endpoint) in self.shards.iter_mut().zip(self.endpoints.iter_mut()) {
             if shard.in_flight.calendar.next(window) == window {
-                failed = first_of(failed, shard.run_window(window, endpoint, probe).err());
+                failed = first_of(failed, shard.run_window::<I, E>(window, endpoint).err());
             } else {
                 shard.in_flight.calendar.open(window);
             }

@@ -75,11 +75,11 @@ impl Step {
         Self(hop.link.0 | u32::from(hop.channel) << Self::LINK_BITS)
     }
 
-    /// The number of its link.
+    /// Its link.
     #[inline]
     #[must_use]
-    pub const fn link(self) -> u32 {
-        self.0 & ((1 << Self::LINK_BITS) - 1)
+    pub const fn link(self) -> LinkId {
+        LinkId(self.0 & ((1 << Self::LINK_BITS) - 1))
     }
 
     /// Its virtual channel.
@@ -94,7 +94,7 @@ impl Step {
     #[inline]
     #[must_use]
     pub const fn hop(self) -> Hop {
-        Hop { link: LinkId(self.link()), channel: self.channel() }
+        Hop { link: self.link(), channel: self.channel() }
     }
 }
 

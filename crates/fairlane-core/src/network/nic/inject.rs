@@ -1,86 +1,88 @@
 //! Injection: a host hands a message to its NIC.
 
-use std::ops::Range;
-
-use crate::ids::{HostId, JobId};
-use crate::kernel::NONE;
+use crate::ids::HostId;
 use crate::network::config::Config;
+use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
+use crate::network::index::{MessageIdx, PairIdx, PortIdx};
 use crate::network::mail::Announcement;
+use crate::network::naming::Nics;
 use crate::network::packet::{Content, Injection, Message, PacketFlags};
-use crate::network::probe::Probe;
+use crate::units::{Instant, Picoseconds};
 
 impl InFlight {
     /// Hands a message to a NIC: to its port's inbox, once the adapter takes another message. Returns whether that is before
     /// `until`, the end of the open window; then the port must be run.
     #[inline(always)]
-    pub(super) fn inject<P: Probe>(
+    pub(super) fn inject<I: Instance>(
         &mut self,
         config: &Config,
-        nics: Range<u32>,
+        nics: &Nics,
         injection: &Injection,
-        until: u64,
+        until: Instant,
     ) -> bool {
         let Injection { at, from, to, bytes, rails: [rail, other], vl, job, kind, token, stage, urgent, .. } =
             *injection;
-        let nic = nics.start + u32::from(rail);
-        debug_assert!(nic < nics.end, "host {from} has no rail {rail}");
+        let nic = nics.rail(rail);
         debug_assert!(at >= self.calendar.opening(self.calendar.window()), "host {from} sends in the past");
-        let packets = config.packets_of(bytes.0);
-        let has = config.has::<P>();
-        let offered = if has.gaps { self.offer(config, nic, at.0) } else { at.0 };
-        let pair = if has.pairs { self.queue_pairs.add(config.parameters.injection, nic, injection) } else { NONE };
-        let record = self.messages.insert(Message {
+        let packets = config.fabric.packets_of(bytes.0);
+        let has = config.has::<I>();
+        let offered = if has.gaps { self.offer(config, nic, at) } else { at };
+        let pair = if has.pairs {
+            self.queue_pairs.add(config.fabric.parameters.injection, nic, injection)
+        } else {
+            PairIdx::NONE
+        };
+        let message = self.messages.insert(Message {
             offered,
             sequence: self.sequence,
             bytes: bytes.0,
             left: bytes.0,
             undelivered: u32::try_from(packets).expect("invariant: a message has fewer than 2^25 packets"),
             sent: 0,
-            next: NONE,
-            to: config.endpoint(to, other),
-            token,
+            next: MessageIdx::NONE,
+            to: config.fabric.endpoint(to, other),
             pair,
-            job: job.0,
+            job,
             kind,
-            vl: vl.0,
+            vl,
             flags: PacketFlags::new(stage, packets == 1, urgent),
             any_delivered: false,
             mirror: false,
-            content: Content::Payload,
+            packed: Content::Payload(token).into(),
         });
-        if P::SHARDED && packets > 1 {
-            self.announce_to(config, to, record);
+        if I::SHARDED && packets > 1 {
+            self.announce_to(config, to, message);
         }
         self.sequence += 1;
         self.totals.messages_injected += 1;
         self.totals.bytes_injected += bytes.0;
         if offered >= until {
-            self.send_message(nic, record);
+            self.send_message(nic, message);
             return false;
         }
-        self.messages[record].next = self.inboxes.push(self.calendar.window(), nic, record);
+        self.messages[message].next = self.inboxes.push(self.calendar.window(), nic, message.into()).message();
         true
     }
 
     /// Announces a message to the shard of its destination, if that is another.
-    fn announce_to(&mut self, config: &Config, to: HostId, record: u32) {
-        let shard = config.partition.shard_of(to);
-        if shard != config.shard {
-            let &Message { undelivered, bytes, token, job, kind, flags, .. } = &self.messages[record];
-            let job = JobId(job);
-            self.out.announce(shard, Announcement { record, packets: undelivered, bytes, token, job, kind, flags });
+    fn announce_to(&mut self, config: &Config, to: HostId, message: MessageIdx) {
+        let shard = config.fabric.partition.shard_of(to);
+        if shard != config.naming.shard {
+            let record @ Message { undelivered: packets, bytes, job, kind, flags, .. } = self.messages[message];
+            let token = record.token();
+            self.out.announce(shard, Announcement { message, packets, bytes, token, job, kind, flags });
         }
     }
 
     /// When a message that is handed over at `at` is offered: at least the adapter's gap after the message before it.
     #[inline]
-    fn offer(&mut self, config: &Config, nic: u32, at: u64) -> u64 {
-        let gap = config.gaps[nic as usize];
-        if gap == 0 {
+    fn offer(&mut self, config: &Config, nic: PortIdx, at: Instant) -> Instant {
+        let gap = config.naming.gaps.get(nic).map_or(Picoseconds::ZERO, |gap| *gap);
+        if gap == Picoseconds::ZERO {
             return at;
         }
-        let next = &mut self.next_offer[nic as usize];
+        let next = &mut self.next_offer[nic];
         let offered = at.max(*next);
         *next = offered + gap;
         offered

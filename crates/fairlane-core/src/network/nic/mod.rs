@@ -1,48 +1,44 @@
 //! NICs: messages become packets, and packets become deliveries.
 
+pub(super) mod flows;
 mod inject;
-pub(in crate::network) mod notices;
-pub(in crate::network) mod pacing;
-pub(in crate::network) mod queue_pairs;
+mod notices;
+mod pacing;
+pub(super) mod queue_pairs;
 mod reassemble;
 mod segment;
 pub mod transport;
 
 use super::config::Config;
+use super::endpoint::{Endpoint, Pause};
+use super::features::Instance;
 use super::in_flight::{InFlight, PORTS};
+use super::index::HostIdx;
 use super::packet::Packet;
 use super::port::{Arrival, kind};
-use super::probe::Probe;
-use super::round_trip::longest_round_trip;
 use super::shard::Shard;
-use super::{Endpoint, Pause, Plan};
 use crate::error::RunError;
-use crate::kernel::NONE;
-use crate::units::{Bytes, Instant, Picoseconds};
-use std::collections::HashMap;
-use std::sync::Arc;
-use transport::{Feedback, Transport};
+use crate::units::Instant;
 
 impl Shard {
     /// Runs one host through the open window, and notes the ports that it hands messages to. `prefetch`: fetches what those
     /// will read.
     #[inline(always)]
-    pub(super) fn run_host<P: Probe, E: Endpoint>(
+    pub(super) fn run_host<I: Instance, E: Endpoint>(
         &mut self,
-        host: u32,
+        host: HostIdx,
         until: Instant,
         endpoint: &mut E,
-        probe: &mut P,
         prefetch: bool,
     ) -> Result<(), RunError> {
-        let Self { config, in_flight, scratch, .. } = self;
-        let nics = config.nics_of(host);
-        in_flight.deliver(config, probe, nics.clone(), until.0, &mut scratch.deliveries);
-        let id = config.host_id::<P>(host);
+        let Self { config, in_flight, scratch, observation, .. } = self;
+        let nics = config.naming.nics_of(host);
+        in_flight.deliver::<I>(config, observation, nics.clone(), until, &mut scratch.deliveries);
+        let id = config.naming.host_id::<I>(host);
         let pause = endpoint.run(id, until, &scratch.deliveries, &mut scratch.injections);
         let mut now = false;
         for injection in &scratch.injections {
-            now |= in_flight.inject::<P>(config, nics.clone(), injection, until.0);
+            now |= in_flight.inject::<I>(config, &nics, injection, until);
         }
         scratch.injections.clear();
         in_flight.pause(config, host, pause?);
@@ -50,7 +46,7 @@ impl Shard {
             let window = self.in_flight.calendar.window();
             for nic in nics {
                 let head = self.in_flight.inboxes.head(window, nic);
-                if head != NONE {
+                if head.is_some() {
                     self.scratch.injecting.push_back(nic);
                     if prefetch {
                         self.prefetch_injecting(nic, head);
@@ -63,25 +59,19 @@ impl Shard {
 
     /// Ends the deferral of deliveries at every host: each runs when something arrives.
     pub(super) fn wake_all(&mut self, now: Instant) {
-        for host in 0..u32::try_from(self.config.first_nic.len() - 1).expect("invariant: hosts have 32-bit numbers") {
+        for host in self.config.naming.all_hosts() {
             self.in_flight.end_deferral(&self.config, host, now);
         }
     }
 
     /// Runs the NICs' ports to which their hosts have handed messages, all but the last `but`.
     #[inline(always)]
-    pub(super) fn run_injecting<P: Probe>(
-        &mut self,
-        but: usize,
-        until: u64,
-        arrivals: &mut Vec<Arrival>,
-        probe: &mut P,
-    ) {
+    pub(super) fn run_injecting<I: Instance>(&mut self, but: usize, until: Instant, arrivals: &mut Vec<Arrival>) {
         while self.scratch.injecting.len() > but
             && let Some(nic) = self.scratch.injecting.pop_front()
         {
             self.in_flight.calendar.forget(PORTS, nic);
-            self.run_port::<P, { kind::NIC }>(nic, until, arrivals, probe);
+            self.run_port::<I, { kind::NIC }>(nic, until, arrivals);
         }
     }
 }
@@ -89,12 +79,12 @@ impl Shard {
 impl InFlight {
     /// A host has run: schedules its next run, at its own time and, unless it defers deliveries, for what arrives.
     #[inline(always)]
-    fn pause(&mut self, config: &Config, host: u32, Pause { at, deferrable }: Pause) {
+    fn pause(&mut self, config: &Config, host: HostIdx, Pause { at, deferrable }: Pause) {
         if let Some(at) = at {
             self.wake_host(host, at);
         }
         if deferrable {
-            self.deferring[host as usize] = true;
+            self.deferring[host] = true;
         } else {
             self.end_deferral(config, host, Instant::ZERO);
         }
@@ -102,48 +92,17 @@ impl InFlight {
 
     /// A host no longer defers deliveries: schedules it for every packet on its way to it, at `now` for those that have arrived.
     #[inline(always)]
-    fn end_deferral(&mut self, config: &Config, host: u32, now: Instant) {
-        if !std::mem::replace(&mut self.deferring[host as usize], false) {
+    fn end_deferral(&mut self, config: &Config, host: HostIdx, now: Instant) {
+        if !std::mem::replace(&mut self.deferring[host], false) {
             return;
         }
-        for nic in config.nics_of(host) {
-            let mut record = self.receive_queues[nic as usize].0;
-            while record != NONE {
-                let Packet { time, next, .. } = self.packets[record];
-                self.wake_host(host, Instant(time).max(now));
-                record = next;
+        for nic in config.naming.nics_of(host) {
+            let mut packet = self.receive_queues[nic].0;
+            while packet.is_some() {
+                let Packet { time, next, .. } = self.packets[packet];
+                self.wake_host(host, time.max(now));
+                packet = next;
             }
         }
     }
-}
-
-/// The scenario's transport and those of jobs, and the place of each job's; see [`Config::transports`].
-pub(super) fn transports(plan: &Plan) -> (Vec<Arc<dyn Transport>>, Vec<u16>) {
-    let mut all = vec![Arc::clone(&plan.transport)];
-    let mut of_jobs = vec![0; if plan.job_transports.is_empty() { 0 } else { plan.jobs }];
-    for (job, transport) in &plan.job_transports {
-        of_jobs[job.index()] = u16::try_from(all.len()).expect("invariant: at most 4096 jobs");
-        all.push(Arc::clone(transport));
-    }
-    (all, of_jobs)
-}
-
-/// The round trip of each transport, with its notices; zero of those without.
-pub(super) fn round_trips(plan: &Plan, feedback: &[Option<Feedback>]) -> Vec<Picoseconds> {
-    let mut known: HashMap<Bytes, Picoseconds> = HashMap::new();
-    let mut round_trip = |feedback: &Feedback| {
-        let Plan { graph, routing, parameters, .. } = plan;
-        let answer = feedback.bytes + parameters.header;
-        *known.entry(answer).or_insert_with(|| longest_round_trip(graph, &**routing, parameters, answer))
-    };
-    feedback.iter().map(|feedback| feedback.as_ref().map_or(Picoseconds::ZERO, &mut round_trip)).collect()
-}
-
-/// What each transport needs; a notice is one packet.
-pub(super) fn feedback_of(transports: &[Arc<dyn Transport>], mtu: Bytes) -> Vec<Option<Feedback>> {
-    let mut all: Vec<Option<Feedback>> = transports.iter().map(|transport| transport.feedback()).collect();
-    for feedback in all.iter_mut().flatten() {
-        feedback.bytes = feedback.bytes.min(mtu);
-    }
-    all
 }

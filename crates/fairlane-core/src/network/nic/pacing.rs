@@ -6,194 +6,117 @@
 //! flow may start. The others follow, in order, each when a packet of the flow has started. If a flow may not start a packet
 //! before a notice arrives, none of its messages is released until then.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-
-use rustc_hash::FxHashMap;
-
-use super::notices::{Expected, Heard};
-use super::transport::{FlowSetup, State};
-use crate::ids::VirtualLane;
-use crate::kernel::NONE;
+use super::flows::{Expected, Flow, Key};
+use super::transport::State;
 use crate::network::config::Config;
-use crate::network::packet::{Content, Message, Packet};
+use crate::network::features::Instance;
+use crate::network::index::{MessageIdx, PortIdx, Queued};
+use crate::network::packet::{Content, Message};
 use crate::network::port::{ActivePort, Arrival, kind};
-use crate::network::probe::Probe;
-use crate::units::{Bytes, Instant, Picoseconds};
+use crate::units::{Bytes, Instant};
 
-/// What identifies a flow at one NIC.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::network) struct Key {
-    pub to: u32,
-    pub job: u16,
-    pub vl: u8,
-}
-
-impl Key {
-    const fn of_message(message: &Message) -> Self {
-        Self { to: message.to, job: message.job, vl: message.vl }
-    }
-
-    const fn of_packet(packet: &Packet) -> Self {
-        Self { to: packet.to, job: packet.job, vl: packet.vl }
-    }
-}
-
-/// A flow that has had to wait, or has sent.
-#[derive(Clone)]
-struct Flow {
-    /// The message that will join its queue at a time that is set, or [`NONE`].
-    released: u32,
-    /// Messages that wait for it, in order.
-    held: VecDeque<u32>,
-}
-
-/// The flows of one NIC.
-#[derive(Clone, Default)]
-pub(in crate::network) struct Flows {
-    places: FxHashMap<Key, usize>,
-    flows: Vec<Flow>,
-    /// The transport's state of each flow.
-    states: Vec<u64>,
-    /// Released messages by the time at which they join their queues, then by order of creation.
-    due: BTreeSet<Arrival>,
-    /// Notices on their way, by the time at which they arrive, then by the NIC's port at which they do, then by order.
-    pub(super) expected: BTreeMap<(u64, u32, u64), Expected>,
-    /// Flows of which packets have come to this NIC.
-    pub(super) heard: Heard,
-}
-
-impl Flows {
-    /// The flow, new if it is not known, and its state.
-    fn flow(&mut self, key: Key, config: &Config, wire: u32) -> (&mut Flow, &mut State) {
-        let words = config.flow_words;
-        let next = self.flows.len();
-        let place = *self.places.entry(key).or_insert(next);
-        if place == next {
-            self.flows.push(Flow { released: NONE, held: VecDeque::new() });
-            self.states.resize((next + 1) * words, 0);
-            let setup = FlowSetup {
-                bandwidth: config.wires[wire as usize].bandwidth,
-                vl: VirtualLane(key.vl),
-                full_packet: Bytes(u64::from(config.full)),
-                round_trip: config.round_trips[config.transport_place(key.job)],
-            };
-            config.transport_of(key.job).begin(&mut self.states[next * words..], &setup);
-        }
-        (&mut self.flows[place], &mut self.states[place * words..][..words])
-    }
-
-    /// When the next released message joins its queue.
-    fn next(&self) -> Option<u64> {
-        self.due.first().map(|(time, ..)| *time)
-    }
-}
-
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// Whether this is the port of a NIC whose transport holds packets back.
     #[inline(always)]
     pub(in crate::network) const fn paces(&self) -> bool {
-        KIND == kind::NIC && self.config.has::<P>().paces
+        KIND == kind::NIC && self.config.has::<I>().paces
     }
 
     fn flow_of(&mut self, key: Key) -> (&mut Flow, &mut State) {
-        self.in_flight.flows[self.number as usize].flow(key, self.config, self.port.wire)
+        self.in_flight.flows[self.number].flow(key, self.config, self.port.wire)
     }
 
     /// Whether a released message joins its queue before `until`.
-    pub(in crate::network) fn releases_before(&self, until: u64) -> bool {
-        self.in_flight.flows[self.number as usize].next().is_some_and(|time| time < until)
+    pub(in crate::network) fn releases_before(&self, until: Instant) -> bool {
+        self.in_flight.flows[self.number].next().is_some_and(|time| time < until)
     }
 
     /// Messages that are released before `until` are arrivals, among those from place `next` on.
     #[cold]
-    pub(in crate::network) fn take_released(&mut self, until: u64, arrivals: &mut Vec<Arrival>, next: usize) {
-        let due = &mut self.in_flight.flows[self.number as usize].due;
+    pub(in crate::network) fn take_released(&mut self, until: Instant, arrivals: &mut Vec<Arrival>, next: usize) {
+        let due = &mut self.in_flight.flows[self.number].due;
         while let Some(&released) = due.first().filter(|(time, ..)| *time < until) {
             due.pop_first();
             insert(arrivals, next, released);
         }
     }
 
-    /// Notices that arrive before `until` are arrivals of no record.
+    /// Notices that arrive before `until` are arrivals of no message.
     #[cold]
-    pub(in crate::network) fn take_notices(&self, until: u64, arrivals: &mut Vec<Arrival>) {
-        for (&(time, ..), _) in self.in_flight.flows[self.number as usize].expected.range(..(until, 0, 0)) {
-            insert(arrivals, 0, (time, 0, NONE));
+    pub(in crate::network) fn take_notices(&self, until: Instant, arrivals: &mut Vec<Arrival>) {
+        for (&(time, ..), _) in self.in_flight.flows[self.number].expected.range(..(until, PortIdx(0), 0)) {
+            insert(arrivals, 0, (time, 0, Queued::NONE));
         }
     }
 
     /// A message is about to join its queue, or, if there is none, the next notice arrives.
     #[cold]
-    pub(in crate::network) fn rejoin(&mut self, message: u32) {
-        if message == NONE {
+    pub(in crate::network) fn rejoin(&mut self, index: MessageIdx) {
+        if index.is_none() {
             self.take_notice();
             return;
         }
-        let record = &self.in_flight.messages[message];
-        if self.in_flight.is_notice(record) {
+        let message = self.in_flight.messages[index];
+        if self.in_flight.is_notice(&message) {
             return;
         }
-        let key = Key::of_message(record);
+        let key = Key::of_message(&message);
         let (flow, _) = self.flow_of(key);
-        if flow.released == message {
-            flow.released = NONE;
-            return;
-        }
-        if self.in_flight.messages[message].content == Content::Lost {
-            self.note_loss(key, message);
+        if flow.released == index {
+            flow.released = MessageIdx::NONE;
+        } else if let Content::Lost(_) = message.content() {
+            self.note_loss(key, &message);
         }
     }
 
     /// A lost packet is given up: its flow goes on without it.
     #[cold]
-    pub(in crate::network) fn note_given_up(&mut self, message: u32) {
-        let record = &self.in_flight.messages[message];
-        if !self.in_flight.is_notice(record) {
-            let (key, now) = (Key::of_message(record), record.offered);
+    pub(in crate::network) fn note_given_up(&mut self, message: &Message) {
+        if !self.in_flight.is_notice(message) {
+            let key = Key::of_message(message);
             self.note_loss(key, message);
-            self.reconsider(key, now);
+            self.reconsider(key, message.offered);
         }
     }
 
     /// A packet of a flow was lost, and its timeout has passed.
-    fn note_loss(&mut self, key: Key, message: u32) {
+    fn note_loss(&mut self, key: Key, &Message { left, offered, .. }: &Message) {
         let config: &Config = self.config;
-        let Message { left, offered, .. } = self.in_flight.messages[message];
-        let bytes = Bytes(left + u64::from(config.header));
+        let bytes = Bytes(left + u64::from(config.fabric.header));
         let (_, state) = self.flow_of(key);
-        config.transport_of(key.job).lost(state, bytes, Instant(offered));
+        config.fabric.transport_of(key.job).lost(state, bytes, offered);
     }
 
     /// The next notice arrives: the flow may now be allowed to start packets earlier than before.
     fn take_notice(&mut self) {
-        let expected = self.in_flight.flows[self.number as usize].expected.pop_first();
+        let expected = self.in_flight.flows[self.number].expected.pop_first();
         let ((now, ..), Expected { key, notice }) = expected.expect("invariant: an arrival for each notice");
         let config: &Config = self.config;
         let (_, state) = self.flow_of(key);
-        config.transport_of(key.job).noticed(state, &notice, Instant(now));
+        config.fabric.transport_of(key.job).noticed(state, &notice, now);
         self.reconsider(key, now);
     }
 
     /// A flow may now, at `now`, be allowed to start packets earlier than before.
-    fn reconsider(&mut self, key: Key, now: u64) {
+    fn reconsider(&mut self, key: Key, now: Instant) {
         let config: &Config = self.config;
         let (flow, state) = self.flow_of(key);
-        let earliest = config.transport_of(key.job).earliest(state, Instant(now)).0;
-        if earliest == u64::MAX {
+        let earliest = config.fabric.transport_of(key.job).earliest(state, now);
+        if earliest == Instant::MAX {
             return;
         }
         let earliest = earliest.max(now);
         let released = flow.released;
-        if released == NONE {
-            if let Some(record) = flow.held.pop_front() {
-                self.release(key, record, earliest);
+        if released.is_none() {
+            if let Some(message) = flow.held.pop_front() {
+                self.release(key, message, earliest);
             }
             return;
         }
         let message = &self.in_flight.messages[released];
         if earliest < message.offered {
-            let due = (message.offered, message.sequence, released);
-            if self.in_flight.flows[self.number as usize].due.remove(&due) {
+            let due = (message.offered, message.sequence, released.into());
+            if self.in_flight.flows[self.number].due.remove(&due) {
                 self.release(key, released, earliest);
             }
         }
@@ -201,13 +124,13 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// Takes messages out of the queues whose flows may not start a packet at `now`, until the first of each queue may.
     #[cold]
-    pub(in crate::network) fn hold_back(&mut self, now: u64) {
+    pub(in crate::network) fn hold_back(&mut self, now: Instant) {
         let mut lanes = self.port.waiting;
         while lanes != 0 {
             #[allow(clippy::cast_possible_truncation, reason = "below 64")]
             let lane = lanes.trailing_zeros() as u8;
-            let record = self.lanes[self.base + usize::from(lane)].head;
-            let message = &self.in_flight.messages[record];
+            let index = self.lanes[self.base + usize::from(lane)].head.message();
+            let message = &self.in_flight.messages[index];
             if self.in_flight.is_notice(message) {
                 lanes &= lanes - 1;
                 continue;
@@ -215,18 +138,18 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             let (key, offered) = (Key::of_message(message), message.offered);
             let config: &Config = self.config;
             let (flow, state) = self.flow_of(key);
-            let earliest = config.transport_of(key.job).earliest(state, Instant(now)).0;
+            let earliest = config.fabric.transport_of(key.job).earliest(state, now);
             if earliest <= now {
                 lanes &= lanes - 1;
                 continue;
             }
-            if flow.released == NONE && earliest < u64::MAX {
-                self.release(key, record, earliest);
+            if flow.released.is_none() && earliest < Instant::MAX {
+                self.release(key, index, earliest);
             } else {
-                flow.held.push_back(record);
+                flow.held.push_back(index);
             }
             self.dequeue(lane);
-            if P::COUNTERS {
+            if I::COUNTERS {
                 // It has waited for others until now.
                 self.lanes[self.base + usize::from(lane)].waited += now - offered;
             }
@@ -239,13 +162,13 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     /// The arbiter of a NIC that paces has granted the next packet of a message, which is in no queue: the packet starts. The
     /// transport accounts it, and the next message of the flow that is held is released.
     #[cold]
-    pub(in crate::network) fn start_paced(&mut self, lane: u8, record: u32, now: u64) {
-        let message = &self.in_flight.messages[record];
-        let notice = (message.content == Content::Notice).then_some(message.token);
-        let control = self.in_flight.is_notice(message);
-        let pair = self.pair_of(record);
-        let (packet, rest) = self.segment(lane, record);
-        if self.config.has::<P>().controls && (!control || notice.is_some()) {
+    pub(in crate::network) fn start_paced(&mut self, lane: u8, message: MessageIdx, now: Instant) {
+        let record = &self.in_flight.messages[message];
+        let notice = if let Content::Notice(notice) = record.content() { Some(notice) } else { None };
+        let control = self.in_flight.is_notice(record);
+        let pair = self.pair_of(message.into());
+        let (packet, rest) = self.segment(lane, message);
+        if self.config.has::<I>().controls && (!control || notice.is_some()) {
             self.tag(packet, notice, now);
         }
         let packet_of = &self.in_flight.packets[packet];
@@ -255,41 +178,41 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             self.account(key, bytes, now);
         }
         if rest {
-            self.requeue(lane, record);
+            self.requeue(lane, message);
         } else {
             self.end_message(pair);
         }
     }
 
-    fn account(&mut self, key: Key, bytes: Bytes, now: u64) {
+    fn account(&mut self, key: Key, bytes: Bytes, now: Instant) {
         let wire_time = self.port.busy_until - now;
         let config: &Config = self.config;
         let (flow, state) = self.flow_of(key);
-        let transport = config.transport_of(key.job);
-        transport.started(state, bytes, Picoseconds(wire_time), Instant(now));
-        let earliest = transport.earliest(state, Instant(now)).0;
-        if flow.released == NONE
-            && earliest < u64::MAX
-            && let Some(record) = flow.held.pop_front()
+        let transport = config.fabric.transport_of(key.job);
+        transport.started(state, bytes, wire_time, now);
+        let earliest = transport.earliest(state, now);
+        if flow.released.is_none()
+            && earliest < Instant::MAX
+            && let Some(message) = flow.held.pop_front()
         {
-            self.release(key, record, earliest.max(now));
+            self.release(key, message, earliest.max(now));
         }
     }
 
     /// A message will join its queue at `time`.
-    fn release(&mut self, key: Key, record: u32, time: u64) {
-        self.flow_of(key).0.released = record;
-        let message = &mut self.in_flight.messages[record];
+    fn release(&mut self, key: Key, index: MessageIdx, time: Instant) {
+        self.flow_of(key).0.released = index;
+        let message = &mut self.in_flight.messages[index];
         message.offered = time;
-        let arrival = (time, message.sequence, record);
-        self.in_flight.flows[self.number as usize].due.insert(arrival);
+        let arrival = (time, message.sequence, index.into());
+        self.in_flight.flows[self.number].due.insert(arrival);
     }
 
     /// Has the port run when the next released message joins its queue.
     #[cold]
     pub(in crate::network) fn wake_for_released(&mut self) {
-        if let Some(time) = self.in_flight.flows[self.number as usize].next() {
-            self.in_flight.wake_port(self.number, Instant(time));
+        if let Some(time) = self.in_flight.flows[self.number].next() {
+            self.in_flight.wake_port(self.number, time);
         }
     }
 }

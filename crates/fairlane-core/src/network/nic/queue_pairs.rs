@@ -7,61 +7,61 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::ids::{JobId, Rank};
-use crate::kernel::{NONE, Pool};
-use crate::network::packet::Injection;
+use crate::ids::{JobId, Rank, VirtualLane};
+use crate::kernel::Pool;
+use crate::network::index::{MessageIdx, PairIdx, PortIdx};
+use crate::network::packet::{Injection, Message};
 use crate::network::parameters::Turns;
-use crate::network::port::{ActivePort, kind};
-use crate::network::probe::Probe;
 
-/// What identifies a queue pair: adapter, job, virtual lane, and the ranks at both ends. With [`Turns::Fifo`] an adapter has one
+/// Identity of a queue pair: adapter, job, virtual lane, and the ranks at both ends. With [`Turns::Fifo`] an adapter has one
 /// for each lane, with [`Turns::AdapterFifo`] only one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Key {
-    nic: u32,
+    nic: PortIdx,
     ranks: [Rank; 2],
     job: JobId,
-    vl: u8,
+    vl: VirtualLane,
 }
 
 /// A queue pair with messages that have not been sent completely.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct QueuePair {
     key: Key,
     /// How many messages it has, among them those that will be handed over later.
     messages: u32,
-    /// The message whose packets are sent, or [`NONE`].
-    first: u32,
+    /// The message whose packets are sent, if there is one.
+    first: MessageIdx,
     /// The messages behind it: a list.
-    second: u32,
-    last: u32,
+    second: MessageIdx,
+    last: MessageIdx,
 }
 
 /// The queue pairs of a shard's NICs that have messages to send.
 #[derive(Clone, Debug, Default)]
 pub(in crate::network) struct QueuePairs {
-    places: FxHashMap<Key, u32>,
-    pairs: Pool<QueuePair>,
+    places: FxHashMap<Key, PairIdx>,
+    pairs: Pool<QueuePair, PairIdx>,
 }
 
 impl QueuePairs {
     /// A message has been made. Returns its queue pair.
-    pub fn add(&mut self, turns: Turns, nic: u32, injection: &Injection) -> u32 {
+    pub fn add(&mut self, turns: Turns, nic: PortIdx, injection: &Injection) -> PairIdx {
         let &Injection { job, vl, sender, receiver, .. } = injection;
         let key = match turns {
-            Turns::Messages => return NONE,
-            Turns::QueuePairs => Key { nic, ranks: [sender, receiver], job, vl: vl.0 },
-            Turns::Fifo => Key { nic, ranks: [Rank(0); 2], job: JobId(0), vl: vl.0 },
-            Turns::AdapterFifo => Key { nic, ranks: [Rank(0); 2], job: JobId(0), vl: 0 },
+            Turns::Messages => return PairIdx::NONE,
+            Turns::QueuePairs => Key { nic, ranks: [sender, receiver], job, vl },
+            Turns::Fifo => Key { nic, ranks: [Rank(0); 2], job: JobId(0), vl },
+            Turns::AdapterFifo => Key { nic, ranks: [Rank(0); 2], job: JobId(0), vl: VirtualLane(0) },
         };
-        let empty = QueuePair { key, messages: 0, first: NONE, second: NONE, last: NONE };
+        let none = MessageIdx::NONE;
+        let empty = QueuePair { key, messages: 0, first: none, second: none, last: none };
         let place = *self.places.entry(key).or_insert_with(|| self.pairs.insert(empty));
         self.pairs[place].messages += 1;
         place
     }
 
-    /// The first of the messages behind the one that a queue pair sends, or [`NONE`].
-    pub fn second(&self, pair: u32) -> u32 {
+    /// The first of the messages behind the one that a queue pair sends.
+    pub fn second(&self, pair: PairIdx) -> MessageIdx {
         self.pairs[pair].second
     }
 
@@ -69,62 +69,39 @@ impl QueuePairs {
     pub fn messages(&self) -> usize {
         self.places.values().map(|pair| self.pairs[*pair].messages as usize).sum()
     }
-}
-
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
-    /// The queue pair of a message at a NIC, or [`NONE`].
-    #[inline(always)]
-    pub(in crate::network) fn pair_of(&self, record: u32) -> u32 {
-        if KIND == kind::NIC && self.config.has::<P>().pairs { self.in_flight.messages[record].pair } else { NONE }
-    }
 
     /// A message joins its queue pair, or is back after its transport has held it back. Returns whether it is the first.
-    #[inline(always)]
-    pub(in crate::network) fn goes_first(&mut self, record: u32) -> bool {
-        let pair = self.pair_of(record);
-        pair == NONE || self.join_pair(pair, record)
-    }
-
-    fn join_pair(&mut self, pair: u32, record: u32) -> bool {
-        let pair = &mut self.in_flight.queue_pairs.pairs[pair];
-        if pair.first == NONE {
-            pair.first = record;
+    pub fn join(&mut self, pair: PairIdx, message: MessageIdx, messages: &mut Pool<Message, MessageIdx>) -> bool {
+        let pair = &mut self.pairs[pair];
+        if pair.first.is_none() {
+            pair.first = message;
         }
-        if pair.first == record {
+        if pair.first == message {
             return true;
         }
-        self.in_flight.messages[record].next = NONE;
-        if pair.second == NONE {
-            pair.second = record;
+        messages[message].next = MessageIdx::NONE;
+        if pair.second.is_none() {
+            pair.second = message;
         } else {
-            self.in_flight.messages[pair.last].next = record;
+            messages[pair.last].next = message;
         }
-        pair.last = record;
+        pair.last = message;
         false
     }
 
-    /// The last packet of the first message of a queue pair has started: the next message follows, like the next packet of a message.
-    #[inline(always)]
-    pub(in crate::network) fn end_message(&mut self, pair: u32) {
-        if KIND == kind::NIC && pair != NONE {
-            self.follow(pair);
-        }
-    }
-
-    fn follow(&mut self, place: u32) {
-        let QueuePairs { places, pairs } = &mut self.in_flight.queue_pairs;
-        let pair = &mut pairs[place];
+    /// The last packet of the first message of a queue pair has started. Returns the message that follows, if there is one.
+    pub fn follow(&mut self, index: PairIdx, messages: &Pool<Message, MessageIdx>) -> MessageIdx {
+        let pair = &mut self.pairs[index];
         pair.messages -= 1;
         if pair.messages == 0 {
-            places.remove(&pair.key);
-            pairs.remove(place);
-            return;
+            self.places.remove(&pair.key);
+            self.pairs.take(index);
+            return MessageIdx::NONE;
         }
-        let next = pair.second;
-        pair.first = next;
-        if next != NONE {
-            pair.second = self.in_flight.messages[next].next;
-            self.requeue(self.entry(next).lane, next);
+        pair.first = pair.second;
+        if pair.first.is_some() {
+            pair.second = messages[pair.first].next;
         }
+        pair.first
     }
 }

@@ -3,15 +3,16 @@
 use super::queue::PortQueues;
 use super::{ActivePort, kind};
 use crate::ids::VirtualLane;
-use crate::network::probe::Probe;
+use crate::network::features::Instance;
+use crate::network::index::{PacketIdx, Queued};
 use crate::qos::arbiter::{Lanes, State};
 use crate::units::{Bytes, Instant};
 
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// The link is free: the arbiter picks a lane whose first packet has credits, and the packet is transmitted. If there is
-    /// none, the port is stalled. Returns the lane, and the packet (message, at a NIC).
+    /// none, the port is stalled. Returns the lane, and what stood first in its queue.
     #[inline]
-    pub(super) fn arbitrate(&mut self, now: u64) -> Option<(u8, u32)> {
+    pub(super) fn arbitrate(&mut self, now: Instant) -> Option<(u8, Queued)> {
         let mut ready = self.ready();
         if ready != self.port.waiting || self.port.unusual != 0 {
             if self.down() {
@@ -22,46 +23,47 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 ready = self.ready();
             }
         }
-        if KIND != kind::NIC && self.config.has::<P>().marks {
+        if KIND != kind::NIC && self.config.has::<I>().marks {
             self.note_shortage(ready, now);
         }
         if ready == 0 {
             self.port.stalled = true;
             self.port.busy_until = now;
-            self.in_flight.returns[self.number as usize].wakes = true;
+            self.in_flight.returns[self.number].wakes = true;
             return None;
         }
         let lane = self.pick(ready, now);
-        let record = self.dequeue(lane);
+        let queued = self.dequeue(lane);
         if KIND == kind::NIC {
+            let message = queued.message();
             if self.paces() {
-                self.start_paced(lane, record, now);
-                return Some((lane, record));
+                self.start_paced(lane, message, now);
+                return Some((lane, queued));
             }
-            let pair = self.pair_of(record);
-            let (packet, rest) = self.segment(lane, record);
+            let pair = self.pair_of(queued);
+            let (packet, rest) = self.segment(lane, message);
             self.start(lane, packet, now);
             if rest {
-                self.requeue(lane, record);
+                self.requeue(lane, message);
             } else {
                 self.end_message(pair);
             }
         } else {
-            if self.config.has::<P>().marks {
-                self.mark(lane, record, now);
+            if self.config.has::<I>().marks {
+                self.mark(lane, queued.packet(), now);
             }
-            self.start(lane, record, now);
+            self.start(lane, queued.packet(), now);
         }
-        Some((lane, record))
+        Some((lane, queued))
     }
 
     /// A packet that has been taken from its queue starts: on the link, or, if that is down, nowhere.
     #[inline(always)]
-    pub(in crate::network) fn start(&mut self, lane: u8, record: u32, now: u64) {
+    pub(in crate::network) fn start(&mut self, lane: u8, packet: PacketIdx, now: Instant) {
         if self.down() {
-            self.lose_started(lane, record, now);
+            self.lose_started(lane, packet, now);
         } else {
-            self.transmit(lane, record, now);
+            self.transmit(lane, packet, now);
         }
     }
 
@@ -76,7 +78,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             waiting &= waiting - 1;
             // The packet's size matters only if the lane has fewer credits than a full packet.
             let available = self.available(lane, taken);
-            let fits = available >= self.config.full || self.first(lane).bytes <= available;
+            let fits = available >= self.config.fabric.full || self.first(lane).bytes <= available;
             ready |= u64::from(fits) << lane;
         }
         ready
@@ -84,14 +86,14 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// The arbiter picks among the lanes that are ready.
     #[inline(always)]
-    fn pick(&mut self, ready: u64, now: u64) -> u8 {
+    fn pick(&mut self, ready: u64, now: Instant) -> u8 {
         #[allow(clippy::cast_possible_truncation, reason = "below 64")]
         let lowest = ready.trailing_zeros() as u8;
         if ready == 1 << lowest {
             let bytes = self.first(lowest).bytes;
             self.grant_single(lowest, bytes, now);
             lowest
-        } else if self.config.channels {
+        } else if self.config.fabric.channels {
             self.pick_channel(ready, now)
         } else {
             #[allow(clippy::cast_possible_truncation, reason = "virtual lanes, at most 32")]
@@ -102,25 +104,28 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
     }
 
     /// The arbiter picks a virtual lane; of its channels the one whose first packet has waited longest sends.
-    fn pick_channel(&mut self, ready: u64, now: u64) -> u8 {
+    fn pick_channel(&mut self, ready: u64, now: Instant) -> u8 {
         let config = self.config;
-        let among = |vl: u8| config.lanes_of(vl).filter(|lane| ready >> lane & 1 == 1);
-        let vls = (0..config.vls()).filter(|vl| among(*vl).next().is_some()).fold(0, |set, vl| set | 1 << vl);
+        let among = |vl| config.fabric.lanes_of(vl).filter(|lane| ready >> lane & 1 == 1);
+        let vls = (0..config.fabric.virtual_lanes)
+            .filter(|vl| among(VirtualLane(*vl)).next().is_some())
+            .fold(0, |set, vl| set | 1 << vl);
         let vl = self.ask_arbiter(vls, ready, now);
         let lane =
-            among(vl.0).min_by_key(|lane| self.first(*lane).time).expect("invariant: the picked virtual lane is ready");
+            among(vl).min_by_key(|lane| self.first(*lane).time).expect("invariant: the picked virtual lane is ready");
         self.grant(vl, lane, now);
         lane
     }
 
     /// The arbiter picks a virtual lane among those of a set, of which these lanes are ready, and can look at the queues.
     #[inline]
-    fn ask_arbiter(&mut self, vls: u32, ready: u64, now: u64) -> VirtualLane {
+    fn ask_arbiter(&mut self, vls: u32, ready: u64, now: Instant) -> VirtualLane {
         let Self { config, in_flight, lanes, states, .. } = self;
-        let words = config.state_words;
-        let state = &mut states[self.number as usize * words..][..words];
-        let queues = PortQueues::<KIND> { lanes: &lanes[self.base..][..config.lanes], in_flight, config, ready, now };
-        let picked = config.arbiter.pick(state, Lanes(vls), &queues, Instant(now));
+        let words = config.conditions.state_words;
+        let state = &mut states[self.number.index() * words..][..words];
+        let queues =
+            PortQueues::<KIND> { lanes: &lanes[self.base..][..config.fabric.lanes], in_flight, config, ready, now };
+        let picked = config.conditions.arbiter.pick(state, Lanes(vls), &queues, now);
         assert!(
             picked.0 < 32 && vls >> picked.0 & 1 == 1,
             "the arbiter has picked {picked:?}, which was not among the lanes offered"
@@ -130,24 +135,24 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// The arbiter accounts the first packet of a lane to its virtual lane.
     #[inline]
-    fn grant(&mut self, vl: VirtualLane, lane: u8, now: u64) {
+    fn grant(&mut self, vl: VirtualLane, lane: u8, now: Instant) {
         let bytes = self.first(lane).bytes;
-        self.config.arbiter.sent(self.state(), vl, Bytes(u64::from(bytes)), Instant(now));
+        self.config.conditions.arbiter.sent(self.state(), vl, Bytes(u64::from(bytes)), now);
     }
 
     /// The arbiter accounts a packet of the only lane that is ready.
     #[inline(always)]
-    pub(super) fn grant_single(&mut self, lane: u8, bytes: u32, now: u64) {
-        if self.config.lanes > 1 {
-            let lane = if self.config.channels { self.config.vl_of(lane) } else { lane };
-            self.config.arbiter.serve_alone(self.state(), VirtualLane(lane), Bytes(u64::from(bytes)), Instant(now));
+    pub(super) fn grant_single(&mut self, lane: u8, bytes: u32, now: Instant) {
+        if self.config.fabric.lanes > 1 {
+            let vl = if self.config.fabric.channels { self.config.fabric.vl_of(lane) } else { VirtualLane(lane) };
+            self.config.conditions.arbiter.serve_alone(self.state(), vl, Bytes(u64::from(bytes)), now);
         }
     }
 
     /// The arbiter's state of this port.
     #[inline(always)]
     fn state(&mut self) -> &mut State {
-        let words = self.config.state_words;
-        &mut self.states[self.number as usize * words..][..words]
+        let words = self.config.conditions.state_words;
+        &mut self.states[self.number.index() * words..][..words]
     }
 }

@@ -2,20 +2,22 @@
 
 use super::queue::QueueEntry;
 use super::{ActivePort, kind};
-use crate::network::probe::Probe;
+use crate::network::features::Instance;
+use crate::network::index::PacketIdx;
+use crate::units::Instant;
 
-impl<P: Probe> ActivePort<'_, P, { kind::BUFFERED }> {
+impl<I: Instance> ActivePort<'_, I, { kind::BUFFERED }> {
     /// A packet joins its queue at `now`.
-    pub fn join(&mut self, record: u32, now: u64) {
+    pub fn join(&mut self, packet: PacketIdx, now: Instant) {
         if self.port.stalled {
             self.end_stall(now);
         }
-        let entry = QueueEntry { time: now, ..self.entry(record) };
-        self.enqueue(record, &entry);
+        let entry = QueueEntry { time: now, ..self.entry(packet.into()) };
+        self.enqueue(packet.into(), &entry);
     }
 
     /// Credits may have arrived by `now`. Returns whether the port has been waiting for them.
-    pub fn credits_arrived(&mut self, now: u64) -> bool {
+    pub fn credits_arrived(&mut self, now: Instant) -> bool {
         let awaited = self.port.stalled && self.next_credit() <= now;
         if awaited {
             self.end_stall(now);
@@ -25,8 +27,8 @@ impl<P: Probe> ActivePort<'_, P, { kind::BUFFERED }> {
 
     /// If packets wait for the link and it is free, it picks a lane. Returns the lane and the packet that starts, none if the
     /// port is stalled; nothing if there was no choice to make.
-    pub fn decide(&mut self, now: u64) -> Option<Option<(u8, u32)>> {
+    pub fn decide(&mut self, now: Instant) -> Option<Option<(u8, PacketIdx)>> {
         let free = self.port.waiting != 0 && !self.port.stalled && self.port.busy_until <= now;
-        free.then(|| self.arbitrate(now))
+        free.then(|| self.arbitrate(now).map(|(lane, queued)| (lane, queued.packet())))
     }
 }

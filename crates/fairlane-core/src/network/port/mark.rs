@@ -1,46 +1,36 @@
 //! Marks of congestion control: a switch's output marks packets when they start, by the bytes in the queue of their lane. See
 //! [`Marking`].
 
-use super::{ActivePort, each_lane, kind};
-use crate::network::probe::Probe;
-use crate::network::switch::random;
+use super::{ActivePort, LaneMarking, each_lane, kind};
+use crate::network::features::Instance;
+use crate::network::index::PacketIdx;
+use crate::network::packet::Packet;
 use crate::network::transport::{Marking, MarkingOutputs};
+use crate::rng::draw;
+use crate::units::Instant;
 
-/// What a lane of a switch's output keeps in order to mark packets.
-#[derive(Clone, Copy, Debug, Default)]
-pub(in crate::network) struct LaneMarking {
-    /// Bytes in its queue.
-    pub queued: u64,
-    /// The last instant at which the lane was known to lack credits, ps.
-    short_until: u64,
-    /// At its last decision the lane lacked credits.
-    short: bool,
-    /// The lane has lacked credits before.
-    was_short: bool,
-}
-
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     fn marking(&mut self, lane: u8) -> &mut LaneMarking {
         &mut self.in_flight.marking[self.base + usize::from(lane)]
     }
 
     /// A packet joins the queue of a lane.
     #[cold]
-    pub(super) fn count_joined(&mut self, lane: u8, record: u32) {
-        let bytes = u64::from(self.in_flight.packets[record].bytes);
+    pub(super) fn count_joined(&mut self, lane: u8, packet: PacketIdx) {
+        let bytes = u64::from(self.in_flight.packets[packet].bytes);
         self.marking(lane).queued += bytes;
     }
 
     /// A packet leaves the queue of a lane.
     #[cold]
-    pub(in crate::network) fn count_left(&mut self, lane: u8, record: u32) {
-        let bytes = u64::from(self.in_flight.packets[record].bytes);
+    pub(in crate::network) fn count_left(&mut self, lane: u8, packet: PacketIdx) {
+        let bytes = u64::from(self.in_flight.packets[packet].bytes);
         self.marking(lane).queued -= bytes;
     }
 
     /// A decision at `now`: of the lanes that wait, these are ready, and the others lack credits.
     #[cold]
-    pub(super) fn note_shortage(&mut self, ready: u64, now: u64) {
+    pub(super) fn note_shortage(&mut self, ready: u64, now: Instant) {
         for lane in each_lane(self.port.waiting) {
             let marking = &mut self.in_flight.marking[self.base + lane];
             let short = ready >> lane & 1 == 0;
@@ -54,18 +44,18 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// A packet that has left its queue is about to start at `now`: marks it if its transport has that.
     #[cold]
-    pub(super) fn mark(&mut self, lane: u8, record: u32, now: u64) {
+    pub(super) fn mark(&mut self, lane: u8, packet: PacketIdx, now: Instant) {
         let config = self.config;
-        let packet = &self.in_flight.packets[record];
-        let (bytes, joined) = (u64::from(packet.bytes), packet.time);
-        let feedback = config.feedback[config.transport_place(packet.job)].as_ref();
+        let Packet { bytes, time: joined, job, .. } = self.in_flight.packets[packet];
+        let bytes = u64::from(bytes);
+        let feedback = config.fabric.feedback_of(job);
         let Some(marking) = feedback.and_then(|feedback| feedback.marking.as_ref()) else { return };
         let &Marking { outputs, from, to, probability, above, smallest } = marking;
-        if bytes < smallest.0 || self.in_flight.is_control(record) {
+        if bytes < smallest.0 || self.in_flight.is_control(packet) {
             return;
         }
-        let link = config.link_of(self.number);
-        let buffer = u64::from(config.buffer_of(lane));
+        let link = config.naming.link_of(self.number);
+        let buffer = u64::from(config.fabric.buffer_of(lane));
         let lane = *self.marking(lane);
         let root = match outputs {
             MarkingOutputs::All => true,
@@ -74,7 +64,7 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
         };
         let queue = lane.queued + bytes;
         // A packet alone is not a queue.
-        let from = from.bytes(buffer).max(u64::from(config.full));
+        let from = from.bytes(buffer).max(u64::from(config.fabric.full));
         if !root || queue <= from {
             return;
         }
@@ -84,10 +74,10 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             false if above == u32::MAX => u64::MAX,
             false => u64::from(above),
         };
-        if u64::from(random(now, link)) >= chance {
+        if u64::from(draw(now.0, link.0)) >= chance {
             return;
         }
-        self.in_flight.tags[record as usize].marked = true;
+        self.in_flight.tags[packet].marked = true;
         self.in_flight.totals.packets_marked += 1;
     }
 }

@@ -1,42 +1,38 @@
 //! The queues of a port: what arrives in a window, in order, and what waits on each lane. A switch's port queues packets, a
 //! NIC's queues messages, of which it segments one packet at a time.
 
-use super::{ActivePort, Lane, kind};
-use crate::ids::VirtualLane;
-use crate::kernel::NONE;
+use super::{ActivePort, Arrival, Lane, kind};
+use crate::ids::{JobId, VirtualLane};
 use crate::network::config::Config;
+use crate::network::features::Instance;
 use crate::network::in_flight::InFlight;
+use crate::network::index::{MessageIdx, Queued};
 use crate::network::parameters::Turns;
-use crate::network::probe::Probe;
 use crate::qos::arbiter::Queues;
-use crate::units::{Bytes, Picoseconds};
+use crate::units::{Bytes, Instant, Picoseconds};
 
-/// An arrival at a port: time, order among those of one time, record.
-pub(in crate::network) type Arrival = (u64, u64, u32);
-
-/// What a port reads of a record (message at a NIC, packet elsewhere) in its queue.
+/// Fields of a packet in a queue, or, at a NIC, of the next packet of a message.
 pub(in crate::network) struct QueueEntry {
     /// When it joins, or joined, the queue.
-    pub time: u64,
+    pub time: Instant,
     /// On the wire.
     pub bytes: u32,
     pub lane: u8,
-    pub job: u16,
-    pub next: u32,
+    pub job: JobId,
+    pub next: Queued,
 }
 
-/// The first packet of a record: the packet, or the next one of a message.
 #[inline(always)]
-fn entry<const KIND: u8>(in_flight: &InFlight, config: &Config, record: u32) -> QueueEntry {
+fn entry<const KIND: u8>(in_flight: &InFlight, config: &Config, queued: Queued) -> QueueEntry {
     if KIND == kind::NIC {
-        let message = &in_flight.messages[record];
-        let bytes = config.payload(message.left) + config.header;
-        let lane = config.lane(message.vl, 0);
-        QueueEntry { time: message.offered, bytes, lane, job: message.job, next: message.next }
+        let message = &in_flight.messages[queued.message()];
+        let bytes = config.fabric.payload(message.left) + config.fabric.header;
+        let lane = config.fabric.lane(message.vl, 0);
+        QueueEntry { time: message.offered, bytes, lane, job: message.job, next: message.next.into() }
     } else {
-        let packet = &in_flight.packets[record];
+        let packet = &in_flight.packets[queued.packet()];
         let (bytes, lane, job) = (packet.bytes, packet.lane, packet.job);
-        QueueEntry { time: packet.time, bytes, lane, job, next: packet.next }
+        QueueEntry { time: packet.time, bytes, lane, job, next: packet.next.into() }
     }
 }
 
@@ -48,38 +44,46 @@ pub(super) struct PortQueues<'a, const KIND: u8> {
     pub config: &'a Config,
     /// The lanes whose first packet has enough credits, one bit each.
     pub ready: u64,
-    pub now: u64,
+    pub now: Instant,
 }
 
 impl<const KIND: u8> PortQueues<'_, KIND> {
     fn queues(&self, vl: VirtualLane) -> impl Iterator<Item = &Lane> {
-        self.config.lanes_of(vl.0).map(|lane| &self.lanes[usize::from(lane)])
+        self.config.fabric.lanes_of(vl).map(|lane| &self.lanes[usize::from(lane)])
     }
 
-    /// Bytes on the wire of all that a record has left to send.
-    fn left(&self, record: u32, entry: &QueueEntry) -> u64 {
+    /// Bytes on the wire of all that is left to send of what stands in a queue.
+    fn left(&self, queued: Queued, entry: &QueueEntry) -> u64 {
         if KIND == kind::NIC {
-            let left = self.in_flight.messages[record].left;
-            left + self.config.packets_of(left) * u64::from(self.config.header)
+            let left = self.in_flight.messages[queued.message()].left;
+            left + self.config.fabric.packets_of(left) * u64::from(self.config.fabric.header)
         } else {
             u64::from(entry.bytes)
         }
     }
 
     /// The same of the messages that wait behind one in its queue pair.
-    fn behind(&self, record: u32) -> u64 {
-        if KIND != kind::NIC || self.config.parameters.injection == Turns::Messages {
+    fn behind(&self, queued: Queued) -> u64 {
+        if KIND != kind::NIC || self.config.fabric.parameters.injection == Turns::Messages {
             return 0;
         }
-        let pair = self.in_flight.messages[record].pair;
-        let mut next = if pair == NONE { NONE } else { self.in_flight.queue_pairs.second(pair) };
-        let mut sum = 0;
-        while next != NONE {
-            let entry = entry::<KIND>(self.in_flight, self.config, next);
-            sum += self.left(next, &entry);
-            next = entry.next;
+        let pair = self.in_flight.messages[queued.message()].pair;
+        if pair.is_none() {
+            return 0;
         }
-        sum
+        let second = self.in_flight.queue_pairs.second(pair);
+        self.list(second.into()).map(|(next, entry)| self.left(next, &entry)).sum()
+    }
+
+    /// The members of a list.
+    fn list(&self, first: Queued) -> impl Iterator<Item = (Queued, QueueEntry)> {
+        let mut next = first;
+        std::iter::from_fn(move || {
+            let queued = next.is_some().then_some(next)?;
+            let entry = entry::<KIND>(self.in_flight, self.config, queued);
+            next = entry.next;
+            Some((queued, entry))
+        })
     }
 }
 
@@ -89,62 +93,54 @@ impl<const KIND: u8> Queues for PortQueues<'_, KIND> {
     }
 
     fn bytes(&self, lane: VirtualLane) -> Bytes {
-        let mut sum = 0;
-        for queue in self.queues(lane) {
-            let mut record = queue.head;
-            while record != NONE {
-                let entry = entry::<KIND>(self.in_flight, self.config, record);
-                sum += self.left(record, &entry) + self.behind(record);
-                record = entry.next;
-            }
-        }
-        Bytes(sum)
+        let all = self.queues(lane).flat_map(|queue| self.list(queue.head));
+        Bytes(all.map(|(queued, entry)| self.left(queued, &entry) + self.behind(queued)).sum())
     }
 
     fn age(&self, lane: VirtualLane) -> Picoseconds {
-        let heads = self.queues(lane).map(|queue| queue.head).filter(|head| *head != NONE);
+        let heads = self.queues(lane).map(|queue| queue.head).filter(|head| head.is_some());
         let joined = heads.map(|head| entry::<KIND>(self.in_flight, self.config, head).time).min();
-        Picoseconds(joined.map_or(0, |joined| self.now - joined))
+        joined.map_or(Picoseconds::ZERO, |joined| self.now - joined)
     }
 
     fn since_injection(&self, lane: VirtualLane) -> Picoseconds {
-        let ready = self.config.lanes_of(lane.0).filter(|lane| self.ready >> lane & 1 == 1);
+        let ready = self.config.fabric.lanes_of(lane).filter(|lane| self.ready >> lane & 1 == 1);
         let heads = ready.map(|lane| self.lanes[usize::from(lane)].head);
         let next = heads.min_by_key(|head| entry::<KIND>(self.in_flight, self.config, *head).time);
         let offered = next.map(|head| match KIND {
-            kind::NIC => self.in_flight.messages[head].offered,
-            _ => self.in_flight.packets[head].offered,
+            kind::NIC => self.in_flight.messages[head.message()].offered,
+            _ => self.in_flight.packets[head.packet()].offered,
         });
-        Picoseconds(offered.map_or(0, |offered| self.now - offered))
+        offered.map_or(Picoseconds::ZERO, |offered| self.now - offered)
     }
 }
 
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     #[inline(always)]
-    pub(in crate::network) fn entry(&self, record: u32) -> QueueEntry {
-        entry::<KIND>(self.in_flight, self.config, record)
+    pub(in crate::network) fn entry(&self, queued: Queued) -> QueueEntry {
+        entry::<KIND>(self.in_flight, self.config, queued)
     }
 
     #[inline(always)]
-    fn set_next(&mut self, record: u32, next: u32) {
+    fn set_next(&mut self, queued: Queued, next: Queued) {
         if KIND == kind::NIC {
-            self.in_flight.messages[record].next = next;
+            self.in_flight.messages[queued.message()].next = next.message();
         } else {
-            self.in_flight.packets[record].next = next;
+            self.in_flight.packets[queued.packet()].next = next.packet();
         }
     }
 
     /// Collects what came into the inbox, sorted.
     #[inline]
-    pub(super) fn sort(&self, mut record: u32, arrivals: &mut Vec<Arrival>) {
+    pub(super) fn sort(&self, mut queued: Queued, arrivals: &mut Vec<Arrival>) {
         arrivals.clear();
-        while record != NONE {
+        while queued.is_some() {
             let (time, tie, next) = if KIND == kind::NIC {
-                let message = &self.in_flight.messages[record];
-                (message.offered, message.sequence, message.next)
+                let message = &self.in_flight.messages[queued.message()];
+                (message.offered, message.sequence, message.next.into())
             } else {
-                let packet = &self.in_flight.packets[record];
-                (packet.time, u64::from(packet.came.link()), packet.next)
+                let packet = &self.in_flight.packets[queued.packet()];
+                (packet.time, u64::from(packet.came.link().0), packet.next.into())
             };
             // Insertion sort: there are one to three.
             let mut place = arrivals.len();
@@ -152,72 +148,72 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             while place > 0 && (arrivals[place - 1].0, arrivals[place - 1].1) >= (time, tie) {
                 place -= 1;
             }
-            arrivals.insert(place, (time, tie, record));
-            record = next;
+            arrivals.insert(place, (time, tie, queued));
+            queued = next;
         }
     }
 
     /// Puts an arrival at the end of its lane's queue.
     #[inline(always)]
-    pub(in crate::network) fn enqueue(&mut self, record: u32, entry: &QueueEntry) {
+    pub(in crate::network) fn enqueue(&mut self, queued: Queued, entry: &QueueEntry) {
         let &QueueEntry { time, lane, job, .. } = entry;
-        self.append(lane, record);
+        self.append(lane, queued);
         let queue = &mut self.lanes[self.base + usize::from(lane)];
-        self.probe.enqueued(self.number, self.port, queue, job, time);
+        self.observation.enqueued::<I>(self.number, self.port, queue, job, time);
     }
 
     /// A message of which a packet has just started goes to the end of its lane's queue, and offers its next packet once
     /// the link is free.
-    pub(in crate::network) fn requeue(&mut self, lane: u8, message: u32) {
+    pub(in crate::network) fn requeue(&mut self, lane: u8, message: MessageIdx) {
         let record = &mut self.in_flight.messages[message];
         record.offered = self.port.busy_until;
         let job = record.job;
-        self.append(lane, message);
-        self.probe.requeued(self.port, &mut self.lanes[self.base + usize::from(lane)], job);
+        self.append(lane, message.into());
+        self.observation.requeued::<I>(self.port, &mut self.lanes[self.base + usize::from(lane)], job);
     }
 
     #[inline(always)]
-    fn append(&mut self, lane: u8, record: u32) {
-        self.set_next(record, NONE);
+    fn append(&mut self, lane: u8, queued: Queued) {
+        self.set_next(queued, Queued::NONE);
         let queue = &mut self.lanes[self.base + usize::from(lane)];
-        let tail = std::mem::replace(&mut queue.tail, record);
+        let tail = std::mem::replace(&mut queue.tail, queued);
         queue.depth += 1;
-        if KIND != kind::NIC && self.config.has::<P>().measures_queues {
-            self.count_joined(lane, record);
+        if KIND != kind::NIC && self.config.has::<I>().measures_queues {
+            self.count_joined(lane, queued.packet());
         }
         let queue = &mut self.lanes[self.base + usize::from(lane)];
-        if tail == NONE {
-            queue.head = record;
+        if tail.is_none() {
+            queue.head = queued;
             self.port.waiting |= 1 << lane;
         } else {
-            self.set_next(tail, record);
+            self.set_next(tail, queued);
         }
     }
 
     /// Takes the first packet (message, at a NIC) of a lane's queue.
     #[inline]
-    pub(in crate::network) fn dequeue(&mut self, lane: u8) -> u32 {
+    pub(in crate::network) fn dequeue(&mut self, lane: u8) -> Queued {
         let queue = &mut self.lanes[self.base + usize::from(lane)];
-        let record = queue.head;
-        let (next, job) = if KIND == kind::NIC {
-            let message = &self.in_flight.messages[record];
-            (message.next, message.job)
+        let queued = queue.head;
+        let (next, job): (Queued, JobId) = if KIND == kind::NIC {
+            let message = &self.in_flight.messages[queued.message()];
+            (message.next.into(), message.job)
         } else {
-            let packet = &self.in_flight.packets[record];
-            (packet.next, packet.job)
+            let packet = &self.in_flight.packets[queued.packet()];
+            (packet.next.into(), packet.job)
         };
         queue.head = next;
         queue.depth -= 1;
-        if KIND != kind::NIC && self.config.has::<P>().measures_queues {
-            self.count_left(lane, record);
+        if KIND != kind::NIC && self.config.has::<I>().measures_queues {
+            self.count_left(lane, queued.packet());
         }
         let queue = &mut self.lanes[self.base + usize::from(lane)];
-        if next == NONE {
-            queue.tail = NONE;
+        if next.is_none() {
+            queue.tail = Queued::NONE;
             self.port.waiting &= !(1 << lane);
         }
-        self.probe.dequeued(self.port, job);
-        record
+        self.observation.dequeued::<I>(self.port, job);
+        queued
     }
 
     /// Bytes on the wire, and the time of joining, of the first packet of a lane's queue.

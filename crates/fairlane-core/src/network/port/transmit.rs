@@ -2,117 +2,127 @@
 //! port, switch or host. All of it is computed at the start, with the later times at which it takes effect.
 
 use super::{ActivePort, kind};
-use crate::fault::BitErrorRate;
-use crate::ids::{HostId, LinkId, SwitchId};
-use crate::kernel::NONE;
-use crate::network::mail::{Destination, Returned};
-use crate::network::probe::{Probe, Transmission};
-use crate::network::switch::random;
+use crate::ids::{HostId, LinkId};
+use crate::network::features::Instance;
+use crate::network::index::{PacketIdx, PortIdx};
+use crate::network::mail::Returned;
+use crate::network::naming::NO_SWITCH;
+use crate::network::observation::Transmission;
+use crate::rng::draw;
 use crate::routing::{Hop, Step};
-use crate::units::Bytes;
+use crate::units::{Bytes, Instant, Picoseconds};
 
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// A packet that is in no queue, and that the arbiter has granted, starts on the link.
     #[inline(always)]
-    pub(in crate::network) fn transmit(&mut self, lane: u8, record: u32, now: u64) {
+    pub(in crate::network) fn transmit(&mut self, lane: u8, index: PacketIdx, now: Instant) {
         let config = self.config;
-        let packet = &mut self.in_flight.packets[record];
+        let packet = &mut self.in_flight.packets[index];
         let (bytes, job, joined, held, credited) =
             (packet.bytes, packet.job, packet.time, packet.held, packet.credited);
         let to_switch = match KIND {
-            kind::NIC | kind::BUFFERED => config.to_switch[self.number as usize] != NONE,
+            kind::NIC | kind::BUFFERED => config.naming.to_switch[self.number] != NO_SWITCH,
             _ => KIND == kind::TO_SWITCH,
         };
         let upstream = if KIND == kind::NIC { None } else { Some(packet.came.link()) };
-        let mut next = 0;
+        let mut next = LinkId(0);
         if to_switch {
-            let link = LinkId(config.link_id::<P>(self.number));
-            packet.came = Step::new(Hop { link, channel: config.channel(packet.vl, lane) });
+            let link = config.naming.link_id::<I>(self.number);
+            packet.came = Step::new(Hop { link, channel: config.fabric.channel(packet.vl, lane) });
             packet.held = lane;
-            packet.credited = config.place(self.number);
-            if !config.by_switch {
-                let at = SwitchId(config.to_switch[self.number as usize]);
-                let step = Step::new(config.routes.of(packet).next_hop(at, packet.came.hop(), HostId(packet.to)));
-                packet.lane = config.lane(packet.vl, step.channel());
+            packet.credited = config.naming.place(self.number);
+            if !config.fabric.by_switch {
+                let at = config.naming.to_switch[self.number];
+                let step =
+                    Step::new(config.conditions.routes.of(packet).next_hop(at, packet.came.hop(), HostId(packet.to)));
+                packet.lane = config.fabric.lane(packet.vl, step.channel());
                 next = step.link();
             }
         }
-        let wire = &config.wires[self.port.wire as usize];
-        let wire_time = if bytes == config.full {
+        let wire = &config.conditions.wires[self.port.wire as usize];
+        let wire_time = if bytes == config.fabric.full {
             wire.full_wire_time
         } else {
-            wire.bandwidth.serialization(Bytes(u64::from(bytes))).0
+            wire.bandwidth.serialization(Bytes(u64::from(bytes)))
         };
-        let start = if config.has::<P>().errors { now + self.repetitions(bytes, wire_time, now) } else { now };
+        let start = if config.has::<I>().errors { now + self.repetitions(bytes, wire_time, now) } else { now };
         let done = start + wire_time;
         self.port.busy_until = done;
         self.port.job = job;
         self.in_flight.totals.packet_hops += 1;
         self.take_credits(lane, bytes);
         let taken = done - now;
-        let sent = Transmission { record, time: now, bytes, job, wire_time: taken, waited: now - joined };
-        self.probe.transmitted(self.number, self.port, &mut self.lanes[self.base + usize::from(lane)], &sent);
-        if config.has::<P>().details {
-            let upstream = upstream.map(|link| config.onward_place(link) * config.lanes + usize::from(held));
-            self.probe.detail(self.in_flight, (self.number, lane), &sent, upstream);
+        let sent = Transmission { packet: index, time: now, bytes, job, wire_time: taken, waited: now - joined };
+        self.observation.transmitted::<I>(
+            self.number,
+            self.port,
+            &mut self.lanes[self.base + usize::from(lane)],
+            &sent,
+        );
+        if config.has::<I>().details {
+            let upstream = upstream.map(|link| config.fabric.onward_place(link, held));
+            self.observation.detail(self.in_flight, (self.number, lane), &sent, upstream);
         }
         if let Some(upstream) = upstream
             && KIND != kind::BUFFERED
         {
-            self.return_upstream((upstream, credited), Returned { port: 0, lane: held, job, bytes, freed: done });
+            self.return_upstream(
+                (upstream, credited),
+                Returned { port: PortIdx::NONE, lane: held, job, bytes, freed: done },
+            );
         }
         if to_switch {
-            let time = start + wire.latency + config.parameters.switch_latency.0;
-            if config.by_switch {
-                self.send_to_switch(record, time);
+            let time = start + wire.latency + config.fabric.parameters.switch_latency;
+            if config.fabric.by_switch {
+                self.send_to_switch(index, time);
                 return;
             }
-            let delay = config.forwarding_delay::<P>(|| wire_time, bytes, next);
-            let port = config.next_port::<P>(self.number, next);
-            match config.other_shard::<P>(self.number) {
-                Some(shard) => self.in_flight.send_to_shard(shard, Destination::Port(port), record, time + delay),
-                None => self.in_flight.send_packet(port, record, time + delay),
+            let delay = config.forwarding_delay::<I>(|| wire_time, bytes, next);
+            let port = config.naming.next_port::<I>(self.number, next);
+            match config.naming.other_shard::<I>(self.number) {
+                Some(shard) => {
+                    self.in_flight.send_to_shard((shard, |mail| &mut mail.to_ports), port, index, time + delay);
+                }
+                None => self.in_flight.send_packet(port, index, time + delay),
             }
         } else {
             let time = done + wire.latency;
             self.return_credits(&Returned { port: self.number, lane, job, bytes, freed: time });
-            self.send_to_nic(record, time);
+            self.send_to_nic(index, time);
         }
     }
 
     /// The time that the repetitions of a packet take that starts at `now`, if its link has errors: each its time on the wire and the
     /// time until the sender knows of the error.
     #[cold]
-    fn repetitions(&self, bytes: u32, wire_time: u64, now: u64) -> u64 {
-        let link = self.config.link_of(self.number);
-        let Some(&rate) = self.config.error_rates.get(&link) else { return 0 };
-        let chance = BitErrorRate(rate).chance_of_error(bytes);
+    fn repetitions(&self, bytes: u32, wire_time: Picoseconds, now: Instant) -> Picoseconds {
+        let link = self.config.naming.link_of(self.number);
+        let Some(rate) = self.config.conditions.error_rate(link) else { return Picoseconds::ZERO };
+        let chance = rate.chance_of_error(bytes);
         let failures = (0..)
-            .map(|attempt: u64| random(u64::from(random(now, link)) << 32 | attempt, link))
+            .map(|attempt: u64| draw(u64::from(draw(now.0, link.0)) << 32 | attempt, link.0))
             .take_while(|draw| u64::from(*draw) < chance);
-        failures.count() as u64 * (wire_time + 2 * self.config.latency(self.number))
+        failures.count() as u64 * (wire_time + 2 * self.config.conditions.latency(self.number))
     }
 
     /// The packet arrives at instant `time` at the switch at the far end, which routes it.
     #[inline(always)]
-    fn send_to_switch(&mut self, record: u32, time: u64) {
-        let mut switch = self.config.to_switch[self.number as usize];
-        if P::SHARDED {
-            switch = self.config.partition.switch(SwitchId(switch)).number();
-        }
-        match self.config.other_shard::<P>(self.number) {
-            Some(shard) => self.in_flight.send_to_shard(shard, Destination::Switch(switch), record, time),
-            None => self.in_flight.send_to_switch(switch, record, time),
+    fn send_to_switch(&mut self, packet: PacketIdx, time: Instant) {
+        let naming = &self.config.naming;
+        let switch = self.config.switch_of::<I>(naming.to_switch[self.number]);
+        match naming.other_shard::<I>(self.number) {
+            Some(shard) => self.in_flight.send_to_shard((shard, |mail| &mut mail.to_switches), switch, packet, time),
+            None => self.in_flight.send_to_switch(switch, packet, time),
         }
     }
 
     /// The packet is at the NIC at the far end at instant `time`.
     #[inline(always)]
-    fn send_to_nic(&mut self, record: u32, time: u64) {
-        let nic = self.config.to_nic[self.number as usize];
-        match self.config.other_shard::<P>(self.number) {
-            Some(shard) => self.in_flight.send_to_shard(shard, Destination::Nic(nic), record, time),
-            None => self.in_flight.arrive::<P>(self.config, nic, record, time),
+    fn send_to_nic(&mut self, packet: PacketIdx, time: Instant) {
+        let nic = self.config.naming.to_nic[self.number];
+        match self.config.naming.other_shard::<I>(self.number) {
+            Some(shard) => self.in_flight.send_to_shard((shard, |mail| &mut mail.to_nics), nic, packet, time),
+            None => self.in_flight.arrive::<I>(self.config, nic, packet, time),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! A port through one window: arrivals, decisions, departures.
 
-use super::{ActivePort, Arrival, UNCHARGED, kind};
-use crate::kernel::NONE;
-use crate::network::probe::Probe;
-use crate::units::Instant;
+use super::{ActivePort, Arrival, UNCHARGED, each_lane, kind};
+use crate::network::features::Instance;
+use crate::network::index::Queued;
+use crate::units::{Instant, Picoseconds};
 
-/// What has become of a single arrival.
+/// The outcome for a single arrival.
 #[derive(PartialEq, Eq)]
 pub(in crate::network) enum Forwarded {
     /// It has started, or joined the queue of a link that is busy throughout the window.
@@ -16,36 +16,36 @@ pub(in crate::network) enum Forwarded {
     No,
 }
 
-impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
+impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// Forwards `first`, the head of the inbox, if it is the only arrival of the window, nothing waits, and it can start in
     /// the window: with the same results as through the queue and `arbitrate`, in fewer steps. Most packets of a fabric that
     /// is not congested take this path.
     #[inline(always)]
-    pub fn forward_single(&mut self, first: u32, until: u64) -> Forwarded {
+    pub fn forward_single(&mut self, first: Queued, until: Instant) -> Forwarded {
         let entry = self.entry(first);
         let now = entry.time.max(self.port.busy_until);
-        if entry.next != NONE || self.port.stalled || self.paces() || self.config.has::<P>().loses {
+        if entry.next.is_some() || self.port.stalled || self.paces() || self.config.has::<I>().loses {
             return Forwarded::No;
         }
         if now >= until {
             if self.goes_first(first) {
                 self.enqueue(first, &entry);
             }
-            self.in_flight.wake_port(self.number, Instant(now));
+            self.in_flight.wake_port(self.number, now);
             return Forwarded::Yes;
         }
         let lane = entry.lane;
         if self.port.waiting != 0 || entry.bytes > self.available(lane, self.pool_taken()) {
             return Forwarded::No;
         }
-        self.probe.waited_for_link(self.number, self.port, entry.job, now - entry.time);
+        self.observation.waited_for_link::<I>(self.number, self.port, entry.job, now - entry.time);
         self.grant_single(lane, entry.bytes, now);
         if KIND == kind::NIC {
             let pair = self.pair_of(first);
-            if pair != NONE {
+            if pair.is_some() {
                 self.goes_first(first);
             }
-            let (packet, rest) = self.segment(lane, first);
+            let (packet, rest) = self.segment(lane, first.message());
             self.transmit(lane, packet, now);
             if rest {
                 return Forwarded::Part(lane);
@@ -53,14 +53,14 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             self.end_message(pair);
             return Forwarded::Yes;
         }
-        self.transmit(lane, first, now);
+        self.transmit(lane, first.packet(), now);
         Forwarded::Yes
     }
 
     /// Runs the port through the open window, which ends at `until` (excluded). `first`: the head of its inbox.
-    pub fn run(&mut self, first: u32, until: u64, arrivals: &mut Vec<Arrival>) {
+    pub fn run(&mut self, first: Queued, until: Instant, arrivals: &mut Vec<Arrival>) {
         self.sort(first, arrivals);
-        if self.config.has::<P>().loses {
+        if self.config.has::<I>().loses {
             self.lose_arrivals(arrivals);
         }
         if self.paces() {
@@ -78,17 +78,16 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             return;
         }
         if !self.port.stalled {
-            self.in_flight.wake_port(self.number, Instant(self.port.busy_until));
-        } else if let Some(time) =
-            self.in_flight.returns[self.number as usize].next(self.config.awaited::<P>(self.port.waiting))
+            self.in_flight.wake_port(self.number, self.port.busy_until);
+        } else if let Some(time) = self.in_flight.returns[self.number].next(self.config.awaited::<I>(self.port.waiting))
         {
-            self.in_flight.wake_port(self.number, Instant(time));
+            self.in_flight.wake_port(self.number, time);
         }
     }
 
     /// Runs the port through the window, or, of a NIC that paces, until there are released messages to take in. Returns how many
     /// arrivals are left then.
-    fn run_decisions(&mut self, until: u64, arrivals: &[Arrival]) -> Option<usize> {
+    fn run_decisions(&mut self, until: Instant, arrivals: &[Arrival]) -> Option<usize> {
         let mut arrivals = arrivals.iter();
         loop {
             if self.paces() && self.releases_before(until) {
@@ -100,8 +99,8 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
                 // The link went down between the windows.
                 self.port.busy_until.max(self.opening)
             } else {
-                let arrival = arrivals.as_slice().first().map_or(u64::MAX, |arrival| arrival.0);
-                let credit = if self.port.stalled { self.next_credit() } else { u64::MAX };
+                let arrival = arrivals.as_slice().first().map_or(Instant::MAX, |arrival| arrival.0);
+                let credit = if self.port.stalled { self.next_credit() } else { Instant::MAX };
                 arrival.min(credit).max(self.port.busy_until)
             };
             if now >= until {
@@ -110,22 +109,22 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
             if self.port.stalled {
                 self.end_stall(now);
             }
-            while let Some(&(_, _, record)) = arrivals.as_slice().first().filter(|arrival| arrival.0 <= now) {
-                self.admit(record, until);
+            while let Some(&(_, _, queued)) = arrivals.as_slice().first().filter(|arrival| arrival.0 <= now) {
+                self.admit(queued, until);
                 arrivals.next();
             }
             if self.paces() {
                 self.hold_back(now);
             }
             // All may be held back, given up, or lost.
-            if (self.paces() || self.config.has::<P>().loses) && self.port.waiting == 0 {
+            if (self.paces() || self.config.has::<I>().loses) && self.port.waiting == 0 {
                 continue;
             }
             self.arbitrate(now);
         }
         // What arrives while the link is busy beyond the window.
-        for &(_, _, record) in arrivals {
-            self.admit(record, until);
+        for &(_, _, queued) in arrivals {
+            self.admit(queued, until);
         }
         // A notice may have released a message that joins its queue while the link is busy.
         if self.paces() && self.releases_before(until) {
@@ -136,40 +135,45 @@ impl<P: Probe, const KIND: u8> ActivePort<'_, P, KIND> {
 
     /// An arrival joins its queue.
     #[inline(always)]
-    fn admit(&mut self, record: u32, until: u64) {
-        if KIND == kind::NIC && self.config.has::<P>().loses && record != NONE && self.gives_up(record, until) {
+    fn admit(&mut self, queued: Queued, until: Instant) {
+        let has = self.config.has::<I>();
+        if KIND == kind::NIC && has.loses && queued.is_some() && self.gives_up(queued.message(), until) {
             return;
         }
         if self.paces() {
-            self.rejoin(record);
-            if record == NONE {
+            self.rejoin(queued.message());
+            if queued.is_none() {
                 return;
             }
         }
-        if KIND != kind::NIC && self.config.has::<P>().lossy && !self.finds_room(record) {
+        if KIND != kind::NIC && has.lossy && !self.finds_room(queued.packet()) {
             return;
         }
-        if self.goes_first(record) {
-            self.enqueue(record, &self.entry(record));
+        if self.goes_first(queued) {
+            self.enqueue(queued, &self.entry(queued));
         }
     }
 
-    pub(super) fn next_credit(&self) -> u64 {
-        let lanes = self.config.awaited::<P>(self.port.waiting);
-        self.in_flight.returns[self.number as usize].next(lanes).unwrap_or(u64::MAX)
+    pub(super) fn next_credit(&self) -> Instant {
+        let lanes = self.config.awaited::<I>(self.port.waiting);
+        self.in_flight.returns[self.number].next(lanes).unwrap_or(Instant::MAX)
     }
 
     /// The link has been idle up to `now` although packets wait.
     #[cold]
-    pub(super) fn end_stall(&mut self, now: u64) {
+    pub(super) fn end_stall(&mut self, now: Instant) {
         let span = now - self.port.busy_until;
         self.port.busy_until = now;
         self.port.stalled = false;
-        if P::COUNTERS && span > 0 {
-            self.probe.stalled(self.port, &mut self.lanes[self.base..], span);
-            self.in_flight.returns[self.number as usize].uncharged |= self.port.waiting;
+        if I::COUNTERS && span > Picoseconds::ZERO {
+            self.port.idle_stalled += span;
+            for lane in each_lane(self.port.waiting) {
+                self.lanes[self.base + lane].stalled += span;
+            }
+            self.port.waiters.stalled(span.0);
+            self.in_flight.returns[self.number].uncharged |= self.port.waiting;
             self.port.unusual |= UNCHARGED;
         }
-        self.in_flight.returns[self.number as usize].wakes = self.port.unusual & UNCHARGED != 0;
+        self.in_flight.returns[self.number].wakes = self.port.unusual & UNCHARGED != 0;
     }
 }

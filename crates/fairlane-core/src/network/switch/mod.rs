@@ -18,7 +18,6 @@ use crate::table::{Constructor, Item, Kind, Named, Table};
 use crate::units::Bytes;
 pub(super) use input_queued::Crossbars;
 pub use input_queued::{InputQueued, InputQueues};
-pub(super) use route::{Arriving, random};
 
 /// An architecture with its parameters.
 #[derive(Clone, Debug)]
@@ -43,7 +42,7 @@ impl Architecture {
 /// The kind of entry that switch architectures are.
 pub enum Switches {}
 
-/// What an architecture is built for.
+/// The network for which an architecture is built.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
     /// Bytes of a full packet on the wire.

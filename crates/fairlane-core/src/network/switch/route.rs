@@ -5,23 +5,22 @@
 //! before its packet arrives, and does not depend on the order in which switches run.
 
 use super::input_queued::Event;
-use crate::ids::{HostId, JobId, SwitchId};
+use crate::ids::{HostId, SwitchId};
 use crate::kernel::NONE;
 use crate::network::config::Config;
-use crate::network::in_flight::{AtSwitch, InFlight, SWITCHES};
+use crate::network::features::Instance;
+use crate::network::in_flight::{Arriving, AtSwitch, InFlight, SWITCHES};
+use crate::network::index::{PacketIdx, PortIdx, SwitchIdx};
 use crate::network::occupancy::Occupancy;
-use crate::network::parameters::Switching;
-use crate::network::probe::Probe;
 use crate::network::shard::Shard;
+use crate::rng::draw;
 use crate::routing::{Hop, Loads, Step, Visit};
 use crate::topology::Vertex;
-
-/// A packet that arrives at a switch: time, link that it comes over, record.
-pub(in crate::network) type Arriving = (u64, u32, u32);
+use crate::units::{Instant, Picoseconds};
 
 impl Shard {
     /// Routes what arrives at switches in the open window.
-    pub(in crate::network) fn run_switches<P: Probe>(&mut self) {
+    pub(in crate::network) fn run_switches<I: Instance>(&mut self) {
         let Self { config, in_flight, scratch, crossbars, .. } = self;
         let window = in_flight.calendar.window();
         in_flight.occupancy.open(window);
@@ -29,16 +28,16 @@ impl Shard {
         for (place, &switch) in scratch.switches.iter().enumerate() {
             in_flight.prefetch_arrivals(&scratch.switches, place);
             in_flight.arrivals_at(switch, &mut scratch.arriving);
-            if config.has::<P>().input_queued {
-                let crossbar = &mut crossbars.each[switch as usize];
-                for &(time, _, record) in &scratch.arriving {
-                    let late = note_step::<P>(config, in_flight, (switch, time, record));
-                    crossbar.schedule(time + late, Event::Arrive { record });
+            if config.has::<I>().input_queued {
+                let crossbar = &mut crossbars.each[switch];
+                for &(time, _, packet) in &scratch.arriving {
+                    let late = note_step::<I>(config, in_flight, (switch, time, packet));
+                    crossbar.schedule(time + late, Event::Arrive { packet });
                 }
                 continue;
             }
-            for &(time, _, record) in &scratch.arriving {
-                route::<P>(config, in_flight, (switch, time, record));
+            for &(time, _, packet) in &scratch.arriving {
+                route::<I>(config, in_flight, (switch, time, packet));
             }
         }
         let slot = in_flight.switch_inboxes.slot(window);
@@ -51,14 +50,14 @@ impl InFlight {
     /// Takes what arrives at a switch in the open window, in order of time and then link; of equals (empty packets of one
     /// link) the older comes first.
     #[inline]
-    fn arrivals_at(&mut self, switch: u32, arrivals: &mut Vec<Arriving>) {
+    fn arrivals_at(&mut self, switch: SwitchIdx, arrivals: &mut Vec<Arriving>) {
         arrivals.clear();
         let window = self.calendar.window();
         let list = &self.at_switches[self.switch_inboxes.slot(window)];
         let mut entry = self.switch_inboxes.take(window, switch);
         while entry != NONE {
-            let AtSwitch { time, link, record, next } = list[entry as usize];
-            arrivals.push((time, link, record));
+            let AtSwitch { time, link, packet, next } = list[entry as usize];
+            arrivals.push((time, link, packet));
             entry = next;
         }
         if arrivals.len() > 1 {
@@ -70,82 +69,75 @@ impl InFlight {
 }
 
 /// An output-queued switch routes a packet and sends it on to a port's queue.
-fn route<P: Probe>(config: &Config, in_flight: &mut InFlight, (switch, time, record): (u32, u64, u32)) {
-    let came = in_flight.packets[record].came;
-    let (hop, next, bytes) = choose::<P>(config, in_flight, (switch, time, record));
-    let late = config.forwarding_delay::<P>(|| config.wire_time(came.link(), bytes), bytes, hop.link.0);
-    in_flight.send_packet(next, record, time + late);
+fn route<I: Instance>(config: &Config, in_flight: &mut InFlight, arrival: (SwitchIdx, Instant, PacketIdx)) {
+    let (_, time, packet) = arrival;
+    let came = in_flight.packets[packet].came;
+    let (hop, next, bytes) = choose::<I>(config, in_flight, arrival);
+    let late = config.forwarding_delay::<I>(|| config.conditions.wire_time(came.link(), bytes), bytes, hop.link);
+    in_flight.send_packet(next, packet, time + late);
 }
 
 /// An input-queued switch notes where a packet goes. Returns how much later than its head it joins the queue of its input.
-fn note_step<P: Probe>(config: &Config, in_flight: &mut InFlight, arrival: (u32, u64, u32)) -> u64 {
-    let (switch, _, record) = arrival;
-    let hop = if config.adaptive {
-        choose::<P>(config, in_flight, arrival).0
+fn note_step<I: Instance>(
+    config: &Config,
+    in_flight: &mut InFlight,
+    arrival: (SwitchIdx, Instant, PacketIdx),
+) -> Picoseconds {
+    let (switch, _, index) = arrival;
+    let hop = if config.fabric.adaptive {
+        choose::<I>(config, in_flight, arrival).0
     } else {
-        let packet = &mut in_flight.packets[record];
-        let switch = config.switch_id::<P>(switch);
-        let hop = config.routes.of(packet).next_hop(switch, packet.came.hop(), HostId(packet.to));
-        packet.lane = config.lane(packet.vl, hop.channel);
+        let packet = &mut in_flight.packets[index];
+        let switch = config.naming.switch_id::<I>(switch);
+        let hop = config.conditions.routes.of(packet).next_hop(switch, packet.came.hop(), HostId(packet.to));
+        packet.lane = config.fabric.lane(packet.vl, hop.channel);
         hop
     };
-    let packet = &mut in_flight.packets[record];
+    let packet = &mut in_flight.packets[index];
     packet.next_step = Step::new(hop);
-    match config.parameters.switching {
-        Switching::CutThrough => 0,
-        Switching::StoreAndForward => config.wire_time(packet.came.link(), packet.bytes),
+    if config.fabric.stores_packets() {
+        config.conditions.wire_time(packet.came.link(), packet.bytes)
+    } else {
+        Picoseconds::ZERO
     }
 }
 
 /// The hop that the routing chooses for a packet, its port, and the packet's bytes.
 #[inline(always)]
-fn choose<P: Probe>(
+fn choose<I: Instance>(
     config: &Config,
     in_flight: &mut InFlight,
-    (switch, time, record): (u32, u64, u32),
-) -> (Hop, u32, u32) {
-    let packet = &mut in_flight.packets[record];
+    (switch, time, index): (SwitchIdx, Instant, PacketIdx),
+) -> (Hop, PortIdx, u32) {
+    let packet = &mut in_flight.packets[index];
     let step = packet.came;
     let mut visit = Visit {
         previous: step.hop(),
         to: HostId(packet.to),
         source: HostId(packet.source),
-        job: JobId(packet.job),
-        vl: packet.vl,
+        job: packet.job,
+        vl: packet.vl.0,
         note: packet.note,
-        random: random(time, step.link()),
+        random: draw(time.0, step.link().0),
     };
-    let routing = config.routes.of(packet);
-    let switch = config.switch_id::<P>(switch);
-    let hop = if P::SHARDED {
+    let routing = config.conditions.routes.of(packet);
+    let switch = config.naming.switch_id::<I>(switch);
+    let hop = if I::SHARDED {
         routing.choose(switch, &mut visit, &own_ports(config, &in_flight.occupancy, switch))
     } else {
-        routing.choose(switch, &mut visit, &in_flight.occupancy.view(&config.first_lane))
+        routing.choose(switch, &mut visit, &in_flight.occupancy.view(&config.fabric.first_lane))
     };
-    let (next, bytes) = (config.port_of::<P>(hop.link.0), packet.bytes);
+    let (next, bytes) = (config.port_of::<I>(hop.link), packet.bytes);
     packet.note = visit.note;
-    packet.lane = config.lane(packet.vl, hop.channel);
+    packet.lane = config.fabric.lane(packet.vl, hop.channel);
     in_flight.occupancy.route(next, packet.lane, bytes);
     (hop, next, bytes)
 }
 
 /// The loads of the ports of one switch.
 fn own_ports<'a>(config: &'a Config, occupancy: &'a Occupancy, switch: SwitchId) -> Loads<'a> {
-    let mut links = config.graph.ports(Vertex::Switch(switch));
+    let mut links = config.fabric.graph.ports(Vertex::Switch(switch));
     let count = links.len();
     let first = links.next().unwrap_or_default();
-    occupancy.view_of(first, config.partition.link(first).number() as usize, count, &config.first_lane)
-}
-
-/// A number that looks random, of the time and the link at which a packet comes: of packets with payload there is one at a time.
-pub(in crate::network) fn random(time: u64, link: u32) -> u32 {
-    // SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
-    let mut bits = time ^ (u64::from(link) << 40);
-    bits = bits.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    bits = (bits ^ (bits >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    #[allow(clippy::cast_possible_truncation, reason = "the low half")]
-    {
-        (bits ^ (bits >> 31)) as u32
-    }
+    occupancy.view_of(first, config.fabric.partition.link(first).index(), count, &config.fabric.first_lane)
 }

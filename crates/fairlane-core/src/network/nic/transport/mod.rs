@@ -38,7 +38,7 @@ use crate::ids::VirtualLane;
 use crate::table::{Constructor, Item, Kind, Table};
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 
-/// What a transport remembers of one flow, in the transport's own meaning; all zero at the start.
+/// A transport's state of one flow, in its own meaning; all zero at the start.
 pub type State = [u64];
 
 /// Decides when packets of a flow start.
@@ -78,7 +78,7 @@ pub trait Transport: Send + Sync {
     fn started(&self, state: &mut State, bytes: Bytes, wire_time: Picoseconds, now: Instant);
 }
 
-/// What a flow is prepared for.
+/// The flow for which a state is prepared.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowSetup {
     /// Of the NIC's link.
@@ -91,7 +91,7 @@ pub struct FlowSetup {
     pub round_trip: Picoseconds,
 }
 
-/// What a transport needs of switches and receivers.
+/// Signals that a transport needs of switches and receivers.
 #[derive(Clone, Debug)]
 pub struct Feedback {
     /// When switches mark packets; `None` if they never do.
@@ -182,7 +182,7 @@ pub struct Notice {
 /// For so long after its last packet a flow counts in [`Notice::flows`].
 pub const RECENT: Picoseconds = Picoseconds::from_micros(20);
 
-/// What feedback is checked against.
+/// The network against which feedback is checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
     /// The input buffer of a lane.

@@ -4,18 +4,17 @@ use std::sync::Arc;
 
 use super::super::allocator::{Allocator, CrossbarRequest};
 use super::window::ActiveSwitch;
-use crate::ids::JobId;
-use crate::network::probe::Probe;
+use crate::network::features::Instance;
 use crate::units::{Bytes, Instant};
 
 /// A choice among several: the lowest is taken.
 type Rank = (u64, u32);
 
-impl<P: Probe> ActiveSwitch<'_, P> {
+impl<I: Instance> ActiveSwitch<'_, I> {
     /// Matches inputs with outputs, and starts the crossings.
-    pub(super) fn allocate(&mut self, now: u64) {
+    pub(super) fn allocate(&mut self, now: Instant) {
         self.collect(now);
-        let params = self.shard.config.input_queued.as_ref().expect("invariant: the switch is input-queued");
+        let params = self.shard.config.fabric.input_queued.as_ref().expect("invariant: the switch is input-queued");
         let (allocator, iterations) = (Arc::clone(&params.allocator), params.iterations);
         for iteration in 0..iterations {
             if self.requests.is_empty() {
@@ -37,9 +36,9 @@ impl<P: Probe> ActiveSwitch<'_, P> {
     }
 
     /// Collects all requests.
-    fn collect(&mut self, now: u64) {
+    fn collect(&mut self, now: Instant) {
         self.requests.clear();
-        let (crossbar, lanes) = (&*self.crossbar, self.shard.config.lanes);
+        let (crossbar, lanes) = (&*self.crossbar, self.shard.config.fabric.lanes);
         for (number, input) in (0_u32..).zip(&crossbar.inputs) {
             if input.line.busy_until > now {
                 continue;
@@ -49,8 +48,8 @@ impl<P: Probe> ActiveSwitch<'_, P> {
                 #[allow(clippy::cast_possible_truncation, reason = "below 64")]
                 let lane = waiting.trailing_zeros() as u8;
                 waiting &= waiting - 1;
-                for record in crossbar.heads(number as usize * lanes + usize::from(lane)) {
-                    let packet = &self.shard.in_flight.packets[record];
+                for packet in crossbar.heads(number as usize * lanes + usize::from(lane)) {
+                    let packet = &self.shard.in_flight.packets[packet];
                     let output = crossbar.output_of(packet);
                     let room = &crossbar.rooms[output as usize * lanes + usize::from(packet.lane)];
                     if crossbar.outputs[output as usize].busy_until <= now && packet.bytes <= room.free {
@@ -58,10 +57,10 @@ impl<P: Probe> ActiveSwitch<'_, P> {
                             input: number,
                             output,
                             lane,
-                            joined: Instant(packet.time),
-                            injected: Instant(packet.offered),
+                            joined: packet.time,
+                            injected: packet.offered,
                             bytes: Bytes(u64::from(packet.bytes)),
-                            job: JobId(packet.job),
+                            job: packet.job,
                         });
                     }
                 }
@@ -85,7 +84,7 @@ impl<P: Probe> ActiveSwitch<'_, P> {
         let lane_of = |pair: &CrossbarRequest| {
             let lanes = requests.iter().filter(|it| (it.input, it.output) == (pair.input, pair.output));
             let pointer = crossbar.inputs[pair.input as usize].lane;
-            let lane_count = self.shard.config.lanes;
+            let lane_count = self.shard.config.fabric.lanes;
             lanes.min_by_key(|it| (allocator.rank(it, distance(it.lane.into(), pointer, lane_count)), it.lane))
         };
         accepted.iter().filter_map(lane_of).copied().collect()

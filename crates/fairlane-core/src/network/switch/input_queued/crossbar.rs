@@ -4,22 +4,23 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::{InputQueued, InputQueues};
-use crate::ids::{LinkId, SwitchId};
-use crate::kernel::NONE;
+use crate::ids::{JobId, LinkId, SwitchId};
+use crate::kernel::{Indexed, NONE};
 use crate::network::config::Config;
+use crate::network::index::{PacketIdx, PortIdx, SwitchIdx};
 use crate::network::packet::Packet;
 use crate::observe::Waiters;
 use crate::topology::Vertex;
-use crate::units::BitsPerSec;
+use crate::units::{BitsPerSec, Instant};
 
 /// The switches of a shard; none where they are output-queued.
 #[derive(Clone, Default)]
 pub(in crate::network) struct Crossbars {
-    pub each: Vec<Crossbar>,
-    /// By id of a link: the number of its input at the switch to which it leads.
-    pub input_of: Vec<u32>,
-    /// By port of the shard: the switch from which its link leads, or [`NONE`].
-    pub switch_of: Vec<u32>,
+    pub each: Indexed<SwitchIdx, Crossbar>,
+    /// The number of the input of each link at the switch to which it leads.
+    pub input_of: Indexed<LinkId, u32>,
+    /// The switch of each port; none at NICs.
+    pub switch_of: Indexed<PortIdx, SwitchIdx>,
 }
 
 /// A switch: queues at its inputs, buffers at its outputs, and what is to happen. Inputs and outputs have numbers of their
@@ -28,17 +29,17 @@ pub(in crate::network) struct Crossbars {
 pub(in crate::network) struct Crossbar {
     /// Rate at which a packet crosses.
     pub rate: BitsPerSec,
-    /// The port of output 0, and the id of its link; the others follow.
-    pub first: u32,
-    pub first_link: u32,
+    /// The port of output 0, and its link; the others follow.
+    first: PortIdx,
+    first_link: LinkId,
     pub inputs: Vec<Input>,
     pub outputs: Vec<Output>,
     /// Queues by input, then lane.
     pub queues: Vec<Vec<Queue>>,
     /// Buffers by output, then lane.
     pub rooms: Vec<Room>,
-    /// What is to happen, in order of time, then of being scheduled.
-    pub events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    /// In order of time, then of being scheduled.
+    pub events: BinaryHeap<Reverse<(Instant, u64, Event)>>,
     pub sequence: u64,
     /// The allocator has to run.
     pub changed: bool,
@@ -61,8 +62,8 @@ pub(in crate::network) type Output = CrossbarPort;
 #[derive(Clone, Debug, Default)]
 pub(in crate::network) struct CrossbarPort {
     /// A packet crosses over it until then; when, and by a packet of which job, it was released last.
-    pub busy_until: u64,
-    pub job: Option<u16>,
+    pub busy_until: Instant,
+    pub job: Option<JobId>,
     /// The output, or input, with which the search for the next one begins.
     pub pointer: u32,
 }
@@ -73,8 +74,8 @@ pub(in crate::network) struct Room {
     /// Bytes.
     pub free: u32,
     /// When, and by a packet of which job, room was released last.
-    pub released: u64,
-    pub job: Option<u16>,
+    pub released: Instant,
+    pub job: Option<JobId>,
 }
 
 /// Packets that wait at an input.
@@ -82,25 +83,25 @@ pub(in crate::network) struct Room {
 pub(in crate::network) struct Queue {
     /// The output to which all of them go, or [`NONE`] if there is one queue for all outputs.
     pub output: u32,
-    pub head: u32,
-    pub tail: u32,
+    pub head: PacketIdx,
+    pub tail: PacketIdx,
     /// The packets by job, with their delay that has not been charged yet, up to the instant `settled`. Kept only if counters
     /// are.
     pub waiters: Waiters,
-    pub settled: u64,
+    pub settled: Instant,
 }
 
-/// What is to happen at a switch.
+/// An event at a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::network) enum Event {
     /// A packet joins the queue of its input.
-    Arrive { record: u32 },
+    Arrive { packet: PacketIdx },
     /// A crossing ends.
     Crossed,
     /// A packet that has crossed joins the queue of its output port.
-    Join { record: u32 },
+    Join { packet: PacketIdx },
     /// The tail of a packet leaves an output, whose link is free then.
-    Left { output: u32, lane: u8, bytes: u32, job: u16 },
+    Left { output: u32, lane: u8, bytes: u32, job: JobId },
     /// Credits arrive at an output port.
     Credit { output: u32 },
 }
@@ -108,47 +109,47 @@ pub(in crate::network) enum Event {
 impl Crossbars {
     /// The switches of a shard, at rest.
     pub fn new(config: &Config) -> Self {
-        let Some(params) = &config.input_queued else { return Self::default() };
-        let (graph, partition) = (&config.graph, &config.partition);
-        let mut inputs: Vec<Vec<u32>> = vec![Vec::new(); graph.switches()];
-        let mut input_of = vec![NONE; graph.links().len()];
-        let mut switch_of = vec![NONE; config.wire_of.len()];
-        for (number, link) in (0_u32..).zip(graph.links()) {
-            if let Vertex::Switch(switch) = link.to {
+        let Some(params) = &config.fabric.input_queued else { return Self::default() };
+        let (graph, partition) = (&config.fabric.graph, &config.fabric.partition);
+        let mut inputs: Vec<Vec<LinkId>> = vec![Vec::new(); graph.switches()];
+        let mut input_of = Indexed::of(NONE, graph.links().len());
+        let mut switch_of = Indexed::of(SwitchIdx::NONE, config.naming.ports());
+        for link in (0..).take(graph.links().len()).map(LinkId) {
+            if let Vertex::Switch(switch) = graph.link(link).to {
                 let theirs = &mut inputs[switch.index()];
-                input_of[number as usize] = u32::try_from(theirs.len()).expect("invariant: links have 27-bit numbers");
-                theirs.push(number);
+                input_of[link] = u32::try_from(theirs.len()).expect("invariant: links have 27-bit numbers");
+                theirs.push(link);
             }
-            let port = partition.link(LinkId(number));
-            if let Vertex::Switch(switch) = link.from
-                && port.shard() == config.shard
+            let port = partition.link(link);
+            if let Vertex::Switch(switch) = graph.link(link).from
+                && port.shard() == config.naming.shard
             {
-                switch_of[port.number() as usize] = partition.switch(switch).number();
+                switch_of[port.index()] = partition.switch(switch).index();
             }
         }
         let ids = (0..).take(graph.switches()).map(SwitchId);
-        let own = ids.filter(|switch| partition.switch(*switch).shard() == config.shard);
+        let own = ids.filter(|switch| partition.switch(*switch).shard() == config.naming.shard);
         let each = own.map(|switch| Crossbar::new(params, config, switch, &inputs[switch.index()]));
         Self { each: each.collect(), input_of, switch_of }
     }
 }
 
 impl Crossbar {
-    fn new(params: &InputQueued, config: &Config, switch: SwitchId, inputs: &[u32]) -> Self {
-        let (graph, lanes) = (&config.graph, config.lanes);
+    fn new(params: &InputQueued, config: &Config, switch: SwitchId, inputs: &[LinkId]) -> Self {
+        let (graph, lanes) = (&config.fabric.graph, config.fabric.lanes);
         let outputs: Vec<LinkId> = graph.ports(Vertex::Switch(switch)).collect();
         let (count, first_link) = (outputs.len(), outputs.first().copied().unwrap_or_default());
-        let links = inputs.iter().copied().map(LinkId).chain(outputs);
+        let links = inputs.iter().copied().chain(outputs);
         let fastest = links.map(|link| graph.link(link).bandwidth.0).max().unwrap_or(0);
         let rate = u128::from(fastest) * u128::from(params.thousandths) / 1000;
         Self {
             rate: BitsPerSec(u64::try_from(rate).unwrap_or(u64::MAX)),
-            first: config.partition.link(first_link).number(),
-            first_link: first_link.0,
+            first: config.fabric.partition.link(first_link).index(),
+            first_link,
             inputs: vec![Input { waiting: 0, line: CrossbarPort::default(), lane: 0 }; inputs.len()],
             outputs: vec![Output::default(); count],
             queues: vec![Vec::new(); inputs.len() * lanes],
-            rooms: vec![Room { free: params.output_buffer, released: 0, job: None }; count * lanes],
+            rooms: vec![Room { free: params.output_buffer, released: Instant::ZERO, job: None }; count * lanes],
             events: BinaryHeap::new(),
             sequence: 0,
             changed: false,
@@ -158,22 +159,38 @@ impl Crossbar {
     /// The output to which a packet goes that has been routed.
     #[inline]
     pub fn output_of(&self, packet: &Packet) -> u32 {
-        packet.next_step.link() - self.first_link
+        packet.next_step.link().0 - self.first_link.0
+    }
+
+    /// The port of an output.
+    #[inline]
+    pub const fn port_of(&self, output: u32) -> PortIdx {
+        PortIdx(self.first.0 + output)
+    }
+
+    /// The output of a port.
+    pub const fn output_at(&self, port: PortIdx) -> u32 {
+        port.0 - self.first.0
+    }
+
+    /// The link of an output.
+    pub const fn link_of(&self, output: u32) -> LinkId {
+        LinkId(self.first_link.0 + output)
     }
 
     /// Has something happen.
-    pub fn schedule(&mut self, time: u64, event: Event) {
+    pub fn schedule(&mut self, time: Instant, event: Event) {
         self.events.push(Reverse((time, self.sequence, event)));
         self.sequence += 1;
     }
 
     /// When something happens next.
-    pub fn next(&self) -> Option<u64> {
+    pub fn next(&self) -> Option<Instant> {
         self.events.peek().map(|Reverse((time, ..))| *time)
     }
 
     /// Takes what happens at `now`.
-    pub fn take(&mut self, now: u64) -> Option<Event> {
+    pub fn take(&mut self, now: Instant) -> Option<Event> {
         self.next().filter(|time| *time == now)?;
         self.events.pop().map(|Reverse((.., event))| event)
     }
@@ -184,14 +201,20 @@ impl Crossbar {
         let theirs = &mut self.queues[place];
         let known = theirs.iter().position(|queue| queue.output == output);
         let at = known.unwrap_or_else(|| {
-            theirs.push(Queue { output, head: NONE, tail: NONE, waiters: Waiters::default(), settled: 0 });
+            theirs.push(Queue {
+                output,
+                head: PacketIdx::NONE,
+                tail: PacketIdx::NONE,
+                waiters: Waiters::default(),
+                settled: Instant::ZERO,
+            });
             theirs.len() - 1
         });
         &mut theirs[at]
     }
 
     /// The packets that wait at an input and lane: the first of each queue.
-    pub fn heads(&self, place: usize) -> impl Iterator<Item = u32> {
+    pub fn heads(&self, place: usize) -> impl Iterator<Item = PacketIdx> {
         self.queues[place].iter().map(|queue| queue.head)
     }
 }

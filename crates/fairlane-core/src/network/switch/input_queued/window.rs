@@ -1,39 +1,44 @@
 //! An input-queued switch through one window, together with its output ports.
 
+use std::marker::PhantomData;
+
 use super::crossbar::{Crossbar, Event};
-use crate::kernel::NONE;
+use crate::ids::LinkId;
+use crate::kernel::Indexed;
+use crate::network::features::Instance;
 use crate::network::in_flight::SWITCHES;
+use crate::network::index::{PacketIdx, PortIdx};
+use crate::network::packet::Packet;
 use crate::network::port::{ActivePort, kind};
-use crate::network::probe::Probe;
 use crate::network::shard::Shard;
 use crate::units::Instant;
 
 /// A switch that runs through the open window, with all that it touches.
-pub(super) struct ActiveSwitch<'a, P: Probe> {
+pub(super) struct ActiveSwitch<'a, I: Instance> {
     pub crossbar: &'a mut Crossbar,
-    pub input_of: &'a [u32],
+    pub input_of: &'a Indexed<LinkId, u32>,
     pub shard: &'a mut Shard,
-    pub probe: &'a mut P,
+    pub instance: PhantomData<I>,
     /// Outputs at which something has happened at this instant, once or more often.
     pub due: Vec<u32>,
-    /// What could cross at this instant.
+    /// Packets that could cross at this instant.
     pub requests: Vec<crate::network::allocator::CrossbarRequest>,
 }
 
 impl Shard {
     /// Runs the switches that have something to do in the open window: packets arrive, something was scheduled, or credits
     /// arrive at one of `ports`.
-    pub(in crate::network) fn run_crossbars<P: Probe>(&mut self, ports: [&[u32]; 2], until: u64, probe: &mut P) {
+    pub(in crate::network) fn run_crossbars<I: Instance>(&mut self, ports: [&[PortIdx]; 2], until: Instant) {
         let mut crossbars = std::mem::take(&mut self.crossbars);
         let mut switches = std::mem::take(&mut self.scratch.switches);
         for &port in ports.into_iter().flatten() {
-            let switch = crossbars.switch_of[port as usize];
-            let state = &self.ports[port as usize];
-            let crossbar = &mut crossbars.each[switch as usize];
+            let switch = crossbars.switch_of[port];
+            let state = &self.ports[port];
+            let crossbar = &mut crossbars.each[switch];
             if state.stalled
-                && let Some(time) = self.in_flight.returns[port as usize].next(self.config.awaited::<P>(state.waiting))
+                && let Some(time) = self.in_flight.returns[port].next(self.config.awaited::<I>(state.waiting))
             {
-                crossbar.schedule(time, Event::Credit { output: port - crossbar.first });
+                crossbar.schedule(time, Event::Credit { output: crossbar.output_at(port) });
                 switches.push(switch);
             }
         }
@@ -41,12 +46,13 @@ impl Shard {
         switches.dedup();
         let (mut due, mut requests) = (Vec::new(), Vec::new());
         for &switch in &switches {
-            let (crossbar, input_of) = (&mut crossbars.each[switch as usize], &crossbars.input_of[..]);
-            let mut active = ActiveSwitch { crossbar, input_of, shard: self, probe, due, requests };
+            let (crossbar, input_of) = (&mut crossbars.each[switch], &crossbars.input_of);
+            let mut active =
+                ActiveSwitch { crossbar, input_of, shard: self, instance: PhantomData::<I>, due, requests };
             let next = active.run(until);
             (due, requests) = (active.due, active.requests);
             if let Some(time) = next {
-                self.in_flight.calendar.wake(SWITCHES, switch, Instant(time));
+                self.in_flight.calendar.wake(SWITCHES, switch, time);
             }
         }
         self.scratch.switches = switches;
@@ -54,9 +60,9 @@ impl Shard {
     }
 }
 
-impl<P: Probe> ActiveSwitch<'_, P> {
+impl<I: Instance> ActiveSwitch<'_, I> {
     /// Runs the switch up to `until`. Returns when something happens next.
-    fn run(&mut self, until: u64) -> Option<u64> {
+    fn run(&mut self, until: Instant) -> Option<Instant> {
         while let Some(now) = self.crossbar.next() {
             if now >= until {
                 return Some(now);
@@ -77,13 +83,13 @@ impl<P: Probe> ActiveSwitch<'_, P> {
         None
     }
 
-    fn happen(&mut self, event: Event, now: u64) {
+    fn happen(&mut self, event: Event, now: Instant) {
         match event {
-            Event::Arrive { record } => self.arrive(record, now),
+            Event::Arrive { packet } => self.arrive(packet, now),
             Event::Crossed => self.crossbar.changed = true,
-            Event::Join { record } => self.join(record, now),
+            Event::Join { packet } => self.join(packet, now),
             Event::Left { output, lane, bytes, job } => {
-                let lanes = self.shard.config.lanes;
+                let lanes = self.shard.config.fabric.lanes;
                 let room = &mut self.crossbar.rooms[output as usize * lanes + usize::from(lane)];
                 room.free += bytes;
                 (room.released, room.job) = (now, Some(job));
@@ -99,36 +105,35 @@ impl<P: Probe> ActiveSwitch<'_, P> {
     }
 
     /// An output port, to be run at this instant.
-    pub(super) fn port(&mut self, output: u32) -> ActivePort<'_, P, { kind::BUFFERED }> {
-        self.shard.active_port(self.crossbar.first + output, self.probe)
+    pub(super) fn port(&mut self, output: u32) -> ActivePort<'_, I, { kind::BUFFERED }> {
+        self.shard.active_port(self.crossbar.port_of(output))
     }
 
     /// A packet joins the queue of its output port.
-    pub(super) fn join(&mut self, record: u32, now: u64) {
-        let output = self.output_of(record);
-        self.port(output).join(record, now);
+    pub(super) fn join(&mut self, packet: PacketIdx, now: Instant) {
+        let output = self.output_of(packet);
+        self.port(output).join(packet, now);
         self.due.push(output);
     }
 
     /// The output to which a packet goes.
-    pub(super) fn output_of(&self, record: u32) -> u32 {
-        self.crossbar.output_of(&self.shard.in_flight.packets[record])
+    pub(super) fn output_of(&self, packet: PacketIdx) -> u32 {
+        self.crossbar.output_of(&self.shard.in_flight.packets[packet])
     }
 
     /// If its link is free, an output port picks a lane and sends.
-    fn decide(&mut self, output: u32, now: u64) {
+    fn decide(&mut self, output: u32, now: Instant) {
         let mut port = self.port(output);
         let Some(sent) = port.decide(now) else { return };
         let (number, busy_until) = (port.number, port.port.busy_until);
-        let awaited = port.config.awaited::<P>(port.port.waiting);
+        let awaited = port.config.awaited::<I>(port.port.waiting);
         match sent {
-            Some((lane, record)) => {
-                let packet = &self.shard.in_flight.packets[record];
-                let (bytes, job) = (packet.bytes, packet.job);
+            Some((lane, packet)) => {
+                let Packet { bytes, job, .. } = self.shard.in_flight.packets[packet];
                 self.crossbar.schedule(busy_until, Event::Left { output, lane, bytes, job });
             }
             None => {
-                if let Some(time) = self.shard.in_flight.returns[number as usize].next(awaited) {
+                if let Some(time) = self.shard.in_flight.returns[number].next(awaited) {
                     self.crossbar.schedule(time, Event::Credit { output });
                 }
             }
@@ -136,24 +141,24 @@ impl<P: Probe> ActiveSwitch<'_, P> {
     }
 
     /// A packet joins the queue of its input.
-    fn arrive(&mut self, record: u32, now: u64) {
-        let output = self.output_of(record);
+    fn arrive(&mut self, index: PacketIdx, now: Instant) {
+        let output = self.output_of(index);
         let Shard { config, in_flight, .. } = &mut *self.shard;
-        let packet = &mut in_flight.packets[record];
+        let packet = &mut in_flight.packets[index];
         packet.time = now;
-        packet.next = NONE;
+        packet.next = PacketIdx::NONE;
         let (lane, job) = (packet.held, packet.job);
-        let input = self.input_of[packet.came.link() as usize] as usize;
-        let params = config.input_queued.as_ref().expect("invariant: the switch is input-queued");
+        let input = self.input_of[packet.came.link()] as usize;
+        let params = config.fabric.input_queued.as_ref().expect("invariant: the switch is input-queued");
         self.crossbar.inputs[input].waiting |= 1 << lane;
-        let queue = self.crossbar.queue(input * config.lanes + usize::from(lane), output, params.queues);
-        let tail = std::mem::replace(&mut queue.tail, record);
-        if tail == NONE {
-            queue.head = record;
+        let queue = self.crossbar.queue(input * config.fabric.lanes + usize::from(lane), output, params.queues);
+        let tail = std::mem::replace(&mut queue.tail, index);
+        if tail.is_none() {
+            queue.head = index;
         } else {
-            in_flight.packets[tail].next = record;
+            in_flight.packets[tail].next = index;
         }
-        self.probe.joined_input(queue, job, now);
+        self.shard.observation.joined_input::<I>(queue, job, now);
         self.crossbar.changed = true;
     }
 }

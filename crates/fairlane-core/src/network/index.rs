@@ -1,0 +1,110 @@
+//! Indices of the engine. Hosts, switches and ports have numbers in their shard, which with one shard are their ids: types tell
+//! them from ids and from each other.
+
+use crate::kernel::{Index, NONE};
+
+macro_rules! index {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(transparent)]
+        pub(super) struct $name(pub u32);
+
+        #[allow(dead_code, reason = "the same for all indices")]
+        impl $name {
+            /// None of them.
+            pub const NONE: Self = Self(NONE);
+
+            /// Whether it is one of them.
+            #[inline(always)]
+            pub const fn is_some(self) -> bool {
+                self.0 != NONE
+            }
+
+            /// Whether it is none of them.
+            #[inline(always)]
+            pub const fn is_none(self) -> bool {
+                self.0 == NONE
+            }
+
+            /// Its place in a table.
+            #[inline(always)]
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+
+        impl Index for $name {
+            #[inline(always)]
+            fn from_number(number: u32) -> Self {
+                Self(number)
+            }
+
+            #[inline(always)]
+            fn number(self) -> u32 {
+                self.0
+            }
+        }
+    };
+}
+
+index!(
+    /// A host of the shard.
+    HostIdx
+);
+index!(
+    /// A switch of the shard.
+    SwitchIdx
+);
+index!(
+    /// An output port of the shard, which sends on one link. Those of NICs come first.
+    PortIdx
+);
+index!(
+    /// A packet in flight.
+    PacketIdx
+);
+index!(
+    /// A message in flight.
+    MessageIdx
+);
+index!(
+    /// A notice that waits at its NIC.
+    NoticeIdx
+);
+index!(
+    /// A queue pair with messages to send.
+    PairIdx
+);
+index!(
+    /// A message in the queue of a NIC's port, a packet in that of a switch's.
+    Queued
+);
+
+impl Queued {
+    /// At a NIC: the message.
+    #[inline(always)]
+    pub const fn message(self) -> MessageIdx {
+        MessageIdx(self.0)
+    }
+
+    /// At a switch: the packet.
+    #[inline(always)]
+    pub const fn packet(self) -> PacketIdx {
+        PacketIdx(self.0)
+    }
+}
+
+impl From<MessageIdx> for Queued {
+    #[inline(always)]
+    fn from(message: MessageIdx) -> Self {
+        Self(message.0)
+    }
+}
+
+impl From<PacketIdx> for Queued {
+    #[inline(always)]
+    fn from(packet: PacketIdx) -> Self {
+        Self(packet.0)
+    }
+}

@@ -1,0 +1,152 @@
+//! The state of NICs for transports: flows that they send, flows that have come to them, and a tag of each packet.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use rustc_hash::FxHashMap;
+
+use super::transport::{FlowSetup, Notice, RECENT, State};
+use crate::ids::{JobId, VirtualLane};
+use crate::network::config::Config;
+use crate::network::index::{MessageIdx, PortIdx};
+use crate::network::packet::{Message, Packet, PacketFlags, PacketNumber};
+use crate::network::port::Arrival;
+use crate::qos::levels::TrafficKind;
+use crate::units::{Bytes, Instant};
+
+/// Identity of a flow at one NIC.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(in crate::network) struct Key {
+    pub to: u32,
+    pub job: JobId,
+    pub vl: VirtualLane,
+}
+
+impl Key {
+    pub const fn of_message(message: &Message) -> Self {
+        Self { to: message.to, job: message.job, vl: message.vl }
+    }
+
+    pub const fn of_packet(packet: &Packet) -> Self {
+        Self { to: packet.to, job: packet.job, vl: packet.vl }
+    }
+}
+
+/// A flow that has had to wait, or has sent.
+#[derive(Clone)]
+pub(in crate::network) struct Flow {
+    /// The message that will join its queue at a time that is set, if there is one.
+    pub released: MessageIdx,
+    /// Messages that wait for it, in order.
+    pub held: VecDeque<MessageIdx>,
+}
+
+/// The flows of one NIC.
+#[derive(Clone, Default)]
+pub(in crate::network) struct Flows {
+    places: FxHashMap<Key, usize>,
+    flows: Vec<Flow>,
+    /// The transport's state of each flow.
+    states: Vec<u64>,
+    /// Released messages by the time at which they join their queues, then by order of creation.
+    pub due: BTreeSet<Arrival>,
+    /// Notices on their way, by the time at which they arrive, then by the NIC's port at which they do, then by order.
+    pub expected: BTreeMap<(Instant, PortIdx, u64), Expected>,
+    /// Flows of which packets have come to this NIC.
+    pub heard: Heard,
+}
+
+impl Flows {
+    /// The flow, new if it is not known, and its state.
+    pub fn flow(&mut self, key: Key, config: &Config, wire: u32) -> (&mut Flow, &mut State) {
+        let words = config.fabric.flow_words;
+        let next = self.flows.len();
+        let place = *self.places.entry(key).or_insert(next);
+        if place == next {
+            self.flows.push(Flow { released: MessageIdx::NONE, held: VecDeque::new() });
+            self.states.resize((next + 1) * words, 0);
+            let setup = FlowSetup {
+                bandwidth: config.conditions.wires[wire as usize].bandwidth,
+                vl: key.vl,
+                full_packet: Bytes(u64::from(config.fabric.full)),
+                round_trip: config.fabric.round_trips[config.fabric.transport_place(key.job)],
+            };
+            config.fabric.transport_of(key.job).begin(&mut self.states[next * words..], &setup);
+        }
+        (&mut self.flows[place], &mut self.states[place * words..][..words])
+    }
+
+    /// When the next released message joins its queue.
+    pub fn next(&self) -> Option<Instant> {
+        self.due.first().map(|(time, ..)| *time)
+    }
+}
+
+/// Further fields of a packet, if there is congestion control.
+#[derive(Clone, Copy, Debug, Default)]
+pub(in crate::network) struct Tag {
+    /// When it started at its NIC, ps; of a notice, when the packet that it answers did.
+    pub sent: Instant,
+    /// Of a notice: when the packet that it answers arrived, ps.
+    pub received: Instant,
+    /// Of a notice: the address to which that packet went, its bytes on the wire, and its virtual lane.
+    pub to: u32,
+    pub bytes: u32,
+    /// Of a notice: flows that have come lately.
+    pub flows: u32,
+    /// Of a packet that has been trimmed, or a notice of it: its bytes on the wire before; else 0. Its virtual lane was `vl`.
+    pub whole: u32,
+    /// Of a notice of a trimmed packet: what else is needed to make that packet again.
+    pub trimmed: Option<Remains>,
+    pub vl: VirtualLane,
+    /// A switch has marked it; of a notice, the packet that it answers.
+    pub marked: bool,
+    /// It is a notice.
+    pub control: bool,
+}
+
+/// Fields of a trimmed packet, in the notice of it, with which its sender can send it again.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::network) struct Remains {
+    pub owner: u32,
+    pub number: PacketNumber,
+    pub offered: Instant,
+    pub kind: TrafficKind,
+    pub flags: PacketFlags,
+}
+
+/// A notice that will arrive, and the flow that it is for.
+#[derive(Clone, Copy)]
+pub(in crate::network) struct Expected {
+    pub key: Key,
+    pub notice: Notice,
+}
+
+/// A flow at its receiver: the sending address, job, virtual lane.
+type Source = (u32, JobId, VirtualLane);
+
+/// The flows of which packets have come to a NIC.
+#[derive(Clone, Default)]
+pub(in crate::network) struct Heard {
+    /// The last packet and the last notice of each, ps; no notice yet is [`Instant::MAX`].
+    last: FxHashMap<Source, (Instant, Instant)>,
+    /// Those of the last [`RECENT`] time, by their last packet.
+    recent: BTreeMap<(Instant, Source), ()>,
+    /// Notices that have come to the host for this NIC.
+    pub count: u64,
+}
+
+impl Heard {
+    /// A packet of a flow arrives at `time`. Returns how many flows have come lately, and the last notice of this one.
+    pub fn hear(&mut self, source: Source, time: Instant) -> (u32, &mut Instant) {
+        let (packet, notice) = self.last.entry(source).or_insert((time, Instant::MAX));
+        self.recent.remove(&(*packet, source));
+        *packet = time;
+        self.recent.insert((time, source), ());
+        while let Some((&(oldest, _), ())) = self.recent.first_key_value()
+            && oldest + RECENT < time
+        {
+            self.recent.pop_first();
+        }
+        (u32::try_from(self.recent.len()).unwrap_or(u32::MAX), notice)
+    }
+}

@@ -1,0 +1,131 @@
+//! Credits of a port that runs: taken when a packet starts, returned when it has left the buffer at the far end.
+
+use super::{ActivePort, Lane, UNCHARGED, each_lane, kind};
+use crate::ids::LinkId;
+use crate::network::config::Config;
+use crate::network::credits::CreditReturn;
+use crate::network::fabric::Fabric;
+use crate::network::features::Instance;
+use crate::network::in_flight::InFlight;
+use crate::network::index::PortIdx;
+use crate::network::mail::Returned;
+use crate::network::partition::Place;
+use crate::units::Instant;
+
+impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
+    /// A packet starts on the link: takes its credits.
+    #[inline(always)]
+    pub fn take_credits(&mut self, lane: u8, bytes: u32) {
+        self.lanes[self.base + usize::from(lane)].credits.take(bytes);
+        if self.config.fabric.adaptive {
+            if KIND == kind::NIC {
+                self.in_flight.occupancy.inject(self.number, lane, bytes);
+            } else {
+                self.in_flight.occupancy.start(self.number);
+            }
+        }
+    }
+
+    /// Bytes of the pool that all lanes have taken; 0 if there is none.
+    #[inline(always)]
+    pub fn pool_taken(&self) -> u32 {
+        if self.config.has::<I>().pool { pool_taken(&self.lanes[self.base..], &self.config.fabric) } else { 0 }
+    }
+
+    /// The bytes that a lane can start now, if this much of the pool is taken: what is left of its reserved part and of the pool.
+    #[inline(always)]
+    pub fn available(&self, lane: u8, taken: u32) -> u32 {
+        let credits = &self.lanes[self.base + usize::from(lane)].credits;
+        // The lane's own bytes in the pool are among those taken, and missing from what it holds.
+        if self.config.has::<I>().pool {
+            credits.held() + credits.pooled(&self.config.fabric) - taken
+        } else {
+            credits.held()
+        }
+    }
+
+    /// Returns credits to a port of this shard.
+    #[inline(always)]
+    pub fn return_credits(&mut self, returned: &Returned) {
+        self.in_flight.return_credits(self.config, self.lanes, returned, self.opening);
+    }
+
+    /// Returns credits to the port of the link that a packet came over, given the link and the place of its port, which
+    /// replaces the port in `returned`.
+    #[inline(always)]
+    pub fn return_upstream(&mut self, (link, place): (LinkId, Place<PortIdx>), returned: Returned) {
+        let returned = Returned { port: place.index(), ..returned };
+        if I::SHARDED && place.shard() != self.config.naming.shard {
+            let time = returned.freed + self.config.conditions.latency_of(link);
+            self.in_flight.out.return_credits(place.shard(), returned, time);
+            return;
+        }
+        self.return_credits(&returned);
+    }
+
+    /// Absorbs the credits that have arrived by `now`. Returns whether there were any.
+    pub fn absorb_credits(&mut self, now: Instant) -> bool {
+        let lanes = &mut self.lanes[self.base..][..self.config.fabric.lanes];
+        let mut arrived = false;
+        for lane in each_lane(self.port.waiting) {
+            arrived |= lanes[lane].credits.absorb_pending(now);
+        }
+        let returns = &mut self.in_flight.returns[self.number];
+        if I::COUNTERS
+            && let Some(job) = if self.config.has::<I>().pool {
+                returns.first_useful(now, returns.uncharged, pooled(lanes, &self.config.fabric).collect())
+            } else {
+                returns.first_by(now, returns.uncharged)
+            }
+        {
+            returns.uncharged = 0;
+            self.port.unusual &= !UNCHARGED;
+            returns.wakes = self.port.stalled;
+            self.observation.stall_ended_by::<I>(self.number, self.port, job);
+        }
+        returns.absorb(now, |lane, bytes| lanes[usize::from(lane)].credits.give(bytes)) | arrived
+    }
+}
+
+impl InFlight {
+    /// Returns credits to a port of this shard. They arrive one link latency after the buffer is freed. Called in the window
+    /// that opened at `opening`, or when mail is accepted at its end; they arrive after it, so no decision in it depends on
+    /// them.
+    #[inline(always)]
+    pub fn return_credits(&mut self, config: &Config, lanes: &mut [Lane], returned: &Returned, opening: Instant) {
+        let &Returned { port, lane, job, bytes, freed } = returned;
+        let credits = &mut lanes[port.index() * config.fabric.lanes + usize::from(lane)].credits;
+        if !credits.return_pending(bytes, freed + config.fabric.longest, opening, config.conditions.sufficient) {
+            let lanes = &mut lanes[port.index() * config.fabric.lanes..];
+            let credit = CreditReturn { time: freed + config.conditions.latency(port), bytes, job, lane };
+            return_exactly(self, lanes, port, credit, opening);
+        }
+        if config.fabric.adaptive {
+            let time = freed + config.conditions.latency(port);
+            let window = self.calendar.window_of(time);
+            self.occupancy.return_credits(port, lane, bytes, window);
+        }
+    }
+}
+
+/// Bytes of the pool that each lane of a port has taken.
+fn pooled(lanes: &[Lane], fabric: &Fabric) -> impl Iterator<Item = u32> {
+    lanes[..fabric.lanes].iter().map(|lane| lane.credits.pooled(fabric))
+}
+
+/// Bytes of the pool that the lanes of a port have taken.
+#[cold]
+pub(in crate::network) fn pool_taken(lanes: &[Lane], fabric: &Fabric) -> u32 {
+    pooled(lanes, fabric).sum()
+}
+
+/// Returns credits to a lane that may need them the instant they arrive. A free function: taking the address of the active
+/// port would force its fields out of registers.
+#[cold]
+fn return_exactly(in_flight: &mut InFlight, lanes: &mut [Lane], port: PortIdx, credit: CreditReturn, opening: Instant) {
+    let returns = &mut in_flight.returns[port];
+    returns.push(credit, opening, |lane, bytes| lanes[usize::from(lane)].credits.give(bytes));
+    if returns.wakes {
+        in_flight.wake_port(port, credit.time);
+    }
+}
