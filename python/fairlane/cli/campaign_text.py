@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from fairlane.cli.tables import Column, Part, Table, fixed, with_interval, with_ratio
+from fairlane.cli.terminal import Part
+from fairlane.views.tables import Column, Table, fixed, with_interval, with_ratio
 from fairlane.wording import data_size, percent, plural, seconds
 
 if TYPE_CHECKING:

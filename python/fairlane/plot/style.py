@@ -7,21 +7,18 @@ from textwrap import wrap
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from fairlane.colours import LIGHT
 from fairlane.results.run import Run
 from fairlane.wording import seconds, significant
 
-INK = "#222222"
-MUTED = "#6b6b6b"
-GRID = "#dddddd"
+INK, MUTED, GRID = LIGHT.ink, LIGHT.muted, LIGHT.grid
+PALETTE = list(LIGHT.palette)
 MANY_DECADES = 3000.0  # a logarithmic axis over more than this factor has labels at powers of ten only
 SHORT = 5.0  # a logarithmic axis over less than this factor has more labels than at 1, 2 and 5
 LETTERS_AN_INCH = 11.5  # how many letters of a note fit on an inch
-PALETTE = [to_hex(colour) for colour in matplotlib.color_sequences["petroff8"]]
-"""Chosen by Petroff for people with and without colour vision (arXiv:2107.02270)."""
 
 _STYLE: dict[str, object] = {
     "figure.dpi": 100,
