@@ -15,9 +15,9 @@ from fairlane import views
 from fairlane.cli.main import execute
 from fairlane.cli.terminal import parts_of, show
 from fairlane.results.base import Results
-from fairlane.views.charts import Axis
+from fairlane.views.charts import Axis, chart, layers
 from fairlane.views.look import Look
-from fairlane.views.model import Chart
+from fairlane.views.model import Chart, View
 from fairlane.views.page import notebook, page
 from fairlane.views.picture import picture
 from fairlane.views.tables import Bad, Column, Table
@@ -51,7 +51,8 @@ def test_a_view_is_complete_for_every_writer(results: Results, several: bool, tm
         assert part.sentence.endswith("."), part.title
         assert re.search(r"\d|No ", part.sentence), part.sentence
         if isinstance(part, Chart):
-            part.spec.to_dict()  # raises if it is not Vega-Lite
+            spec = part.spec.to_dict()  # raises if it is not Vega-Lite
+            assert "empty" not in spec["datasets"], "every layer has data"
     for name, charts in view.pictures.items():
         for look in (Look(), Look("dark", transparent=True), Look(format="svg"), Look(format="pdf")):
             (tmp_path / f"{name}.{look.format}").write_bytes(picture(view, charts, look))
@@ -82,10 +83,20 @@ def test_load_sweeps_are_compared_in_one_figure() -> None:
     assert [row["accepted"] for row in throughput.data] == 2 * sweep.points["accepted"].to_list()
     means = (sweep.points["message_mean_ps"] * 1e-12).to_list()
     assert [row["message_mean"] for row in latency.data] == pytest.approx(2 * means)
-    assert view.headline == f"low: {sweep.headline()}; high: {sweep.headline()}"
+    assert view.headline == f"low: {sweep.headline()}\nhigh: {sweep.headline()}"
     (table,) = view.tables
     assert table.data is not None
     assert table.data.height == 2 * sweep.runs.height
+
+
+def test_panels_that_differ_in_their_data_only_show_their_own() -> None:
+    axis = Axis.of([1.0], "x")
+    charts = []
+    for name in ("first", "second"):
+        point = chart([{"x": 0.5, "told": f"told by {name}"}]).mark_text().encode(x=axis.x("x"), text="told:N")
+        charts.append(Chart(name, name, layers(20, point), "1.", ""))
+    drawn = picture(View("", "", [], charts), charts, Look(format="svg")).decode()
+    assert drawn.count(">told by first<") == drawn.count(">told by second<") == 1
 
 
 def test_factors_of_gpcnet_are_those_of_its_table() -> None:
@@ -132,8 +143,10 @@ def test_the_command_draws_several_results_in_every_format(
     assert "sweep2" in Path("saturation.svg").read_text()
     assert execute(["plot", "sweep1", "sweep2", "--figure", "saturate"]) == 2
     assert 'did you mean "saturation"' in capsys.readouterr().err
-    chart = fairlane.load("sweep1").plot()
-    assert chart.to_dict()["vconcat"], "it is one of Altair, which a notebook shows"
+    plotted = fairlane.load("sweep1").plot().to_dict()  # one of Altair, which a notebook shows
+    names = [parameter["name"] for parameter in plotted["params"]]
+    assert len(names) == len(set(names)) == 3
+    assert len(plotted["vconcat"]) == 3
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from fairlane.views.look import Look
 if TYPE_CHECKING:
     from fairlane.views.model import Chart, View
 
-__all__ = ["KINDS", "Kind", "draw", "has_picture", "html_of", "plot", "view_of"]
+__all__ = ["KINDS", "Kind", "draw", "has_picture", "html_of", "plot", "view_of", "write_pictures"]
 
 
 @dataclass(frozen=True)
@@ -97,14 +97,19 @@ def draw(
     They go to ``to``, or to the folder of the results. Raises ``ResultsError`` if there is none or it cannot be
     written, and ``ScenarioError`` if there is no such picture, or nothing to show in it.
     """
-    from fairlane.views.picture import picture
-
-    view = view_of(every)
     folder = to or (every[0].folder if len(every) == 1 else Path.cwd())
     if folder is None:
         raise ResultsError("the results are only in memory; save them before drawing them")
+    view = view_of(every)
+    return write_pictures(view, _chosen(every[0], view, figures), folder, look)
+
+
+def write_pictures(view: "View", pictures: "Mapping[str, list[Chart]]", folder: Path, look: Look = LIGHT) -> list[Path]:
+    """Writes pictures of a view by name, and returns their files. Raises ``ResultsError`` if that fails."""
+    from fairlane.views.picture import picture
+
     paths = []
-    for name, charts in _chosen(every[0], view, figures).items():
+    for name, charts in pictures.items():
         path = folder / f"{name}.{look.format}"
         with writing(path), replacing(path) as scratch:
             scratch.write_bytes(picture(view, charts, look))

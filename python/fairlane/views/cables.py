@@ -34,7 +34,7 @@ def view(surveys: Mapping[str, Cables], top: int = 10) -> View:
     first = next(iter(surveys.values()))
     return View(
         title=title_of(surveys, f"critical {first.whats}"),
-        headline="; ".join(lines_of(surveys, Cables.headline)),
+        headline="\n".join(lines_of(surveys, Cables.headline)),
         facts=lines_of(surveys, _facts),
         parts=[
             *_charts(surveys),

@@ -23,6 +23,8 @@ SHORT = 5.0
 """A logarithmic axis over less than this factor has more labels than at 1, 2 and 5."""
 MARGIN = 0.04
 """How far an axis reaches beyond its values, as a share of its length."""
+_LEGEND = 480
+"""Room for a legend, px."""
 NUMBERS = ",.6~r"
 SHARES = ".6~%"
 CHANGES = "+.6~%"
@@ -137,13 +139,22 @@ def _with(of: Layer, parameter: altair.Parameter) -> Layer:
     if isinstance(of, altair.Chart):
         return of.add_params(parameter)
     *below, top = cast("list[Layer]", of.layer)
-    return stacked(*below, _with(top, parameter))
+    found = stacked(*below, _with(top, parameter))
+    found.data = of.data  # of all layers
+    return found
 
 
 def colour(field: str, names: Sequence[str]) -> altair.Color:
     """A colour for each name, in this order; a single name has no legend."""
-    legend = altair.Legend(title=None) if len(names) > 1 else None
+    legend = legend_of(names) if len(names) > 1 else None
     return altair.Color(f"{field}:N", scale=altair.Scale(domain=list(names)), legend=legend)
+
+
+def legend_of(names: Sequence[str], orient: Literal["top", "bottom"] = "top") -> altair.Legend:
+    """A legend without a title, in as many columns as fit beside each other."""
+    wide = 7 * max(map(len, names)) + 40
+    fits = len(names) * wide <= _LEGEND
+    return altair.Legend(title=None, orient=orient, columns=Undefined if fits else max(1, _LEGEND // wide))
 
 
 def choice(name: str, label: str, options: Sequence[str]) -> tuple[altair.Parameter, str]:

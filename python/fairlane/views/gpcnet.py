@@ -29,7 +29,7 @@ def view(benchmarks: Mapping[str, Gpcnet]) -> View:
     rows = [{"benchmark": name, **row} for name, one in benchmarks.items() for row in written(one)]
     return View(
         title=title_of(benchmarks, "GPCNeT"),
-        headline="; ".join(lines_of(benchmarks, Gpcnet.headline)),
+        headline="\n".join(lines_of(benchmarks, Gpcnet.headline)),
         facts=lines_of(benchmarks, _facts),
         parts=[*_charts(benchmarks, rows), *_tables(benchmarks, rows)],
         remarks=[_EXPLAINED, *remarks_of(benchmarks, _remarks)],

@@ -45,7 +45,7 @@ class View:
     title: str
     """What they are."""
     headline: str
-    """What was found, in a line."""
+    """What was found, in a line; of several results a line each."""
     facts: Sequence[str]
     """What was simulated: a line for each of the results."""
     parts: Sequence[Table | Chart]

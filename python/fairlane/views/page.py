@@ -48,7 +48,9 @@ def notebook(view: View) -> str:
     drawn = [picture(view, charts, Look(format="svg")).decode() for charts in view.pictures.values()]
     tables = [_table(part) for part in view.tables if not part.only_page]
     facts = [f"<div>{escape(line)}</div>" for line in view.facts]
-    return "\n".join([f"<div><b>{escape(view.headline)}</b>", *facts, *tables, *drawn, "</div>"])
+    return "\n".join(
+        [f'<div><b style="white-space: pre-line">{escape(view.headline)}</b>', *facts, *tables, *drawn, "</div>"]
+    )
 
 
 def style() -> str:

@@ -3,10 +3,12 @@
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from re import sub
 from textwrap import wrap
 from typing import Any
 
 import vl_convert
+from pydantic_core import from_json, to_json
 
 from fairlane.colours import THEMES
 from fairlane.views.look import Look
@@ -26,7 +28,7 @@ def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
 
     It is put together of specifications: ``altair.vconcat`` copies all of them several times.
     """
-    panels = [chart.spec.to_dict(validate=False) for chart in charts]
+    panels = [_specification(chart) for chart in charts]
     datasets = {name: rows for panel in panels for name, rows in panel.pop("datasets", {}).items()}
     parameters = [parameter for panel in panels for parameter in panel.pop("params", [])]
     schema = {panel.pop("$schema") for panel in panels}.pop()
@@ -38,11 +40,23 @@ def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
         "$schema": schema,
         "datasets": datasets,
         "params": parameters,
-        "title": {"text": wrap(view.headline, _LETTERS_OF_TITLE), "fontSize": 16, "offset": 14, "frame": "bounds"},
+        "title": {
+            "text": [part for line in view.headline.split("\n") for part in wrap(line, _LETTERS_OF_TITLE)],
+            "fontSize": 16,
+            "offset": 14,
+            "frame": "bounds",
+        },
         "vconcat": [*panels, _note(wrap(notes, _LETTERS_OF_NOTE))],
         "spacing": 26,
         "resolve": {"scale": {"color": "independent", "shape": "independent"}},
     }
+
+
+def _specification(chart: Chart) -> dict[str, Any]:
+    """The specification of a chart. Altair gives charts that differ only in their data the same names."""
+    text = to_json(chart.spec.to_dict(validate=False)).decode()
+    found: dict[str, Any] = from_json(sub(r"\b(view|param)_[0-9a-f]+", rf"{chart.name}_\g<0>", text))
+    return found
 
 
 def _note(lines: list[str]) -> dict[str, Any]:

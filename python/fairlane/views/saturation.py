@@ -32,7 +32,7 @@ def view(sweeps: Mapping[str, Saturation]) -> View:
     rows = [row for name, sweep in sweeps.items() for row in _rows(name, sweep)]
     return View(
         title=title_of(sweeps, "load sweep"),
-        headline="; ".join(lines_of(sweeps, Saturation.headline)),
+        headline="\n".join(lines_of(sweeps, Saturation.headline)),
         facts=lines_of(sweeps, _facts),
         parts=[*_charts(sweeps, rows), _table(sweeps, rows)],
         remarks=[*_EXPLAINED, *remarks_of(sweeps, _remarks)],

@@ -1,7 +1,7 @@
 // Draws the charts of a page, sorts and filters its tables, and exports both.
 
 const { config, charts, csv } = JSON.parse(document.getElementById("data").textContent);
-const NARROW = 600; // px: on narrower charts, names of axes get less room
+const NARROW = 600; // px: on narrower charts, names get less room
 const SCALE = 2; // pixels of an exported PNG for each of the chart
 
 function download(name, type, content) {
@@ -29,8 +29,11 @@ async function pngOf(svg) {
 
 async function draw(section, spec) {
   const plot = section.querySelector(".plot");
-  const labelLimit = plot.clientWidth < NARROW ? plot.clientWidth / 3 : config.axis.labelLimit;
-  const own = { ...config, padding: 4, axis: { ...config.axis, labelLimit } };
+  const own = { ...config, padding: 4 };
+  if (plot.clientWidth < NARROW) {
+    own.axis = { ...config.axis, labelLimit: plot.clientWidth / 3 };
+    own.legend = { ...config.legend, columns: 2, labelLimit: plot.clientWidth / 2 - 50 };
+  }
   const { view } = await window.vegaEmbed(plot, spec, {
     ast: true, actions: false, renderer: "svg", config: own, defaultStyle: false, bind: section.querySelector(".controls"),
   });
