@@ -16,21 +16,14 @@ class Colours:
     paper: str
     palette: tuple[str, ...]
     """Of things: for people with and without colour vision, by Petroff (arXiv:2107.02270)."""
-    ramp: tuple[str, ...]
-    """Steps of viridis from low to high: the high end has the greater contrast with the paper."""
-    diverging: tuple[str, ...]
-    """Steps from less by same to more."""
 
 
-_VIRIDIS = ("#d8e219", "#95d840", "#56c667", "#2fb47c", "#1f988b", "#277f8e", "#33638d", "#404688", "#481f70")
 LIGHT = Colours(
     ink="#222222",
     muted="#6b6b6b",
     grid="#dddddd",
     paper="#ffffff",
     palette=("#1845fb", "#ff5e02", "#c91f16", "#c849a9", "#adad7d", "#86c8dd", "#578dff", "#656364"),
-    ramp=_VIRIDIS,
-    diverging=("#0b3ea8", "#4672c8", "#8fadea", "#dcdcdc", "#f0a878", "#d2743a", "#b84500"),
 )
 DARK = Colours(
     ink="#e4e4e4",
@@ -38,8 +31,6 @@ DARK = Colours(
     grid="#3b3d40",
     paper="#131416",
     palette=("#578dff", "#ff5e02", "#e2503f", "#c849a9", "#adad7d", "#86c8dd", "#1845fb", "#a3a3a3"),
-    ramp=_VIRIDIS[::-1],
-    diverging=("#6ea8ff", "#3f6fc0", "#34497a", "#3d4148", "#7a4a2a", "#bf6a2f", "#ffa25c"),
 )
 """The first blue, the red and the last grey of the light theme are too dark here."""
 THEMES: dict[Theme, Colours] = {"light": LIGHT, "dark": DARK}

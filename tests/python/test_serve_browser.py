@@ -121,7 +121,7 @@ def test_charts_of_a_view_are_drawn_where_pages_may_not_compile_code(
     arguments = ["saturate", str(file), "--load", "0.2,0.4", "--replicates", "2", "--duration", "50 us", "--quiet"]
     assert execute([*arguments, "--out", str(root / "sweep")]) == 0
     page.open(f"http://127.0.0.1:{client.port}/report/sweep")
-    assert page.run("return document.querySelectorAll('#throughput .plot svg .role-mark path').length") > 3
+    assert page.run("return document.querySelectorAll('#throughput .chart svg .role-mark path').length") > 3
     page.find("#table2 th button").click()
     assert page.find("#table2 th").get_attribute("aria-sort") == "descending"
     page.find("nav a").click()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -65,6 +66,19 @@ def test_a_view_is_complete_for_every_writer(results: Results, several: bool, tm
     show(parts_of(view, Path("folder")), Console(width=200, file=written))
     assert view.headline in written.getvalue()
     assert all(line in written.getvalue() for line in view.remarks)
+
+
+def test_results_without_anything_to_draw_have_a_view(results: Results, tmp_path: Path) -> None:
+    empty = replace(results, folder=tmp_path, **{name: table.clear() for name, table in results.tables().items()})  # type: ignore[type-var]
+    for every in ([empty], [empty, results]):
+        view = views.view_of(every, ["none", "some"][: len(every)])
+        assert page(view)
+        show(parts_of(view, None), Console(file=StringIO()))
+        assert bool(view.charts) == (len(every) > 1)
+    for name in views.KINDS[type(results)].pictures:
+        (tmp_path / f"{name}.png").write_text("of earlier results")
+    assert views.draw([empty]) == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_results_of_other_kinds_are_refused() -> None:
@@ -154,6 +168,7 @@ def test_the_command_draws_several_results_in_every_format(
     [
         ([1e-6, 5e-6], "time", False, "T [µs]", None),
         ([1e-6, 5e-5], "time", True, "T [µs]", [1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5]),
+        ([8e-7, 2e-4], "time", True, "T [µs]", [1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4]),
         ([0.5, 4.0], "number", False, "T", None),
         ([0.0, 4000.0], "number", False, "T", None),
         ([0.9, 12.0], "number", True, "T", [1, 2, 5, 10]),

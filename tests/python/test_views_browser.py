@@ -49,19 +49,34 @@ every_kind = pytest.mark.parametrize("opened", list(EXAMPLES), indirect=True)
 
 @every_kind
 def test_every_chart_is_drawn_at_every_width_and_fits(opened: Browser) -> None:
-    drawn = """return [...document.querySelectorAll(".plot")].map((plot) => {
+    drawn = """return [...document.querySelectorAll(".chart")].map((plot) => {
         const places = [plot.querySelector("svg"), plot.closest(".card")];
         const [svg, card] = places.map((one) => one.getBoundingClientRect());
         return plot.querySelectorAll("path, line").length > 5 && svg.width > 200 && svg.right <= card.right;
     })"""
     assert all(opened.run(drawn))
     opened.resize(390, 844)
-    opened.wait("[...document.querySelectorAll('.plot svg')].every((one) => one.getBoundingClientRect().width < 390)")
+    opened.wait("[...document.querySelectorAll('.chart svg')].every((one) => one.getBoundingClientRect().width < 390)")
     assert all(opened.run(drawn))
     assert opened.run("return document.documentElement.scrollWidth") <= 390
     for card in opened.driver.find_elements("css selector", "#figures section"):
         assert card.find_element("css selector", "h2").text
         assert card.find_element("css selector", ".sentence").text.endswith(".")
+
+
+@every_kind
+def test_it_is_printed_with_its_charts_in_dark_ink(opened: Browser) -> None:
+    opened.choose("#theme", "dark")
+    ink = "return getComputedStyle(document.body).color"
+    bright = opened.run(ink)
+    opened.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    dark, drawn = (
+        opened.run(ink),
+        opened.run("return document.querySelector('.chart svg').getBoundingClientRect().width"),
+    )
+    opened.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert (bright, dark) == ("rgb(230, 231, 234)", "rgb(34, 34, 34)")
+    assert drawn > 200
 
 
 @pytest.mark.skipif(not AXE.is_file(), reason="make build has not fetched axe-core")
@@ -81,7 +96,7 @@ def test_tables_are_sorted_and_latencies_chosen(opened: Browser) -> None:
     accepted = [float(text.split()[0]) for text in opened.texts("#table2 td:nth-child(4)")]
     assert accepted == sorted(accepted, reverse=True)
     assert opened.find("#table2 th:nth-child(4)").get_attribute("aria-sort") == "descending"
-    plot = "document.querySelector('#latency .plot svg').innerHTML"
+    plot = "document.querySelector('#latency .chart svg').innerHTML"
     opened.run(f"window.before = {plot}")
     opened.choose("#latency select", "messages: 50%, 99.9%")
     opened.wait(f"{plot} !== window.before")
@@ -89,15 +104,15 @@ def test_tables_are_sorted_and_latencies_chosen(opened: Browser) -> None:
 
 @pytest.mark.parametrize("opened", ["saturation"], indirect=True)
 def test_charts_are_moved_and_have_tooltips(opened: Browser) -> None:
-    places = """const box = document.querySelector("#throughput .plot").getBoundingClientRect();
+    places = """const box = document.querySelector("#throughput .chart").getBoundingClientRect();
         const points = [...document.querySelectorAll("#throughput .role-mark.mark-symbol path")];
         return points.map((one) => one.getBoundingClientRect())
         .map(({ x, y, width, height }) => [x + width / 2 - box.x, y + height / 2 - box.y])"""
     x, y = opened.run(places)[-1]
-    opened.move_to("#throughput .plot", x, y)
+    opened.move_to("#throughput .chart", x, y)
     opened.wait("document.querySelector('#vg-tooltip-element.visible') !== null")
     assert "accepted" in opened.find("#vg-tooltip-element").text
-    opened.drag("#throughput .plot", (200, 150), (300, 150))
+    opened.drag("#throughput .chart", (200, 150), (300, 150))
     assert opened.run(places)[-1] == pytest.approx([x + 100, y], abs=5)
 
 

@@ -57,7 +57,7 @@ def html(title: str, data: dict[str, Any], kind: str, others: Sequence[str] = ()
 
 def constants() -> bytes:
     """The module ``report/constants``: what figures and pages have in common, as ``fairlane.plot`` defines it."""
-    from fairlane.plot import scales
+    from fairlane.views import scales
 
     values = {"WIDE": scales.WIDE, "FEW_LARGE": scales.FEW_LARGE, "DECADES": scales.DECADES, "COLOURS": LIGHT.palette}
     return b"".join(f"export const {name} = ".encode() + to_json(value) + b";\n" for name, value in values.items())

@@ -101,6 +101,9 @@ def draw(
     if folder is None:
         raise ResultsError("the results are only in memory; save them before drawing them")
     view = view_of(every)
+    for name in KINDS[type(every[0])].pictures:
+        if name not in view.pictures:  # nothing to show in it: that of an earlier draw would mislead
+            (folder / f"{name}.{look.format}").unlink(missing_ok=True)
     return write_pictures(view, _chosen(every[0], view, figures), folder, look)
 
 

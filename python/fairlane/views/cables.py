@@ -160,9 +160,9 @@ def _jobs(surveys: Mapping[str, Cables]) -> Table:
 
 
 def _charts(surveys: Mapping[str, Cables]) -> Iterator[Chart]:
-    if not any(survey.ranking.height for survey in surveys.values()):
+    first = next((survey for survey in surveys.values() if survey.ranking.height), None)
+    if first is None:
         return
-    first = next(iter(surveys.values()))
     parts = first.ranking["part"].head(MOST).to_list()
     names, rows = _drawn(surveys)
     own = [row for row in rows if row["part"] in parts]

@@ -6,31 +6,25 @@ A chart is an ``altair.LayerChart`` without width, colours and fonts, which writ
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from math import ceil, floor, log10
+from math import ceil, floor, log10, sqrt
 from typing import Any, Literal, cast
 
 import altair
 from altair import Undefined
 
+from fairlane.views.scales import is_wide, steps
 from fairlane.views.tables import Column, Row
 from fairlane.wording import time_unit
 
-WIDE = 10.0
-"""An axis is logarithmic where all values are positive and the greatest is more than this many times the least."""
-MANY_DECADES = 3000.0
-"""A logarithmic axis over more than this factor has labels at powers of ten only."""
-SHORT = 5.0
-"""A logarithmic axis over less than this factor has more labels than at 1, 2 and 5."""
 MARGIN = 0.04
 """How far an axis reaches beyond its values, as a share of its length."""
 _LEGEND = 480
 """Room for a legend, px."""
 NUMBERS = ",.6~r"
 SHARES = ".6~%"
-CHANGES = "+.6~%"
 Layer = altair.Chart | altair.LayerChart
-Kind = Literal["number", "share", "change", "time"]
-_FORMATS = {"number": NUMBERS, "share": SHARES, "change": CHANGES}
+Kind = Literal["number", "share", "time"]
+_FORMATS = {"number": NUMBERS, "share": SHARES}
 
 
 @dataclass(frozen=True)
@@ -54,16 +48,15 @@ class Axis:
         *,
         scale: Literal["auto", "linear", "log"] = "auto",
         zero: bool = True,
-        ends: tuple[float | None, float | None] = (None, None),
     ) -> "Axis":
         """An axis that all these values fit on; logarithmic by ``scale``, of ``auto`` where they differ much.
 
-        A linear axis begins at ``zero`` unless some value is less; ``ends`` are limits in place of the values' own.
+        A linear axis begins at ``zero`` unless some value is less.
         """
         known = [value for value in values if value is not None] or [1.0]
         low, high = min(known), max(known)
-        log = low > 0 and (scale == "log" or (scale == "auto" and high > WIDE * low))
-        factor, unit = time_unit(low if log else high) if kind == "time" else (1.0, "")
+        log = low > 0 and (scale == "log" or (scale == "auto" and is_wide(low, high)))
+        factor, unit = time_unit(sqrt(low * high) if log else high) if kind == "time" else (1.0, "")
         if log:
             margin = max(high / low, 1.1) ** MARGIN
             low, high = low / margin, high * margin
@@ -71,44 +64,38 @@ class Axis:
             margin = MARGIN * ((high - min(low, 0.0 if zero else low)) or abs(high) or 1.0)
             low = 0.0 if zero and low >= 0 else low - margin
             high += margin
-        low, high = (own if end is None else end for own, end in zip((low, high), ends, strict=True))
         return cls(f"{title} [{unit}]" if unit else title, kind, low, high, log, factor)
 
     @property
     def ticks(self) -> list[float]:
-        """Where a logarithmic axis has labels: at 1, 2 and 5 in each decade, on a short one at more."""
-        ratio = self.high / self.low
-        many = (1, 1.2, 1.5, 2, 3, 4, 6, 8) if ratio < SHORT else (1, 2, 5)
+        """Where a logarithmic axis has labels."""
         decades = range(floor(log10(self.low / self.factor)), ceil(log10(self.high / self.factor)) + 1)
-        steps = (1,) if ratio > MANY_DECADES else many
-        every = [self.factor * step * 10.0**decade for decade in decades for step in steps]
+        every = [self.factor * step * 10.0**decade for decade in decades for step in steps(self.low, self.high)]
         return [tick for tick in every if self.low <= tick <= self.high]
 
-    def _channel(self, channel: Any, field: str, title: str | None, more: dict[str, Any]) -> Any:
+    @property
+    def _options(self) -> dict[str, Any]:
         label = f"format(datum.value / {self.factor}, '{NUMBERS}')" if self.kind == "time" else Undefined
         axis = altair.Axis(
-            title=self.title if title is None else title or None,
+            title=self.title,
             values=self.ticks if self.log else Undefined,
             format=_FORMATS.get(self.kind, Undefined),
             labelExpr=label,
             labelOverlap=True,
             labelFlush=False,
             tickCount=Undefined if self.log else 6,
-            **more,
         )
-        kind: Any = "log" if self.log else "linear"
-        scale = altair.Scale(type=kind, domain=[self.low, self.high], nice=False, zero=Undefined if self.log else False)
-        return channel(f"{field}:Q", axis=axis, scale=scale)
+        kind: Literal["log", "linear"] = "log" if self.log else "linear"
+        zero = Undefined if self.log else False
+        return {"axis": axis, "scale": altair.Scale(type=kind, domain=[self.low, self.high], nice=False, zero=zero)}
 
-    def x(self, field: str, title: str | None = None, **more: Any) -> altair.X:
-        """The horizontal channel of a field on this axis; ``more`` are properties of ``altair.Axis``."""
-        found: altair.X = self._channel(altair.X, field, title, more)
-        return found
+    def x(self, field: str) -> altair.X:
+        """The horizontal channel of a field on this axis."""
+        return altair.X(f"{field}:Q", **self._options)
 
-    def y(self, field: str, title: str | None = None, **more: Any) -> altair.Y:
+    def y(self, field: str) -> altair.Y:
         """The vertical channel."""
-        found: altair.Y = self._channel(altair.Y, field, title, more)
-        return found
+        return altair.Y(f"{field}:Q", **self._options)
 
 
 def chart(rows: Sequence[Row]) -> altair.Chart:

@@ -58,9 +58,8 @@ def style() -> str:
     light, dark = properties("light"), properties("dark")
     rules = [
         f":root {{ {light} }}",
-        f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ {dark} }} }}",
-        f":root[data-theme=dark] {{ {dark} }}",
-        f"@media print {{ :root, :root[data-theme=dark] {{ {light} }} }}",
+        f"@media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ {dark} }} }}",
+        f"@media screen {{ :root[data-theme=dark] {{ {dark} }} }}",  # paper is white
     ]
     return (BROWSER / "page.css").read_text("utf-8") + "\n".join(rules)
 
@@ -87,7 +86,7 @@ def _card(part: Table | Chart, name: str, data: dict[str, Any]) -> str:
         data["charts"][name] = {**part.spec.to_dict(validate=False), "width": "container"}
         data["charts"][name]["autosize"] = {"type": "fit-x", "contains": "padding"}
         data["charts"][name].pop("config", None)
-        body = f'<div class="plot" role="img" aria-labelledby="{name}-sentence"></div>'
+        body = f'<div class="chart" role="img" aria-labelledby="{name}-sentence"></div>'
     else:
         body, note = _table(part), part.explained(part.columns)
     data["csv"][name] = _csv(part)

@@ -65,8 +65,7 @@ _EXPLAINED = (
 
 def _remarks(sweep: Saturation) -> Iterator[str]:
     """Where saturation lies, and what is weak about the figures."""
-    if sweep.points["accepted"].count():
-        yield f"{_highest(sweep)}."
+    yield f"{_highest(sweep)}."
     yield from sweep.repeated()
     if len(sweep.meta["seeds"]) < 2:
         yield "One seed gives no confidence interval, so saturation is undecided: use --replicates 2 or more."
@@ -78,6 +77,8 @@ def _remarks(sweep: Saturation) -> Iterator[str]:
 
 
 def _highest(sweep: Saturation) -> str:
+    if not sweep.points["accepted"].count():
+        return "No load was measured"
     best = sweep.points.sort("accepted").row(-1, named=True)
     return f"Highest accepted throughput: {best['accepted']:.3f} at load {best['load']:g}"
 
@@ -134,7 +135,7 @@ def _charts(sweeps: Mapping[str, Saturation], rows: Sequence[Row]) -> Iterator[C
         "latency",
         "Latency of messages and packets",
         layers(_HEIGHT, *shade, *_latency(sweeps, known, load)),
-        f"The mean message latency is {' and '.join(_ends(known))}.",
+        f"{'; '.join(lines_of(sweeps, _means))}.",
         f"{'Triangles: the greater of the two. ' if len(sweeps) > 1 else ''}Dashed, hollow: loads that are saturated "
         "or undecided, where latency depends on the simulated time.",
         known,
@@ -142,8 +143,11 @@ def _charts(sweeps: Mapping[str, Saturation], rows: Sequence[Row]) -> Iterator[C
     )
 
 
-def _ends(rows: Sequence[Row]) -> list[str]:
-    return [f"{seconds(row['message_mean'])} at load {row['load']:g}" for row in (rows[0], rows[-1])]
+def _means(sweep: Saturation) -> str:
+    known = sweep.points.drop_nulls("message_mean_ps")
+    rows = [known.row(at, named=True) for at in (0, -1)] if known.height else []
+    ends = " and ".join(f"{seconds(row['message_mean_ps'] * PS)} at load {row['load']:g}" for row in rows)
+    return f"Mean message latency: {ends or 'No message arrived'}"
 
 
 def _shade(load: Axis, start: float) -> Layer:

@@ -10,22 +10,19 @@ from fairlane.colours import THEMES, Colours, Theme
 
 FONT = "DejaVu Sans"
 PAGE_FONT = "system-ui, sans-serif"
-_STEPS = ("palette", "ramp", "diverging")
-
-
-def _properties(name: str) -> tuple[str, ...]:
-    return tuple(f"var(--{name}{at})" for at in range(len(getattr(THEMES["light"], name))))
-
-
-PAGE = Colours("var(--ink)", "var(--muted)", "var(--line)", "var(--card)", *map(_properties, _STEPS))
+PAGE = Colours(
+    "var(--ink)",
+    "var(--muted)",
+    "var(--line)",
+    "var(--card)",
+    tuple(f"var(--palette{at})" for at in range(len(THEMES["light"].palette))),
+)
 """Properties of the style sheet of pages."""
 
 
 def properties(theme: Theme) -> str:
     """The colours of data of a theme as custom properties of CSS."""
-    return " ".join(
-        f"--{name}{at}: {colour};" for name in _STEPS for at, colour in enumerate(getattr(THEMES[theme], name))
-    )
+    return " ".join(f"--palette{at}: {colour};" for at, colour in enumerate(THEMES[theme].palette))
 
 
 def config(colours: Colours, font: str = FONT, *, background: bool = True) -> dict[str, Any]:
@@ -42,10 +39,6 @@ def config(colours: Colours, font: str = FONT, *, background: bool = True) -> di
             "frame": "group",
             "color": colours.ink,
             "fontSize": 13,
-            "subtitleColor": colours.muted,
-            "subtitleFontSize": 11,
-            "subtitleFontStyle": "normal",
-            "subtitleLineHeight": 15,
         },
         "axis": {
             **text,
@@ -58,7 +51,6 @@ def config(colours: Colours, font: str = FONT, *, background: bool = True) -> di
             "labelPadding": 6,
         },
         "axisDiscrete": {"grid": False},
-        "header": {**text, "title": None},
         "legend": {
             **text,
             "orient": "top",
@@ -66,17 +58,10 @@ def config(colours: Colours, font: str = FONT, *, background: bool = True) -> di
             "symbolSize": 90,
             "symbolStrokeWidth": 2,
             "columnPadding": 18,
-            "gradientLength": 180,
             "symbolBaseFillColor": colours.ink,
             "symbolBaseStrokeColor": colours.ink,
         },
-        "range": {
-            "category": list(colours.palette),
-            "ordinal": list(colours.ramp),
-            "heatmap": list(colours.ramp),
-            "ramp": list(colours.ramp),
-            "diverging": list(colours.diverging),
-        },
+        "range": {"category": list(colours.palette)},
         "mark": {"color": first},
         "line": {"strokeWidth": 2},
         "point": {"size": 45, "filled": True, "opacity": 1},

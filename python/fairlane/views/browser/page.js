@@ -28,7 +28,7 @@ async function pngOf(svg) {
 }
 
 async function draw(section, spec) {
-  const plot = section.querySelector(".plot");
+  const plot = section.querySelector(".chart");
   const own = { ...config, padding: 4 };
   if (plot.clientWidth < NARROW) {
     own.axis = { ...config.axis, labelLimit: plot.clientWidth / 3 };
