@@ -157,6 +157,8 @@ def test_the_command_draws_several_results_in_every_format(
     assert "sweep2" in Path("saturation.svg").read_text()
     assert execute(["plot", "sweep1", "sweep2", "--figure", "saturate"]) == 2
     assert 'did you mean "saturation"' in capsys.readouterr().err
+    assert execute(["plot", "sweep1", "--figure", "slowdown"]) == 2
+    assert "draws a Run, and these results are a Saturation; allowed: saturation" in capsys.readouterr().err
     plotted = fairlane.load("sweep1").plot().to_dict()  # one of Altair, which a notebook shows
     names = [parameter["name"] for parameter in plotted["params"]]
     assert len(names) == len(set(names)) == 3

@@ -31,6 +31,7 @@ from fairlane.plot.theme import save
 from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
+from fairlane.views import KINDS
 from fairlane.views.look import Look
 
 __all__ = ["FIGURES", "Draw", "draw_all", "draw_figures", "draw_into", "draw_new", "show"]
@@ -129,7 +130,9 @@ def _found(results: Results, name: str) -> Draw:
     subject = _subject(draw)
     if not isinstance(results, subject):
         words = f"draws a {subject.__name__}, and these results are a {type(results).__name__}"
-        raise ScenarioError(Problem("figure", words, name, ", ".join(_suiting(results))))
+        viewed = KINDS.get(type(results))
+        allowed = viewed.pictures if viewed else _suiting(results)
+        raise ScenarioError(Problem("figure", words, name, ", ".join(allowed)))
     return draw
 
 
