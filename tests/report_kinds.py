@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from fairlane import Scenario, cables, gpcnet
 from fairlane.fabric import Fabric
 from fairlane.placement import ALLOCATORS
+from fairlane.results.base import Results
 from fairlane.results.reproduction import (
     MAP_TABLES,
     ClaimResult,
@@ -35,7 +37,7 @@ from fairlane.study import Study, run
 from report_runs import EVIL
 from small_study import Here
 
-__all__ = ["failures", "impact", "map_results", "reproduction", "schedule", "study", "sweep_results"]
+__all__ = ["EXAMPLES", "failures", "impact", "map_results", "reproduction", "schedule", "study", "sweep_results"]
 
 STUDY = """
 placements = 3
@@ -289,3 +291,15 @@ def map_results() -> RobustnessResults:
         ],
     )
     return RobustnessResults(meta, dict(zip(MAP_TABLES, (points, clauses, indices, levels), strict=True)))
+
+
+def _broken() -> Results:
+    return failures(switches=True)
+
+
+EXAMPLES: dict[str, Callable[[], Results]] = {
+    "saturation": sweep_results,
+    "gpcnet": impact,
+    "cables": lambda: failures(switches=True),
+}
+"""Results of each kind that has a view, by its module."""

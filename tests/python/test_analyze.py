@@ -20,7 +20,7 @@ from fairlane.analysis.record import View, rounds
 from fairlane.analysis.walk import walk
 from fairlane.cli.analysis_text import analysis_parts
 from fairlane.cli.main import execute
-from fairlane.cli.tables import show
+from fairlane.cli.terminal import show
 from fairlane.engine.tables import marks
 from fairlane.errors import FairlaneError, ScenarioError
 from fairlane.plot.analysis import flits_waits

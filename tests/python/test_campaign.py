@@ -9,9 +9,9 @@ import pytest
 from campaigns import CAMPAIGN, cell, cells_of, predictions, write
 from fairlane.campaign.comparing import FALSE_ALARM, FAR, MISS, RIGHT, compared, verdict
 from fairlane.campaign.file import CampaignFile, Judging
-from fairlane.campaign.page import data_of
 from fairlane.campaign.registry import register, registered
 from fairlane.campaign.simulating import Model
+from fairlane.campaign.view import view
 from fairlane.errors import ScenarioError
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
@@ -77,9 +77,12 @@ def test_bars_count_the_cells_that_are_judged(tmp_path: Path) -> None:
     assert found.table["verdict"].to_list() == [None, RIGHT, None, RIGHT, None, MISS]
     assert found.parts["used to choose the model"][1].met == 1
     assert not found.holds
-    page = data_of(found)
-    assert page["sentences"]["wrong"] == "1 miss, 0 false alarms, 0 by another factor."
-    assert [row["parts"] for row in page["cells"]] == [["used to choose the model"]] * 2 + [["judged"]] * 4
+    shown = view(found)
+    wrong, cells, bars_, _ = shown.tables
+    assert wrong.sentence == "1 miss, 0 false alarms, 0 by another factor."
+    assert len(cells.rows) == 6
+    assert {row["cells"] for row in bars_.rows if row} == {"judged", "used to choose the model"}
+    assert [len(one.data) for one in shown.charts] == [2, 1], "co-run cells of both parts"
 
 
 def test_a_measured_cell_without_a_registered_prediction_is_refused(tmp_path: Path) -> None:

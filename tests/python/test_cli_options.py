@@ -12,7 +12,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from fairlane.cli.main import app, execute
-from fairlane.cli.tables import Column, Part, Table, change, long, show, time_ps
+from fairlane.cli.terminal import Part, long, show
+from fairlane.views.tables import Column, Table, change, time_ps
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 RANDOM = {"run", "check", "place", "control", "study", "schedule", "slowdown fit", "predict fit", "predict compare"}

@@ -15,7 +15,7 @@ from rich.console import Console
 
 from fairlane import Scenario, ScenarioError, Simulation, _core, load
 from fairlane.cli.run_text import summary
-from fairlane.cli.tables import show
+from fairlane.cli.terminal import show
 from fairlane.results.latency import QUANTILES, Latency, summarize
 from fairlane.results.latency_batches import Look, intervals
 from fairlane.runner import run

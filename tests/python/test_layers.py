@@ -11,7 +11,7 @@ import pytest
 import fairlane
 
 LAYERS = """
-    errors limits units wording seeds signals statistics _core otf2_child
+    colours errors limits units wording seeds signals statistics _core otf2_child
     slurm inputs
     progress
     fabric power qos
@@ -24,6 +24,7 @@ LAYERS = """
     study saturation gpcnet cables folders
     scheduler predict advice analysis comparison agent
     testbed timeline
+    views
     plot
     report
     serve
@@ -112,10 +113,10 @@ class Sources:
 
 
 def upward(of: Sources) -> Iterator[str]:
-    """Imports against the order. A method, as ``Run.plot``, may import ``plot``."""
+    """Imports against the order. A method, as ``Run.plot``, may import what draws."""
     for one in of.imports:
         importer, imported = one.packages
-        if importer == imported or not importer or (imported == "plot" and one.when == "method"):
+        if importer == imported or not importer or (imported in {"plot", "views"} and one.when == "method"):
             continue
         if not imported and importer == "cli":  # the command line may use the names that users import
             continue

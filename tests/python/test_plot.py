@@ -18,14 +18,16 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 from matplotlib.patches import Rectangle
 
-from fairlane.plot import Look, draw_all, draw_into, interference, iterations, latency, slowdown, utilisation
+from fairlane.colours import THEMES
+from fairlane.plot import draw_all, draw_into, interference, iterations, latency, slowdown, utilisation
 from fairlane.plot.boxes import draw_boxes
 from fairlane.plot.panels import Drawn, figure_of
 from fairlane.plot.style import INK, styled
-from fairlane.plot.theme import THEMES, darken
+from fairlane.plot.theme import darken
 from fairlane.results import ResultsError, Run, RunMeta
 from fairlane.results.culprit import HINT
 from fairlane.results.run import Source
+from fairlane.views.look import Look
 from pictures import assert_drawn, assert_texts_fit
 
 

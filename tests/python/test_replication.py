@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 from scipy import stats
 
-from fairlane.cli.tables import with_interval
 from fairlane.study.replication import PACE, estimate, outer_unit, over_points
+from fairlane.views.tables import with_interval
 from fairlane.wording import seconds
 
 

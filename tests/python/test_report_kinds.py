@@ -29,7 +29,7 @@ from fairlane.results.reproduction import PanelData
 from fairlane.results.schedule import hosts_as_text, hosts_of_text
 from fairlane.statistics import SPREAD
 from fairlane.study.replication import over_points
-from report_kinds import failures, impact, map_results, reproduction, schedule, study, sweep_results
+from report_kinds import map_results, reproduction, schedule, study
 from report_runs import EVIL
 
 needs_echarts = pytest.mark.skipif(not has_echarts(), reason="make build has not fetched ECharts")
@@ -85,62 +85,6 @@ def test_a_study_against_itself_has_no_differences(found: StudyResults) -> None:
     compared = data_of(found, found, "itself")["compare"]
     assert {row["change"] for row in compared["jobs"]} == {0.0}
     assert compared["jobs_apart"] == []
-
-
-def test_throughput_of_a_sweep_is_that_of_its_points() -> None:
-    sweep = sweep_results()
-    data = data_of(sweep, sweep, "itself")
-    assert [row["accepted"] for row in data["points"]] == sweep.points["accepted"].to_list()
-    means = sweep.points["message_mean_ps"].to_numpy() * 1e-12
-    assert [row["message_mean"] for row in data["points"]] == pytest.approx(means.tolist())
-    assert data["sentences"]["throughput"].startswith(sweep.headline())
-    other = replace(sweep, points=sweep.points.with_columns(pl.col("load") + 0.01))
-    with pytest.raises(fairlane.ScenarioError, match=r"--compare = \"x\": has no load of the sweep; allowed: "):
-        data_of(sweep, other, "x")
-
-
-def test_slowdowns_of_a_survey_are_those_of_its_ranking() -> None:
-    found = failures()
-    data = data_of(found, found, "itself")
-    assert [row["part"] for row in data["parts"]] == found.ranking["part"].to_list()
-    assert [row["slowdown"] for row in data["parts"]] == found.ranking["slowdown"].to_list()
-    assert {(row["part"], row["name"]) for row in data["jobs"]} == set(found.slowdowns.select("part", "name").rows())
-    lost = found.runs.group_by("part").agg(pl.col("packets_lost").mean())
-    assert {row["part"]: row["packets_lost"] for row in data["parts"]} == dict(lost.iter_rows())
-    assert data["sentences"]["slowdowns"].startswith(found.headline())
-    assert data["sentences"]["parts"] == "Of 8 cables, none makes a job fail or stall or cuts a host off."
-    assert (
-        data["compare"]["sentence"]
-        == "The greatest slowdown is less in the other survey for 0 of 8 cables that fail in both."
-    )
-    with pytest.raises(
-        fairlane.ScenarioError, match=r"--compare = \"x\": has no cable of the survey; allowed: a survey"
-    ):
-        data_of(found, failures(switches=True), "x")
-
-
-def test_harm_of_a_survey_is_counted_over_what_fails() -> None:
-    found = failures(switches=True)
-    harmed = found.ranking.filter((pl.col("jobs_failed") > 0) | (pl.col("jobs_stalled") > 0)).height
-    assert harmed >= 1
-    cut = found.ranking.filter(pl.col("hosts_cut_off") > 0).height
-    words = data_of(found)["sentences"]
-    assert words["parts"] == f"Of 3 switches, {harmed} make jobs fail or stall, and {cut} cut hosts off."
-    assert words["slowdowns"] == f"{found.headline()}.", "failed jobs decide the order, not slowdowns"
-
-
-def test_factors_of_gpcnet_are_those_of_its_table() -> None:
-    found = impact()
-    data = data_of(found, found, "itself")
-    assert [row["impact_p99"] for row in data["impact"]] == found.impact["impact_p99"].to_list()
-    assert len(data["trials"]) == found.trials.height
-    assert data["sentences"]["factors"].startswith("Congestion impact factors: mean up to ")
-    with pytest.raises(fairlane.ScenarioError, match=r"has no transport of the benchmark; allowed: one with some"):
-        data_of(
-            replace(found, impact=found.impact.filter(pl.col("transport") != "swift")),
-            replace(found, impact=found.impact.filter(pl.col("transport") == "swift")),
-            "x",
-        )
 
 
 def test_bars_of_a_schedule_cover_the_hosts_of_its_jobs() -> None:
@@ -221,9 +165,6 @@ def test_figures_of_a_paper_have_their_rows_and_boxes_their_quantiles() -> None:
 def results_of_every_kind(folder: Path) -> list[tuple[Results, dict[str, Any]]]:
     """Results, and what their page contains."""
     every: list[Results] = [
-        sweep_results(),
-        impact(),
-        failures(),
         schedule(),
         reproduction(),
         map_results(),

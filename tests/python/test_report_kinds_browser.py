@@ -15,7 +15,7 @@ from browsers import Browser, browser
 from fairlane.report import write_report
 from fairlane.report.page import has_echarts
 from fairlane.wording import percent, seconds, significant
-from report_kinds import CONTROLLED, failures, impact, map_results, reproduction, schedule, study, sweep_results
+from report_kinds import CONTROLLED, map_results, reproduction, schedule, study
 from report_runs import EVIL
 from waiting import wait_for
 
@@ -23,9 +23,6 @@ pytestmark = pytest.mark.skipif(not has_echarts(), reason="make build has not fe
 AXE = Path(__file__).parents[2] / "target" / "browser" / "axe.min.js"
 CARDS = {
     "study": {"effects", "comparison", "extremes", "replicates", "cells", "sweeps"},
-    "saturation": {"throughput", "latency", "points"},
-    "gpcnet": {"factors", "values"},
-    "cables": {"slowdowns", "parts", "jobs"},
     "schedule": {"gantt", "allocators", "load", "wait", "bounded_slowdown", "sizes"},
     "reproduction": {"claims", "numbers", *(f"figure-{at}" for at in range(6)), "cells"},
     "robustness": {"shares", "indices", "levels", "points", "parameters"},
@@ -44,13 +41,9 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """A page of each kind, compared with another result or itself."""
     folder = tmp_path_factory.mktemp("pages")
-    small, sweep, early = study(folder / "small"), sweep_results(), schedule()
-    factors, broken = impact(), failures(switches=True)
+    small, early = study(folder / "small"), schedule()
     return {
         "study": write_report(small, folder / "study.html", small, compare_name="itself"),
-        "saturation": write_report(sweep, folder / "sweep.html", sweep, compare_name="itself"),
-        "gpcnet": write_report(factors, folder / "gpcnet.html", factors, compare_name="itself"),
-        "cables": write_report(broken, folder / "cables.html", broken, compare_name="itself"),
         "schedule": write_report(early, folder / "schedule.html", schedule(late=50), compare_name="late"),
         "reproduction": write_report(
             reproduction(), folder / "reproduction.html", reproduction(holds=False), compare_name="other"
@@ -207,41 +200,9 @@ def test_a_clause_of_a_map_is_chosen_in_all_figures(opened: Browser) -> None:
     assert "no parameter decides it beyond chance" in opened.find("#levels-sentence").text
 
 
-@of("gpcnet")
-def test_factors_of_the_99th_percentile_are_chosen(opened: Browser) -> None:
-    values = f"return {CHART.format('factors')}.getOption().series[0].data.map((one) => one.value[0])"
-    means = opened.run(values)
-    opened.choose("#factors-of", "impact_p99")
-    assert opened.run(values) != means
-    names = opened.run(f"return {CHART.format('factors')}.getOption().yAxis[0].data")
-    assert names[:2] == ["RR Two-sided Lat (8 B), credits_only", "RR Two-sided Lat (8 B), swift"]
-
-
-@of("cables")
-def test_slowdowns_of_a_job_are_chosen_and_failures_are_marked(opened: Browser) -> None:
-    parts = f"return {CHART.format('slowdowns')}.getOption().yAxis[0].data"
-    symbols = f"return {CHART.format('slowdowns')}.getOption().series[0].data.map((one) => one.symbol)"
-    assert len(opened.run(parts)) == 3
-    assert "diamond" in opened.run(symbols)
-    opened.choose("#slowdowns-of", "across")
-    failed = [name for name in opened.run(parts) if name.endswith("failed on 100% of the seeds")]
-    assert failed
-    assert len(opened.run(symbols)) == 3 - len(failed)
-    opened.choose("#jobs-filter", "across")
-    assert len(opened.texts("#jobs tbody tr")) == 3
-
-
-@of("saturation")
-def test_latencies_of_packets_are_chosen(opened: Browser) -> None:
-    names = f"return {CHART.format('latency')}.getOption().legend[0].data"
-    assert opened.run(names)[0] == "messages, mean"
-    opened.choose("#latency-of", "packet")
-    assert opened.run(names)[0] == "packets, mean"
-
-
 def test_numbers_of_pages_are_those_of_the_terminal(chromium: Browser, pages: Mapping[str, Path]) -> None:
     """``format.js`` and ``fairlane.wording`` write the same."""
-    chromium.open(pages["saturation"])
+    chromium.open(pages["schedule"])
     rng = np.random.default_rng(3)
     values = [0.0, 1.0, -1.0, *(rng.choice([-1, 1], 400) * 10.0 ** rng.uniform(-5, 5, 400)).tolist()]
     script = """

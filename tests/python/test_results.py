@@ -16,7 +16,7 @@ from rich.console import Console
 from fairlane import Scenario, query, runner
 from fairlane.cli import run_text
 from fairlane.cli.run_text import summary
-from fairlane.cli.tables import show
+from fairlane.cli.terminal import show
 from fairlane.engine.tables import EngineTables, Work, frame
 from fairlane.results import (
     Interference,

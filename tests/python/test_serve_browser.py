@@ -11,9 +11,11 @@ import pytest
 pytest.importorskip("tornado", reason="the extra `serve` is not installed")
 from browsers import Browser, browser
 from fairlane import load
+from fairlane.cli.main import execute
 from fairlane.report.page import has_echarts
 from live_runs import running
 from report_runs import SCENARIO, simulated
+from samples import PAIRS
 from serving import Client, serving
 from waiting import wait_for
 
@@ -109,6 +111,22 @@ def test_two_runs_are_selected_and_compared(page: Browser) -> None:
     page.wait("document.documentElement.dataset.ready === 'yes' && document.getElementById('comparison') !== null")
     assert page.driver.current_url.endswith("/report/second?compare=first")
     assert "compared with first" in page.find("#what").text
+
+
+def test_charts_of_a_view_are_drawn_where_pages_may_not_compile_code(
+    page: Browser, root: Path, client: Client, tmp_path: Path
+) -> None:
+    file = tmp_path / "sweep.toml"
+    file.write_text(PAIRS)
+    arguments = ["saturate", str(file), "--load", "0.2,0.4", "--replicates", "2", "--duration", "50 us", "--quiet"]
+    assert execute([*arguments, "--out", str(root / "sweep")]) == 0
+    page.open(f"http://127.0.0.1:{client.port}/report/sweep")
+    assert page.run("return document.querySelectorAll('#throughput .chart svg .role-mark path').length") > 3
+    page.find("#table2 th button").click()
+    assert page.find("#table2 th").get_attribute("aria-sort") == "descending"
+    page.find("nav a").click()
+    page.wait("document.getElementById('results') !== null")
+    shutil.rmtree(root / "sweep")
 
 
 def test_a_run_is_watched_without_reloading_and_stopped(page: Browser, root: Path, client: Client) -> None:

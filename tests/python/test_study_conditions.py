@@ -17,7 +17,7 @@ from rich.console import Console
 from scipy import stats
 
 from fairlane.cli.study_text import study_parts
-from fairlane.cli.tables import show
+from fairlane.cli.terminal import show
 from fairlane.plot import study as study_plot
 from fairlane.plot import study_conditions
 from fairlane.plot.panels import figure_of

@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 from fairlane.cli.study_text import study_parts
-from fairlane.cli.tables import Table
 from fairlane.results.study import StudyResults
 from fairlane.study import Study, run
 from fairlane.study.plan import Cell, plan
 from fairlane.study.replication import distinct, estimate, outer_unit
+from fairlane.views.tables import Table
 from small_study import Here
 
 SCENARIO = """

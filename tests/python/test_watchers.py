@@ -10,7 +10,7 @@ import pytest
 import fairlane
 from fairlane import Run, Scenario, ScenarioError, query
 from fairlane.cli.run_text import summary
-from fairlane.cli.tables import show
+from fairlane.cli.terminal import show
 from fairlane.results.views import by_link, by_role, distribution, over_time
 from pictures import assert_drawn
 

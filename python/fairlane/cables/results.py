@@ -22,7 +22,7 @@ from fairlane.results.schemas import Optional, Schema, types
 from fairlane.statistics import of_ratios, over_replicates
 from fairlane.tasks.store import Store
 from fairlane.tasks.task import Answer
-from fairlane.wording import html_table, plural, significant
+from fairlane.wording import plural, significant
 
 META = "cables.json"
 CSV = "ranking.csv"
@@ -101,7 +101,6 @@ class Cables(Results):
     """Where it is stored."""
 
     TABLES = ("runs", "jobs", "slowdowns", "ranking")
-    FIGURE = "cables"
 
     @classmethod
     def of(cls, answers: Iterable[tuple[Failure, Answer]], meta: Mapping[str, Any]) -> Cables:
@@ -159,14 +158,6 @@ class Cables(Results):
         if first["slowdown"] is not None and first["slowdown"] >= NOTICEABLE:
             found.append(f"slowdown {significant(first['slowdown'], 3)}")
         return f"Most critical {self.what}: {first['part']} ({', '.join(found) or 'no effect'})"
-
-    def _repr_html_(self) -> str:
-        shown = self.ranking.select("part", "worst_job", "slowdown", "jobs_failed", "hosts_cut_off").iter_rows()
-        rows = [
-            (part, job or "–", "–" if slowdown is None else f"{slowdown:.3f}", f"{failed:g}", f"{cut or 0:g}")
-            for part, job, slowdown, failed, cut in shown
-        ]
-        return html_table(self.headline(), (self.what, "job", "slowdown", "jobs failed", "hosts cut off"), rows)
 
     def save(self, store: Store) -> Cables:
         """Stores the tables (Parquet, and the ranking as CSV) and the provenance in the survey's folder.

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from fairlane.advice import Advice
     from fairlane.advice.alternatives import Check
     from fairlane.advice.model import RunTimeModel
-    from fairlane.cli.tables import Part, Row, Table
+    from fairlane.cli.terminal import Part
+    from fairlane.views.tables import Row, Table
 
 
 def advise(
@@ -161,7 +162,7 @@ def _head(found: "Advice", seeds: int) -> Iterator[str]:
 
 def _table(found: "Advice", show: int) -> "Table":
     """The best alternatives, and the worst one."""
-    from fairlane.cli.tables import Column, Table, change, columns
+    from fairlane.views.tables import Column, Table, change, columns
 
     def time(key: str, without: str | None, row: "Row") -> str | None:
         return without if row[key] is None else f"{significant(row[key], 4)} ms"

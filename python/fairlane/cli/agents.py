@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fairlane.agent import Entry, Status
-    from fairlane.cli.tables import Part
+    from fairlane.cli.terminal import Part
 
 ConfigFile = Annotated[Path, Option("--config", metavar="FILE", help="The configuration, agent.toml.")]
 _TIME = "%Y-%m-%d %H:%M:%S"
@@ -129,8 +129,8 @@ def _data(found: "Status") -> dict[str, Any]:
 
 
 def _status_text(found: "Status") -> "Iterator[Part]":
-    from fairlane.cli.tables import Column, Table, columns
     from fairlane.slurm import shortened
+    from fairlane.views.tables import Column, Table, columns
 
     yield f"agent: {_state(found)}; backend {found.backend or 'none yet'}"
     levels: dict[str, list[str]] = {}
@@ -169,7 +169,7 @@ def _row(entry: "Entry") -> dict[str, Any]:
 
 
 def _steps_text(decision: int, steps: list[dict[str, Any]]) -> "Iterator[Part]":
-    from fairlane.cli.tables import Column, Table, columns
+    from fairlane.views.tables import Column, Table, columns
 
     rows = [{**step, "at": _when(step["at"])} for step in steps]
     note = Column("note", "note", left=True, wrap=True)

@@ -10,8 +10,9 @@ from rich.text import Text
 from fairlane.analysis import Analysis, Span, Walk, by_neighbour, confusion, dominant_share, roots, spread
 from fairlane.analysis.delays import table_one
 from fairlane.analysis.packets import NO_ROOM
-from fairlane.cli.tables import Column, Part, Row, Table, columns, time_ps
+from fairlane.cli.terminal import Part
 from fairlane.fabric.congestion import shown
+from fairlane.views.tables import Column, Row, Table, columns, time_ps
 from fairlane.wording import percent, plural, seconds
 
 MOST_STEPS = 12  # of longer walks the last steps before the cause are printed, and how many are left out

@@ -46,8 +46,9 @@ def gpcnet(
     transports or replicates.
     """
     from fairlane import Scenario
-    from fairlane.cli.gpcnet_text import gpcnet_parts
+    from fairlane.cli.terminal import parts_of
     from fairlane.gpcnet import Options, benchmark, opened, prepared
+    from fairlane.views import view_of
 
     options = Options(
         tuple(dict.fromkeys(transport or ())),
@@ -71,7 +72,7 @@ def gpcnet(
     code = code_of(store, partial=found.meta["partial"], quiet=quiet)
     return Answer(
         {"impact": found.impact, **found.meta, "folder": found.folder},
-        gpcnet_parts(found),
+        parts_of(view_of([found]), found.folder),
         found.folder,
         code=code,
     )

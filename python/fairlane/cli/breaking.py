@@ -44,7 +44,8 @@ def cables(
     """
     from fairlane import Scenario
     from fairlane.cables import Options, opened, prepared, survey
-    from fairlane.cli.breaking_text import cables_parts
+    from fairlane.cli.terminal import parts_of
+    from fairlane.views.cables import view
 
     options = Options(at, switches, hosts, tuple(cable or ()), pairs, replicates)
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration, allow_code=allow_code)
@@ -55,7 +56,7 @@ def cables(
     code = code_of(store, partial=found.meta["partial"], quiet=quiet)
     return Answer(
         {"ranking": found.ranking, "slowdowns": found.slowdowns, **found.meta, "folder": found.folder},
-        cables_parts(found, top),
+        parts_of(view({"": found}, top), found.folder),
         found.folder,
         code=code,
     )

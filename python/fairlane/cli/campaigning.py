@@ -122,22 +122,23 @@ def compare(
     is not reached.
     """
     from fairlane.campaign.comparing import compared
-    from fairlane.campaign.page import html_of
-    from fairlane.campaign.pictures import draw
-    from fairlane.cli import campaign_text
+    from fairlane.campaign.view import view
+    from fairlane.cli.terminal import parts_of
     from fairlane.inputs.files import write_text
-    from fairlane.plot.files import write
+    from fairlane.views import write_pictures
+    from fairlane.views.page import page
 
     cells, wanted = _cells(folder, allow_code, nodes)
     found = compared(cells, wanted, registration)
     target = folder_of(out or folder / "comparison")
     write_table(found.table, target / "cells.csv")
-    files = [target / "cells.csv", write(draw(found), target / "ratios.png")]
-    write_text(target / "index.html", html_of(found))
+    shown = view(found)
+    files = [target / "cells.csv", *write_pictures(shown, shown.pictures, target)]
+    write_text(target / "index.html", page(shown))
     code = ExitCode.DONE if found.holds else ExitCode.RUN_FAILED
     bars = {name: [{**vars(bar), "holds": bar.holds} for bar in of] for name, of in found.parts.items()}
     data = {"registration": found.registration.name, "bars": bars, "cells": found.table}
-    return Answer(data, campaign_text.compared(found), target, [*files, target / "index.html"], code)
+    return Answer(data, parts_of(shown, None), target, [*files, target / "index.html"], code)
 
 
 def draw_map(

@@ -23,7 +23,7 @@ from typer import Option
 if TYPE_CHECKING:
     import polars as pl
 
-    from fairlane.cli.tables import Part
+    from fairlane.cli.terminal import Part
 
 
 class ExitCode(IntEnum):
@@ -79,7 +79,7 @@ def _print_text(parts: "Iterable[Part]") -> None:
         if isinstance(part, str):
             typer.echo(part)
         else:
-            from fairlane.cli.tables import show
+            from fairlane.cli.terminal import show
 
             show([part])
 

@@ -8,8 +8,9 @@ from typer import Argument
 from fairlane.cli.command import Answer
 
 if TYPE_CHECKING:
-    from fairlane.cli.tables import Part, Row
+    from fairlane.cli.terminal import Part
     from fairlane.comparison import Comparison
+    from fairlane.views.tables import Row
 
 _MOST_KEYS = 8
 """Of scenarios, that are listed where they differ."""
@@ -40,8 +41,8 @@ def compare(
 def _parts(found: "Comparison") -> "Iterator[Part]":
     from rich.text import Text
 
-    from fairlane.cli.tables import Column, Table, change, columns
     from fairlane.comparison.changes import LATENCY, summary
+    from fairlane.views.tables import Column, Table, change, columns
     from fairlane.wording import seconds, with_half_width
 
     def changed(row: "Row") -> Text:
@@ -88,7 +89,7 @@ def _parts(found: "Comparison") -> "Iterator[Part]":
 
 def _notes(found: "Comparison") -> "Iterator[Part]":
     """What limits the comparison."""
-    from fairlane.cli.tables import long
+    from fairlane.cli.terminal import long
     from fairlane.wording import listed, plural
 
     if found.differs:

@@ -25,9 +25,9 @@ from fairlane.cli.options import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from fairlane.cli.tables import Table
     from fairlane.controller import JobWork, Outcome, Work
     from fairlane.statistics import Estimate
+    from fairlane.views.tables import Table
 
 
 def control(
@@ -138,9 +138,9 @@ def _line(outcome: "Outcome") -> str:
 
 
 def _totals(outcomes: "list[Outcome]") -> "Table":
-    from fairlane.cli.tables import Column, Table, columns, with_change
     from fairlane.results.derive import interval
     from fairlane.statistics import Estimate
+    from fairlane.views.tables import Column, Table, columns, with_change
 
     rows = []
     for job in dict.fromkeys(job for outcome in outcomes for job in outcome.jobs):

@@ -13,7 +13,7 @@ from fairlane.cli.options import RunFolder, duration_of, fresh, refused, report
 from fairlane.wording import percent, plural
 
 if TYPE_CHECKING:
-    from fairlane.cli.tables import Part
+    from fairlane.cli.terminal import Part
     from fairlane.counters import Allocation, HotLink, Located, PortCounters
     from fairlane.fabric import Fabric, Wiring
 
@@ -167,7 +167,7 @@ def analyze_counters(
 
 
 def _text(found: "list[HotLink]", jobs: Mapping[str, Any]) -> "Iterator[Part]":
-    from fairlane.cli.tables import Column, Table, fixed
+    from fairlane.views.tables import Column, Table, fixed
     from fairlane.wording import data_size
 
     columns = [

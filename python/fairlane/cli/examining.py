@@ -12,8 +12,9 @@ from fairlane.cli.command import Answer, ExitCode
 from fairlane.cli.options import report
 
 if TYPE_CHECKING:
-    from fairlane.cli.tables import Part, Row
+    from fairlane.cli.terminal import Part
     from fairlane.doctor import Section
+    from fairlane.views.tables import Row
 
 
 def doctor(
@@ -44,7 +45,7 @@ def _found(row: "Row") -> str:
 
 
 def _lines(sections: "tuple[Section, ...]", *, good: bool) -> Iterator["Part"]:
-    from fairlane.cli.tables import Column, Table
+    from fairlane.views.tables import Column, Table
 
     shown = [
         Column("", lambda row: str(row["status"]), left=True),

@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 
 from fairlane.cli.options import report
-from fairlane.cli.tables import Column, Table, columns
 from fairlane.fabric import Comparison, FabricDescription, Survey
 from fairlane.fabric.coverage import Coverage, share_text
 from fairlane.units import BANDWIDTH, DURATION
+from fairlane.views.tables import Column, Table, columns
 from fairlane.wording import plural, renamed, significant
 
 MOST_PAIRS = 8  # pairs of groups that are listed, those with most differences

@@ -62,10 +62,20 @@ def entries_of(kind: str) -> "Mapping[str, Entry]":
             for name, summary in names.items()
         },
         "placements": placements,
+        "figures": _figures,
     }
     if kind in special:
         return special[kind]()
     return entries(SIMULATOR[kind]) if kind in SIMULATOR else _registry(kind).entries()
+
+
+def _figures() -> "Mapping[str, Entry]":
+    """The pictures of views, and what is drawn by Matplotlib or by plug-ins."""
+    from fairlane.inputs.parameters import Entry
+    from fairlane.views import KINDS as VIEWED
+
+    pictures = {name: Entry(name, summary) for one in VIEWED.values() for name, summary in one.pictures.items()}
+    return {**_registry("figures").entries(), **pictures}
 
 
 def _entry(kind: str, name: str) -> "Entry":

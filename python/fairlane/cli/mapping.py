@@ -13,7 +13,7 @@ from fairlane.cli.options import folder_for, refused, report_damaged, stored
 if TYPE_CHECKING:
     import polars as pl
 
-    from fairlane.cli.tables import Part
+    from fairlane.cli.terminal import Part
     from fairlane.reproduce.robustness_output import Map
 
 

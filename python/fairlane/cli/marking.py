@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from fairlane.agent.progress import Key, Snapshot
-    from fairlane.cli.tables import Part
+    from fairlane.cli.terminal import Part
 
 
 def build(
@@ -98,7 +98,7 @@ def _data(found: "Snapshot", rates: "dict[Key, float]") -> dict[str, Any]:
 
 
 def _text(found: "Snapshot", rates: "dict[Key, float]") -> "Iterator[Part]":
-    from fairlane.cli.tables import Table, columns
+    from fairlane.views.tables import Table, columns
 
     rows = [
         {

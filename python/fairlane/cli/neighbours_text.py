@@ -9,7 +9,8 @@ from fairlane.wording import plural, significant
 if TYPE_CHECKING:
     from fairlane.advice.neighbours import Neighbours
     from fairlane.advice.sharing import Estimate
-    from fairlane.cli.tables import Part, Table
+    from fairlane.cli.terminal import Part
+    from fairlane.views.tables import Table
 
 _ROUNDED = 0.005  # of a slowdown or of a waiting time: smaller harm is none in two decimals
 
@@ -41,7 +42,7 @@ def _harms(harm: "Estimate") -> bool:
 
 
 def _cables(found: "Neighbours", show: int) -> "Table":
-    from fairlane.cli.tables import Column, Table
+    from fairlane.views.tables import Column, Table
 
     rows = [
         {"name": one.name, "cables": one.cables, "use": one.utilisation, "jobs": len(one.jobs), "most": _most(one.jobs)}
@@ -63,7 +64,7 @@ def _most(jobs: dict[str, float]) -> str:
 
 
 def _pairs(found: "Neighbours", show: int) -> "Table":
-    from fairlane.cli.tables import Column, Table
+    from fairlane.views.tables import Column, Table
 
     def job(name: str) -> str:
         return f"{name} ({found.jobs[name]})"
@@ -91,7 +92,7 @@ def _pairs(found: "Neighbours", show: int) -> "Table":
 
 
 def _moves(found: "Neighbours", show: int) -> "Table":
-    from fairlane.cli.tables import Column, Table
+    from fairlane.views.tables import Column, Table
 
     def both(harm: "Estimate | None") -> str | None:
         return None if harm is None else f"{_two(harm.slowdown)}, {_two(harm.waiting)}"

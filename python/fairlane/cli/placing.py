@@ -12,7 +12,7 @@ from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, drawn
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
-    from fairlane.cli.tables import Part
+    from fairlane.cli.terminal import Part
     from fairlane.fabric import Fabric
     from fairlane.fabric.view import Rails
 
@@ -61,7 +61,7 @@ def place(
 
 
 def _table(rows: Mapping[str, Mapping[str, Any]]) -> "Iterator[Part]":
-    from fairlane.cli.tables import Column, Table, columns, fixed
+    from fairlane.views.tables import Column, Table, columns, fixed
     from fairlane.wording import percent
 
     shown = [

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from fairlane.cli.tables import Part, Row, Table
+    from fairlane.cli.terminal import Part
     from fairlane.models.regressors import RegressorName
     from fairlane.predict import Comparison, CounterTable, Predictor
     from fairlane.predict.hyperparameters import Named
     from fairlane.predict.parts import PartsName
+    from fairlane.views.tables import Row, Table
 
 BEST = "best"  # of --model and --parts: what has the least error
 _SEEN = {"base": "counters", "low-rank": "low-rank part", "sparse": "sparse part"}
@@ -168,7 +169,7 @@ def compare(
 
 
 def _compared(models: "Comparison", clusters: "Comparison | None") -> Iterator["Part"]:
-    from fairlane.cli.tables import Column, Table, columns
+    from fairlane.views.tables import Column, Table, columns
 
     def with_deviation(key: str, row: "Row") -> str:
         return f"{significant(row[key], 4)} ({significant(row[f'{key}_sd'], 2)})"
@@ -243,7 +244,7 @@ def _pairs_text(errors: "Mapping[str | None, pl.DataFrame]", seen: "pl.DataFrame
 
 
 def _pair_table(errors: "pl.DataFrame", by: str | None, title: str) -> "Table":
-    from fairlane.cli.tables import Column, Table
+    from fairlane.views.tables import Column, Table
     from fairlane.wording import percent
 
     names = errors["model"].unique(maintain_order=True).to_list()

@@ -8,12 +8,13 @@ import polars as pl
 from rich.text import Text
 
 from fairlane.cli.options import stored
-from fairlane.cli.tables import Column, Part, Row, Table, change, columns, fixed, long, time_ps, with_interval
+from fairlane.cli.terminal import Part, long
 from fairlane.results.culprit import HINT, NOTICEABLE, LostTime, cell_of, headline, largest
 from fairlane.results.latency import BUCKET_WIDTH
 from fairlane.results.notes import notes
 from fairlane.results.run import Run
 from fairlane.results.views import Interference, distribution, spread_of_iterations
+from fairlane.views.tables import Column, Row, Table, change, columns, fixed, time_ps, with_interval
 from fairlane.wording import amount, number, percent, plural, seconds, short_percent, wall_time, with_half_width
 
 MOST_COLUMNS = 12

@@ -133,32 +133,47 @@ def _checked(loaded: "Scenario", resolved: "Resolved", facts: dict[str, Any]) ->
 
 
 def plot(
-    run: ResultsFolder,
+    results: Annotated[
+        list[Path],
+        Argument(metavar="RESULTS...", help="The folder of results; several of a kind are drawn in one figure."),
+    ],
     figure: Annotated[
         list[str] | None,
         Option(
             metavar="NAME",
             help="Only this figure (see fairlane list figures), or file.py:function; can be given many times.",
-            autocompletion=completing("fairlane.plot:FIGURES"),
+            autocompletion=completing("fairlane.cli.listing:entries_of", "figures"),
         ),
     ] = None,
     theme: Annotated[
         Literal["light", "dark"], Option(help="Dark ink on white, or light ink on a dark ground.")
     ] = "light",
     transparent: Annotated[bool, Option("--transparent", help="Leave out the background.")] = False,
+    format: Annotated[Literal["png", "svg", "pdf"], Option(help="Format of the files.")] = "png",
+    out: Annotated[
+        Path | None, out_option("Folder of the files; by default that of the results, of several this one.", "DIR")
+    ] = None,
     allow_code: AllowCode = False,
 ) -> Answer:
-    """Draw the figures of a run, a study or a sweep of loads again from its tables.
+    """Draw the figures of results again from their tables.
 
-    Prints where they are. For example: fairlane plot RUN --figure interference --theme dark --transparent
+    Prints where they are. Several results of a kind, as load sweeps, are drawn in one figure. For example: fairlane
+    plot runs/minimal runs/valiant runs/ugal --format svg --theme dark
     """
-    from fairlane import load
+    from fairlane import load, views
     from fairlane.inputs import code
-    from fairlane.plot import Look, draw_all, draw_figures
+    from fairlane.views.look import Look
 
-    look = Look(theme, transparent)
+    look = Look(theme, transparent, format)
+    every = [load(folder) for folder in results]
+    viewed = len(every) > 1 or all(views.has_picture(every[0], name) for name in figure or (None,))
     with code.allow_code(allow_code):
-        paths = draw_figures(load(run), figure, look) if figure else draw_all(load(run), look)
+        if viewed:
+            paths = views.draw(every, figure or (), look, out)
+        else:
+            from fairlane.plot import draw_all, draw_figures
+
+            paths = draw_figures(every[0], figure, look, out) if figure else draw_all(every[0], look, out)
     return Answer({"figures": paths}, map(str, paths))
 
 

@@ -53,8 +53,9 @@ def saturate(
     continues, also with more loads or replicates.
     """
     from fairlane import Scenario
-    from fairlane.cli.saturation_text import saturation_parts
+    from fairlane.cli.terminal import parts_of
     from fairlane.saturation import OpenLoopOptions, loads_of, opened, prepared, sweep
+    from fairlane.views import view_of
 
     wanted = loads_of(load, loads)
     options = OpenLoopOptions(pattern, message_size, arrivals)
@@ -68,7 +69,7 @@ def saturate(
     code = code_of(store, partial=found.meta["partial"], quiet=quiet)
     return Answer(
         {"points": found.points, **found.meta, "folder": found.folder},
-        saturation_parts(found),
+        parts_of(view_of([found]), found.folder),
         found.folder,
         code=code,
     )

@@ -15,7 +15,7 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
-    from fairlane.cli.tables import Part
+    from fairlane.cli.terminal import Part
     from fairlane.fabric import Fabric
     from fairlane.placement import Communication, PlacementPolicy
     from fairlane.scheduler import Comparison, Forecast, LoggedJob, Verification

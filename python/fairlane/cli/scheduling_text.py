@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from fairlane.cli.tables import Column, Table, change, columns, fixed
 from fairlane.scheduler import Comparison, ScheduleMetrics, SlowdownModel, Verification
+from fairlane.views.tables import Column, Table, change, columns, fixed
 from fairlane.wording import percent
 
 

@@ -8,7 +8,7 @@ import polars as pl
 from rich.text import Text
 
 from fairlane.cli.options import stored
-from fairlane.cli.tables import Column, Part, Row, Table, change, fixed, long, with_change, with_interval
+from fairlane.cli.terminal import Part, long
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.parquet import read_parquet
@@ -19,6 +19,7 @@ from fairlane.study.conditions import CONDITION, timeless, with_condition
 from fairlane.study.design import EFFECTS
 from fairlane.study.replication import EFFECTS as CHANGES
 from fairlane.study.replication import PACE, outer_unit, over_points
+from fairlane.views.tables import Column, Row, Table, change, fixed, with_change, with_interval
 from fairlane.wording import listed, number, percent, plural, seconds
 
 ABOUT = (

@@ -14,7 +14,7 @@ from fairlane.signals import exit_on_sigterm, temporary_folder
 from fairlane.wording import plural, seconds
 
 if TYPE_CHECKING:
-    from fairlane.cli.tables import Part
+    from fairlane.cli.terminal import Part
     from fairlane.opensm.check import Checked
 
 _SHOWN = 40  # differences that are printed; --json has all
@@ -104,7 +104,7 @@ def check_subnet(
 
 
 def _lines(found: "Checked") -> Iterator["Part"]:
-    from fairlane.cli.tables import Column, Table, columns
+    from fairlane.views.tables import Column, Table, columns
 
     words = plural(len(found.differences), "difference") if found.differences else "all equal"
     yield words

@@ -12,8 +12,9 @@ from fairlane.signals import exit_on_sigterm
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from fairlane.cli.tables import Part, Row
+    from fairlane.cli.terminal import Part
     from fairlane.testbed.results import Results
+    from fairlane.views.tables import Row
 
 
 def run(
@@ -65,8 +66,8 @@ def down() -> Answer:
 
 
 def _lines(found: "Results") -> "Iterator[Part]":
-    from fairlane.cli.tables import Column, Table, change
-    from fairlane.cli.tables import columns as table_columns
+    from fairlane.views.tables import Column, Table, change
+    from fairlane.views.tables import columns as table_columns
     from fairlane.wording import seconds, with_half_width
 
     def estimate(name: str) -> Any:

@@ -23,7 +23,7 @@ from fairlane.results.schemas import Optional, Schema, types
 from fairlane.statistics import of_ratios, over_replicates, spread
 from fairlane.tasks.store import Store
 from fairlane.tasks.task import Answer
-from fairlane.wording import amount, html_table, number, ratio, significant
+from fairlane.wording import amount, number, ratio, significant
 
 META = "gpcnet.json"
 CSV = "impact.csv"
@@ -68,7 +68,6 @@ class Gpcnet(Results):
     """Where it is stored."""
 
     TABLES = ("trials", "impact")
-    FIGURE = "gpcnet"
 
     @classmethod
     def of(cls, answers: Iterable[tuple[Trial, Answer]], meta: Mapping[str, Any]) -> Gpcnet:
@@ -100,14 +99,6 @@ class Gpcnet(Results):
         if not ends:
             return "No congestion impact factor was measured"
         return f"Congestion impact factors: mean up to {' and '.join(dict.fromkeys([ends[-1], ends[0]]))}"
-
-    def _repr_html_(self) -> str:
-        shown = self.impact.select("transport", "test", "impact", "impact_p99").iter_rows()
-        rows = [
-            (transport, TESTS[test].title, *("–" if factor is None else f"{factor:.1f}X" for factor in factors))
-            for transport, test, *factors in shown
-        ]
-        return html_table(self.headline(), ("transport", "network test", "impact, mean", "impact, 99%"), rows)
 
     def save(self, store: Store) -> Gpcnet:
         """Stores the tables (Parquet, and the impact factors as CSV) and the provenance in the benchmark's folder.

@@ -15,13 +15,10 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import refusing
 from fairlane.inputs.registry import Registry, blamed
 from fairlane.plot import (
-    cables,
-    gpcnet,
     interference,
     iterations,
     latency,
     power,
-    saturation,
     slowdown,
     study,
     study_conditions,
@@ -30,12 +27,14 @@ from fairlane.plot import (
 )
 from fairlane.plot.panels import Drawn, Given, figure_of
 from fairlane.plot.style import styled
-from fairlane.plot.theme import Look
+from fairlane.plot.theme import save
 from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
+from fairlane.views import KINDS
+from fairlane.views.look import Look
 
-__all__ = ["FIGURES", "Draw", "Look", "draw_all", "draw_figures", "draw_into", "draw_new", "show"]
+__all__ = ["FIGURES", "Draw", "draw_all", "draw_figures", "draw_into", "draw_new", "show"]
 
 Draw = Callable[..., Drawn | Figure | None]
 """Draws a figure of results, on the axes given as ``axes`` if there are any, and returns the axes (see ``panels``) or a
@@ -64,23 +63,21 @@ FIGURES: Registry[Draw] = Registry(
         "power": power.draw,
         "work": study.draw,
         "conditions": study_conditions.draw,
-        "saturation": saturation.draw,
-        "gpcnet": gpcnet.draw,
-        "cables": cables.draw,
     },
     unread=_unread,
 )
 """Every figure that can be asked for by name: of runs, of studies, of sweeps of loads."""
 
 
-def draw_all(results: Results, look: Look = LIGHT) -> list[Path]:
-    """Draws every built-in figure that a run, a study or a sweep has data for into its folder; returns their paths.
+def draw_all(results: Results, look: Look = LIGHT, to: Path | None = None) -> list[Path]:
+    """Draws every built-in figure that results have data for into ``to`` or their folder; returns their paths.
 
     Raises:
         ResultsError: it has no folder, or the folder cannot be written.
     """
     suiting = _suiting(results)
-    return [path for name, draw in suiting.items() if (path := draw_into(results.folder, results, name, draw, look))]
+    folder = to or results.folder
+    return [path for name, draw in suiting.items() if (path := draw_into(folder, results, name, draw, look))]
 
 
 def _suiting(results: Results) -> dict[str, Draw]:
@@ -92,8 +89,8 @@ def _suiting(results: Results) -> dict[str, Draw]:
     return found
 
 
-def draw_figures(results: Results, names: Iterable[str], look: Look = LIGHT) -> list[Path]:
-    """Draws figures by name, also ``file.py:function``, into the folder of the results; returns their paths.
+def draw_figures(results: Results, names: Iterable[str], look: Look = LIGHT, to: Path | None = None) -> list[Path]:
+    """Draws figures by name, also ``file.py:function``, into ``to`` or the folder of the results; returns their paths.
 
     Raises:
         ScenarioError: there is no such figure, or it is not one of such results or has nothing to show.
@@ -102,7 +99,7 @@ def draw_figures(results: Results, names: Iterable[str], look: Look = LIGHT) -> 
     chosen = [(name, _found(results, name)) for name in names]
     paths = []
     for name, draw in chosen:
-        path = draw_into(results.folder, results, name.rpartition(":")[2], draw, look)
+        path = draw_into(to or results.folder, results, name.rpartition(":")[2], draw, look)
         if path is None:
             raise ScenarioError(_nothing(name))
         paths.append(path)
@@ -133,7 +130,9 @@ def _found(results: Results, name: str) -> Draw:
     subject = _subject(draw)
     if not isinstance(results, subject):
         words = f"draws a {subject.__name__}, and these results are a {type(results).__name__}"
-        raise ScenarioError(Problem("figure", words, name, ", ".join(_suiting(results))))
+        viewed = KINDS.get(type(results))
+        allowed = viewed.pictures if viewed else _suiting(results)
+        raise ScenarioError(Problem("figure", words, name, ", ".join(allowed)))
     return draw
 
 
@@ -161,21 +160,21 @@ def _subject(draw: Draw) -> type:
 
 
 def draw_into(folder: Path | None, data: Any, name: str, draw: Draw, look: Look = LIGHT) -> Path | None:
-    """Draws a figure into a folder as ``NAME.png``; None, and no such file, if there is nothing to show in it.
+    """Draws a figure into a folder; None, and no such file, if there is nothing to show in it.
 
     Raises:
         ResultsError: there is no folder, or it cannot be written.
     """
     if folder is None:
         raise ResultsError("the run is only in memory; save it before drawing it")
-    path = folder / f"{name}.png"
+    path = folder / f"{name}.{look.format}"
     with styled():
         drawn = _called(data, name, draw)
         try:
             if drawn is None:
                 path.unlink(missing_ok=True)
                 return None
-            look.save(figure_of(drawn), path)
+            save(figure_of(drawn), path, look)
         except OSError as error:
             raise ResultsError(f"{path}: cannot be written: {error.strerror}") from error
     return path

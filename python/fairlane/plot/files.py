@@ -9,7 +9,8 @@ from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.files import replacing
 from fairlane.plot.panels import Drawn, figure_of
 from fairlane.plot.style import styled
-from fairlane.plot.theme import Look
+from fairlane.plot.theme import save
+from fairlane.views.look import Look
 
 FORMATS = (".png", ".svg", ".pdf")  # what a picture's file may be called
 
@@ -22,7 +23,7 @@ def write(draw: Callable[[], Drawn | Figure], path: Path) -> Path:
         picture = figure_of(draw())
         try:
             with replacing(path) as scratch:
-                Look().save(picture, scratch)
+                save(picture, scratch, Look())
         except OSError as error:
             raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
     return path

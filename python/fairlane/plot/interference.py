@@ -9,11 +9,11 @@ from matplotlib.ticker import FuncFormatter
 from fairlane.plot import lost_time
 from fairlane.plot.heat import draw_heat, write_cell
 from fairlane.plot.panels import Drawn, Given, Panels
-from fairlane.plot.scales import DECADES, FEW_LARGE
 from fairlane.plot.style import INK
 from fairlane.results.culprit import HINT, LostTime, headline
 from fairlane.results.run import Run
 from fairlane.results.views import Interference
+from fairlane.views.scales import DECADES, FEW_LARGE
 from fairlane.wording import number, percent, significant
 
 Floats = npt.NDArray[np.float64]

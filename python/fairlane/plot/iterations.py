@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from fairlane.plot.boxes import draw_boxes, draw_means
 from fairlane.plot.panels import Drawn, Given, Panels
-from fairlane.plot.scales import is_wide
 from fairlane.plot.style import colours, plain_logarithms
 from fairlane.results.run import Run
 from fairlane.results.views import distribution
 from fairlane.statistics import Estimate
+from fairlane.views.scales import is_wide
 from fairlane.wording import seconds, time_unit
 
 

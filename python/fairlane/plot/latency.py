@@ -9,10 +9,10 @@ from fairlane.engine.tables import PS
 from fairlane.plot.boxes import Floats
 from fairlane.plot.legend import legend_above
 from fairlane.plot.panels import Drawn, Given, Panels
-from fairlane.plot.scales import is_wide
 from fairlane.plot.style import PALETTE, bare, plain_logarithms
 from fairlane.results.latency import BUCKET_WIDTH
 from fairlane.results.run import Run
+from fairlane.views.scales import is_wide
 from fairlane.wording import amount, plural, seconds, time_unit
 
 MARKS = {"mean": ("mean", "D"), "p50": ("50%", "o"), "p99": ("99%", "s"), "p999": ("99.9%", "^")}

@@ -7,21 +7,17 @@ from textwrap import wrap
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
-from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from fairlane.colours import LIGHT
 from fairlane.results.run import Run
+from fairlane.views.scales import steps
 from fairlane.wording import seconds, significant
 
-INK = "#222222"
-MUTED = "#6b6b6b"
-GRID = "#dddddd"
-MANY_DECADES = 3000.0  # a logarithmic axis over more than this factor has labels at powers of ten only
-SHORT = 5.0  # a logarithmic axis over less than this factor has more labels than at 1, 2 and 5
+INK, MUTED, GRID = LIGHT.ink, LIGHT.muted, LIGHT.grid
+PALETTE = list(LIGHT.palette)
 LETTERS_AN_INCH = 11.5  # how many letters of a note fit on an inch
-PALETTE = [to_hex(colour) for colour in matplotlib.color_sequences["petroff8"]]
-"""Chosen by Petroff for people with and without colour vision (arXiv:2107.02270)."""
 
 _STYLE: dict[str, object] = {
     "figure.dpi": 100,
@@ -109,9 +105,7 @@ def plain_logarithms(axis: Axis, low: float, high: float) -> None:
 def plain_ticks(axis: Axis) -> None:
     """Plain numbers on a logarithmic axis that has its limits: at 1, 2 and 5 in each decade, at more on a short one."""
     low, high = axis.get_view_interval()
-    many = (1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0) if high / low < SHORT else (1.0, 2.0, 5.0)
-    subs = (1.0,) if high / low > MANY_DECADES else many
-    axis.set_major_locator(LogLocator(subs=subs))
+    axis.set_major_locator(LogLocator(subs=steps(low, high)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: significant(value)))
     axis.set_minor_formatter(NullFormatter())
     axis.set_tick_params(which="minor", length=0)

@@ -7,9 +7,8 @@ coloured cells.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from matplotlib import rcParams
 from matplotlib.artist import Artist
@@ -17,35 +16,23 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from fairlane.plot.style import GRID, INK, MUTED, PALETTE
+from fairlane.colours import DARK, LIGHT
+from fairlane.views.look import Look
 
-Theme = Literal["light", "dark"]
-THEMES: tuple[Theme, ...] = ("light", "dark")
-PAPER = "#131416"
-"""The background of the dark theme."""
 ON_COLOUR = "on colour"
 """The ``gid`` of texts on coloured cells, which keep their colour."""
-_DARK = {to_rgb(light): dark for light, dark in ((INK, "#e4e4e4"), (MUTED, "#a3a3a3"), (GRID, "#3b3d40"))}
-_DARK |= {to_rgb("white"): PAPER, to_rgb("black"): "#e4e4e4", to_rgb("#eeeeee"): "#26282b"}
-_DARK |= {to_rgb(PALETTE[0]): PALETTE[6], to_rgb(PALETTE[6]): PALETTE[0]}  # the first blue is too dark
+_DARK = {to_rgb(getattr(LIGHT, name)): getattr(DARK, name) for name in ("ink", "muted", "grid", "paper")}
+_DARK |= {to_rgb("black"): DARK.ink, to_rgb("#eeeeee"): "#26282b"}
+_DARK |= {to_rgb(light): dark for light, dark in zip(LIGHT.palette, DARK.palette, strict=True)}
 _SETTERS = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
 
 
-@dataclass(frozen=True)
-class Look:
-    """How a figure's file looks."""
-
-    theme: Theme = "light"
-    """Dark ink on white, or light ink on a dark ground."""
-    transparent: bool = False
-    """Whether there is no background."""
-
-    def save(self, figure: Figure, path: Path) -> None:
-        """Writes the figure; raises ``OSError``."""
-        if self.theme == "dark":
-            darken(figure)
-        with _laid_out(figure, path):
-            figure.savefig(path, transparent=self.transparent)
+def save(figure: Figure, path: Path, look: Look) -> None:
+    """Writes the figure; raises ``OSError``."""
+    if look.theme == "dark":
+        darken(figure)
+    with _laid_out(figure, path):
+        figure.savefig(path, transparent=look.transparent)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ same kind beside the first. ``docs/report.md`` says how pages are used.
 from pathlib import Path
 from typing import Any
 
+from fairlane import views
 from fairlane.errors import Problem, ScenarioError
 from fairlane.folders import load
 from fairlane.report.kinds import KINDS, Kind
@@ -15,6 +16,7 @@ from fairlane.report.page import html
 from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError, writing
 from fairlane.results.run import Run
+from fairlane.views.page import page as page_of_view
 
 __all__ = ["data_of", "load_results", "load_run", "page_of", "write_report"]
 
@@ -34,14 +36,18 @@ def write_report(results: Results, file: str | Path, compare: Results | None = N
         ScenarioError: the two have nothing in common, or are of different kinds.
     """
     path = Path(file)
-    page = page_of(results, compare, compare_name=compare_name)
+    text = page_of(results, compare, compare_name=compare_name)
     with writing(path):
-        path.write_text(page, "utf-8")
+        path.write_text(text, "utf-8")
     return path
 
 
 def page_of(results: Results, compare: Results | None = None, *, compare_name: str = "") -> str:
     """The page as text. The arguments and errors are those of ``write_report``."""
+    if type(results) in views.KINDS:
+        every = [results] if compare is None else [results, compare]
+        stored = all(one.folder for one in every)
+        return page_of_view(views.view_of(every, () if stored else ("first", compare_name or "second")[: len(every)]))
     data, kind = data_of(results, compare, compare_name), _kind_of(results)
     return html(f"{data['meta']['title']} – fairlane", data, kind.name, kind.others)
 
@@ -63,7 +69,7 @@ def load_results(folder: str | Path, key: str) -> Results:
         ScenarioError: results of this kind have no page.
     """
     found = load(folder)
-    if type(found) not in KINDS:
+    if type(found) not in KINDS and type(found) not in views.KINDS:
         words = f"is a {type(found).__name__}, which has no page"
         raise ScenarioError(Problem(key, words, str(folder), _allowed()))
     return found
@@ -73,7 +79,7 @@ def load_run(folder: str | Path, key: str) -> Run:
     """The same of a run; raises ``ScenarioError`` for results of other kinds."""
     found = load_results(folder, key)
     if not isinstance(found, Run):
-        raise ScenarioError(Problem(key, f"is {_kind_of(found).words}", str(folder), "the folder of a run"))
+        raise ScenarioError(Problem(key, f"is a {type(found).__name__}", str(folder), "the folder of a run"))
     return found
 
 
@@ -85,4 +91,5 @@ def _kind_of(results: Results) -> Kind:
 
 
 def _allowed() -> str:
-    return f"the folder of {', '.join(kind.words for kind in KINDS.values())}"
+    words = [*(kind.words for kind in KINDS.values()), *(kind.words for kind in views.KINDS.values())]
+    return f"the folder of {', '.join(words)}"

@@ -4,15 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairlane.cables.results import Cables
-from fairlane.gpcnet.results import Gpcnet
-from fairlane.report import cables, gpcnet, reproduction, robustness, run, saturation, schedule, study
+from fairlane.report import reproduction, robustness, run, schedule, study
 from fairlane.results.base import Results
 from fairlane.results.reproduction import ReproductionResults, RobustnessResults
 from fairlane.results.run import Run
 from fairlane.results.schedule import ScheduleResults
 from fairlane.results.study import StudyResults
-from fairlane.saturation.results import Saturation
 
 Data = Callable[[Any, Any, str], dict[str, Any]]
 """What a page contains, of results, others to compare them with (or None), and what these are called."""
@@ -34,9 +31,6 @@ class Kind:
 KINDS: Mapping[type[Results], Kind] = {
     Run: Kind("run", "a run", run.data_of),
     StudyResults: Kind("study", "a study", study.data_of),
-    Saturation: Kind("saturation", "a sweep of loads", saturation.data_of),
-    Gpcnet: Kind("gpcnet", "GPCNeT", gpcnet.data_of),
-    Cables: Kind("cables", "a survey of failures", cables.data_of),
     ReproductionResults: Kind("reproduction", "a reproduction", reproduction.data_of, ("robustness",)),
     RobustnessResults: Kind("robustness", "a robustness map", robustness.data_of),
     ScheduleResults: Kind("schedule", "the schedules of a job log", schedule.data_of),

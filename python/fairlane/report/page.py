@@ -15,7 +15,9 @@ from typing import Any
 
 from pydantic_core import to_json
 
+from fairlane.colours import LIGHT
 from fairlane.results.errors import ResultsError
+from fairlane.views.page import json_in_html, style
 
 BROWSER = files("fairlane.report") / "browser"
 """Modules, style sheets and templates of pages."""
@@ -45,7 +47,7 @@ def html(title: str, data: dict[str, Any], kind: str, others: Sequence[str] = ()
     return Template((BROWSER / "page.html").read_text("utf-8")).substitute(
         title=escape(title),
         kind=kind,
-        style=(BROWSER / "page.css").read_text("utf-8") + _optional(own / "style.css"),
+        style=style() + _optional(own / "style.css"),
         body=_optional(own / "body.html"),
         imports=json_in_html({"imports": imports}),
         library=ECHARTS.read_text("utf-8").replace("</script", "<\\/script"),
@@ -55,10 +57,9 @@ def html(title: str, data: dict[str, Any], kind: str, others: Sequence[str] = ()
 
 def constants() -> bytes:
     """The module ``report/constants``: what figures and pages have in common, as ``fairlane.plot`` defines it."""
-    from fairlane.plot import scales
-    from fairlane.plot.style import PALETTE
+    from fairlane.views import scales
 
-    values = {"WIDE": scales.WIDE, "FEW_LARGE": scales.FEW_LARGE, "DECADES": scales.DECADES, "COLOURS": PALETTE}
+    values = {"WIDE": scales.WIDE, "FEW_LARGE": scales.FEW_LARGE, "DECADES": scales.DECADES, "COLOURS": LIGHT.palette}
     return b"".join(f"export const {name} = ".encode() + to_json(value) + b";\n" for name, value in values.items())
 
 
@@ -72,12 +73,6 @@ def require_echarts() -> None:
     if not has_echarts():
         words = "is missing, and pages need it: make build downloads it, and packages of fairlane contain it"
         raise ResultsError(f"{ECHARTS}: {words}")
-
-
-def json_in_html(data: Any) -> str:
-    """JSON that can stand in a script element: whatever names contain, it cannot end the element."""
-    text = to_json(data, inf_nan_mode="null").decode()
-    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
 def _modules(folder: Traversable) -> dict[str, Traversable]:

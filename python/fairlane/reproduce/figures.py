@@ -19,7 +19,6 @@ from fairlane.inputs.problems import Problems, under
 from fairlane.plot.boxes import draw_boxes, spread, whiskers_of
 from fairlane.plot.files import write
 from fairlane.plot.heat import draw_heat
-from fairlane.plot.scales import is_logarithmic
 from fairlane.plot.style import INK, LETTERS_AN_INCH, PALETTE, canvas, headline_of, percentages, plain_ticks
 from fairlane.reproduce.figure_data import figure_of
 from fairlane.reproduce.folder import OWN_FILES, Figure, Panel, file_name
@@ -27,6 +26,7 @@ from fairlane.reproduce.planning import Plan
 from fairlane.reproduce.running import Outcome, made
 from fairlane.results.reproduction import FigureData
 from fairlane.study.sql import Database, QueryError
+from fairlane.views.scales import is_logarithmic
 
 Floats = npt.NDArray[np.float64]
 GROUP = 0.84

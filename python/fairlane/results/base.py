@@ -1,4 +1,4 @@
-"""The common base of runs, studies and load sweeps: tables, SQL over them, figures, a folder."""
+"""The common base of all results: tables, SQL over them, figures, a folder."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 
 class Results:
-    """The base of ``Run``, ``StudyResults`` and ``Saturation``."""
+    """The base of ``Run``, ``StudyResults``, ``Saturation`` and others."""
 
     TABLES: ClassVar[Sequence[str]]
     """The names of the tables: attributes here, files in the folder, views in a query."""
     ON_DEMAND: ClassVar[Sequence[str]] = ()
     """The names of optional tables."""
-    FIGURE: ClassVar[str]
+    FIGURE: ClassVar[str] = ""
     """The figure that ``plot`` draws by default."""
     folder: Path | None
     """Where they are stored; None while they are only in memory."""
@@ -40,14 +40,18 @@ class Results:
         return ask(self.tables(), sql)
 
     def plot(self, figure: str | None = None, ax: Axes | Sequence[Axes] | None = None) -> Any:
-        """Draws a figure, by default the first that there are data for, and returns its axes, a list if several.
+        """Draws a figure, by default the first that there are data for, as a notebook shows it.
 
-        Names are those of ``fairlane list figures``: of a run ``interference``, ``slowdown``, ``utilisation``,
-        ``timeline``, ``iterations``, ``latency`` or ``power``, of a study ``work`` or ``conditions``, of a sweep
-        ``saturation``, or that of a plug-in. ``ax`` are axes to draw on, as many as the figure has panels; without them
-        there is a new figure, which notebooks show. Raises ``ScenarioError`` if there is no such figure, or nothing to
-        show in it, and ``ResultsError`` for more or fewer axes than panels.
+        Names are those of ``fairlane list figures``, or that of a plug-in. Load sweeps and other results that have a
+        view (``fairlane.views.KINDS``) are drawn as a chart of Altair. Others are drawn by Matplotlib: the axes are
+        returned, a list if several; ``ax`` are axes to draw on, as many as the figure has panels; without them there is
+        a new figure. Raises ``ScenarioError`` if there is no such figure, or nothing to show in it, and
+        ``ResultsError`` for more or fewer axes than panels.
         """
+        from fairlane.views import has_picture, plot
+
+        if ax is None and has_picture(self, figure):
+            return plot(self, figure)
         from fairlane.plot import show
 
         return show(self, figure, ax)
@@ -57,9 +61,18 @@ class Results:
 
         Raises ``ResultsError`` if there is no folder, or it cannot be written.
         """
+        from fairlane.views import draw, has_picture
+
+        if has_picture(self):
+            return draw([self])
         from fairlane.plot import draw_all
 
         return draw_all(self)
+
+    def _repr_html_(self) -> str | None:
+        from fairlane.views import has_picture, html_of
+
+        return html_of(self) if has_picture(self) else None
 
     def headline(self) -> str:
         """A one-line description."""

@@ -23,7 +23,6 @@ from fairlane.results.schemas import Optional, Schema
 from fairlane.saturation.measure import Replicate
 from fairlane.statistics import FEWEST, independent
 from fairlane.tasks.store import Store
-from fairlane.wording import html_table
 
 META = "saturation.json"
 CSV = "points.csv"
@@ -52,7 +51,6 @@ class Saturation(Results):
     """Where it is stored."""
 
     TABLES = ("runs", "points")
-    FIGURE = "saturation"
 
     @classmethod
     def of(cls, replicates: Iterable[Replicate], meta: Mapping[str, Any]) -> Saturation:
@@ -85,11 +83,6 @@ class Saturation(Results):
             return f"{head}, saturated from {saturated:g} on"
         undecided = self.points.filter((pl.col("saturated") == "undecided") & (pl.col("load") > (full or 0)))
         return f"{head}, undecided above" if undecided.height else f"{head}: not saturated"
-
-    def _repr_html_(self) -> str:
-        shown = self.points.select("load", "offered", "accepted", "saturated").iter_rows()
-        rows = [(f"{load:g}", f"{made:.4f}", f"{taken:.4f}", verdict) for load, made, taken, verdict in shown]
-        return html_table(self.headline(), ("load", "offered", "accepted", "saturated"), rows)
 
     def save(self, store: Store) -> Saturation:
         """Stores the tables (Parquet, and the points as CSV) and the provenance in the sweep's folder.

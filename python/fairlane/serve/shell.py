@@ -9,7 +9,8 @@ from string import Template
 
 from pydantic_core import to_json
 
-from fairlane.report.page import BROWSER, ECHARTS, constants, json_in_html
+from fairlane.report.page import BROWSER, ECHARTS, constants
+from fairlane.views.page import json_in_html, style
 
 _SERVE = files("fairlane.serve") / "browser"
 _TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
@@ -31,6 +32,7 @@ def assets() -> dict[str, Asset]:
     for name, folder in (("report", BROWSER), ("serve", _SERVE)):
         found |= {f"{name}/{file.name}": file for file in folder.iterdir() if file.name.endswith((".js", ".css"))}
     made = {name: Asset(file.read_bytes(), _TYPES[f".{name.rpartition('.')[2]}"]) for name, file in found.items()}
+    made["report/page.css"] = Asset(style().encode(), _TYPES[".css"])
     return made | {"report/constants.js": Asset(constants(), _TYPES[".js"])}
 
 
@@ -50,9 +52,8 @@ def page(name: str, title: str, nonce: str, data: object, known: dict[str, Asset
 
 def error_page(words: str, nonce: str) -> str:
     """A page that says what is wrong, in plain text, and needs nothing else."""
-    style = (BROWSER / "page.css").read_text("utf-8")
     return Template((_SERVE / "error.html").read_text("utf-8")).substitute(
-        words=escape(words), style=style, nonce=nonce
+        words=escape(words), style=style(), nonce=nonce
     )
 
 

@@ -34,7 +34,7 @@ export function logarithmicEnds(values) {
   return { min: round(Math.min(...values), Math.floor), max: round(Math.max(...values), Math.ceil) };
 }
 
-/** Whether an axis of these numbers is logarithmic: see plot/scales.py. */
+/** Whether an axis of these numbers is logarithmic: see views/scales.py. */
 export function isWide(values) {
   const positive = values.filter((value) => value !== null);
   return positive.length > 1 && Math.min(...positive) > 0 && Math.max(...positive) > WIDE * Math.min(...positive);

@@ -7,8 +7,8 @@ import numpy as np
 import polars as pl
 
 from fairlane.plot.boxes import box_numbers, whisker_words, whiskers_of
-from fairlane.plot.scales import is_logarithmic
 from fairlane.results.reproduction import FigureData, PanelData
+from fairlane.views.scales import is_logarithmic
 from fairlane.wording import plural, significant
 
 MOST_ROWS = 4_000

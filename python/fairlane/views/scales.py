@@ -5,10 +5,21 @@ import numpy.typing as npt
 
 WIDE = 10.0
 """An axis is logarithmic where all values are positive and the greatest is more than this many times the least."""
+MANY_DECADES = 3000.0
+"""A logarithmic axis over more than this factor has labels at powers of ten only."""
+SHORT = 5.0
+"""A logarithmic axis over less than this factor has more labels than at 1, 2 and 5."""
 FEW_LARGE = 30.0
 """Colours are logarithmic where the greatest value is more than this many times the median."""
 DECADES = 3
 """Decades of logarithmic colours; smaller values have the lowest one."""
+
+
+def steps(low: float, high: float) -> tuple[float, ...]:
+    """Where a logarithmic axis has labels in each decade: at 1, 2 and 5, on a short one at more."""
+    if high / low > MANY_DECADES:
+        return (1.0,)
+    return (1.0, 1.2, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0) if high / low < SHORT else (1.0, 2.0, 5.0)
 
 
 def is_wide(low: float, high: float) -> bool:

@@ -1,0 +1,100 @@
+"""Text on the terminal: the one place that prints.
+
+What a command shows is a sequence of parts: strings, printed as they are; ``Text`` of rich, wrapped at the width of the
+terminal; and tables (``fairlane.views.tables``), whose columns adapt to the width.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from fairlane.cli.options import stored
+from fairlane.views.model import View
+from fairlane.views.tables import EMPTY, Bad, Column, Table
+
+WIDTH = 140
+"""Characters of a line where the output is no terminal."""
+_UNLIMITED = 1000
+
+Part = str | Text | Table
+"""A part of what a command shows."""
+
+
+def parts_of(view: View, folder: Path | None) -> Iterator[Part]:
+    """What a view says, and where its results are stored."""
+    yield f"{view.headline}\n"
+    yield from view.facts
+    tables = [table for table in view.tables if not table.only_page]
+    if tables and not tables[0].title:
+        yield ""
+    yield from tables
+    yield from (long(line, "dim") for line in view.remarks)
+    yield from stored(folder)
+
+
+def long(text: str, style: str = "") -> Text:
+    """A sentence that is never broken into lines: where it goes to a file, it stays one line."""
+    return Text(text, style=style, no_wrap=True)
+
+
+def show(parts: Iterable[Part], console: Console | None = None) -> None:
+    """Prints parts, to standard output unless a ``console`` is given."""
+    console = console or (Console() if sys.stdout.isatty() else Console(width=WIDTH))
+    for part in parts:
+        if isinstance(part, str):
+            console.out(part, highlight=False)
+        elif isinstance(part, Text):
+            console.print(part, soft_wrap=bool(part.no_wrap))
+        else:
+            _print_table(part, console)
+
+
+def _print_table(table: Table, console: Console) -> None:
+    if table.otherwise is not None and not _fits(console, table, table.columns, 1):
+        _print_table(table.otherwise(), console)
+        return
+    if table.title:
+        console.print(Text(f"\n{table.title}", style="bold"))
+    shown = list(table.columns)
+    while not _fits(console, table, shown, 0) and (last := max(column.drop for column in shown)):
+        shown = [column for column in shown if column.drop != last]
+    narrow = _fits(console, table, shown, 0) and not _fits(console, table, shown, 1)
+    console.print(_drawn(table, shown, 0 if narrow else 1))
+    if table.most and len(table.rows) > table.most:
+        console.print(Text(f"{len(table.rows) - table.most} more rows: fairlane report shows all.", style="dim"))
+    if note := table.explained(shown):
+        console.print(Text(note, style="dim"))
+
+
+def _fits(console: Console, table: Table, shown: Sequence[Column], gap: int) -> bool:
+    unlimited = console.options.update_width(_UNLIMITED)
+    return console.measure(_drawn(table, shown, gap), options=unlimited).maximum <= console.width
+
+
+def _drawn(table: Table, shown: Sequence[Column], gap: int) -> RichTable:
+    drawn = RichTable(box=SIMPLE_HEAD, padding=(0, gap, 0, 0), show_edge=False)
+    for place, column in enumerate(shown):
+        drawn.add_column(
+            column.header,
+            justify="left" if (place == 0 if column.left is None else column.left) else "right",
+            no_wrap=not column.wrap,
+            max_width=column.width,
+            overflow="fold" if column.wrap else "ellipsis",
+        )
+    for row in table.rows[: table.most]:
+        if row is None:
+            drawn.add_section()
+            continue
+        cells = [column.cell(row) for column in shown]
+        if not table.sparse or any(cell != EMPTY for cell in cells[1:]):
+            drawn.add_row(*(_text(cell) for cell in cells))
+    return drawn
+
+
+def _text(cell: object) -> Text:
+    return cell if isinstance(cell, Text) else Text(str(cell), style="red" if isinstance(cell, Bad) else "")

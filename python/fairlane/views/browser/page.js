@@ -1,0 +1,89 @@
+// Draws the charts of a page, sorts and filters its tables, and exports both.
+
+const { config, charts, csv } = JSON.parse(document.getElementById("data").textContent);
+const NARROW = 600; // px: on narrower charts, names get less room
+const SCALE = 2; // pixels of an exported PNG for each of the chart
+
+function download(name, type, content) {
+  const url = URL.createObjectURL(new Blob([content], { type }));
+  const link = Object.assign(document.createElement("a"), { href: url, download: name });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+/** A chart as SVG with colours in place of properties of the style sheet, and with a background. */
+async function svgOf(view) {
+  const style = getComputedStyle(document.documentElement);
+  const text = (await view.toSVG()).replace(/var\((--\w+)\)/g, (_, name) => style.getPropertyValue(name).trim());
+  return text.replace(/(<svg[^>]*>)/, `$1<rect width="100%" height="100%" fill="${style.getPropertyValue("--card").trim()}"/>`);
+}
+
+async function pngOf(svg) {
+  const image = new Image();
+  image.src = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
+  await image.decode();
+  const canvas = Object.assign(document.createElement("canvas"), { width: SCALE * image.width, height: SCALE * image.height });
+  canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+  return new Promise((done) => canvas.toBlob(done, "image/png"));
+}
+
+async function draw(section, spec) {
+  const plot = section.querySelector(".chart");
+  const own = { ...config, padding: 4 };
+  if (plot.clientWidth < NARROW) {
+    own.axis = { ...config.axis, labelLimit: plot.clientWidth / 3 };
+    own.legend = { ...config.legend, columns: 2, labelLimit: plot.clientWidth / 2 - 50 };
+  }
+  const { view } = await window.vegaEmbed(plot, spec, {
+    ast: true, actions: false, renderer: "svg", config: own, defaultStyle: false, bind: section.querySelector(".controls"),
+  });
+  plot.querySelector("svg").setAttribute("aria-hidden", "true"); // the plot is an image, described by its sentence
+  return view;
+}
+
+function order(table, at, button) {
+  const [body] = table.tBodies;
+  const down = button.parentElement.ariaSort !== "descending";
+  const value = (row) => row.cells[at].dataset.order ?? row.cells[at].textContent;
+  const compare = (a, b) => (Number.isFinite(Number(a)) && Number.isFinite(Number(b)) ? a - b : a.localeCompare(b, "en", { numeric: true }));
+  for (const { parentElement: heading } of table.querySelectorAll("th button")) heading.removeAttribute("aria-sort");
+  button.parentElement.ariaSort = down ? "descending" : "ascending";
+  body.append(...[...body.rows].sort((a, b) => (down ? compare(value(b), value(a)) : compare(value(a), value(b)))));
+}
+
+function enliven(section, table) {
+  [...table.tHead.rows[0].cells].forEach((heading, at) => {
+    const button = Object.assign(document.createElement("button"), { type: "button", className: "sort", textContent: heading.textContent });
+    button.addEventListener("click", () => order(table, at, button));
+    heading.replaceChildren(button);
+  });
+  if (!section.querySelector(".low")) return;
+  const label = Object.assign(document.createElement("label"), { className: "control", textContent: "Search" });
+  const field = Object.assign(document.createElement("input"), { type: "search", placeholder: "part of a row" });
+  field.addEventListener("input", () => {
+    const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    for (const row of table.tBodies[0].rows) row.hidden = !words.every((word) => row.textContent.toLowerCase().includes(word));
+  });
+  label.append(field);
+  section.querySelector(".controls").append(label);
+}
+
+async function start(section) {
+  const { id } = section;
+  const table = section.querySelector("table");
+  if (table) enliven(section, table);
+  const view = id in charts ? await draw(section, charts[id]) : null;
+  const exports = {
+    CSV: () => download(`${id}.csv`, "text/csv", csv[id]),
+    SVG: async () => download(`${id}.svg`, "image/svg+xml", await svgOf(view)),
+    PNG: async () => download(`${id}.png`, "image/png", await pngOf(await svgOf(view))),
+  };
+  for (const button of section.querySelectorAll(".export button")) button.addEventListener("click", exports[button.textContent]);
+}
+
+document.getElementById("theme").addEventListener("input", ({ target }) => {
+  if (target.value === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = target.value;
+});
+await Promise.all([...document.querySelectorAll("#figures section")].map(start));
+document.documentElement.dataset.ready = "yes";

@@ -1,0 +1,186 @@
+"""What charts are made of: axes whose scale, unit and ticks are decided here, whiskers, tooltips, zoom.
+
+A chart is an ``altair.LayerChart`` without width, colours and fonts, which writers add. Values are in base units
+(seconds, shares); an axis has the unit.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import ceil, floor, log10, sqrt
+from typing import Any, Literal, cast
+
+import altair
+from altair import Undefined
+
+from fairlane.views.scales import is_wide, steps
+from fairlane.views.tables import Column, Row
+from fairlane.wording import time_unit
+
+MARGIN = 0.04
+"""How far an axis reaches beyond its values, as a share of its length."""
+_LEGEND = 480
+"""Room for a legend, px."""
+NUMBERS = ",.6~r"
+SHARES = ".6~%"
+Layer = altair.Chart | altair.LayerChart
+Kind = Literal["number", "share", "time"]
+_FORMATS = {"number": NUMBERS, "share": SHARES}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis for values."""
+
+    title: str
+    kind: Kind
+    low: float
+    high: float
+    log: bool
+    factor: float = 1.0
+    """Of the unit of labels."""
+
+    @classmethod
+    def of(
+        cls,
+        values: Iterable[float | None],
+        title: str,
+        kind: Kind = "number",
+        *,
+        scale: Literal["auto", "linear", "log"] = "auto",
+        zero: bool = True,
+    ) -> "Axis":
+        """An axis that all these values fit on; logarithmic by ``scale``, of ``auto`` where they differ much.
+
+        A linear axis begins at ``zero`` unless some value is less.
+        """
+        known = [value for value in values if value is not None] or [1.0]
+        low, high = min(known), max(known)
+        log = low > 0 and (scale == "log" or (scale == "auto" and is_wide(low, high)))
+        factor, unit = time_unit(sqrt(low * high) if log else high) if kind == "time" else (1.0, "")
+        if log:
+            margin = max(high / low, 1.1) ** MARGIN
+            low, high = low / margin, high * margin
+        else:
+            margin = MARGIN * ((high - min(low, 0.0 if zero else low)) or abs(high) or 1.0)
+            low = 0.0 if zero and low >= 0 else low - margin
+            high += margin
+        return cls(f"{title} [{unit}]" if unit else title, kind, low, high, log, factor)
+
+    @property
+    def ticks(self) -> list[float]:
+        """Where a logarithmic axis has labels."""
+        decades = range(floor(log10(self.low / self.factor)), ceil(log10(self.high / self.factor)) + 1)
+        every = [self.factor * step * 10.0**decade for decade in decades for step in steps(self.low, self.high)]
+        return [tick for tick in every if self.low <= tick <= self.high]
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        label = f"format(datum.value / {self.factor}, '{NUMBERS}')" if self.kind == "time" else Undefined
+        axis = altair.Axis(
+            title=self.title,
+            values=self.ticks if self.log else Undefined,
+            format=_FORMATS.get(self.kind, Undefined),
+            labelExpr=label,
+            labelOverlap=True,
+            labelFlush=False,
+            tickCount=Undefined if self.log else 6,
+        )
+        kind: Literal["log", "linear"] = "log" if self.log else "linear"
+        zero = Undefined if self.log else False
+        return {"axis": axis, "scale": altair.Scale(type=kind, domain=[self.low, self.high], nice=False, zero=zero)}
+
+    def x(self, field: str) -> altair.X:
+        """The horizontal channel of a field on this axis."""
+        return altair.X(f"{field}:Q", **self._options)
+
+    def y(self, field: str) -> altair.Y:
+        """The vertical channel."""
+        return altair.Y(f"{field}:Q", **self._options)
+
+
+def chart(rows: Sequence[Row]) -> altair.Chart:
+    """A chart of rows."""
+    # Of lists, altair copies every row for each layer.
+    return altair.Chart(altair.InlineData(values=tuple(dict(row) for row in rows)))
+
+
+def layers(height: int, *every: Layer, zoom: Sequence[Literal["x", "y"]] = ("x", "y")) -> altair.LayerChart:
+    """A chart of layers, the last one on top, whose axes are moved by dragging and zoomed by the wheel with Ctrl.
+
+    Without Ctrl, and on touch screens, a page scrolls. ``zoom`` are the channels of axes that move.
+    """
+    wheel = "wheel![event.ctrlKey || event.metaKey || event.shiftKey]"
+    drag = "[pointerdown[event.pointerType !== 'touch'], window:pointerup] > window:pointermove!"
+    selection = altair.selection_interval(bind="scales", encodings=list(zoom), zoom=wheel, translate=drag)
+    *below, top = every
+    return stacked(*below, _with(top, selection) if zoom else top).properties(height=height)
+
+
+def stacked(*every: Layer) -> altair.LayerChart:
+    """Layers as one, the last one on top."""
+    return cast("altair.LayerChart", altair.layer(*every))
+
+
+def _with(of: Layer, parameter: altair.Parameter) -> Layer:
+    """The chart with a parameter of its last layer, which has the fields that are selected by."""
+    if isinstance(of, altair.Chart):
+        return of.add_params(parameter)
+    *below, top = cast("list[Layer]", of.layer)
+    found = stacked(*below, _with(top, parameter))
+    found.data = of.data  # of all layers
+    return found
+
+
+def colour(field: str, names: Sequence[str]) -> altair.Color:
+    """A colour for each name, in this order; a single name has no legend."""
+    legend = legend_of(names) if len(names) > 1 else None
+    return altair.Color(f"{field}:N", scale=altair.Scale(domain=list(names)), legend=legend)
+
+
+def legend_of(names: Sequence[str], orient: Literal["top", "bottom"] = "top") -> altair.Legend:
+    """A legend without a title, in as many columns as fit beside each other."""
+    wide = 7 * max(map(len, names)) + 40
+    fits = len(names) * wide <= _LEGEND
+    return altair.Legend(title=None, orient=orient, columns=Undefined if fits else max(1, _LEGEND // wide))
+
+
+def choice(name: str, label: str, options: Sequence[str]) -> tuple[altair.Parameter, str]:
+    """A selection of one option below the chart, and the filter of rows whose ``of`` it is."""
+    bound = altair.binding_select(options=list(options), name=f"{label} ")
+    return altair.param(name=name, value=options[0], bind=bound), f"datum.of === {name}"
+
+
+def described(rows: Iterable[Row], columns: Sequence[Column]) -> tuple[list[dict[str, Any]], list[altair.Tooltip]]:
+    """Rows with what a tooltip says of them, written as in a table of these columns."""
+    texts = [{f"text{at}": str(column.cell(row)) for at, column in enumerate(columns)} for row in rows]
+    titles = [" ".join(column.header.split()) or "value" for column in columns]
+    shown = [altair.Tooltip(f"text{at}:N", title=title) for at, title in enumerate(titles)]
+    return [{**row, **text} for row, text in zip(rows, texts, strict=True)], shown
+
+
+def whiskers(
+    of: altair.Chart, axis: Axis, low: str, high: str, *, vertical: bool, **encoding: Any
+) -> altair.LayerChart:
+    """Intervals from one field to another, where both are known, with ends; the other channels are ``encoding``.
+
+    On a logarithmic axis, an interval that reaches zero or less goes to the end of the axis.
+    """
+    known = of.transform_filter(f"isValid(datum['{low}']) && isValid(datum['{high}'])")
+    known = known.transform_calculate(_low=f"max(datum['{low}'], {axis.low})")
+    along, name = (axis.y, "y") if vertical else (axis.x, "x")
+    line = known.mark_rule(strokeWidth=1.2).encode(**{name: along("_low"), f"{name}2": f"{high}:Q"}, **encoding)
+    ends = known.mark_point(shape="stroke", size=40, strokeWidth=1.2, filled=False, angle=0 if vertical else 90)
+    lower = ends.transform_filter(f"datum._low > {axis.low}").encode(**{name: along("_low")}, **encoding)
+    return stacked(line, lower, ends.encode(**{name: along(high)}, **encoding))
+
+
+def hollow(of: altair.Chart, **encoding: Any) -> altair.LayerChart:
+    """Hollow points: on a line they cover it. ``encoding`` has their colour and tooltip."""
+    return stacked(of.mark_point(style="paper"), of.mark_point(filled=False, strokeWidth=1.6).encode(**encoding))
+
+
+def rule(at: float, axis: Axis, *, vertical: bool, style: str = "ink") -> altair.Chart:
+    """A line across the chart at a value."""
+    line: altair.Chart = chart([{"at": at}]).mark_rule(style=style)
+    channel = {"x": axis.x("at")} if vertical else {"y": axis.y("at")}
+    return line.encode(**channel)

@@ -1,0 +1,106 @@
+"""A view: results as data for every writer. Numbers, scales, thresholds and sentences are decided when it is made.
+
+Writers are ``fairlane.cli.terminal`` (text), ``views.picture`` (PNG, SVG, PDF) and ``views.page`` (HTML).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
+
+from fairlane.results.base import Results
+from fairlane.views.tables import Row, Table
+
+if TYPE_CHECKING:
+    import altair
+
+_R = TypeVar("_R", bound=Results)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart, as a specification of Vega-Lite without a width."""
+
+    name: str
+    """How it is asked for, and what its file is called."""
+    title: str
+    spec: altair.LayerChart
+    sentence: str
+    """What it shows."""
+    note: str
+    """What its marks are."""
+    data: Sequence[Row] = ()
+    """What a page exports as CSV: its columns of numbers and text."""
+    picture: str = ""
+    """The picture that it is a panel of; by default it is one of its own."""
+    wide: bool = False
+    """Whether it takes the whole width of a page."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What there is to say of one or more results of a kind."""
+
+    title: str
+    """What they are."""
+    headline: str
+    """What was found, in a line; of several results a line each."""
+    facts: Sequence[str]
+    """What was simulated: a line for each of the results."""
+    parts: Sequence[Table | Chart]
+    """In the order of a page; a terminal has the tables."""
+    remarks: Sequence[str] = ()
+    """What the columns are, and what is weak about the numbers: a sentence each."""
+    provenance: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    """Terms and values by result."""
+
+    @property
+    def charts(self) -> list[Chart]:
+        """Its charts."""
+        return [part for part in self.parts if isinstance(part, Chart)]
+
+    @property
+    def tables(self) -> list[Table]:
+        """Its tables."""
+        return [part for part in self.parts if isinstance(part, Table)]
+
+    @property
+    def pictures(self) -> dict[str, list[Chart]]:
+        """The charts of each picture, from top to bottom."""
+        found: dict[str, list[Chart]] = {}
+        for chart in self.charts:
+            found.setdefault(chart.picture or chart.name, []).append(chart)
+        return found
+
+
+def scenario_of(results: Results) -> str:
+    """The name of the scenario of results whose ``meta`` is that of their JSON file."""
+    return str(results.meta["scenario"].get("name", "scenario"))  # type: ignore[attr-defined]
+
+
+def title_of(every: Mapping[str, Results], what: str) -> str:
+    """The scenarios by name, and what was made of them."""
+    return f"{', '.join(dict.fromkeys(map(scenario_of, every.values())))}: {what}"
+
+
+def lines_of(every: Mapping[str, _R], words: Callable[[_R], str]) -> list[str]:
+    """A line for each of the results, which names it if there are several."""
+    return [f"{name}: {words(one)}" if len(every) > 1 else words(one) for name, one in every.items()]
+
+
+def remarks_of(every: Mapping[str, _R], words: Callable[[_R], Iterable[str]]) -> list[str]:
+    """Sentences on each of the results, which name it if there are several."""
+    return [f"{name}: {line}" if len(every) > 1 else line for name, one in every.items() for line in words(one)]
+
+
+def provenance_of(every: Mapping[str, Results]) -> dict[str, dict[str, object]]:
+    """Where results come from: their folder, and what their ``meta`` says."""
+    found: dict[str, dict[str, object]] = {}
+    for name, one in every.items():
+        meta = {key: value for key, value in one.meta.items() if not isinstance(value, dict)}  # type: ignore[attr-defined]
+        lists = {key: ", ".join(map(str, value)) if isinstance(value, list) else value for key, value in meta.items()}
+        terms = {"folder": one.folder, "scenario": scenario_of(one), **lists}
+        known = {term: value for term, value in terms.items() if value not in (None, "")}
+        found[name] = {term.replace("_", " "): value for term, value in known.items()}
+    return found

@@ -1,0 +1,139 @@
+"""A view as one HTML file, which opens from disk and needs no network, and as HTML in a notebook.
+
+The text and the tables are HTML; charts are drawn by Vega-Lite, whose expressions are interpreted, because
+``fairlane serve`` forbids pages to compile code.
+"""
+
+from collections.abc import Iterator
+from functools import cache
+from html import escape
+from importlib.resources import files
+from string import Template
+from typing import Any
+
+import polars as pl
+from pydantic_core import to_json
+
+from fairlane.views.look import Look
+from fairlane.views.model import Chart, View
+from fairlane.views.picture import picture
+from fairlane.views.style import PAGE, PAGE_FONT, config, properties
+from fairlane.views.tables import Bad, Column, Row, Table
+
+BROWSER = files("fairlane.views") / "browser"
+MANY_ROWS = 20
+"""Longer tables have a field that searches in them, and scroll."""
+
+
+def page(view: View) -> str:
+    """The page."""
+    data = {"config": config(PAGE, PAGE_FONT), "charts": {}, "csv": {}}
+    cards = [_card(part, f"table{at}", data) for at, part in enumerate(view.parts)]
+    return Template((BROWSER / "page.html").read_text("utf-8")).substitute(
+        title=escape(view.title),
+        style=style(),
+        headline=escape(view.headline),
+        facts="".join(f"<p>{escape(line)}</p>" for line in view.facts),
+        cards="\n".join(cards),
+        remarks="".join(f"<li>{escape(line)}</li>" for line in view.remarks),
+        provenance="".join(_provenance(view)),
+        data=json_in_html(data),
+        library=library(),
+        script=(BROWSER / "page.js").read_text("utf-8"),
+    )
+
+
+def notebook(view: View) -> str:
+    """The headline, the tables and the charts of a view, without scripts."""
+    drawn = [picture(view, charts, Look(format="svg")).decode() for charts in view.pictures.values()]
+    tables = [_table(part) for part in view.tables if not part.only_page]
+    facts = [f"<div>{escape(line)}</div>" for line in view.facts]
+    return "\n".join(
+        [f'<div><b style="white-space: pre-line">{escape(view.headline)}</b>', *facts, *tables, *drawn, "</div>"]
+    )
+
+
+def style() -> str:
+    """The style sheet of pages, with the colours of data of both themes."""
+    light, dark = properties("light"), properties("dark")
+    rules = [
+        f":root {{ {light} }}",
+        f"@media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme=light]) {{ {dark} }} }}",
+        f"@media screen {{ :root[data-theme=dark] {{ {dark} }} }}",  # paper is white
+    ]
+    return (BROWSER / "page.css").read_text("utf-8") + "\n".join(rules)
+
+
+@cache
+def library() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script; what vl-convert draws pictures with."""
+    import vl_convert
+
+    return vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;").replace("</script", "<\\/script")
+
+
+def json_in_html(data: Any) -> str:
+    """JSON that can stand in a script element: whatever names contain, it cannot end the element."""
+    text = to_json(data, inf_nan_mode="null").decode()
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+def _card(part: Table | Chart, name: str, data: dict[str, Any]) -> str:
+    """A part as HTML; what its scripts need goes into ``data``."""
+    kinds, title, note = ["CSV"], part.title, ""
+    if isinstance(part, Chart):
+        name, kinds, note = part.name, ["SVG", "PNG", "CSV"], part.note
+        data["charts"][name] = {**part.spec.to_dict(validate=False), "width": "container"}
+        data["charts"][name]["autosize"] = {"type": "fit-x", "contains": "padding"}
+        data["charts"][name].pop("config", None)
+        body = f'<div class="chart" role="img" aria-labelledby="{name}-sentence"></div>'
+    else:
+        body, note = _table(part), part.explained(part.columns)
+    data["csv"][name] = _csv(part)
+    buttons = [f'<button type="button" aria-label="{escape(title)} as {kind}">{kind}</button>' for kind in kinds]
+    wide = "card" if isinstance(part, Chart) and not part.wide else "card wide"
+    scroller = "scroller low" if isinstance(part, Table) and len(part.rows) > MANY_ROWS else "scroller"
+    return f"""<section class="{wide}" id="{name}" aria-labelledby="{name}-title">
+<h2 id="{name}-title">{escape(title)}</h2>
+<p class="sentence" id="{name}-sentence">{escape(part.sentence)}</p>
+<div class="controls"></div>
+<div class="{scroller}" tabindex="0" role="group" aria-label="{escape(title)}">{body}</div>
+<p class="note">{escape(note)}</p>
+<div class="export">{"".join(buttons)}</div>
+</section>"""
+
+
+def _table(table: Table) -> str:
+    head = "".join(f'<th scope="col"{_look(table, column)}>{escape(column.header)}</th>' for column in table.columns)
+    rows = ("".join(_cell(table, column, row) for column in table.columns) for row in table.rows if row is not None)
+    body = "".join(f"<tr>{cells}</tr>" for cells in rows)
+    return f'<table class="rows"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+
+
+def _look(table: Table, column: Column) -> str:
+    left = column is table.columns[0] if column.left is None else column.left
+    classes = [*([] if left else ["number"]), *([] if column.wrap else ["whole"])]
+    return f' class="{" ".join(classes)}"'
+
+
+def _cell(table: Table, column: Column, row: Row) -> str:
+    text, number = column.cell(row), column.number(row)
+    order = "" if number is None else f' data-order="{number!r}"'
+    shown = f'<span class="bad">{escape(text)}</span>' if isinstance(text, Bad) else escape(str(text))
+    return f"<td{_look(table, column)}{order}>{shown}</td>"
+
+
+def _csv(part: Table | Chart) -> str:
+    if isinstance(part, Chart):
+        plain = [{key: value for key, value in row.items() if not isinstance(value, list | dict)} for row in part.data]
+        return pl.DataFrame(plain, infer_schema_length=None).write_csv()
+    if part.data is not None:
+        return part.data.write_csv()
+    shown = [{column.header: str(column.cell(row)) for column in part.columns} for row in part.rows if row is not None]
+    return pl.DataFrame(shown).write_csv()
+
+
+def _provenance(view: View) -> Iterator[str]:
+    for name, terms in view.provenance.items():
+        rows = "".join(f"<dt>{escape(term)}</dt><dd>{escape(str(value))}</dd>" for term, value in terms.items())
+        yield f"<h3>{escape(name)}</h3><dl>{rows}</dl>"

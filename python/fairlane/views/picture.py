@@ -1,0 +1,87 @@
+"""Charts as files: PNG, SVG and PDF, without a browser."""
+
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from re import sub
+from textwrap import wrap
+from typing import Any
+
+import vl_convert
+from pydantic_core import from_json, to_json
+
+from fairlane.colours import THEMES
+from fairlane.views.look import Look
+from fairlane.views.model import Chart, View
+from fairlane.views.style import config
+
+WIDTH = 640
+"""Of a panel, without its axis, pixels."""
+RESOLUTION = 1.75
+"""Pixels of a PNG for each pixel of the specification."""
+_LETTERS_OF_TITLE, _LETTERS_OF_NOTE = 76, 112
+"""Letters that fit on a line."""
+
+
+def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
+    """The picture of charts: the headline, a panel for each of them, and what their marks are.
+
+    It is put together of specifications: ``altair.vconcat`` copies all of them several times.
+    """
+    panels = [_specification(chart) for chart in charts]
+    datasets = {name: rows for panel in panels for name, rows in panel.pop("datasets", {}).items()}
+    parameters = [parameter for panel in panels for parameter in panel.pop("params", [])]
+    schema = {panel.pop("$schema") for panel in panels}.pop()
+    for chart, panel in zip(charts, panels, strict=True):
+        panel.pop("config", None)
+        panel.update(width=WIDTH, **({"title": chart.title} if len(charts) > 1 else {}))
+    notes = " ".join([f"{'; '.join(view.facts)}.", *dict.fromkeys(chart.note for chart in charts)])
+    return {
+        "$schema": schema,
+        "datasets": datasets,
+        "params": parameters,
+        "title": {
+            "text": [part for line in view.headline.split("\n") for part in wrap(line, _LETTERS_OF_TITLE)],
+            "fontSize": 16,
+            "offset": 14,
+            "frame": "bounds",
+        },
+        "vconcat": [*panels, _note(wrap(notes, _LETTERS_OF_NOTE))],
+        "spacing": 26,
+        "resolve": {"scale": {"color": "independent", "shape": "independent"}},
+    }
+
+
+def _specification(chart: Chart) -> dict[str, Any]:
+    """The specification of a chart. Altair gives charts that differ only in their data the same names."""
+    text = to_json(chart.spec.to_dict(validate=False)).decode()
+    found: dict[str, Any] = from_json(sub(r"\b(view|param)_[0-9a-f]+", rf"{chart.name}_\g<0>", text))
+    return found
+
+
+def _note(lines: list[str]) -> dict[str, Any]:
+    """A panel with small text; a title below is not possible, because there is one above."""
+    mark = {"type": "text", "style": "note", "text": lines, "align": "left", "baseline": "top"}
+    place = {"x": {"value": 0}, "y": {"value": 0}}
+    return {"data": {"values": [{}]}, "mark": mark, "encoding": place, "width": WIDTH, "height": 15 * len(lines)}
+
+
+def picture(view: View, charts: list[Chart], look: Look) -> bytes:
+    """The file of the picture of charts."""
+    _fonts()
+    spec = {**figure(view, charts), "config": config(THEMES[look.theme], background=not look.transparent)}
+    # Nothing is chosen or moved in a picture.
+    spec["params"] = [parameter for parameter in spec["params"] if "select" not in parameter]
+    if look.format == "svg":
+        return vl_convert.vegalite_to_svg(spec).encode()
+    if look.format == "pdf":
+        return vl_convert.vegalite_to_pdf(spec)
+    return vl_convert.vegalite_to_png(spec, scale=RESOLUTION)
+
+
+@cache
+def _fonts() -> None:
+    """Registers the fonts of Matplotlib, so that pictures are the same on every machine."""
+    found = find_spec("matplotlib")
+    for folder in found.submodule_search_locations or () if found else ():
+        vl_convert.register_font_directory(str(Path(folder) / "mpl-data" / "fonts" / "ttf"))

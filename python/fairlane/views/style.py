@@ -1,0 +1,77 @@
+"""How charts look: the configuration of Vega-Lite that has the colours of a theme.
+
+Charts name styles (``ink``, ``muted`` ...) and take colours from scales; only this module knows what they are. A page
+gets custom properties of CSS in place of colours, so that its theme changes without drawing anything again.
+"""
+
+from typing import Any
+
+from fairlane.colours import THEMES, Colours, Theme
+
+FONT = "DejaVu Sans"
+PAGE_FONT = "system-ui, sans-serif"
+PAGE = Colours(
+    "var(--ink)",
+    "var(--muted)",
+    "var(--line)",
+    "var(--card)",
+    tuple(f"var(--palette{at})" for at in range(len(THEMES["light"].palette))),
+)
+"""Properties of the style sheet of pages."""
+
+
+def properties(theme: Theme) -> str:
+    """The colours of data of a theme as custom properties of CSS."""
+    return " ".join(f"--palette{at}: {colour};" for at, colour in enumerate(THEMES[theme].palette))
+
+
+def config(colours: Colours, font: str = FONT, *, background: bool = True) -> dict[str, Any]:
+    """The configuration of charts in these colours."""
+    text = {"labelColor": colours.ink, "titleColor": colours.ink, "labelFontSize": 12, "titleFontSize": 12}
+    first = colours.palette[0]
+    return {
+        "background": colours.paper if background else None,
+        "font": font,
+        "padding": 12,
+        "view": {"stroke": None},
+        "title": {
+            "anchor": "start",
+            "frame": "group",
+            "color": colours.ink,
+            "fontSize": 13,
+        },
+        "axis": {
+            **text,
+            "titleFontWeight": "normal",
+            "titlePadding": 8,
+            "labelLimit": 300,
+            "gridColor": colours.grid,
+            "domain": False,
+            "tickSize": 0,
+            "labelPadding": 6,
+        },
+        "axisDiscrete": {"grid": False},
+        "legend": {
+            **text,
+            "orient": "top",
+            "labelLimit": 260,
+            "symbolSize": 90,
+            "symbolStrokeWidth": 2,
+            "columnPadding": 18,
+            "symbolBaseFillColor": colours.ink,
+            "symbolBaseStrokeColor": colours.ink,
+        },
+        "range": {"category": list(colours.palette)},
+        "mark": {"color": first},
+        "line": {"strokeWidth": 2},
+        "point": {"size": 45, "filled": True, "opacity": 1},
+        "style": {
+            "ink": {"color": colours.ink, "strokeWidth": 0.8},
+            "muted": {"color": colours.muted, "strokeWidth": 1},
+            "shade": {"color": colours.muted, "opacity": 0.1},
+            "band": {"color": colours.grid, "opacity": 0.35},
+            "paper": {"color": colours.paper},
+            "text": {"color": colours.ink, "fontSize": 12},
+            "note": {"color": colours.muted, "fontSize": 11, "lineHeight": 15},
+        },
+    }

@@ -1,0 +1,194 @@
+"""Views: each kind of results as text, picture and page, alone and with others; axes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+import fairlane
+from fairlane import views
+from fairlane.cli.main import execute
+from fairlane.cli.terminal import parts_of, show
+from fairlane.results.base import Results
+from fairlane.views.charts import Axis, chart, layers
+from fairlane.views.look import Look
+from fairlane.views.model import Chart, View
+from fairlane.views.page import notebook, page
+from fairlane.views.picture import picture
+from fairlane.views.tables import Bad, Column, Table
+from pictures import assert_drawn
+from report_kinds import EXAMPLES, failures, impact, sweep_results
+from report_runs import EVIL
+
+SCENARIO = """
+duration = "60 us"
+fabric = { topology = "fat_tree", hosts = 4, levels = 1, radix = 4, bandwidth = "100 Gb/s" }
+[[jobs]]
+ranks = 2
+workload = "flood_pairs"
+"""
+
+
+@pytest.fixture(scope="module", params=list(EXAMPLES))
+def results(request: pytest.FixtureRequest) -> Results:
+    return EXAMPLES[request.param]()
+
+
+def test_every_kind_has_an_example() -> None:
+    assert set(EXAMPLES) == {kind.module for kind in views.KINDS.values()}
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_a_view_is_complete_for_every_writer(results: Results, several: bool, tmp_path: Path) -> None:
+    view = views.view_of([results, results] if several else [results], [EVIL, "other"] if several else ["one"])
+    assert set(view.pictures) <= set(views.KINDS[type(results)].pictures)
+    for part in view.parts:
+        assert part.sentence.endswith("."), part.title
+        assert re.search(r"\d|No ", part.sentence), part.sentence
+        if isinstance(part, Chart):
+            spec = part.spec.to_dict()  # raises if it is not Vega-Lite
+            assert "empty" not in spec["datasets"], "every layer has data"
+    for name, charts in view.pictures.items():
+        for look in (Look(), Look("dark", transparent=True), Look(format="svg"), Look(format="pdf")):
+            (tmp_path / f"{name}.{look.format}").write_bytes(picture(view, charts, look))
+            if look == Look():
+                assert_drawn(tmp_path / f"{name}.png")
+    text = page(view)
+    assert EVIL not in text + notebook(view)
+    assert len(re.findall("<script", text)) == len(re.findall("</script", text)) == 3
+    written = StringIO()
+    show(parts_of(view, Path("folder")), Console(width=200, file=written))
+    assert view.headline in written.getvalue()
+    assert all(line in written.getvalue() for line in view.remarks)
+
+
+def test_results_without_anything_to_draw_have_a_view(results: Results, tmp_path: Path) -> None:
+    empty = replace(results, folder=tmp_path, **{name: table.clear() for name, table in results.tables().items()})  # type: ignore[type-var]
+    for every in ([empty], [empty, results]):
+        view = views.view_of(every, ["none", "some"][: len(every)])
+        assert page(view)
+        show(parts_of(view, None), Console(file=StringIO()))
+        assert bool(view.charts) == (len(every) > 1)
+    for name in views.KINDS[type(results)].pictures:
+        (tmp_path / f"{name}.png").write_text("of earlier results")
+    assert views.draw([empty]) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_results_of_other_kinds_are_refused() -> None:
+    class Other(Results):
+        folder = None
+
+    with pytest.raises(fairlane.ScenarioError, match="are a load sweep and Other; allowed: results of one of these"):
+        views.view_of([sweep_results(), Other()])
+
+
+def test_load_sweeps_are_compared_in_one_figure() -> None:
+    sweep = sweep_results()
+    view = views.view_of([sweep, sweep], ["low", "high"])
+    throughput, latency = view.charts
+    assert [row["sweep"] for row in throughput.data] == ["low"] * 3 + ["high"] * 3
+    assert [row["accepted"] for row in throughput.data] == 2 * sweep.points["accepted"].to_list()
+    means = (sweep.points["message_mean_ps"] * 1e-12).to_list()
+    assert [row["message_mean"] for row in latency.data] == pytest.approx(2 * means)
+    assert view.headline == f"low: {sweep.headline()}\nhigh: {sweep.headline()}"
+    (table,) = view.tables
+    assert table.data is not None
+    assert table.data.height == 2 * sweep.runs.height
+
+
+def test_panels_that_differ_in_their_data_only_show_their_own() -> None:
+    axis = Axis.of([1.0], "x")
+    charts = []
+    for name in ("first", "second"):
+        point = chart([{"x": 0.5, "told": f"told by {name}"}]).mark_text().encode(x=axis.x("x"), text="told:N")
+        charts.append(Chart(name, name, layers(20, point), "1.", ""))
+    drawn = picture(View("", "", [], charts), charts, Look(format="svg")).decode()
+    assert drawn.count(">told by first<") == drawn.count(">told by second<") == 1
+
+
+def test_factors_of_gpcnet_are_those_of_its_table() -> None:
+    found = impact()
+    view = views.view_of([found])
+    assert [row["impact_p99"] for row in view.charts[0].data] == found.impact["impact_p99"].to_list()
+    assert [table.title for table in view.tables] == [
+        "Isolated Network Tests",
+        "Network Tests running with Congestion Tests",
+        "Congestion Impact Factor",
+    ]
+    assert any(line.startswith(f"{EVIL} is left out") for line in view.remarks)
+
+
+def test_harm_of_a_survey_is_counted_over_what_fails() -> None:
+    found = failures(switches=True)
+    harmed = found.ranking.filter((pl.col("jobs_failed") > 0) | (pl.col("jobs_stalled") > 0)).height
+    cut = found.ranking.filter(pl.col("hosts_cut_off") > 0).height
+    assert harmed >= 1
+    view = views.view_of([found])
+    ranking, jobs = view.tables
+    assert ranking.sentence == f"Of 3 switches, {harmed} make jobs fail or stall, and {cut} cut hosts off."
+    assert [row["part"] for row in ranking.rows if row] == found.ranking["part"].to_list()
+    assert {(row["part"], row["name"]) for row in jobs.rows if row} == set(
+        found.slowdowns.select("part", "name").rows()
+    )
+    cells = [column.cell(row) for row in ranking.rows if row for column in ranking.columns]
+    assert any(isinstance(cell, Bad) for cell in cells), "failed jobs are red"
+    whole = views.view_of([failures()]).tables[0].sentence
+    assert whole == "Of 8 cables, none makes a job fail or stall or cuts a host off."
+
+
+def test_the_command_draws_several_results_in_every_format(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("s.toml").write_text(SCENARIO)
+    for seed in ("1", "2"):
+        assert execute(["saturate", "s.toml", "--load", "0.2", "--seed", seed, "--out", f"sweep{seed}", "--quiet"]) == 0
+    capsys.readouterr()
+    for kind in ("png", "svg", "pdf"):
+        assert execute(["plot", "sweep1", "sweep2", "--format", kind]) == 0
+        assert Path(capsys.readouterr().out.strip()).is_file()
+    assert "sweep2" in Path("saturation.svg").read_text()
+    assert execute(["plot", "sweep1", "sweep2", "--figure", "saturate"]) == 2
+    assert 'did you mean "saturation"' in capsys.readouterr().err
+    assert execute(["plot", "sweep1", "--figure", "slowdown"]) == 2
+    assert "draws a Run, and these results are a Saturation; allowed: saturation" in capsys.readouterr().err
+    plotted = fairlane.load("sweep1").plot().to_dict()  # one of Altair, which a notebook shows
+    names = [parameter["name"] for parameter in plotted["params"]]
+    assert len(names) == len(set(names)) == 3
+    assert len(plotted["vconcat"]) == 3
+
+
+@pytest.mark.parametrize(
+    ("values", "kind", "log", "title", "ticks"),
+    [
+        ([1e-6, 5e-6], "time", False, "T [µs]", None),
+        ([1e-6, 5e-5], "time", True, "T [µs]", [1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5]),
+        ([8e-7, 2e-4], "time", True, "T [µs]", [1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4]),
+        ([0.5, 4.0], "number", False, "T", None),
+        ([0.0, 4000.0], "number", False, "T", None),
+        ([0.9, 12.0], "number", True, "T", [1, 2, 5, 10]),
+        ([1.0, None, 1e5], "number", True, "T", [1, 10, 100, 1000, 1e4, 1e5]),
+    ],
+)
+def test_axes_have_a_scale_and_a_unit(
+    values: list[float | None], kind: str, log: bool, title: str, ticks: list[float] | None
+) -> None:
+    axis = Axis.of(values, "T", kind)  # type: ignore[arg-type]
+    assert (axis.log, axis.title) == (log, title)
+    assert all(axis.low <= value <= axis.high for value in values if value is not None)
+    assert axis.low == 0 or log
+    if ticks is not None:
+        assert axis.ticks == pytest.approx(ticks)
+
+
+def test_columns_of_a_page_are_sorted_by_numbers() -> None:
+    table = Table([Column("a", "a"), Column("b", lambda row: row["b"])], [{"a": 1234.5, "b": "x"}])
+    assert [column.number(table.rows[0] or {}) for column in table.columns] == [1234.5, None]
+    assert isinstance(table.data, pl.DataFrame | None)

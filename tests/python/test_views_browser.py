@@ -1,0 +1,128 @@
+"""Pages of views in a browser: charts are drawn without errors, and sorting, search, choices and export work."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+from browsers import Browser, browser
+from fairlane.report import write_report
+from report_kinds import EXAMPLES
+from waiting import wait_for
+
+AXE = Path(__file__).parents[2] / "target" / "browser" / "axe.min.js"
+
+
+@pytest.fixture(scope="module")
+def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("downloads")
+
+
+@pytest.fixture(scope="module")
+def chromium(downloads: Path) -> Iterator[Browser]:
+    with browser(downloads) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
+    """A page of each kind, compared with itself."""
+    folder = tmp_path_factory.mktemp("pages")
+    made = {name: example() for name, example in EXAMPLES.items()}
+    return {name: write_report(one, folder / f"{name}.html", one) for name, one in made.items()}
+
+
+@pytest.fixture
+def opened(chromium: Browser, pages: Mapping[str, Path], request: pytest.FixtureRequest) -> Iterator[Browser]:
+    """The page of a kind; the test fails if anything was written to the console."""
+    chromium.resize(1400, 1000)
+    chromium.open(pages[request.param])
+    yield chromium
+    assert chromium.errors() == []
+
+
+every_kind = pytest.mark.parametrize("opened", list(EXAMPLES), indirect=True)
+
+
+@every_kind
+def test_every_chart_is_drawn_at_every_width_and_fits(opened: Browser) -> None:
+    drawn = """return [...document.querySelectorAll(".chart")].map((plot) => {
+        const places = [plot.querySelector("svg"), plot.closest(".card")];
+        const [svg, card] = places.map((one) => one.getBoundingClientRect());
+        return plot.querySelectorAll("path, line").length > 5 && svg.width > 200 && svg.right <= card.right;
+    })"""
+    assert all(opened.run(drawn))
+    opened.resize(390, 844)
+    opened.wait("[...document.querySelectorAll('.chart svg')].every((one) => one.getBoundingClientRect().width < 390)")
+    assert all(opened.run(drawn))
+    assert opened.run("return document.documentElement.scrollWidth") <= 390
+    for card in opened.driver.find_elements("css selector", "#figures section"):
+        assert card.find_element("css selector", "h2").text
+        assert card.find_element("css selector", ".sentence").text.endswith(".")
+
+
+@every_kind
+def test_it_is_printed_with_its_charts_in_dark_ink(opened: Browser) -> None:
+    opened.choose("#theme", "dark")
+    ink = "return getComputedStyle(document.body).color"
+    bright = opened.run(ink)
+    opened.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    dark, drawn = (
+        opened.run(ink),
+        opened.run("return document.querySelector('.chart svg').getBoundingClientRect().width"),
+    )
+    opened.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    assert (bright, dark) == ("rgb(230, 231, 234)", "rgb(34, 34, 34)")
+    assert drawn > 200
+
+
+@pytest.mark.skipif(not AXE.is_file(), reason="make build has not fetched axe-core")
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@every_kind
+def test_it_is_accessible(opened: Browser, theme: str) -> None:
+    opened.choose("#theme", theme)
+    opened.run(AXE.read_text("utf-8"))
+    found = opened.driver.execute_async_script("axe.run(document).then((found) => arguments[0](found.violations))")
+    serious = [(one["id"], one["nodes"][0]["html"][:200]) for one in found if one["impact"] in {"serious", "critical"}]
+    assert serious == []
+
+
+@pytest.mark.parametrize("opened", ["saturation"], indirect=True)
+def test_tables_are_sorted_and_latencies_chosen(opened: Browser) -> None:
+    opened.find("#table2 th:nth-child(4) button").click()
+    accepted = [float(text.split()[0]) for text in opened.texts("#table2 td:nth-child(4)")]
+    assert accepted == sorted(accepted, reverse=True)
+    assert opened.find("#table2 th:nth-child(4)").get_attribute("aria-sort") == "descending"
+    plot = "document.querySelector('#latency .chart svg').innerHTML"
+    opened.run(f"window.before = {plot}")
+    opened.choose("#latency select", "messages: 50%, 99.9%")
+    opened.wait(f"{plot} !== window.before")
+
+
+@pytest.mark.parametrize("opened", ["saturation"], indirect=True)
+def test_charts_are_moved_and_have_tooltips(opened: Browser) -> None:
+    places = """const box = document.querySelector("#throughput .chart").getBoundingClientRect();
+        const points = [...document.querySelectorAll("#throughput .role-mark.mark-symbol path")];
+        return points.map((one) => one.getBoundingClientRect())
+        .map(({ x, y, width, height }) => [x + width / 2 - box.x, y + height / 2 - box.y])"""
+    x, y = opened.run(places)[-1]
+    opened.move_to("#throughput .chart", x, y)
+    opened.wait("document.querySelector('#vg-tooltip-element.visible') !== null")
+    assert "accepted" in opened.find("#vg-tooltip-element").text
+    opened.drag("#throughput .chart", (200, 150), (300, 150))
+    assert opened.run(places)[-1] == pytest.approx([x + 100, y], abs=5)
+
+
+@pytest.mark.parametrize("opened", ["saturation"], indirect=True)
+def test_charts_are_exported(opened: Browser, downloads: Path) -> None:
+    files = {kind: downloads / f"throughput.{kind}" for kind in ("csv", "svg", "png")}
+    for kind in files:
+        opened.run("arguments[0].click()", opened.find(f"#throughput [aria-label$='{kind.upper()}']"))
+    wait_for(lambda: all(file.is_file() for file in files.values()), files)
+    rows = list(csv.DictReader(files["csv"].read_text("utf-8").splitlines()))
+    assert len(rows) == 6
+    assert "var(--" not in files["svg"].read_text("utf-8")
+    assert files["png"].stat().st_size > 10_000
