@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 
 use super::MpiShard;
-use super::collective::background;
+use super::collective::nonblocking;
 use super::mail::Mail;
 use super::messaging::Messaging;
 use super::p2p::transfer::Stage;
@@ -138,7 +138,7 @@ impl Messaging {
         self.in_memory -= 1;
         match stage {
             Stage::Step => {
-                let rank = background::rank_of_step(key);
+                let rank = nonblocking::rank_of_step(key);
                 self.count_arrival(self.ranks[rank as usize].job, true);
                 self.next_in_background(rank, transfer, at);
             }

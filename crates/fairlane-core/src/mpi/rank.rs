@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use rustc_hash::FxHashMap;
 
-use super::collective::background::Background;
+use super::collective::nonblocking::Background;
 use super::collective::running::Running;
 use super::comm::{Communicator, SELF_CONTEXT};
 use super::p2p::matching::{Matching, Pattern};

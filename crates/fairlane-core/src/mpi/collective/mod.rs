@@ -2,7 +2,8 @@
 
 pub(in crate::mpi) mod agreement;
 pub mod algorithms;
-pub(in crate::mpi) mod background;
+mod background;
+pub(in crate::mpi) mod nonblocking;
 pub(in crate::mpi) mod running;
 
 use std::sync::Arc;
@@ -11,9 +12,11 @@ use crate::error::RunError;
 use crate::ids::Rank;
 use crate::mpi::comm::Communicator;
 use crate::mpi::messaging::{Messaging, Over};
+use crate::mpi::p2p::matching::Pattern;
+use crate::mpi::p2p::transfer::Send;
 use crate::mpi::rank::{NEVER, RankState};
 use crate::mpi::words;
-use crate::program::{CollectiveKind, CommHandle, NeighborKind, Op, Tag, Volume};
+use crate::program::{CollectiveKind, CommHandle, NeighborKind, Op, SendMode, Tag, Volume};
 use crate::units::Bytes;
 use agreement::{Claim, Consistency};
 use algorithms::{Call, Phase};
@@ -144,6 +147,37 @@ impl Messaging {
         #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, reason = "a tag may wrap")]
         let tag = number as Tag;
         Ok(Running { phases, phase: 0, combining: 0, scope, context, tag, number: Some(number), members, effect })
+    }
+
+    /// Posts a phase's receives and starts its sends one after another. The requests are added to `slots`. Returns when the
+    /// last send has been handed over.
+    pub fn start_phase(&mut self, rank: u32, running: &Running, phase: &Phase, now: u64, slots: &mut Vec<u32>) -> u64 {
+        let Running { tag, ref members, .. } = *running;
+        let collective = running.is_collective();
+        let context = running.context + u32::from(collective);
+        for source in &phase.receives {
+            let pattern = Pattern { context, source: Some(members[source.index()]), tag: Some(tag) };
+            slots.extend(self.post(rank, pattern, None, now));
+        }
+        let mut handed_at = now;
+        for (to, bytes) in &phase.sends {
+            let called_at = handed_at;
+            handed_at += self.parameters.send_overhead_of(bytes.0);
+            let send = Send {
+                from: rank,
+                to: Rank(members[to.index()]),
+                bytes: *bytes,
+                tag,
+                context,
+                name: None,
+                eager: !collective || self.is_eager(*bytes, SendMode::Standard),
+                collective,
+                called_at,
+                handed_at,
+            };
+            slots.extend(self.send(&send));
+        }
+        handed_at
     }
 
     /// Begins an operation in phases for which the rank blocks.

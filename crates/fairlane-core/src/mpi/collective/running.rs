@@ -5,10 +5,7 @@ use std::sync::Arc;
 
 use super::algorithms::{Algorithm, Call, Phase};
 use crate::ids::Rank;
-use crate::mpi::messaging::Messaging;
-use crate::mpi::p2p::matching::Pattern;
-use crate::mpi::p2p::transfer::Send;
-use crate::program::{CommHandle, SendMode, Tag, Topology, WindowHandle};
+use crate::program::{CommHandle, Tag, Topology, WindowHandle};
 
 /// An operation that a rank is in.
 #[derive(Clone)]
@@ -106,38 +103,5 @@ impl Running {
     /// Whether its messages are those of a collective; else they are like point-to-point messages that are sent eagerly.
     pub fn is_collective(&self) -> bool {
         self.number.is_some()
-    }
-}
-
-impl Messaging {
-    /// Posts a phase's receives and starts its sends one after another. The requests are added to `slots`. Returns when the
-    /// last send has been handed over.
-    pub fn start_phase(&mut self, rank: u32, running: &Running, phase: &Phase, now: u64, slots: &mut Vec<u32>) -> u64 {
-        let Running { tag, ref members, .. } = *running;
-        let collective = running.is_collective();
-        let context = running.context + u32::from(collective);
-        for source in &phase.receives {
-            let pattern = Pattern { context, source: Some(members[source.index()]), tag: Some(tag) };
-            slots.extend(self.post(rank, pattern, None, now));
-        }
-        let mut handed_at = now;
-        for (to, bytes) in &phase.sends {
-            let called_at = handed_at;
-            handed_at += self.parameters.send_overhead_of(bytes.0);
-            let send = Send {
-                from: rank,
-                to: Rank(members[to.index()]),
-                bytes: *bytes,
-                tag,
-                context,
-                name: None,
-                eager: !collective || self.is_eager(*bytes, SendMode::Standard),
-                collective,
-                called_at,
-                handed_at,
-            };
-            slots.extend(self.send(&send));
-        }
-        handed_at
     }
 }

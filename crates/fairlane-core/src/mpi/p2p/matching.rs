@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::numbering::Numbers;
+use super::numbers::Numbers;
 use crate::kernel::prefetch;
 use crate::program::Tag;
 

@@ -4,7 +4,8 @@
 mod delivery;
 pub(in crate::mpi) mod matching;
 pub(in crate::mpi) mod memory;
-pub(in crate::mpi) mod numbering;
+mod numbering;
+mod numbers;
 pub(in crate::mpi) mod rails;
 pub(in crate::mpi) mod request;
 pub(in crate::mpi) mod transfer;

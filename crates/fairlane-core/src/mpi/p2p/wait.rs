@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use super::request::{PENDING, Quorum, Request, Wait};
 use super::transfer::Stage;
 use crate::kernel::NONE;
-use crate::mpi::collective::background::{self, Operation};
+use crate::mpi::collective::nonblocking::{self, Operation};
 use crate::mpi::messaging::Messaging;
 use crate::mpi::rank::{Activity, Blocked, Completion, RankState};
 use crate::observe::WaitRecord;
@@ -138,7 +138,7 @@ impl Messaging {
     pub fn end_phase_in_background(&mut self, rank: u32, number: u32, now: u64) {
         let Some(operation) = self.operation(rank, number) else { return };
         let at = now.max(operation.handed_at) + std::mem::take(&mut operation.running.combining);
-        let key = background::step_key(rank, operation.order);
+        let key = nonblocking::step_key(rank, operation.order);
         let job = self.ranks[rank as usize].job;
         self.own_memory().push(Reverse((at, key, number, Stage::Step)));
         self.in_memory += 1;

@@ -5,6 +5,7 @@ mod passive_target;
 mod synchronization;
 pub(in crate::mpi) mod window;
 
+use crate::error::RunError;
 use crate::ids::Rank;
 use crate::kernel::NONE;
 use crate::mpi::messaging::{Messaging, Over};
@@ -15,6 +16,7 @@ use crate::program::{Op, RequestId, RmaKind, WindowHandle};
 use crate::qos::levels::TrafficKind;
 use crate::units::{Bytes, Instant};
 use lock::Lock;
+use window::Window;
 
 impl Messaging {
     /// Starts a one-sided operation.
@@ -163,5 +165,41 @@ impl Messaging {
         let lock = self.ranks[rank as usize].more()?.locks.get(&context)?;
         let holders: Vec<String> = lock.holders.iter().take(8).map(u32::to_string).collect();
         (!holders.is_empty()).then(|| format!("a lock that rank {} holds", holders.join(", ")))
+    }
+}
+
+impl Messaging {
+    pub fn window(&self, rank: u32, op: &Op, win: WindowHandle) -> Result<&Window, Box<RunError>> {
+        let found = self.ranks[rank as usize].more().and_then(|more| more.windows.get(&win));
+        found.ok_or_else(|| self.no_window(rank, op, win))
+    }
+
+    pub fn window_mut(&mut self, rank: u32, op: &Op, win: WindowHandle) -> Result<&mut Window, Box<RunError>> {
+        self.window(rank, op, win)?;
+        let found = self.rank(rank).more_mut().and_then(|more| more.windows.get_mut(&win));
+        Ok(found.expect("invariant: it has just been found"))
+    }
+
+    #[cold]
+    fn no_window(&self, rank: u32, op: &Op, win: WindowHandle) -> Box<RunError> {
+        let mut known: Vec<u32> =
+            self.ranks[rank as usize].more().into_iter().flat_map(|more| more.windows.keys().copied()).collect();
+        known.sort_unstable();
+        let known = if known.is_empty() { "none".to_owned() } else { format!("{known:?}") };
+        self.misuse(rank, op, format!("no window {win} at this rank; it has {known}"))
+    }
+
+    pub fn window_size(&self, rank: u32, op: &Op, win: WindowHandle) -> Result<u32, Box<RunError>> {
+        let members = self.window(rank, op, win)?.span.members.len();
+        Ok(u32::try_from(members).expect("invariant: 32-bit ranks"))
+    }
+
+    /// A rank of the window that an operation names.
+    pub fn target(&self, rank: u32, op: &Op, win: WindowHandle, target: Rank) -> Result<u32, Box<RunError>> {
+        let size = self.window_size(rank, op, win)?;
+        if target.0 < size {
+            return Ok(target.0);
+        }
+        Err(self.misuse(rank, op, format!("the window has {size} ranks, numbered from 0")))
     }
 }
