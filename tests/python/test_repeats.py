@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from fairlane import Scenario, gpcnet, saturation
 from fairlane.cables import Options, prepared, survey
 from fairlane.cli.main import execute
-from fairlane.report import gpcnet as gpcnet_page
-from fairlane.report import saturation as saturation_page
 from fairlane.results.repeats import distinct, repeated
+from fairlane.views import view_of
 from small_study import Here
 
 SWITCH = {"topology": "fat_tree", "hosts": 10, "levels": 1, "bandwidth": "100 Gb/s", "latency": "100 ns"}
@@ -84,7 +83,7 @@ def test_seeds_that_change_nothing_are_one_replicate_of_a_load(monkeypatch: pyte
     # Nothing is random, so the ratio has no uncertainty, and decides.
     assert found.points["saturated"].to_list() == ["no", "no"]
     assert found.repeated() == [f"4 of 6 runs repeat {SAME}: seeds change nothing there."]
-    assert saturation_page.data_of(found)["meta"]["notes"] == found.repeated()
+    assert {*found.repeated()} <= {*view_of([found]).remarks}
 
 
 def test_assignments_that_change_nothing_are_one_replicate_of_gpcnet(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +96,7 @@ def test_assignments_that_change_nothing_are_one_replicate_of_gpcnet(monkeypatch
     for test, mean in found.impact.select("test", "congested").iter_rows():
         assert mean == pytest.approx(once.filter(pl.col("congested"), test=test)["mean"].mean())
     assert found.repeated() == [f"6 of 24 trials repeat {SAME}: assignments of hosts change nothing there."]
-    assert gpcnet_page.data_of(found)["meta"]["notes"] == found.repeated()
+    assert {*found.repeated()} <= {*view_of([found]).remarks}
 
 
 def test_seeds_that_change_nothing_are_one_replicate_of_a_failure(tmp_path: Path) -> None:
