@@ -155,6 +155,8 @@ def test_the_command_draws_several_results_in_every_format(
         assert execute(["plot", "sweep1", "sweep2", "--format", kind]) == 0
         assert Path(capsys.readouterr().out.strip()).is_file()
     assert "sweep2" in Path("saturation.svg").read_text()
+    assert execute(["plot", "sweep1", "--out", "new/folder"]) == 0
+    assert Path("new/folder/saturation.png").is_file()
     assert execute(["plot", "sweep1", "sweep2", "--figure", "saturate"]) == 2
     assert 'did you mean "saturation"' in capsys.readouterr().err
     assert execute(["plot", "sweep1", "--figure", "slowdown"]) == 2

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from typer import Argument, Option
 
 from fairlane.cli.command import Answer, ExitCode, Quiet, Seed, completing, out_option
-from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, Threads, threads_of
+from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, Threads, folder_for, threads_of
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def plot(
     look = Look(theme, transparent, format)
     every = [load(folder) for folder in results]
     viewed = len(every) > 1 or all(views.has_picture(every[0], name) for name in figure or (None,))
-    with code.allow_code(allow_code):
+    with folder_for(out), code.allow_code(allow_code):
         if viewed:
             paths = views.draw(every, figure or (), look, out)
         else:
