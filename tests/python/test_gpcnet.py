@@ -17,7 +17,7 @@ from fairlane.gpcnet.network_tests import divided
 from fairlane.inputs.parameters import Entry, entries
 from fairlane.results.errors import ResultsError
 from fairlane.tasks.task import Answer, Stopwatch
-from fairlane.views import view_of
+from fairlane.views.kinds import view_of
 from pictures import assert_drawn
 
 SWITCH = {"topology": "fat_tree", "hosts": 16, "levels": 1, "bandwidth": "100 Gb/s", "latency": "100 ns"}

@@ -16,7 +16,7 @@ from fairlane import Scenario, gpcnet, saturation
 from fairlane.cables import Options, prepared, survey
 from fairlane.cli.main import execute
 from fairlane.results.repeats import distinct, repeated
-from fairlane.views import view_of
+from fairlane.views.kinds import view_of
 from small_study import Here
 
 SWITCH = {"topology": "fat_tree", "hosts": 10, "levels": 1, "bandwidth": "100 Gb/s", "latency": "100 ns"}

@@ -12,10 +12,10 @@ import pytest
 from rich.console import Console
 
 import fairlane
-from fairlane import views
 from fairlane.cli.main import execute
 from fairlane.cli.terminal import parts_of, show
 from fairlane.results.base import Results
+from fairlane.views import kinds as views
 from fairlane.views.charts import Axis, chart, layers
 from fairlane.views.look import Look
 from fairlane.views.model import Chart, View

@@ -48,7 +48,7 @@ def gpcnet(
     from fairlane import Scenario
     from fairlane.cli.terminal import parts_of
     from fairlane.gpcnet import Options, benchmark, opened, prepared
-    from fairlane.views import view_of
+    from fairlane.views.kinds import view_of
 
     options = Options(
         tuple(dict.fromkeys(transport or ())),

@@ -125,7 +125,7 @@ def compare(
     from fairlane.campaign.view import view
     from fairlane.cli.terminal import parts_of
     from fairlane.inputs.files import write_text
-    from fairlane.views import write_pictures
+    from fairlane.views.kinds import write_pictures
     from fairlane.views.page import page
 
     cells, wanted = _cells(folder, allow_code, nodes)

@@ -72,7 +72,7 @@ def entries_of(kind: str) -> "Mapping[str, Entry]":
 def _figures() -> "Mapping[str, Entry]":
     """The pictures of views, and what is drawn by Matplotlib or by plug-ins."""
     from fairlane.inputs.parameters import Entry
-    from fairlane.views import KINDS as VIEWED
+    from fairlane.views.kinds import KINDS as VIEWED
 
     pictures = {name: Entry(name, summary) for one in VIEWED.values() for name, summary in one.pictures.items()}
     return {**_registry("figures").entries(), **pictures}

@@ -160,8 +160,9 @@ def plot(
     Prints where they are. Several results of a kind, as load sweeps, are drawn in one figure. For example: fairlane
     plot runs/minimal runs/valiant runs/ugal --format svg --theme dark
     """
-    from fairlane import load, views
+    from fairlane import load
     from fairlane.inputs import code
+    from fairlane.views import kinds as views
     from fairlane.views.look import Look
 
     look = Look(theme, transparent, format)

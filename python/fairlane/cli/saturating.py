@@ -55,7 +55,7 @@ def saturate(
     from fairlane import Scenario
     from fairlane.cli.terminal import parts_of
     from fairlane.saturation import OpenLoopOptions, loads_of, opened, prepared, sweep
-    from fairlane.views import view_of
+    from fairlane.views.kinds import view_of
 
     wanted = loads_of(load, loads)
     options = OpenLoopOptions(pattern, message_size, arrivals)

@@ -31,7 +31,7 @@ from fairlane.plot.theme import save
 from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
-from fairlane.views import KINDS
+from fairlane.views.kinds import KINDS
 from fairlane.views.look import Look
 
 __all__ = ["FIGURES", "Draw", "draw_all", "draw_figures", "draw_into", "draw_new", "show"]

@@ -8,7 +8,6 @@ same kind beside the first. ``docs/report.md`` says how pages are used.
 from pathlib import Path
 from typing import Any
 
-from fairlane import views
 from fairlane.errors import Problem, ScenarioError
 from fairlane.folders import load
 from fairlane.report.kinds import KINDS, Kind
@@ -16,6 +15,7 @@ from fairlane.report.page import html
 from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError, writing
 from fairlane.results.run import Run
+from fairlane.views import kinds as views
 from fairlane.views.page import page as page_of_view
 
 __all__ = ["data_of", "load_results", "load_run", "page_of", "write_report"]

@@ -43,12 +43,12 @@ class Results:
         """Draws a figure, by default the first that there are data for, as a notebook shows it.
 
         Names are those of ``fairlane list figures``, or that of a plug-in. Load sweeps and other results that have a
-        view (``fairlane.views.KINDS``) are drawn as a chart of Altair. Others are drawn by Matplotlib: the axes are
+        view (``fairlane.views.kinds.KINDS``) are charts of Altair. Others are drawn by Matplotlib: the axes are
         returned, a list if several; ``ax`` are axes to draw on, as many as the figure has panels; without them there is
         a new figure. Raises ``ScenarioError`` if there is no such figure, or nothing to show in it, and
         ``ResultsError`` for more or fewer axes than panels.
         """
-        from fairlane.views import has_picture, plot
+        from fairlane.views.kinds import has_picture, plot
 
         if ax is None and has_picture(self, figure):
             return plot(self, figure)
@@ -61,7 +61,7 @@ class Results:
 
         Raises ``ResultsError`` if there is no folder, or it cannot be written.
         """
-        from fairlane.views import draw, has_picture
+        from fairlane.views.kinds import draw, has_picture
 
         if has_picture(self):
             return draw([self])
@@ -70,7 +70,7 @@ class Results:
         return draw_all(self)
 
     def _repr_html_(self) -> str | None:
-        from fairlane.views import has_picture, html_of
+        from fairlane.views.kinds import has_picture, html_of
 
         return html_of(self) if has_picture(self) else None
 

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from fairlane.results.base import Results
 from fairlane.views.tables import Row, Table
 
 if TYPE_CHECKING:
     import altair
 
-_R = TypeVar("_R", bound=Results)
+    from fairlane.results.base import Results
+
+_R = TypeVar("_R", bound="Results")
 
 
 @dataclass(frozen=True)

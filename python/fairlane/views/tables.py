@@ -5,12 +5,12 @@ Formats of numbers are those of ``fairlane.wording``.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-import polars as pl
-
-from fairlane.statistics import SPREAD
 from fairlane.wording import amount, percent, ratio, seconds, significant, with_half_width
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Row = Mapping[str, Any]
 """Values by name."""
@@ -65,6 +65,8 @@ def with_interval(key: str, form: Callable[[float], str], *, resolution: float =
     """
 
     def written(row: Row) -> str:
+        from fairlane.statistics import SPREAD
+
         value, low, high, median, least, greatest = (row.get(f"{key}{end}") for end in ("", "_low", "_high", *SPREAD))
         spread = None if median is None or least is None or greatest is None else (median, least, greatest)
         return amount(value or 0.0, low, high, form, spread, resolution=resolution)
@@ -145,7 +147,7 @@ class Table:
     """How many rows a terminal shows; a page has all."""
     only_page: bool = False
     """Whether a terminal leaves it out."""
-    data: pl.DataFrame | None = None
+    data: "pl.DataFrame | None" = None
     """What a page exports as CSV; by default what it shows."""
 
     def explained(self, shown: Sequence[Column]) -> str:

@@ -1,0 +1,151 @@
+"""The kinds of results that have a view, and what can be done with it.
+
+A new kind of results is a file here with a function ``view``, which makes a ``View`` of one or more results, and a line
+in ``KINDS``.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any
+
+from fairlane.cables.results import Cables
+from fairlane.errors import Problem, ScenarioError
+from fairlane.gpcnet.results import Gpcnet
+from fairlane.inputs.files import replacing
+from fairlane.results.base import Results
+from fairlane.results.errors import ResultsError, writing
+from fairlane.saturation.results import Saturation
+from fairlane.views.look import Look
+
+if TYPE_CHECKING:
+    from fairlane.views.model import Chart, View
+
+__all__ = ["KINDS", "Kind", "draw", "has_picture", "html_of", "plot", "view_of", "write_pictures"]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of results."""
+
+    module: str
+    """Its file."""
+    words: str
+    """What it is, for errors."""
+    pictures: Mapping[str, str] = field(default_factory=dict)
+    """What the files of its pictures are called, and what they show."""
+
+
+LIGHT = Look()
+"""Dark ink on white, as PNG."""
+KINDS: Mapping[type[Results], Kind] = {
+    Cables: Kind("cables", "a survey of failures", {"cables": "slowdowns of jobs by failed cable or switch"}),
+    Gpcnet: Kind("gpcnet", "GPCNeT", {"gpcnet": "congestion impact factors by network test and transport"}),
+    Saturation: Kind("saturation", "a load sweep", {"saturation": "accepted throughput and latency by offered load"}),
+}
+
+
+def has_picture(results: Results, name: str | None = None) -> bool:
+    """Whether results have a view, with a picture of that name if there is one."""
+    kind = KINDS.get(type(results))
+    return kind is not None and (name is None or name in kind.pictures)
+
+
+def view_of(every: Sequence[Results], names: Sequence[str] = ()) -> "View":
+    """The view of results of one kind; ``names`` are what they are called, by default their folders.
+
+    Raises ``ScenarioError`` if they are of several kinds, or of one that has no view.
+    """
+    from altair.utils.schemapi import debug_mode
+
+    kinds = {type(one): KINDS.get(type(one)) for one in every}
+    if len(kinds) > 1 or None in kinds.values():
+        words = [kind.words if kind else of.__name__ for of, kind in kinds.items()]
+        allowed = f"results of one of these kinds: {', '.join(kind.words for kind in KINDS.values())}"
+        raise ScenarioError(Problem("RESULTS", f"are {' and '.join(words)}", allowed=allowed))
+    (kind,) = kinds.values()
+    assert kind is not None, "invariant: there is one"
+    with debug_mode(False):  # specifications of fairlane's own are checked by its tests
+        found: View = resolve_name(f"fairlane.views.{kind.module}:view")(_named(every, names))
+    return found
+
+
+def _named(every: Sequence[Results], given: Sequence[str]) -> dict[str, Results]:
+    """Results by the names of their folders, with as many parents as tell them apart; or by number."""
+    names = list(given)
+    folders = [one.folder.resolve() if one.folder else None for one in every]
+    for depth in range(1, 9):
+        if len(set(names)) == len(every):
+            break
+        names = ["/".join(folder.parts[-depth:]) if folder else str(at) for at, folder in enumerate(folders, 1)]
+    return dict(zip(names, every, strict=True))
+
+
+def html_of(results: Results) -> str:
+    """The view of results in a notebook."""
+    from fairlane.views.page import notebook
+
+    return notebook(view_of([results]))
+
+
+def draw(
+    every: Sequence[Results], figures: Iterable[str] = (), look: Look = LIGHT, to: Path | None = None
+) -> list[Path]:
+    """Draws pictures of results, by default all of them, and returns their files.
+
+    They go to ``to``, or to the folder of the results. Raises ``ResultsError`` if there is none or it cannot be
+    written, and ``ScenarioError`` if there is no such picture, or nothing to show in it.
+    """
+    folder = to or (every[0].folder if len(every) == 1 else Path.cwd())
+    if folder is None:
+        raise ResultsError("the results are only in memory; save them before drawing them")
+    view = view_of(every)
+    for name in KINDS[type(every[0])].pictures:
+        if name not in view.pictures:  # nothing to show in it: that of an earlier draw would mislead
+            (folder / f"{name}.{look.format}").unlink(missing_ok=True)
+    return write_pictures(view, _chosen(every[0], view, figures), folder, look)
+
+
+def write_pictures(view: "View", pictures: "Mapping[str, list[Chart]]", folder: Path, look: Look = LIGHT) -> list[Path]:
+    """Writes pictures of a view by name, and returns their files. Raises ``ResultsError`` if that fails."""
+    from fairlane.views.picture import picture
+
+    paths = []
+    for name, charts in pictures.items():
+        path = folder / f"{name}.{look.format}"
+        with writing(path), replacing(path) as scratch:
+            scratch.write_bytes(picture(view, charts, look))
+        paths.append(path)
+    return paths
+
+
+def plot(results: Results, name: str | None = None) -> Any:
+    """A picture of results as a chart of Altair, which notebooks show; by default the first one. Raises as ``draw``."""
+    import altair
+
+    from fairlane.colours import LIGHT
+    from fairlane.views.picture import figure
+    from fairlane.views.style import config
+
+    view = view_of([results])
+    found = _chosen(results, view, [name] if name else ())
+    if not found:
+        raise ScenarioError(_nothing(name or "figure"))
+    spec = {**figure(view, next(iter(found.values()))), "config": config(LIGHT)}
+    return altair.VConcatChart.from_dict(spec, validate=False)
+
+
+def _chosen(results: Results, view: "View", names: Iterable[str]) -> dict[str, "list[Chart]"]:
+    """Pictures by name."""
+    pictures, known = view.pictures, KINDS[type(results)].pictures
+    wanted = list(names) or list(pictures)
+    for name in wanted:
+        if name not in pictures:
+            unknown = Problem.unknown("figure", "figure", name, list(known), name)
+            raise ScenarioError(_nothing(name) if name in known else unknown)
+    return {name: pictures[name] for name in wanted}
+
+
+def _nothing(name: str) -> Problem:
+    return Problem("figure", "there is nothing to show in it: the results lack its data", name)
