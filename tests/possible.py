@@ -1,6 +1,7 @@
 """What this machine can run: MPI programs, and testbeds of network namespaces."""
 
 import fcntl
+import os
 import shutil
 import subprocess
 from collections.abc import Iterator
@@ -9,7 +10,6 @@ from pathlib import Path
 from tempfile import gettempdir
 
 from fairlane.testbed import machine
-from fairlane.testbed.plan import PREFIX
 
 
 def no_mpi() -> str:
@@ -22,7 +22,7 @@ def no_testbed() -> str:
     """Why there can be no testbed here; empty if there can."""
     if words := machine.missing():
         return words
-    name = f"{PREFIX}probe"
+    name = f"fairlane-probe-{os.getpid()}"  # other processes probe at the same time
     found = subprocess.run(["ip", "netns", "add", name], capture_output=True, text=True, check=False)
     subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
     return f"namespaces are not allowed: {found.stderr.strip()}" if found.returncode else ""
