@@ -1,4 +1,4 @@
-"""Text on the terminal: the one place that prints.
+"""Text on the terminal: tables and sentences at its width.
 
 What a command shows is a sequence of parts: strings, printed as they are; ``Text`` of rich, wrapped at the width of the
 terminal; and tables (``fairlane.views.tables``), whose columns adapt to the width.

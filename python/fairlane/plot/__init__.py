@@ -1,4 +1,4 @@
-"""Pictures of a run, a study or a sweep of loads: how much jobs are slowed down, by whom, and where in the fabric.
+"""Pictures of a run or a study: how much jobs are slowed down, by whom, and where in the fabric.
 
 A new figure is one file with a ``draw(results, axes=None)`` and one line in ``FIGURES``. Users bring their own as
 ``file.py:function``, or by the name of an entry point ``fairlane.figures`` of an installed package; such figures are
@@ -66,7 +66,7 @@ FIGURES: Registry[Draw] = Registry(
     },
     unread=_unread,
 )
-"""Every figure that can be asked for by name: of runs, of studies, of sweeps of loads."""
+"""Every figure of runs and of studies by name; other results have the pictures of ``views.kinds.KINDS``."""
 
 
 def draw_all(results: Results, look: Look = LIGHT, to: Path | None = None) -> list[Path]:

@@ -1,8 +1,7 @@
 """Themes of figures that are written to files: light or dark ink, with or without a background.
 
-Figures are drawn in the colours of ``style`` for white paper. For a dark theme, ink, grid and paper of a finished
-figure are replaced, and the two blues of the palette are swapped; other colours of data stay, and so do numbers on
-coloured cells.
+Figures are drawn in the colours of ``style`` for white paper. For a dark theme, ink, grid, paper and palette of a
+finished figure are replaced by those of ``fairlane.colours.DARK``; numbers on coloured cells stay.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
 """Results as one HTML file, which needs no network and no server.
 
-A page consists of cards: heading, sentence, figure, export. ``kinds`` lists what has a page; each kind has a package
-here that makes its data out of tables, and one in ``browser`` that draws them. A page may show a second result of the
+A page consists of cards: heading, sentence, figure, export. Results that have a view are
+written by ``views.page``. ``kinds`` lists the others; each of these has a package here that makes its data out of
+tables, and one in ``browser`` that draws them. A page may show a second result of the
 same kind beside the first. ``docs/report.md`` says how pages are used.
 """
 
@@ -25,10 +26,10 @@ def write_report(results: Results, file: str | Path, compare: Results | None = N
     """Writes the page of results, and returns where it is.
 
     Args:
-        results: Of a kind in ``KINDS``: a run, a study, a sweep of loads, a survey of failures ...
+        results: Of a kind in ``KINDS`` or ``views.KINDS``.
         file: The HTML file to write.
         compare: Results of the same kind to compare them with.
-        compare_name: What the others are called; by default by their headline.
+        compare_name: What the others are called; by default by their headline, or their folder if they have a view.
 
     Raises:
         ResultsError: the results lack what the page needs, the page cannot be written, or fairlane was built without

@@ -56,7 +56,7 @@ def html(title: str, data: dict[str, Any], kind: str, others: Sequence[str] = ()
 
 
 def constants() -> bytes:
-    """The module ``report/constants``: what figures and pages have in common, as ``fairlane.plot`` defines it."""
+    """The module ``report/constants``: what figures and pages have in common, of ``views.scales`` and ``colours``."""
     from fairlane.views import scales
 
     values = {"WIDE": scales.WIDE, "FEW_LARGE": scales.FEW_LARGE, "DECADES": scales.DECADES, "COLOURS": LIGHT.palette}

@@ -136,7 +136,6 @@ class RobustnessResults(Results):
     """Where it is stored."""
 
     TABLES = ()
-    FIGURE = "robustness"
 
     def tables(self) -> dict[str, pl.DataFrame]:
         """Every table by name."""
@@ -177,7 +176,6 @@ class ReproductionResults(Results):
     """Where it is stored."""
 
     TABLES = ("claims", "clauses", "cells")
-    FIGURE = "claims"
 
     def headline(self) -> str:
         """What it is, in a line."""

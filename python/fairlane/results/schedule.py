@@ -81,7 +81,6 @@ class ScheduleResults(Results):
     """Where it is stored."""
 
     TABLES = ("allocators", "placed")
-    FIGURE = "schedule"
 
     def headline(self) -> str:
         """What was scheduled, in a line."""
