@@ -5,6 +5,7 @@ A chart is an ``altair.LayerChart`` without width, colours and fonts, which writ
 """
 
 from collections.abc import Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from math import ceil, floor, log10, sqrt
 from typing import Any, Literal, cast
@@ -20,6 +21,11 @@ MARGIN = 0.04
 """How far an axis reaches beyond its values, as a share of its length."""
 _LEGEND = 480
 """Room for a legend, px."""
+PANEL = 640
+"""Width of the only panel of a picture, without its axis, pixels."""
+WHEEL = "wheel![event.ctrlKey || event.metaKey || event.shiftKey]"
+DRAG = "[pointerdown[event.pointerType !== 'touch'], window:pointerup] > window:pointermove!"
+"""Events that zoom and move axes: without Ctrl, and on touch screens, a page scrolls."""
 NUMBERS = ",.6~r"
 SHARES = ".6~%"
 Layer = altair.Chart | altair.LayerChart
@@ -98,6 +104,22 @@ class Axis:
         return altair.Y(f"{field}:Q", **self._options)
 
 
+@dataclass(frozen=True)
+class Panels:
+    """Panels without widths: a concatenation of Vega-Lite, which writers arrange in at most its number of columns.
+
+    Its expressions call the width of a panel ``panel``.
+    """
+
+    content: dict[str, Any]
+
+    def to_dict(self, *, validate: bool = True) -> dict[str, Any]:
+        """The specification; raises ``SchemaValidationError`` if it is to be valid and is not."""
+        if validate:
+            altair.ConcatChart.from_dict(self.content)
+        return deepcopy(self.content)
+
+
 def chart(rows: Sequence[Row]) -> altair.Chart:
     """A chart of rows."""
     # Of lists, altair copies every row for each layer.
@@ -107,11 +129,9 @@ def chart(rows: Sequence[Row]) -> altair.Chart:
 def layers(height: int, *every: Layer, zoom: Sequence[Literal["x", "y"]] = ("x", "y")) -> altair.LayerChart:
     """A chart of layers, the last one on top, whose axes are moved by dragging and zoomed by the wheel with Ctrl.
 
-    Without Ctrl, and on touch screens, a page scrolls. ``zoom`` are the channels of axes that move.
+    ``zoom`` are the channels of axes that move.
     """
-    wheel = "wheel![event.ctrlKey || event.metaKey || event.shiftKey]"
-    drag = "[pointerdown[event.pointerType !== 'touch'], window:pointerup] > window:pointermove!"
-    selection = altair.selection_interval(bind="scales", encodings=list(zoom), zoom=wheel, translate=drag)
+    selection = altair.selection_interval(bind="scales", encodings=list(zoom), zoom=WHEEL, translate=DRAG)
     *below, top = every
     return stacked(*below, _with(top, selection) if zoom else top).properties(height=height)
 

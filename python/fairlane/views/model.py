@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import altair
 
     from fairlane.results.base import Results
+    from fairlane.views.charts import Panels
 
 _R = TypeVar("_R", bound="Results")
 
@@ -26,7 +27,7 @@ class Chart:
     name: str
     """How it is asked for, and what its file is called."""
     title: str
-    spec: altair.LayerChart
+    spec: altair.LayerChart | Panels
     sentence: str
     """What it shows."""
     note: str
@@ -37,6 +38,10 @@ class Chart:
     """The picture that it is a panel of; by default it is one of its own."""
     wide: bool = False
     """Whether it takes the whole width of a page."""
+    alone: bool = False
+    """Whether its picture has its title and note in place of those of the view."""
+    aside: altair.Chart | altair.LayerChart | None = None
+    """What pictures have at its right; a page says it in tables and tooltips."""
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import Any
 import polars as pl
 from pydantic_core import to_json
 
+from fairlane.views.charts import Panels
 from fairlane.views.look import Look
 from fairlane.views.model import Chart, View
 from fairlane.views.picture import picture
@@ -83,9 +84,10 @@ def _card(part: Table | Chart, name: str, data: dict[str, Any]) -> str:
     kinds, title, note = ["CSV"], part.title, ""
     if isinstance(part, Chart):
         name, kinds, note = part.name, ["SVG", "PNG", "CSV"], part.note
-        data["charts"][name] = {**part.spec.to_dict(validate=False), "width": "container"}
-        data["charts"][name]["autosize"] = {"type": "fit-x", "contains": "padding"}
-        data["charts"][name].pop("config", None)
+        spec = data["charts"][name] = part.spec.to_dict(validate=False)
+        spec.pop("config", None)
+        if not isinstance(part.spec, Panels):  # whose widths the script computes
+            spec |= {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
         body = f'<div class="chart" role="img" aria-labelledby="{name}-sentence"></div>'
     else:
         body, note = _table(part), part.explained(part.columns)

@@ -8,19 +8,23 @@ from textwrap import wrap
 from typing import Any
 
 import vl_convert
+from altair import SCHEMA_URL
 from pydantic_core import from_json, to_json
 
 from fairlane.colours import THEMES
+from fairlane.views.charts import PANEL
 from fairlane.views.look import Look
 from fairlane.views.model import Chart, View
 from fairlane.views.style import config
 
-WIDTH = 640
-"""Of a panel, without its axis, pixels."""
+AXIS = 64
+"""Room for the axis of a panel, pixels."""
+NARROWEST = 170
+"""Of panels beside each other; where they do not fit, the picture is wider."""
 RESOLUTION = 1.75
 """Pixels of a PNG for each pixel of the specification."""
-_LETTERS_OF_TITLE, _LETTERS_OF_NOTE = 76, 112
-"""Letters that fit on a line."""
+_LETTERS_OF_TITLE, _LETTERS_OF_NOTE = 0.119, 0.175
+"""Letters of a line for each pixel."""
 
 
 def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
@@ -28,42 +32,65 @@ def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
 
     It is put together of specifications: ``altair.vconcat`` copies all of them several times.
     """
-    panels = [_specification(chart) for chart in charts]
+    panels = [_specification(chart.spec, chart.name) for chart in charts]
+    width = max(map(_arrange, panels))
+    for at, chart in enumerate(charts):
+        panels[at].update({"title": chart.title} if len(charts) > 1 else {})
+        if chart.aside is not None:
+            panels[at] = _joined(panels[at], _specification(chart.aside, f"{chart.name}_aside"))
     datasets = {name: rows for panel in panels for name, rows in panel.pop("datasets", {}).items()}
     parameters = [parameter for panel in panels for parameter in panel.pop("params", [])]
-    schema = {panel.pop("$schema") for panel in panels}.pop()
-    for chart, panel in zip(charts, panels, strict=True):
-        panel.pop("config", None)
-        panel.update(width=WIDTH, **({"title": chart.title} if len(charts) > 1 else {}))
-    notes = " ".join([f"{'; '.join(view.facts)}.", *dict.fromkeys(chart.note for chart in charts)])
+    headline, facts = (charts[0].title, []) if charts[0].alone else (view.headline, [f"{'; '.join(view.facts)}."])
+    notes = " ".join([*facts, *dict.fromkeys(chart.note for chart in charts)])
     return {
-        "$schema": schema,
+        "$schema": SCHEMA_URL,
         "datasets": datasets,
         "params": parameters,
         "title": {
-            "text": [part for line in view.headline.split("\n") for part in wrap(line, _LETTERS_OF_TITLE)],
+            "text": [part for line in headline.split("\n") for part in wrap(line, int(_LETTERS_OF_TITLE * width))],
             "fontSize": 16,
             "offset": 14,
             "frame": "bounds",
         },
-        "vconcat": [*panels, _note(wrap(notes, _LETTERS_OF_NOTE))],
+        "vconcat": [*panels, _note(wrap(notes, int(_LETTERS_OF_NOTE * width)))],
         "spacing": 26,
         "resolve": {"scale": {"color": "independent", "shape": "independent"}},
     }
 
 
-def _specification(chart: Chart) -> dict[str, Any]:
+def _specification(spec: Any, name: str) -> dict[str, Any]:
     """The specification of a chart. Altair gives charts that differ only in their data the same names."""
-    text = to_json(chart.spec.to_dict(validate=False)).decode()
-    found: dict[str, Any] = from_json(sub(r"\b(view|param)_[0-9a-f]+", rf"{chart.name}_\g<0>", text))
-    return found
+    text = to_json(spec.to_dict(validate=False)).decode()
+    found: dict[str, Any] = from_json(sub(r"\b(view|param)_[0-9a-f]+", rf"{name}_\g<0>", text))
+    return {key: value for key, value in found.items() if key not in ("$schema", "config")}
+
+
+def _joined(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    """A chart with another one at its right, in line with it."""
+    datasets = {**left.pop("datasets", {}), **right.pop("datasets", {})}
+    return {"datasets": datasets, "params": left.pop("params", []), "hconcat": [left, right], "spacing": 10}
+
+
+def _arrange(spec: dict[str, Any]) -> int:
+    """Gives a chart, or each of its panels, a width; returns that of all."""
+    if "concat" not in spec:
+        spec["width"] = PANEL
+        return PANEL
+    columns = spec["columns"] = min(spec["columns"], len(spec["concat"]))
+    each = max(NARROWEST, (PANEL + AXIS) // columns - AXIS)
+    for panel in spec["concat"]:
+        panel["width"] = each
+    for parameter in spec.get("params", ()):
+        if parameter["name"] == "panel":
+            parameter["value"] = each
+    return columns * (each + AXIS) - AXIS
 
 
 def _note(lines: list[str]) -> dict[str, Any]:
     """A panel with small text; a title below is not possible, because there is one above."""
     mark = {"type": "text", "style": "note", "text": lines, "align": "left", "baseline": "top"}
     place = {"x": {"value": 0}, "y": {"value": 0}}
-    return {"data": {"values": [{}]}, "mark": mark, "encoding": place, "width": WIDTH, "height": 15 * len(lines)}
+    return {"data": {"values": [{}]}, "mark": mark, "encoding": place, "width": PANEL, "height": 15 * len(lines)}
 
 
 def picture(view: View, charts: list[Chart], look: Look) -> bytes:

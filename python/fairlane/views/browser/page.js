@@ -2,6 +2,8 @@
 
 const { config, charts, csv } = JSON.parse(document.getElementById("data").textContent);
 const NARROW = 600; // px: on narrower charts, names get less room
+const PANEL = 250; // px: panels beside each other are not narrower, with their axes
+const AXIS = 64;
 const SCALE = 2; // pixels of an exported PNG for each of the chart
 
 function download(name, type, content) {
@@ -34,11 +36,25 @@ async function draw(section, spec) {
     own.axis = { ...config.axis, labelLimit: plot.clientWidth / 3 };
     own.legend = { ...config.legend, columns: 2, labelLimit: plot.clientWidth / 2 - 50 };
   }
-  const { view } = await window.vegaEmbed(plot, spec, {
+  const embed = (shown) => window.vegaEmbed(plot, shown, {
     ast: true, actions: false, renderer: "svg", config: own, defaultStyle: false, bind: section.querySelector(".controls"),
   });
+  let { view } = await embed(spec.concat ? arranged(spec, plot.clientWidth, 0) : spec);
+  if (spec.concat) {
+    const excess = plot.querySelector("svg").getBoundingClientRect().width - plot.clientWidth;
+    view.finalize();
+    ({ view } = await embed(arranged(spec, plot.clientWidth, excess)));
+  }
   plot.querySelector("svg").setAttribute("aria-hidden", "true"); // the plot is an image, described by its sentence
   return view;
+}
+
+/** Panels in as many columns as there is room for; `excess` is by how many pixels they were too wide together. */
+function arranged(spec, room, excess) {
+  const columns = Math.max(1, Math.min(spec.columns, spec.concat.length, Math.floor(room / PANEL)));
+  const width = Math.floor(room / columns - AXIS - excess / columns);
+  const params = spec.params.map((one) => (one.name === "panel" ? { ...one, value: width } : one));
+  return { ...spec, columns, params, concat: spec.concat.map((panel) => ({ ...panel, width })) };
 }
 
 function order(table, at, button) {
@@ -72,7 +88,8 @@ async function start(section) {
   const { id } = section;
   const table = section.querySelector("table");
   if (table) enliven(section, table);
-  const view = id in charts ? await draw(section, charts[id]) : null;
+  let view = id in charts ? await draw(section, charts[id]) : null;
+  if (charts[id]?.concat) window.addEventListener("resize", async () => { view = await draw(section, charts[id]); });
   const exports = {
     CSV: () => download(`${id}.csv`, "text/csv", csv[id]),
     SVG: async () => download(`${id}.svg`, "image/svg+xml", await svgOf(view)),
