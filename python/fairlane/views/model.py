@@ -37,6 +37,8 @@ class Chart:
     """The picture that it is a panel of; by default it is one of its own."""
     wide: bool = False
     """Whether it takes the whole width of a page."""
+    only_page: bool = False
+    """Whether it is a picture only where that is asked for by name."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,11 @@ class View:
     def tables(self) -> list[Table]:
         """Its tables."""
         return [part for part in self.parts if isinstance(part, Table)]
+
+    @property
+    def drawn(self) -> dict[str, list[Chart]]:
+        """The pictures that are drawn if none is asked for by name."""
+        return {name: charts for name, charts in self.pictures.items() if not charts[0].only_page}
 
     @property
     def pictures(self) -> dict[str, list[Chart]]:
