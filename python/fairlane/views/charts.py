@@ -23,8 +23,9 @@ _LEGEND = 480
 NUMBERS = ",.6~r"
 SHARES = ".6~%"
 Layer = altair.Chart | altair.LayerChart
-Kind = Literal["number", "share", "time"]
+Kind = Literal["number", "share", "time", "change"]
 _FORMATS = {"number": NUMBERS, "share": SHARES}
+_CHANGE = "datum.value ? replace(format(datum.value, '+.6~%'), '-', '−') : '0%'"
 
 
 @dataclass(frozen=True)
@@ -76,6 +77,7 @@ class Axis:
     @property
     def _options(self) -> dict[str, Any]:
         label = f"format(datum.value / {self.factor}, '{NUMBERS}')" if self.kind == "time" else Undefined
+        label = _CHANGE if self.kind == "change" else label
         axis = altair.Axis(
             title=self.title,
             values=self.ticks if self.log else Undefined,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairlane.views.tables import Row, Table
 
@@ -38,6 +38,23 @@ class Chart:
     """The picture that it is a panel of; by default it is one of its own."""
     wide: bool = False
     """Whether it takes the whole width of a page."""
+    only_picture: bool = False
+    """Whether a page leaves it out: it has a ``Custom`` part in its place."""
+
+
+@dataclass(frozen=True)
+class Custom:
+    """A part of a page that a module of JavaScript draws; other writers leave it out."""
+
+    name: str
+    """What its files are called when they are exported."""
+    title: str
+    module: str
+    """Its module in ``views/browser``, which exports ``start(section, data, page)``."""
+    data: Any
+    """What the module gets, as JSON."""
+    sentence: str
+    note: str
 
 
 @dataclass(frozen=True)
@@ -50,7 +67,7 @@ class View:
     """What was found, in a line; of several results a line each."""
     facts: Sequence[str]
     """What was simulated: a line for each of the results."""
-    parts: Sequence[Table | Chart]
+    parts: Sequence[Table | Chart | Custom]
     """In the order of a page; a terminal has the tables."""
     remarks: Sequence[str] = ()
     """What the columns are, and what is weak about the numbers: a sentence each."""

@@ -31,7 +31,7 @@ def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
     """
     panels = [_specification(chart) for chart in charts]
     datasets = {name: rows for panel in panels for name, rows in panel.pop("datasets", {}).items()}
-    parameters = [parameter for panel in panels for parameter in panel.pop("params", [])]
+    parameters = {parameter["name"]: parameter for panel in panels for parameter in panel.pop("params", [])}
     schema = {panel.pop("$schema") for panel in panels}.pop()
     for chart, panel in zip(charts, panels, strict=True):
         panel.pop("config", None)
@@ -43,7 +43,7 @@ def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
     return {
         "$schema": schema,
         "datasets": datasets,
-        "params": parameters,
+        "params": list(parameters.values()),
         "title": {
             "text": [part for line in title.split("\n") for part in wrap(line, _LETTERS_OF_TITLE)],
             "fontSize": 16,

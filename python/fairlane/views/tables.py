@@ -21,7 +21,19 @@ EMPTY = "–"
 
 
 class Bad(str):
-    """Text about a failure: red, where the writer has colours."""
+    """Text about a failure or a loss: red, where the writer has colours."""
+
+    __slots__ = ()
+
+
+class Good(str):
+    """Text about a gain: green, where the writer has colours."""
+
+    __slots__ = ()
+
+
+class Faint(str):
+    """Text about what is within noise, or nothing: paler, where the writer has colours."""
 
     __slots__ = ()
 
