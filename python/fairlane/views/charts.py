@@ -24,10 +24,10 @@ _LEGEND = 480
 NUMBERS = ",.6~r"
 SHARES = ".6~%"
 Layer = altair.Chart | altair.LayerChart
-Kind = Literal["number", "share", "change", "time"]
-CHANGES = f"datum.value === 0 ? '0%' : format(datum.value, '+{SHARES}')"
-"""The label of a change: a share with its sign."""
+Kind = Literal["number", "share", "time", "change"]
 _FORMATS = {"number": NUMBERS, "share": SHARES}
+CHANGES = f"datum.value ? format(datum.value, '+{SHARES}') : '0%'"
+"""The label of a change: a share with its sign."""
 _COLOURS, _GREYS = len(LIGHT.palette), 2
 """Colours and greys of the configuration (``views.style``)."""
 

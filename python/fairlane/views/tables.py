@@ -21,7 +21,19 @@ EMPTY = "–"
 
 
 class Bad(str):
-    """Text about a failure: red, where the writer has colours."""
+    """Text about a failure or a loss: red, where the writer has colours."""
+
+    __slots__ = ()
+
+
+class Good(str):
+    """Text about a gain: green, where the writer has colours."""
+
+    __slots__ = ()
+
+
+class Faint(str):
+    """Text about what is within noise, or nothing: paler, where the writer has colours."""
 
     __slots__ = ()
 
@@ -152,7 +164,11 @@ class Table:
     data: "pl.DataFrame | None" = None
     """What a page exports as CSV; by default what it shows."""
 
+    def is_left(self, column: Column) -> bool:
+        """Whether a column is aligned to the left."""
+        return column is self.columns[0] if column.left is None else column.left
+
     def explained(self, shown: Sequence[Column]) -> str:
         """What stands below the table where these columns are shown."""
         notes = "; ".join(column.note for column in shown if column.note)
-        return f"{notes}." if notes else self.note
+        return " ".join(filter(None, (f"{notes}." if notes else "", self.note)))
