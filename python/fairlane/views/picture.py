@@ -28,9 +28,10 @@ _LETTERS_OF_TITLE, _LETTERS_OF_NOTE = 0.119, 0.175
 
 
 def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
-    """The picture of charts: the headline, a panel for each of them, and what their marks are.
+    """The picture of charts: a title, a panel for each of them, and what their marks are.
 
-    It is put together of specifications: ``altair.vconcat`` copies all of them several times.
+    The title is the headline of the view; of a view with several pictures, what the first chart shows. The picture is
+    put together of specifications: ``altair.vconcat`` copies all of them several times.
     """
     panels = [_specification(chart.spec, chart.name) for chart in charts]
     width = max(map(_arrange, panels))
@@ -39,15 +40,16 @@ def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
         if chart.aside is not None:
             panels[at] = _joined(panels[at], _specification(chart.aside, f"{chart.name}_aside"))
     datasets = {name: rows for panel in panels for name, rows in panel.pop("datasets", {}).items()}
-    parameters = [parameter for panel in panels for parameter in panel.pop("params", [])]
-    headline, facts = (charts[0].title, []) if charts[0].alone else (view.headline, [f"{'; '.join(view.facts)}."])
+    parameters = {parameter["name"]: parameter for panel in panels for parameter in panel.pop("params", [])}
+    title = charts[0].headline or (view.headline if len(view.pictures) == 1 else charts[0].sentence.removesuffix("."))
+    facts = [] if charts[0].headline or not view.facts else [f"{'; '.join(view.facts)}."]
     notes = " ".join([*facts, *dict.fromkeys(chart.note for chart in charts)])
     return {
         "$schema": SCHEMA_URL,
         "datasets": datasets,
-        "params": parameters,
+        "params": list(parameters.values()),
         "title": {
-            "text": [part for line in headline.split("\n") for part in wrap(line, int(_LETTERS_OF_TITLE * width))],
+            "text": [part for line in title.split("\n") for part in wrap(line, int(_LETTERS_OF_TITLE * width))],
             "fontSize": 16,
             "offset": 14,
             "frame": "bounds",
@@ -76,8 +78,9 @@ def _arrange(spec: dict[str, Any]) -> int:
     if "concat" not in spec:
         spec["width"] = PANEL
         return PANEL
-    columns = spec["columns"] = min(spec["columns"], len(spec["concat"]))
-    each = max(NARROWEST, (PANEL + AXIS) // columns - AXIS)
+    columns: int = min(spec["columns"], len(spec["concat"]))
+    spec["columns"] = columns
+    each = max(NARROWEST, (PANEL + AXIS) // columns - AXIS, *(panel.get("width", 0) for panel in spec["concat"]))
     for panel in spec["concat"]:
         panel["width"] = each
     for parameter in spec.get("params", ()):
