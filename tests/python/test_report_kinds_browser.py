@@ -1,4 +1,4 @@
-"""Pages of studies, sweeps, schedules, reproductions and maps in a browser: controls and export do as they say."""
+"""Pages of studies, sweeps, schedules and maps in a browser: controls and export do as they say."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from browsers import Browser, browser
 from fairlane.report import write_report
 from fairlane.report.page import has_echarts
 from fairlane.wording import percent, seconds, significant
-from report_kinds import CONTROLLED, map_results, reproduction, schedule, study
+from report_kinds import CONTROLLED, map_results, schedule, study
 from report_runs import EVIL
 from waiting import wait_for
 
@@ -24,10 +24,9 @@ AXE = Path(__file__).parents[2] / "target" / "browser" / "axe.min.js"
 CARDS = {
     "study": {"effects", "comparison", "extremes", "replicates", "cells", "sweeps"},
     "schedule": {"gantt", "allocators", "load", "wait", "bounded_slowdown", "sizes"},
-    "reproduction": {"claims", "numbers", *(f"figure-{at}" for at in range(6)), "cells"},
     "robustness": {"shares", "indices", "levels", "points", "parameters"},
 }
-"""The cards of each page; that of a reproduction with a map has those of the map, too."""
+"""The cards of each page."""
 
 
 @pytest.fixture(scope="module")
@@ -45,9 +44,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     return {
         "study": write_report(small, folder / "study.html", small, compare_name="itself"),
         "schedule": write_report(early, folder / "schedule.html", schedule(late=50), compare_name="late"),
-        "reproduction": write_report(
-            reproduction(), folder / "reproduction.html", reproduction(holds=False), compare_name="other"
-        ),
         "robustness": write_report(map_results(), folder / "map.html", map_results(), compare_name="itself"),
     }
 
@@ -74,8 +70,7 @@ CHART = "echarts.getInstanceByDom(document.getElementById('{}-plot'))"
 @with_cards
 def test_every_card_has_a_title_a_sentence_and_an_export(opened: Browser, kind: str) -> None:
     cards = {one.get_attribute("id"): one for one in opened.driver.find_elements("css selector", "#figures section")}
-    wanted = CARDS[kind] | (CARDS["robustness"] if kind == "reproduction" else set())
-    assert set(cards) == wanted
+    assert set(cards) == CARDS[kind]
     for name, card in cards.items():
         assert card.find_element("css selector", "h2").text, name
         assert card.find_element("css selector", ".sentence").text, name
@@ -170,26 +165,6 @@ def test_hovering_over_a_bar_shows_its_job_and_a_click_chooses_it(opened: Browse
     assert opened.find("#gantt .tip").text.startswith("job 1, linear")
     opened.move_to("#gantt-plot", x, y, click=True)
     assert opened.find("#gantt .details h3").text.startswith("Job 1:")
-
-
-@of("reproduction")
-def test_a_click_on_a_claim_shows_its_numbers(opened: Browser) -> None:
-    assert opened.texts("#claims .mark") == ["✓", "✗", "–", "–"]
-    opened.find("#claims button.plain").click()
-    assert opened.find("#numbers-claim").get_attribute("value") == "a.throughput"
-    names = opened.run(f"return {CHART.format('numbers')}.getOption().yAxis[0].data")
-    assert names == ["a.throughput: holds", "throughput …", EVIL]
-    opened.choose("#claims-verdict", "not run")
-    assert len(opened.texts("#claims tbody tr")) == 1
-
-
-@of("reproduction")
-def test_tables_are_sorted_and_filtered(opened: Browser) -> None:
-    opened.find("#cells th:nth-child(3) button").click()
-    assert opened.texts("#cells tbody td:first-child") == ["second", "first"]
-    assert opened.find("#cells th:nth-child(3)").get_attribute("aria-sort") == "descending"
-    opened.choose("#cells-filter", "first")
-    assert opened.texts("#cells tbody td:first-child") == ["first"]
 
 
 @of("robustness")

@@ -50,7 +50,7 @@ def page_of(results: Results, compare: Results | None = None, *, compare_name: s
         stored = all(one.folder for one in every)
         return page_of_view(views.view_of(every, () if stored else ("first", compare_name or "second")[: len(every)]))
     data, kind = data_of(results, compare, compare_name), _kind_of(results)
-    return html(f"{data['meta']['title']} – fairlane", data, kind.name, kind.others)
+    return html(f"{data['meta']['title']} – fairlane", data, kind.name)
 
 
 def data_of(results: Results, compare: Results | None = None, compare_name: str = "") -> dict[str, Any]:

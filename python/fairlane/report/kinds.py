@@ -1,12 +1,12 @@
 """The kinds of results that have a page. A new kind is a package in this folder, one in ``browser``, and a line."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fairlane.report import reproduction, robustness, run, schedule, study
+from fairlane.report import robustness, run, schedule, study
 from fairlane.results.base import Results
-from fairlane.results.reproduction import ReproductionResults, RobustnessResults
+from fairlane.results.reproduction import RobustnessResults
 from fairlane.results.run import Run
 from fairlane.results.schedule import ScheduleResults
 from fairlane.results.study import StudyResults
@@ -24,14 +24,11 @@ class Kind:
     words: str
     """What it is, for errors."""
     data_of: Data
-    others: Sequence[str] = ()
-    """Folders of other kinds whose modules it imports."""
 
 
 KINDS: Mapping[type[Results], Kind] = {
     Run: Kind("run", "a run", run.data_of),
     StudyResults: Kind("study", "a study", study.data_of),
-    ReproductionResults: Kind("reproduction", "a reproduction", reproduction.data_of, ("robustness",)),
     RobustnessResults: Kind("robustness", "a robustness map", robustness.data_of),
     ScheduleResults: Kind("schedule", "the schedules of a job log", schedule.data_of),
 }

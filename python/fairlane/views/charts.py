@@ -193,7 +193,9 @@ def choice(
     offered = [*([every] if every else []), *options]
     bound = altair.binding_select(options=offered, name=f"{label} ")
     chosen = f"datum['{field}'] === {name}"
-    return altair.param(name=name, value=offered[0], bind=bound), f"{name} === '{every}' || {chosen}" if every else chosen
+    return altair.param(
+        name=name, value=offered[0], bind=bound
+    ), f"{name} === '{every}' || {chosen}" if every else chosen
 
 
 def caption(parameter: str, *, vertical: bool = False) -> altair.Chart:
@@ -228,7 +230,9 @@ def whiskers(
     along, name = (axis.y, "y") if vertical else (axis.x, "x")
     line = known.mark_rule(strokeWidth=1.2).encode(**{name: along("_low"), f"{name}2": f"{high}:Q"}, **encoding)
     ends = known.mark_point(shape="stroke", size=40, strokeWidth=1.2, filled=False, angle=0 if vertical else 90)
-    lower = ends.transform_filter(f"datum._low > {axis.low}" if axis.log else "true").encode(**{name: along("_low")}, **encoding)
+    lower = ends.transform_filter(f"datum._low > {axis.low}" if axis.log else "true").encode(
+        **{name: along("_low")}, **encoding
+    )
     return stacked(line, lower, ends.encode(**{name: along(high)}, **encoding))
 
 

@@ -16,6 +16,7 @@ from fairlane.gpcnet.results import Gpcnet
 from fairlane.inputs.files import replacing
 from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError, writing
+from fairlane.results.reproduction import ReproductionResults
 from fairlane.saturation.results import Saturation
 from fairlane.views.look import Look
 
@@ -35,6 +36,8 @@ class Kind:
     """What it is, for errors."""
     pictures: Mapping[str, str] = field(default_factory=dict)
     """What the files of its pictures are called, and what they show."""
+    others: bool = False
+    """Whether results may have pictures of other names, too."""
 
 
 LIGHT = Look()
@@ -42,6 +45,9 @@ LIGHT = Look()
 KINDS: Mapping[type[Results], Kind] = {
     Cables: Kind("cables", "a survey of failures", {"cables": "slowdowns of jobs by failed cable or switch"}),
     Gpcnet: Kind("gpcnet", "GPCNeT", {"gpcnet": "congestion impact factors by network test and transport"}),
+    ReproductionResults: Kind(
+        "reproduction", "a reproduction", {"claims": "numbers of the claims against their bands"}, others=True
+    ),
     Saturation: Kind("saturation", "a load sweep", {"saturation": "accepted throughput and latency by offered load"}),
 }
 
@@ -49,7 +55,7 @@ KINDS: Mapping[type[Results], Kind] = {
 def has_picture(results: Results, name: str | None = None) -> bool:
     """Whether results have a view, with a picture of that name if there is one."""
     kind = KINDS.get(type(results))
-    return kind is not None and (name is None or name in kind.pictures)
+    return kind is not None and (name is None or name in kind.pictures or kind.others)
 
 
 def view_of(every: Sequence[Results], names: Sequence[str] = ()) -> "View":
@@ -138,7 +144,8 @@ def plot(results: Results, name: str | None = None) -> Any:
 
 def _chosen(results: Results, view: "View", names: Iterable[str]) -> dict[str, "list[Chart]"]:
     """Pictures by name."""
-    pictures, known = view.pictures, KINDS[type(results)].pictures
+    pictures = view.pictures
+    known = {**KINDS[type(results)].pictures, **pictures}
     wanted = list(names) or list(view.drawn)
     for name in wanted:
         if name not in pictures:

@@ -86,7 +86,7 @@ def _arrange(spec: dict[str, Any]) -> int:
     for parameter in spec.get("params", ()):
         if parameter["name"] == "panel":
             parameter["value"] = each
-    return columns * (each + AXIS) - AXIS
+    return int(columns * (each + AXIS) - AXIS)
 
 
 def _note(lines: list[str]) -> dict[str, Any]:

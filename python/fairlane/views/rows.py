@@ -14,6 +14,7 @@ from fairlane.views.tables import Row
 Floats = npt.NDArray[np.float64]
 TAILS = (1.0, 99.0)
 """Percentiles that the whiskers of boxes reach."""
+EXTREMES = (0.0, 100.0)
 QUARTILES = 1.5
 """Whiskers of Tukey's box plots reach the last value within so many interquartile ranges."""
 FEW = 100
@@ -76,7 +77,7 @@ def whiskers_of(most: int) -> float | tuple[float, float]:
 def whisker_words(whiskers: float | tuple[float, float]) -> str:
     """What whiskers are, for a note."""
     if isinstance(whiskers, tuple):
-        return f"{whiskers[0]:g}% and {whiskers[1]:g}%" if whiskers != (0, 100) else "the extremes"
+        return f"{whiskers[0]:g}% and {whiskers[1]:g}%" if whiskers != EXTREMES else "the extremes"
     return f"the last values within {whiskers:g} interquartile ranges of the quartiles"
 
 

@@ -34,6 +34,7 @@ async function draw(section, spec) {
   const own = { ...config, padding: 4 };
   if (plot.clientWidth < NARROW) {
     own.axis = { ...config.axis, labelLimit: plot.clientWidth / 3 };
+    own.style = { ...config.style, names: { labelLimit: plot.clientWidth / 3 } };
     own.legend = { ...config.legend, columns: 2, labelLimit: plot.clientWidth / 2 - 50 };
   }
   const embed = (shown) => window.vegaEmbed(plot, shown, {
@@ -89,7 +90,17 @@ async function start(section) {
   const table = section.querySelector("table");
   if (table) enliven(section, table);
   let view = id in charts ? await draw(section, charts[id]) : null;
-  if (charts[id]?.concat) window.addEventListener("resize", async () => { view = await draw(section, charts[id]); });
+  if (view) {
+    const isNarrow = () => section.querySelector(".chart").clientWidth < NARROW;
+    let narrow = isNarrow();
+    window.addEventListener("resize", async () => {
+      if (!charts[id].concat && isNarrow() === narrow) return; // it fits itself
+      narrow = isNarrow();
+      view.finalize();
+      for (const control of section.querySelectorAll(".controls .vega-bind")) control.remove();
+      view = await draw(section, charts[id]);
+    });
+  }
   const exports = {
     CSV: () => download(`${id}.csv`, "text/csv", csv[id]),
     SVG: async () => download(`${id}.svg`, "image/svg+xml", await svgOf(view)),
