@@ -70,8 +70,9 @@ def picture(view: View, charts: list[Chart], look: Look) -> bytes:
     """The file of the picture of charts."""
     _fonts()
     spec = {**figure(view, charts), "config": config(THEMES[look.theme], background=not look.transparent)}
-    # Nothing is chosen or moved in a picture.
-    spec["params"] = [parameter for parameter in spec["params"] if "select" not in parameter]
+    # Nothing is chosen or moved in a picture; filters need the names of their selections.
+    text = to_json(spec)
+    spec["params"] = [one for one in spec["params"] if "select" not in one or text.count(one["name"].encode()) > 1]
     if look.format == "svg":
         return vl_convert.vegalite_to_svg(spec).encode()
     if look.format == "pdf":
