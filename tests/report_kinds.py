@@ -301,5 +301,6 @@ EXAMPLES: dict[str, Callable[[], Results]] = {
     "saturation": sweep_results,
     "gpcnet": impact,
     "cables": lambda: failures(switches=True),
+    "schedule": schedule,
 }
 """Results of each kind that has a view, by its module."""

@@ -175,7 +175,7 @@ def test_the_command_draws_several_results_in_every_format(
         ([8e-7, 2e-4], "time", True, "T [µs]", [1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4]),
         ([1.0, 9000.0], "duration", True, "T", [1, 10, 60, 600, 3600]),
         ([9000.0, 4e7], "duration", True, "T", [36000, 86400, 864000, 8640000]),
-        ([0.0, 9000.0], "duration", False, "T [h]", None),
+        ([0.0, 9000.0], "duration", False, "T [h]", [0, 3600, 7200]),
         ([0.5, 4.0], "number", False, "T", None),
         ([0.0, 4000.0], "number", False, "T", None),
         ([0.9, 12.0], "number", True, "T", [1, 2, 5, 10]),

@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairlane.report import reproduction, robustness, run, schedule, study
+from fairlane.report import reproduction, robustness, run, study
 from fairlane.results.base import Results
 from fairlane.results.reproduction import ReproductionResults, RobustnessResults
 from fairlane.results.run import Run
-from fairlane.results.schedule import ScheduleResults
 from fairlane.results.study import StudyResults
 
 Data = Callable[[Any, Any, str], dict[str, Any]]
@@ -33,5 +32,4 @@ KINDS: Mapping[type[Results], Kind] = {
     StudyResults: Kind("study", "a study", study.data_of),
     ReproductionResults: Kind("reproduction", "a reproduction", reproduction.data_of, ("robustness",)),
     RobustnessResults: Kind("robustness", "a robustness map", robustness.data_of),
-    ScheduleResults: Kind("schedule", "the schedules of a job log", schedule.data_of),
 }

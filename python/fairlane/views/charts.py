@@ -75,7 +75,12 @@ class Axis:
 
     @property
     def ticks(self) -> list[float]:
-        """Where a logarithmic axis has labels."""
+        """Where there are labels on a logarithmic axis, and on one of durations."""
+        if self.kind == "duration" and not self.log:
+            least = (self.high - self.low) / 5
+            power = 10.0 ** floor(log10(least / self.factor)) * self.factor
+            step = next(times * power for times in (1, 2, 5, 10) if times * power >= least)
+            return [step * at for at in range(ceil(self.low / step), floor(self.high / step) + 1)]
         if self.kind == "duration":
             days = range(2, ceil(log10(self.high)) + 1)
             every = [step * unit for unit in _DURATIONS for step in (1, 10)] + [86400.0 * 10**power for power in days]
@@ -88,7 +93,7 @@ class Axis:
     def _options(self) -> dict[str, Any]:
         axis = altair.Axis(
             title=self.title,
-            values=self.ticks if self.log else Undefined,
+            values=self.ticks if self.log or self.kind == "duration" else Undefined,
             format=_FORMATS.get(self.kind, Undefined),
             labelExpr=self._label,
             labelOverlap=True,

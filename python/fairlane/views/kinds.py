@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from fairlane.cables.results import Cables
 from fairlane.errors import Problem, ScenarioError
@@ -16,6 +16,7 @@ from fairlane.gpcnet.results import Gpcnet
 from fairlane.inputs.files import replacing
 from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError, writing
+from fairlane.results.schedule import ScheduleResults
 from fairlane.saturation.results import Saturation
 from fairlane.views.look import Look
 
@@ -43,6 +44,17 @@ KINDS: Mapping[type[Results], Kind] = {
     Cables: Kind("cables", "a survey of failures", {"cables": "slowdowns of jobs by failed cable or switch"}),
     Gpcnet: Kind("gpcnet", "GPCNeT", {"gpcnet": "congestion impact factors by network test and transport"}),
     Saturation: Kind("saturation", "a load sweep", {"saturation": "accepted throughput and latency by offered load"}),
+    ScheduleResults: Kind(
+        "schedule",
+        "the schedules of a job log",
+        {
+            "gantt": "jobs over time and hosts by allocator",
+            "allocators": "metrics of schedules by allocator",
+            "load": "utilisation, waiting jobs and the hosts that they request over time",
+            "distributions": "shares of jobs above each wait and slowdown",
+            "sizes": "mean waits and slowdowns by the size of jobs",
+        },
+    ),
 }
 
 
@@ -52,9 +64,10 @@ def has_picture(results: Results, name: str | None = None) -> bool:
     return kind is not None and (name is None or name in kind.pictures)
 
 
-def view_of(every: Sequence[Results], names: Sequence[str] = ()) -> "View":
+def view_of(every: Sequence[Results], names: Sequence[str] = (), **options: Any) -> "View":
     """The view of results of one kind; ``names`` are what they are called, by default their folders.
 
+    ``options`` are those of the kind's ``view``.
     Raises ``ScenarioError`` if they are of several kinds, or of one that has no view.
     """
     from altair.utils.schemapi import debug_mode
@@ -67,7 +80,7 @@ def view_of(every: Sequence[Results], names: Sequence[str] = ()) -> "View":
     (kind,) = kinds.values()
     assert kind is not None, "invariant: there is one"
     with debug_mode(False):  # specifications of fairlane's own are checked by its tests
-        found: View = resolve_name(f"fairlane.views.{kind.module}:view")(_named(every, names))
+        found: View = resolve_name(f"fairlane.views.{kind.module}:view")(_named(every, names), **options)
     return found
 
 
@@ -109,15 +122,17 @@ def draw(
 
 def write_pictures(view: "View", pictures: "Mapping[str, list[Chart]]", folder: Path, look: Look = LIGHT) -> list[Path]:
     """Writes pictures of a view by name, and returns their files. Raises ``ResultsError`` if that fails."""
+    return [write_picture(view, charts, folder / f"{name}.{look.format}", look) for name, charts in pictures.items()]
+
+
+def write_picture(view: "View", charts: "list[Chart]", path: Path, look: Look | None = None) -> Path:
+    """Writes a picture of charts and returns its file, whose name has the format. Raises ``ResultsError``."""
     from fairlane.views.picture import picture
 
-    paths = []
-    for name, charts in pictures.items():
-        path = folder / f"{name}.{look.format}"
-        with writing(path), replacing(path) as scratch:
-            scratch.write_bytes(picture(view, charts, look))
-        paths.append(path)
-    return paths
+    suffix = cast("Literal['png', 'svg', 'pdf']", path.suffix.lower()[1:])
+    with writing(path), replacing(path) as scratch:
+        scratch.write_bytes(picture(view, charts, look or Look(format=suffix)))
+    return path
 
 
 def plot(results: Results, name: str | None = None) -> Any:
