@@ -15,11 +15,12 @@ from rich.text import Text
 
 from fairlane.cli.options import stored
 from fairlane.views.model import View
-from fairlane.views.tables import EMPTY, Bad, Column, Table
+from fairlane.views.tables import EMPTY, Bad, Column, Faint, Good, Table
 
 WIDTH = 140
 """Characters of a line where the output is no terminal."""
 _UNLIMITED = 1000
+_STYLES: dict[type, str] = {Bad: "red", Good: "green", Faint: "dim"}
 
 Part = str | Text | Table
 """A part of what a command shows."""
@@ -78,10 +79,10 @@ def _fits(console: Console, table: Table, shown: Sequence[Column], gap: int) -> 
 
 def _drawn(table: Table, shown: Sequence[Column], gap: int) -> RichTable:
     drawn = RichTable(box=SIMPLE_HEAD, padding=(0, gap, 0, 0), show_edge=False)
-    for place, column in enumerate(shown):
+    for column in shown:
         drawn.add_column(
             column.header,
-            justify="left" if (place == 0 if column.left is None else column.left) else "right",
+            justify="left" if table.is_left(column) else "right",
             no_wrap=not column.wrap,
             max_width=column.width,
             overflow="fold" if column.wrap else "ellipsis",
@@ -97,4 +98,4 @@ def _drawn(table: Table, shown: Sequence[Column], gap: int) -> RichTable:
 
 
 def _text(cell: object) -> Text:
-    return cell if isinstance(cell, Text) else Text(str(cell), style="red" if isinstance(cell, Bad) else "")
+    return cell if isinstance(cell, Text) else Text(str(cell), style=_STYLES.get(type(cell), ""))

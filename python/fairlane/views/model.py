@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairlane.views.tables import Row, Table
 
@@ -38,6 +38,25 @@ class Chart:
     """The picture that it is a panel of; by default it is one of its own."""
     wide: bool = False
     """Whether it takes the whole width of a page."""
+    only_page: bool = False
+    """Whether it is a picture only where that is asked for by name."""
+    only_picture: bool = False
+    """Whether a page leaves it out: it has a ``Custom`` part in its place."""
+
+
+@dataclass(frozen=True)
+class Custom:
+    """A part of a page that a module of JavaScript draws; other writers leave it out."""
+
+    name: str
+    """What its files are called when they are exported."""
+    title: str
+    module: str
+    """Its module in ``views/browser``, which exports ``start(section, data, page)``."""
+    data: Any
+    """What the module gets, as JSON."""
+    sentence: str
+    note: str
 
 
 @dataclass(frozen=True)
@@ -50,7 +69,7 @@ class View:
     """What was found, in a line; of several results a line each."""
     facts: Sequence[str]
     """What was simulated: a line for each of the results."""
-    parts: Sequence[Table | Chart]
+    parts: Sequence[Table | Chart | Custom]
     """In the order of a page; a terminal has the tables."""
     remarks: Sequence[str] = ()
     """What the columns are, and what is weak about the numbers: a sentence each."""
@@ -66,6 +85,11 @@ class View:
     def tables(self) -> list[Table]:
         """Its tables."""
         return [part for part in self.parts if isinstance(part, Table)]
+
+    @property
+    def drawn(self) -> dict[str, list[Chart]]:
+        """The pictures that are drawn if none is asked for by name."""
+        return {name: charts for name, charts in self.pictures.items() if not charts[0].only_page}
 
     @property
     def pictures(self) -> dict[str, list[Chart]]:
@@ -94,6 +118,13 @@ def lines_of(every: Mapping[str, _R], words: Callable[[_R], str]) -> list[str]:
 def remarks_of(every: Mapping[str, _R], words: Callable[[_R], Iterable[str]]) -> list[str]:
     """Sentences on each of the results, which name it if there are several."""
     return [f"{name}: {line}" if len(every) > 1 else line for name, one in every.items() for line in words(one)]
+
+
+def together(every: Mapping[str, _R], key: str, table: Callable[[_R], pl.DataFrame]) -> pl.DataFrame:
+    """A table of each of the results as one, with their names as the column ``key``."""
+    import polars as pl
+
+    return pl.concat([table(one).select(pl.lit(name).alias(key), pl.all()) for name, one in every.items()])
 
 
 def provenance_of(every: Mapping[str, Results]) -> dict[str, dict[str, object]]:

@@ -47,7 +47,7 @@ def page(view: View) -> str:
 
 def notebook(view: View) -> str:
     """The headline, the tables and the charts of a view, without scripts."""
-    drawn = [picture(view, charts, Look(format="svg")).decode() for charts in view.pictures.values()]
+    drawn = [picture(view, charts, Look(format="svg")).decode() for charts in view.drawn.values()]
     tables = [_table(part) for part in view.tables if not part.only_page]
     facts = [f"<div>{escape(line)}</div>" for line in view.facts]
     return "\n".join(
@@ -113,8 +113,7 @@ def _table(table: Table) -> str:
 
 
 def _look(table: Table, column: Column) -> str:
-    left = column is table.columns[0] if column.left is None else column.left
-    classes = [*([] if left else ["number"]), *([] if column.wrap else ["whole"])]
+    classes = [*([] if table.is_left(column) else ["number"]), *([] if column.wrap else ["whole"])]
     return f' class="{" ".join(classes)}"'
 
 

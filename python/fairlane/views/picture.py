@@ -24,24 +24,28 @@ _LETTERS_OF_TITLE, _LETTERS_OF_NOTE = 76, 112
 
 
 def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
-    """The picture of charts: the headline, a panel for each of them, and what their marks are.
+    """The picture of charts: a title, a panel for each of them, and what their marks are.
 
-    It is put together of specifications: ``altair.vconcat`` copies all of them several times.
+    The title is the headline of the view; of a view with several pictures, what the first chart shows. The picture is
+    put together of specifications: ``altair.vconcat`` copies all of them several times.
     """
     panels = [_specification(chart) for chart in charts]
     datasets = {name: rows for panel in panels for name, rows in panel.pop("datasets", {}).items()}
-    parameters = [parameter for panel in panels for parameter in panel.pop("params", [])]
+    parameters = {parameter["name"]: parameter for panel in panels for parameter in panel.pop("params", [])}
     schema = {panel.pop("$schema") for panel in panels}.pop()
     for chart, panel in zip(charts, panels, strict=True):
         panel.pop("config", None)
         panel.update(width=WIDTH, **({"title": chart.title} if len(charts) > 1 else {}))
-    notes = " ".join([f"{'; '.join(view.facts)}.", *dict.fromkeys(chart.note for chart in charts)])
+    title = view.headline if len(view.pictures) == 1 else charts[0].sentence.removesuffix(".")
+    notes = " ".join(
+        [*([f"{'; '.join(view.facts)}."] if view.facts else []), *dict.fromkeys(chart.note for chart in charts)]
+    )
     return {
         "$schema": schema,
         "datasets": datasets,
-        "params": parameters,
+        "params": list(parameters.values()),
         "title": {
-            "text": [part for line in view.headline.split("\n") for part in wrap(line, _LETTERS_OF_TITLE)],
+            "text": [part for line in title.split("\n") for part in wrap(line, _LETTERS_OF_TITLE)],
             "fontSize": 16,
             "offset": 14,
             "frame": "bounds",

@@ -21,7 +21,19 @@ EMPTY = "–"
 
 
 class Bad(str):
-    """Text about a failure: red, where the writer has colours."""
+    """Text about a failure or a loss: red, where the writer has colours."""
+
+    __slots__ = ()
+
+
+class Good(str):
+    """Text about a gain: green, where the writer has colours."""
+
+    __slots__ = ()
+
+
+class Faint(str):
+    """Text about what is within noise, or nothing: paler, where the writer has colours."""
 
     __slots__ = ()
 
@@ -110,6 +122,8 @@ class Column:
     """Where the terminal is too narrow, columns with the greatest number are left out first; those with 0 stay."""
     note: str = ""
     """An explanation below the table."""
+    once: bool = False
+    """Whether a terminal leaves a value out that is that of the row above, as are those of all columns before it."""
 
     def cell(self, row: Row) -> Any:
         """The value in a row, as text."""
@@ -150,7 +164,11 @@ class Table:
     data: "pl.DataFrame | None" = None
     """What a page exports as CSV; by default what it shows."""
 
+    def is_left(self, column: Column) -> bool:
+        """Whether a column is aligned to the left."""
+        return column is self.columns[0] if column.left is None else column.left
+
     def explained(self, shown: Sequence[Column]) -> str:
         """What stands below the table where these columns are shown."""
         notes = "; ".join(column.note for column in shown if column.note)
-        return f"{notes}." if notes else self.note
+        return " ".join(filter(None, (f"{notes}." if notes else "", self.note)))

@@ -1,0 +1,90 @@
+"""Heat maps: a colour for each pair of a row and a column, with its legend; the order of the colours survives any
+colour vision and a grey printer.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair
+import numpy as np
+from altair import Undefined
+
+from fairlane.views.charts import NUMBERS, SHARES, stacked
+from fairlane.views.scales import DECADES, FEW_LARGE
+
+HEAT = ("#fff5e8", "#fdc48d", "#ee6a4d", "#a8163a", "#45041f")
+"""Lightness falls evenly from end to end."""
+MOST_NUMBERS = 12
+"""Columns up to which cells have two lines of text."""
+MOST_TEXTS = 30
+"""Columns up to which cells have one."""
+_LIGHT, _DARK = "#ffffff", "#222222"
+"""Texts on cells, in both themes."""
+
+
+@dataclass(frozen=True)
+class Heat:
+    """A scale from values to colours: linear from zero, or logarithmic where a few values are far above the others."""
+
+    low: float
+    high: float
+    log: bool
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> "Heat":
+        """The scale of these values; those below zero count as zero."""
+        positive = np.asarray([value for value in values if value > 0], np.float64)
+        high = float(positive.max(initial=0.0)) or 1.0
+        log = bool(positive.size) and high > FEW_LARGE * float(np.median(positive))
+        return cls(high * 10.0**-DECADES if log else 0.0, high, log)
+
+    def shade(self, value: float) -> float:
+        """The value that a cell is coloured by."""
+        return min(max(value, self.low), self.high)
+
+    def text(self, value: float) -> str:
+        """The colour of text on such a cell."""
+        shade = self.shade(value)
+        place = np.log(shade / self.low) / np.log(self.high / self.low) if self.log else shade / self.high
+        return _LIGHT if place > 0.5 else _DARK
+
+    def colour(self, field: str, title: str, *, share: bool = True) -> altair.Color:
+        """The channel of a field that ``shade`` has made."""
+        kind: Any = "log" if self.log else "linear"
+        scale = altair.Scale(type=kind, domain=[self.low, self.high], range=list(HEAT), clamp=True, interpolate="rgb")
+        steps = np.geomspace(self.low, self.high, DECADES + 1) if self.log else []
+        legend = altair.Legend(
+            title=title,
+            orient="right",
+            format=SHARES if share else NUMBERS,
+            values=[float(f"{value:.1g}") for value in steps] if self.log else Undefined,
+            gradientLength=160,
+        )
+        return altair.Color(f"{field}:Q", scale=scale, legend=legend)
+
+
+def band(field: str, names: Sequence[str], title: str, *, vertical: bool) -> altair.X | altair.Y:
+    """The channel of rows or columns in this order."""
+    axis = altair.Axis(title=title, labelAngle=0 if vertical else -40, labelOverlap=False, labelLimit=160)
+    scale = altair.Scale(domain=list(names), padding=0.04)
+    return altair.Y(f"{field}:N", axis=axis, scale=scale) if vertical else altair.X(f"{field}:N", axis=axis, scale=scale)
+
+
+def side(columns: int) -> int:
+    """The height of a cell, px, of so many columns."""
+    return 38 if columns <= MOST_NUMBERS else 20 if columns <= MOST_TEXTS else max(6, 600 // columns)
+
+
+def texts(cells: altair.Chart, columns: int, field: str = "text", below: str = "below") -> altair.LayerChart:
+    """Texts in the middle of cells: one, and a second one below it where there is room; none in many columns.
+
+    Rows have their colour in ``ink``.
+    """
+    colour = altair.Color("ink:N", scale=None)
+    if columns > MOST_TEXTS:
+        return stacked(cells.mark_text(text="").encode())
+    if columns > MOST_NUMBERS:
+        return stacked(cells.mark_text(fontSize=9).encode(text=f"{field}:N", color=colour))
+    upper = cells.mark_text(fontSize=12, dy=-6).encode(text=f"{field}:N", color=colour)
+    return stacked(upper, cells.mark_text(fontSize=10, dy=8, opacity=0.85).encode(text=f"{below}:N", color=colour))
