@@ -1,4 +1,4 @@
-"""Pages of studies, reproductions and maps: their data agree with the tables; wrong input."""
+"""Pages of studies and reproductions: their data agree with the tables; wrong input."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from fairlane.results.base import Results
 from fairlane.results.reproduction import PanelData
 from fairlane.statistics import SPREAD
 from fairlane.study.replication import over_points
-from report_kinds import map_results, reproduction, schedule, study
+from report_kinds import reproduction, schedule, study
 from report_runs import EVIL
 
 needs_echarts = pytest.mark.skipif(not has_echarts(), reason="make build has not fetched ECharts")
@@ -107,7 +107,6 @@ def results_of_every_kind(folder: Path) -> list[tuple[Results, dict[str, Any]]]:
     """Results, and what their page contains."""
     every: list[Results] = [
         reproduction(),
-        map_results(),
         study(folder / "every"),
     ]
     return [(one, data_of(one, one, "itself")) for one in every]
@@ -127,7 +126,7 @@ def test_pages_of_every_kind_are_closed_and_small(tmp_path: Path) -> None:
 
 def test_every_sentence_is_one(tmp_path: Path) -> None:
     for _, data in results_of_every_kind(tmp_path):
-        sentences = data["map"]["sentences"] if "sentences" not in data else data["sentences"]
+        sentences = data["sentences"]
         assert len(sentences) >= 2
         for name, words in sentences.items():
             assert words, name

@@ -1,4 +1,4 @@
-"""Pages of studies, reproductions and maps in a browser: controls and export do as they say."""
+"""Pages of studies and reproductions in a browser: controls and export do as they say."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from browsers import Browser, browser
 from fairlane.report import write_report
 from fairlane.report.page import has_echarts
 from fairlane.wording import percent, seconds, significant
-from report_kinds import CONTROLLED, map_results, reproduction, study
+from report_kinds import CONTROLLED, reproduction, study
 from report_runs import EVIL
 from waiting import wait_for
 
@@ -24,9 +24,10 @@ AXE = Path(__file__).parents[2] / "target" / "browser" / "axe.min.js"
 CARDS = {
     "study": {"effects", "comparison", "extremes", "replicates", "cells", "sweeps"},
     "reproduction": {"claims", "numbers", *(f"figure-{at}" for at in range(6)), "cells"},
-    "robustness": {"shares", "indices", "levels", "points", "parameters"},
 }
-"""The cards of each page; that of a reproduction with a map has those of the map, too."""
+"""The cards of each page."""
+MAP = {"shares", "indices", "levels", "points", "parameters"}
+"""Cards of the robustness map on the page of a reproduction."""
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +47,6 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
         "reproduction": write_report(
             reproduction(), folder / "reproduction.html", reproduction(holds=False), compare_name="other"
         ),
-        "robustness": write_report(map_results(), folder / "map.html", map_results(), compare_name="itself"),
     }
 
 
@@ -72,7 +72,7 @@ CHART = "echarts.getInstanceByDom(document.getElementById('{}-plot'))"
 @with_cards
 def test_every_card_has_a_title_a_sentence_and_an_export(opened: Browser, kind: str) -> None:
     cards = {one.get_attribute("id"): one for one in opened.driver.find_elements("css selector", "#figures section")}
-    wanted = CARDS[kind] | (CARDS["robustness"] if kind == "reproduction" else set())
+    wanted = CARDS[kind] | (MAP if kind == "reproduction" else set())
     assert set(cards) == wanted
     for name, card in cards.items():
         assert card.find_element("css selector", "h2").text, name
@@ -167,17 +167,9 @@ def test_tables_are_sorted_and_filtered(opened: Browser) -> None:
     assert opened.texts("#cells tbody td:first-child") == ["first"]
 
 
-@of("robustness")
-def test_a_clause_of_a_map_is_chosen_in_all_figures(opened: Browser) -> None:
-    assert "holds at 50.0% of the points; decided by buffer" in opened.find("#levels-sentence").text
-    opened.choose("#points-clause", "1")
-    assert opened.find("#levels-clause").get_attribute("value") == "1"
-    assert "no parameter decides it beyond chance" in opened.find("#levels-sentence").text
-
-
 def test_numbers_of_pages_are_those_of_the_terminal(chromium: Browser, pages: Mapping[str, Path]) -> None:
     """``format.js`` and ``fairlane.wording`` write the same."""
-    chromium.open(pages["robustness"])
+    chromium.open(pages["reproduction"])
     rng = np.random.default_rng(3)
     values = [0.0, 1.0, -1.0, *(rng.choice([-1, 1], 400) * 10.0 ** rng.uniform(-5, 5, 400)).tolist()]
     script = """

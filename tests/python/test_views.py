@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 
@@ -23,7 +22,7 @@ from fairlane.views.page import notebook, page
 from fairlane.views.picture import picture
 from fairlane.views.tables import Bad, Column, Table
 from pictures import assert_drawn
-from report_kinds import EXAMPLES, failures, impact, sweep_results
+from report_kinds import EXAMPLES, emptied, failures, impact, sweep_results
 from report_runs import EVIL
 
 SCENARIO = """
@@ -69,7 +68,7 @@ def test_a_view_is_complete_for_every_writer(results: Results, several: bool, tm
 
 
 def test_results_without_anything_to_draw_have_a_view(results: Results, tmp_path: Path) -> None:
-    empty = replace(results, folder=tmp_path, **{name: table.clear() for name, table in results.tables().items()})  # type: ignore[type-var]
+    empty = emptied(results, tmp_path)
     for every in ([empty], [empty, results]):
         view = views.view_of(every, ["none", "some"][: len(every)])
         assert page(view)

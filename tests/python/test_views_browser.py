@@ -11,6 +11,7 @@ import pytest
 from browsers import Browser, browser
 from fairlane.report import write_report
 from report_kinds import EXAMPLES
+from report_runs import EVIL
 from waiting import wait_for
 
 AXE = Path(__file__).parents[2] / "target" / "browser" / "axe.min.js"
@@ -156,6 +157,17 @@ def test_hours_are_chosen_by_slider_and_by_dragging(opened: Browser) -> None:
     opened.wait(f"{wide} === undefined || {wide} < {before} - 50")
     opened.choose("#gantt input[type=range]", "0")
     opened.wait(f"Math.abs({wide} - {before}) < 1")
+
+
+@pytest.mark.parametrize("opened", ["robustness"], indirect=True)
+def test_clauses_and_parameters_of_a_map_are_chosen(opened: Browser) -> None:
+    for chart in ("levels0", "margins1"):
+        plot = f"document.querySelector('#{chart} .chart svg').innerHTML"
+        opened.run(f"window.before = {plot}")
+        opened.choose(f"#{chart} select", EVIL)
+        opened.wait(f"{plot} !== window.before")
+    assert opened.texts("#margins1 select:last-of-type option")[-1] == "buffer of a port"
+    assert "buffer of a port" in opened.texts("#margins1 .chart text")
 
 
 @pytest.mark.parametrize("opened", ["saturation"], indirect=True)

@@ -1,7 +1,7 @@
 """Replaying a job log on a fabric: schedule."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -58,7 +58,7 @@ def schedule(
     claim: Annotated[
         bool, Option("--claim", help="Judge whether pattern is as fast as box and as full as linear allocation.")
     ] = False,
-    out: Annotated[Path | None, out_option("Draw hosts over time: .png, .svg or .pdf.")] = None,
+    out: Annotated[Path | None, out_option("Draw hosts over time: .png, .svg or .pdf; .html for a page.")] = None,
     hours: Annotated[str | None, Option(metavar="FROM:TO", help="Hours to draw; by default the busiest 48.")] = None,
     placed: Annotated[
         Path | None, Option(metavar="FILE", help="Write every job with its Slurm node list as CSV.")
@@ -213,7 +213,7 @@ def _window(hours: str | None) -> tuple[float, float] | None:
 
 def _check_files(out: Path | None, placed: Path | None, results: Path | None) -> None:
     """Replays take a while: what cannot be written afterwards is reported before."""
-    from fairlane.views.look import FORMATS
+    from fairlane.views.files import FORMATS
 
     if out and out.suffix.lower() not in FORMATS:
         raise refused("--out", "unknown picture format", str(out), ", ".join(FORMATS))
@@ -235,8 +235,6 @@ def _arriving(
     strict: bool,
 ) -> "list[LoggedJob]":
     """The jobs as they come; lines that cannot be used, and jobs that an allocator refuses, are named."""
-    from dataclasses import replace
-
     from fairlane.scheduler import read_log, refusals
 
     read = read_log(log, hosts=machine.fabric.hosts, strict=strict, max_jobs=most)
@@ -344,9 +342,10 @@ def _view(made: "ScheduleResults", window: tuple[float, float] | None) -> "View"
 
 
 def _draw(shown: "View", out: Path) -> Path:
-    from fairlane.views.kinds import write_picture
+    """Draws hosts over time; an HTML file has the whole page."""
+    from fairlane.views.files import write
 
     charts = shown.pictures.get("gantt")
     if charts is None:
         raise refused("--out", "nothing to draw: no job ran", str(out))
-    return write_picture(shown, charts, out)
+    return write(shown if out.suffix.lower() == ".html" else replace(shown, parts=charts), out)

@@ -10,7 +10,9 @@ from fairlane.inputs.files import replacing
 from fairlane.plot.panels import Drawn, figure_of
 from fairlane.plot.style import styled
 from fairlane.plot.theme import save
-from fairlane.views.look import FORMATS, Look
+from fairlane.views.look import Look
+
+FORMATS = (".png", ".svg", ".pdf")  # what a picture's file may be called
 
 
 def write(draw: Callable[[], Drawn | Figure], path: Path) -> Path:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any
 
 from fairlane.cables.results import Cables
 from fairlane.errors import Problem, ScenarioError
@@ -16,6 +16,7 @@ from fairlane.gpcnet.results import Gpcnet
 from fairlane.inputs.files import replacing
 from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError, writing
+from fairlane.results.reproduction import RobustnessResults
 from fairlane.results.schedule import ScheduleResults
 from fairlane.saturation.results import Saturation
 from fairlane.views.look import Look
@@ -43,6 +44,15 @@ LIGHT = Look()
 KINDS: Mapping[type[Results], Kind] = {
     Cables: Kind("cables", "a survey of failures", {"cables": "slowdowns of jobs by failed cable or switch"}),
     Gpcnet: Kind("gpcnet", "GPCNeT", {"gpcnet": "congestion impact factors by network test and transport"}),
+    RobustnessResults: Kind(
+        "robustness",
+        "a robustness map",
+        {
+            "robustness": "where clauses hold, and what decides them",
+            "levels": "where a clause holds, by levels of parameters",
+            "margins": "margins of a clause by a parameter",
+        },
+    ),
     Saturation: Kind("saturation", "a load sweep", {"saturation": "accepted throughput and latency by offered load"}),
     ScheduleResults: Kind(
         "schedule",
@@ -122,17 +132,15 @@ def draw(
 
 def write_pictures(view: "View", pictures: "Mapping[str, list[Chart]]", folder: Path, look: Look = LIGHT) -> list[Path]:
     """Writes pictures of a view by name, and returns their files. Raises ``ResultsError`` if that fails."""
-    return [write_picture(view, charts, folder / f"{name}.{look.format}", look) for name, charts in pictures.items()]
-
-
-def write_picture(view: "View", charts: "list[Chart]", path: Path, look: Look | None = None) -> Path:
-    """Writes a picture of charts and returns its file, whose name has the format. Raises ``ResultsError``."""
     from fairlane.views.picture import picture
 
-    suffix = cast("Literal['png', 'svg', 'pdf']", path.suffix.lower()[1:])
-    with writing(path), replacing(path) as scratch:
-        scratch.write_bytes(picture(view, charts, look or Look(format=suffix)))
-    return path
+    paths = []
+    for name, charts in pictures.items():
+        path = folder / f"{name}.{look.format}"
+        with writing(path), replacing(path) as scratch:
+            scratch.write_bytes(picture(view, charts, look))
+        paths.append(path)
+    return paths
 
 
 def plot(results: Results, name: str | None = None) -> Any:

@@ -5,9 +5,6 @@ from typing import Literal
 
 from fairlane.colours import Theme
 
-FORMATS = (".png", ".svg", ".pdf")
-"""What the file of a picture may be called."""
-
 
 @dataclass(frozen=True)
 class Look:

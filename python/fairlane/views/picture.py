@@ -17,6 +17,8 @@ from fairlane.views.style import config
 
 WIDTH = 640
 """Of a panel, without its axis, pixels."""
+LABELS = 420
+"""Room for the labels of an axis, pixels: a picture is as wide as they need."""
 RESOLUTION = 1.75
 """Pixels of a PNG for each pixel of the specification."""
 _LETTERS_OF_TITLE, _LETTERS_OF_NOTE = 76, 112
@@ -73,7 +75,9 @@ def _note(lines: list[str]) -> dict[str, Any]:
 def picture(view: View, charts: list[Chart], look: Look) -> bytes:
     """The file of the picture of charts."""
     _fonts()
-    spec = {**figure(view, charts), "config": config(THEMES[look.theme], background=not look.transparent)}
+    look_of = config(THEMES[look.theme], background=not look.transparent)
+    look_of["axis"]["labelLimit"] = LABELS
+    spec = {**figure(view, charts), "config": look_of}
     # Nothing is chosen or moved in a picture; filters need the names of their selections.
     text = to_json(spec)
     spec["params"] = [one for one in spec["params"] if "select" not in one or text.count(one["name"].encode()) > 1]

@@ -1,29 +1,12 @@
-"""The page of a robustness map: at which share of a paper's plausible space each clause holds, and what decides it."""
+"""What the page of a reproduction shows of its robustness map."""
 
 from typing import Any
 
 import polars as pl
 
-from fairlane.errors import Problem, ScenarioError
-from fairlane.report.meta import meta_of
 from fairlane.report.tables import rows_of
 from fairlane.results.reproduction import MAP_VERDICTS, RobustnessResults
 from fairlane.wording import listed, plural
-
-
-def data_of(
-    found: RobustnessResults, compare: RobustnessResults | None = None, compare_name: str = ""
-) -> dict[str, Any]:
-    """What the page of a map contains, as JSON. Raises ``ScenarioError`` if two maps have no clause in common."""
-    own = map_of(found)
-    data = {"meta": _meta(found), "map": own, "compare": None}
-    if compare is None:
-        return data
-    other = map_of(compare)
-    if not {_key(row) for row in own["clauses"]} & {_key(row) for row in other["clauses"]}:
-        words = f"has no clause of the map of {found.meta.paper}"
-        raise ScenarioError(Problem("--compare", words, compare_name, "a map of the same paper"))
-    return {**data, "compare": {"meta": _meta(compare), "map": other}}
 
 
 def map_of(found: RobustnessResults) -> dict[str, Any]:
@@ -39,23 +22,6 @@ def map_of(found: RobustnessResults) -> dict[str, Any]:
         "points": rows_of(found.frames["robustness"]),
         "sentences": {"shares": _shares(clauses), "indices": _indices(indices)},
     }
-
-
-def _key(row: dict[str, Any]) -> tuple[str, int]:
-    return row["claim"], row["clause"]
-
-
-def _meta(found: RobustnessResults) -> dict[str, Any]:
-    meta = found.meta
-    name = found.folder.name if found.folder else meta.paper
-    facts = [line.rstrip(".") for line in meta.lines]
-    provenance = {
-        "folder": name,
-        "paper": meta.paper,
-        "fairlane": meta.version,
-        "digest of the simulator": meta.simulator,
-    }
-    return meta_of(f"{meta.title}: robustness", name, facts, provenance, meta.left_out)
 
 
 def _shares(clauses: pl.DataFrame) -> str:

@@ -36,7 +36,7 @@ def view(schedules: Mapping[str, ScheduleResults], window: Window | None = None)
 def _headline(one: ScheduleResults) -> str:
     if one.placed.is_empty():
         return f"{one.meta.log}: no job ran"
-    return f"{one.headline()}, {_ends(one, 'mean_wait', 'mean wait', duration)}"
+    return f"{one.meta.log.split('.')[0]}: {_ends(one, 'mean_wait', 'mean wait', duration)}"
 
 
 def _ends(one: ScheduleResults, key: str, what: str, form: Write) -> str:
@@ -52,7 +52,7 @@ def _facts(one: ScheduleResults) -> str:
     meta = one.meta
     model = f"slowdowns of the model {meta.model}" if meta.model else "run times of the log"
     facts = [str(meta.fabric.get("topology")), model, f"arrival-rate factor {meta.load:g}", f"seed {meta.seed}"]
-    return f"{plural(one.allocators.height, 'allocator')} on {', '.join(facts)}"
+    return f"{one.headline()}: {plural(one.allocators.height, 'allocator')} on {', '.join(facts)}"
 
 
 def _provenance(one: ScheduleResults) -> dict[str, object]:
