@@ -53,7 +53,7 @@ pub use partition::Partition;
 pub use plan::Plan;
 pub use prefetch::Prefetch;
 pub use round_trip::longest_round_trip;
-pub use switch::{Architecture, Entry as SwitchEntry, InputQueued, InputQueues, Surroundings, allocator};
+pub use switch::{Architecture, Entry as SwitchEntry, InputQueued, InputQueues, Surroundings, Switches, allocator};
 pub use totals::{LaneCounters, Totals};
 
 use crate::fault::{BitErrorRate, GivenUp};

@@ -179,7 +179,7 @@ impl Case {
     }
 
     fn built_transport(&self, name: &str, params: &Value) -> Arc<dyn transport::Transport> {
-        Registry::default().transports().build(name, params, ()).unwrap().into()
+        Registry::default().transports.build(name, params, ()).unwrap().into()
     }
 
     fn plan(&self) -> Plan {

@@ -129,6 +129,7 @@ pub trait Arbiter: Send + Sync {
 }
 
 /// The kind of entry that arbiters are: each is built for ports of some number of virtual lanes.
+#[derive(Debug)]
 pub enum Arbiters {}
 
 /// An arbiter that can be asked for by name.
@@ -147,7 +148,7 @@ impl Kind for Arbiters {
 
     fn build(
         entry: &'static Entry,
-        _table: &Table<Entry>,
+        _table: &Table<Arbiters>,
         params: &serde_json::Value,
         given: u8,
     ) -> Result<Box<dyn Arbiter>, BuildError> {
@@ -160,5 +161,5 @@ impl Kind for Arbiters {
 /// # Errors
 /// [`BuildError`] when the name or a parameter is wrong.
 pub fn build(name: &str, params: &serde_json::Value, lanes: u8) -> Result<Box<dyn Arbiter>, BuildError> {
-    Table::<Entry>::default().build(name, params, lanes)
+    Table::<Arbiters>::default().build(name, params, lanes)
 }

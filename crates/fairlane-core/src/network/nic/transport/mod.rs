@@ -239,6 +239,7 @@ fn require_range(low: f64, high: f64, parameters: &[(&str, f64)]) -> Result<(), 
 }
 
 /// The kind of entry that transports are.
+#[derive(Debug)]
 pub enum Transports {}
 
 /// A transport that can be asked for by name.
@@ -267,7 +268,7 @@ impl Kind for Transports {
 
     fn build(
         entry: &'static Entry,
-        _table: &Table<Entry>,
+        _table: &Table<Transports>,
         params: &serde_json::Value,
         given: (),
     ) -> Result<Box<dyn Transport>, BuildError> {
