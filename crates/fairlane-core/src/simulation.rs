@@ -345,7 +345,7 @@ impl Simulation {
     /// [`BuildError`] names the key that is wrong.
     pub fn set_arbiter(&mut self, arbiter: &Named) -> Result<(), BuildError> {
         let lanes = self.network.virtual_lanes();
-        self.network.set_arbiter(&self.arbiters.build(&arbiter.name, &arbiter.params, lanes)?.into());
+        self.network.set_arbiter(&*self.arbiters.build(&arbiter.name, &arbiter.params, lanes)?);
         Ok(())
     }
 }
@@ -393,7 +393,7 @@ impl Parts {
         }
         checks::lossy(&spec, &*routing, buffers.pool, input_queued, (&transport, &job_transports))?;
         let arbiters = registry.arbiters.clone();
-        let arbiter = arbiters.build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, virtual_lanes)?.into();
+        let arbiter = arbiters.build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, virtual_lanes)?;
         if spec.jobs.len() > MOST_JOBS {
             return Err(BuildError::value("jobs", spec.jobs.len(), format!("at most {MOST_JOBS} jobs on one fabric")));
         }

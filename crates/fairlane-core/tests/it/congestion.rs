@@ -118,7 +118,7 @@ impl Run {
         let [transport, of_job_1] = transports;
         let plan = Plan {
             routing: routing::build("up_down", &json!({}), &graph).unwrap().into(),
-            arbiter: arbiter::build("weighted_round_robin", &json!({}), 1).unwrap().into(),
+            arbiter: arbiter::build("weighted_round_robin", &json!({}), 1).unwrap(),
             graph: Arc::clone(&graph),
             transport,
             job_transports: vec![(JobId(1), of_job_1)],

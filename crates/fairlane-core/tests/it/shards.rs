@@ -236,7 +236,7 @@ impl Case {
                 break;
             }
             match stretch {
-                0 => network.set_arbiter(&arbiter::build("strict_priority", &json!({}), 2).unwrap().into()),
+                0 => network.set_arbiter(&*arbiter::build("strict_priority", &json!({}), 2).unwrap()),
                 _ => network.wake_all(),
             }
         }

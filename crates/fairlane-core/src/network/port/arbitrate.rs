@@ -5,7 +5,7 @@ use super::{ActivePort, kind};
 use crate::ids::VirtualLane;
 use crate::network::features::Instance;
 use crate::network::index::{PacketIdx, Queued};
-use crate::qos::arbiter::{Lanes, State};
+use crate::qos::arbiter::Lanes;
 use crate::units::{Bytes, Instant};
 
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
@@ -120,12 +120,10 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// The arbiter picks a virtual lane among those of a set, of which these lanes are ready, and can look at the queues.
     #[inline]
     fn ask_arbiter(&mut self, vls: u32, ready: u64, now: Instant) -> VirtualLane {
-        let Self { config, in_flight, lanes, states, .. } = self;
-        let words = config.conditions.state_words;
-        let state = &mut states[self.number.index() * words..][..words];
+        let Self { number, config, in_flight, lanes, arbiter, .. } = self;
         let queues =
             PortQueues::<KIND> { lanes: &lanes[self.base..][..config.fabric.lanes], in_flight, config, ready, now };
-        let picked = config.conditions.arbiter.pick(state, Lanes(vls), &queues, now);
+        let picked = arbiter.pick(number.index(), Lanes(vls), &queues, now);
         assert!(
             picked.0 < 32 && vls >> picked.0 & 1 == 1,
             "the arbiter has picked {picked:?}, which was not among the lanes offered"
@@ -137,7 +135,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     #[inline]
     fn grant(&mut self, vl: VirtualLane, lane: u8, now: Instant) {
         let bytes = self.first(lane).bytes;
-        self.config.conditions.arbiter.sent(self.state(), vl, Bytes(u64::from(bytes)), now);
+        self.arbiter.sent(self.number.index(), vl, Bytes(u64::from(bytes)), now);
     }
 
     /// The arbiter accounts a packet of the only lane that is ready.
@@ -145,14 +143,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     pub(super) fn grant_single(&mut self, lane: u8, bytes: u32, now: Instant) {
         if self.config.fabric.lanes > 1 {
             let vl = if self.config.fabric.channels { self.config.fabric.vl_of(lane) } else { VirtualLane(lane) };
-            self.config.conditions.arbiter.serve_alone(self.state(), vl, Bytes(u64::from(bytes)), now);
+            self.arbiter.serve_alone(self.number.index(), vl, Bytes(u64::from(bytes)), now);
         }
-    }
-
-    /// The arbiter's state of this port.
-    #[inline(always)]
-    fn state(&mut self) -> &mut State {
-        let words = self.config.conditions.state_words;
-        &mut self.states[self.number.index() * words..][..words]
     }
 }
