@@ -1,18 +1,18 @@
 //! Arbitration: which lane sends when the link is free.
 
-use super::queue::PortQueues;
+use super::queue::{PortQueues, QueueEntry};
 use super::{ActivePort, kind};
 use crate::ids::VirtualLane;
 use crate::network::features::Instance;
-use crate::network::index::{PacketIdx, Queued};
+use crate::network::index::PacketIdx;
 use crate::qos::arbiter::Lanes;
 use crate::units::{Bytes, Instant};
 
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// The link is free: the arbiter picks a lane whose first packet has credits, and the packet is transmitted. If there is
-    /// none, the port is stalled. Returns the lane, and what stood first in its queue.
+    /// none, the port is stalled. Returns the lane, and the packet as it stood first in its queue: it may have left the shard.
     #[inline]
-    pub(super) fn arbitrate(&mut self, now: Instant) -> Option<(u8, Queued)> {
+    pub(super) fn arbitrate(&mut self, now: Instant) -> Option<(u8, QueueEntry)> {
         let mut ready = self.ready();
         if ready != self.port.waiting || self.port.unusual != 0 {
             if self.down() {
@@ -33,12 +33,13 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             return None;
         }
         let lane = self.pick(ready, now);
+        let first = self.first(lane);
         let queued = self.dequeue(lane);
         if KIND == kind::NIC {
             let message = queued.message();
             if self.paces() {
                 self.start_paced(lane, message, now);
-                return Some((lane, queued));
+                return Some((lane, first));
             }
             let pair = self.pair_of(queued);
             let (packet, rest) = self.segment(lane, message);
@@ -54,7 +55,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             }
             self.start(lane, queued.packet(), now);
         }
-        Some((lane, queued))
+        Some((lane, first))
     }
 
     /// A packet that has been taken from its queue starts: on the link, or, if that is down, nowhere.
