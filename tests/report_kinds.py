@@ -37,7 +37,17 @@ from fairlane.study import Study, run
 from report_runs import EVIL
 from small_study import Here
 
-__all__ = ["EXAMPLES", "failures", "impact", "map_results", "reproduction", "schedule", "study", "sweep_results"]
+__all__ = [
+    "EXAMPLES",
+    "emptied",
+    "failures",
+    "impact",
+    "map_results",
+    "reproduction",
+    "schedule",
+    "study",
+    "sweep_results",
+]
 
 STUDY = """
 placements = 3
@@ -282,6 +292,8 @@ def map_results() -> RobustnessResults:
             "holds": [False, False, True, True],
         }
     )
+    points = pl.concat([points, points.with_columns(clause=2, margin=0.3, holds=True)], how="vertical_relaxed")
+    levels = pl.concat([levels, levels.head(1).with_columns(clause=2, held=2, share=1.0)], how="vertical_relaxed")
     meta = MapMeta(
         version="0",
         paper="a",
@@ -299,10 +311,22 @@ def _broken() -> Results:
     return failures(switches=True)
 
 
+def emptied(results: Results, folder: Path) -> Results:
+    """The results with no rows in their tables."""
+    if isinstance(results, RobustnessResults):
+        return replace(results, frames={name: table.clear() for name, table in results.frames.items()}, folder=folder)
+    tables: dict[str, Any] = {name: table.clear() for name, table in results.tables().items()}
+    if isinstance(results, ReproductionResults):
+        tables |= {"meta": results.meta.model_copy(update={"claims": []}), "figures": (), "robustness": None}
+    return replace(results, folder=folder, **tables)  # type: ignore[type-var]
+
+
 EXAMPLES: dict[str, Callable[[], Results]] = {
     "saturation": sweep_results,
     "gpcnet": impact,
     "cables": lambda: failures(switches=True),
     "reproduction": reproduction,
+    "schedule": schedule,
+    "robustness": map_results,
 }
 """Results of each kind that has a view, by its module."""

@@ -1,4 +1,4 @@
-"""Pages of studies, sweeps, schedules and maps: their data agree with the tables; wrong input."""
+"""Pages of studies: their data agree with the tables; wrong input."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ from fairlane.cli.main import execute
 from fairlane.report import data_of, page_of
 from fairlane.report.packing import unpack
 from fairlane.report.page import has_echarts
-from fairlane.report.schedule.load import load_of
-from fairlane.results import ResultsError, StudyResults
+from fairlane.results import StudyResults
 from fairlane.results.base import Results
-from fairlane.results.schedule import hosts_as_text, hosts_of_text
 from fairlane.statistics import SPREAD
 from fairlane.study.replication import over_points
-from report_kinds import map_results, schedule, study
+from report_kinds import schedule, study
 from report_runs import EVIL
 
 needs_echarts = pytest.mark.skipif(not has_echarts(), reason="make build has not fetched ECharts")
@@ -81,68 +79,9 @@ def test_a_study_against_itself_has_no_differences(found: StudyResults) -> None:
     assert compared["jobs_apart"] == []
 
 
-def test_bars_of_a_schedule_cover_the_hosts_of_its_jobs() -> None:
-    found = schedule()
-    data = data_of(found)
-    for at, name in enumerate(found.allocators["allocator"]):
-        jobs = data["jobs"]["by_allocator"][at]
-        size = unpack(jobs["bar_high"]).astype(int) - unpack(jobs["bar_low"])
-        hosts = np.bincount(unpack(jobs["bar_job"]), size)
-        rows = found.placed.filter(allocator=name).sort("start", "job")
-        assert hosts.tolist() == rows["hosts"].to_list()
-        assert unpack(jobs["start"]).tolist() == pytest.approx(rows["start"].to_list())
-        assert jobs["left_out"] == 0
-    assert data["jobs"]["patterns"] == ["hybrid", "unclear"]
-
-
-def test_utilisation_over_time_sums_to_the_hosts_time_of_jobs() -> None:
-    found = schedule()
-    for line in load_of(found):
-        of = found.placed.filter(allocator=line["allocator"])
-        begin = found.placed["submit"].to_numpy().min()
-        lengths = np.diff([begin, *line["at_s"]])
-        busy = float(np.dot(line["utilisation"], lengths)) * found.meta.hosts
-        assert busy == pytest.approx(((of["end"] - of["start"]) * of["hosts"]).sum(), rel=1e-3)
-        waited = float(np.dot(line["waiting"], lengths))
-        assert waited == pytest.approx((of["start"] - of["submit"]).sum(), rel=1e-3)
-
-
-def test_distributions_of_a_schedule_are_those_of_its_jobs() -> None:
-    found = schedule()
-    lines = data_of(found)["distributions"]["wait"]
-    waits = found.placed.filter(allocator="linear").select(wait=pl.col("start") - pl.col("submit"))["wait"].to_numpy()
-    for value, above in zip(lines[0]["value"], lines[0]["above"], strict=True):
-        assert above == pytest.approx((waits > value).mean(), abs=1 / len(waits) + 1e-3)
-
-
-def test_a_schedule_is_stored_and_read_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    log = Path(__file__).parents[1] / "data" / "jobs" / "nasa-ipsc-1993-first-400.swf.gz"
-    folder = tmp_path / "schedules"
-    arguments = ["schedule", str(log), "--set", "sides=[8,16]", "--jobs", "30", "--allocator", "linear", "--quiet"]
-    assert execute([*arguments, "--results", str(folder)]) == 0
-    found = fairlane.load(folder)
-    assert found.query("SELECT count(*) AS n FROM placed")["n"].item() == 30
-    capsys.readouterr()
-    assert execute([*arguments, "--results", str(folder)]) == 2
-    assert '--results = "' in capsys.readouterr().err
-    assert {file.name for file in folder.iterdir()} == {
-        *("allocators.parquet", "placed.parquet", "schedule.json", "manifest.json")
-    }
-    (folder / "placed.parquet").write_bytes(b"x")
-    with pytest.raises(ResultsError, match=r"placed.parquet: has changed since it was written"):
-        fairlane.load(folder)
-
-
-def test_hosts_are_written_as_ranges() -> None:
-    assert hosts_as_text([8, 3, 2, 1]) == "1-3,8"
-    assert hosts_of_text("1-3,8") == [1, 2, 3, 8]
-
-
 def results_of_every_kind(folder: Path) -> list[tuple[Results, dict[str, Any]]]:
     """Results, and what their page contains."""
     every: list[Results] = [
-        schedule(),
-        map_results(),
         study(folder / "every"),
     ]
     return [(one, data_of(one, one, "itself")) for one in every]
@@ -162,7 +101,7 @@ def test_pages_of_every_kind_are_closed_and_small(tmp_path: Path) -> None:
 
 def test_every_sentence_is_one(tmp_path: Path) -> None:
     for _, data in results_of_every_kind(tmp_path):
-        sentences = data["map"]["sentences"] if "sentences" not in data else data["sentences"]
+        sentences = data["sentences"]
         assert len(sentences) >= 2
         for name, words in sentences.items():
             assert words, name
@@ -175,7 +114,7 @@ def test_results_of_other_kinds_and_folders_are_refused(
 ) -> None:
     stored = schedule().save(tmp_path / "schedules")
     for results, other, words in (
-        (found.folder, stored.folder, ": is the schedules of a job log, not a study as the first; allowed: a study"),
+        (found.folder, stored.folder, "are StudyResults and the schedules of a job log; allowed: results of one of"),
         (tmp_path / "none", None, "none: "),
     ):
         arguments = ["report", str(results), *(["--compare", str(other)] if other else [])]

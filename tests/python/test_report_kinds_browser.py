@@ -1,4 +1,4 @@
-"""Pages of studies, sweeps, schedules and maps in a browser: controls and export do as they say."""
+"""Pages of studies in a browser: controls and export do as they say."""
 
 from __future__ import annotations
 
@@ -15,16 +15,13 @@ from browsers import Browser, browser
 from fairlane.report import write_report
 from fairlane.report.page import has_echarts
 from fairlane.wording import percent, seconds, significant
-from report_kinds import CONTROLLED, map_results, schedule, study
-from report_runs import EVIL
+from report_kinds import CONTROLLED, study
 from waiting import wait_for
 
 pytestmark = pytest.mark.skipif(not has_echarts(), reason="make build has not fetched ECharts")
 AXE = Path(__file__).parents[2] / "target" / "browser" / "axe.min.js"
 CARDS = {
     "study": {"effects", "comparison", "extremes", "replicates", "cells", "sweeps"},
-    "schedule": {"gantt", "allocators", "load", "wait", "bounded_slowdown", "sizes"},
-    "robustness": {"shares", "indices", "levels", "points", "parameters"},
 }
 """The cards of each page."""
 
@@ -40,11 +37,9 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """A page of each kind, compared with another result or itself."""
     folder = tmp_path_factory.mktemp("pages")
-    small, early = study(folder / "small"), schedule()
+    small = study(folder / "small")
     return {
         "study": write_report(small, folder / "study.html", small, compare_name="itself"),
-        "schedule": write_report(early, folder / "schedule.html", schedule(late=50), compare_name="late"),
-        "robustness": write_report(map_results(), folder / "map.html", map_results(), compare_name="itself"),
     }
 
 
@@ -144,40 +139,9 @@ def test_figures_of_a_study_are_stored(opened: Browser, tmp_path: Path) -> None:
     assert files["svg"].read_text("utf-8").startswith("<svg")
 
 
-@of("schedule")
-def test_a_job_is_found_and_stands_out_under_every_allocator(opened: Browser) -> None:
-    opened.choose("#gantt-job", "4")
-    assert opened.find("#gantt .details h3").text == "Job 4: 16 hosts, hybrid"
-    assert opened.texts("#gantt .details td:first-child") == ["linear", EVIL]
-    outlined = f"""return {CHART.format("gantt")}.getModel().getSeries().filter((one) => one.id.startsWith("chosen-"))
-        .map((one) => one.getData().count())"""
-    assert opened.run(outlined) == [1, 1]
-    opened.choose("#gantt-job", "99")
-    assert "No job has the number 99." in opened.find("#gantt .details").text
-
-
-@of("schedule")
-def test_hovering_over_a_bar_shows_its_job_and_a_click_chooses_it(opened: Browser) -> None:
-    first = "const of = m.data.jobs.by_allocator[0]; return [(of.start[0] + of.end[0]) / 7200, of.bar_low[0] + 0.5]"
-    place = opened.module("data", f"(() => {{ {first} }})()")
-    x, y = opened.run(f"return {CHART.format('gantt')}.convertToPixel({{ gridIndex: 0 }}, {place})")
-    opened.move_to("#gantt-plot", x, y)
-    assert opened.find("#gantt .tip").text.startswith("job 1, linear")
-    opened.move_to("#gantt-plot", x, y, click=True)
-    assert opened.find("#gantt .details h3").text.startswith("Job 1:")
-
-
-@of("robustness")
-def test_a_clause_of_a_map_is_chosen_in_all_figures(opened: Browser) -> None:
-    assert "holds at 50.0% of the points; decided by buffer" in opened.find("#levels-sentence").text
-    opened.choose("#points-clause", "1")
-    assert opened.find("#levels-clause").get_attribute("value") == "1"
-    assert "no parameter decides it beyond chance" in opened.find("#levels-sentence").text
-
-
 def test_numbers_of_pages_are_those_of_the_terminal(chromium: Browser, pages: Mapping[str, Path]) -> None:
     """``format.js`` and ``fairlane.wording`` write the same."""
-    chromium.open(pages["schedule"])
+    chromium.open(pages["reproduction"])
     rng = np.random.default_rng(3)
     values = [0.0, 1.0, -1.0, *(rng.choice([-1, 1], 400) * 10.0 ** rng.uniform(-5, 5, 400)).tolist()]
     script = """

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from io import StringIO
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -16,7 +14,6 @@ import fairlane
 from fairlane.cli.main import execute
 from fairlane.cli.terminal import parts_of, show
 from fairlane.results.base import Results
-from fairlane.results.reproduction import ReproductionResults
 from fairlane.views import kinds as views
 from fairlane.views.charts import Axis, chart, layers
 from fairlane.views.look import Look
@@ -25,7 +22,7 @@ from fairlane.views.page import notebook, page
 from fairlane.views.picture import picture
 from fairlane.views.tables import Bad, Column, Table
 from pictures import assert_drawn
-from report_kinds import EXAMPLES, failures, impact, sweep_results
+from report_kinds import EXAMPLES, emptied, failures, impact, sweep_results
 from report_runs import EVIL
 
 SCENARIO = """
@@ -72,10 +69,7 @@ def test_a_view_is_complete_for_every_writer(results: Results, several: bool, tm
 
 
 def test_results_without_anything_to_draw_have_a_view(results: Results, tmp_path: Path) -> None:
-    tables: dict[str, Any] = {name: table.clear() for name, table in results.tables().items()}
-    if isinstance(results, ReproductionResults):
-        tables |= {"meta": results.meta.model_copy(update={"claims": []}), "figures": ()}
-    empty = replace(results, folder=tmp_path, **tables)  # type: ignore[type-var]
+    empty = emptied(results, tmp_path)
     for every in ([empty], [empty, results]):
         view = views.view_of(every, ["none", "some"][: len(every)])
         assert page(view)
@@ -179,6 +173,9 @@ def test_the_command_draws_several_results_in_every_format(
         ([1e-6, 5e-6], "time", False, "T [µs]", None),
         ([1e-6, 5e-5], "time", True, "T [µs]", [1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5]),
         ([8e-7, 2e-4], "time", True, "T [µs]", [1e-6, 2e-6, 5e-6, 1e-5, 2e-5, 5e-5, 1e-4, 2e-4]),
+        ([1.0, 9000.0], "duration", True, "T", [1, 10, 60, 600, 3600]),
+        ([9000.0, 4e7], "duration", True, "T", [36000, 86400, 864000, 8640000]),
+        ([0.0, 9000.0], "duration", False, "T [h]", [0, 3600, 7200]),
         ([0.5, 4.0], "number", False, "T", None),
         ([0.0, 4000.0], "number", False, "T", None),
         ([0.9, 12.0], "number", True, "T", [1, 2, 5, 10]),

@@ -161,7 +161,7 @@ def draw_map(
     from fairlane.campaign.registry import chosen
     from fairlane.campaign.robustness import mapped
     from fairlane.cli import campaign_text
-    from fairlane.reproduce.maps import draw_map as draw
+    from fairlane.views.files import write
 
     cells, wanted = _cells(folder, allow_code, nodes)
     _, every = chosen(cells, None)
@@ -176,12 +176,11 @@ def draw_map(
         target = executor.store.folder if executor.store else folder
     for name in ("found", "points", "cells", "indices"):
         write_table(getattr(found, name), target / f"{name}.csv")
-    note = f"{points} points; the number after a cell is its measured ratio of means to the isolated run."
-    of = ("a cell", "is predicted", "the logarithm of the predicted ratio")
-    picture = draw(found.cells, found.indices, f"{cells.campaign.title}: what decides", note, target, of=of)
+    view = found.view(cells.campaign.title)
+    pictures = [write(view, target / "robustness.png")] if view.charts else []
     data = {"cells": found.cells, "indices": found.indices, "failed": list(found.failed), "excluded": found.excluded}
     code = ExitCode.RUN_FAILED if found.failed else ExitCode.DONE
-    return Answer(data, campaign_text.mapped(found), target, [picture] if picture else [], code)
+    return Answer(data, campaign_text.mapped(found), target, pictures, code)
 
 
 def script(

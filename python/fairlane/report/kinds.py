@@ -4,11 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fairlane.report import robustness, run, schedule, study
+from fairlane.report import run, study
 from fairlane.results.base import Results
-from fairlane.results.reproduction import RobustnessResults
 from fairlane.results.run import Run
-from fairlane.results.schedule import ScheduleResults
 from fairlane.results.study import StudyResults
 
 Data = Callable[[Any, Any, str], dict[str, Any]]
@@ -29,6 +27,4 @@ class Kind:
 KINDS: Mapping[type[Results], Kind] = {
     Run: Kind("run", "a run", run.data_of),
     StudyResults: Kind("study", "a study", study.data_of),
-    RobustnessResults: Kind("robustness", "a robustness map", robustness.data_of),
-    ScheduleResults: Kind("schedule", "the schedules of a job log", schedule.data_of),
 }

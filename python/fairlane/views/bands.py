@@ -104,7 +104,7 @@ def _replicates(row: Row) -> Iterator[dict[str, Any]]:
 def _layers(names: Sequence[str], rows: Sequence[Row], lines: Mapping[str, str]) -> Iterator[Layer]:
     domain = list(lines.values())
     bold = {"condition": {"test": "slice(datum.value, 0, 6) === 'claim.'", "value": "bold"}, "value": "normal"}
-    axis = altair.Axis(labelExpr="slice(datum.value, 10)", labelFontWeight=bold, style="names", title=None)
+    axis = altair.Axis(labelExpr="slice(datum.value, 10)", labelFontWeight=bold, title=None)
     y = altair.Y("line:N", sort=domain, axis=axis, scale=altair.Scale(type="band", domain=domain, padding=0))
     ends = altair.Scale(domain=[LEFT - 0.1, RIGHT + 0.1], nice=False, zero=False)
     edges = "datum.value < 0.5 ? 'lower edge' : 'upper edge'"

@@ -16,7 +16,8 @@ from fairlane.gpcnet.results import Gpcnet
 from fairlane.inputs.files import replacing
 from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError, writing
-from fairlane.results.reproduction import ReproductionResults
+from fairlane.results.reproduction import ReproductionResults, RobustnessResults
+from fairlane.results.schedule import ScheduleResults
 from fairlane.saturation.results import Saturation
 from fairlane.views.look import Look
 
@@ -48,7 +49,27 @@ KINDS: Mapping[type[Results], Kind] = {
     ReproductionResults: Kind(
         "reproduction", "a reproduction", {"claims": "numbers of the claims against their bands"}, others=True
     ),
+    RobustnessResults: Kind(
+        "robustness",
+        "a robustness map",
+        {
+            "robustness": "where clauses hold, and what decides them",
+            "levels": "where a clause holds, by levels of parameters",
+            "margins": "margins of a clause by a parameter",
+        },
+    ),
     Saturation: Kind("saturation", "a load sweep", {"saturation": "accepted throughput and latency by offered load"}),
+    ScheduleResults: Kind(
+        "schedule",
+        "the schedules of a job log",
+        {
+            "gantt": "jobs over time and hosts by allocator",
+            "allocators": "metrics of schedules by allocator",
+            "load": "utilisation, waiting jobs and the hosts that they request over time",
+            "distributions": "shares of jobs above each wait and slowdown",
+            "sizes": "mean waits and slowdowns by the size of jobs",
+        },
+    ),
 }
 
 
@@ -58,9 +79,10 @@ def has_picture(results: Results, name: str | None = None) -> bool:
     return kind is not None and (name is None or name in kind.pictures or kind.others)
 
 
-def view_of(every: Sequence[Results], names: Sequence[str] = ()) -> "View":
+def view_of(every: Sequence[Results], names: Sequence[str] = (), **options: Any) -> "View":
     """The view of results of one kind; ``names`` are what they are called, by default their folders.
 
+    ``options`` are those of the kind's ``view``.
     Raises ``ScenarioError`` if they are of several kinds, or of one that has no view.
     """
     from altair.utils.schemapi import debug_mode
@@ -73,7 +95,7 @@ def view_of(every: Sequence[Results], names: Sequence[str] = ()) -> "View":
     (kind,) = kinds.values()
     assert kind is not None, "invariant: there is one"
     with debug_mode(False):  # specifications of fairlane's own are checked by its tests
-        found: View = resolve_name(f"fairlane.views.{kind.module}:view")(_named(every, names))
+        found: View = resolve_name(f"fairlane.views.{kind.module}:view")(_named(every, names), **options)
     return found
 
 

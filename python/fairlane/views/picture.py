@@ -21,6 +21,8 @@ AXIS = 64
 """Room for the axis of a panel, pixels."""
 NARROWEST = 170
 """Of panels beside each other; where they do not fit, the picture is wider."""
+LABELS = 420
+"""Room for the labels of an axis, pixels: a picture is as wide as they need."""
 RESOLUTION = 1.75
 """Pixels of a PNG for each pixel of the specification."""
 _LETTERS_OF_TITLE, _LETTERS_OF_NOTE = 0.119, 0.175
@@ -99,9 +101,12 @@ def _note(lines: list[str]) -> dict[str, Any]:
 def picture(view: View, charts: list[Chart], look: Look) -> bytes:
     """The file of the picture of charts."""
     _fonts()
-    spec = {**figure(view, charts), "config": config(THEMES[look.theme], background=not look.transparent)}
-    # Nothing is chosen or moved in a picture.
-    spec["params"] = [parameter for parameter in spec["params"] if "select" not in parameter]
+    look_of = config(THEMES[look.theme], background=not look.transparent)
+    look_of["axis"]["labelLimit"] = LABELS
+    spec = {**figure(view, charts), "config": look_of}
+    # Nothing is chosen or moved in a picture; filters need the names of their selections.
+    text = to_json(spec)
+    spec["params"] = [one for one in spec["params"] if "select" not in one or text.count(one["name"].encode()) > 1]
     if look.format == "svg":
         return vl_convert.vegalite_to_svg(spec).encode()
     if look.format == "pdf":

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from fairlane.results.reproduction import ClauseResult, Number, ReproductionResults
+from fairlane.views import robustness
 from fairlane.views.bands import band_chart
 from fairlane.views.model import Chart, View, lines_of, remarks_of
 from fairlane.views.tables import Bad, Column, Row, Table
@@ -26,6 +27,7 @@ def view(every: Mapping[str, ReproductionResults]) -> View:
     """One reproduction, or several against each other."""
     papers = list(dict.fromkeys(one.meta.title for one in every.values()))
     numbers = [row for name, one in every.items() for row in _numbers(name, one)]
+    maps = {name: one.robustness for name, one in every.items() if one.robustness is not None}
     return View(
         title=", ".join(papers),
         headline="\n".join(lines_of(every, _verdicts)),
@@ -40,6 +42,7 @@ def view(every: Mapping[str, ReproductionResults]) -> View:
             ),
             _table(every, numbers),
             *_figures(every),
+            *(robustness.parts(maps) if maps else []),
             _simulations(every),
         ],
         remarks=[*_EXPLAINED, *remarks_of(every, _remarks)],

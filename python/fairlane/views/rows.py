@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import altair
 import numpy as np
@@ -48,8 +49,8 @@ class Rows:
         """The middle of a mark."""
         return self.names.index(name) + _FILLED * ((series + 0.5) / self.series - 0.5)
 
-    def y(self, field: str) -> altair.Y:
-        """The vertical channel of a place."""
+    def y(self, field: str, bold: Sequence[int] = ()) -> altair.Y:
+        """The vertical channel of a place; ``bold`` are the rows whose names are headings."""
         count = len(self.names)
         labels = to_json(list(self.labels or self.names)).decode()
         axis = altair.Axis(
@@ -59,6 +60,7 @@ class Rows:
             grid=False,
             labelOverlap=False,
             labelLineHeight=14,
+            labelFontWeight=_weight(bold) if bold else altair.Undefined,
         )
         scale = altair.Scale(domain=[count - 0.5, -0.5], nice=False, zero=False)
         return altair.Y(f"{field}:Q", axis=axis, scale=scale)
@@ -67,6 +69,11 @@ class Rows:
         """The row with its place: ``at``, and the edges ``top`` and ``bottom`` of its mark."""
         at = self.at(name, series)
         return {**row, "at": at, "top": at - self.reach, "bottom": at + self.reach}
+
+
+def _weight(bold: Sequence[int]) -> Any:
+    condition = {"test": f"indexof({list(bold)}, datum.value) >= 0", "value": "bold"}
+    return {"condition": condition, "value": "normal"}
 
 
 def whiskers_of(most: int) -> float | tuple[float, float]:

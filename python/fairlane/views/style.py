@@ -77,7 +77,7 @@ def config(colours: Colours, font: str = FONT, *, background: bool = True) -> di
             "muted": {"color": colours.muted, "strokeWidth": 1},
             "shade": {"color": colours.muted, "opacity": 0.1},
             "band": {"color": colours.grid, "opacity": 0.35},
-            "names": {"labelLimit": 430},  # of axes with long names
+            "edged": {"stroke": colours.paper, "strokeWidth": 0.15},
             "paper": {"color": colours.paper},
             "text": {"color": colours.ink, "fontSize": 12},
             "note": {"color": colours.muted, "fontSize": 11, "lineHeight": 15},

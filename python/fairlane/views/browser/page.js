@@ -1,6 +1,8 @@
 // Draws the charts of a page, sorts and filters its tables, and exports both.
 
-const { config, charts, csv } = JSON.parse(document.getElementById("data").textContent);
+const deflated = Uint8Array.from(atob(document.getElementById("data").textContent), (letter) => letter.charCodeAt(0));
+const inflated = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
+const { config, charts, csv } = JSON.parse(await new Response(inflated).text());
 const NARROW = 600; // px: on narrower charts, names get less room
 const PANEL = 250; // px: panels beside each other are not narrower, with their axes
 const AXIS = 64;
@@ -34,7 +36,6 @@ async function draw(section, spec) {
   const own = { ...config, padding: 4 };
   if (plot.clientWidth < NARROW) {
     own.axis = { ...config.axis, labelLimit: plot.clientWidth / 3 };
-    own.style = { ...config.style, names: { labelLimit: plot.clientWidth / 3 } };
     own.legend = { ...config.legend, columns: 2, labelLimit: plot.clientWidth / 2 - 50 };
   }
   const embed = (shown) => window.vegaEmbed(plot, shown, {

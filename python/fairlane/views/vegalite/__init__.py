@@ -12,7 +12,7 @@ from typing import Any
 import altair
 import polars as pl
 
-from fairlane.views.charts import DRAG, PANEL, WHEEL, Panels
+from fairlane.views.charts import CLEAR, DRAG, PANEL, WHEEL, Panels
 from fairlane.views.vegalite.channels import Panel, Spec, complete, is_number
 from fairlane.views.vegalite.problems import problems_of, unknown_fields, walk
 
@@ -153,7 +153,7 @@ def _parts(spec: Spec) -> Iterator[Spec]:
 
 def _zoom(at: int, channels: set[str]) -> Spec:
     """A selection that moves the axes of a panel."""
-    select = {"type": "interval", "encodings": sorted(channels), "zoom": WHEEL, "translate": DRAG}
+    select = {"type": "interval", "encodings": sorted(channels), "zoom": WHEEL, "translate": DRAG, "clear": CLEAR}
     return {"name": f"zoom{at}", "select": select, "bind": "scales", "views": [f"panel{at}"]}
 
 
