@@ -141,7 +141,7 @@ def test_figures_of_a_study_are_stored(opened: Browser, tmp_path: Path) -> None:
 
 def test_numbers_of_pages_are_those_of_the_terminal(chromium: Browser, pages: Mapping[str, Path]) -> None:
     """``format.js`` and ``fairlane.wording`` write the same."""
-    chromium.open(pages["reproduction"])
+    chromium.open(pages["study"])
     rng = np.random.default_rng(3)
     values = [0.0, 1.0, -1.0, *(rng.choice([-1, 1], 400) * 10.0 ** rng.uniform(-5, 5, 400)).tolist()]
     script = """

@@ -197,7 +197,8 @@ def test_verdicts_and_numbers_are_counted_and_compared() -> None:
     here, there = reproduction(), reproduction(holds=False)
     view = view_of([here])
     assert view.headline == "A paper: 2 claims: 1 holds and 1 not run"
-    claims, numbers, _ = view.tables
+    claims, numbers, *_ = view.tables
+    assert {"robustness", "claims", "rates", "strip"} <= {*view.pictures}, "with the map of the same folder"
     assert [row["verdict one"] for row in view_of([here], ["one"]).tables[0].rows if row] == [
         "holds, 3 replicates",
         "not run",
@@ -206,6 +207,8 @@ def test_verdicts_and_numbers_are_counted_and_compared() -> None:
     assert claims.sentence.startswith("A paper: 2 claims")
     both = view_of([here, there], ["here", "there"])
     assert both.tables[0].sentence == "1 of 2 claims differ: a.throughput."
-    assert [row["result"] for row in both.charts[0].data].count("there") == 6
+    rows = both.charts[0].data
+    assert isinstance(rows, list)
+    assert [row["result"] for row in rows].count("there") == 6
     same = view_of([here, replace(here)], ["here", "there"])
     assert same.tables[0].sentence == "0 of 2 claims differ."

@@ -218,7 +218,10 @@ def _figures(every: Mapping[str, ReproductionResults]) -> Iterator[Chart]:
                 panels,
                 _range(specs[0], tables[0]),
                 note,
-                [{"chart": at, **row} for at, table in enumerate(tables, 1) for row in table.iter_rows(named=True)],
+                pl.concat(
+                    [table.select(pl.lit(at).alias("chart"), pl.all()) for at, table in enumerate(tables, 1)],
+                    how="diagonal_relaxed",
+                ),
                 picture=f"{figure.file}{suffix}",
                 wide=len(panels.content["concat"]) > 1,
                 headline=f"{before}{figure.title}",
