@@ -212,3 +212,21 @@ def test_verdicts_and_numbers_are_counted_and_compared() -> None:
     assert [row["result"] for row in rows].count("there") == 6
     same = view_of([here, replace(here)], ["here", "there"])
     assert same.tables[0].sentence == "0 of 2 claims differ."
+
+
+def test_what_vega_cannot_draw_is_reported_and_horizontal_boxes_are_those_of_vega_lite(
+    folder: Path, tmp_path: Path
+) -> None:
+    text = (folder / "figures.toml").read_text()
+    turned = (
+        text.replace("encoding.x", "encoding.z").replace("encoding.y", "encoding.x").replace("encoding.z", "encoding.y")
+    )
+    wrong = text.replace('file = "times"', 'file = "wrong"').replace(
+        'mark = "boxplot"', 'mark = "point"\ntransform = [{ filter = "datum.(" }]'
+    )
+    (folder / "figures.toml").write_text(f"{turned}\n{wrong}")
+    found = run(folder, tmp_path / "out", only="large-is-slow")
+    (problem,) = found.not_written
+    assert "figures.toml: figure wrong: cannot be drawn: " in str(problem)
+    assert_drawn(tmp_path / "out" / "times.png")
+    assert "wrong.png" not in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")

@@ -100,22 +100,25 @@ def store(found: Reproduction, folder: Path) -> list[Problem]:
     figures, problems = figures_of(found.plan, found.outcome)
     results = ReproductionResults(_meta(found), claims, clauses, costs, figures, folder=folder)
     view = view_of([results])
-    problems += _draw(view, folder, str(found.plan.folder.path / "figures.toml"))
+    failed = dict(_draw(view, folder))
+    file = str(found.plan.folder.path / "figures.toml")
+    problems += [Problem(f"figure {name}", f"cannot be drawn: {error}", file=file) for name, error in failed.items()]
+    pictures = {name: charts[0].title for name, charts in view.pictures.items() if name not in failed}
     (folder / VERDICTS).write_text("\n".join(verdict_page(found.verdicts)) + "\n", encoding="utf-8")
-    (folder / PAGE).write_text("\n".join(_page(found, view)), encoding="utf-8")
+    (folder / PAGE).write_text("\n".join(_page(found, pictures)), encoding="utf-8")
     (folder / META).write_text(results.meta.model_dump_json(indent=1) + "\n", encoding="utf-8")
     write_figures(folder / FIGURES, figures)
     seal_reproduction(folder)
     return wrong + problems
 
 
-def _draw(view: View, folder: Path, file: str) -> Iterator[Problem]:
-    """Draws every picture; yields what is wrong with those that Vega cannot draw."""
+def _draw(view: View, folder: Path) -> Iterator[tuple[str, str]]:
+    """Draws every picture; yields the names of those that Vega cannot draw, and why."""
     for name, charts in view.pictures.items():
         try:
             write_pictures(view, {name: charts}, folder)
         except ValueError as error:
-            yield Problem(f"figure {name}", f"cannot be drawn: {str(error).splitlines()[0]}", file=file)
+            yield name, str(error).splitlines()[0]
 
 
 def _meta(found: Reproduction) -> ReproductionMeta:
@@ -265,7 +268,7 @@ def repeat_lines(found: Reproduction) -> Iterator[str]:
     )
 
 
-def _page(found: Reproduction, view: View) -> Iterator[str]:
+def _page(found: Reproduction, pictures: Mapping[str, str]) -> Iterator[str]:
     paper = found.plan.folder.paper
     quick = " (scaled: a try-out, not a judgement)" if found.plan.options.quick else ""
     yield f"# {paper.title}{quick}\n"
@@ -284,8 +287,7 @@ def _page(found: Reproduction, view: View) -> Iterator[str]:
     yield from _summary(found.verdicts)
     yield "\n## All numbers\n"
     yield from _every_number(found.verdicts)
-    for name, (chart, *_) in view.pictures.items():
-        yield f"\n![{chart.title}]({name}.png)"
+    yield from (f"\n![{title}]({name}.png)" for name, title in pictures.items())
     yield ""
 
 

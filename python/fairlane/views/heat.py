@@ -68,9 +68,7 @@ def band(field: str, names: Sequence[str], title: str, *, vertical: bool) -> alt
     """The channel of rows or columns in this order."""
     axis = altair.Axis(title=title, labelAngle=0 if vertical else -40, labelOverlap=False, labelLimit=160)
     scale = altair.Scale(domain=list(names), padding=0.04)
-    return (
-        altair.Y(f"{field}:N", axis=axis, scale=scale) if vertical else altair.X(f"{field}:N", axis=axis, scale=scale)
-    )
+    return altair.Y(f"{field}:N", axis=axis, scale=scale) if vertical else altair.X(f"{field}:N", axis=axis, scale=scale)
 
 
 def side(columns: int) -> int:

@@ -12,6 +12,8 @@ from fairlane.views.scales import is_logarithmic
 
 MOST_DOTS = 60
 """Of more values beyond the whiskers of a box, those that are evenly spaced in order, the extremes among them."""
+_DOT = {"type": "point", "size": 12, "stroke": "gray", "strokeWidth": 0.5, "clip": True}
+_END = {"type": "point", "shape": "stroke", "style": "ink", "size": 50, "filled": False, "strokeWidth": 1}
 
 
 def boxed_by(encoding: Mapping[str, Any]) -> list[str]:
@@ -85,41 +87,23 @@ def _layers(
         for of in {of["field"]: of for of in others.values() if "field" in of}.values()
     ]
     titles = {"high": "upper whisker", "q3": "upper quartile", "median": "median", "q1": "lower quartile"}
-    titles |= {"low": "lower whisker", "values": "values"}
+    titles |= {"low": "lower whisker"}
     tooltip = [*named, *({"field": key, "title": of, **number} for key, of in titles.items())]
-    tooltip[-1] = {**tooltip[-1], "format": ","}
+    tooltip.append({"field": "values", "type": "quantitative", "format": ","})
+    told = [*named, {"field": "value", "title": title or "value", **number}]
     neutral = {channel: of for channel, of in others.items() if channel not in ("color", "fill")}
+
+    def layer(look: Mapping[str, Any], field: str, channels: Mapping[str, Any], **more: Any) -> dict[str, Any]:
+        return {"mark": dict(look), "encoding": {**channels, "y": {"field": field, **y}, **more}}
+
     box = {"type": "bar", "stroke": "gray", "strokeWidth": 1, "opacity": 1, **mark.get("box", {})}
-    ends = {"type": "point", "shape": "stroke", "style": "ink", "size": 50, "filled": False, "strokeWidth": 1}
-    middle = {"type": "tick", "style": "ink", "thickness": 2.5}
-
-    def at(field: str) -> dict[str, Any]:
-        return {"y": {"field": field, **y}}
-
-    point = {"type": "point", "size": 12, "stroke": "gray", "strokeWidth": 0.5, "clip": True}
+    whole = [
+        layer({"type": "rule", "style": "ink"}, "low", neutral, y2={"field": "high"}),
+        *(layer(_END, key, neutral) for key in ("low", "high")),
+        layer(box, "q1", others, y2={"field": "q3"}, tooltip=tooltip),
+        layer({"type": "tick", "style": "ink", "thickness": 2.5}, "median", neutral, tooltip=tooltip),
+    ]
     return [
-        {
-            "data": {"name": dots},
-            "mark": point,
-            "encoding": {
-                **others,
-                **at("value"),
-                "tooltip": [*named, {"field": "value", "title": title or "value", **number}],
-            },
-        },
-        {
-            "data": {"name": boxes},
-            "layer": [
-                {
-                    "mark": {"type": "rule", "style": "ink"},
-                    "encoding": {**neutral, **at("low"), "y2": {"field": "high"}},
-                },
-                *({"mark": ends, "encoding": {**neutral, **at(key)}} for key in ("low", "high")),
-                {"mark": box, "encoding": {**others, **at("q1"), "y2": {"field": "q3"}, "tooltip": tooltip}},
-                {
-                    "mark": middle,
-                    "encoding": {**neutral, **at("median"), "tooltip": tooltip},
-                },
-            ],
-        },
+        {"data": {"name": dots}, **layer(_DOT, "value", others, tooltip=told)},
+        {"data": {"name": boxes}, "layer": whole},
     ]

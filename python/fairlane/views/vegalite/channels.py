@@ -50,7 +50,7 @@ def complete(panel: Panel, spec: Spec, outer: Spec) -> None:
     if "mark" not in spec:
         return
     mark = spec["mark"] if isinstance(spec["mark"], dict) else {"type": spec["mark"]}
-    if mark["type"] == "boxplot":
+    if mark["type"] == "boxplot" and every.get("y", {}).get("type") == "quantitative":  # others are Vega-Lite's
         most = most_values(panel.every, [*panel.facets, *boxed_by(every)], every["y"]["field"])
         words, datasets = expanded(spec, mark, every, panel.rows, most, f"{panel.name}_{len(panel.datasets)}")
         panel.words.append(words)
