@@ -16,6 +16,7 @@ from fairlane.gpcnet.results import Gpcnet
 from fairlane.inputs.files import replacing
 from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError, writing
+from fairlane.results.study import StudyResults
 from fairlane.saturation.results import Saturation
 from fairlane.views.look import Look
 
@@ -43,6 +44,23 @@ KINDS: Mapping[type[Results], Kind] = {
     Cables: Kind("cables", "a survey of failures", {"cables": "slowdowns of jobs by failed cable or switch"}),
     Gpcnet: Kind("gpcnet", "GPCNeT", {"gpcnet": "congestion impact factors by network test and transport"}),
     Saturation: Kind("saturation", "a load sweep", {"saturation": "accepted throughput and latency by offered load"}),
+    StudyResults: Kind(
+        "study",
+        "a study",
+        {
+            "work": "improvement of each job and W by workload and treatment",
+            "conditions": "time per iteration, W and improvement by condition",
+            "effects": "effects of treatments with their intervals",
+            "comparison": "changes of jobs against another study",
+            "extremes": "the worst, average and best job of each treatment",
+            "replicates": "effects by placement or seed",
+            "cells": "effects by job and point",
+            "sweeps": "effects by the values of each parameter",
+            "periods": "iterations by period of controllers",
+            "design": "shares of the variance by factor",
+            "measured": "columns of tables that a study measures",
+        },
+    ),
 }
 
 

@@ -35,7 +35,7 @@ def page(view: View) -> str:
         headline=escape(view.headline),
         facts="".join(f"<p>{escape(line)}</p>" for line in view.facts),
         cards="\n".join(cards),
-        remarks="".join(f"<li>{escape(line)}</li>" for line in view.remarks),
+        remarks="".join(f"<li>{_text(line)}</li>" for line in view.remarks),
         provenance="".join(_provenance(view)),
         data=json_in_html(data),
         library=library(),
@@ -83,8 +83,7 @@ def _card(part: Table | Chart, name: str, data: dict[str, Any]) -> str:
     kinds, title, note = ["CSV"], part.title, ""
     if isinstance(part, Chart):
         name, kinds, note = part.name, ["SVG", "PNG", "CSV"], part.note
-        data["charts"][name] = {**part.spec.to_dict(validate=False), "width": "container"}
-        data["charts"][name]["autosize"] = {"type": "fit-x", "contains": "padding"}
+        data["charts"][name] = {**part.spec.to_dict(validate=False), "width": 1}  # the page makes it as wide as it is
         data["charts"][name].pop("config", None)
         body = f'<div class="chart" role="img" aria-labelledby="{name}-sentence"></div>'
     else:
@@ -118,8 +117,11 @@ def _look(table: Table, column: Column) -> str:
 def _cell(table: Table, column: Column, row: Row) -> str:
     text, number = column.cell(row), column.number(row)
     order = "" if number is None else f' data-order="{number!r}"'
-    shown = f'<span class="bad">{escape(text)}</span>' if isinstance(text, Bad) else escape(str(text))
-    return f"<td{_look(table, column)}{order}>{shown}</td>"
+    return f"<td{_look(table, column)}{order}>{_text(text)}</td>"
+
+
+def _text(text: object) -> str:
+    return f'<span class="bad">{escape(text)}</span>' if isinstance(text, Bad) else escape(str(text))
 
 
 def _csv(part: Table | Chart) -> str:

@@ -36,7 +36,8 @@ class Rows:
     @property
     def height(self) -> int:
         """The height of a chart, px."""
-        return max(60, round(len(self.names) * (20 + 10 * min(self.series, 6))))
+        lines = max((len(label) for label in self.labels if not isinstance(label, str)), default=1)
+        return max(60, round(len(self.names) * max(20 + 10 * min(self.series, 6), 8 + 14 * lines)))
 
     @property
     def reach(self) -> float:
