@@ -1,4 +1,4 @@
-"""Pictures of a run or a study: how much jobs are slowed down, by whom, and where in the fabric.
+"""Pictures of a run: how much jobs are slowed down, by whom, and where in the fabric.
 
 A new figure is one file with a ``draw(results, axes=None)`` and one line in ``FIGURES``. Users bring their own as
 ``file.py:function``, or by the name of an entry point ``fairlane.figures`` of an installed package; such figures are
@@ -20,8 +20,6 @@ from fairlane.plot import (
     latency,
     power,
     slowdown,
-    study,
-    study_conditions,
     timeline,
     utilisation,
 )
@@ -61,12 +59,10 @@ FIGURES: Registry[Draw] = Registry(
         "iterations": iterations.draw,
         "latency": latency.draw,
         "power": power.draw,
-        "work": study.draw,
-        "conditions": study_conditions.draw,
     },
     unread=_unread,
 )
-"""Every figure of runs and of studies by name; other results have the pictures of ``views.kinds.KINDS``."""
+"""Every figure of runs by name; other results have the pictures of ``views.kinds.KINDS``."""
 
 
 def draw_all(results: Results, look: Look = LIGHT, to: Path | None = None) -> list[Path]:

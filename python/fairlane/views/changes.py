@@ -29,8 +29,8 @@ def changes_chart(others: Mapping[str, Comparison], note: str) -> Chart:
     for name, found in others.items():
         for row in found.table.iter_rows(named=True):
             parts = [row["name"], row["treatment"], row["condition"], f"against {name}" if several else None]
-            told = {"label": ", ".join(filter(None, parts)), "against": name, "verdict": _verdict(row)}
-            rows.append({**told, **row})
+            shared = {"label": ", ".join(filter(None, parts)), "against": name, "verdict": _verdict(row)}
+            rows.append({**shared, **row})
     rows.sort(key=lambda row: row["change"])
     shown = rows if len(rows) <= MOST_ROWS else [*rows[: MOST_ROWS // 2], *rows[-MOST_ROWS // 2 :]]
     columns = [

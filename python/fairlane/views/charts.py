@@ -93,7 +93,7 @@ class Axis:
     @property
     def _options(self) -> dict[str, Any]:
         labels = {"time": f"format(datum.value / {self.factor}, '{NUMBERS}')", "change": CHANGES}
-        label = self.free or labels.get(self.kind, Undefined)
+        label = self.free or labels.get(self.kind) or Undefined
         axis = altair.Axis(
             title=self.title or None,
             values=self.ticks if self.log else Undefined,
@@ -199,7 +199,7 @@ def choice(
 
 def caption(parameter: str, *, vertical: bool = False) -> altair.Chart:
     """The title of an axis that says what is chosen: below the right end, or above the upper end if ``vertical``."""
-    text = chart([{}]).mark_text(
+    text: altair.Chart = chart([{}]).mark_text(
         style="text",
         clip=False,
         text=altair.ExprRef(parameter),
@@ -233,8 +233,8 @@ def whiskers(
     line = known.mark_rule(style="ink", strokeWidth=width).encode(
         **{name: along("_low"), f"{name}2": f"{high}:Q"}, **encoding
     )
-    look = {"shape": "stroke", "size": 40, "filled": False, "angle": 0 if vertical else 90}
-    ends = known.mark_point(style="ink", strokeWidth=width, **look)
+    turned = 0 if vertical else 90
+    ends = known.mark_point(style="ink", strokeWidth=width, shape="stroke", size=40, filled=False, angle=turned)
     lower = ends.transform_filter(f"datum._low > {axis.low}" if axis.log else "true").encode(
         **{name: along("_low")}, **encoding
     )

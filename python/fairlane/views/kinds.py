@@ -90,13 +90,18 @@ def view_of(every: Sequence[Results], names: Sequence[str] = ()) -> "View":
 
 
 def _named(every: Sequence[Results], given: Sequence[str]) -> dict[str, Results]:
-    """Results by the names of their folders, with as many parents as tell them apart; or by number."""
+    """Results by the names of their folders, with as many parents as tell them apart; or by number.
+
+    The same folder has a number where it is given several times.
+    """
     names = list(given)
     folders = [one.folder.resolve() if one.folder else None for one in every]
     for depth in range(1, 9):
         if len(set(names)) == len(every):
             break
         names = ["/".join(folder.parts[-depth:]) if folder else str(at) for at, folder in enumerate(folders, 1)]
+    if len(set(names)) < len(every):
+        names = [f"{folder.name if folder else 'results'} ({at})" for at, folder in enumerate(folders, 1)]
     return dict(zip(names, every, strict=True))
 
 
@@ -108,17 +113,22 @@ def html_of(results: Results) -> str:
 
 
 def draw(
-    every: Sequence[Results], figures: Iterable[str] = (), look: Look = LIGHT, to: Path | None = None
+    every: Sequence[Results],
+    figures: Iterable[str] = (),
+    look: Look = LIGHT,
+    to: Path | None = None,
+    view: "View | None" = None,
 ) -> list[Path]:
-    """Draws pictures of results, by default all of them, and returns their files.
+    """Draws pictures of results, by default all but those of pages only, and returns their files.
 
-    They go to ``to``, or to the folder of the results. Raises ``ResultsError`` if there is none or it cannot be
-    written, and ``ScenarioError`` if there is no such picture, or nothing to show in it.
+    They go to ``to``, or to the folder of the results. ``view`` is that of these results, if there is one already.
+    Raises ``ResultsError`` if there is no folder or it cannot be written, and ``ScenarioError`` if there is no such picture,
+    or nothing to show in it.
     """
     folder = to or (every[0].folder if len(every) == 1 else Path.cwd())
     if folder is None:
         raise ResultsError("the results are only in memory; save them before drawing them")
-    view = view_of(every)
+    view = view or view_of(every)
     for name in KINDS[type(every[0])].pictures:
         if name not in view.pictures:  # nothing to show in it: that of an earlier draw would mislead
             (folder / f"{name}.{look.format}").unlink(missing_ok=True)

@@ -97,13 +97,15 @@ def _parts(
 
 def _changes(compared: Compared) -> tuple[dict[str, Comparison], list[str]]:
     """The changes from each other study to the first one, and why there are none."""
-    found, apart = {}, []
-    first, *others = compared.studies.items() or [("", None)]
-    for name, study in others:
+    found: dict[str, Comparison] = {}
+    apart: list[str] = []
+    names = list(compared.studies)
+    for name in names[1:]:
+        first, other = (Side(one, compared.studies[one]) for one in (names[0], name))
         try:
-            found[name] = compare(Side(name, study), Side(*first))
+            found[name] = compare(other, first)
         except ScenarioError as error:
-            apart.append(f"{first[0]} is not compared with {name}: {error}.")
+            apart.append(f"{first.name} is not compared with {name}: {error}.")
     return found, apart
 
 

@@ -39,12 +39,12 @@ def cells_chart(compared: Compared) -> Chart:
         for of, words in measures.items():
             if cell[of] is not None:
                 share = cell[of] / greatest[of]
-                told = {"run": cell["run"], "row": cell["row"], "column": cell["column"], "of": words}
-                long.append({**told, "value": cell[of], "share": share, "strong": abs(share) > _STRONG})
+                shared = {"run": cell["run"], "row": cell["row"], "column": cell["column"], "of": words}
+                long.append({**shared, "value": cell[of], "share": share, "strong": abs(share) > _STRONG})
     told, tooltip = described(
         long, [RUN, Column(row, "row"), Column(column, "column"), Column(VALUE.header, "value", change)]
     )
-    of, chosen = choice("cells_measure", "Measure", list(measures.values()))
+    measure, chosen = choice("cells_measure", "Measure", list(measures.values()))
     treated = [name for name in compared.names if name in compared.with_effect(compared.effects[0])]
     run, chosen_run = choice(
         "cells_run", "Runs", [*treated, *(name for name in compared.names if name not in treated)], "run"
@@ -66,7 +66,7 @@ def cells_chart(compared: Compared) -> Chart:
     every: list[Layer] = [
         base.mark_rect()
         .encode(color=altair.Color("share:Q", scale=scale, legend=legend), tooltip=tooltip)
-        .add_params(of, run)
+        .add_params(measure, run)
     ]
     if len(columns) <= MOST_NUMBERS:
         for sign, style in (("!", "text"), ("", "paper")):

@@ -31,6 +31,8 @@ SECONDS = "seconds_per_iteration"
 RELATIVE = "relative"
 """Time per iteration over the job's median in default runs: what jobs of many workloads have in common."""
 TIMED = "timed"  # whether a job has a time per iteration anywhere: some workloads have no iterations
+_EXPORTED = ("run", "label", "job", "where", "value", "value_low", "value_high")
+"""Fields of rows in the CSV; the mean of a label has no job."""
 _LETTERS = 34
 """Of a line of a label."""
 
@@ -132,11 +134,11 @@ def _chart(
             if any(name not in work.columns for name in chosen.meta.root_names()):
                 continue
             rows = work.filter(chosen)
-            told = {"run": series.name, "label": label}
+            shared = {"run": series.name, "label": label}
             mean = mean_of(rows, measure.key, series.unit)
             if mean is not None:
-                means.append(places.place({**told, **ends(mean)}, label, at))
-            jobs += [places.place({**told, **row}, label, at) for row in _dots(series, rows, measure.key)]
+                means.append(places.place({**shared, **ends(mean)}, label, at))
+            jobs += [places.place({**shared, **row}, label, at) for row in _dots(series, rows, measure.key)]
     values = [row[end] for row in (*jobs, *means) for end in ("value", "value_low", "value_high")]
     if not any(value is not None for value in values):
         return None
@@ -168,8 +170,9 @@ def _chart(
         ),
     ]
     spec = layers(places.height, *every, zoom=("x",))
+    data = [{key: row.get(key) for key in _EXPORTED} for row in (*means, *jobs)]
     name = f"conditions_{_NAMES[measure.key]}"
-    return Chart(name, f"{measure.words} by condition", spec, words, note, means, picture="conditions")
+    return Chart(name, f"{measure.words} by condition", spec, words, note, data, picture="conditions")
 
 
 def _note(compared: Compared, works: Sequence[pl.DataFrame], *, weak: bool) -> str:

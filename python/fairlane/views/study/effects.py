@@ -124,9 +124,9 @@ def _long(level: str, rows: Rows, of: str) -> Iterator[dict[str, Any]]:
         verdict = "not known whether beyond noise" if beyond is None else f"{'beyond' if beyond else 'within'} noise"
         parts = [str(row[key]) for key in keys] + ([row["run"]] if not keys or len(runs) > 1 else [])
         value = {f"value{end}": row[f"{of}{end}"] for end in ("", "_low", "_high")}
-        told = {"of": WORDS[of], "level": level, "run": row["run"], "label": ", ".join(parts)}
+        shared = {"of": WORDS[of], "level": level, "run": row["run"], "label": ", ".join(parts)}
         yield {
-            **told,
+            **shared,
             **value,
             "low": value["value_low"],
             "high": value["value_high"],
@@ -182,9 +182,9 @@ def extremes(compared: Compared, effects: Mapping[str, Rows]) -> Chart:
             for which in ("worst job", "mean", "best job"):
                 job = row[which.split()[0]]
                 value = {f"value{end}": job[f"{of}{end}"] for end in ("", "_low", "_high")}
-                told = {"of": WORDS[of], "run": row["run"], "which": which, **value, **span}
+                shared = {"of": WORDS[of], "run": row["run"], "which": which, **value, **span}
                 who = {"job": job.get("name"), "workload": job.get("workload")}
-                long.append({**told, **who, "below": row["below"], "jobs": row["jobs"]})
+                long.append({**shared, **who, "below": row["below"], "jobs": row["jobs"]})
     columns = [
         RUN,
         Column("which", "which"),
@@ -194,7 +194,7 @@ def extremes(compared: Compared, effects: Mapping[str, Rows]) -> Chart:
         Column("below zero", lambda row: f"{row['below']} of {plural(row['jobs'], 'job')}"),
     ]
     told, tooltip = described(long, columns)
-    of, chosen = choice("extremes_measure", "Measure", [WORDS[name] for name in compared.effects])
+    measure, chosen = choice("extremes_measure", "Measure", [WORDS[name] for name in compared.effects])
     y = altair.Y("run:N", title=None, sort=altair.EncodingSortField("worst", op="max", order="descending"))
     base = chart(told).transform_filter(chosen).encode(y=y)
     worst = base.transform_filter("datum.which === 'worst job'")
@@ -213,7 +213,7 @@ def extremes(compared: Compared, effects: Mapping[str, Rows]) -> Chart:
             color=altair.Color("which:N", scale=colours, title=None),
             tooltip=tooltip,
         )
-        .add_params(of),
+        .add_params(measure),
     ]
     spec = layers(0, *every, zoom=("x",)).properties(height=altair.Step(28))
     note = (
@@ -265,7 +265,7 @@ def replicates(compared: Compared, effects: Mapping[str, Rows]) -> Chart:
     for series in compared.series:
         by_unit = series.work.group_by(series.unit, maintain_order=True).agg(pl.col(*EFFECTS).mean()).sort(series.unit)
         for of in compared.effects:
-            told = {"of": WORDS[of], "run": series.name}
+            shared = {"of": WORDS[of], "run": series.name}
             value = {f"value{end}": means[series.name][f"{of}{end}"] for end in ("", "_low", "_high")}
             if value["value"] is None:
                 continue
@@ -274,25 +274,25 @@ def replicates(compared: Compared, effects: Mapping[str, Rows]) -> Chart:
                 name = placement_name(series.results.meta.placements, number)
                 unit = name if series.unit == "placement" else f"seed {number}"
                 place = 2 * at / (known.height - 1) - 1 if known.height > 1 else 0.0
-                long.append({**told, "what": unit, "value": one, "place": place})
-            long.append({**told, "what": "mean", **value, "place": 0.0})
+                long.append({**shared, "what": unit, "value": one, "place": place})
+            long.append({**shared, "what": "mean", **value, "place": 0.0})
     told, tooltip = described(long, [RUN, Column("of", "what"), VALUE])
-    of, chosen = choice("replicates_measure", "Measure", [WORDS[name] for name in compared.effects])
+    measure, chosen = choice("replicates_measure", "Measure", [WORDS[name] for name in compared.effects])
     y = altair.Y("run:N", title=None, sort=compared.names)
     offset = altair.YOffset("place:Q", scale=altair.Scale(domain=[-2, 2]))
     base = chart(told).transform_filter(chosen).encode(y=y, yOffset=offset)
-    mean, unit = (base.transform_filter(f"datum.what {sign} 'mean'") for sign in ("===", "!=="))
+    mean, dots = (base.transform_filter(f"datum.what {sign} 'mean'") for sign in ("===", "!=="))
     axis = Axis.chosen()
     every: list[Layer] = [
         rule(0.0, axis, vertical=True),
-        unit.mark_point(opacity=0.75).encode(
+        dots.mark_point(opacity=0.75).encode(
             x=axis.x("value"), color=compared.colour(only=compared.with_effect(compared.effects[0])), tooltip=tooltip
         ),
         whiskers(mean, axis, "value_low", "value_high", vertical=False),
         caption("replicates_measure"),
         mean.mark_tick(style="ink", orient="vertical", thickness=3, size=18)
         .encode(x=axis.x("value"), tooltip=tooltip)
-        .add_params(of),
+        .add_params(measure),
     ]
     spec = layers(0, *every, zoom=("x",)).properties(height=altair.Step(34, **{"for": "position"}))
     unit_words = compared.units

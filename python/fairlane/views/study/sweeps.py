@@ -50,11 +50,11 @@ def _sweep(compared: Compared, name: str, key: str) -> Chart:
         for of, words in measures.items():
             if row[of] is not None:
                 value = {f"value{end}": row[f"{of}{end}"] for end in ("", "_low", "_high")}
-                told = {"run": row["run"], "workload": row["workload"], "at": row["value"], "label": row["label"]}
-                long.append({**told, "of": words, "measure": of, **value})
+                shared = {"run": row["run"], "workload": row["workload"], "at": row["value"], "label": row["label"]}
+                long.append({**shared, "of": words, "measure": of, **value})
     columns = [RUN, Column("workload", "workload"), Column(name, "label"), Column("mean", Estimated("value", _written))]
     told, tooltip = described(long, columns)
-    of, chosen = choice(f"{key}_measure", "Measure", list(measures.values()))
+    measure, chosen = choice(f"{key}_measure", "Measure", list(measures.values()))
     workloads = list(dict.fromkeys(row["workload"] for row in rows))
     workload, chosen_workload = choice(f"{key}_workload", "Workload", workloads, "workload")
     base = chart(told).transform_filter(f"{chosen} && {chosen_workload}")
@@ -73,7 +73,7 @@ def _sweep(compared: Compared, name: str, key: str) -> Chart:
         drawn.mark_line().encode(y=y.y("value")),
         whiskers(drawn, y, "value_low", "value_high", vertical=True),
         caption(f"{key}_measure", vertical=True),
-        drawn.mark_point(size=60).encode(y=y.y("value"), tooltip=tooltip).add_params(of, workload),
+        drawn.mark_point(size=60).encode(y=y.y("value"), tooltip=tooltip).add_params(measure, workload),
     ]
     spec = layers(_HEIGHT, *every, zoom=("x", "y") if numeric else ("y",))
     note = (

@@ -65,11 +65,11 @@ def _boxes(compared: Compared) -> Chart:
                 continue
             values = rows["w"].to_numpy()
             numbers = box_numbers(values, QUARTILES)
-            told = {"run": one.name, "workload": workload}
+            shared = {"run": one.name, "workload": workload}
             mean = ends(estimate(rows, "w", one.unit))
-            found.append(places.place({**told, **numbers, **mean, "jobs": len(values)}, workload, at))
+            found.append(places.place({**shared, **numbers, **mean, "jobs": len(values)}, workload, at))
             out = values[(values < numbers["low"]) | (values > numbers["high"])]
-            beyond += [places.place({**told, "value": value}, workload, at) for value in thinned(out).tolist()]
+            beyond += [places.place({**shared, "value": value}, workload, at) for value in thinned(out).tolist()]
     columns = [
         RUN,
         Column("workload", "workload"),
@@ -104,9 +104,8 @@ def _boxes(compared: Compared) -> Chart:
         f"W is the change of a job's throughput. Boxes: jobs at all points{over}; whiskers to "
         f"{whisker_words(QUARTILES)}; dots: jobs beyond. Diamonds: means. {interval}."
     )
-    mean = f"{_mean_w(series)}."
     spec = layers(places.height, *every, zoom=("x",))
-    return Chart("w", "W by workload", spec, mean, note, found, picture="work")
+    return Chart("w", "W by workload", spec, f"{_mean_w(series)}.", note, found, picture="work")
 
 
 _ENDS = ("low", "high", "value", "value_low", "value_high")
@@ -130,8 +129,8 @@ def _sorted(compared: Compared) -> Chart:
         for row in kept.iter_rows(named=True):
             value = {f"value{end}": row[f"improvement{end}"] for end in ("", "_low", "_high")}
             where = [row[CONDITION], placement_name(names, row["placement"]), f"seed {row['seed']}"]
-            told = {"run": one.name, "order": row["order"], "job": row["name"], "workload": row["workload"]}
-            rows.append({**told, **value, "where": ", ".join(filter(None, where))})
+            shared = {"run": one.name, "order": row["order"], "job": row["name"], "workload": row["workload"]}
+            rows.append({**shared, **value, "where": ", ".join(filter(None, where))})
     columns = [RUN, Column("job", "job"), Column("workload", "workload"), Column("at", "where"), VALUE]
     told, tooltip = described(rows, columns)
     ends_of = ("value", "value_low", "value_high") if few else ("value",)
