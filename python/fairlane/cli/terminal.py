@@ -67,7 +67,7 @@ def _print_table(table: Table, console: Console) -> None:
     narrow = _fits(console, table, shown, 0) and not _fits(console, table, shown, 1)
     console.print(_drawn(table, shown, 0 if narrow else 1))
     if table.most and len(table.rows) > table.most:
-        console.print(Text(f"{len(table.rows) - table.most} more rows: fairlane report shows all.", style="dim"))
+        console.print(Text(f"{len(table.rows) - table.most} more rows; --json has all.", style="dim"))
     if note := table.explained(shown):
         console.print(Text(note, style="dim"))
 

@@ -23,8 +23,8 @@ _LEGEND = 480
 NUMBERS = ",.6~r"
 SHARES = ".6~%"
 Layer = altair.Chart | altair.LayerChart
-Kind = Literal["number", "share", "time", "change"]
-_FORMATS = {"number": NUMBERS, "share": SHARES}
+Kind = Literal["number", "count", "share", "time", "change"]
+_FORMATS = {"number": NUMBERS, "count": ",d", "share": SHARES}
 _CHANGE = "datum.value ? replace(format(datum.value, '+.6~%'), '-', '−') : '0%'"
 
 
@@ -86,6 +86,7 @@ class Axis:
             labelOverlap=True,
             labelFlush=False,
             tickCount=Undefined if self.log else 6,
+            tickMinStep=1 if self.kind == "count" else Undefined,
         )
         kind: Literal["log", "linear"] = "log" if self.log else "linear"
         zero = Undefined if self.log else False
@@ -133,9 +134,12 @@ def _with(of: Layer, parameter: altair.Parameter) -> Layer:
     return found
 
 
-def colour(field: str, names: Sequence[str]) -> altair.Color:
-    """A colour for each name, in this order; a single name has no legend."""
-    legend = legend_of(names) if len(names) > 1 else None
+def colour(field: str, names: Sequence[str], shown: Sequence[str] | None = None) -> altair.Color:
+    """A colour for each name, in this order; a single name has no legend, else it has those ``shown``."""
+    listed = names if shown is None else shown
+    legend = legend_of(listed) if len(names) > 1 and listed else None
+    if legend is not None and shown is not None:
+        legend["values"] = list(shown)
     return altair.Color(f"{field}:N", scale=altair.Scale(domain=list(names)), legend=legend)
 
 
@@ -161,7 +165,7 @@ def described(rows: Iterable[Row], columns: Sequence[Column]) -> tuple[list[dict
 
 
 def whiskers(
-    of: altair.Chart, axis: Axis, low: str, high: str, *, vertical: bool, **encoding: Any
+    of: altair.Chart, axis: Axis, low: str, high: str, *, vertical: bool, style: Any = Undefined, **encoding: Any
 ) -> altair.LayerChart:
     """Intervals from one field to another, where both are known, with ends; the other channels are ``encoding``.
 
@@ -170,8 +174,12 @@ def whiskers(
     known = of.transform_filter(f"isValid(datum['{low}']) && isValid(datum['{high}'])")
     known = known.transform_calculate(_low=f"max(datum['{low}'], {axis.low})")
     along, name = (axis.y, "y") if vertical else (axis.x, "x")
-    line = known.mark_rule(strokeWidth=1.2).encode(**{name: along("_low"), f"{name}2": f"{high}:Q"}, **encoding)
-    ends = known.mark_point(shape="stroke", size=40, strokeWidth=1.2, filled=False, angle=0 if vertical else 90)
+    line = known.mark_rule(strokeWidth=1.2, style=style).encode(
+        **{name: along("_low"), f"{name}2": f"{high}:Q"}, **encoding
+    )
+    ends = known.mark_point(
+        shape="stroke", size=40, strokeWidth=1.2, filled=False, angle=0 if vertical else 90, style=style
+    )
     lower = ends.transform_filter(f"datum._low > {axis.low}").encode(**{name: along("_low")}, **encoding)
     return stacked(line, lower, ends.encode(**{name: along(high)}, **encoding))
 

@@ -71,6 +71,7 @@ def config(colours: Colours, font: str = FONT, *, background: bool = True) -> di
             "shade": {"color": colours.muted, "opacity": 0.1},
             "band": {"color": colours.grid, "opacity": 0.35},
             "paper": {"color": colours.paper},
+            "halo": {"fill": colours.paper, "stroke": colours.paper, "strokeWidth": 4},
             "text": {"color": colours.ink, "fontSize": 12},
             "note": {"color": colours.muted, "fontSize": 11, "lineHeight": 15},
         },
