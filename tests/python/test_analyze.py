@@ -324,7 +324,7 @@ def test_a_job_of_collectives_on_a_torus(folder: Path, capsys: pytest.CaptureFix
 def test_messages_between_switches_are_drawn_against_flits(folder: Path) -> None:
     random = CASCADE.replace('"lu", compute = "20 us", message_size = "40 KiB"', '"uniform_random", compute = "5 us"')
     found = analyze(run(folder, "random", random + 'record = { job = "halo" }'), job="halo", progress=False)
-    *_, drawn = view(found).pictures["flits-waits"]
+    drawn = next(chart for chart in view(found).charts if chart.name == "flits-in-flight")
     points = found.chosen.against.points.drop_nulls("under_way_ps")
     assert points.height > 20
     assert [row["flits"] for row in drawn.data] == points["flits"].to_list()

@@ -102,7 +102,8 @@ def _against(found: Analysis) -> Iterator[Chart]:
         return
     trends = {"wait_ps": ("waits last", against.waits), "under_way_ps": ("messages take", against.under_way)}
     pairs = f"{against.points.height} pairs of ranks, {stretch(found)}, without late partners"
-    for name, (title, key, label) in _MEASURES.items():
+    telling = sorted(_MEASURES.items(), key=lambda item: not trends[item[1][1]][1].high_p95)
+    for name, (title, key, label) in telling:
         if not against.points[key].max():
             continue  # as where no receiver waited
         word, trend = trends[key]
