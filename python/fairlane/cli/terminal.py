@@ -28,7 +28,7 @@ Part = str | Text | Table
 
 def parts_of(view: View, folder: Path | None) -> Iterator[Part]:
     """What a view says, and where its results are stored."""
-    yield f"{view.headline}\n"
+    yield f"{view.headline}\n" if view.facts else view.headline
     yield from view.facts
     tables = [table for table in view.tables if not table.only_page]
     if tables and not tables[0].title:

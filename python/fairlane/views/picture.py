@@ -53,7 +53,7 @@ def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
         },
         "vconcat": [*panels, _note(wrap(notes, _LETTERS_OF_NOTE))],
         "spacing": 26,
-        "resolve": {"scale": {"color": "independent", "shape": "independent"}},
+        "resolve": {"scale": dict.fromkeys(("color", "shape", "strokeDash"), "independent")},
     }
 
 

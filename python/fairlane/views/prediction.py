@@ -41,7 +41,7 @@ def _parts(models: Comparison, clusters: Comparison | None) -> Iterator[Table | 
     several = [chosen] if models.table["hyperparameters"].n_unique() > 1 else []
     said = f"{models.table.height} models and settings."
     heads = [Column("model", "model"), *several, parts, setting]
-    yield Table([*heads, *_ERRORS], models.table.to_dicts(), note=note, sentence=said)
+    yield Table([*heads, *_ERRORS], models.table.to_dicts(), "Models", note, sentence=said)
     if clusters:
         apart = {"setting": "inductive"}
         lines = {"one model": {"clusters": 1, **apart}, "two local models": {"clusters": 2, **apart}}

@@ -69,6 +69,7 @@ def config(colours: Colours, font: str = FONT, *, background: bool = True) -> di
             "ink": {"color": colours.ink, "strokeWidth": 0.8},
             "muted": {"color": colours.muted, "strokeWidth": 1},
             "shade": {"color": colours.muted, "opacity": 0.1},
+            "free": {"color": colours.grid, "opacity": 0.6},
             "band": {"color": colours.grid, "opacity": 0.35},
             "paper": {"color": colours.paper},
             "halo": {"fill": colours.paper, "stroke": colours.paper, "strokeWidth": 4},
