@@ -10,7 +10,9 @@ import pytest
 
 from browsers import Browser, browser
 from fairlane.report import write_report
+from fairlane.views.files import write
 from report_kinds import EXAMPLES
+from view_examples import VIEWS
 from waiting import wait_for
 
 AXE = Path(__file__).parents[2] / "target" / "browser" / "axe.min.js"
@@ -29,10 +31,11 @@ def chromium(downloads: Path) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
-    """A page of each kind, compared with itself."""
+    """A page of each kind, compared with itself, and of views of no folder."""
     folder = tmp_path_factory.mktemp("pages")
     made = {name: example() for name, example in EXAMPLES.items()}
-    return {name: write_report(one, folder / f"{name}.html", one) for name, one in made.items()}
+    found = {name: write_report(one, folder / f"{name}.html", one) for name, one in made.items()}
+    return found | {name: write(example(), folder / f"{name}.html") for name, example in VIEWS.items()}
 
 
 @pytest.fixture
@@ -44,7 +47,7 @@ def opened(chromium: Browser, pages: Mapping[str, Path], request: pytest.Fixture
     assert chromium.errors() == []
 
 
-every_kind = pytest.mark.parametrize("opened", list(EXAMPLES), indirect=True)
+every_kind = pytest.mark.parametrize("opened", [*EXAMPLES, *VIEWS], indirect=True)
 
 
 @every_kind

@@ -28,7 +28,7 @@ Part = str | Text | Table
 
 def parts_of(view: View, folder: Path | None) -> Iterator[Part]:
     """What a view says, and where its results are stored."""
-    yield f"{view.headline}\n"
+    yield f"{view.headline}\n" if view.facts else view.headline
     yield from view.facts
     tables = [table for table in view.tables if not table.only_page]
     if tables and not tables[0].title:
@@ -67,7 +67,7 @@ def _print_table(table: Table, console: Console) -> None:
     narrow = _fits(console, table, shown, 0) and not _fits(console, table, shown, 1)
     console.print(_drawn(table, shown, 0 if narrow else 1))
     if table.most and len(table.rows) > table.most:
-        console.print(Text(f"{len(table.rows) - table.most} more rows: fairlane report shows all.", style="dim"))
+        console.print(Text(f"{len(table.rows) - table.most} more rows; --json has all.", style="dim"))
     if note := table.explained(shown):
         console.print(Text(note, style="dim"))
 

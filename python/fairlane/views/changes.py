@@ -45,7 +45,7 @@ def changes_chart(others: Mapping[str, Comparison], note: str) -> Chart:
     axis = Axis.of([0.0, *(row[end] for row in shown for end in _ENDS)], "Change of throughput", "change")
     y = altair.Y("label:N", title=None, sort=altair.EncodingSortField("change", op="min", order="ascending"))
     base = chart(told).encode(y=y)
-    verdicts = colour("verdict", _VERDICTS, _VERDICTS[2:])
+    verdicts = colour("verdict", _VERDICTS, greys=_VERDICTS[2:])
     every: list[Layer] = [
         rule(0.0, axis, vertical=True),
         base.mark_bar(size=12).encode(x=axis.x("change"), x2=altair.datum(0), color=verdicts, tooltip=tooltip),

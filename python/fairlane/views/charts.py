@@ -26,8 +26,8 @@ _LEGEND = 480
 NUMBERS = ",.6~r"
 SHARES = ".6~%"
 Layer = altair.Chart | altair.LayerChart
-Kind = Literal["number", "share", "time", "change"]
-_FORMATS = {"number": NUMBERS, "share": SHARES}
+Kind = Literal["number", "count", "share", "time", "change"]
+_FORMATS = {"number": NUMBERS, "count": ",d", "share": SHARES}
 CHANGES = f"datum.value ? format(datum.value, '+{SHARES}') : '0%'"
 """The label of a change: a share with its sign."""
 _COLOURS, _GREYS = len(LIGHT.palette), 2
@@ -102,6 +102,7 @@ class Axis:
             labelOverlap=True,
             labelFlush=False,
             tickCount=Undefined if self.log else 6,
+            tickMinStep=1 if self.kind == "count" else Undefined,
         )
         kind: Literal["log", "linear"] = "log" if self.log else "linear"
         zero = Undefined if self.log else False
@@ -154,26 +155,26 @@ def _with(of: Layer, parameter: altair.Parameter) -> Layer:
 def colour(
     field: str,
     names: Sequence[str],
-    greys: Sequence[str] = (),
-    legend: Sequence[str] | None = None,
+    shown: Sequence[str] | None = None,
     *,
+    greys: Sequence[str] = (),
     raised: bool = False,
 ) -> altair.Color:
-    """A colour for each name, in this order, and a grey for each of ``greys``; a single name has no legend.
+    """A colour for each name, in this order, and a grey for each of ``greys``.
 
-    A ``legend`` of some of them only is that of a chart that does not have all. If it is ``raised``, a vertical
-    ``caption`` has room below it.
+    A single name has no legend, else it has those ``shown``. If it is ``raised``, a vertical ``caption`` has room below.
     """
-    shown = legend_of(names if legend is None else legend) if len(names) > 1 else None
-    if shown is not None and legend is not None:
-        shown.values = list(legend)
-    if shown is not None and raised:
-        shown.offset = RAISED
+    listed = names if shown is None else shown
+    legend = legend_of(listed) if len(names) > 1 and listed else None
+    if legend is not None and shown is not None:
+        legend["values"] = list(shown)
+    if legend is not None and raised:
+        legend["offset"] = RAISED
     others = [name for name in names if name not in greys]
     places = {name: f"palette{at % _COLOURS}" for at, name in enumerate(others)}
     places |= {name: f"grey{at % _GREYS}" for at, name in enumerate(greys)}
     colours = [altair.ExprRef(places[name]) for name in names] if greys else Undefined
-    return altair.Color(f"{field}:N", scale=altair.Scale(domain=list(names), range=colours), legend=shown)
+    return altair.Color(f"{field}:N", scale=altair.Scale(domain=list(names), range=colours), legend=legend)
 
 
 def legend_of(names: Sequence[str], orient: Literal["top", "bottom"] = "top") -> altair.Legend:
@@ -219,7 +220,15 @@ def described(rows: Iterable[Row], columns: Sequence[Column]) -> tuple[list[dict
 
 
 def whiskers(
-    of: altair.Chart, axis: Axis, low: str, high: str, *, vertical: bool, width: float = 1.2, **encoding: Any
+    of: altair.Chart,
+    axis: Axis,
+    low: str,
+    high: str,
+    *,
+    vertical: bool,
+    style: str = "ink",
+    width: float = 1.2,
+    **encoding: Any,
 ) -> altair.LayerChart:
     """Intervals from one field to another, where both are known, with ends; the other channels are ``encoding``.
 
@@ -230,11 +239,11 @@ def whiskers(
     known = of.transform_filter(f"isValid(datum['{low}']) && isValid(datum['{high}'])")
     known = known.transform_calculate(_low=f"max(datum['{low}'], {axis.low})" if axis.log else f"datum['{low}']")
     along, name = (axis.y, "y") if vertical else (axis.x, "x")
-    line = known.mark_rule(style="ink", strokeWidth=width).encode(
+    line = known.mark_rule(style=style, strokeWidth=width).encode(
         **{name: along("_low"), f"{name}2": f"{high}:Q"}, **encoding
     )
     turned = 0 if vertical else 90
-    ends = known.mark_point(style="ink", strokeWidth=width, shape="stroke", size=40, filled=False, angle=turned)
+    ends = known.mark_point(style=style, strokeWidth=width, shape="stroke", size=40, filled=False, angle=turned)
     lower = ends.transform_filter(f"datum._low > {axis.low}" if axis.log else "true").encode(
         **{name: along("_low")}, **encoding
     )

@@ -1,5 +1,6 @@
-"""Heat maps: a colour for each pair of a row and a column, with its legend; the order of the colours survives any
-colour vision and a grey printer.
+"""Heat maps: a colour for each pair of a row and a column, with its legend.
+
+The order of the colours survives any colour vision and a grey printer.
 """
 
 from collections.abc import Iterable, Sequence
@@ -68,7 +69,9 @@ def band(field: str, names: Sequence[str], title: str, *, vertical: bool) -> alt
     """The channel of rows or columns in this order."""
     axis = altair.Axis(title=title, labelAngle=0 if vertical else -40, labelOverlap=False, labelLimit=160)
     scale = altair.Scale(domain=list(names), padding=0.04)
-    return altair.Y(f"{field}:N", axis=axis, scale=scale) if vertical else altair.X(f"{field}:N", axis=axis, scale=scale)
+    return (
+        altair.Y(f"{field}:N", axis=axis, scale=scale) if vertical else altair.X(f"{field}:N", axis=axis, scale=scale)
+    )
 
 
 def side(columns: int) -> int:

@@ -4,7 +4,7 @@ A new kind of results is a file here with a function ``view``, which makes a ``V
 in ``KINDS``.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
@@ -23,7 +23,7 @@ from fairlane.views.look import Look
 if TYPE_CHECKING:
     from fairlane.views.model import Chart, View
 
-__all__ = ["KINDS", "Kind", "draw", "has_picture", "html_of", "plot", "view_of", "write_pictures"]
+__all__ = ["KINDS", "Kind", "draw", "has_picture", "html_of", "plot", "shown", "view_of", "write_pictures"]
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ def draw(
     """Draws pictures of results, by default all but those of pages only, and returns their files.
 
     They go to ``to``, or to the folder of the results. ``view`` is that of these results, if there is one already.
-    Raises ``ResultsError`` if there is no folder or it cannot be written, and ``ScenarioError`` if there is no such picture,
-    or nothing to show in it.
+    Raises ``ResultsError`` if there is no folder or it cannot be written, and ``ScenarioError`` if there is no such
+    picture, or nothing to show in it.
     """
     folder = to or (every[0].folder if len(every) == 1 else Path.cwd())
     if folder is None:
@@ -132,7 +132,7 @@ def draw(
     for name in KINDS[type(every[0])].pictures:
         if name not in view.pictures:  # nothing to show in it: that of an earlier draw would mislead
             (folder / f"{name}.{look.format}").unlink(missing_ok=True)
-    return write_pictures(view, _chosen(every[0], view, figures), folder, look)
+    return write_pictures(view, _chosen(view, KINDS[type(every[0])].pictures, figures), folder, look)
 
 
 def write_pictures(view: "View", pictures: "Mapping[str, list[Chart]]", folder: Path, look: Look = LIGHT) -> list[Path]:
@@ -150,23 +150,27 @@ def write_pictures(view: "View", pictures: "Mapping[str, list[Chart]]", folder: 
 
 def plot(results: Results, name: str | None = None) -> Any:
     """A picture of results as a chart of Altair, which notebooks show; by default the first one. Raises as ``draw``."""
+    return shown(view_of([results]), KINDS[type(results)].pictures, name)
+
+
+def shown(view: "View", known: Collection[str], name: str | None = None) -> Any:
+    """A picture of a view, of those ``known``, as a chart of Altair. Raises as ``draw``."""
     import altair
 
     from fairlane.colours import LIGHT
     from fairlane.views.picture import figure
     from fairlane.views.style import config
 
-    view = view_of([results])
-    found = _chosen(results, view, [name] if name else ())
+    found = _chosen(view, known, [name] if name else ()) or view.pictures
     if not found:
         raise ScenarioError(_nothing(name or "figure"))
     spec = {**figure(view, next(iter(found.values()))), "config": config(LIGHT)}
     return altair.VConcatChart.from_dict(spec, validate=False)
 
 
-def _chosen(results: Results, view: "View", names: Iterable[str]) -> dict[str, "list[Chart]"]:
+def _chosen(view: "View", known: Collection[str], names: Iterable[str]) -> dict[str, "list[Chart]"]:
     """Pictures by name."""
-    pictures, known = view.pictures, KINDS[type(results)].pictures
+    pictures = view.pictures
     wanted = list(names) or list(view.drawn)
     for name in wanted:
         if name not in pictures:

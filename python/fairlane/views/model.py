@@ -36,6 +36,8 @@ class Chart:
     """What a page exports as CSV: its columns of numbers and text."""
     picture: str = ""
     """The picture that it is a panel of; by default it is one of its own."""
+    headline: str = ""
+    """The title of the picture that it is the first panel of; by default what it shows."""
     wide: bool = False
     """Whether it takes the whole width of a page."""
     only_page: bool = False

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import altair
 import numpy as np
@@ -40,6 +41,11 @@ class Rows:
         return max(60, round(len(self.names) * max(20 + 10 * min(self.series, 6), 8 + 14 * lines)))
 
     @property
+    def _lines(self) -> int:
+        """Lines of the longest label; those of several lines begin at the middle of the row, if nothing moves them."""
+        return max((1 if isinstance(label, str) else len(label) for label in self.labels), default=1)
+
+    @property
     def reach(self) -> float:
         """Half the height of a mark, in rows."""
         return _FILLED / 2 / self.series
@@ -59,11 +65,12 @@ class Rows:
             grid=False,
             labelOverlap=False,
             labelLineHeight=14,
+            labelOffset=-7 * (self._lines - 1),
         )
         scale = altair.Scale(domain=[count - 0.5, -0.5], nice=False, zero=False)
         return altair.Y(f"{field}:Q", axis=axis, scale=scale)
 
-    def place(self, row: Row, name: str, series: int = 0) -> dict[str, object]:
+    def place(self, row: Row, name: str, series: int = 0) -> dict[str, Any]:
         """The row with its place: ``at``, and the edges ``top`` and ``bottom`` of its mark."""
         at = self.at(name, series)
         return {**row, "at": at, "top": at - self.reach, "bottom": at + self.reach}
@@ -108,7 +115,7 @@ def spread(count: int, reach: float) -> Floats:
     return ((np.arange(count, dtype=np.float64) * golden) % 1 * 2 - 1) * reach
 
 
-def boxes(rows: Sequence[Row], axis: Axis, places: Rows, **encoding: object) -> altair.LayerChart:
+def boxes(rows: Sequence[Row], axis: Axis, places: Rows, **encoding: Any) -> altair.LayerChart:
     """Boxes of ``box_numbers``, at their ``place``; ``encoding`` has their colour and tooltip."""
     base = chart(rows)
     line = base.mark_rule(style="ink").encode(x=axis.x("low"), x2="high:Q", y=places.y("at"))
@@ -124,13 +131,13 @@ def boxes(rows: Sequence[Row], axis: Axis, places: Rows, **encoding: object) -> 
     return stacked(line, box, *ends)
 
 
-def bars(rows: Sequence[Row], axis: Axis, places: Rows, begin: str, end: str, **encoding: object) -> altair.Chart:
+def bars(rows: Sequence[Row], axis: Axis, places: Rows, begin: str, end: str, **encoding: Any) -> altair.Chart:
     """Bars from one field to another, at their ``place``."""
     bar: altair.Chart = chart(rows).mark_rect()
     return bar.encode(x=axis.x(begin), x2=f"{end}:Q", y=places.y("top"), y2="bottom:Q", **encoding)
 
 
-def dots(rows: Sequence[Row], axis: Axis, places: Rows, field: str, **encoding: object) -> Layer:
+def dots(rows: Sequence[Row], axis: Axis, places: Rows, field: str, **encoding: Any) -> Layer:
     """A dot for each row, at its place ``at``; smaller and fainter the more there are."""
     size, opacity = (26, 0.8) if len(rows) <= 400 else (12, 0.6)
     mark: altair.Chart = chart(rows).mark_point(size=size, opacity=opacity)

@@ -73,7 +73,7 @@ def terms_chart(terms: Rows) -> Chart:
             x=share.x("share"),
             x2=altair.datum(0),
             y=y,
-            color=colour("verdict", _VERDICTS, _VERDICTS[1:]),
+            color=colour("verdict", _VERDICTS, greys=_VERDICTS[1:]),
             tooltip=tooltip,
         ).add_params(job)
     ]
