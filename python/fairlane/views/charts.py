@@ -4,7 +4,7 @@ A chart is an ``altair.LayerChart`` without width, colours and fonts, which writ
 (seconds, shares); an axis has the unit.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10, sqrt
 from typing import Any, Literal, cast
@@ -133,17 +133,20 @@ def _with(of: Layer, parameter: altair.Parameter) -> Layer:
     return found
 
 
-def colour(field: str, names: Sequence[str]) -> altair.Color:
-    """A colour for each name, in this order; a single name has no legend."""
-    legend = legend_of(names) if len(names) > 1 else None
+def colour(field: str, names: Sequence[str], shown: Collection[str] | None = None) -> altair.Color:
+    """A colour for each name, in this order. The legend has those that are ``shown``; there is none of a single one."""
+    named = [name for name in names if shown is None or name in shown]
+    legend = legend_of(named) if len(named) > 1 else None
     return altair.Color(f"{field}:N", scale=altair.Scale(domain=list(names)), legend=legend)
 
 
 def legend_of(names: Sequence[str], orient: Literal["top", "bottom"] = "top") -> altair.Legend:
-    """A legend without a title, in as many columns as fit beside each other."""
+    """A legend of these names without a title, in as many columns as fit beside each other."""
     wide = 7 * max(map(len, names)) + 40
     fits = len(names) * wide <= _LEGEND
-    return altair.Legend(title=None, orient=orient, columns=Undefined if fits else max(1, _LEGEND // wide))
+    return altair.Legend(
+        title=None, values=list(names), orient=orient, columns=Undefined if fits else max(1, _LEGEND // wide)
+    )
 
 
 def choice(name: str, label: str, options: Sequence[str]) -> tuple[altair.Parameter, str]:
@@ -161,7 +164,7 @@ def described(rows: Iterable[Row], columns: Sequence[Column]) -> tuple[list[dict
 
 
 def whiskers(
-    of: altair.Chart, axis: Axis, low: str, high: str, *, vertical: bool, **encoding: Any
+    of: altair.Chart, axis: Axis, low: str, high: str, *, vertical: bool, style: Any = Undefined, **encoding: Any
 ) -> altair.LayerChart:
     """Intervals from one field to another, where both are known, with ends; the other channels are ``encoding``.
 
@@ -170,8 +173,12 @@ def whiskers(
     known = of.transform_filter(f"isValid(datum['{low}']) && isValid(datum['{high}'])")
     known = known.transform_calculate(_low=f"max(datum['{low}'], {axis.low})")
     along, name = (axis.y, "y") if vertical else (axis.x, "x")
-    line = known.mark_rule(strokeWidth=1.2).encode(**{name: along("_low"), f"{name}2": f"{high}:Q"}, **encoding)
-    ends = known.mark_point(shape="stroke", size=40, strokeWidth=1.2, filled=False, angle=0 if vertical else 90)
+    line = known.mark_rule(strokeWidth=1.2, style=style).encode(
+        **{name: along("_low"), f"{name}2": f"{high}:Q"}, **encoding
+    )
+    ends = known.mark_point(
+        shape="stroke", size=40, strokeWidth=1.2, filled=False, style=style, angle=0 if vertical else 90
+    )
     lower = ends.transform_filter(f"datum._low > {axis.low}").encode(**{name: along("_low")}, **encoding)
     return stacked(line, lower, ends.encode(**{name: along(high)}, **encoding))
 

@@ -107,6 +107,11 @@ def lines_of(every: Mapping[str, _R], words: Callable[[_R], str]) -> list[str]:
     return [f"{name}: {words(one)}" if len(every) > 1 else words(one) for name, one in every.items()]
 
 
+def sentences_of(every: Mapping[str, _R], words: Callable[[_R], str]) -> str:
+    """The same as sentences, a line each."""
+    return "\n".join(f"{line}." for line in lines_of(every, words))
+
+
 def remarks_of(every: Mapping[str, _R], words: Callable[[_R], Iterable[str]]) -> list[str]:
     """Sentences on each of the results, which name it if there are several."""
     return [f"{name}: {line}" if len(every) > 1 else line for name, one in every.items() for line in words(one)]

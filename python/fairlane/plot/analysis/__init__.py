@@ -36,7 +36,7 @@ def show(found: Analysis, name: str, axes: Given = None) -> Drawn | Figure:
     """
     if name not in FIGURES:
         raise ScenarioError(Problem.unknown("figure", "figure", name, list(FIGURES), name))
-    drawn = draw_new(found, name, FIGURES[name], axes)
+    drawn: Drawn | Figure | None = draw_new(found, name, FIGURES[name], axes)
     if drawn is None:
         raise ScenarioError(Problem("figure", "there is nothing to show in it: the analysis lacks its data", name))
     return drawn
