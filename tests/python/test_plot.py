@@ -26,6 +26,7 @@ from fairlane.results import ResultsError
 from fairlane.views.look import Look
 from made_runs import make_run
 from pictures import assert_drawn, assert_texts_fit
+from report_runs import simulated
 
 
 @pytest.fixture(autouse=True)
@@ -91,7 +92,7 @@ def test_figures_of_users_are_drawn_beside_those_of_views(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    make_run(3).save(tmp_path / "run")
+    simulated(tmp_path / "run", isolated=True)
     Path("own.py").write_text(OWN)
     asked = ["plot", "run", "--allow-code", "--out", "drawn"]
     asked += [f"--figure={name}" for name in ("own.py:chart", "slowdown", "own.py:axes")]
