@@ -34,6 +34,11 @@ def some(words: Iterable[str], most: int) -> str:
     return ", ".join(every[:most]) + (f" and {len(every) - most} more" if len(every) > most else "")
 
 
+def shortened(text: str, most: int) -> str:
+    """A text of so many letters at most; of a longer one the beginning and the end: "group0-row0…switch5 port 19"."""
+    return text if len(text) <= most else f"{text[: most // 2]}…{text[len(text) - (most - 1) // 2 :]}"
+
+
 def renamed(word: str, given: Iterable[str], written: Iterable[str], why: str = "", more: str = "") -> list[str]:
     """A sentence on the names that are written otherwise, with the first of them; none where all are the same."""
     pairs = [(before, after) for before, after in zip(given, written, strict=True) if before != after]

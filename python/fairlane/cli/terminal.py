@@ -79,10 +79,10 @@ def _fits(console: Console, table: Table, shown: Sequence[Column], gap: int) -> 
 
 def _drawn(table: Table, shown: Sequence[Column], gap: int) -> RichTable:
     drawn = RichTable(box=SIMPLE_HEAD, padding=(0, gap, 0, 0), show_edge=False)
-    for place, column in enumerate(shown):
+    for column in shown:
         drawn.add_column(
             column.header,
-            justify="left" if (place == 0 if column.left is None else column.left) else "right",
+            justify="left" if table.is_left(column) else "right",
             no_wrap=not column.wrap,
             max_width=column.width,
             overflow="fold" if column.wrap else "ellipsis",

@@ -11,11 +11,11 @@ from fairlane.cables.results import Cables
 from fairlane.engine.tables import PS
 from fairlane.statistics import COVERAGE
 from fairlane.views.charts import Axis, Layer, chart, colour, described, layers, rule, whiskers
-from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, scenario_of, title_of
+from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, scenario_of, title_of, together
 from fairlane.views.tables import Bad, Column, Row, Table, fixed, with_ratio
-from fairlane.wording import listed, percent, plural, seconds, significant, some
+from fairlane.wording import listed, percent, plural, seconds, shortened, significant, some
 
-MOST = 12
+MOST = 10
 """Parts that have a line in the chart."""
 MOST_JOBS = 6
 """Jobs that have a column and a colour: those with the greatest slowdowns; of the others the slowest is drawn."""
@@ -141,7 +141,6 @@ def _harmed(survey: Cables) -> str:
 def _jobs(surveys: Mapping[str, Cables]) -> Table:
     """A row for each part and job, for pages."""
     several = len(surveys) > 1
-    frames = [survey.slowdowns.select(pl.lit(name).alias("survey"), pl.all()) for name, survey in surveys.items()]
     shown = [
         *([Column("survey", "survey")] if several else []),
         Column("what fails", "part", left=True),
@@ -150,7 +149,7 @@ def _jobs(surveys: Mapping[str, Cables]) -> Table:
         Column("failed", "failed", percent, note="failed, stalled: share of the seeds"),
         Column("stalled", "stalled", percent),
     ]
-    data = pl.concat(frames)
+    data = together(surveys, "survey", lambda survey: survey.slowdowns)
     known = data.drop_nulls("slowdown").sort("slowdown", descending=True)
     worst = "No job completed anything in both forks."
     if known.height:
@@ -198,9 +197,7 @@ def _charts(surveys: Mapping[str, Cables]) -> Iterator[Chart]:
 
 def _drawn(surveys: Mapping[str, Cables]) -> tuple[list[str], list[dict[str, Any]]]:
     """The jobs that have a colour, in the order of the scenario, and the rows that are drawn."""
-    rows = pl.concat(
-        [survey.slowdowns.select(pl.lit(name).alias("survey"), pl.all()) for name, survey in surveys.items()]
-    )
+    rows = together(surveys, "survey", lambda survey: survey.slowdowns)
     names = rows["name"].unique(maintain_order=True).to_list()
     if len(names) > MOST_JOBS:
         worst = rows.group_by("name").agg(pl.col("failed").max(), pl.col("slowdown").max())
@@ -216,7 +213,7 @@ def _critical(
     surveys: Mapping[str, Cables], parts: Sequence[str], names: Sequence[str], rows: Sequence[Row], axis: Axis
 ) -> Iterator[Layer]:
     """A line for each part, the first one on top, with a point for each job; those that failed at the right."""
-    labels = {part: f"{at}  {part[:_LETTERS]}{'…' if len(part) > _LETTERS else ''}" for at, part in enumerate(parts, 1)}
+    labels = {part: f"{at}  {shortened(part, _LETTERS)}" for at, part in enumerate(parts, 1)}
     columns = [Column("what fails", "part"), *_JOB, Column("state", "state", lambda state: state or "completed")]
     columns = [*([Column("survey", "survey")] if len(surveys) > 1 else []), *columns]
     told, tooltip = described(rows, columns)

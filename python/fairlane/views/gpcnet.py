@@ -10,7 +10,7 @@ from fairlane.gpcnet.network_tests import TESTS
 from fairlane.gpcnet.results import Gpcnet, written
 from fairlane.statistics import COVERAGE
 from fairlane.views.charts import Axis, Layer, chart, colour, described, hollow, layers, rule, whiskers
-from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, scenario_of, title_of
+from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, scenario_of, title_of, together
 from fairlane.views.tables import Column, Estimated, Row, Table
 from fairlane.wording import plural, seconds, some
 
@@ -86,8 +86,8 @@ def _tables(benchmarks: Mapping[str, Gpcnet], rows: Sequence[Row]) -> Iterator[T
     for key, title in _TABLES.items():
         shown = [*_BENCHMARK[: len(benchmarks) - 1], *_NAME, _column("Avg", key), _column("99%", f"{key}_p99")]
         shown += [] if key == "impact" else [Column("Units", "unit", left=True)]
-        trials = [one.trials.select(pl.lit(name).alias("benchmark"), pl.all()) for name, one in benchmarks.items()]
-        yield Table(shown, rows, title, sentence=_worst(rows, key), data=pl.concat(trials))
+        trials = together(benchmarks, "benchmark", lambda one: one.trials)
+        yield Table(shown, rows, title, sentence=_worst(rows, key), data=trials)
 
 
 def _worst(rows: Sequence[Row], key: str) -> str:

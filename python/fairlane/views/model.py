@@ -13,6 +13,7 @@ from fairlane.views.tables import Row, Table
 
 if TYPE_CHECKING:
     import altair
+    import polars as pl
 
     from fairlane.results.base import Results
 
@@ -115,6 +116,13 @@ def sentences_of(every: Mapping[str, _R], words: Callable[[_R], str]) -> str:
 def remarks_of(every: Mapping[str, _R], words: Callable[[_R], Iterable[str]]) -> list[str]:
     """Sentences on each of the results, which name it if there are several."""
     return [f"{name}: {line}" if len(every) > 1 else line for name, one in every.items() for line in words(one)]
+
+
+def together(every: Mapping[str, _R], key: str, table: Callable[[_R], pl.DataFrame]) -> pl.DataFrame:
+    """A table of each of the results as one, with their names as the column ``key``."""
+    import polars as pl
+
+    return pl.concat([table(one).select(pl.lit(name).alias(key), pl.all()) for name, one in every.items()])
 
 
 def provenance_of(every: Mapping[str, Results]) -> dict[str, dict[str, object]]:

@@ -132,8 +132,7 @@ def _table(table: Table) -> str:
 
 
 def _look(table: Table, column: Column) -> str:
-    left = column is table.columns[0] if column.left is None else column.left
-    classes = [*([] if left else ["number"]), *([] if column.wrap else ["whole"])]
+    classes = [*([] if table.is_left(column) else ["number"]), *([] if column.wrap else ["whole"])]
     return f' class="{" ".join(classes)}"'
 
 

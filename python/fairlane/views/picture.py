@@ -24,11 +24,10 @@ _LETTERS_OF_TITLE, _LETTERS_OF_NOTE = 76, 112
 
 
 def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
-    """The picture of charts: the headline, a panel for each of them, and what their marks are.
+    """The picture of charts: a title, a panel for each of them, and what their marks are.
 
-    Where a view has several pictures, the headline of each is the sentence of its first chart.
-
-    It is put together of specifications: ``altair.vconcat`` copies all of them several times.
+    The title is the headline of the view; of a view with several pictures, what the first chart shows. The picture is
+    put together of specifications: ``altair.vconcat`` copies all of them several times.
     """
     panels = [_specification(chart) for chart in charts]
     datasets = {name: rows for panel in panels for name, rows in panel.pop("datasets", {}).items()}
@@ -42,14 +41,16 @@ def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
             lines = chart.sentence.split("\n") if one_of_several and number else []
             subtitle = [part for line in lines for part in wrap(line, _LETTERS_OF_NOTE)]
             panel["title"] = {"text": chart.title, "subtitle": subtitle, "offset": 8}
-    notes = " ".join([f"{'; '.join(view.facts)}.", *dict.fromkeys(chart.note for chart in charts)])
-    headline = charts[0].sentence if one_of_several else view.headline
+    title = charts[0].sentence if one_of_several else view.headline
+    notes = " ".join(
+        [*([f"{'; '.join(view.facts)}."] if view.facts else []), *dict.fromkeys(chart.note for chart in charts)]
+    )
     return {
         "$schema": schema,
         "datasets": datasets,
         "params": list(parameters.values()),
         "title": {
-            "text": [part for line in headline.split("\n") for part in wrap(line.removesuffix("."), _LETTERS_OF_TITLE)],
+            "text": [part for line in title.split("\n") for part in wrap(line.removesuffix("."), _LETTERS_OF_TITLE)],
             "fontSize": 16,
             "offset": 14,
             "frame": "bounds",

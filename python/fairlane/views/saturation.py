@@ -13,7 +13,7 @@ from fairlane.results.latency import BUCKET_WIDTH
 from fairlane.saturation.results import ACCEPTED_IN_FULL, FEW, Saturation
 from fairlane.statistics import COVERAGE, FEWEST
 from fairlane.views.charts import Axis, Layer, chart, choice, colour, described, hollow, layers, whiskers
-from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, scenario_of, title_of
+from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, scenario_of, title_of, together
 from fairlane.views.tables import Column, Row, Table, fixed, with_interval
 from fairlane.wording import percent, plural, seconds, significant
 
@@ -104,9 +104,8 @@ def _table(sweeps: Mapping[str, Saturation], rows: Sequence[Row]) -> Table:
         Column("saturated", "saturated"),
     ]
     saturated, undecided = (sum(row["saturated"] == word for row in rows) for word in ("yes", "undecided"))
-    runs = [sweep.runs.select(pl.lit(name).alias("sweep"), pl.all()) for name, sweep in sweeps.items()]
     sentence = f"{saturated} of {plural(len(rows), 'load')} are saturated, {undecided} undecided."
-    return Table(shown, rows, "Loads", sentence=sentence, data=pl.concat(runs))
+    return Table(shown, rows, "Loads", sentence=sentence, data=together(sweeps, "sweep", lambda sweep: sweep.runs))
 
 
 _SWEEP = [Column("sweep", "sweep")]

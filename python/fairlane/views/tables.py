@@ -162,7 +162,11 @@ class Table:
     data: "pl.DataFrame | None" = None
     """What a page exports as CSV; by default what it shows."""
 
+    def is_left(self, column: Column) -> bool:
+        """Whether a column is aligned to the left."""
+        return column is self.columns[0] if column.left is None else column.left
+
     def explained(self, shown: Sequence[Column]) -> str:
         """What stands below the table where these columns are shown."""
         notes = "; ".join(column.note for column in shown if column.note)
-        return f"{notes}." if notes else self.note
+        return " ".join(filter(None, (f"{notes}." if notes else "", self.note)))
