@@ -12,6 +12,7 @@ from typing import Any, Literal, cast
 import altair
 from altair import Undefined
 
+from fairlane.colours import LIGHT
 from fairlane.views.scales import is_wide, steps
 from fairlane.views.tables import Column, Row
 from fairlane.wording import time_unit
@@ -23,9 +24,12 @@ _LEGEND = 480
 NUMBERS = ",.6~r"
 SHARES = ".6~%"
 Layer = altair.Chart | altair.LayerChart
-Kind = Literal["number", "share", "time", "change"]
+Kind = Literal["number", "share", "change", "time"]
+CHANGES = f"datum.value === 0 ? '0%' : format(datum.value, '+{SHARES}')"
+"""The label of a change: a share with its sign."""
 _FORMATS = {"number": NUMBERS, "share": SHARES}
-_CHANGE = "datum.value ? replace(format(datum.value, '+.6~%'), '-', '−') : '0%'"
+_COLOURS, _GREYS = len(LIGHT.palette), 2
+"""Colours and greys of the configuration (``views.style``)."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,8 @@ class Axis:
     log: bool
     factor: float = 1.0
     """Of the unit of labels."""
+    free: bool = False
+    """Whether its ends are those of the rows that are shown, in place of ``low`` and ``high``."""
 
     @classmethod
     def of(
@@ -67,6 +73,11 @@ class Axis:
             high += margin
         return cls(f"{title} [{unit}]" if unit else title, kind, low, high, log, factor)
 
+    @classmethod
+    def chosen(cls, title: str = "", kind: Kind = "change") -> "Axis":
+        """A linear axis for rows of which a reader chooses some: it has the ends of those."""
+        return cls(title, kind, 0.0, 0.0, log=False, free=True)
+
     @property
     def ticks(self) -> list[float]:
         """Where a logarithmic axis has labels."""
@@ -76,10 +87,10 @@ class Axis:
 
     @property
     def _options(self) -> dict[str, Any]:
-        label = f"format(datum.value / {self.factor}, '{NUMBERS}')" if self.kind == "time" else Undefined
-        label = _CHANGE if self.kind == "change" else label
+        labels = {"time": f"format(datum.value / {self.factor}, '{NUMBERS}')", "change": CHANGES}
+        label = labels.get(self.kind, Undefined)
         axis = altair.Axis(
-            title=self.title,
+            title=self.title or None,
             values=self.ticks if self.log else Undefined,
             format=_FORMATS.get(self.kind, Undefined),
             labelExpr=label,
@@ -89,6 +100,8 @@ class Axis:
         )
         kind: Literal["log", "linear"] = "log" if self.log else "linear"
         zero = Undefined if self.log else False
+        if self.free:
+            return {"axis": axis, "scale": altair.Scale(zero=False)}
         return {"axis": axis, "scale": altair.Scale(type=kind, domain=[self.low, self.high], nice=False, zero=zero)}
 
     def x(self, field: str) -> altair.X:
@@ -133,11 +146,20 @@ def _with(of: Layer, parameter: altair.Parameter) -> Layer:
     return found
 
 
-def colour(field: str, names: Sequence[str], shown: Collection[str] | None = None) -> altair.Color:
-    """A colour for each name, in this order. The legend has those that are ``shown``; there is none of a single one."""
+def colour(
+    field: str, names: Sequence[str], greys: Sequence[str] = (), *, shown: Collection[str] | None = None
+) -> altair.Color:
+    """A colour for each name, in this order, and a grey for each of ``greys``.
+
+    The legend has the names that are ``shown``; there is none of a single one.
+    """
     named = [name for name in names if shown is None or name in shown]
     legend = legend_of(named) if len(named) > 1 else None
-    return altair.Color(f"{field}:N", scale=altair.Scale(domain=list(names)), legend=legend)
+    others = [name for name in names if name not in greys]
+    places = {name: f"palette{at % _COLOURS}" for at, name in enumerate(others)}
+    places |= {name: f"grey{at % _GREYS}" for at, name in enumerate(greys)}
+    colours = [altair.ExprRef(places[name]) for name in names] if greys else Undefined
+    return altair.Color(f"{field}:N", scale=altair.Scale(domain=list(names), range=colours), legend=legend)
 
 
 def legend_of(names: Sequence[str], orient: Literal["top", "bottom"] = "top") -> altair.Legend:
@@ -149,10 +171,31 @@ def legend_of(names: Sequence[str], orient: Literal["top", "bottom"] = "top") ->
     )
 
 
-def choice(name: str, label: str, options: Sequence[str]) -> tuple[altair.Parameter, str]:
-    """A selection of one option below the chart, and the filter of rows whose ``of`` it is."""
-    bound = altair.binding_select(options=list(options), name=f"{label} ")
-    return altair.param(name=name, value=options[0], bind=bound), f"datum.of === {name}"
+def choice(
+    name: str, label: str, options: Sequence[str], field: str = "of", every: str = ""
+) -> tuple[altair.Parameter, str]:
+    """A selection of one option below the chart, and the filter of rows whose ``field`` it is.
+
+    With ``every``, that is the first option, which all rows have.
+    """
+    offered = [*([every] if every else []), *options]
+    bound = altair.binding_select(options=offered, name=f"{label} ")
+    chosen = f"datum['{field}'] === {name}"
+    return altair.param(
+        name=name, value=offered[0], bind=bound
+    ), f"{name} === '{every}' || {chosen}" if every else chosen
+
+
+def caption(parameter: str, *, vertical: bool = False) -> altair.Chart:
+    """The title of an axis that says what is chosen: below the right end, or above the upper end if ``vertical``."""
+    text = chart([{}]).mark_text(
+        style="text",
+        text=altair.ExprRef(parameter),
+        align="left" if vertical else "right",
+        baseline="bottom" if vertical else "top",
+        dy=-8 if vertical else 24,
+    )
+    return text.encode(x=altair.value(0 if vertical else "width"), y=altair.value(0 if vertical else "height"))
 
 
 def described(rows: Iterable[Row], columns: Sequence[Column]) -> tuple[list[dict[str, Any]], list[altair.Tooltip]]:
@@ -171,7 +214,7 @@ def whiskers(
     On a logarithmic axis, an interval that reaches zero or less goes to the end of the axis.
     """
     known = of.transform_filter(f"isValid(datum['{low}']) && isValid(datum['{high}'])")
-    known = known.transform_calculate(_low=f"max(datum['{low}'], {axis.low})")
+    known = known.transform_calculate(_low=f"max(datum['{low}'], {axis.low})" if axis.log else f"datum['{low}']")
     along, name = (axis.y, "y") if vertical else (axis.x, "x")
     line = known.mark_rule(strokeWidth=1.2, style=style).encode(
         **{name: along("_low"), f"{name}2": f"{high}:Q"}, **encoding
@@ -179,7 +222,9 @@ def whiskers(
     ends = known.mark_point(
         shape="stroke", size=40, strokeWidth=1.2, filled=False, style=style, angle=0 if vertical else 90
     )
-    lower = ends.transform_filter(f"datum._low > {axis.low}").encode(**{name: along("_low")}, **encoding)
+    lower = ends.transform_filter(f"datum._low > {axis.low}" if axis.log else "true").encode(
+        **{name: along("_low")}, **encoding
+    )
     return stacked(line, lower, ends.encode(**{name: along(high)}, **encoding))
 
 

@@ -160,7 +160,7 @@ def plot(results: Results, name: str | None = None) -> Any:
 def _chosen(results: Results, view: "View", names: Iterable[str]) -> dict[str, "list[Chart]"]:
     """Pictures by name."""
     pictures, known = view.pictures, KINDS[type(results)].pictures
-    wanted = list(names) or list(pictures)
+    wanted = list(names) or list(view.drawn)
     for name in wanted:
         if name not in pictures:
             unknown = Problem.unknown("figure", "figure", name, list(known), name)

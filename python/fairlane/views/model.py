@@ -40,6 +40,8 @@ class Chart:
     """Whether it takes the whole width of a page."""
     only_picture: bool = False
     """Whether a page leaves it out: it has a ``Custom`` part in its place."""
+    only_page: bool = False
+    """Whether it is a picture only where that is asked for by name."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,11 @@ class View:
     def tables(self) -> list[Table]:
         """Its tables."""
         return [part for part in self.parts if isinstance(part, Table)]
+
+    @property
+    def drawn(self) -> dict[str, list[Chart]]:
+        """The pictures that are drawn if none is asked for by name."""
+        return {name: charts for name, charts in self.pictures.items() if not charts[0].only_page}
 
     @property
     def pictures(self) -> dict[str, list[Chart]]:

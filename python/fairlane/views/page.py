@@ -49,7 +49,7 @@ def page(view: View) -> str:
 
 def notebook(view: View) -> str:
     """The headline, the tables and the charts of a view, without scripts."""
-    drawn = [picture(view, charts, Look(format="svg")).decode() for charts in view.pictures.values()]
+    drawn = [picture(view, charts, Look(format="svg")).decode() for charts in view.drawn.values()]
     tables = [_table(part) for part in view.tables if not part.only_page]
     facts = [f"<div>{escape(line)}</div>" for line in view.facts]
     return "\n".join(

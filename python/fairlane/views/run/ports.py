@@ -125,7 +125,7 @@ def _strips(
     told, tooltip = described(
         points, [*series.run_column, Column("ports", "class"), Column("share of time", "value", percent)]
     )
-    channel = colour("series", names, names if series.several else ())
+    channel = colour("series", names, shown=names if series.several else ())
     yield boxes(boxed, axis, places, color=channel)
     yield dots(told, axis, places, "value", color=channel, tooltip=tooltip)
 

@@ -59,7 +59,7 @@ class Series:
     def colour(self, shown: Sequence[Row], *, named: bool = False) -> altair.Color:
         """The colour of rows that ``row`` has made; without a legend where the jobs of an axis have the colours."""
         present = () if named and self.by_job else {row["series"] for row in shown}
-        return colour("series", self.names, present)
+        return colour("series", self.names, shown=present)
 
     def row(self, run: str, job: str, **values: Any) -> dict[str, Any]:
         """A row of data of a job."""
