@@ -32,7 +32,7 @@ class Chart:
     """What it shows."""
     note: str
     """What its marks are."""
-    data: Sequence[Row] = ()
+    data: Sequence[Row] | pl.DataFrame = ()
     """What a page exports as CSV: its columns of numbers and text."""
     picture: str = ""
     """The picture that it is a panel of; by default it is one of its own."""

@@ -1,9 +1,10 @@
 """A view as one HTML file, which opens from disk and needs no network, and as HTML in a notebook.
 
 The text and the tables are HTML; charts are drawn by Vega-Lite, whose expressions are interpreted, because
-``fairlane serve`` forbids pages to compile code.
+``fairlane serve`` forbids pages to compile code. The data of charts and exports are deflated.
 """
 
+import zlib
 from base64 import b64encode
 from collections.abc import Iterator
 from functools import cache
@@ -41,7 +42,7 @@ def page(view: View) -> str:
         cards="\n".join(cards),
         remarks="".join(f"<li>{escape(line)}</li>" for line in view.remarks),
         provenance="".join(_provenance(view)),
-        data=json_in_html(data),
+        data=b64encode(zlib.compress(to_json(data, inf_nan_mode="null"))).decode(),
         library=library(),
         script=(BROWSER / "page.js").read_text("utf-8"),
     )
@@ -145,11 +146,11 @@ def _cell(table: Table, column: Column, row: Row) -> str:
 
 
 def _csv(part: Table | Chart) -> str:
+    if isinstance(part.data, pl.DataFrame):
+        return part.data.write_csv()
     if isinstance(part, Chart):
         plain = [{key: value for key, value in row.items() if not isinstance(value, list | dict)} for row in part.data]
         return pl.DataFrame(plain, infer_schema_length=None).write_csv()
-    if part.data is not None:
-        return part.data.write_csv()
     shown = [{column.header: str(column.cell(row)) for column in part.columns} for row in part.rows if row is not None]
     return pl.DataFrame(shown).write_csv()
 

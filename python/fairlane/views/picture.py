@@ -78,8 +78,9 @@ def _note(lines: list[str]) -> dict[str, Any]:
 def picture(view: View, charts: list[Chart], look: Look) -> bytes:
     """The file of the picture of charts."""
     spec = figure(view, charts)
-    # Nothing is chosen or moved in a picture.
-    spec["params"] = [parameter for parameter in spec["params"] if "select" not in parameter]
+    # Nothing is chosen or moved in a picture; filters need the names of their selections.
+    text = to_json(spec)
+    spec["params"] = [one for one in spec["params"] if "select" not in one or text.count(one["name"].encode()) > 1]
     return rendered(spec, look)
 
 
