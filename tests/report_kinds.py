@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fairlane import Scenario, cables, gpcnet
+import fairlane
+from fairlane import Run, Scenario, cables, gpcnet
 from fairlane.fabric import Fabric
 from fairlane.placement import ALLOCATORS
 from fairlane.results.base import Results
@@ -35,10 +37,20 @@ from fairlane.scheduler import compare_allocators
 from fairlane.scheduler.storing import results_of
 from fairlane.scheduler.swf import LoggedJob
 from fairlane.study import Study, run
-from report_runs import EVIL
+from report_runs import EVIL, SCENARIO, evil
 from small_study import Here
 
-__all__ = ["EXAMPLES", "failures", "impact", "map_results", "reproduction", "schedule", "study", "sweep_results"]
+__all__ = [
+    "EXAMPLES",
+    "a_run",
+    "failures",
+    "impact",
+    "map_results",
+    "reproduction",
+    "schedule",
+    "study",
+    "sweep_results",
+]
 
 STUDY = """
 placements = 3
@@ -75,6 +87,13 @@ periods = 5
 controller = { name = "process_prioritization", threshold = 0.9, service_levels = 2 }
 """
 """A treatment to add: what a controller does in each of five periods."""
+
+
+def a_run() -> Run:
+    """A small run with samples, queueing delay by port, power, iterations of a job, and jobs left out, in memory."""
+    tables = tomllib.loads(SCENARIO)
+    tables["observe"] |= {"iterations": ["total"], "leave_one_out": True}
+    return evil(fairlane.run(Scenario(**tables)))
 
 
 def study(folder: Path, more: str = "") -> StudyResults:
@@ -309,6 +328,7 @@ def _broken() -> Results:
 
 
 EXAMPLES: dict[str, Callable[[], Results]] = {
+    "run": a_run,
     "saturation": sweep_results,
     "gpcnet": impact,
     "cables": lambda: failures(switches=True),

@@ -15,7 +15,7 @@ from altair import Undefined
 from fairlane.colours import LIGHT
 from fairlane.views.scales import is_wide, steps
 from fairlane.views.tables import Column, Row
-from fairlane.wording import time_unit
+from fairlane.wording import duration_unit, time_unit
 
 MARGIN = 0.04
 """How far an axis reaches beyond its values, as a share of its length."""
@@ -26,12 +26,15 @@ _LEGEND = 480
 NUMBERS = ",.6~r"
 SHARES = ".6~%"
 Layer = altair.Chart | altair.LayerChart
-Kind = Literal["number", "count", "share", "time", "change"]
+Kind = Literal["number", "count", "share", "change", "time", "duration"]
+"""A time is in s or its parts, a duration in units from s to days."""
 _FORMATS = {"number": NUMBERS, "count": ",d", "share": SHARES}
 CHANGES = f"datum.value ? format(datum.value, '+{SHARES}') : '0%'"
 """The label of a change: a share with its sign."""
 _COLOURS, _GREYS = len(LIGHT.palette), 2
 """Colours and greys of the configuration (``views.style``)."""
+_DURATIONS = {1.0: "s", 60.0: "min", 3600.0: "h", 86400.0: "d"}
+"""Units of the labels of a logarithmic axis, which are at 1 and 10 of each and at powers of ten of days."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,11 @@ class Axis:
         known = [value for value in values if value is not None] or [1.0]
         low, high = min(known), max(known)
         log = low > 0 and (scale == "log" or (scale == "auto" and is_wide(low, high)))
-        factor, unit = time_unit(sqrt(low * high) if log else high) if kind == "time" else (1.0, "")
+        factor, unit = 1.0, ""
+        if kind == "time":
+            factor, unit = time_unit(sqrt(low * high) if log else high)
+        elif kind == "duration" and not log:
+            factor, unit = duration_unit(high)
         if log:
             margin = max(high / low, 1.1) ** MARGIN
             low, high = low / margin, high * margin
@@ -86,19 +93,21 @@ class Axis:
     @property
     def ticks(self) -> list[float]:
         """Where a logarithmic axis has labels."""
+        if self.kind == "duration":
+            days = range(2, ceil(log10(self.high)) + 1)
+            every = [step * unit for unit in _DURATIONS for step in (1, 10)] + [86400.0 * 10**power for power in days]
+            return [tick for tick in every if self.low <= tick <= self.high]
         decades = range(floor(log10(self.low / self.factor)), ceil(log10(self.high / self.factor)) + 1)
         every = [self.factor * step * 10.0**decade for decade in decades for step in steps(self.low, self.high)]
         return [tick for tick in every if self.low <= tick <= self.high]
 
     @property
     def _options(self) -> dict[str, Any]:
-        labels = {"time": f"format(datum.value / {self.factor}, '{NUMBERS}')", "change": CHANGES}
-        label = self.free or labels.get(self.kind) or Undefined
         axis = altair.Axis(
             title=self.title or None,
             values=self.ticks if self.log else Undefined,
             format=_FORMATS.get(self.kind, Undefined),
-            labelExpr=label,
+            labelExpr=self._label,
             labelOverlap=True,
             labelFlush=False,
             tickCount=Undefined if self.log else 6,
@@ -109,6 +118,21 @@ class Axis:
         if self.free:
             return {"axis": axis, "scale": altair.Scale(zero=False, padding=10)}
         return {"axis": axis, "scale": altair.Scale(type=kind, domain=[self.low, self.high], nice=False, zero=zero)}
+
+    @property
+    def _label(self) -> Any:
+        if self.free:
+            return self.free
+        if self.kind == "change":
+            return CHANGES
+        if self.kind not in ("time", "duration"):
+            return Undefined
+        if self.kind == "time" or not self.log:
+            return f"format(datum.value / {self.factor}, '{NUMBERS}')"
+        found = "''"
+        for size, unit in _DURATIONS.items():
+            found = f"datum.value >= {size} ? format(datum.value / {size}, '{NUMBERS}') + ' {unit}' : {found}"
+        return found
 
     def x(self, field: str) -> altair.X:
         """The horizontal channel of a field on this axis."""
@@ -126,15 +150,26 @@ def chart(rows: Sequence[Row]) -> altair.Chart:
 
 
 def layers(height: int, *every: Layer, zoom: Sequence[Literal["x", "y"]] = ("x", "y")) -> altair.LayerChart:
-    """A chart of layers, the last one on top, whose axes are moved by dragging and zoomed by the wheel with Ctrl.
+    """A chart of layers, the last one on top. ``zoom`` are the channels of axes that move."""
+    *below, top = every
+    return stacked(*below, _with(top, moved(zoom)) if zoom else top).properties(height=height)
 
-    Without Ctrl, and on touch screens, a page scrolls. ``zoom`` are the channels of axes that move.
+
+def moved(channels: Sequence[Literal["x", "y"]], name: str | None = None) -> altair.Parameter:
+    """The parameter that moves axes by dragging, and zooms by the wheel with Ctrl; a double click takes it back.
+
+    Without Ctrl, and on touch screens, a page scrolls. Other choices, which change the data, take it back, too.
     """
     wheel = "wheel![event.ctrlKey || event.metaKey || event.shiftKey]"
     drag = "[pointerdown[event.pointerType !== 'touch'], window:pointerup] > window:pointermove!"
-    selection = altair.selection_interval(bind="scales", encodings=list(zoom), zoom=wheel, translate=drag)
-    *below, top = every
-    return stacked(*below, _with(top, selection) if zoom else top).properties(height=height)
+    return altair.selection_interval(
+        name=name,
+        bind="scales",
+        encodings=list(channels),
+        zoom=wheel,
+        translate=drag,
+        clear="dblclick, window:input",
+    )
 
 
 def stacked(*every: Layer) -> altair.LayerChart:
@@ -162,7 +197,7 @@ def colour(
 ) -> altair.Color:
     """A colour for each name, in this order, and a grey for each of ``greys``.
 
-    A single name has no legend, else it has those ``shown``. If it is ``raised``, a vertical ``caption`` has room below.
+    A single name has no legend, else it has those ``shown``. If it is ``raised``, a ``caption`` has room below.
     """
     listed = names if shown is None else shown
     legend = legend_of(listed) if len(names) > 1 and listed else None
@@ -178,10 +213,12 @@ def colour(
 
 
 def legend_of(names: Sequence[str], orient: Literal["top", "bottom"] = "top") -> altair.Legend:
-    """A legend without a title, in as many columns as fit beside each other."""
+    """A legend of these names without a title, in as many columns as fit beside each other."""
     wide = 7 * max(map(len, names)) + 40
     fits = len(names) * wide <= _LEGEND
-    return altair.Legend(title=None, orient=orient, columns=Undefined if fits else max(1, _LEGEND // wide))
+    return altair.Legend(
+        title=None, values=list(names), orient=orient, columns=Undefined if fits else max(1, _LEGEND // wide)
+    )
 
 
 def choice(

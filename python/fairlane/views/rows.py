@@ -37,8 +37,7 @@ class Rows:
     @property
     def height(self) -> int:
         """The height of a chart, px."""
-        lines = max((len(label) for label in self.labels if not isinstance(label, str)), default=1)
-        return max(60, round(len(self.names) * max(20 + 10 * min(self.series, 6), 8 + 14 * lines)))
+        return max(60, round(len(self.names) * max(18 + 9 * self.series, 10 + 14 * self._lines, 24)))
 
     @property
     def _lines(self) -> int:
@@ -48,7 +47,7 @@ class Rows:
     @property
     def reach(self) -> float:
         """Half the height of a mark, in rows."""
-        return _FILLED / 2 / self.series
+        return _FILLED / 2 / self.series * (0.88 if self.series > 1 else 1)
 
     def at(self, name: str, series: int = 0) -> float:
         """The middle of a mark."""
@@ -84,7 +83,7 @@ def whiskers_of(most: int) -> float | tuple[float, float]:
 def whisker_words(whiskers: float | tuple[float, float]) -> str:
     """What whiskers are, for a note."""
     if isinstance(whiskers, tuple):
-        return f"{whiskers[0]:g}% and {whiskers[1]:g}%" if whiskers != (0, 100) else "the extremes"
+        return f"{whiskers[0]:g}% and {whiskers[1]:g}%"
     return f"the last values within {whiskers:g} interquartile ranges of the quartiles"
 
 

@@ -41,6 +41,9 @@ def config(colours: Colours, font: str = FONT, *, background: bool = True) -> di
             "frame": "group",
             "color": colours.ink,
             "fontSize": 13,
+            "subtitleColor": colours.muted,
+            "subtitleFontSize": 11,
+            "subtitlePadding": 4,
         },
         "axis": {
             **text,

@@ -12,9 +12,9 @@ from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.study import StudyResults
 from fairlane.statistics import COVERAGE
 from fairlane.study.conditions import timeless
-from fairlane.views.changes import changes_chart
 from fairlane.views.model import Chart, View, lines_of, remarks_of
 from fairlane.views.study.cells import cells_chart
+from fairlane.views.study.changes import changes_chart
 from fairlane.views.study.conditions import condition_charts
 from fairlane.views.study.design import terms_chart, terms_of, terms_table
 from fairlane.views.study.effects import effects_of, extremes, extremes_table, forest, has_extremes, replicates
