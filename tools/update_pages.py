@@ -19,7 +19,6 @@ from typing import Any
 
 import polars as pl
 
-from fairlane.plot import draw_all
 from fairlane.results.study import StudyResults
 from fairlane.statistics import over_replicates
 from fairlane.study import Study, run
@@ -96,7 +95,7 @@ def shown(name: str, scratch: Path) -> Iterator[str]:
         yield from map(measured, found.measured.values())
         return
     yield effects(found)
-    draw_all(found)
+    found.draw()
     figure = found.folder / ("conditions.png" if varied(found.work) else "work.png")
     stem = name.rpartition("/")[2]
     shutil.copyfile(figure, DOCS / "images" / f"study-{stem}.png")

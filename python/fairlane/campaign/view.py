@@ -1,6 +1,6 @@
-"""The comparison of a campaign with a prediction: ratio against ratio, cells, bars and all registrations."""
+"""What a campaign shows: fitted values, predictions, their comparison with what was measured, what decides them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import log
 
 import altair
@@ -9,10 +9,12 @@ import polars as pl
 from fairlane.campaign.cells import KEYS
 from fairlane.campaign.comparing import FALSE_ALARM, FAR, MISS, RIGHT, Comparison, compared
 from fairlane.campaign.registry import Registration
+from fairlane.campaign.robustness import Mapped
 from fairlane.errors import ScenarioError
 from fairlane.views.charts import Axis, Layer, chart, colour, described, layers, legend_of
 from fairlane.views.model import Chart, View
-from fairlane.views.tables import Column, Row, Table, fixed, with_ratio
+from fairlane.views.robustness import indices, shares
+from fairlane.views.tables import Column, Row, Table, fixed, with_interval, with_ratio
 from fairlane.wording import data_size, percent, plural, seconds
 
 VERDICTS = (RIGHT, FAR, MISS, FALSE_ALARM)
@@ -30,6 +32,51 @@ _RATIOS = (
     Column("\npredicted", with_ratio("predicted_mean_ratio", fixed(2))),
     Column("verdict", "verdict", left=True),
 )
+
+
+def fitted(title: str, rows: Sequence[Row], values: Mapping[str, str], error: float) -> View:
+    """Isolated cells as measured and simulated, and the fitted values."""
+    times = [Column(name, name, seconds) for name in ("measured", "simulated")]
+    isolated = Table(
+        [Column("cell", "cell"), *times, Column("ratio", "ratio", fixed(2))], rows, "Isolated runs: medians"
+    )
+    shown = [{"name": name, "value": value} for name, value in values.items()]
+    parameters = Table(
+        [Column("parameter", "name"), Column("fitted value", "value", left=True)], shown, "Fitted values"
+    )
+    headline = f"{title}: mean error of {plural(len(rows), 'isolated run')} {percent(error)}"
+    return View(title, headline, [], [isolated, parameters])
+
+
+def predicted(title: str, rows: Sequence[Row]) -> View:
+    """Predicted times of cells."""
+    times = [Column(name, with_interval(f"{name}_s", seconds)) for name in ("median", "mean", "p99")]
+    shown = [*CELL, *times, Column("iterations", "iterations")]
+    table = Table(shown, rows, "Predicted time of an iteration")
+    return View(title, f"{title}: {plural(len(rows), 'cell')} predicted", [], [table])
+
+
+def mapped(title: str, found: Mapped) -> View:
+    """Of each cell the share of points at which it is predicted, and what decides."""
+    rows = []
+    for row in found.cells.iter_rows(named=True):
+        deciding = found.indices.filter(pl.col("claim") == row["claim"], "beyond_chance").sort("index", descending=True)
+        parts = (f"{name} ({index:.2f})" for name, index in deciding.select("parameter", "index").iter_rows())
+        rows.append({**row, "decided": ", ".join(parts) or None})
+    shown = [
+        Column("cell: measured ratio", "says"),
+        Column("predicted at\nof the points", "share", percent),
+        Column("decided by (share of the variance)", "decided", left=True, wrap=True),
+    ]
+    robust = sum(row["decided"] is None for row in rows)
+    headline = f"{title}: {robust} of {plural(len(rows), 'cell')} decided by no parameter beyond chance"
+    excluded = [f"{plural(count, 'further point')} cannot be: {words}" for words, count in found.excluded.items()]
+    failed = [f"left out: {words}" for words in found.failed]
+    points = plural(found.points.height - 1, "point")
+    facts = [f"{points}; the number after a cell is its measured ratio of means to the isolated run"]
+    of = ("a cell", "is predicted", "the logarithm of the predicted ratio")
+    charts = [shares({"": found.cells}, of), *indices(found.cells, found.indices, of)] if rows else []
+    return View(title, headline, facts, [*charts, Table(shown, rows, "Cells")], remarks=[*excluded, *failed])
 
 
 def view(found: Comparison) -> View:

@@ -45,7 +45,8 @@ def fit(
     """
     from fairlane.campaign.fitting import fit as fitted
     from fairlane.campaign.fitting import save
-    from fairlane.cli import campaign_text
+    from fairlane.campaign.view import fitted as view
+    from fairlane.cli.terminal import parts_of
 
     cells, _ = _cells(folder, allow_code)
     tell = (lambda _words: None) if quiet else report
@@ -57,9 +58,8 @@ def fit(
         for cell, measured, simulated in found.medians
     ]
     shown = {one.name: one.shown(found.values[one.name]) for one in cells.campaign.fitted}
-    return Answer(
-        {"values": shown, "error": found.error, "cells": rows}, campaign_text.fitted(rows, shown, found.error), path
-    )
+    data = {"values": shown, "error": found.error, "cells": rows}
+    return Answer(data, parts_of(view(cells.campaign.title, rows, shown, found.error), None), path)
 
 
 def predict(
@@ -88,7 +88,8 @@ def predict(
     """
     from fairlane.campaign.predicting import predicted
     from fairlane.campaign.registry import register, registered
-    from fairlane.cli import campaign_text
+    from fairlane.campaign.view import predicted as view
+    from fairlane.cli.terminal import parts_of
 
     _word(label)
     cells, wanted = _cells(folder, allow_code, nodes)
@@ -96,7 +97,7 @@ def predict(
     registered(folder)  # an earlier one that has changed is an error now, not after hours
     with _executor(folder, out, workers, resume=resume, cpu_hours=cpu_hours, progress=not quiet) as executor:
         table = predicted(model, wanted, executor)
-    shown = campaign_text.predicted(table.to_dicts())
+    shown = parts_of(view(cells.campaign.title, table.to_dicts()), None)
     if try_out:
         return Answer(table, shown, folder)
     found = register(model, table, label, note, datetime.now().astimezone())
@@ -160,8 +161,9 @@ def draw_map(
     """
     from fairlane.campaign.registry import chosen
     from fairlane.campaign.robustness import mapped
-    from fairlane.cli import campaign_text
-    from fairlane.views.files import write
+    from fairlane.campaign.view import mapped as view
+    from fairlane.cli.terminal import parts_of
+    from fairlane.views.kinds import write_pictures
 
     cells, wanted = _cells(folder, allow_code, nodes)
     _, every = chosen(cells, None)
@@ -176,11 +178,11 @@ def draw_map(
         target = executor.store.folder if executor.store else folder
     for name in ("found", "points", "cells", "indices"):
         write_table(getattr(found, name), target / f"{name}.csv")
-    view = found.view(cells.campaign.title)
-    pictures = [write(view, target / "robustness.png")] if view.charts else []
+    shown = view(cells.campaign.title, found)
+    pictures = write_pictures(shown, shown.pictures, target)
     data = {"cells": found.cells, "indices": found.indices, "failed": list(found.failed), "excluded": found.excluded}
     code = ExitCode.RUN_FAILED if found.failed else ExitCode.DONE
-    return Answer(data, campaign_text.mapped(found), target, pictures, code)
+    return Answer(data, parts_of(shown, None), target, pictures, code)
 
 
 def script(

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +14,7 @@ from fairlane.wording import plural
 
 if TYPE_CHECKING:
     from fairlane.tasks.store import Store
+    from fairlane.views.model import View
 
 ScenarioFile = Annotated[Path, Argument(metavar="SCENARIO", help="The scenario, a TOML file.")]
 Assignments = Annotated[
@@ -74,13 +74,12 @@ def stored(folder: object) -> Iterator[str]:
         yield f"Everything is in {folder}."
 
 
-def drawn(figure: str, out: Path | None, *data: object) -> Iterator[Path]:
-    """Draws data by a module of ``fairlane.plot`` into the file of ``--out``, if there is one, and names the file."""
+def drawn(shown: "View", out: Path | None) -> Iterator[Path]:
+    """Writes a view into the file of ``--out``, if there is one, and names the file."""
     if out:
-        from fairlane.plot.files import write
+        from fairlane.views.files import write
 
-        draw = resolve_name(f"fairlane.plot.{figure}:draw")
-        yield write(lambda: draw(*data), out)
+        yield write(shown, out)
 
 
 def duration_of(option: str, given: str) -> int:

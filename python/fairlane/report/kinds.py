@@ -4,11 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairlane.report import reproduction, run, study
+from fairlane.report import reproduction
 from fairlane.results.base import Results
 from fairlane.results.reproduction import ReproductionResults
-from fairlane.results.run import Run
-from fairlane.results.study import StudyResults
 
 Data = Callable[[Any, Any, str], dict[str, Any]]
 """What a page contains, of results, others to compare them with (or None), and what these are called."""
@@ -28,7 +26,5 @@ class Kind:
 
 
 KINDS: Mapping[type[Results], Kind] = {
-    Run: Kind("run", "a run", run.data_of),
-    StudyResults: Kind("study", "a study", study.data_of),
     ReproductionResults: Kind("reproduction", "a reproduction", reproduction.data_of, ("robustness",)),
 }

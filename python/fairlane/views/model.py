@@ -32,16 +32,20 @@ class Chart:
     """What it shows."""
     note: str
     """What its marks are."""
-    data: Sequence[Row] | pl.DataFrame = ()
+    data: Sequence[Row] = ()
     """What a page exports as CSV: its columns of numbers and text."""
     picture: str = ""
     """The picture that it is a panel of; by default it is one of its own."""
+    headline: str = ""
+    """The title of the picture that it is the first panel of; by default what it shows."""
     wide: bool = False
     """Whether it takes the whole width of a page."""
-    only_page: bool = False
-    """Whether it is a picture only where that is asked for by name."""
     only_picture: bool = False
     """Whether a page leaves it out: it has a ``Custom`` part in its place."""
+    only_page: bool = False
+    """Whether it is a picture only where that is asked for by name."""
+    frame: pl.DataFrame | None = None
+    """What it exports in place of ``data``."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +117,11 @@ def title_of(every: Mapping[str, Results], what: str) -> str:
 def lines_of(every: Mapping[str, _R], words: Callable[[_R], str]) -> list[str]:
     """A line for each of the results, which names it if there are several."""
     return [f"{name}: {words(one)}" if len(every) > 1 else words(one) for name, one in every.items()]
+
+
+def sentences_of(every: Mapping[str, _R], words: Callable[[_R], str]) -> str:
+    """The same as sentences, a line each."""
+    return "\n".join(f"{line}." for line in lines_of(every, words))
 
 
 def remarks_of(every: Mapping[str, _R], words: Callable[[_R], Iterable[str]]) -> list[str]:
