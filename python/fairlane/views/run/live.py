@@ -74,7 +74,7 @@ def update(state: State) -> dict[str, Any]:
 
 def _chart(figure: _Figure, state: State) -> Chart:
     rows = figure.rows(state)
-    told, tooltip = described(rows or [figure.blank], figure.columns)
+    told, tooltip = described([*rows] or [figure.blank], figure.columns)
     spec = figure.draw(tooltip)
     spec.data = altair.InlineData(values=told, name=_ROWS)
     words = figure.sentence(state, rows) if rows else "No data yet."
