@@ -14,100 +14,43 @@
 //!     build: |graph, params, routings| routings.build("d_mod_k", params, graph),
 //! };
 //! let mut registry = Registry::default();
-//! registry.add(&MINE)?;
-//! assert!(registry.routings().find("mine").is_ok());
-//! assert!(registry.add(&MINE).unwrap_err().to_string().starts_with("routing \"mine\" is registered already"));
+//! registry.routings.add(&MINE)?;
+//! assert!(registry.routings.find("mine").is_ok());
+//! assert!(registry.routings.add(&MINE).unwrap_err().to_string().starts_with("routing \"mine\" is registered already"));
 //! # Ok::<(), fairlane_core::error::BuildError>(())
 //! ```
 
 use crate::error::BuildError;
-use crate::fault;
-use crate::mpi::collective::algorithms::Algorithm;
-use crate::network::{self, Architecture, Surroundings, SwitchEntry, allocator, transport};
-use crate::qos::arbiter;
-use crate::table::{Entry, Table};
-use crate::{routing, topology};
+use crate::fault::Faults;
+use crate::mpi::collective::algorithms::Collectives;
+use crate::network::{self, Architecture, Surroundings, Switches, allocator::Allocators, transport::Transports};
+use crate::qos::arbiter::Arbiters;
+use crate::routing::Routings;
+use crate::table::Table;
+use crate::topology::Topologies;
 
 /// A table for each kind of entry.
 #[derive(Clone, Debug, Default)]
 pub struct Registry {
-    topologies: Table<topology::Entry>,
-    routings: Table<routing::Entry>,
-    arbiters: Table<arbiter::Entry>,
-    collectives: Table<Algorithm>,
-    transports: Table<transport::Entry>,
-    switches: Table<SwitchEntry>,
-    allocators: Table<allocator::Entry>,
-    faults: Table<fault::Entry>,
-}
-
-/// An entry that a registry has a table for.
-pub trait Registered: Entry + Sized {
-    /// The table.
-    fn table(registry: &Registry) -> &Table<Self>;
-
-    /// The table, to add to.
-    fn table_mut(registry: &mut Registry) -> &mut Table<Self>;
+    /// The topologies.
+    pub topologies: Table<Topologies>,
+    /// The routings.
+    pub routings: Table<Routings>,
+    /// The arbiters.
+    pub arbiters: Table<Arbiters>,
+    /// The algorithms of collectives.
+    pub collectives: Table<Collectives>,
+    /// The transports.
+    pub transports: Table<Transports>,
+    /// The switch architectures.
+    pub switches: Table<Switches>,
+    /// The allocators of input-queued switches.
+    pub allocators: Table<Allocators>,
+    /// The faults.
+    pub faults: Table<Faults>,
 }
 
 impl Registry {
-    /// Adds an entry to the table of its kind.
-    ///
-    /// # Errors
-    /// [`BuildError::DuplicateName`] if that table has an entry of this name already; nothing is changed then.
-    pub fn add<E: Registered>(&mut self, entry: &'static E) -> Result<&mut Self, BuildError> {
-        E::table_mut(self).add(entry)?;
-        Ok(self)
-    }
-
-    /// The topologies.
-    #[must_use]
-    pub const fn topologies(&self) -> &Table<topology::Entry> {
-        &self.topologies
-    }
-
-    /// The routings.
-    #[must_use]
-    pub const fn routings(&self) -> &Table<routing::Entry> {
-        &self.routings
-    }
-
-    /// The arbiters.
-    #[must_use]
-    pub const fn arbiters(&self) -> &Table<arbiter::Entry> {
-        &self.arbiters
-    }
-
-    /// The algorithms of collectives.
-    #[must_use]
-    pub const fn collectives(&self) -> &Table<Algorithm> {
-        &self.collectives
-    }
-
-    /// The transports.
-    #[must_use]
-    pub const fn transports(&self) -> &Table<transport::Entry> {
-        &self.transports
-    }
-
-    /// The switch architectures.
-    #[must_use]
-    pub const fn switches(&self) -> &Table<SwitchEntry> {
-        &self.switches
-    }
-
-    /// The allocators of input-queued switches.
-    #[must_use]
-    pub const fn allocators(&self) -> &Table<allocator::Entry> {
-        &self.allocators
-    }
-
-    /// The faults.
-    #[must_use]
-    pub const fn faults(&self) -> &Table<fault::Entry> {
-        &self.faults
-    }
-
     /// Builds the switch architecture that a network's parameters name.
     ///
     /// # Errors
@@ -133,68 +76,45 @@ impl Registry {
     }
 }
 
-macro_rules! registered {
-    ($($entry:ty => $table:ident),* $(,)?) => {$(
-        impl Registered for $entry {
-            fn table(registry: &Registry) -> &Table<Self> {
-                &registry.$table
-            }
-
-            fn table_mut(registry: &mut Registry) -> &mut Table<Self> {
-                &mut registry.$table
-            }
-        }
-    )*};
-}
-
-registered! {
-    topology::Entry => topologies,
-    routing::Entry => routings,
-    arbiter::Entry => arbiters,
-    Algorithm => collectives,
-    transport::Entry => transports,
-    SwitchEntry => switches,
-    allocator::Entry => allocators,
-    fault::Entry => faults,
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::mpi::collective::algorithms::{self, Algorithm};
+    use crate::network::allocator;
+    use crate::{routing, topology};
 
     static ROUTING: routing::Entry = routing::Entry { name: "mine", summary: "my own", ..routing::TABLE[0] };
-    static LINEAR: Algorithm =
-        Algorithm { name: "linear", summary: "once more", ..crate::mpi::collective::algorithms::TABLE[0] };
+    static LINEAR: Algorithm = algorithms::TABLE[0].build.named("linear", "once more");
 
     #[test]
     fn an_added_entry_is_found_listed_and_suggested() {
         let mut registry = Registry::default();
-        registry.add(&ROUTING).unwrap();
-        assert_eq!(registry.routings().find("mine").unwrap().summary, "my own");
+        registry.routings.add(&ROUTING).unwrap();
+        assert_eq!(registry.routings.find("mine").unwrap().summary, "my own");
         assert_eq!(registry.describe()["routing"][routing::TABLE.len()]["name"], json!("mine"));
-        let error = registry.routings().find("mime").err().unwrap().to_string();
+        let error = registry.routings.find("mime").err().unwrap().to_string();
         assert!(error.contains(", mine") && error.ends_with("did you mean \"mine\"?"), "{error}");
-        assert!(Registry::default().routings().find("mine").is_err(), "other registries do not have it");
+        assert!(Registry::default().routings.find("mine").is_err(), "other registries do not have it");
     }
 
     #[test]
     fn a_name_that_is_taken_is_an_error_that_names_both() {
         let mut registry = Registry::default();
-        registry.add(&ROUTING).unwrap();
-        let error = registry.add(&routing::TABLE[0]).unwrap_err().to_string();
+        registry.routings.add(&ROUTING).unwrap();
+        let error = registry.routings.add(&routing::TABLE[0]).unwrap_err().to_string();
         let summary = routing::TABLE[0].summary;
         let words = format!("routing \"adaptive\" is registered already ({summary}); the one added ({summary})");
         assert!(error.starts_with(&words), "{error}");
-        assert_eq!(registry.routings().entries().count(), routing::TABLE.len() + 1);
+        assert_eq!(registry.routings.entries().count(), routing::TABLE.len() + 1);
     }
 
     #[test]
     fn collectives_of_different_kinds_may_share_a_name() {
         let mut registry = Registry::default();
-        assert_eq!(LINEAR.kind.name(), "barrier");
-        let error = registry.add(&LINEAR).unwrap_err().to_string();
+        assert_eq!(LINEAR.build.kind.name(), "barrier");
+        let error = registry.collectives.add(&LINEAR).unwrap_err().to_string();
         assert!(error.contains("\"linear\"") && error.contains("once more"), "{error}");
     }
 
@@ -207,14 +127,14 @@ mod tests {
             let network = crate::table::Named { name: "output_queued".to_owned(), params: wrong.clone() };
             let network = network::Parameters { switch: network, ..Default::default() };
             let errors = [
-                ("topology", "fabric", registry.topologies().build("fat_tree", &wrong, ()).map(drop)),
-                ("routing", "fabric.routing", registry.routings().build("d_mod_k", &wrong, &graph).map(drop)),
-                ("arbiter", "qos.arbiter", registry.arbiters().build("vlarb", &wrong, 2).map(drop)),
-                ("transport", "network.transport", registry.transports().build("credits_only", &wrong, ()).map(drop)),
+                ("topology", "fabric", registry.topologies.build("fat_tree", &wrong, ()).map(drop)),
+                ("routing", "fabric.routing", registry.routings.build("d_mod_k", &wrong, &graph).map(drop)),
+                ("arbiter", "qos.arbiter", registry.arbiters.build("vlarb", &wrong, 2).map(drop)),
+                ("transport", "network.transport", registry.transports.build("credits_only", &wrong, ()).map(drop)),
                 (
                     "switch allocator",
                     "network.switch.allocator",
-                    registry.allocators().build("round_robin", &wrong, ()).map(drop),
+                    registry.allocators.build("round_robin", &wrong, ()).map(drop),
                 ),
                 ("switch architecture", "network.switch", registry.architecture(&network).map(drop)),
             ];
@@ -228,7 +148,7 @@ mod tests {
 
     #[test]
     fn unknown_parameters_are_named_and_none_may_be_null() {
-        let transports = Table::<transport::Entry>::default();
+        let transports = Table::<Transports>::default();
         assert!(transports.build("credits_only", &serde_json::Value::Null, ()).is_ok());
         let error = transports.build("credits_only", &json!({ "rate": 1 }), ()).err().unwrap().to_string();
         assert!(error.starts_with("network.transport: unknown field `rate`"), "{error}");

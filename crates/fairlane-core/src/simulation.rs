@@ -16,7 +16,7 @@ use crate::mpi::{self, JobSetup, Mpi, Shards};
 use crate::network::{self, Network};
 use crate::observe::Latencies;
 use crate::program::Program;
-use crate::qos::arbiter;
+use crate::qos::arbiter::Arbiters;
 use crate::qos::levels::{Levels, Sl2Vl};
 use crate::registry::Registry;
 use crate::results::{self, Measured};
@@ -81,7 +81,7 @@ pub struct Simulation {
     network: Network,
     mpi: Mpi,
     /// Those that the arbiter can be replaced by.
-    arbiters: Table<arbiter::Entry>,
+    arbiters: Table<Arbiters>,
     faults: Schedule,
     /// The error that ended the run.
     failed: Option<RunError>,
@@ -345,7 +345,7 @@ impl Simulation {
     /// [`BuildError`] names the key that is wrong.
     pub fn set_arbiter(&mut self, arbiter: &Named) -> Result<(), BuildError> {
         let lanes = self.network.virtual_lanes();
-        self.network.set_arbiter(&self.arbiters.build(&arbiter.name, &arbiter.params, lanes)?.into());
+        self.network.set_arbiter(&*self.arbiters.build(&arbiter.name, &arbiter.params, lanes)?);
         Ok(())
     }
 }
@@ -359,7 +359,7 @@ struct Parts {
     preferences: Preferences,
     jobs: Vec<JobSetup>,
     rails: Arc<RailMap>,
-    arbiters: Table<arbiter::Entry>,
+    arbiters: Table<Arbiters>,
     faults: Schedule,
 }
 
@@ -374,7 +374,7 @@ impl Parts {
         spec.network.check()?;
         let architecture = registry.architecture(&spec.network)?;
         spec.mpi.check()?;
-        let preferences = Preferences::new(&spec.mpi.collectives, registry.collectives())?;
+        let preferences = Preferences::new(&spec.mpi.collectives, &registry.collectives)?;
         if spec.mpi.control_bytes > spec.network.mtu {
             let allowed =
                 format!("at most network.mtu ({} bytes): a control message is one packet", spec.network.mtu.0);
@@ -392,21 +392,21 @@ impl Parts {
             checks::occupancy(&graph, lanes.len(), &spec.network, architecture.output_buffer())?;
         }
         checks::lossy(&spec, &*routing, buffers.pool, input_queued, (&transport, &job_transports))?;
-        let arbiters = registry.arbiters().clone();
-        let arbiter = arbiters.build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, virtual_lanes)?.into();
+        let arbiters = registry.arbiters.clone();
+        let arbiter = arbiters.build(&spec.qos.arbiter.name, &spec.qos.arbiter.params, virtual_lanes)?;
         if spec.jobs.len() > MOST_JOBS {
             return Err(BuildError::value("jobs", spec.jobs.len(), format!("at most {MOST_JOBS} jobs on one fabric")));
         }
         checks::observation(&spec)?;
         let levels = checks::levels(&spec)?;
         let routes = Routes {
-            table: registry.routings().clone(),
+            table: registry.routings.clone(),
             named: Named { name: spec.fabric.routing.clone(), params: spec.fabric.routing_params.clone() },
             routing: Arc::clone(&routing),
             sweep_time: spec.network.sweep_time,
         };
         let limits = Limits { losses: checks::cannot_lose(input_queued), packet: spec.network.largest_packet() };
-        let mut faults = Schedule::new(registry.faults().clone(), Arc::clone(&graph), routes, limits);
+        let mut faults = Schedule::new(registry.faults.clone(), Arc::clone(&graph), routes, limits);
         for (number, fault) in spec.faults.iter().enumerate() {
             faults.add(fault, &format!("fault[{number}]"))?;
         }

@@ -1,8 +1,8 @@
 //! Tables of entries: what can be asked for by name, with the nearest name in the error.
 //!
-//! A topology, a routing, an arbiter, a collective algorithm, a transport, a switch architecture, an allocator or a fault is an [`Entry`]
-//! of a [`Table`]. A table starts with the built-in entries; others are added by [`Table::add`], usually through
-//! [`Registry::add`](crate::registry::Registry::add). [`Table::build`] builds what is named, for every kind in the same way.
+//! A topology, a routing, an arbiter, a collective algorithm, a transport, a switch architecture, an allocator or a fault is an [`Item`]
+//! of the [`Table`] of its [`Kind`]. A table starts with the built-in entries; others are added by [`Table::add`], usually to those
+//! of a [`Registry`](crate::registry::Registry). [`Table::build`] builds what is named, for every kind in the same way.
 
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
@@ -56,49 +56,6 @@ impl Choice {
     }
 }
 
-/// What a table lists.
-pub trait Entry: Sized + Sync + 'static {
-    /// What one of them is called in errors: "topology".
-    const KIND: &'static str;
-    /// The entries of fairlane itself.
-    const BUILT_IN: &'static [Self];
-
-    /// The name in scenario files.
-    fn name(&self) -> &'static str;
-
-    /// One line about it.
-    fn summary(&self) -> &'static str;
-
-    /// Entries of one scope have different names: all of a table, by default.
-    fn scope(&self) -> &'static str {
-        ""
-    }
-
-    /// What `fairlane list`, checks and the reference pages are made from: name, summary, and the schema of the parameters.
-    fn describe(&self) -> serde_json::Value;
-}
-
-/// An entry that is built from parameters.
-pub trait Buildable: Entry {
-    /// Where its parameters stand in a specification, for errors: "qos.arbiter".
-    const PATH: &'static str;
-    /// What it is built for, besides its parameters.
-    type Given<'a>;
-    /// What it builds.
-    type Built;
-
-    /// Builds it from parameters that are a JSON object. `table` is for entries that are made of others.
-    ///
-    /// # Errors
-    /// [`BuildError`] names the parameter that is wrong.
-    fn build(
-        &'static self,
-        table: &Table<Self>,
-        params: &serde_json::Value,
-        given: Self::Given<'_>,
-    ) -> Result<Self::Built, BuildError>;
-}
-
 /// A kind of entry: what its [`Item`]s build, from what, and how.
 pub trait Kind: Sized + 'static {
     /// What one of them is called in errors: "arbiter".
@@ -120,12 +77,18 @@ pub trait Kind: Sized + 'static {
     /// [`BuildError`] names the parameter that is wrong.
     fn build(
         entry: &'static Item<Self>,
-        table: &Table<Item<Self>>,
+        table: &Table<Self>,
         params: &serde_json::Value,
         given: Self::Given<'_>,
     ) -> Result<Self::Built, BuildError>;
 
-    /// What [`Entry::describe`] lists of an entry besides name, summary and schema.
+    /// Entries of one scope have different names: all of a table, by default.
+    #[must_use]
+    fn scope(_entry: &Item<Self>) -> &'static str {
+        ""
+    }
+
+    /// What [`Table::describe`] lists of an entry besides name, summary and schema.
     #[must_use]
     fn details(_entry: &Item<Self>) -> Vec<(&'static str, serde_json::Value)> {
         Vec::new()
@@ -154,19 +117,10 @@ impl<K: Kind> std::fmt::Debug for Item<K> {
     }
 }
 
-impl<K: Kind> Entry for Item<K> {
-    const KIND: &'static str = K::KIND;
-    const BUILT_IN: &'static [Self] = K::BUILT_IN;
-
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn summary(&self) -> &'static str {
-        self.summary
-    }
-
-    fn describe(&self) -> serde_json::Value {
+impl<K: Kind> Item<K> {
+    /// What `fairlane list`, checks and the reference pages are made from: name, summary, and the schema of the parameters.
+    #[must_use]
+    pub fn describe(&self) -> serde_json::Value {
         let mut members = serde_json::Map::new();
         members.insert("name".to_owned(), self.name.into());
         members.insert("summary".to_owned(), self.summary.into());
@@ -176,53 +130,38 @@ impl<K: Kind> Entry for Item<K> {
     }
 }
 
-impl<K: Kind> Buildable for Item<K> {
-    const PATH: &'static str = K::PATH;
-    type Given<'a> = K::Given<'a>;
-    type Built = K::Built;
-
-    fn build(
-        &'static self,
-        table: &Table<Self>,
-        params: &serde_json::Value,
-        given: K::Given<'_>,
-    ) -> Result<K::Built, BuildError> {
-        K::build(self, table, params, given)
-    }
-}
-
 /// The entries of one kind.
 #[derive(Debug)]
-pub struct Table<E: 'static> {
-    entries: Vec<&'static E>,
+pub struct Table<K: Kind> {
+    entries: Vec<&'static Item<K>>,
 }
 
-impl<E> Clone for Table<E> {
+impl<K: Kind> Clone for Table<K> {
     fn clone(&self) -> Self {
         Self { entries: self.entries.clone() }
     }
 }
 
-impl<E: Entry> Default for Table<E> {
+impl<K: Kind> Default for Table<K> {
     /// The built-in entries.
     fn default() -> Self {
-        Self { entries: E::BUILT_IN.iter().collect() }
+        Self { entries: K::BUILT_IN.iter().collect() }
     }
 }
 
-impl<E: Entry> Table<E> {
+impl<K: Kind> Table<K> {
     /// Adds an entry.
     ///
     /// # Errors
     /// [`BuildError::DuplicateName`] if the table has an entry of this name already; it is unchanged then.
-    pub fn add(&mut self, entry: &'static E) -> Result<(), BuildError> {
-        let same = |known: &&&E| known.name() == entry.name() && known.scope() == entry.scope();
+    pub fn add(&mut self, entry: &'static Item<K>) -> Result<(), BuildError> {
+        let same = |known: &&&Item<K>| known.name == entry.name && K::scope(known) == K::scope(entry);
         if let Some(known) = self.entries.iter().find(same) {
             return Err(BuildError::DuplicateName {
-                kind: E::KIND,
-                name: entry.name().to_owned(),
-                known: known.summary().to_owned(),
-                added: entry.summary().to_owned(),
+                kind: K::KIND,
+                name: entry.name.to_owned(),
+                known: known.summary.to_owned(),
+                added: entry.summary.to_owned(),
             });
         }
         self.entries.push(entry);
@@ -230,7 +169,7 @@ impl<E: Entry> Table<E> {
     }
 
     /// Every entry, the built-in ones first.
-    pub fn entries(&self) -> impl Iterator<Item = &'static E> {
+    pub fn entries(&self) -> impl Iterator<Item = &'static Item<K>> {
         self.entries.iter().copied()
     }
 
@@ -238,34 +177,32 @@ impl<E: Entry> Table<E> {
     ///
     /// # Errors
     /// [`BuildError::UnknownName`] lists the table.
-    pub fn find(&self, name: &str) -> Result<&'static E, BuildError> {
-        find(E::KIND, &self.entries, |entry| entry.name(), name).copied()
+    pub fn find(&self, name: &str) -> Result<&'static Item<K>, BuildError> {
+        find(K::KIND, &self.entries, |entry| entry.name, name).copied()
     }
 
-    /// A list of all entries; see [`Entry::describe`].
+    /// A list of all entries; see [`Item::describe`].
     #[must_use]
     pub fn describe(&self) -> serde_json::Value {
-        self.entries().map(Entry::describe).collect()
+        self.entries().map(Item::describe).collect()
     }
-}
 
-impl<E: Buildable> Table<E> {
     /// Finds the entry `name` and builds it from `params`, which are an object or, for no parameters, null.
     ///
     /// # Errors
-    /// [`BuildError`] when the name or a parameter is wrong. Its path begins with [`Buildable::PATH`].
-    pub fn build(&self, name: &str, params: &serde_json::Value, given: E::Given<'_>) -> Result<E::Built, BuildError> {
+    /// [`BuildError`] when the name or a parameter is wrong. Its path begins with [`Kind::PATH`].
+    pub fn build(&self, name: &str, params: &serde_json::Value, given: K::Given<'_>) -> Result<K::Built, BuildError> {
         let entry = self.find(name)?;
         let none = serde_json::Value::Object(serde_json::Map::new());
         let params = match params {
             serde_json::Value::Object(_) => params,
             serde_json::Value::Null => &none,
             other => {
-                let problem = format!("the parameters of {} {name:?} are an object, not {other}", E::KIND);
-                return Err(BuildError::Shape { path: E::PATH.to_owned(), problem });
+                let problem = format!("the parameters of {} {name:?} are an object, not {other}", K::KIND);
+                return Err(BuildError::Shape { path: K::PATH.to_owned(), problem });
             }
         };
-        entry.build(self, params, given)
+        K::build(entry, self, params, given)
     }
 }
 
@@ -302,6 +239,12 @@ pub fn params<P: DeserializeOwned>(path: &str, json: &serde_json::Value) -> Resu
 pub struct NoParams {}
 
 impl NoParams {
+    /// The schema of no parameters.
+    #[must_use]
+    pub fn schema() -> Schema {
+        schemars::schema_for!(Self)
+    }
+
     /// Checks that no parameters are given; `path` is where they would stand.
     ///
     /// # Errors

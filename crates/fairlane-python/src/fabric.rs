@@ -275,8 +275,9 @@ pub fn fabric_size(spec: &str) -> PyResult<(u64, u64, u64)> {
 /// Bytes that a port with so many lanes, a rank and an operation of a program take, for estimates.
 #[pyfunction]
 pub fn footprint(lanes: usize, adaptive: bool) -> (u64, usize, usize) {
-    const ARBITER_WORDS_PER_LANE: usize = 4;
-    let port = Network::most_bytes_per_port(lanes, ARBITER_WORDS_PER_LANE * lanes, adaptive);
+    // The largest state of those built in.
+    let arbiter = 40 + 8 * lanes;
+    let port = Network::most_bytes_per_port(lanes, arbiter, adaptive);
     (port.0, Mpi::BYTES_PER_RANK, size_of::<Op>())
 }
 

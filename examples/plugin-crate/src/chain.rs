@@ -1,16 +1,11 @@
 //! A collective algorithm: a broadcast along a chain of ranks.
 
-use fairlane_core::mpi::collective::algorithms::{Algorithm, Call, Phase};
+use fairlane_core::mpi::collective::algorithms::{Algorithm, Call, Phase, Schedule};
 use fairlane_core::program::CollectiveKind;
 
 /// The entry.
-pub static ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Bcast,
-    name: "chain",
-    summary: "each rank receives from the one before it and sends to the one after it, the root first",
-    fits: |_| true,
-    schedule,
-};
+pub static ENTRY: Algorithm = Schedule { kind: CollectiveKind::Bcast, fits: |_| true, schedule }
+    .named("chain", "each rank receives from the one before it and sends to the one after it, the root first");
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     match k {

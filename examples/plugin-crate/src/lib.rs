@@ -18,15 +18,14 @@ use fairlane_core::registry::Registry;
 /// [`BuildError::DuplicateName`] if fairlane has an entry of one of these names.
 pub fn registry() -> Result<Registry, BuildError> {
     let mut registry = Registry::default();
-    registry
-        .add(&leaf_spine::ENTRY)?
-        .add(&spines::SPINE_BY_JOB)?
-        .add(&spines::LIGHTEST_LANE)?
-        .add(&longest_wait::ENTRY)?
-        .add(&longest_queue::ENTRY)?
-        .add(&chain::ENTRY)?
-        .add(&paced::ENTRY)?
-        .add(&smallest_first::ENTRY)?
-        .add(&lean_switch::ENTRY)?;
+    registry.topologies.add(&leaf_spine::ENTRY)?;
+    registry.routings.add(&spines::SPINE_BY_JOB)?;
+    registry.routings.add(&spines::LIGHTEST_LANE)?;
+    registry.arbiters.add(&longest_wait::ENTRY)?;
+    registry.arbiters.add(&longest_queue::ENTRY)?;
+    registry.collectives.add(&chain::ENTRY)?;
+    registry.transports.add(&paced::ENTRY)?;
+    registry.allocators.add(&smallest_first::ENTRY)?;
+    registry.switches.add(&lean_switch::ENTRY)?;
     Ok(registry)
 }

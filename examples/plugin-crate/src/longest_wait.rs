@@ -2,9 +2,9 @@
 //! the order in which they came.
 
 use fairlane_core::ids::VirtualLane;
-use fairlane_core::qos::arbiter::{Arbiter, Entry, Lanes, Queues, State};
+use fairlane_core::qos::arbiter::{Arbiter, Entry, Lanes, Ports, Queues};
 use fairlane_core::table::NoParams;
-use fairlane_core::units::{Bytes, Instant};
+use fairlane_core::units::{BitsPerSec, Bytes, Instant};
 use schemars::schema_for;
 
 /// The entry.
@@ -14,21 +14,21 @@ pub static ENTRY: Entry = Entry {
     schema: || schema_for!(NoParams),
     build: |json, _lanes| {
         NoParams::check("qos.arbiter", json)?;
-        Ok(Box::new(LongestWait))
+        Ok(Ports::none(LongestWait))
     },
 };
 
 struct LongestWait;
 
 impl Arbiter for LongestWait {
-    fn state_words(&self) -> usize {
-        0
-    }
+    type State = ();
 
-    fn pick(&self, _state: &mut State, ready: Lanes, queues: &dyn Queues, _now: Instant) -> VirtualLane {
+    fn begin(&self, _bandwidth: BitsPerSec) {}
+
+    fn pick(&self, _state: &mut (), ready: Lanes, queues: &dyn Queues, _now: Instant) -> VirtualLane {
         // Of equals the lowest lane.
         ready.iter().min_by_key(|lane| (std::cmp::Reverse(queues.age(*lane)), *lane)).expect("a lane is ready")
     }
 
-    fn sent(&self, _state: &mut State, _lane: VirtualLane, _bytes: Bytes, _now: Instant) {}
+    fn sent(&self, _state: &mut (), _lane: VirtualLane, _bytes: Bytes, _now: Instant) {}
 }

@@ -1,7 +1,9 @@
 //! A transport: every flow has at most a share of the rate of its NIC's link.
 
+use std::sync::Arc;
+
 use fairlane_core::error::BuildError;
-use fairlane_core::network::transport::{Entry, State, Transport};
+use fairlane_core::network::transport::{Entry, Flow, FlowSetup, Transport};
 use fairlane_core::table;
 use fairlane_core::units::{Bytes, Instant, Picoseconds};
 use schemars::{JsonSchema, schema_for};
@@ -36,15 +38,24 @@ struct Paced {
 }
 
 impl Transport for Paced {
-    fn state_words(&self) -> usize {
-        1
+    fn flow(self: Arc<Self>, _setup: &FlowSetup) -> Box<dyn Flow> {
+        Box::new(PacedFlow { percent: self.percent, next: Instant::ZERO })
+    }
+}
+
+#[derive(Clone)]
+struct PacedFlow {
+    percent: u64,
+    /// The earliest start of its next packet.
+    next: Instant,
+}
+
+impl Flow for PacedFlow {
+    fn earliest(&self, _now: Instant) -> Instant {
+        self.next
     }
 
-    fn earliest(&self, state: &State, _now: Instant) -> Instant {
-        Instant(state[0])
-    }
-
-    fn started(&self, state: &mut State, _bytes: Bytes, wire_time: Picoseconds, now: Instant) {
-        state[0] = now.0 + wire_time.0 * 100 / self.percent;
+    fn started(&mut self, _bytes: Bytes, wire_time: Picoseconds, now: Instant) {
+        self.next = now + Picoseconds(wire_time.0 * 100 / self.percent);
     }
 }

@@ -150,13 +150,13 @@ fn wrong_names_and_parameters_are_errors_that_know_the_plug_ins() {
 fn the_fabric_has_the_size_that_it_announces() {
     let registry = registry().unwrap();
     let params = &fabric("spine_by_job")["params"];
-    let (size, graph) = (registry.topologies().size("leaf_spine", params).unwrap(), build());
+    let (size, graph) = (registry.topologies.size("leaf_spine", params).unwrap(), build());
     assert_eq!((size.hosts, size.switches, size.links), (16, 8, 64));
     assert_eq!((graph.hosts(), graph.switches(), graph.links().len()), (16, 8, 64));
 }
 
 fn build() -> Graph {
-    registry().unwrap().topologies().build("leaf_spine", &fabric("spine_by_job")["params"], ()).unwrap()
+    registry().unwrap().topologies.build("leaf_spine", &fabric("spine_by_job")["params"], ()).unwrap()
 }
 
 /// Every hop that a routing may choose leads up from a leaf that is not the destination's and down otherwise, so that no
@@ -165,7 +165,7 @@ fn build() -> Graph {
 fn packets_go_up_once_and_down_once() {
     let (graph, registry) = (build(), registry().unwrap());
     for name in ["spine_by_job", "lightest_lane"] {
-        let routing = registry.routings().build(name, &Value::Null, &graph).unwrap();
+        let routing = registry.routings.build(name, &Value::Null, &graph).unwrap();
         for (source, to) in (0..HOSTS).flat_map(|source| (0..HOSTS).map(move |to| (HostId(source), HostId(to)))) {
             let first = graph.ports(Vertex::Host(source)).next().unwrap();
             let mut open = vec![(Hop { link: first, channel: 0 }, vec![LinkRole::Host])];
@@ -189,7 +189,7 @@ fn packets_go_up_once_and_down_once() {
 #[test]
 fn a_job_keeps_to_one_spine_and_jobs_are_spread() {
     let graph = build();
-    let routing = registry().unwrap().routings().build("spine_by_job", &Value::Null, &graph).unwrap();
+    let routing = registry().unwrap().routings.build("spine_by_job", &Value::Null, &graph).unwrap();
     let none = vec![0; graph.links().len()];
     let loads = Loads { all: &none, ..Loads::default() };
     let first = graph.ports(Vertex::Host(HostId(0))).next().unwrap();

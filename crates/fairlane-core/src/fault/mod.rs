@@ -142,6 +142,7 @@ pub struct FaultSpec {
 }
 
 /// The kind of entry that faults are.
+#[derive(Debug)]
 pub enum Faults {}
 
 /// A fault that can be asked for by name.
@@ -170,7 +171,7 @@ impl Kind for Faults {
 
     fn build(
         entry: &'static Entry,
-        _table: &Table<Entry>,
+        _table: &Table<Faults>,
         params: &serde_json::Value,
         graph: &Graph,
     ) -> Result<Arc<dyn Fault>, BuildError> {

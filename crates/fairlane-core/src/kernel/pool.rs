@@ -9,12 +9,21 @@ use super::{Index, NONE, prefetch_at};
 pub struct Pool<T, I = u32> {
     records: Vec<T>,
     free: Vec<u32>,
+    /// Whether a slot is in use: that none is read when it is not is checked where assertions are.
+    #[cfg(debug_assertions)]
+    in_use: Vec<bool>,
     index: PhantomData<I>,
 }
 
 impl<T, I> Default for Pool<T, I> {
     fn default() -> Self {
-        Self { records: Vec::new(), free: Vec::new(), index: PhantomData }
+        Self {
+            records: Vec::new(),
+            free: Vec::new(),
+            #[cfg(debug_assertions)]
+            in_use: Vec::new(),
+            index: PhantomData,
+        }
     }
 }
 
@@ -22,19 +31,19 @@ impl<T, I: Index> Pool<T, I> {
     /// Stores a record and returns its index.
     #[inline]
     pub fn insert(&mut self, record: T) -> I {
-        I::from_number(if let Some(index) = self.free.pop() {
+        let index = I::from_number(if let Some(index) = self.free.pop() {
             self.records[index as usize] = record;
             index
         } else {
             self.records.push(record);
             u32::try_from(self.records.len() - 1).expect("invariant: fewer than 2^32 records in flight")
-        })
-    }
-
-    /// Gives a slot back. The record stays readable until the slot is used again.
-    #[inline]
-    pub fn remove(&mut self, index: I) {
-        self.free.push(index.number());
+        });
+        #[cfg(debug_assertions)]
+        {
+            self.in_use.resize(self.records.len(), true);
+            self.in_use[index.place()] = true;
+        }
+        index
     }
 
     /// Takes a record out.
@@ -43,8 +52,20 @@ impl<T, I: Index> Pool<T, I> {
     where
         T: Copy,
     {
-        self.remove(index);
-        self[index]
+        let record = self[index];
+        self.free.push(index.number());
+        #[cfg(debug_assertions)]
+        (self.in_use[index.place()] = false);
+        record
+    }
+
+    /// Refuses to read a slot that is not in use.
+    #[inline(always)]
+    fn check(&self, index: I) {
+        #[cfg(debug_assertions)]
+        assert!(self.in_use[index.place()], "invariant: no record is read after it was taken out");
+        #[cfg(not(debug_assertions))]
+        let _ = index;
     }
 
     /// The record in a slot; `None` if there is no such slot.
@@ -106,6 +127,7 @@ impl<T, I: Index> std::ops::Index<I> for Pool<T, I> {
     type Output = T;
     #[inline]
     fn index(&self, index: I) -> &T {
+        self.check(index);
         &self.records[index.place()]
     }
 }
@@ -113,6 +135,7 @@ impl<T, I: Index> std::ops::Index<I> for Pool<T, I> {
 impl<T, I: Index> std::ops::IndexMut<I> for Pool<T, I> {
     #[inline]
     fn index_mut(&mut self, index: I) -> &mut T {
+        self.check(index);
         &mut self.records[index.place()]
     }
 }

@@ -1,5 +1,4 @@
-//! Conditions that change while a simulation runs, between two windows: faults change links, routes and adapters; a controller,
-//! the arbiter.
+//! Conditions that change while a simulation runs, between two windows: faults change links, routes and adapters.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +15,6 @@ use super::plan::Plan;
 use crate::fault::BitErrorRate;
 use crate::ids::{HostId, LinkId};
 use crate::kernel::Indexed;
-use crate::qos::arbiter::Arbiter;
 use crate::routing::Routing;
 use crate::topology::{Graph, RailMap};
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
@@ -25,9 +23,6 @@ use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 #[derive(Clone)]
 pub(super) struct Conditions {
     pub features: Features,
-    pub arbiter: Arc<dyn Arbiter>,
-    /// Words of its state of a port.
-    pub state_words: usize,
     pub routes: Routes,
     /// The fabric with the present bandwidths of links.
     pub graph: Arc<Graph>,
@@ -60,11 +55,9 @@ pub(super) struct Wire {
 impl Conditions {
     /// Those of a network at instant zero, for windows of this width.
     pub fn new(plan: &Plan, fabric: &Fabric, naming: &Naming, window: Picoseconds) -> Self {
-        let Plan { graph, routing, arbiter, .. } = plan;
+        let Plan { graph, routing, .. } = plan;
         let mut conditions = Self {
             features: features(plan, fabric),
-            state_words: arbiter.state_words(),
-            arbiter: Arc::clone(arbiter),
             routes: Routes::new(Arc::clone(routing)),
             graph: Arc::clone(graph),
             wires: Vec::new(),
@@ -127,19 +120,9 @@ impl Conditions {
         self.set_sufficient(fabric, window);
     }
 
-    /// Replaces the arbiter.
-    pub fn set_arbiter(&mut self, arbiter: Arc<dyn Arbiter>) {
-        self.state_words = arbiter.state_words();
-        self.arbiter = arbiter;
-    }
-
-    /// The arbiter's states of all ports, at the beginning.
-    pub fn arbiter_states(&self) -> Vec<u32> {
-        let mut states = vec![0; self.wire_of.len() * self.state_words];
-        for (state, &wire) in states.chunks_exact_mut(self.state_words.max(1)).zip(self.wire_of.rows()) {
-            self.arbiter.begin(state, self.wires[wire as usize].bandwidth);
-        }
-        states
+    /// The bandwidths of the links of all ports.
+    pub fn bandwidths(&self) -> Vec<BitsPerSec> {
+        self.wire_of.rows().iter().map(|&wire| self.wires[wire as usize].bandwidth).collect()
     }
 
     /// The bit error rate of a link, if it has errors.

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
     use crate::ids::{HostId, SwitchId, VirtualLane};
     use crate::network::testing::{Senders, plan};
-    use crate::network::{Architecture, Parameters, Partition, Plan, Surroundings, SwitchEntry};
+    use crate::network::{Architecture, Parameters, Partition, Plan, Surroundings, Switches};
     use crate::routing::{Hop, Routing};
     use crate::table::Table;
     use crate::topology::{self, Graph};
@@ -113,7 +113,7 @@ mod tests {
         let given = Surroundings { full_packet: Parameters::default().largest_packet(), allocators: &Table::default() };
         for queues in ["fifo", "voq"] {
             let params = json!({ "queues": queues });
-            deadlock(Table::<SwitchEntry>::default().build("input_queued", &params, given).unwrap());
+            deadlock(Table::<Switches>::default().build("input_queued", &params, given).unwrap());
         }
     }
 

@@ -140,7 +140,7 @@ impl Shard {
             lanes: &mut self.lanes,
             base: number.index() * self.config.fabric.lanes,
             opening: self.in_flight.calendar.opening(self.in_flight.calendar.window()),
-            states: &mut self.arbiter_states,
+            arbiter: &mut *self.arbiter,
             config: &self.config,
             in_flight: &mut self.in_flight,
             observation: &mut self.observation,

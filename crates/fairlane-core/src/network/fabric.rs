@@ -33,8 +33,6 @@ pub(super) struct Fabric {
     pub feedback: Vec<Option<Feedback>>,
     /// The round trip of each of them; see [`FlowSetup::round_trip`](super::transport::FlowSetup::round_trip).
     pub round_trips: Vec<Picoseconds>,
-    /// Words of a flow's state, for any of them.
-    pub flow_words: usize,
     pub parameters: Parameters,
     pub observe: observe::Parameters,
     /// A full packet on the wire, and the part of every packet that is not payload; in bytes.
@@ -91,7 +89,6 @@ impl Fabric {
             graph: Arc::clone(graph),
             partition: partition.clone(),
             round_trips: round_trips(plan, &feedback),
-            flow_words: transports.iter().map(|transport| transport.state_words()).max().unwrap_or(0),
             transports,
             transport_of_job,
             feedback,
@@ -125,8 +122,8 @@ impl Fabric {
 
     /// The transport of a job.
     #[inline]
-    pub fn transport_of(&self, job: JobId) -> &dyn Transport {
-        &*self.transports[self.transport_place(job)]
+    pub fn transport_of(&self, job: JobId) -> &Arc<dyn Transport> {
+        &self.transports[self.transport_place(job)]
     }
 
     /// The feedback that the transport of a job needs.

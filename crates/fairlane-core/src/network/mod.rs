@@ -53,13 +53,13 @@ pub use partition::Partition;
 pub use plan::Plan;
 pub use prefetch::Prefetch;
 pub use round_trip::longest_round_trip;
-pub use switch::{Architecture, Entry as SwitchEntry, InputQueued, InputQueues, Surroundings, allocator};
+pub use switch::{Architecture, Entry as SwitchEntry, InputQueued, InputQueues, Surroundings, Switches, allocator};
 pub use totals::{LaneCounters, Totals};
 
 use crate::fault::{BitErrorRate, GivenUp};
 use crate::ids::{HostId, LinkId, VirtualLane};
 use crate::observe::{Departure, Interference};
-use crate::qos::arbiter::Arbiter;
+use crate::qos::arbiter::Arbitration;
 use crate::routing::Routing;
 use crate::topology::{Graph, RailMap};
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
@@ -134,8 +134,8 @@ impl Network {
     }
 
     /// Replaces the arbiter on every port, from the next decision on. Its state starts anew.
-    pub fn set_arbiter(&mut self, arbiter: &Arc<dyn Arbiter>) {
-        self.shards.iter_mut().for_each(|shard| shard.set_arbiter(Arc::clone(arbiter)));
+    pub fn set_arbiter(&mut self, arbiter: &dyn Arbitration) {
+        self.shards.iter_mut().for_each(|shard| shard.set_arbiter(arbiter));
     }
 
     /// Gives links other bandwidths, for packets that start on them from now on. Routing does not know of it.
@@ -267,18 +267,19 @@ impl Network {
     #[must_use]
     pub fn bytes_per_port(&self) -> Bytes {
         let of_shard = |shard: &Shard| {
-            let Config { fabric, conditions, .. } = &shard.config;
+            let fabric = &shard.config.fabric;
             let inbox = shard.in_flight.inboxes.bytes_per_place();
-            shard.ports.len() as u64 * bytes_per_port(fabric.lanes, inbox, conditions.state_words, fabric.adaptive).0
+            shard.ports.len() as u64
+                * bytes_per_port(fabric.lanes, inbox, shard.arbiter.state_size(), fabric.adaptive).0
         };
         let ports: usize = self.shards.iter().map(|shard| shard.ports.len()).sum();
         Bytes(self.shards.iter().map(of_shard).sum::<u64>().div_ceil(ports.max(1) as u64))
     }
 
-    /// The most of it, for an estimate before there is a network.
+    /// The most of it, for an estimate before there is a network; the arbiter's state of a port takes so many bytes.
     #[must_use]
-    pub fn most_bytes_per_port(lanes: usize, state_words: usize, adaptive: bool) -> Bytes {
-        bytes_per_port(lanes, MOST_INBOX_SLOTS * size_of::<u32>(), state_words, adaptive)
+    pub fn most_bytes_per_port(lanes: usize, arbiter: usize, adaptive: bool) -> Bytes {
+        bytes_per_port(lanes, MOST_INBOX_SLOTS * size_of::<u32>(), arbiter, adaptive)
     }
 
     /// How long a port's link has carried packets, and how long it was idle although packets waited.
@@ -321,12 +322,12 @@ impl Network {
     }
 }
 
-fn bytes_per_port(lanes: usize, inbox: usize, state_words: usize, adaptive: bool) -> Bytes {
+fn bytes_per_port(lanes: usize, inbox: usize, arbiter: usize, adaptive: bool) -> Bytes {
     let config = size_of::<CreditReturns>()
         + size_of::<Port>()
         + size_of::<crate::topology::Link>()
         + 3 * size_of::<u32>()
         + if adaptive { Occupancy::BYTES_PER_PORT } else { 0 };
-    let own = lanes * size_of::<Lane>() + inbox + state_words * size_of::<u32>();
+    let own = lanes * size_of::<Lane>() + inbox + arbiter;
     Bytes((own + config + NetworkCalendar::BITS_PER_MEMBER / 8) as u64)
 }

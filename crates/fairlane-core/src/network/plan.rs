@@ -8,7 +8,7 @@ use super::switch::Architecture;
 use super::transport::Transport;
 use crate::ids::JobId;
 use crate::observe;
-use crate::qos::arbiter::Arbiter;
+use crate::qos::arbiter::Arbitration;
 use crate::routing::Routing;
 use crate::topology::Graph;
 
@@ -19,7 +19,7 @@ pub struct Plan {
     /// Where packets go.
     pub routing: Arc<dyn Routing>,
     /// How lanes share a link.
-    pub arbiter: Arc<dyn Arbiter>,
+    pub arbiter: Box<dyn Arbitration>,
     /// When NICs start packets.
     pub transport: Arc<dyn Transport>,
     /// The same for packets of jobs that have a transport of their own.

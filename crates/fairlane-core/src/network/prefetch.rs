@@ -71,7 +71,9 @@ impl Shard {
 
     #[inline(always)]
     fn prefetch_arbiter(&self, port: PortIdx) {
-        prefetch_at(&self.arbiter_states, port.index() * self.config.conditions.state_words);
+        if self.config.fabric.lanes > 1 {
+            self.arbiter.prefetch(port.index());
+        }
     }
 
     /// The lane that the first arrival joins, and the one its credits go to; the lane that waits.

@@ -18,7 +18,7 @@ use super::switch::Crossbars;
 use crate::fault::BitErrorRate;
 use crate::ids::LinkId;
 use crate::kernel::{Indexed, Mask};
-use crate::qos::arbiter::Arbiter;
+use crate::qos::arbiter::Arbitration;
 use crate::topology::Graph;
 use crate::units::{Instant, Picoseconds};
 
@@ -29,8 +29,8 @@ pub(super) struct Shard {
     pub ports: Indexed<PortIdx, Port>,
     /// By port, then lane.
     pub lanes: Vec<Lane>,
-    /// By port, as many words as the arbiter needs.
-    pub arbiter_states: Vec<u32>,
+    /// The arbiter, with its states of the ports.
+    pub arbiter: Box<dyn Arbitration>,
     /// The ports of links that lead to hosts.
     pub to_hosts: Mask,
     pub in_flight: InFlight,
@@ -83,7 +83,7 @@ impl Shard {
         Self {
             ports: conditions.wire_of.rows().iter().map(|&wire| Port::new(wire)).collect(),
             lanes: (0..naming.ports()).flat_map(|_| fabric.lane_credits()).map(Lane::new).collect(),
-            arbiter_states: conditions.arbiter_states(),
+            arbiter: plan.arbiter.at(&conditions.bandwidths()),
             in_flight: InFlight::new(plan, &config, lookahead),
             observation: Observation::new(&plan.observe, plan.jobs, lanes),
             scratch: Scratch::default(),
@@ -99,12 +99,9 @@ impl Shard {
     pub fn set_bandwidths(&mut self, graph: &Arc<Graph>, links: impl Iterator<Item = LinkId>) {
         let Config { fabric, conditions, naming } = &mut self.config;
         let changed = conditions.set_bandwidths((fabric, naming), graph, links, self.in_flight.calendar.width());
-        let words = conditions.state_words;
         for (port, wire) in changed {
             self.ports[port].wire = wire;
-            let state = &mut self.arbiter_states[port.index() * words..][..words];
-            state.fill(0);
-            conditions.arbiter.begin(state, conditions.wires[wire as usize].bandwidth);
+            self.arbiter.begin(port.index(), conditions.wires[wire as usize].bandwidth);
         }
     }
 
@@ -135,8 +132,7 @@ impl Shard {
     }
 
     /// Replaces the arbiter on every port. Its state starts anew.
-    pub fn set_arbiter(&mut self, arbiter: Arc<dyn Arbiter>) {
-        self.config.conditions.set_arbiter(arbiter);
-        self.arbiter_states = self.config.conditions.arbiter_states();
+    pub fn set_arbiter(&mut self, arbiter: &dyn Arbitration) {
+        self.arbiter = arbiter.at(&self.config.conditions.bandwidths());
     }
 }

@@ -19,7 +19,7 @@ pub fn plan(graph: &Arc<Graph>, routing: Arc<dyn Routing>, virtual_lanes: u8) ->
     Plan {
         graph: Arc::clone(graph),
         routing,
-        arbiter: arbiter::build("weighted_round_robin", &json!({}), virtual_lanes).unwrap().into(),
+        arbiter: arbiter::build("weighted_round_robin", &json!({}), virtual_lanes).unwrap(),
         transport: transport::default().into(),
         job_transports: Vec::new(),
         lossy: Vec::new(),

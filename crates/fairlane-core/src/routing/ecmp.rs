@@ -88,13 +88,14 @@ mod tests {
 
     use super::*;
     use crate::ids::{HostId, JobId};
+    use crate::routing::Routings;
     use crate::routing::{Hop, Routing};
     use crate::table::Table;
     use crate::topology::{Graph, Vertex};
 
     fn build(params: &Value) -> (Graph, Box<dyn Routing>) {
         let graph = crate::topology::build("fat_tree", &json!({ "hosts": 128, "levels": 3, "radix": 8 })).unwrap();
-        let routing = Table::<Entry>::default().build(NAME, params, &graph).unwrap();
+        let routing = Table::<Routings>::default().build(NAME, params, &graph).unwrap();
         (graph, routing)
     }
 
@@ -158,7 +159,7 @@ mod tests {
     #[test]
     fn bad_seeds_are_errors() {
         let (graph, _) = build(&json!({}));
-        let build = |seed: Value| Table::<Entry>::default().build(NAME, &json!({ "seed": seed }), &graph);
+        let build = |seed: Value| Table::<Routings>::default().build(NAME, &json!({ "seed": seed }), &graph);
         assert!(build(json!(u32::MAX)).is_ok());
         for wrong in [json!(-1), json!(1_u64 << 32), json!("one")] {
             assert!(build(wrong).err().unwrap().to_string().starts_with("fabric.routing: invalid"));

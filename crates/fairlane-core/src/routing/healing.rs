@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::renumbered::{OnPlanes, Renumbered, Without};
-use super::{Entry, Routing, by_endpoint, up_down};
+use super::{Routing, Routings, by_endpoint, up_down};
 use crate::error::BuildError;
 use crate::ids::{HostId, LinkId};
 use crate::table::{Named, Table};
@@ -31,7 +31,7 @@ pub struct Healed {
 /// # Errors
 /// [`BuildError`] if up/down routing does not fit, either.
 pub fn heal(
-    routings: &Table<Entry>,
+    routings: &Table<Routings>,
     named: &Named,
     graph: &Graph,
     down: &BTreeSet<LinkId>,
@@ -68,7 +68,7 @@ type Rerouted = (Box<dyn Routing>, String, Option<BuildError>);
 
 /// Routes a fabric by endpoint, or one plane of it.
 fn heal_one(
-    routings: &Table<Entry>,
+    routings: &Table<Routings>,
     named: &Named,
     graph: &Graph,
     down: &BTreeSet<LinkId>,

@@ -161,7 +161,7 @@ pub trait Routing: Send + Sync {
 }
 
 /// Prepares a routing for a fabric, from parameters that follow its schema. The table is for those that are made of others.
-pub type Build = fn(&Graph, &serde_json::Value, &Table<Entry>) -> Result<Box<dyn Routing>, BuildError>;
+pub type Build = fn(&Graph, &serde_json::Value, &Table<Routings>) -> Result<Box<dyn Routing>, BuildError>;
 
 /// The kind of entry that routings are.
 #[derive(Debug)]
@@ -199,7 +199,7 @@ impl Kind for Routings {
     /// others that fit.
     fn build(
         entry: &'static Entry,
-        table: &Table<Entry>,
+        table: &Table<Routings>,
         params: &serde_json::Value,
         graph: &Graph,
     ) -> Result<Box<dyn Routing>, BuildError> {
@@ -235,7 +235,7 @@ fn by_endpoint(inner: Box<dyn Routing>, numbers: Option<Vec<u32>>) -> Box<dyn Ro
     }
 }
 
-impl Table<Entry> {
+impl Table<Routings> {
     /// The routings that take this fabric without parameters, but for some, in words; none are named of a large fabric.
     fn others(&self, graph: &Graph, but: [&str; 2]) -> String {
         let takes = |entry: &&Entry| {
@@ -256,5 +256,5 @@ const USUALLY: &str = " is usually routed by ";
 /// # Errors
 /// [`BuildError`] when the name or a parameter is wrong or the routing does not fit the fabric.
 pub fn build(name: &str, params: &serde_json::Value, graph: &Graph) -> Result<Box<dyn Routing>, BuildError> {
-    Table::<Entry>::default().build(name, params, graph)
+    Table::<Routings>::default().build(name, params, graph)
 }

@@ -5,7 +5,7 @@
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
-use super::{Entry, Hop, Loads, Routing, Visit};
+use super::{Entry, Hop, Loads, Routing, Routings, Visit};
 use crate::error::BuildError;
 use crate::ids::{HostId, SwitchId};
 use crate::table::{Choice, Table};
@@ -36,7 +36,7 @@ struct PerLane {
 }
 
 impl PerLane {
-    fn new(graph: &Graph, params: &Params, routings: &Table<Entry>) -> Result<Self, BuildError> {
+    fn new(graph: &Graph, params: &Params, routings: &Table<Routings>) -> Result<Self, BuildError> {
         let build = |(lane, choice): (usize, &Choice)| {
             let (name, params) = choice.parts();
             let at = format!("fabric.routing.lanes[{lane}]");

@@ -112,7 +112,7 @@ fn transport(
     given: &Surroundings<'_>,
 ) -> Result<Arc<dyn Transport>, BuildError> {
     let Named { name, params } = named;
-    let built = registry.transports().build(name, params, ()).map_err(|error| {
+    let built = registry.transports.build(name, params, ()).map_err(|error| {
         // Errors are of the scenario's transport; this may be a job's.
         if path == Transports::PATH { error } else { error.of(Transports::PATH, path, name) }
     })?;

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::error::BuildError;
-use crate::fault::{self, Condition, Fault, FaultLog, FaultSpec, GivenUp, Sweep};
+use crate::fault::{self, Condition, Fault, FaultLog, FaultSpec, Faults, GivenUp, Sweep};
 use crate::ids::LinkId;
 use crate::mpi::Mpi;
 use crate::network::Network;
-use crate::routing::{self, Routing};
+use crate::routing::{self, Routing, Routings};
 use crate::table::{Named, Table};
 use crate::topology::{Graph, RailMap};
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
@@ -16,7 +16,7 @@ use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 /// Faults of a fabric and when something changes next.
 #[derive(Clone)]
 pub(super) struct Schedule {
-    table: Table<fault::Entry>,
+    table: Table<Faults>,
     /// The fabric as it was built.
     graph: Arc<Graph>,
     routes: Routes,
@@ -45,7 +45,7 @@ pub(super) struct Limits {
 /// How the fabric is routed.
 #[derive(Clone)]
 pub(super) struct Routes {
-    pub table: Table<routing::Entry>,
+    pub table: Table<Routings>,
     pub named: Named,
     /// The routing of the whole fabric.
     pub routing: Arc<dyn Routing>,
@@ -68,7 +68,7 @@ impl Scheduled {
 
 impl Schedule {
     /// A fabric without faults.
-    pub fn new(table: Table<fault::Entry>, graph: Arc<Graph>, routes: Routes, limits: Limits) -> Self {
+    pub fn new(table: Table<Faults>, graph: Arc<Graph>, routes: Routes, limits: Limits) -> Self {
         Self {
             table,
             graph,

@@ -41,7 +41,7 @@ impl FabricSpec {
     /// # Errors
     /// [`BuildError`] names the key that is wrong.
     pub fn size(&self, registry: &Registry) -> Result<Size, BuildError> {
-        let size = registry.topologies().size(&self.topology, &self.params)?;
+        let size = registry.topologies.size(&self.topology, &self.params)?;
         Ok(self.rails.as_ref().map_or(size, |rails| rails.size(size)))
     }
 
@@ -54,7 +54,7 @@ impl FabricSpec {
         if let Some(rails) = &self.rails {
             size.check_as("fabric.rails.count", rails.count)?;
         }
-        let graph = registry.topologies().build(&self.topology, &self.params, ())?;
+        let graph = registry.topologies.build(&self.topology, &self.params, ())?;
         self.rails.iter().try_fold(graph, Graph::with_rails)
     }
 
@@ -63,7 +63,7 @@ impl FabricSpec {
     /// # Errors
     /// [`BuildError`] names the key that is wrong.
     pub fn route(&self, registry: &Registry, graph: &Graph) -> Result<Box<dyn Routing>, BuildError> {
-        registry.routings().build(&self.routing, &self.routing_params, graph)
+        registry.routings.build(&self.routing, &self.routing_params, graph)
     }
 }
 

@@ -88,7 +88,7 @@ impl Kind for Topologies {
 
     fn build(
         entry: &'static Entry,
-        _table: &Table<Entry>,
+        _table: &Table<Topologies>,
         params: &serde_json::Value,
         (): (),
     ) -> Result<Graph, BuildError> {
@@ -101,7 +101,7 @@ impl Kind for Topologies {
     }
 }
 
-impl Table<Entry> {
+impl Table<Topologies> {
     /// How large the topology `name` is with `params`: nothing is built.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl Table<Entry> {
 /// # Errors
 /// [`BuildError`] when the name or a parameter is wrong.
 pub fn build(name: &str, params: &serde_json::Value) -> Result<Graph, BuildError> {
-    Table::<Entry>::default().build(name, params, ())
+    Table::<Topologies>::default().build(name, params, ())
 }
 
 /// How large a built-in topology is; see [`Table::size`].
@@ -124,5 +124,5 @@ pub fn build(name: &str, params: &serde_json::Value) -> Result<Graph, BuildError
 /// # Errors
 /// [`BuildError`] when the name or a parameter is wrong.
 pub fn size(name: &str, params: &serde_json::Value) -> Result<Size, BuildError> {
-    Table::<Entry>::default().size(name, params)
+    Table::<Topologies>::default().size(name, params)
 }

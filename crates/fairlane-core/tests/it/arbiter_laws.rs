@@ -1,7 +1,7 @@
 //! What holds for every arbiter, and what each of them is for.
 
 use fairlane_core::ids::VirtualLane;
-use fairlane_core::qos::arbiter::{self, Arbiter, Lanes, Single, TABLE};
+use fairlane_core::qos::arbiter::{self, Arbitration, Lanes, Single, TABLE};
 use fairlane_core::units::{BitsPerSec, Bytes, Instant};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -11,10 +11,9 @@ const LANES: u8 = 2;
 /// The bandwidth of a port: a byte a picosecond.
 const BANDWIDTH: BitsPerSec = BitsPerSec(8_000_000_000_000);
 
-/// One port: an arbiter and its state. Every packet takes a picosecond a byte.
+/// One port. Every packet takes a picosecond a byte.
 struct Port {
-    arbiter: Box<dyn Arbiter>,
-    state: Vec<u32>,
+    arbiter: Box<dyn Arbitration>,
     now: u64,
 }
 
@@ -24,18 +23,15 @@ impl Port {
     }
 
     fn of_link(name: &str, params: &Value, lanes: u8, bandwidth: BitsPerSec) -> Self {
-        let arbiter = arbiter::build(name, params, lanes).unwrap();
-        let mut state = vec![0; arbiter.state_words()];
-        arbiter.begin(&mut state, bandwidth);
-        Self { state, arbiter, now: 0 }
+        Self { arbiter: arbiter::build(name, params, lanes).unwrap().at(&[bandwidth]), now: 0 }
     }
 
     /// Serves one packet of the size that its lane has. `ready`: a bit for each lane.
     fn serve(&mut self, ready: u32, sizes: &[u64]) -> u8 {
-        let lane = self.arbiter.pick(&mut self.state, Lanes(ready), &Single(Bytes(64)), Instant(self.now));
+        let lane = self.arbiter.pick(0, Lanes(ready), &Single(Bytes(64)), Instant(self.now));
         assert!(Lanes(ready).contains(lane), "lane {lane} is not ready");
         let bytes = sizes[lane.index()];
-        self.arbiter.sent(&mut self.state, lane, Bytes(bytes), Instant(self.now));
+        self.arbiter.sent(0, lane, Bytes(bytes), Instant(self.now));
         self.now += bytes;
         lane.0
     }

@@ -79,7 +79,7 @@ impl Endpoint for Flows {
 impl Prefetch for Flows {}
 
 fn build(name: &str, params: &Value) -> Arc<dyn Transport> {
-    Table::<transport::Entry>::default().build(name, params, ()).unwrap().into()
+    Table::<transport::Transports>::default().build(name, params, ()).unwrap().into()
 }
 
 /// Two switches and a trunk of four times the bandwidth of hosts. Hosts 0 to 2, and 3 with half the bandwidth, are at
@@ -118,7 +118,7 @@ impl Run {
         let [transport, of_job_1] = transports;
         let plan = Plan {
             routing: routing::build("up_down", &json!({}), &graph).unwrap().into(),
-            arbiter: arbiter::build("weighted_round_robin", &json!({}), 1).unwrap().into(),
+            arbiter: arbiter::build("weighted_round_robin", &json!({}), 1).unwrap(),
             graph: Arc::clone(&graph),
             transport,
             job_transports: vec![(JobId(1), of_job_1)],
@@ -409,7 +409,7 @@ fn wrong_parameters_are_named() {
         ("endpoint_cc", json!({ "window": 0 }), "network.transport.window = 0: at least 1 byte"),
         ("endpoint_cc", json!({ "windw": 1 }), "network.transport: unknown field `windw`"),
     ] {
-        let error = Table::<transport::Entry>::default().build(name, &params, ()).err().unwrap().to_string();
+        let error = Table::<transport::Transports>::default().build(name, &params, ()).err().unwrap().to_string();
         assert!(error.starts_with(words), "{name}: {error}");
     }
 }

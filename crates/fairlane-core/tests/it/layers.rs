@@ -142,7 +142,7 @@ fn every_file_of_a_registry_is_in_its_table() {
     assert_eq!(entries("routing"), names(routing::TABLE, |entry| entry.name));
     assert_eq!(entries("qos/arbiter"), names(arbiter::TABLE, |entry| entry.name));
     assert_eq!(entries("network/nic/transport"), names(transport::TABLE, |entry| entry.name));
-    let algorithm = |entry: &Algorithm| format!("{}_{}", entry.kind.name(), entry.name);
+    let algorithm = |entry: &Algorithm| format!("{}_{}", entry.build.kind.name(), entry.name);
     assert_eq!(entries("mpi/collective/algorithms"), names(collectives::TABLE, algorithm));
 }
 

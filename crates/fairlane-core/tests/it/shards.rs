@@ -179,7 +179,7 @@ impl Case {
     }
 
     fn built_transport(&self, name: &str, params: &Value) -> Arc<dyn transport::Transport> {
-        Registry::default().transports().build(name, params, ()).unwrap().into()
+        Registry::default().transports.build(name, params, ()).unwrap().into()
     }
 
     fn plan(&self) -> Plan {
@@ -236,7 +236,7 @@ impl Case {
                 break;
             }
             match stretch {
-                0 => network.set_arbiter(&arbiter::build("strict_priority", &json!({}), 2).unwrap().into()),
+                0 => network.set_arbiter(&*arbiter::build("strict_priority", &json!({}), 2).unwrap()),
                 _ => network.wake_all(),
             }
         }

@@ -44,8 +44,7 @@ impl MemoryLinks {
 
     /// The end of a message comes to its receiver's link at `at`. Returns the message, and when it has entered.
     pub fn enter(&mut self, crossing: u32, at: u64) -> (Crossing, u64) {
-        let ended = self.crossings[crossing];
-        self.crossings.remove(crossing);
+        let ended = self.crossings.take(crossing);
         let [_, into] = &mut self.busy[ended.ranks[1] as usize];
         *into = at.max(*into + ended.time);
         (ended, *into)

@@ -112,7 +112,7 @@ impl Stage {
 ///
 /// At any time one of the two ends has it. It goes to the other with each message of the transfer: within a shard both use the
 /// same record; to another shard the record goes as [`mail`](crate::mpi::mail).
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 #[repr(align(64))]
 pub(in crate::mpi) struct Transfer {
     /// The names of the sender, or origin, and the receiver, or target; see [`crate::mpi::naming`].
@@ -270,11 +270,11 @@ impl Transfers {
         name
     }
 
-    /// A transfer is over. An own record stays readable until another is begun.
+    /// A transfer is over.
     #[inline]
     pub fn remove(&mut self, name: u32) {
         if self.naming.is_own(name) {
-            self.own.remove(name);
+            self.own.take(name);
         } else {
             self.remove_foreign(name);
         }
@@ -308,7 +308,7 @@ impl Transfers {
     pub fn end(&mut self, numbers: &mut Vec<u32>) {
         for (place, &number) in numbers.iter().enumerate() {
             numbers.get(place + AHEAD).into_iter().for_each(|coming| self.own.prefetch(*coming));
-            self.own.remove(number);
+            self.own.take(number);
         }
         numbers.clear();
     }

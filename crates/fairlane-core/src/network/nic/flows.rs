@@ -1,10 +1,11 @@
 //! The state of NICs for transports: flows that they send, flows that have come to them, and a tag of each packet.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::transport::{FlowSetup, Notice, RECENT, State};
+use super::transport::{self, FlowSetup, Notice, RECENT};
 use crate::ids::{JobId, VirtualLane};
 use crate::network::config::Config;
 use crate::network::index::{MessageIdx, PortIdx};
@@ -38,6 +39,8 @@ pub(in crate::network) struct Flow {
     pub released: MessageIdx,
     /// Messages that wait for it, in order.
     pub held: VecDeque<MessageIdx>,
+    /// What its transport knows of it.
+    pub control: Box<dyn transport::Flow>,
 }
 
 /// The flows of one NIC.
@@ -45,8 +48,6 @@ pub(in crate::network) struct Flow {
 pub(in crate::network) struct Flows {
     places: FxHashMap<Key, usize>,
     flows: Vec<Flow>,
-    /// The transport's state of each flow.
-    states: Vec<u64>,
     /// Released messages by the time at which they join their queues, then by order of creation.
     pub due: BTreeSet<Arrival>,
     /// Notices on their way, by the time at which they arrive, then by the NIC's port at which they do, then by order.
@@ -56,23 +57,20 @@ pub(in crate::network) struct Flows {
 }
 
 impl Flows {
-    /// The flow, new if it is not known, and its state.
-    pub fn flow(&mut self, key: Key, config: &Config, wire: u32) -> (&mut Flow, &mut State) {
-        let words = config.fabric.flow_words;
-        let next = self.flows.len();
-        let place = *self.places.entry(key).or_insert(next);
-        if place == next {
-            self.flows.push(Flow { released: MessageIdx::NONE, held: VecDeque::new() });
-            self.states.resize((next + 1) * words, 0);
+    /// The flow, new if it is not known.
+    pub fn flow(&mut self, key: Key, config: &Config, wire: u32) -> &mut Flow {
+        let place = *self.places.entry(key).or_insert(self.flows.len());
+        if place == self.flows.len() {
             let setup = FlowSetup {
                 bandwidth: config.conditions.wires[wire as usize].bandwidth,
                 vl: key.vl,
                 full_packet: Bytes(u64::from(config.fabric.full)),
                 round_trip: config.fabric.round_trips[config.fabric.transport_place(key.job)],
             };
-            config.fabric.transport_of(key.job).begin(&mut self.states[next * words..], &setup);
+            let control = Arc::clone(config.fabric.transport_of(key.job)).flow(&setup);
+            self.flows.push(Flow { released: MessageIdx::NONE, held: VecDeque::new(), control });
         }
-        (&mut self.flows[place], &mut self.states[place * words..][..words])
+        &mut self.flows[place]
     }
 
     /// When the next released message joins its queue.

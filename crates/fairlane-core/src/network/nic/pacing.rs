@@ -7,8 +7,6 @@
 //! before a notice arrives, none of its messages is released until then.
 
 use super::flows::{Expected, Flow, Key};
-use super::transport::State;
-use crate::network::config::Config;
 use crate::network::features::Instance;
 use crate::network::index::{MessageIdx, PortIdx, Queued};
 use crate::network::packet::{Content, Message};
@@ -22,7 +20,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
         KIND == kind::NIC && self.config.has::<I>().paces
     }
 
-    fn flow_of(&mut self, key: Key) -> (&mut Flow, &mut State) {
+    fn flow_of(&mut self, key: Key) -> &mut Flow {
         self.in_flight.flows[self.number].flow(key, self.config, self.port.wire)
     }
 
@@ -61,7 +59,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             return;
         }
         let key = Key::of_message(&message);
-        let (flow, _) = self.flow_of(key);
+        let flow = self.flow_of(key);
         if flow.released == index {
             flow.released = MessageIdx::NONE;
         } else if let Content::Lost(_) = message.content() {
@@ -81,27 +79,22 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
 
     /// A packet of a flow was lost, and its timeout has passed.
     fn note_loss(&mut self, key: Key, &Message { left, offered, .. }: &Message) {
-        let config: &Config = self.config;
-        let bytes = Bytes(left + u64::from(config.fabric.header));
-        let (_, state) = self.flow_of(key);
-        config.fabric.transport_of(key.job).lost(state, bytes, offered);
+        let bytes = Bytes(left + u64::from(self.config.fabric.header));
+        self.flow_of(key).control.lost(bytes, offered);
     }
 
     /// The next notice arrives: the flow may now be allowed to start packets earlier than before.
     fn take_notice(&mut self) {
         let expected = self.in_flight.flows[self.number].expected.pop_first();
         let ((now, ..), Expected { key, notice }) = expected.expect("invariant: an arrival for each notice");
-        let config: &Config = self.config;
-        let (_, state) = self.flow_of(key);
-        config.fabric.transport_of(key.job).noticed(state, &notice, now);
+        self.flow_of(key).control.noticed(&notice, now);
         self.reconsider(key, now);
     }
 
     /// A flow may now, at `now`, be allowed to start packets earlier than before.
     fn reconsider(&mut self, key: Key, now: Instant) {
-        let config: &Config = self.config;
-        let (flow, state) = self.flow_of(key);
-        let earliest = config.fabric.transport_of(key.job).earliest(state, now);
+        let flow = self.flow_of(key);
+        let earliest = flow.control.earliest(now);
         if earliest == Instant::MAX {
             return;
         }
@@ -136,9 +129,8 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
                 continue;
             }
             let (key, offered) = (Key::of_message(message), message.offered);
-            let config: &Config = self.config;
-            let (flow, state) = self.flow_of(key);
-            let earliest = config.fabric.transport_of(key.job).earliest(state, now);
+            let flow = self.flow_of(key);
+            let earliest = flow.control.earliest(now);
             if earliest <= now {
                 lanes &= lanes - 1;
                 continue;
@@ -186,11 +178,9 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
 
     fn account(&mut self, key: Key, bytes: Bytes, now: Instant) {
         let wire_time = self.port.busy_until - now;
-        let config: &Config = self.config;
-        let (flow, state) = self.flow_of(key);
-        let transport = config.fabric.transport_of(key.job);
-        transport.started(state, bytes, wire_time, now);
-        let earliest = transport.earliest(state, now);
+        let flow = self.flow_of(key);
+        flow.control.started(bytes, wire_time, now);
+        let earliest = flow.control.earliest(now);
         if flow.released.is_none()
             && earliest < Instant::MAX
             && let Some(message) = flow.held.pop_front()
@@ -201,7 +191,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
 
     /// A message will join its queue at `time`.
     fn release(&mut self, key: Key, index: MessageIdx, time: Instant) {
-        self.flow_of(key).0.released = index;
+        self.flow_of(key).released = index;
         let message = &mut self.in_flight.messages[index];
         message.offered = time;
         let arrival = (time, message.sequence, index.into());

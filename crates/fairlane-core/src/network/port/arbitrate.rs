@@ -1,18 +1,18 @@
 //! Arbitration: which lane sends when the link is free.
 
-use super::queue::PortQueues;
+use super::queue::{PortQueues, QueueEntry};
 use super::{ActivePort, kind};
 use crate::ids::VirtualLane;
 use crate::network::features::Instance;
-use crate::network::index::{PacketIdx, Queued};
-use crate::qos::arbiter::{Lanes, State};
+use crate::network::index::PacketIdx;
+use crate::qos::arbiter::Lanes;
 use crate::units::{Bytes, Instant};
 
 impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// The link is free: the arbiter picks a lane whose first packet has credits, and the packet is transmitted. If there is
-    /// none, the port is stalled. Returns the lane, and what stood first in its queue.
+    /// none, the port is stalled. Returns the lane, and the packet as it stood first in its queue: it may have left the shard.
     #[inline]
-    pub(super) fn arbitrate(&mut self, now: Instant) -> Option<(u8, Queued)> {
+    pub(super) fn arbitrate(&mut self, now: Instant) -> Option<(u8, QueueEntry)> {
         let mut ready = self.ready();
         if ready != self.port.waiting || self.port.unusual != 0 {
             if self.down() {
@@ -33,12 +33,13 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             return None;
         }
         let lane = self.pick(ready, now);
+        let first = self.first(lane);
         let queued = self.dequeue(lane);
         if KIND == kind::NIC {
             let message = queued.message();
             if self.paces() {
                 self.start_paced(lane, message, now);
-                return Some((lane, queued));
+                return Some((lane, first));
             }
             let pair = self.pair_of(queued);
             let (packet, rest) = self.segment(lane, message);
@@ -54,7 +55,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
             }
             self.start(lane, queued.packet(), now);
         }
-        Some((lane, queued))
+        Some((lane, first))
     }
 
     /// A packet that has been taken from its queue starts: on the link, or, if that is down, nowhere.
@@ -120,12 +121,10 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     /// The arbiter picks a virtual lane among those of a set, of which these lanes are ready, and can look at the queues.
     #[inline]
     fn ask_arbiter(&mut self, vls: u32, ready: u64, now: Instant) -> VirtualLane {
-        let Self { config, in_flight, lanes, states, .. } = self;
-        let words = config.conditions.state_words;
-        let state = &mut states[self.number.index() * words..][..words];
+        let Self { number, config, in_flight, lanes, arbiter, .. } = self;
         let queues =
             PortQueues::<KIND> { lanes: &lanes[self.base..][..config.fabric.lanes], in_flight, config, ready, now };
-        let picked = config.conditions.arbiter.pick(state, Lanes(vls), &queues, now);
+        let picked = arbiter.pick(number.index(), Lanes(vls), &queues, now);
         assert!(
             picked.0 < 32 && vls >> picked.0 & 1 == 1,
             "the arbiter has picked {picked:?}, which was not among the lanes offered"
@@ -137,7 +136,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     #[inline]
     fn grant(&mut self, vl: VirtualLane, lane: u8, now: Instant) {
         let bytes = self.first(lane).bytes;
-        self.config.conditions.arbiter.sent(self.state(), vl, Bytes(u64::from(bytes)), now);
+        self.arbiter.sent(self.number.index(), vl, Bytes(u64::from(bytes)), now);
     }
 
     /// The arbiter accounts a packet of the only lane that is ready.
@@ -145,14 +144,7 @@ impl<I: Instance, const KIND: u8> ActivePort<'_, I, KIND> {
     pub(super) fn grant_single(&mut self, lane: u8, bytes: u32, now: Instant) {
         if self.config.fabric.lanes > 1 {
             let vl = if self.config.fabric.channels { self.config.fabric.vl_of(lane) } else { VirtualLane(lane) };
-            self.config.conditions.arbiter.serve_alone(self.state(), vl, Bytes(u64::from(bytes)), now);
+            self.arbiter.serve_alone(self.number.index(), vl, Bytes(u64::from(bytes)), now);
         }
-    }
-
-    /// The arbiter's state of this port.
-    #[inline(always)]
-    fn state(&mut self) -> &mut State {
-        let words = self.config.conditions.state_words;
-        &mut self.states[self.number.index() * words..][..words]
     }
 }

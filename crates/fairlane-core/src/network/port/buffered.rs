@@ -27,8 +27,8 @@ impl<I: Instance> ActivePort<'_, I, { kind::BUFFERED }> {
 
     /// If packets wait for the link and it is free, it picks a lane. Returns the lane and the packet that starts, none if the
     /// port is stalled; nothing if there was no choice to make.
-    pub fn decide(&mut self, now: Instant) -> Option<Option<(u8, PacketIdx)>> {
+    pub fn decide(&mut self, now: Instant) -> Option<Option<(u8, QueueEntry)>> {
         let free = self.port.waiting != 0 && !self.port.stalled && self.port.busy_until <= now;
-        free.then(|| self.arbitrate(now).map(|(lane, queued)| (lane, queued.packet())))
+        free.then(|| self.arbitrate(now))
     }
 }

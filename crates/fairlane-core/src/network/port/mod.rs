@@ -14,6 +14,7 @@ mod transmit;
 mod window;
 
 pub(super) use credits::pool_taken;
+pub(super) use queue::QueueEntry;
 pub(super) use state::{Arrival, DOWN, Lane, LaneMarking, Port, UNCHARGED, each_lane, kind};
 pub(super) use window::Forwarded;
 
@@ -24,7 +25,7 @@ use super::features::Instance;
 use super::in_flight::InFlight;
 use super::index::PortIdx;
 use super::observation::Observation;
-use crate::qos::arbiter::State;
+use crate::qos::arbiter::Arbitration;
 use crate::units::Instant;
 
 /// A port that runs through the open window, with all that it touches.
@@ -36,8 +37,8 @@ pub(super) struct ActivePort<'a, I: Instance, const KIND: u8> {
     pub base: usize,
     /// When the open window opened.
     pub opening: Instant,
-    /// The arbiters' states, of all ports.
-    pub states: &'a mut State,
+    /// With its states of all ports.
+    pub arbiter: &'a mut dyn Arbitration,
     pub config: &'a Config,
     pub in_flight: &'a mut InFlight,
     pub observation: &'a mut Observation,

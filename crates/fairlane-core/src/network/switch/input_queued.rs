@@ -157,7 +157,7 @@ mod tests {
     fn wrong_parameters_are_named() {
         let refused = |params| {
             let given = Surroundings { full_packet: Bytes(4122), allocators: &Table::default() };
-            Table::<Entry>::default().build("input_queued", &params, given).unwrap_err().to_string()
+            Table::<Switches>::default().build("input_queued", &params, given).unwrap_err().to_string()
         };
         assert!(refused(json!({ "speedup": 0.9 })).starts_with("network.switch.speedup = 0.9: 1 to 64"));
         assert!(refused(json!({ "speedup": 1.0005 })).contains("three decimals"));

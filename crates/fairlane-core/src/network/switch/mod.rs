@@ -40,6 +40,7 @@ impl Architecture {
 }
 
 /// The kind of entry that switch architectures are.
+#[derive(Debug)]
 pub enum Switches {}
 
 /// The network for which an architecture is built.
@@ -48,7 +49,7 @@ pub struct Surroundings<'a> {
     /// Bytes of a full packet on the wire.
     pub full_packet: Bytes,
     /// The allocators that can be asked for by name.
-    pub allocators: &'a Table<allocator::Entry>,
+    pub allocators: &'a Table<allocator::Allocators>,
 }
 
 /// An architecture that can be asked for by name.
@@ -67,7 +68,7 @@ impl Kind for Switches {
 
     fn build(
         entry: &'static Entry,
-        _table: &Table<Entry>,
+        _table: &Table<Switches>,
         params: &serde_json::Value,
         given: Surroundings<'_>,
     ) -> Result<Architecture, BuildError> {

@@ -1,15 +1,20 @@
 //! Arbiters: which virtual lane a free port serves next.
 //!
-//! An arbiter is one file that exports an [`Entry`]; [`TABLE`] lists them. One arbiter object holds the tables and
-//! serves every port of the fabric; what differs from port to port is a few words of [`State`].
+//! An arbiter is one file that exports an [`Entry`]; [`TABLE`] lists them. One [`Arbiter`] holds the tables and serves every port
+//! of the fabric; what differs from port to port is its [`Arbiter::State`]. [`Ports`] keeps that of each port.
 
 mod oldest_first;
 mod strict_priority;
 mod vlarb;
 mod weighted_round_robin;
 
+use std::sync::Arc;
+
+use dyn_clone::DynClone;
+
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
+use crate::kernel::prefetch_at;
 use crate::table::{Constructor, Item, Kind, Table};
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 
@@ -64,10 +69,6 @@ impl Lanes {
     }
 }
 
-/// What an arbiter remembers of one port, in the arbiter's own meaning; all zero at the start and after a change of
-/// weights.
-pub type State = [u32];
-
 /// The queues of a port, for an arbiter that looks at them: by virtual lane, over all its virtual channels. At a NIC, whose
 /// queues hold messages, a message is what it has left to send, and was queued when its next packet was offered.
 pub trait Queues {
@@ -108,27 +109,104 @@ impl Queues for Single {
 }
 
 /// Shares a port's link among its virtual lanes.
-pub trait Arbiter: Send + Sync {
-    /// How many words of [`State`] it needs for a port.
-    fn state_words(&self) -> usize;
+pub trait Arbiter: Send + Sync + 'static {
+    /// What it remembers of a port.
+    type State: Clone + Send + Sync;
 
-    /// Prepares the state of a port, all zero so far, whose link has this bandwidth.
-    fn begin(&self, _state: &mut State, _bandwidth: BitsPerSec) {}
+    /// The state of a port whose link has this bandwidth, at the start and after a change of weights or of the bandwidth.
+    fn begin(&self, bandwidth: BitsPerSec) -> Self::State;
 
     /// The lane to serve at `now`. `ready` is not empty: these lanes have a packet and credits enough for it.
-    fn pick(&self, state: &mut State, ready: Lanes, queues: &dyn Queues, now: Instant) -> VirtualLane;
+    fn pick(&self, state: &mut Self::State, ready: Lanes, queues: &dyn Queues, now: Instant) -> VirtualLane;
 
     /// [`Arbiter::pick`] and [`Arbiter::sent`] in one, where only `lane` is ready. The queues are not looked at then.
-    fn serve_alone(&self, state: &mut State, lane: VirtualLane, bytes: Bytes, now: Instant) {
+    fn serve_alone(&self, state: &mut Self::State, lane: VirtualLane, bytes: Bytes, now: Instant) {
         let picked = self.pick(state, Lanes(1 << lane.0), &Single(bytes), now);
         self.sent(state, picked, bytes, now);
     }
 
     /// Accounts the packet that the picked lane sends, `bytes` on the wire, starting at `now`.
-    fn sent(&self, state: &mut State, lane: VirtualLane, bytes: Bytes, now: Instant);
+    fn sent(&self, state: &mut Self::State, lane: VirtualLane, bytes: Bytes, now: Instant);
+}
+
+/// An arbiter at ports, whichever it is. Ports are numbered from 0.
+pub trait Arbitration: DynClone + Send + Sync {
+    /// The arbiter at other ports: those whose links have these bandwidths.
+    fn at(&self, bandwidths: &[BitsPerSec]) -> Box<dyn Arbitration>;
+
+    /// The state of a port begins anew; its link has this bandwidth.
+    fn begin(&mut self, port: usize, bandwidth: BitsPerSec);
+
+    /// [`Arbiter::pick`] at a port.
+    fn pick(&mut self, port: usize, ready: Lanes, queues: &dyn Queues, now: Instant) -> VirtualLane;
+
+    /// [`Arbiter::serve_alone`] at a port.
+    fn serve_alone(&mut self, port: usize, lane: VirtualLane, bytes: Bytes, now: Instant);
+
+    /// [`Arbiter::sent`] at a port.
+    fn sent(&mut self, port: usize, lane: VirtualLane, bytes: Bytes, now: Instant);
+
+    /// Fetches the state of a port, which will be needed soon.
+    fn prefetch(&self, port: usize);
+
+    /// The size of the state of a port.
+    fn state_size(&self) -> usize;
+}
+
+dyn_clone::clone_trait_object!(Arbitration);
+
+/// An arbiter with its state of each port.
+pub struct Ports<A: Arbiter> {
+    arbiter: Arc<A>,
+    states: Vec<A::State>,
+}
+
+impl<A: Arbiter> Ports<A> {
+    /// An arbiter that is at no port yet.
+    pub fn none(arbiter: A) -> Box<dyn Arbitration> {
+        Box::new(Self { arbiter: Arc::new(arbiter), states: Vec::new() })
+    }
+}
+
+impl<A: Arbiter> Clone for Ports<A> {
+    fn clone(&self) -> Self {
+        Self { arbiter: Arc::clone(&self.arbiter), states: self.states.clone() }
+    }
+}
+
+impl<A: Arbiter> Arbitration for Ports<A> {
+    fn at(&self, bandwidths: &[BitsPerSec]) -> Box<dyn Arbitration> {
+        let states = bandwidths.iter().map(|bandwidth| self.arbiter.begin(*bandwidth)).collect();
+        Box::new(Self { arbiter: Arc::clone(&self.arbiter), states })
+    }
+
+    fn begin(&mut self, port: usize, bandwidth: BitsPerSec) {
+        self.states[port] = self.arbiter.begin(bandwidth);
+    }
+
+    fn pick(&mut self, port: usize, ready: Lanes, queues: &dyn Queues, now: Instant) -> VirtualLane {
+        self.arbiter.pick(&mut self.states[port], ready, queues, now)
+    }
+
+    fn serve_alone(&mut self, port: usize, lane: VirtualLane, bytes: Bytes, now: Instant) {
+        self.arbiter.serve_alone(&mut self.states[port], lane, bytes, now);
+    }
+
+    fn sent(&mut self, port: usize, lane: VirtualLane, bytes: Bytes, now: Instant) {
+        self.arbiter.sent(&mut self.states[port], lane, bytes, now);
+    }
+
+    fn prefetch(&self, port: usize) {
+        prefetch_at(&self.states, port);
+    }
+
+    fn state_size(&self) -> usize {
+        size_of::<A::State>()
+    }
 }
 
 /// The kind of entry that arbiters are: each is built for ports of some number of virtual lanes.
+#[derive(Debug)]
 pub enum Arbiters {}
 
 /// An arbiter that can be asked for by name.
@@ -142,15 +220,15 @@ impl Kind for Arbiters {
     const PATH: &'static str = "qos.arbiter";
     const BUILT_IN: &'static [Entry] = TABLE;
     type Given<'a> = u8;
-    type Built = Box<dyn Arbiter>;
+    type Built = Box<dyn Arbitration>;
     type Build = Constructor<Self>;
 
     fn build(
         entry: &'static Entry,
-        _table: &Table<Entry>,
+        _table: &Table<Arbiters>,
         params: &serde_json::Value,
         given: u8,
-    ) -> Result<Box<dyn Arbiter>, BuildError> {
+    ) -> Result<Box<dyn Arbitration>, BuildError> {
         (entry.build)(params, given)
     }
 }
@@ -159,6 +237,6 @@ impl Kind for Arbiters {
 ///
 /// # Errors
 /// [`BuildError`] when the name or a parameter is wrong.
-pub fn build(name: &str, params: &serde_json::Value, lanes: u8) -> Result<Box<dyn Arbiter>, BuildError> {
-    Table::<Entry>::default().build(name, params, lanes)
+pub fn build(name: &str, params: &serde_json::Value, lanes: u8) -> Result<Box<dyn Arbitration>, BuildError> {
+    Table::<Arbiters>::default().build(name, params, lanes)
 }

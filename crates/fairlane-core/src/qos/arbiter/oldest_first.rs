@@ -7,10 +7,10 @@
 
 use schemars::schema_for;
 
-use super::{Arbiter, Arbiters, Entry, Lanes, Queues, State};
+use super::{Arbiter, Arbiters, Entry, Lanes, Ports, Queues};
 use crate::ids::VirtualLane;
 use crate::table::{Kind, NoParams};
-use crate::units::{Bytes, Instant};
+use crate::units::{BitsPerSec, Bytes, Instant};
 
 /// The line in the table.
 pub const ENTRY: Entry = Entry {
@@ -19,26 +19,26 @@ pub const ENTRY: Entry = Entry {
     schema: || schema_for!(NoParams),
     build: |json, _lanes| {
         NoParams::check(Arbiters::PATH, json)?;
-        Ok(Box::new(OldestFirst))
+        Ok(Ports::none(OldestFirst))
     },
 };
 
 struct OldestFirst;
 
 impl Arbiter for OldestFirst {
-    fn state_words(&self) -> usize {
-        0
-    }
+    type State = ();
 
-    fn pick(&self, _state: &mut State, ready: Lanes, queues: &dyn Queues, _now: Instant) -> VirtualLane {
+    fn begin(&self, _bandwidth: BitsPerSec) {}
+
+    fn pick(&self, _state: &mut (), ready: Lanes, queues: &dyn Queues, _now: Instant) -> VirtualLane {
         // Of equals the lowest lane.
         let oldest = ready.iter().min_by_key(|lane| (std::cmp::Reverse(queues.since_injection(*lane)), *lane));
         oldest.unwrap_or_default()
     }
 
-    fn serve_alone(&self, _state: &mut State, _lane: VirtualLane, _bytes: Bytes, _now: Instant) {}
+    fn serve_alone(&self, _state: &mut (), _lane: VirtualLane, _bytes: Bytes, _now: Instant) {}
 
-    fn sent(&self, _state: &mut State, _lane: VirtualLane, _bytes: Bytes, _now: Instant) {}
+    fn sent(&self, _state: &mut (), _lane: VirtualLane, _bytes: Bytes, _now: Instant) {}
 }
 
 #[cfg(test)]
@@ -73,8 +73,8 @@ mod tests {
     proptest! {
         #[test]
         fn the_oldest_ready_packet_is_picked(ages in prop::collection::vec(0_u64..6, 8), ready in 1_u32..256) {
-            let arbiter = crate::qos::arbiter::build("oldest_first", &json!({}), 8).unwrap();
-            let picked = arbiter.pick(&mut [], Lanes(ready), &Ages(ages.clone()), Instant(9));
+            let mut arbiter = crate::qos::arbiter::build("oldest_first", &json!({}), 8).unwrap().at(&[BitsPerSec(1)]);
+            let picked = arbiter.pick(0, Lanes(ready), &Ages(ages.clone()), Instant(9));
             let lane = usize::from(picked.0);
             prop_assert!(ready >> lane & 1 == 1);
             for other in (0..8).filter(|other| ready >> other & 1 == 1) {

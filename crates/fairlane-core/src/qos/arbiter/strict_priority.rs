@@ -9,7 +9,7 @@
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
-use super::{Arbiter, Entry, Lanes, Queues, State};
+use super::{Arbiter, Entry, Lanes, Ports, Queues};
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
@@ -22,7 +22,7 @@ pub const ENTRY: Entry = Entry {
     name: "strict_priority",
     summary: "the ready lane of highest priority, with optional bandwidth shares",
     schema: || schema_for!(Params),
-    build: |json, lanes| Ok(Box::new(StrictPriority::new(&crate::table::params("qos.arbiter", json)?, lanes)?)),
+    build: |json, lanes| Ok(Ports::none(StrictPriority::new(&crate::table::params("qos.arbiter", json)?, lanes)?)),
 };
 
 /// Strict priority among virtual lanes.
@@ -49,11 +49,16 @@ const fn default_interval() -> Picoseconds {
 /// So long an interval that no link carries 4 GiB in it.
 const LONGEST: Picoseconds = Picoseconds::from_micros(10_000);
 
-/// Words of the state where there are shares: the end of the interval (two words), the lanes that have used their
-/// share, the bytes used by each lane, and what each may use on this link.
-const END: usize = 0;
-const SPENT: usize = 2;
-const USED: usize = 3;
+/// What a port has sent of its shares in an interval.
+#[derive(Clone)]
+struct Sent {
+    /// The end of the interval.
+    end: Instant,
+    /// The lanes that have used their share.
+    spent: Lanes,
+    /// The bytes used by each lane, and what it may use on this link.
+    lanes: Box<[(u32, u32)]>,
+}
 
 struct StrictPriority {
     /// Lanes from highest to lowest.
@@ -109,41 +114,33 @@ impl BandwidthShares {
         u32::try_from(share.div_ceil(SCALE)).unwrap_or(UNBOUNDED)
     }
 
-    fn allowances(&self) -> usize {
-        USED + self.percents.len()
-    }
-
     /// The lanes of `ready` within their shares, or all of them if there is none.
     #[inline]
-    fn within(&self, state: &mut State, ready: Lanes, now: Instant) -> Lanes {
-        let end = u64::from(state[END]) | u64::from(state[END + 1]) << 32;
-        if now.0 >= end {
-            state[SPENT..self.allowances()].fill(0);
-            let next = (now.0 / self.interval + 1).saturating_mul(self.interval);
-            #[allow(clippy::cast_possible_truncation, reason = "a number in two words")]
-            (state[END] = next as u32);
-            state[END + 1] = (next >> 32) as u32;
+    fn within(&self, sent: &mut Sent, ready: Lanes, now: Instant) -> Lanes {
+        if now >= sent.end {
+            sent.end = Instant((now.0 / self.interval + 1).saturating_mul(self.interval));
+            sent.spent = Lanes::default();
+            sent.lanes.iter_mut().for_each(|(used, _)| *used = 0);
         }
-        let within = Lanes(ready.0 & !state[SPENT]);
+        let within = Lanes(ready.0 & !sent.spent.0);
         if within.is_empty() { ready } else { within }
     }
 }
 
 impl Arbiter for StrictPriority {
-    fn state_words(&self) -> usize {
-        self.shares.as_ref().map_or(0, |shares| shares.allowances() + shares.percents.len())
-    }
+    type State = Option<Sent>;
 
-    fn begin(&self, state: &mut State, bandwidth: BitsPerSec) {
-        let Some(shares) = &self.shares else { return };
-        for (allowed, percent) in state[shares.allowances()..].iter_mut().zip(&shares.percents) {
-            *allowed = percent.map_or(UNBOUNDED, |percent| shares.allowance(percent, bandwidth));
-        }
+    fn begin(&self, bandwidth: BitsPerSec) -> Option<Sent> {
+        let shares = self.shares.as_ref()?;
+        let allowed = |percent: &Option<u8>| percent.map_or(UNBOUNDED, |percent| shares.allowance(percent, bandwidth));
+        let lanes = shares.percents.iter().map(|percent| (0, allowed(percent))).collect();
+        Some(Sent { end: Instant::ZERO, spent: Lanes::default(), lanes })
     }
 
     #[inline]
-    fn pick(&self, state: &mut State, ready: Lanes, _queues: &dyn Queues, now: Instant) -> VirtualLane {
-        let set = self.shares.as_ref().map_or(ready, |shares| shares.within(state, ready, now));
+    fn pick(&self, sent: &mut Option<Sent>, ready: Lanes, _queues: &dyn Queues, now: Instant) -> VirtualLane {
+        let set =
+            self.shares.as_ref().zip(sent.as_mut()).map_or(ready, |(shares, sent)| shares.within(sent, ready, now));
         let lowest = set.next_from(VirtualLane(0)).expect("invariant: a lane is ready");
         let alone = set.0 >> lowest.0 == 1;
         if alone {
@@ -153,16 +150,15 @@ impl Arbiter for StrictPriority {
     }
 
     #[inline]
-    fn sent(&self, state: &mut State, lane: VirtualLane, bytes: Bytes, _now: Instant) {
-        let Some(shares) = &self.shares else { return };
-        let allowed = state[shares.allowances() + lane.index()];
-        if allowed == UNBOUNDED {
+    fn sent(&self, sent: &mut Option<Sent>, lane: VirtualLane, bytes: Bytes, _now: Instant) {
+        let Some(sent) = sent else { return };
+        let (used, allowed) = &mut sent.lanes[lane.index()];
+        if *allowed == UNBOUNDED {
             return;
         }
-        let used = &mut state[USED + lane.index()];
         *used = used.saturating_add(u32::try_from(bytes.0).unwrap_or(u32::MAX));
-        if *used >= allowed {
-            state[SPENT] |= 1 << lane.0;
+        if *used >= *allowed {
+            sent.spent.0 |= 1 << lane.0;
         }
     }
 }

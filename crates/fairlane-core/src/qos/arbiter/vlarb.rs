@@ -7,17 +7,17 @@
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
-use super::{Arbiter, Entry, Lanes, Queues, State};
+use super::{Arbiter, Entry, Lanes, Ports, Queues};
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
-use crate::units::{Bytes, Instant};
+use crate::units::{BitsPerSec, Bytes, Instant};
 
 /// The arbitration's line in the table.
 pub const ENTRY: Entry = Entry {
     name: "vlarb",
     summary: "InfiniBand's high and low tables of virtual lanes and weights",
     schema: || schema_for!(Params),
-    build: |json, lanes| Ok(Box::new(Vlarb::new(&crate::table::params("qos.arbiter", json)?, lanes)?)),
+    build: |json, lanes| Ok(Ports::none(Vlarb::new(&crate::table::params("qos.arbiter", json)?, lanes)?)),
 };
 
 /// InfiniBand's two-table arbitration. Every lane in use stands in one of the tables, or in both.
@@ -46,16 +46,36 @@ const LIMIT_UNIT: u32 = 4096;
 const DEFAULT_WEIGHT: u8 = 64;
 const MAX_ENTRIES: usize = 64;
 
-/// Words of the state: of each table the entry after the current one and the bytes left to the current; then the
-/// table of the last pick and the bytes of high-priority packets in a row.
-const HIGH: usize = 0;
-const LOW: usize = 2;
-const SERVED: usize = 4;
-const IN_A_ROW: usize = 5;
-const WORDS: usize = 6;
+/// The state of a port.
+#[derive(Clone, Default)]
+struct Turns {
+    high: Turn,
+    low: Turn,
+    served: Served,
+    /// Bytes of high-priority packets in a row.
+    in_a_row: u32,
+}
 
-/// Set in [`SERVED`] beside the table, when the packet held up no low-priority lane.
-const UNOPPOSED: u32 = 1 << 8;
+/// The state of a table.
+#[derive(Clone, Default)]
+struct Turn {
+    /// The entry after the current one.
+    after: usize,
+    /// Bytes left to the current one.
+    left: u32,
+}
+
+/// The table of the last pick.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Served {
+    /// The high one, while a low-priority lane was ready.
+    #[default]
+    High,
+    /// The high one, and no low-priority lane was ready.
+    Unopposed,
+    /// The low one.
+    Low,
+}
 
 struct Vlarb {
     high: ArbitrationTable,
@@ -90,17 +110,16 @@ impl ArbitrationTable {
         Ok(Self { entries, lanes })
     }
 
-    /// Picks among `ready`, of which at least one lane is in the table. `state`: entry after the current, bytes left.
+    /// Picks among `ready`, of which at least one lane is in the table.
     #[inline]
-    fn pick(&self, state: &mut State, ready: u32) -> VirtualLane {
-        let current = state[0].wrapping_sub(1) as usize;
-        if state[1] > 0
-            && let Some(&(lane, _)) = self.entries.get(current)
+    fn pick(&self, turn: &mut Turn, ready: u32) -> VirtualLane {
+        if turn.left > 0
+            && let Some(&(lane, _)) = self.entries.get(turn.after.wrapping_sub(1))
             && ready >> lane.0 & 1 == 1
         {
             return lane;
         }
-        let mut index = state[0] as usize;
+        let mut index = turn.after;
         for _ in 0..self.entries.len() {
             if index >= self.entries.len() {
                 index = 0;
@@ -108,9 +127,7 @@ impl ArbitrationTable {
             let (lane, weight) = self.entries[index];
             index += 1;
             if ready >> lane.0 & 1 == 1 {
-                #[allow(clippy::cast_possible_truncation, reason = "at most 64 entries")]
-                let after = index as u32;
-                (state[0], state[1]) = (after, weight);
+                *turn = Turn { after: index, left: weight };
                 return lane;
             }
         }
@@ -141,30 +158,31 @@ impl Vlarb {
 }
 
 impl Arbiter for Vlarb {
-    fn state_words(&self) -> usize {
-        WORDS
+    type State = Turns;
+
+    fn begin(&self, _bandwidth: BitsPerSec) -> Turns {
+        Turns::default()
     }
 
     #[inline]
-    fn pick(&self, state: &mut State, ready: Lanes, _queues: &dyn Queues, _now: Instant) -> VirtualLane {
+    fn pick(&self, state: &mut Turns, ready: Lanes, _queues: &dyn Queues, _now: Instant) -> VirtualLane {
         let high = ready.0 & self.high.lanes;
         let opposed = ready.0 & self.low.lanes != 0;
-        if high != 0 && (!opposed || state[IN_A_ROW] < self.limit) {
-            state[SERVED] = if opposed { HIGH as u32 } else { HIGH as u32 | UNOPPOSED };
-            return self.high.pick(&mut state[HIGH..LOW], high);
+        if high != 0 && (!opposed || state.in_a_row < self.limit) {
+            state.served = if opposed { Served::High } else { Served::Unopposed };
+            return self.high.pick(&mut state.high, high);
         }
-        state[SERVED] = LOW as u32;
-        self.low.pick(&mut state[LOW..SERVED], ready.0)
+        state.served = Served::Low;
+        self.low.pick(&mut state.low, ready.0)
     }
 
     #[inline]
-    fn sent(&self, state: &mut State, _lane: VirtualLane, bytes: Bytes, _now: Instant) {
+    fn sent(&self, state: &mut Turns, _lane: VirtualLane, bytes: Bytes, _now: Instant) {
         let bytes = u32::try_from(bytes.0).unwrap_or(u32::MAX);
-        let served = state[SERVED];
-        let left = (served & !UNOPPOSED) as usize + 1;
-        state[left] = state[left].saturating_sub(bytes);
+        let turn = if state.served == Served::Low { &mut state.low } else { &mut state.high };
+        turn.left = turn.left.saturating_sub(bytes);
         // One below the largest number: without a bound the limit is never reached.
-        state[IN_A_ROW] =
-            if served == HIGH as u32 { state[IN_A_ROW].saturating_add(bytes).min(u32::MAX - 1) } else { 0 };
+        state.in_a_row =
+            if state.served == Served::High { state.in_a_row.saturating_add(bytes).min(u32::MAX - 1) } else { 0 };
     }
 }

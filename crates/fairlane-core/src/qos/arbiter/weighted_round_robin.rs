@@ -6,10 +6,10 @@
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
-use super::{Arbiter, Entry, Lanes, MAX_VIRTUAL_LANES, Queues, State};
+use super::{Arbiter, Entry, Lanes, MAX_VIRTUAL_LANES, Ports, Queues};
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
-use crate::units::{Bytes, Instant};
+use crate::units::{BitsPerSec, Bytes, Instant};
 
 /// Weighted round robin's line in the table.
 pub const ENTRY: Entry = Entry {
@@ -18,7 +18,7 @@ pub const ENTRY: Entry = Entry {
     schema: || schema_for!(Params),
     build: |json, lanes| {
         let params: Params = crate::table::params("qos.arbiter", json)?;
-        Ok(Box::new(WeightedRoundRobin::new(&params.weights, lanes)?))
+        Ok(Ports::none(WeightedRoundRobin::new(&params.weights, lanes)?))
     },
 };
 
@@ -48,9 +48,14 @@ impl Default for Weights {
     }
 }
 
-/// Words of the state: the lane after the current one (zero before the first turn), and packets left to the current.
-const AFTER: usize = 0;
-const LEFT: usize = 1;
+/// The state of a port.
+#[derive(Clone, Default)]
+struct Turn {
+    /// The current lane; none before the first turn.
+    lane: Option<VirtualLane>,
+    /// Packets left to it.
+    left: u16,
+}
 
 struct WeightedRoundRobin {
     weights: [u16; MAX_VIRTUAL_LANES],
@@ -78,26 +83,25 @@ impl WeightedRoundRobin {
 }
 
 impl Arbiter for WeightedRoundRobin {
-    fn state_words(&self) -> usize {
-        2
+    type State = Turn;
+
+    fn begin(&self, _bandwidth: BitsPerSec) -> Turn {
+        Turn::default()
     }
 
     #[inline]
-    fn pick(&self, state: &mut State, ready: Lanes, _queues: &dyn Queues, _now: Instant) -> VirtualLane {
-        let current = state[AFTER].wrapping_sub(1);
-        if state[LEFT] > 0 && ready.0 >> current & 1 == 1 {
-            #[allow(clippy::cast_possible_truncation, reason = "a lane number")]
-            return VirtualLane(current as u8);
+    fn pick(&self, turn: &mut Turn, ready: Lanes, _queues: &dyn Queues, _now: Instant) -> VirtualLane {
+        if let Some(lane) = turn.lane.filter(|lane| turn.left > 0 && ready.contains(*lane)) {
+            return lane;
         }
-        #[allow(clippy::cast_possible_truncation, reason = "at most MAX_VIRTUAL_LANES")]
-        let next = ready.next_from(VirtualLane(state[AFTER] as u8)).expect("invariant: a lane is ready");
-        state[AFTER] = u32::from(next.0) + 1;
-        state[LEFT] = u32::from(self.weights[next.index()]);
+        let after = turn.lane.map_or(VirtualLane(0), |lane| VirtualLane(lane.0 + 1));
+        let next = ready.next_from(after).expect("invariant: a lane is ready");
+        *turn = Turn { lane: Some(next), left: self.weights[next.index()] };
         next
     }
 
     #[inline]
-    fn sent(&self, state: &mut State, _lane: VirtualLane, _bytes: Bytes, _now: Instant) {
-        state[LEFT] = state[LEFT].saturating_sub(1);
+    fn sent(&self, turn: &mut Turn, _lane: VirtualLane, _bytes: Bytes, _now: Instant) {
+        turn.left = turn.left.saturating_sub(1);
     }
 }

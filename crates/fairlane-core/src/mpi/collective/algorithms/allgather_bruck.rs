@@ -2,16 +2,13 @@
 //! Any number of ranks, ceil(log2 n) rounds.
 
 use super::pattern::ceil_log2;
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Allgather,
-    name: "bruck",
-    summary: "all blocks so far to the rank 2^k before, in ceil(log2 n) rounds (Bruck et al. 1997; MPICH, short)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Allgather, fits: |_| true, schedule }.named(
+    "bruck",
+    "all blocks so far to the rank 2^k before, in ceil(log2 n) rounds (Bruck et al. 1997; MPICH, short)",
+);
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     if k >= ceil_log2(call.size) {
@@ -36,7 +33,7 @@ mod tests {
             let seen = traffic(&super::ENTRY, size, 0, 10);
             assert_eq!((seen.sent, seen.received), (all.clone(), all));
         }
-        let seen = run(&super::ENTRY, &listed(super::ENTRY.kind, 0, &[1, 2, 4]));
+        let seen = run(&super::ENTRY, &listed(super::ENTRY.build.kind, 0, &[1, 2, 4]));
         assert_eq!(seen.received, [6, 5, 3]);
     }
 }

@@ -1,16 +1,14 @@
 //! Allgather of an even number of ranks in `n / 2` exchanges with the two neighbours in turn: first the own block, then in each
 //! step the two blocks that came, or were made up, in the one before.
 
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Allgather,
-    name: "neighbor_exchange",
-    summary: "n / 2 exchanges of pairs of blocks with both neighbours in turn, n even (Open MPI; Chen et al. 2005)",
-    fits: |call| call.size.is_multiple_of(2),
-    schedule,
-};
+pub(super) const ENTRY: Algorithm =
+    Schedule { kind: CollectiveKind::Allgather, fits: |call| call.size.is_multiple_of(2), schedule }.named(
+        "neighbor_exchange",
+        "n / 2 exchanges of pairs of blocks with both neighbours in turn, n even (Open MPI; Chen et al. 2005)",
+    );
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     if k >= call.size / 2 || call.is_uniform() && call.own_block() == 0 {
@@ -56,7 +54,7 @@ mod tests {
             let ring = |(from, to): &(u32, u32)| [1, size - 1].contains(&u64::from(from.abs_diff(*to)));
             assert!(seen.pairs.keys().all(ring));
         }
-        let seen = run(&super::ENTRY, &listed(super::ENTRY.kind, 0, &[1, 2, 4, 8]));
+        let seen = run(&super::ENTRY, &listed(super::ENTRY.build.kind, 0, &[1, 2, 4, 8]));
         assert_eq!(seen.received, [14, 13, 11, 7]);
     }
 }

@@ -1,16 +1,13 @@
 //! Allgather round a ring: every block goes once round, one step of `n - 1` at a time.
 
 use super::pattern::ring_step;
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Allgather,
-    name: "ring",
-    summary: "every block once round a ring, n - 1 steps (MPICH for long blocks; Thakur, Rabenseifner and Gropp 2005)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Allgather, fits: |_| true, schedule }.named(
+    "ring",
+    "every block once round a ring, n - 1 steps (MPICH for long blocks; Thakur, Rabenseifner and Gropp 2005)",
+);
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     let blocks = call.blocks();
@@ -37,7 +34,7 @@ mod tests {
 
     #[test]
     fn a_rank_passes_on_all_blocks_but_its_neighbours() {
-        let seen = run(&super::ENTRY, &listed(super::ENTRY.kind, 0, &[1, 2, 4, 8]));
+        let seen = run(&super::ENTRY, &listed(super::ENTRY.build.kind, 0, &[1, 2, 4, 8]));
         assert_eq!(seen.received, [14, 13, 11, 7]);
         assert_eq!(seen.sent, [13, 11, 7, 14]);
     }

@@ -2,16 +2,13 @@
 //! others hand their buffer to a neighbour before and get the result after.
 
 use super::fold::Fold;
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Allreduce,
-    name: "recursive_doubling",
-    summary: "exchanges of the whole buffer at doubling distance (MPICH for short buffers; Thakur et al. 2005)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Allreduce, fits: |_| true, schedule }.named(
+    "recursive_doubling",
+    "exchanges of the whole buffer at doubling distance (MPICH for short buffers; Thakur et al. 2005)",
+);
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     let bytes = call.buffer();

@@ -1,16 +1,11 @@
 //! Allreduce round a ring: `n` nearly equal blocks go round once to be combined and once more to be handed out.
 
 use super::pattern::{Blocks, ring_step};
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Allreduce,
-    name: "ring",
-    summary: "reduce-scatter and allgather round a ring, 2(n - 1) steps of a block (Patarasuk and Yuan 2009)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Allreduce, fits: |_| true, schedule }
+    .named("ring", "reduce-scatter and allgather round a ring, 2(n - 1) steps of a block (Patarasuk and Yuan 2009)");
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     let blocks = Blocks::Split { total: call.buffer(), parts: call.size };

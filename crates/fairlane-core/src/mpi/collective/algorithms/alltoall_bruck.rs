@@ -2,16 +2,14 @@
 //! with all the others that take this step. ceil(log2 n) rounds, at the price of moving a block several times.
 
 use super::pattern::ceil_log2;
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Alltoall,
-    name: "bruck",
-    summary: "blocks bundled by the bits of their distance, ceil(log2 n) rounds (Bruck et al. 1997; MPICH, short)",
-    fits: Call::is_uniform,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Alltoall, fits: Call::is_uniform, schedule }
+    .named(
+        "bruck",
+        "blocks bundled by the bits of their distance, ceil(log2 n) rounds (Bruck et al. 1997; MPICH, short)",
+    );
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     if k >= ceil_log2(call.size) {

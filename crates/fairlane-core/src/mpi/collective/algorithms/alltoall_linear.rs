@@ -1,16 +1,11 @@
 //! All-to-all with all messages at once: a rank posts its receives from those after it, then its sends to those before it, and
 //! waits for all. Serves alltoallv.
 
-use super::{Algorithm, Call, Phase, alltoall_scattered};
+use super::{Algorithm, Call, Phase, Schedule, alltoall_scattered};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Alltoall,
-    name: "linear",
-    summary: "non-blocking messages to all at once (Open MPI's linear, and its linear_sync without a limit)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Alltoall, fits: |_| true, schedule }
+    .named("linear", "non-blocking messages to all at once (Open MPI's linear, and its linear_sync without a limit)");
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     alltoall_scattered::batch(call, k, u32::MAX, phase)
@@ -28,7 +23,7 @@ mod tests {
             assert!(seen.pairs.values().all(|bytes| *bytes == 10));
             assert_eq!(seen.phases, vec![1; size as usize]);
         }
-        let seen = run(&super::ENTRY, &listed(super::ENTRY.kind, 0, &[5, 0, 7]));
+        let seen = run(&super::ENTRY, &listed(super::ENTRY.build.kind, 0, &[5, 0, 7]));
         assert_eq!((seen.sent, seen.messages), (vec![7, 12, 5], vec![2; 3]));
     }
 }

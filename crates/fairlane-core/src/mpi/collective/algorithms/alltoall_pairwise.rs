@@ -1,16 +1,13 @@
 //! All-to-all in `n - 1` steps of one message each way: with partner `rank xor k` over a power of two ranks, else to the
 //! rank `k` after and from the rank `k` before.
 
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Alltoall,
-    name: "pairwise",
-    summary: "n - 1 exchanges, one partner at a time (MPICH for long blocks; Thakur, Rabenseifner and Gropp 2005)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Alltoall, fits: |_| true, schedule }.named(
+    "pairwise",
+    "n - 1 exchanges, one partner at a time (MPICH for long blocks; Thakur, Rabenseifner and Gropp 2005)",
+);
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     if k >= call.size - 1 || call.is_uniform() && call.own_block() == 0 {
@@ -39,7 +36,7 @@ mod tests {
             assert!(seen.pairs.values().all(|bytes| *bytes == 10));
             assert_eq!(seen.phases, vec![size - 1; size as usize]);
         }
-        let seen = run(&super::ENTRY, &listed(super::ENTRY.kind, 0, &[5, 0, 7, 1]));
+        let seen = run(&super::ENTRY, &listed(super::ENTRY.build.kind, 0, &[5, 0, 7, 1]));
         assert_eq!(seen.received, [15, 0, 21, 3]);
     }
 }

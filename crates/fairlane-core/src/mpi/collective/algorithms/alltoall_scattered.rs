@@ -1,16 +1,11 @@
 //! All-to-all with many messages at once, in batches of 32 distances so that a receiver is not flooded: a rank receives
 //! from those after it and sends to those before it. Serves alltoallv.
 
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Alltoall,
-    name: "scattered",
-    summary: "non-blocking messages to all, in batches of 32 (MPICH for medium blocks and for alltoallv)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Alltoall, fits: |_| true, schedule }
+    .named("scattered", "non-blocking messages to all, in batches of 32 (MPICH for medium blocks and for alltoallv)");
 
 /// Distances in a batch, that of a rank to itself included: MPICH's `MPIR_CVAR_ALLTOALL_THROTTLE`.
 const BATCH: u32 = 32;
@@ -50,7 +45,7 @@ mod tests {
 
     #[test]
     fn alltoallv_sends_empty_blocks_too() {
-        let seen = run(&super::ENTRY, &listed(super::ENTRY.kind, 0, &[5, 0, 7]));
+        let seen = run(&super::ENTRY, &listed(super::ENTRY.build.kind, 0, &[5, 0, 7]));
         assert_eq!(seen.sent, [7, 12, 5]);
         assert_eq!(seen.received, [10, 0, 14]);
         assert_eq!(seen.messages, [2, 2, 2]);

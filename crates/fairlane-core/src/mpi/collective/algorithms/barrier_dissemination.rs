@@ -2,16 +2,11 @@
 //! everybody has heard, directly or not, of everybody.
 
 use super::pattern::ceil_log2;
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Barrier,
-    name: "dissemination",
-    summary: "ceil(log2 n) rounds of signals at doubling distance (Hensgen, Finkel and Manber 1988)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Barrier, fits: |_| true, schedule }
+    .named("dissemination", "ceil(log2 n) rounds of signals at doubling distance (Hensgen, Finkel and Manber 1988)");
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     if k >= ceil_log2(call.size) {

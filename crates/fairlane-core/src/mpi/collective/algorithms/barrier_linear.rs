@@ -1,15 +1,10 @@
 //! Barrier at a central rank: everybody signals rank 0, and when all have come it signals everybody.
 
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Barrier,
-    name: "linear",
-    summary: "everybody signals rank 0, then rank 0 signals everybody (the central counter of textbooks)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Barrier, fits: |_| true, schedule }
+    .named("linear", "everybody signals rank 0, then rank 0 signals everybody (the central counter of textbooks)");
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     match (call.me(), k) {

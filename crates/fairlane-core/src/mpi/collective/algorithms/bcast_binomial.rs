@@ -2,16 +2,13 @@
 //! round.
 
 use super::pattern::BinomialTree;
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Bcast,
-    name: "binomial",
-    summary: "the whole buffer down a binomial tree (MPICH for short buffers; Thakur, Rabenseifner and Gropp 2005)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Bcast, fits: |_| true, schedule }.named(
+    "binomial",
+    "the whole buffer down a binomial tree (MPICH for short buffers; Thakur, Rabenseifner and Gropp 2005)",
+);
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     BinomialTree::new(call).descend(k, phase, |_| call.buffer())

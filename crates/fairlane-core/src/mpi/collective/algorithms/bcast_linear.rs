@@ -1,15 +1,10 @@
 //! Broadcast by the root alone: it starts a send to every other rank at once.
 
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Bcast,
-    name: "linear",
-    summary: "the root sends the whole buffer to every rank at once (the flat tree of textbooks)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Bcast, fits: |_| true, schedule }
+    .named("linear", "the root sends the whole buffer to every rank at once (the flat tree of textbooks)");
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     let bytes = call.buffer();

@@ -2,16 +2,14 @@
 //! which are then gathered everywhere by exchanges at doubling distance. Blocks are numbered from the root.
 
 use super::pattern::{BinomialTree, Blocks};
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Bcast,
-    name: "scatter_recursive_doubling",
-    summary: "binomial scatter, then recursive doubling (MPICH for medium buffers; Thakur, Rabenseifner and Gropp 2005)",
-    fits: |call| call.size.is_power_of_two(),
-    schedule,
-};
+pub(super) const ENTRY: Algorithm =
+    Schedule { kind: CollectiveKind::Bcast, fits: |call| call.size.is_power_of_two(), schedule }.named(
+        "scatter_recursive_doubling",
+        "binomial scatter, then recursive doubling (MPICH for medium buffers; Thakur, Rabenseifner and Gropp 2005)",
+    );
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     let blocks = Blocks::Split { total: call.buffer(), parts: call.size };

@@ -2,16 +2,13 @@
 //! Blocks are numbered from the root.
 
 use super::pattern::{BinomialTree, Blocks, ring_step};
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Bcast,
-    name: "scatter_ring",
-    summary: "binomial scatter, then ring allgather (van de Geijn's; Barnett et al. 1994; MPICH for long buffers)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Bcast, fits: |_| true, schedule }.named(
+    "scatter_ring",
+    "binomial scatter, then ring allgather (van de Geijn's; Barnett et al. 1994; MPICH for long buffers)",
+);
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     let blocks = Blocks::Split { total: call.buffer(), parts: call.size };

@@ -21,15 +21,15 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Algorithm, Call, allgather_bruck, allgather_recursive_doubling, allgather_ring, allreduce_rabenseifner,
-    allreduce_recursive_doubling, alltoall_bruck, alltoall_pairwise, alltoall_scattered, barrier_dissemination,
-    bcast_binomial, bcast_scatter_recursive_doubling, bcast_scatter_ring, gather_binomial, gather_linear,
-    reduce_binomial, reduce_rabenseifner, reduce_scatter_pairwise, reduce_scatter_recursive_halving,
+    Algorithm, Call, Collectives, allgather_bruck, allgather_recursive_doubling, allgather_ring,
+    allreduce_rabenseifner, allreduce_recursive_doubling, alltoall_bruck, alltoall_pairwise, alltoall_scattered,
+    barrier_dissemination, bcast_binomial, bcast_scatter_recursive_doubling, bcast_scatter_ring, gather_binomial,
+    gather_linear, reduce_binomial, reduce_rabenseifner, reduce_scatter_pairwise, reduce_scatter_recursive_halving,
     scan_recursive_doubling, scatter_binomial, scatter_linear,
 };
 use crate::error::BuildError;
 use crate::program::CollectiveKind;
-use crate::table::{self, Entry, Table};
+use crate::table::{self, Kind, Table};
 
 const BCAST_SHORT: u64 = 12_288;
 const BCAST_LONG: u64 = 524_288;
@@ -43,14 +43,14 @@ const ALLTOALL_MIN_RANKS: u32 = 8;
 const REDUCE_SCATTER_LONG: u64 = 524_288;
 const ELEMENT: u64 = 8;
 
-impl Table<Algorithm> {
+impl Table<Collectives> {
     /// The algorithm called `name` for collectives of this kind.
     ///
     /// # Errors
     /// [`BuildError::UnknownName`] lists the kind's algorithms.
     pub fn algorithm(&self, kind: CollectiveKind, name: &str) -> Result<&'static Algorithm, BuildError> {
-        let of_kind: Vec<_> = self.entries().filter(|entry| entry.kind == kind).collect();
-        table::find(Algorithm::KIND, &of_kind, |entry| entry.name, name).copied()
+        let of_kind: Vec<_> = self.entries().filter(|entry| entry.build.kind == kind).collect();
+        table::find(Collectives::KIND, &of_kind, |entry| entry.name, name).copied()
     }
 }
 
@@ -63,7 +63,7 @@ impl Preferences {
     ///
     /// # Errors
     /// [`BuildError::UnknownName`] for a kind or an algorithm that does not exist.
-    pub fn new(names: &BTreeMap<String, String>, table: &Table<Algorithm>) -> Result<Self, BuildError> {
+    pub fn new(names: &BTreeMap<String, String>, table: &Table<Collectives>) -> Result<Self, BuildError> {
         let algorithm = |(kind, name): (&String, &String)| {
             let kind = *table::find("collective", &CollectiveKind::ALL, |kind| kind.name(), kind)?;
             table.algorithm(kind, name)
@@ -76,8 +76,8 @@ impl Preferences {
     /// Comes out alike at every member.
     #[must_use]
     pub fn choose(&self, call: &Call) -> &'static Algorithm {
-        let preferred = self.0.iter().copied().find(|preferred| preferred.kind == call.kind);
-        preferred.filter(|preferred| (preferred.fits)(call)).unwrap_or_else(|| default(call))
+        let preferred = self.0.iter().copied().find(|preferred| preferred.build.kind == call.kind);
+        preferred.filter(|preferred| (preferred.build.fits)(call)).unwrap_or_else(|| default(call))
     }
 }
 
@@ -218,10 +218,10 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_answered_with_the_kinds_names() {
-        let find = |kind, name| Table::<Algorithm>::default().algorithm(kind, name);
+        let find = |kind, name| Table::<Collectives>::default().algorithm(kind, name);
         let error = find(CollectiveKind::Gather, "binomal").unwrap_err().to_string();
         assert!(error.contains("allowed: binomial, linear") && error.contains("did you mean \"binomial\""), "{error}");
-        assert_eq!(find(CollectiveKind::Scan, "linear").unwrap().kind, CollectiveKind::Scan);
+        assert_eq!(find(CollectiveKind::Scan, "linear").unwrap().build.kind, CollectiveKind::Scan);
         assert!(find(CollectiveKind::Scan, "ring").is_err());
     }
 }

@@ -1,15 +1,10 @@
 //! Gather straight to the root, in one go. Serves gatherv.
 
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Gather,
-    name: "linear",
-    summary: "every rank sends its block straight to the root (MPICH for gatherv)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Gather, fits: |_| true, schedule }
+    .named("linear", "every rank sends its block straight to the root (MPICH for gatherv)");
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     if k > 0 {
@@ -31,7 +26,7 @@ mod tests {
     #[test]
     fn every_rank_sends_its_own_block() {
         assert_eq!(traffic(&super::ENTRY, 5, 3, 10).sent, [10, 10, 10, 0, 10]);
-        let seen = run(&super::ENTRY, &listed(super::ENTRY.kind, 3, &[4, 0, 6, 7, 8]));
+        let seen = run(&super::ENTRY, &listed(super::ENTRY.build.kind, 3, &[4, 0, 6, 7, 8]));
         assert_eq!(seen.sent, [4, 0, 6, 0, 8]);
         assert_eq!(seen.messages, [1, 0, 1, 0, 1]);
     }

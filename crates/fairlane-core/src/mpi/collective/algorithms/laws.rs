@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use proptest::prelude::*;
 
 use super::trial::{Outcome, listed, run, uniform};
-use super::{Algorithm, Call, Phase, Preferences, TABLE};
+use super::{Algorithm, Call, Collectives, Phase, Preferences, TABLE};
 use crate::ids::Rank;
 use crate::program::CollectiveKind::{
     Allgather, Allreduce, Alltoall, Barrier, Bcast, Gather, Reduce, ReduceScatter, Scan, Scatter,
@@ -88,10 +88,10 @@ impl Meaning<'_> {
 /// Checks what came of the calls against what they mean.
 fn check_meaning(algorithm: &Algorithm, calls: &[Call], outcome: &Outcome) {
     let meaning = Meaning { calls };
-    let place = |rank: u32| format!("{} {}, rank {rank}: {:?}", algorithm.kind.name(), algorithm.name, calls[0]);
+    let place = |rank: u32| format!("{} {}, rank {rank}: {:?}", algorithm.build.kind.name(), algorithm.name, calls[0]);
     for rank in meaning.ranks() {
         for from in meaning.ranks() {
-            let must = algorithm.kind == Barrier || meaning.share(from, rank) > 0;
+            let must = algorithm.build.kind == Barrier || meaning.share(from, rank) > 0;
             assert!(!must || outcome.heard[rank as usize].contains(from), "nothing of {from} at {}", place(rank));
         }
         assert!(outcome.sent[rank as usize] >= meaning.least_sent(rank), "sends too little: {}", place(rank));
@@ -99,15 +99,16 @@ fn check_meaning(algorithm: &Algorithm, calls: &[Call], outcome: &Outcome) {
         assert!(outcome.reduced[rank as usize] == 0 || meaning.combines(), "combines: {}", place(rank));
     }
     assert!(outcome.reduced.iter().sum::<u64>() >= meaning.least_reduced(), "too little combined: {}", place(0));
-    let nothing_to_do = algorithm.kind != Barrier && calls.iter().all(|call| call.volume == Volume::Uniform(Bytes(0)));
+    let nothing_to_do =
+        algorithm.build.kind != Barrier && calls.iter().all(|call| call.volume == Volume::Uniform(Bytes(0)));
     assert!(!nothing_to_do || outcome.messages.iter().all(|count| *count == 0), "empty messages: {}", place(0));
 }
 
 /// Runs the algorithm on the calls, if it fits, and checks everything.
 fn obey(algorithm: &Algorithm, calls: &[Call]) {
     assert!(calls.iter().all(|call| call.check().is_ok()), "{calls:?}");
-    let fits: HashSet<bool> = calls.iter().map(|call| (algorithm.fits)(call)).collect();
-    assert_eq!(fits.len(), 1, "{} {} fits some ranks only: {calls:?}", algorithm.kind.name(), algorithm.name);
+    let fits: HashSet<bool> = calls.iter().map(|call| (algorithm.build.fits)(call)).collect();
+    assert_eq!(fits.len(), 1, "{} {} fits some ranks only: {calls:?}", algorithm.build.kind.name(), algorithm.name);
     if fits.contains(&true) {
         check_meaning(algorithm, calls, &run(algorithm, calls));
     }
@@ -125,10 +126,10 @@ fn has_blocks(kind: CollectiveKind) -> bool {
 fn small_communicators_at_every_root() {
     for algorithm in TABLE {
         for size in 1..=12 {
-            let roots = if has_root(algorithm.kind) { size } else { 1 };
+            let roots = if has_root(algorithm.build.kind) { size } else { 1 };
             for root in 0..roots {
                 for bytes in SIZES {
-                    obey(algorithm, &uniform(algorithm.kind, size, root, bytes));
+                    obey(algorithm, &uniform(algorithm.build.kind, size, root, bytes));
                 }
             }
         }
@@ -139,9 +140,9 @@ fn small_communicators_at_every_root() {
 fn larger_communicators() {
     for algorithm in TABLE {
         for size in (13..=33).chain([64, 100]) {
-            let root = if has_root(algorithm.kind) { size / 3 } else { 0 };
+            let root = if has_root(algorithm.build.kind) { size / 3 } else { 0 };
             for bytes in [1, 100, 100_001] {
-                obey(algorithm, &uniform(algorithm.kind, size, root, bytes));
+                obey(algorithm, &uniform(algorithm.build.kind, size, root, bytes));
             }
         }
     }
@@ -150,7 +151,7 @@ fn larger_communicators() {
 #[test]
 fn a_rank_alone_has_nothing_to_do() {
     for algorithm in TABLE {
-        let calls = uniform(algorithm.kind, 1, 0, 100);
+        let calls = uniform(algorithm.build.kind, 1, 0, 100);
         let mut phase = Phase { receives: vec![Rank(0)], ..Phase::default() };
         assert!(!algorithm.phase(&calls[0], 0, &mut phase));
         assert_eq!(phase, Phase::default());
@@ -160,7 +161,7 @@ fn a_rank_alone_has_nothing_to_do() {
 #[test]
 fn a_schedule_ends_once_and_for_all() {
     for algorithm in TABLE {
-        for call in uniform(algorithm.kind, 16, 0, 100) {
+        for call in uniform(algorithm.build.kind, 16, 0, 100) {
             let mut phase = Phase::default();
             let end = (0..).find(|k| !algorithm.phase(&call, *k, &mut phase)).unwrap();
             for later in [end + 1, end + 2, 31, 32, 33, 1 << 30, u32::MAX - 1, u32::MAX] {
@@ -189,13 +190,13 @@ fn a_hundred_thousand_ranks_agree_on_their_messages() {
     let count = |list: &[Rank], rank| list.iter().filter(|peer| **peer == rank).count();
     for algorithm in TABLE {
         let call = |rank| Call {
-            kind: algorithm.kind,
+            kind: algorithm.build.kind,
             rank: Rank(rank),
             size: SIZE,
-            root: Rank(if has_root(algorithm.kind) { 77_777 } else { 0 }),
+            root: Rank(if has_root(algorithm.build.kind) { 77_777 } else { 0 }),
             volume: Volume::Uniform(Bytes(1 << 20)),
         };
-        if !(algorithm.fits)(&call(0)) {
+        if !(algorithm.build.fits)(&call(0)) {
             continue;
         }
         for rank in [1, 2, 34_463, 34_464, 65_535, 65_536, 77_776, 77_778, SIZE - 1] {
@@ -213,13 +214,17 @@ fn a_hundred_thousand_ranks_agree_on_their_messages() {
 
 #[test]
 fn names_are_unique_within_a_kind_and_are_found() {
-    let names: HashSet<_> = TABLE.iter().map(|entry| (entry.kind, entry.name)).collect();
+    let names: HashSet<_> = TABLE.iter().map(|entry| (entry.build.kind, entry.name)).collect();
     assert_eq!(names.len(), TABLE.len());
     for entry in TABLE {
-        assert_eq!(Table::<Algorithm>::default().algorithm(entry.kind, entry.name).unwrap().name, entry.name);
+        assert_eq!(Table::<Collectives>::default().algorithm(entry.build.kind, entry.name).unwrap().name, entry.name);
     }
     for kind in CollectiveKind::ALL {
-        assert!(TABLE.iter().filter(|entry| entry.kind == kind).count() > 1, "{} has no alternative", kind.name());
+        assert!(
+            TABLE.iter().filter(|entry| entry.build.kind == kind).count() > 1,
+            "{} has no alternative",
+            kind.name()
+        );
     }
 }
 
@@ -247,19 +252,20 @@ proptest! {
 
     #[test]
     fn any_collective_obeys(calls in any_collective()) {
-        for algorithm in TABLE.iter().filter(|entry| entry.kind == calls[0].kind) {
+        for algorithm in TABLE.iter().filter(|entry| entry.build.kind == calls[0].kind) {
             obey(algorithm, &calls);
         }
     }
 
     #[test]
-    fn all_ranks_choose_alike_and_what_fits(calls in any_collective(), preferred in prop::sample::select(TABLE)) {
-        let names = [(preferred.kind.name().to_owned(), preferred.name.to_owned())].into();
+    fn all_ranks_choose_alike_and_what_fits(calls in any_collective(), entry in 0..TABLE.len()) {
+        let preferred = &TABLE[entry];
+        let names = [(preferred.build.kind.name().to_owned(), preferred.name.to_owned())].into();
         for preferences in [Preferences::default(), Preferences::new(&names, &Table::default()).unwrap()] {
             let chosen = preferences.choose(&calls[0]);
-            prop_assert_eq!(chosen.kind, calls[0].kind);
+            prop_assert_eq!(chosen.build.kind, calls[0].kind);
             for call in &calls {
-                prop_assert!((chosen.fits)(call));
+                prop_assert!((chosen.build.fits)(call));
                 prop_assert_eq!(preferences.choose(call).name, chosen.name);
             }
         }

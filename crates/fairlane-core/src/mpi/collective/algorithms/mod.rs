@@ -49,24 +49,34 @@ mod trial;
 pub use call::{Call, Phase};
 pub use choice::Preferences;
 
-use serde_json::json;
-
+use crate::error::BuildError;
 use crate::program::CollectiveKind;
-use crate::table;
+use crate::table::{Item, Kind, NoParams, Table};
 
-/// A way to carry out one kind of collective.
+/// The kind of entry that algorithms of collectives are.
+#[derive(Debug)]
+pub enum Collectives {}
+
+/// A way to carry out one kind of collective. Its name in scenario files is unique within the kind; its summary has its source.
+pub type Algorithm = Item<Collectives>;
+
+/// What an algorithm does.
 #[derive(Clone, Copy, Debug)]
-pub struct Algorithm {
+pub struct Schedule {
     /// The kind of collective.
     pub kind: CollectiveKind,
-    /// The name in scenario files, unique within the kind.
-    pub name: &'static str,
-    /// One line about it, with its source.
-    pub summary: &'static str,
     /// Whether it can carry out this call. The answer is the same at every member.
     pub fits: fn(&Call) -> bool,
     /// Adds phase `k` of the call to an empty phase, or says that the schedule has no such phase.
     pub schedule: fn(&Call, u32, &mut Phase) -> bool,
+}
+
+impl Schedule {
+    /// The algorithm of this name.
+    #[must_use]
+    pub const fn named(self, name: &'static str, summary: &'static str) -> Algorithm {
+        Algorithm { name, summary, schema: NoParams::schema, build: self }
+    }
 }
 
 impl Algorithm {
@@ -77,28 +87,33 @@ impl Algorithm {
     /// empty before the end. A communicator of one rank has no phases. `call` must fit and pass [`Call::check`].
     pub fn phase(&self, call: &Call, k: u32, phase: &mut Phase) -> bool {
         phase.clear();
-        call.size > 1 && (self.schedule)(call, k, phase)
+        call.size > 1 && (self.build.schedule)(call, k, phase)
     }
 }
 
-impl table::Entry for Algorithm {
+impl Kind for Collectives {
     const KIND: &'static str = "collective algorithm";
-    const BUILT_IN: &'static [Self] = TABLE;
+    const PATH: &'static str = "mpi.collectives";
+    const BUILT_IN: &'static [Algorithm] = TABLE;
+    type Given<'a> = ();
+    type Built = &'static Algorithm;
+    type Build = Schedule;
 
-    fn name(&self) -> &'static str {
-        self.name
+    fn build(
+        entry: &'static Algorithm,
+        _table: &Table<Self>,
+        params: &serde_json::Value,
+        (): (),
+    ) -> Result<&'static Algorithm, BuildError> {
+        NoParams::check(Self::PATH, params).map(|()| entry)
     }
 
-    fn summary(&self) -> &'static str {
-        self.summary
+    fn scope(entry: &Algorithm) -> &'static str {
+        entry.build.kind.name()
     }
 
-    fn scope(&self) -> &'static str {
-        self.kind.name()
-    }
-
-    fn describe(&self) -> serde_json::Value {
-        json!({ "kind": self.kind.name(), "name": self.name, "summary": self.summary })
+    fn details(entry: &Algorithm) -> Vec<(&'static str, serde_json::Value)> {
+        vec![("kind", entry.build.kind.name().into())]
     }
 }
 

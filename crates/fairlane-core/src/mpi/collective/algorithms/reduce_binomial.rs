@@ -1,16 +1,13 @@
 //! Reduction up a binomial tree, the smallest subtree first.
 
 use super::pattern::BinomialTree;
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Reduce,
-    name: "binomial",
-    summary: "the whole buffer up a binomial tree (MPICH for short buffers; Thakur, Rabenseifner and Gropp 2005)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Reduce, fits: |_| true, schedule }.named(
+    "binomial",
+    "the whole buffer up a binomial tree (MPICH for short buffers; Thakur, Rabenseifner and Gropp 2005)",
+);
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     let more = BinomialTree::new(call).ascend(k, phase, |_| call.buffer());

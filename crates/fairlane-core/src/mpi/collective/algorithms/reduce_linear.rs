@@ -1,15 +1,10 @@
 //! Reduction at the root alone: every other rank sends it the whole buffer.
 
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Reduce,
-    name: "linear",
-    summary: "every rank sends the whole buffer to the root, which combines them (the flat tree of textbooks)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Reduce, fits: |_| true, schedule }
+    .named("linear", "every rank sends the whole buffer to the root, which combines them (the flat tree of textbooks)");
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     let bytes = call.buffer();

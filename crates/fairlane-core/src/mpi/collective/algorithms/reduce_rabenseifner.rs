@@ -4,16 +4,13 @@
 
 use super::fold::Fold;
 use super::pattern::Blocks;
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Reduce,
-    name: "rabenseifner",
-    summary: "reduce-scatter by recursive halving, then binomial gather (Rabenseifner 2004; MPICH for long buffers)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Reduce, fits: |_| true, schedule }.named(
+    "rabenseifner",
+    "reduce-scatter by recursive halving, then binomial gather (Rabenseifner 2004; MPICH for long buffers)",
+);
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     let bytes = call.buffer();

@@ -3,16 +3,13 @@
 //! after.
 
 use super::fold::Fold;
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::ReduceScatter,
-    name: "recursive_halving",
-    summary: "exchanges of shrinking halves at halving distance (MPICH for short blocks; Thakur et al. 2005)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::ReduceScatter, fits: |_| true, schedule }.named(
+    "recursive_halving",
+    "exchanges of shrinking halves at halving distance (MPICH for short blocks; Thakur et al. 2005)",
+);
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     let blocks = call.blocks();
@@ -44,7 +41,7 @@ mod tests {
     #[test]
     fn others_hand_in_all_and_get_their_block() {
         // Three ranks of 4, 2 and 1 bytes: 0 drops out to 1, and 1 swaps 1 byte for the 6 of ranks 0 and 1 with rank 2.
-        let seen = run(&super::ENTRY, &listed(super::ENTRY.kind, 0, &[4, 2, 1]));
+        let seen = run(&super::ENTRY, &listed(super::ENTRY.build.kind, 0, &[4, 2, 1]));
         assert_eq!(seen.sent, [7, 1 + 4, 6]);
         assert_eq!(seen.reduced, [0, 7 + 6, 1]);
     }

@@ -1,16 +1,11 @@
 //! Reduce-scatter round a ring: a block starts behind its owner and is combined at every rank on its way round.
 
 use super::pattern::ring_step;
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::ReduceScatter,
-    name: "ring",
-    summary: "every block once round a ring, combined on its way, n - 1 steps (Patarasuk and Yuan 2009)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::ReduceScatter, fits: |_| true, schedule }
+    .named("ring", "every block once round a ring, combined on its way, n - 1 steps (Patarasuk and Yuan 2009)");
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     if k >= call.size - 1 || call.is_uniform() && call.own_block() == 0 {
@@ -30,7 +25,7 @@ mod tests {
         assert_eq!((seen.sent, seen.reduced), (vec![60; 7], vec![60; 7]));
         assert_eq!(seen.pairs.len(), 7);
         // A rank sends all blocks but its own, and gets all but the one that it starts with.
-        let seen = run(&super::ENTRY, &listed(super::ENTRY.kind, 0, &[4, 2, 1]));
+        let seen = run(&super::ENTRY, &listed(super::ENTRY.build.kind, 0, &[4, 2, 1]));
         assert_eq!(seen.sent, [3, 5, 6]);
         assert_eq!(seen.reduced, [6, 3, 5]);
     }

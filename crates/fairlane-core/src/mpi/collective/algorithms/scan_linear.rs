@@ -1,15 +1,10 @@
 //! Scan along the chain of ranks: each gets the result of the ranks before it, adds its own, and passes it on.
 
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Scan,
-    name: "linear",
-    summary: "from rank to rank, n - 1 messages one after another (the chain of textbooks)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Scan, fits: |_| true, schedule }
+    .named("linear", "from rank to rank, n - 1 messages one after another (the chain of textbooks)");
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     let (me, bytes) = (call.me(), call.buffer());

@@ -2,16 +2,11 @@
 //! the next round; the upper one also adds it to its result.
 
 use super::pattern::ceil_log2;
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Scan,
-    name: "recursive_doubling",
-    summary: "exchanges of group results at doubling distance, ceil(log2 n) rounds (MPICH)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Scan, fits: |_| true, schedule }
+    .named("recursive_doubling", "exchanges of group results at doubling distance, ceil(log2 n) rounds (MPICH)");
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     if k >= ceil_log2(call.size) {

@@ -1,16 +1,11 @@
 //! Scatter down a binomial tree, the largest subtree first: a rank gets the blocks of its whole subtree.
 
 use super::pattern::BinomialTree;
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Scatter,
-    name: "binomial",
-    summary: "blocks of whole subtrees down a binomial tree (MPICH; Thakur, Rabenseifner and Gropp 2005)",
-    fits: Call::is_uniform,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Scatter, fits: Call::is_uniform, schedule }
+    .named("binomial", "blocks of whole subtrees down a binomial tree (MPICH; Thakur, Rabenseifner and Gropp 2005)");
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     let blocks = call.blocks();

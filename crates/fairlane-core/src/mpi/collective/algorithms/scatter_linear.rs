@@ -1,15 +1,10 @@
 //! Scatter straight from the root, in one go. Serves scatterv.
 
-use super::{Algorithm, Call, Phase};
+use super::{Algorithm, Call, Phase, Schedule};
 use crate::program::CollectiveKind;
 
-pub(super) const ENTRY: Algorithm = Algorithm {
-    kind: CollectiveKind::Scatter,
-    name: "linear",
-    summary: "the root sends every rank its block at once (MPICH for scatterv)",
-    fits: |_| true,
-    schedule,
-};
+pub(super) const ENTRY: Algorithm = Schedule { kind: CollectiveKind::Scatter, fits: |_| true, schedule }
+    .named("linear", "the root sends every rank its block at once (MPICH for scatterv)");
 
 fn schedule(call: &Call, k: u32, phase: &mut Phase) -> bool {
     if k > 0 {
@@ -31,7 +26,7 @@ mod tests {
     #[test]
     fn every_rank_gets_its_own_block() {
         assert_eq!(traffic(&super::ENTRY, 5, 3, 10).received, [10, 10, 10, 0, 10]);
-        let seen = run(&super::ENTRY, &listed(super::ENTRY.kind, 3, &[4, 0, 6, 7, 8]));
+        let seen = run(&super::ENTRY, &listed(super::ENTRY.build.kind, 3, &[4, 0, 6, 7, 8]));
         assert_eq!(seen.received, [4, 0, 6, 0, 8]);
         assert_eq!(seen.messages, [0, 0, 0, 3, 0]);
     }

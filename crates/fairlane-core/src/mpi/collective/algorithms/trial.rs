@@ -148,7 +148,7 @@ impl Trial<'_> {
     }
 
     fn end(self) -> Outcome {
-        let (name, kind) = (self.algorithm.name, self.algorithm.kind.name());
+        let (name, kind) = (self.algorithm.name, self.algorithm.build.kind.name());
         for (rank, standing) in self.ranks.iter().enumerate() {
             assert!(
                 standing.ended,
@@ -185,5 +185,5 @@ pub(super) fn listed(kind: CollectiveKind, root: u32, blocks: &[u64]) -> Vec<Cal
 
 /// Runs a uniform collective of the algorithm's kind.
 pub(super) fn traffic(algorithm: &Algorithm, size: u32, root: u32, bytes: u64) -> Outcome {
-    run(algorithm, &uniform(algorithm.kind, size, root, bytes))
+    run(algorithm, &uniform(algorithm.build.kind, size, root, bytes))
 }

@@ -1,9 +1,11 @@
 //! Link-level flow control alone: a NIC sends what it has as soon as there are credits, as in InfiniBand without congestion
 //! control.
 
+use std::sync::Arc;
+
 use schemars::schema_for;
 
-use super::{Entry, State, Transport};
+use super::{Entry, Flow, FlowSetup, Transport};
 use crate::table::NoParams;
 use crate::units::{Bytes, Instant, Picoseconds};
 
@@ -19,6 +21,7 @@ pub const ENTRY: Entry = Entry {
 };
 
 /// Never holds a packet back.
+#[derive(Clone)]
 pub(super) struct CreditsOnly;
 
 impl Transport for CreditsOnly {
@@ -26,13 +29,15 @@ impl Transport for CreditsOnly {
         false
     }
 
-    fn state_words(&self) -> usize {
-        0
+    fn flow(self: Arc<Self>, _setup: &FlowSetup) -> Box<dyn Flow> {
+        Box::new(Self)
     }
+}
 
-    fn earliest(&self, _state: &State, now: Instant) -> Instant {
+impl Flow for CreditsOnly {
+    fn earliest(&self, now: Instant) -> Instant {
         now
     }
 
-    fn started(&self, _state: &mut State, _bytes: Bytes, _wire_time: Picoseconds, _now: Instant) {}
+    fn started(&mut self, _bytes: Bytes, _wire_time: Picoseconds, _now: Instant) {}
 }

@@ -28,11 +28,13 @@
 //! congestion marks packets long before flow control stops the ports upstream. With small buffers, DCQCN slows down
 //! victims.
 
+use std::sync::Arc;
+
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
 use super::{
-    Entry, Feedback, FlowSetup, Marking, MarkingOutputs, Notice, Notices, State, Threshold, Transport, require,
+    Entry, Feedback, Flow, FlowSetup, Marking, MarkingOutputs, Notice, Notices, Threshold, Transport, require,
     require_range,
 };
 use crate::error::BuildError;
@@ -106,25 +108,6 @@ impl Default for Params {
     }
 }
 
-/// Words of the state. Rates in bit/s, alpha in units of 2^-20, times in ps.
-const RATE: usize = 0;
-const TARGET: usize = 1;
-const ALPHA: usize = 2;
-/// When alpha last changed.
-const ALPHA_SINCE: usize = 3;
-/// When the increase timer last expired or started.
-const TIMER_SINCE: usize = 4;
-/// Increase steps of the timer and of the byte counter since the last CNP.
-const BY_TIMER: usize = 5;
-const BY_BYTES: usize = 6;
-/// Bytes sent since the last step of the byte counter, or the last CNP.
-const SENT: usize = 7;
-/// The earliest start of the next packet.
-const NEXT: usize = 8;
-/// The link's bandwidth.
-const LINE: usize = 9;
-const WORDS: usize = 10;
-
 /// One, as alpha is kept.
 const ONE: u64 = 1 << 20;
 
@@ -153,52 +136,9 @@ impl Dcqcn {
         let (g, pmax) = ((g * ONE as f64) as u64, (pmax * f64::from(u32::MAX)) as u32);
         Ok(Self { params, g, pmax })
     }
-
-    /// A step of the timer or of the byte counter, which has been counted.
-    fn increase(&self, state: &mut State) {
-        let (timer, bytes) = (state[BY_TIMER], state[BY_BYTES]);
-        if timer.max(bytes) > FAST {
-            let beyond = timer.min(bytes).saturating_sub(FAST);
-            let step = if beyond > 0 { self.params.rhai.0.saturating_mul(beyond) } else { self.params.rai.0 };
-            state[TARGET] = state[TARGET].saturating_add(step).min(state[LINE]);
-        }
-        state[RATE] = (state[RATE] + state[TARGET]).div_ceil(2);
-    }
-
-    /// Brings alpha and the rates up to `now`: all expiries of the two timers since the last time.
-    fn expire(&self, state: &mut State, now: Instant) {
-        let Params { alpha_timer, increase_timer, .. } = self.params;
-        while state[ALPHA] > 0 && state[ALPHA_SINCE] + alpha_timer.0 <= now.0 {
-            state[ALPHA_SINCE] += alpha_timer.0;
-            state[ALPHA] = state[ALPHA].saturating_sub((state[ALPHA] * self.g).div_ceil(ONE));
-            if self.g == 0 {
-                break;
-            }
-        }
-        while state[RATE] < state[LINE] && state[TIMER_SINCE] + increase_timer.0 <= now.0 {
-            state[TIMER_SINCE] += increase_timer.0;
-            state[BY_TIMER] += 1;
-            let before = (state[RATE], state[TARGET]);
-            self.increase(state);
-            if before == (state[RATE], state[TARGET]) && self.params.rai.0 == 0 {
-                break;
-            }
-        }
-    }
 }
 
 impl Transport for Dcqcn {
-    fn state_words(&self) -> usize {
-        WORDS
-    }
-
-    fn begin(&self, state: &mut State, flow: &FlowSetup) {
-        for word in [RATE, TARGET, LINE] {
-            state[word] = flow.bandwidth.0;
-        }
-        state[ALPHA] = ONE;
-    }
-
     fn feedback(&self) -> Option<Feedback> {
         let Params { kmin, kmax, cnp_interval, notice_vl, .. } = self.params;
         Some(Feedback {
@@ -217,38 +157,116 @@ impl Transport for Dcqcn {
         })
     }
 
-    fn noticed(&self, state: &mut State, _notice: &Notice, now: Instant) {
-        if state[RATE] == state[LINE] && state[TARGET] == state[LINE] && state[ALPHA_SINCE] == 0 {
-            // The first CNP: until now there was no limit, and alpha is one.
-            state[ALPHA_SINCE] = now.0;
+    fn flow(self: Arc<Self>, setup: &FlowSetup) -> Box<dyn Flow> {
+        let line = setup.bandwidth.0;
+        let flow = DcqcnFlow {
+            dcqcn: self,
+            rate: line,
+            target: line,
+            line,
+            alpha: ONE,
+            alpha_since: 0,
+            timer_since: 0,
+            by_timer: 0,
+            by_bytes: 0,
+            sent: 0,
+            next: 0,
+        };
+        Box::new(flow)
+    }
+}
+
+/// A flow. Rates in bit/s, alpha in units of 2^-20, times in ps.
+#[derive(Clone)]
+struct DcqcnFlow {
+    dcqcn: Arc<Dcqcn>,
+    rate: u64,
+    target: u64,
+    alpha: u64,
+    /// When alpha last changed.
+    alpha_since: u64,
+    /// When the increase timer last expired or started.
+    timer_since: u64,
+    /// Increase steps of the timer since the last CNP.
+    by_timer: u64,
+    /// Those of the byte counter.
+    by_bytes: u64,
+    /// Bytes sent since the last step of the byte counter, or the last CNP.
+    sent: u64,
+    /// The earliest start of the next packet.
+    next: u64,
+    /// The link's bandwidth.
+    line: u64,
+}
+
+impl DcqcnFlow {
+    /// A step of the timer or of the byte counter, which has been counted.
+    fn increase(&mut self) {
+        let (timer, bytes) = (self.by_timer, self.by_bytes);
+        if timer.max(bytes) > FAST {
+            let beyond = timer.min(bytes).saturating_sub(FAST);
+            let step =
+                if beyond > 0 { self.dcqcn.params.rhai.0.saturating_mul(beyond) } else { self.dcqcn.params.rai.0 };
+            self.target = self.target.saturating_add(step).min(self.line);
         }
-        self.expire(state, now);
-        state[TARGET] = state[RATE];
-        let cut = u128::from(state[RATE]) * u128::from(state[ALPHA]) / u128::from(2 * ONE);
-        let floor = self.params.min_rate.0.min(state[LINE]);
-        state[RATE] = (state[RATE] - u64::try_from(cut).unwrap_or(0)).max(floor);
-        state[ALPHA] = (state[ALPHA] * (ONE - self.g) / ONE + self.g).min(ONE);
-        state[ALPHA_SINCE] = now.0;
-        state[TIMER_SINCE] = now.0;
-        state[BY_TIMER] = 0;
-        state[BY_BYTES] = 0;
-        state[SENT] = 0;
+        self.rate = (self.rate + self.target).div_ceil(2);
     }
 
-    fn earliest(&self, state: &State, _now: Instant) -> Instant {
-        Instant(state[NEXT])
-    }
-
-    fn started(&self, state: &mut State, bytes: Bytes, wire_time: Picoseconds, now: Instant) {
-        if state[RATE] < state[LINE] {
-            self.expire(state, now);
-            state[SENT] += bytes.0;
-            if state[SENT] >= self.params.byte_counter.0 {
-                state[SENT] -= self.params.byte_counter.0;
-                state[BY_BYTES] += 1;
-                self.increase(state);
+    /// Brings alpha and the rates up to `now`: all expiries of the two timers since the last time.
+    fn expire(&mut self, now: Instant) {
+        let Params { alpha_timer, increase_timer, .. } = self.dcqcn.params;
+        while self.alpha > 0 && self.alpha_since + alpha_timer.0 <= now.0 {
+            self.alpha_since += alpha_timer.0;
+            self.alpha = self.alpha.saturating_sub((self.alpha * self.dcqcn.g).div_ceil(ONE));
+            if self.dcqcn.g == 0 {
+                break;
             }
         }
-        state[NEXT] = now.0 + BitsPerSec(state[RATE]).serialization(bytes).0.max(wire_time.0);
+        while self.rate < self.line && self.timer_since + increase_timer.0 <= now.0 {
+            self.timer_since += increase_timer.0;
+            self.by_timer += 1;
+            let before = (self.rate, self.target);
+            self.increase();
+            if before == (self.rate, self.target) && self.dcqcn.params.rai.0 == 0 {
+                break;
+            }
+        }
+    }
+}
+
+impl Flow for DcqcnFlow {
+    fn noticed(&mut self, _notice: &Notice, now: Instant) {
+        if self.rate == self.line && self.target == self.line && self.alpha_since == 0 {
+            // The first CNP: until now there was no limit, and alpha is one.
+            self.alpha_since = now.0;
+        }
+        self.expire(now);
+        self.target = self.rate;
+        let cut = u128::from(self.rate) * u128::from(self.alpha) / u128::from(2 * ONE);
+        let floor = self.dcqcn.params.min_rate.0.min(self.line);
+        self.rate = (self.rate - u64::try_from(cut).unwrap_or(0)).max(floor);
+        self.alpha = (self.alpha * (ONE - self.dcqcn.g) / ONE + self.dcqcn.g).min(ONE);
+        self.alpha_since = now.0;
+        self.timer_since = now.0;
+        self.by_timer = 0;
+        self.by_bytes = 0;
+        self.sent = 0;
+    }
+
+    fn earliest(&self, _now: Instant) -> Instant {
+        Instant(self.next)
+    }
+
+    fn started(&mut self, bytes: Bytes, wire_time: Picoseconds, now: Instant) {
+        if self.rate < self.line {
+            self.expire(now);
+            self.sent += bytes.0;
+            if self.sent >= self.dcqcn.params.byte_counter.0 {
+                self.sent -= self.dcqcn.params.byte_counter.0;
+                self.by_bytes += 1;
+                self.increase();
+            }
+        }
+        self.next = now.0 + BitsPerSec(self.rate).serialization(bytes).0.max(wire_time.0);
     }
 }

@@ -12,10 +12,14 @@
 //! one packet; any other flow sends without limit. Bytes in flight to a congested destination are thus about `window`,
 //! in equal shares, or one packet per flow if that is more. Flows to other destinations are not limited.
 
+use std::sync::Arc;
+
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
-use super::{Entry, Feedback, Marking, MarkingOutputs, Notice, Notices, State, Threshold, Transport, require};
+use super::{
+    Entry, Feedback, Flow, FlowSetup, Marking, MarkingOutputs, Notice, Notices, Threshold, Transport, require,
+};
 use crate::ids::VirtualLane;
 use crate::units::{Bytes, Instant, Picoseconds};
 
@@ -51,17 +55,9 @@ impl Default for Params {
     }
 }
 
-/// Words of the state: bytes in flight, and the most that may be, zero for no limit.
-const IN_FLIGHT: usize = 0;
-const LIMIT: usize = 1;
-
 struct EndpointCc(Params);
 
 impl Transport for EndpointCc {
-    fn state_words(&self) -> usize {
-        2
-    }
-
     fn feedback(&self) -> Option<Feedback> {
         let threshold = Threshold::Bytes("threshold", self.0.threshold);
         Some(Feedback {
@@ -79,20 +75,36 @@ impl Transport for EndpointCc {
         })
     }
 
-    fn noticed(&self, state: &mut State, notice: &Notice, _now: Instant) {
-        state[IN_FLIGHT] -= notice.bytes.0;
-        state[LIMIT] = if notice.marked { (self.0.window.0 / u64::from(notice.flows)).max(1) } else { 0 };
+    fn flow(self: Arc<Self>, _setup: &FlowSetup) -> Box<dyn Flow> {
+        Box::new(Tracked { window: self.0.window.0, in_flight: 0, limit: None })
+    }
+}
+
+/// A flow. In bytes.
+#[derive(Clone)]
+struct Tracked {
+    /// What all flows to a congested destination may have in flight together.
+    window: u64,
+    in_flight: u64,
+    /// The most that may be in flight.
+    limit: Option<u64>,
+}
+
+impl Flow for Tracked {
+    fn noticed(&mut self, notice: &Notice, _now: Instant) {
+        self.in_flight -= notice.bytes.0;
+        self.limit = notice.marked.then(|| (self.window / u64::from(notice.flows)).max(1));
     }
 
-    fn lost(&self, state: &mut State, bytes: Bytes, _now: Instant) {
-        state[IN_FLIGHT] -= bytes.0;
+    fn lost(&mut self, bytes: Bytes, _now: Instant) {
+        self.in_flight -= bytes.0;
     }
 
-    fn earliest(&self, state: &State, now: Instant) -> Instant {
-        if state[LIMIT] != 0 && state[IN_FLIGHT] >= state[LIMIT] { Instant::MAX } else { now }
+    fn earliest(&self, now: Instant) -> Instant {
+        if self.limit.is_some_and(|limit| self.in_flight >= limit) { Instant::MAX } else { now }
     }
 
-    fn started(&self, state: &mut State, bytes: Bytes, _wire_time: Picoseconds, _now: Instant) {
-        state[IN_FLIGHT] += bytes.0;
+    fn started(&mut self, bytes: Bytes, _wire_time: Picoseconds, _now: Instant) {
+        self.in_flight += bytes.0;
     }
 }

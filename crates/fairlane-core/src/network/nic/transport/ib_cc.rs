@@ -32,11 +32,13 @@
 //! above it. With a threshold of four packets, two flows into one host stay at shares of about 35% and 65%, and get
 //! equal numbers of BECN. Half of a buffer of 64 KiB is eight packets, and the shares are equal on average.
 
+use std::sync::Arc;
+
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
 use super::{
-    Entry, Feedback, FlowSetup, Marking, MarkingOutputs, Notice, Notices, State, Threshold, Transport, require,
+    Entry, Feedback, Flow, FlowSetup, Marking, MarkingOutputs, Notice, Notices, Threshold, Transport, require,
 };
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
@@ -144,13 +146,6 @@ struct Settings {
     timer: u64,
 }
 
-/// Words of the state: the index; expiries of the timer so far; the earliest start of the next packet, ps; the virtual
-/// lane.
-const CCTI: usize = 0;
-const EXPIRIES: usize = 1;
-const NEXT: usize = 2;
-const VL: usize = 3;
-
 /// The unit of the timer, ps.
 const TIMER_UNIT: u64 = 1_024_000;
 
@@ -196,30 +191,9 @@ impl IbCc {
         require(cct.len() == entries, "cct", cct.len(), &allowed)?;
         Ok(Self { params, settings, cct })
     }
-
-    fn settings(&self, state: &State) -> Settings {
-        self.settings[state[VL] as usize % MAX_VIRTUAL_LANES]
-    }
-
-    /// Takes into account how often the timer, which runs freely, has expired.
-    fn expire(&self, state: &mut State, now: Instant) {
-        let Settings { min, timer, .. } = self.settings(state);
-        let expiries = now.0 / timer;
-        state[CCTI] = state[CCTI].saturating_sub(expiries - state[EXPIRIES]).max(min);
-        state[EXPIRIES] = expiries;
-    }
 }
 
 impl Transport for IbCc {
-    fn state_words(&self) -> usize {
-        4
-    }
-
-    fn begin(&self, state: &mut State, flow: &FlowSetup) {
-        state[VL] = flow.vl.0.into();
-        state[CCTI] = self.settings(state).min;
-    }
-
     fn feedback(&self) -> Option<Feedback> {
         let Params { threshold, marking_rate, packet_size, notice_vl, .. } = self.params;
         // Threshold 1 is the whole buffer, 15 half of it.
@@ -237,19 +211,47 @@ impl Transport for IbCc {
         Some(Feedback { marking, notices: Notices::Marked(Picoseconds::ZERO), bytes, vl: notice_vl.map(VirtualLane) })
     }
 
-    fn noticed(&self, state: &mut State, _notice: &Notice, now: Instant) {
-        self.expire(state, now);
-        let Settings { increase, limit, .. } = self.settings(state);
-        state[CCTI] = (state[CCTI] + increase).min(limit);
+    fn flow(self: Arc<Self>, setup: &FlowSetup) -> Box<dyn Flow> {
+        let settings = self.settings[setup.vl.index()];
+        Box::new(IbFlow { settings, ccti: settings.min, expiries: 0, next: Instant::ZERO, ib_cc: self })
+    }
+}
+
+/// A flow.
+#[derive(Clone)]
+struct IbFlow {
+    ib_cc: Arc<IbCc>,
+    settings: Settings,
+    /// The index.
+    ccti: u64,
+    /// Expiries of the timer so far.
+    expiries: u64,
+    /// The earliest start of the next packet.
+    next: Instant,
+}
+
+impl IbFlow {
+    /// Takes into account how often the timer, which runs freely, has expired.
+    fn expire(&mut self, now: Instant) {
+        let expiries = now.0 / self.settings.timer;
+        self.ccti = self.ccti.saturating_sub(expiries - self.expiries).max(self.settings.min);
+        self.expiries = expiries;
+    }
+}
+
+impl Flow for IbFlow {
+    fn noticed(&mut self, _notice: &Notice, now: Instant) {
+        self.expire(now);
+        self.ccti = (self.ccti + self.settings.increase).min(self.settings.limit);
     }
 
-    fn earliest(&self, state: &State, _now: Instant) -> Instant {
-        Instant(state[NEXT])
+    fn earliest(&self, _now: Instant) -> Instant {
+        self.next
     }
 
-    fn started(&self, state: &mut State, _bytes: Bytes, wire_time: Picoseconds, now: Instant) {
-        self.expire(state, now);
-        let delay = u128::from(wire_time.0) * u128::from(self.cct[state[CCTI] as usize]) / 128;
-        state[NEXT] = now.0 + wire_time.0 + u64::try_from(delay).unwrap_or(u64::MAX / 4);
+    fn started(&mut self, _bytes: Bytes, wire_time: Picoseconds, now: Instant) {
+        self.expire(now);
+        let delay = u128::from(wire_time.0) * u128::from(self.ib_cc.cct[self.ccti as usize]) / 128;
+        self.next = now + wire_time + Picoseconds(u64::try_from(delay).unwrap_or(u64::MAX / 4));
     }
 }

@@ -1,7 +1,7 @@
 //! Transports: when the next packet of a flow may start at its NIC.
 //!
 //! A transport is one file that exports an [`Entry`]; [`TABLE`] lists them. One transport object serves every NIC; what it
-//! remembers of a flow is a few words of [`State`]. A flow is what one NIC sends to one destination for one job on one virtual
+//! remembers of a flow is in a [`Flow`] of its own. A flow is what one NIC sends to one destination for one job on one virtual
 //! lane.
 //!
 //! A transport does not replace flow control: a packet that it permits still needs credits and the arbiter's grant. A message
@@ -16,7 +16,7 @@
 //! 2. The receiving NIC answers a packet with a *notice*: a control packet, which is made when the packet's tail arrives,
 //!    queues at the NIC's port like a message, takes credits, and crosses the fabric to the sender ([`Notices`]).
 //! 3. When the tail of the notice is at a port of the sending host, the flow at the adapter that sent the packet is updated
-//!    ([`Transport::noticed`]), and messages that it holds back may be released.
+//!    ([`Flow::noticed`]), and messages that it holds back may be released.
 //!
 //! Control packets belong to the job whose packet they answer. Counters of ports and the interference matrix have them among
 //! its packets; latencies of messages and records of departures leave them out. [`Totals`](crate::network::Totals) counts them
@@ -32,16 +32,16 @@ mod swift;
 mod uec;
 
 use std::fmt::Display;
+use std::sync::Arc;
+
+use dyn_clone::DynClone;
 
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
 use crate::table::{Constructor, Item, Kind, Table};
 use crate::units::{BitsPerSec, Bytes, Instant, Picoseconds};
 
-/// A transport's state of one flow, in its own meaning; all zero at the start.
-pub type State = [u64];
-
-/// Decides when packets of a flow start.
+/// Decides when packets of its flows start.
 pub trait Transport: Send + Sync {
     /// Whether it ever holds a packet back. If not, nothing else is asked, and nothing is kept of flows.
     fn paces(&self) -> bool {
@@ -53,32 +53,34 @@ pub trait Transport: Send + Sync {
         false
     }
 
-    /// How many words of [`State`] it needs for a flow.
-    fn state_words(&self) -> usize;
-
-    /// Prepares the state of a flow, all zero so far.
-    fn begin(&self, _state: &mut State, _flow: &FlowSetup) {}
-
     /// What it needs of switches and receivers; nothing if there is no congestion control. Asked once.
     fn feedback(&self) -> Option<Feedback> {
         None
     }
 
-    /// A packet of the flow of this size on the wire was lost, and its timeout passes at `now`; it will start again.
-    fn lost(&self, _state: &mut State, _bytes: Bytes, _now: Instant) {}
-
-    /// A notice of the flow arrives at `now`.
-    fn noticed(&self, _state: &mut State, _notice: &Notice, _now: Instant) {}
-
-    /// From when on the next packet of the flow may start; [`Instant::MAX`] if that depends on a notice to come. Asked at
-    /// `now`, when it is first in its queue and the link is free, or when a notice has arrived.
-    fn earliest(&self, state: &State, now: Instant) -> Instant;
-
-    /// Accounts a packet of the flow, `bytes` on the wire, that starts at `now` and takes `wire_time`.
-    fn started(&self, state: &mut State, bytes: Bytes, wire_time: Picoseconds, now: Instant);
+    /// A flow that begins.
+    fn flow(self: Arc<Self>, setup: &FlowSetup) -> Box<dyn Flow>;
 }
 
-/// The flow for which a state is prepared.
+/// A flow as its transport sees it: decides when its next packet starts.
+pub trait Flow: DynClone + Send + Sync {
+    /// A packet of this size on the wire was lost, and its timeout passes at `now`; it will start again.
+    fn lost(&mut self, _bytes: Bytes, _now: Instant) {}
+
+    /// A notice arrives at `now`.
+    fn noticed(&mut self, _notice: &Notice, _now: Instant) {}
+
+    /// From when on the next packet may start; [`Instant::MAX`] if that depends on a notice to come. Asked at `now`, when it is
+    /// first in its queue and the link is free, or when a notice has arrived.
+    fn earliest(&self, now: Instant) -> Instant;
+
+    /// Accounts a packet, `bytes` on the wire, that starts at `now` and takes `wire_time`.
+    fn started(&mut self, bytes: Bytes, wire_time: Picoseconds, now: Instant);
+}
+
+dyn_clone::clone_trait_object!(Flow);
+
+/// Where a flow begins.
 #[derive(Clone, Copy, Debug)]
 pub struct FlowSetup {
     /// Of the NIC's link.
@@ -239,6 +241,7 @@ fn require_range(low: f64, high: f64, parameters: &[(&str, f64)]) -> Result<(), 
 }
 
 /// The kind of entry that transports are.
+#[derive(Debug)]
 pub enum Transports {}
 
 /// A transport that can be asked for by name.
@@ -267,7 +270,7 @@ impl Kind for Transports {
 
     fn build(
         entry: &'static Entry,
-        _table: &Table<Entry>,
+        _table: &Table<Transports>,
         params: &serde_json::Value,
         given: (),
     ) -> Result<Box<dyn Transport>, BuildError> {

@@ -27,10 +27,12 @@
 //! Lost and trimmed packets shrink the window by `max_mdf`, at most once in a round trip. Not modelled: delay at hosts, and with it
 //! the paper's second window for endpoints.
 
+use std::sync::Arc;
+
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
-use super::{Entry, Feedback, FlowSetup, Notice, Notices, State, Transport, require, require_range};
+use super::{Entry, Feedback, Flow, FlowSetup, Notice, Notices, Transport, require, require_range};
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
 use crate::units::{Bytes, Instant, Picoseconds};
@@ -96,16 +98,6 @@ impl Default for Params {
         }
     }
 }
-
-/// Words of the state: the window in units of [`ONE`]; bytes that are not acknowledged; the last round trip, the last
-/// decrease and the earliest start of the next packet, ps; a full packet, bytes.
-const CWND: usize = 0;
-const IN_FLIGHT: usize = 1;
-const RTT: usize = 2;
-const DECREASED: usize = 3;
-const NEXT: usize = 4;
-const FULL: usize = 5;
-const WORDS: usize = 6;
 
 /// A window of one packet, and the unit of factors.
 const ONE: u64 = 1 << 16;
@@ -179,15 +171,6 @@ impl Swift {
 }
 
 impl Transport for Swift {
-    fn state_words(&self) -> usize {
-        WORDS
-    }
-
-    fn begin(&self, state: &mut State, flow: &FlowSetup) {
-        state[CWND] = self.max_cwnd;
-        state[FULL] = flow.full_packet.0;
-    }
-
     fn feedback(&self) -> Option<Feedback> {
         let vl = self.notice_vl.map(VirtualLane);
         Some(Feedback { marking: None, notices: Notices::EveryPacket, bytes: Bytes(16), vl })
@@ -197,51 +180,76 @@ impl Transport for Swift {
         true
     }
 
-    fn noticed(&self, state: &mut State, notice: &Notice, now: Instant) {
+    fn flow(self: Arc<Self>, setup: &FlowSetup) -> Box<dyn Flow> {
+        let (cwnd, full) = (self.max_cwnd, setup.full_packet.0);
+        Box::new(SwiftFlow { swift: self, cwnd, full, in_flight: 0, rtt: 0, decreased: 0, next: 0 })
+    }
+}
+
+/// A flow. Times are in ps.
+#[derive(Clone)]
+struct SwiftFlow {
+    swift: Arc<Swift>,
+    /// The window, in units of [`ONE`].
+    cwnd: u64,
+    /// Bytes that are not acknowledged.
+    in_flight: u64,
+    /// The last round trip.
+    rtt: u64,
+    /// The last decrease.
+    decreased: u64,
+    /// The earliest start of the next packet.
+    next: u64,
+    /// A full packet, bytes.
+    full: u64,
+}
+
+impl Flow for SwiftFlow {
+    fn noticed(&mut self, notice: &Notice, now: Instant) {
         if notice.trimmed {
-            self.lost(state, notice.bytes, now);
+            self.lost(notice.bytes, now);
             return;
         }
-        state[IN_FLIGHT] -= notice.bytes.0;
+        self.in_flight -= notice.bytes.0;
         let delay = now.0 - notice.sent.0;
-        state[RTT] = delay;
-        let (cwnd, target) = (state[CWND], self.target(state[CWND]));
+        self.rtt = delay;
+        let (cwnd, target) = (self.cwnd, self.swift.target(self.cwnd));
         let next = if delay < target {
-            cwnd + if cwnd >= ONE { (self.ai * ONE).div_ceil(cwnd) } else { self.ai }
-        } else if now.0 - state[DECREASED] >= delay {
-            state[DECREASED] = now.0;
-            let excess = u128::from(self.beta) * u128::from(delay - target) / u128::from(delay.max(1));
-            let factor = ONE - u64::try_from(excess).unwrap_or(ONE).min(self.max_mdf);
+            cwnd + if cwnd >= ONE { (self.swift.ai * ONE).div_ceil(cwnd) } else { self.swift.ai }
+        } else if now.0 - self.decreased >= delay {
+            self.decreased = now.0;
+            let excess = u128::from(self.swift.beta) * u128::from(delay - target) / u128::from(delay.max(1));
+            let factor = ONE - u64::try_from(excess).unwrap_or(ONE).min(self.swift.max_mdf);
             cwnd * factor / ONE
         } else {
             cwnd
         };
-        state[CWND] = next.clamp(self.min_cwnd, self.max_cwnd);
+        self.cwnd = next.clamp(self.swift.min_cwnd, self.swift.max_cwnd);
     }
 
-    fn lost(&self, state: &mut State, bytes: Bytes, now: Instant) {
-        state[IN_FLIGHT] -= bytes.0;
-        if now.0 - state[DECREASED] >= state[RTT] {
-            state[DECREASED] = now.0;
-            let next = state[CWND] * (ONE - self.max_mdf) / ONE;
-            state[CWND] = next.clamp(self.min_cwnd, self.max_cwnd);
+    fn lost(&mut self, bytes: Bytes, now: Instant) {
+        self.in_flight -= bytes.0;
+        if now.0 - self.decreased >= self.rtt {
+            self.decreased = now.0;
+            let next = self.cwnd * (ONE - self.swift.max_mdf) / ONE;
+            self.cwnd = next.clamp(self.swift.min_cwnd, self.swift.max_cwnd);
         }
     }
 
-    fn earliest(&self, state: &State, now: Instant) -> Instant {
-        let full_window = match state[CWND] {
-            cwnd if cwnd >= ONE => state[IN_FLIGHT] >= cwnd * state[FULL] / ONE,
-            _ => state[IN_FLIGHT] > 0,
+    fn earliest(&self, now: Instant) -> Instant {
+        let full_window = match self.cwnd {
+            cwnd if cwnd >= ONE => self.in_flight >= cwnd * self.full / ONE,
+            _ => self.in_flight > 0,
         };
-        match (full_window, state[CWND] < ONE) {
+        match (full_window, self.cwnd < ONE) {
             (true, _) => Instant::MAX,
-            (false, true) => Instant(state[NEXT]),
+            (false, true) => Instant(self.next),
             (false, false) => now,
         }
     }
 
-    fn started(&self, state: &mut State, bytes: Bytes, wire_time: Picoseconds, now: Instant) {
-        state[IN_FLIGHT] += bytes.0;
-        state[NEXT] = now.0 + (state[RTT] * ONE / state[CWND].max(1)).max(wire_time.0);
+    fn started(&mut self, bytes: Bytes, wire_time: Picoseconds, now: Instant) {
+        self.in_flight += bytes.0;
+        self.next = now.0 + (self.rtt * ONE / self.cwnd.max(1)).max(wire_time.0);
     }
 }

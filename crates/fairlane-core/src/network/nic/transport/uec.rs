@@ -20,10 +20,12 @@
 //! The window begins at its largest value, 1.5 times the bandwidth times `base_rtt`, so that nothing waits for a first round trip.
 //! Constants are those of the specification for 100 Gbit/s and 12 us, scaled as it says.
 
+use std::sync::Arc;
+
 use schemars::{JsonSchema, schema_for};
 use serde::Deserialize;
 
-use super::{Entry, Feedback, FlowSetup, Marking, MarkingOutputs, Notice, Notices, State, Threshold, Transport};
+use super::{Entry, Feedback, Flow, FlowSetup, Marking, MarkingOutputs, Notice, Notices, Threshold, Transport};
 use crate::error::BuildError;
 use crate::ids::VirtualLane;
 use crate::units::{Bytes, Instant, Picoseconds};
@@ -59,37 +61,6 @@ impl Default for Params {
     }
 }
 
-/// Words of the state, in bytes and picoseconds. `CWND` counts 1/256 of a byte; `COLLECTED` is growth times the window, both in
-/// bytes.
-const CWND: usize = 0;
-const IN_FLIGHT: usize = 1;
-/// The largest window.
-const LARGEST: usize = 2;
-/// A full packet.
-const FULL: usize = 3;
-/// Growth that has not taken effect, times the window.
-const COLLECTED: usize = 4;
-/// Bytes acknowledged since growth took effect last.
-const ACKNOWLEDGED: usize = 5;
-/// Mean delay.
-const DELAY: usize = 6;
-/// When the window last shrank because of delays.
-const DECREASED: usize = 7;
-/// When the time of quick adapt ends, what was acknowledged in it, and whether anything was trimmed or lost.
-const ADAPTS: usize = 8;
-const ACHIEVED: usize = 9;
-const TRIMMED: usize = 10;
-/// Bandwidth times `base_rtt`.
-const BDP: usize = 11;
-/// Bytes acknowledged in a row with hardly any delay.
-const FAST: usize = 12;
-/// When `eta` was added last.
-const ADDED: usize = 13;
-/// The round trip without load and the target delay.
-const BASE: usize = 14;
-const TARGET: usize = 15;
-const WORDS: usize = 16;
-
 /// Hardly any delay, ps; and less than the target.
 const NO_DELAY: u64 = 1_000_000;
 
@@ -118,81 +89,11 @@ impl Uec {
         }
         Ok(Self { params })
     }
-
-    /// The window becomes `cwnd`, from one packet to the largest.
-    fn set(state: &mut State, cwnd: u64) {
-        state[CWND] = cwnd.clamp(state[FULL] * BYTE, state[LARGEST] * BYTE);
-    }
-
-    /// Collects growth for the acknowledgement of some bytes with this delay, and lets it take effect.
-    fn grow(&self, state: &mut State, bytes: u64, delay: u64) {
-        // alpha = 4 MTU a b / target and fi = 5 MTU a, where a and b are the scales of the window and of the target.
-        let wide = |value: u64| u128::from(value);
-        let scaled = wide(state[FULL]) * wide(state[BDP]) / wide(REFERENCE);
-        state[FAST] = if delay < NO_DELAY.min(state[TARGET]) { state[FAST] + bytes } else { 0 };
-        if state[FAST] > state[CWND] / BYTE {
-            let growth = bytes * BYTE / 4 * state[BDP] / REFERENCE;
-            Self::set(state, state[CWND] + growth);
-            return;
-        }
-        let per_byte =
-            if delay < state[TARGET] { 4 * scaled * wide(state[TARGET] - delay) / 12_000_000 } else { 5 * scaled };
-        let growth = u64::try_from(per_byte * wide(bytes)).unwrap_or(u64::MAX >> 8);
-        state[COLLECTED] = state[COLLECTED].saturating_add(growth);
-    }
-
-    /// What has been collected takes effect every eight full packets.
-    fn apply_growth(&self, state: &mut State, bytes: u64, now: u64) {
-        state[ACKNOWLEDGED] += bytes;
-        if state[ACKNOWLEDGED] < 8 * state[FULL] {
-            return;
-        }
-        let cwnd = (state[CWND] / BYTE).max(1);
-        // eta = 0.15 MTU a.
-        let mut eta = 0;
-        if now - state[ADDED] >= state[BASE] {
-            state[ADDED] = now;
-            eta = 15 * state[FULL] * BYTE / 100 * state[BDP] / REFERENCE;
-        }
-        let growth = u128::from(state[COLLECTED]) * u128::from(BYTE) / u128::from(cwnd);
-        let growth = u64::try_from(growth).unwrap_or(u64::MAX >> 8);
-        (state[COLLECTED], state[ACKNOWLEDGED]) = (0, 0);
-        Self::set(state, state[CWND] + growth + eta);
-    }
-
-    /// The time of quick adapt may have ended at `now`.
-    fn adapt(&self, state: &mut State, now: u64) {
-        if now < state[ADAPTS] {
-            return;
-        }
-        let (achieved, trimmed) = (state[ACHIEVED], state[TRIMMED] > 0);
-        if state[ADAPTS] > 0 && trimmed && achieved < state[LARGEST] / 8 {
-            Self::set(state, achieved * BYTE);
-            (state[COLLECTED], state[ACKNOWLEDGED]) = (0, 0);
-        }
-        state[ADAPTS] = now + state[BASE] + state[TARGET];
-        (state[ACHIEVED], state[TRIMMED]) = (0, 0);
-    }
 }
 
 impl Transport for Uec {
-    fn state_words(&self) -> usize {
-        WORDS
-    }
-
     fn accepts_losses(&self) -> bool {
         true
-    }
-
-    fn begin(&self, state: &mut State, flow: &FlowSetup) {
-        let base = self.params.base_rtt.unwrap_or(flow.round_trip).0.max(1_000);
-        state[BASE] = base;
-        state[TARGET] = self.params.target_delay.map_or(base * 3 / 4, |delay| delay.0);
-        let bits = u128::from(flow.bandwidth.0) * u128::from(base) / 1_000_000_000_000;
-        state[FULL] = flow.full_packet.0;
-        state[BDP] = u64::try_from(bits / 8).unwrap_or(u64::MAX >> 20).clamp(flow.full_packet.0, 1 << 40);
-        state[LARGEST] = state[BDP] * 3 / 2;
-        state[CWND] = state[LARGEST] * BYTE;
     }
 
     fn feedback(&self) -> Option<Feedback> {
@@ -212,45 +113,150 @@ impl Transport for Uec {
         })
     }
 
-    fn noticed(&self, state: &mut State, notice: &Notice, now: Instant) {
-        let (bytes, now) = (notice.bytes.0, now.0);
-        if notice.trimmed {
-            self.lost(state, notice.bytes, Instant(now));
+    fn flow(self: Arc<Self>, setup: &FlowSetup) -> Box<dyn Flow> {
+        let base = self.params.base_rtt.unwrap_or(setup.round_trip).0.max(1_000);
+        let full = setup.full_packet.0;
+        let bits = u128::from(setup.bandwidth.0) * u128::from(base) / 1_000_000_000_000;
+        let bdp = u64::try_from(bits / 8).unwrap_or(u64::MAX >> 20).clamp(full, 1 << 40);
+        let largest = bdp * 3 / 2;
+        let target = self.params.target_delay.map_or(base * 3 / 4, |delay| delay.0);
+        Box::new(UecFlow { cwnd: largest * BYTE, largest, full, bdp, base, target, ..UecFlow::default() })
+    }
+}
+
+/// A flow, in bytes and picoseconds.
+#[derive(Clone, Default)]
+struct UecFlow {
+    /// The window, in 1/256 of a byte.
+    cwnd: u64,
+    in_flight: u64,
+    /// The largest window.
+    largest: u64,
+    /// A full packet.
+    full: u64,
+    /// Growth that has not taken effect, times the window.
+    collected: u64,
+    /// Bytes acknowledged since growth took effect last.
+    acknowledged: u64,
+    /// Mean delay.
+    delay: u64,
+    /// When the window last shrank because of delays.
+    decreased: u64,
+    /// When the time of quick adapt ends.
+    adapts: u64,
+    /// What was acknowledged in it.
+    achieved: u64,
+    /// What was trimmed or lost in it.
+    trimmed: u64,
+    /// Bandwidth times `base_rtt`.
+    bdp: u64,
+    /// Bytes acknowledged in a row with hardly any delay.
+    fast: u64,
+    /// When `eta` was added last.
+    added: u64,
+    /// The round trip without load.
+    base: u64,
+    /// The target delay.
+    target: u64,
+}
+
+impl UecFlow {
+    /// The window becomes `cwnd`, from one packet to the largest.
+    fn set(&mut self, cwnd: u64) {
+        self.cwnd = cwnd.clamp(self.full * BYTE, self.largest * BYTE);
+    }
+
+    /// Collects growth for the acknowledgement of some bytes with this delay, and lets it take effect.
+    fn grow(&mut self, bytes: u64, delay: u64) {
+        // alpha = 4 MTU a b / target and fi = 5 MTU a, where a and b are the scales of the window and of the target.
+        let wide = |value: u64| u128::from(value);
+        let scaled = wide(self.full) * wide(self.bdp) / wide(REFERENCE);
+        self.fast = if delay < NO_DELAY.min(self.target) { self.fast + bytes } else { 0 };
+        if self.fast > self.cwnd / BYTE {
+            let growth = bytes * BYTE / 4 * self.bdp / REFERENCE;
+            self.set(self.cwnd + growth);
             return;
         }
-        state[IN_FLIGHT] -= bytes;
-        state[ACHIEVED] += bytes;
-        let delay = (now - notice.sent.0).saturating_sub(state[BASE]);
+        let per_byte =
+            if delay < self.target { 4 * scaled * wide(self.target - delay) / 12_000_000 } else { 5 * scaled };
+        let growth = u64::try_from(per_byte * wide(bytes)).unwrap_or(u64::MAX >> 8);
+        self.collected = self.collected.saturating_add(growth);
+    }
+
+    /// What has been collected takes effect every eight full packets.
+    fn apply_growth(&mut self, bytes: u64, now: u64) {
+        self.acknowledged += bytes;
+        if self.acknowledged < 8 * self.full {
+            return;
+        }
+        let cwnd = (self.cwnd / BYTE).max(1);
+        // eta = 0.15 MTU a.
+        let mut eta = 0;
+        if now - self.added >= self.base {
+            self.added = now;
+            eta = 15 * self.full * BYTE / 100 * self.bdp / REFERENCE;
+        }
+        let growth = u128::from(self.collected) * u128::from(BYTE) / u128::from(cwnd);
+        let growth = u64::try_from(growth).unwrap_or(u64::MAX >> 8);
+        (self.collected, self.acknowledged) = (0, 0);
+        self.set(self.cwnd + growth + eta);
+    }
+
+    /// The time of quick adapt may have ended at `now`.
+    fn adapt(&mut self, now: u64) {
+        if now < self.adapts {
+            return;
+        }
+        let (achieved, trimmed) = (self.achieved, self.trimmed > 0);
+        if self.adapts > 0 && trimmed && achieved < self.largest / 8 {
+            self.set(achieved * BYTE);
+            (self.collected, self.acknowledged) = (0, 0);
+        }
+        self.adapts = now + self.base + self.target;
+        (self.achieved, self.trimmed) = (0, 0);
+    }
+}
+
+impl Flow for UecFlow {
+    fn noticed(&mut self, notice: &Notice, now: Instant) {
+        let (bytes, now) = (notice.bytes.0, now.0);
+        if notice.trimmed {
+            self.lost(notice.bytes, Instant(now));
+            return;
+        }
+        self.in_flight -= bytes;
+        self.achieved += bytes;
+        let delay = (now - notice.sent.0).saturating_sub(self.base);
         // The mean moves by 1/80 of the difference.
-        state[DELAY] = (state[DELAY] * 79 + delay) / 80;
-        match (notice.marked, delay < state[TARGET]) {
-            (false, _) => self.grow(state, bytes, delay),
+        self.delay = (self.delay * 79 + delay) / 80;
+        match (notice.marked, delay < self.target) {
+            (false, _) => self.grow(bytes, delay),
             (true, true) => {}
-            (true, false) if now - state[DECREASED] > state[BASE] && state[DELAY] > state[TARGET] => {
-                state[DECREASED] = now;
+            (true, false) if now - self.decreased > self.base && self.delay > self.target => {
+                self.decreased = now;
                 // At most by half; gamma = 0.8.
-                let share = u128::from(state[DELAY] - state[TARGET]) * 80 / u128::from(state[DELAY]);
+                let share = u128::from(self.delay - self.target) * 80 / u128::from(self.delay);
                 let share = u64::try_from(share).unwrap_or(50).min(50);
-                Self::set(state, state[CWND] / 100 * (100 - share));
+                self.set(self.cwnd / 100 * (100 - share));
             }
             (true, false) => {}
         }
-        self.apply_growth(state, bytes, now);
-        self.adapt(state, now);
+        self.apply_growth(bytes, now);
+        self.adapt(now);
     }
 
-    fn lost(&self, state: &mut State, bytes: Bytes, now: Instant) {
-        state[IN_FLIGHT] -= bytes.0;
-        state[TRIMMED] += bytes.0;
-        Self::set(state, state[CWND].saturating_sub(bytes.0 * BYTE));
-        self.adapt(state, now.0);
+    fn lost(&mut self, bytes: Bytes, now: Instant) {
+        self.in_flight -= bytes.0;
+        self.trimmed += bytes.0;
+        self.set(self.cwnd.saturating_sub(bytes.0 * BYTE));
+        self.adapt(now.0);
     }
 
-    fn earliest(&self, state: &State, now: Instant) -> Instant {
-        if state[IN_FLIGHT] >= state[CWND] / BYTE { Instant::MAX } else { now }
+    fn earliest(&self, now: Instant) -> Instant {
+        if self.in_flight >= self.cwnd / BYTE { Instant::MAX } else { now }
     }
 
-    fn started(&self, state: &mut State, bytes: Bytes, _wire_time: Picoseconds, _now: Instant) {
-        state[IN_FLIGHT] += bytes.0;
+    fn started(&mut self, bytes: Bytes, _wire_time: Picoseconds, _now: Instant) {
+        self.in_flight += bytes.0;
     }
 }

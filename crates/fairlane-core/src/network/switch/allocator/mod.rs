@@ -43,6 +43,7 @@ pub trait Allocator: Send + Sync {
 }
 
 /// The kind of entry that allocators are.
+#[derive(Debug)]
 pub enum Allocators {}
 
 /// An allocator that can be asked for by name.
@@ -64,7 +65,7 @@ impl Kind for Allocators {
 
     fn build(
         entry: &'static Entry,
-        _table: &Table<Entry>,
+        _table: &Table<Allocators>,
         params: &serde_json::Value,
         given: (),
     ) -> Result<Box<dyn Allocator>, BuildError> {

@@ -8,8 +8,7 @@ use crate::kernel::Indexed;
 use crate::network::features::Instance;
 use crate::network::in_flight::SWITCHES;
 use crate::network::index::{PacketIdx, PortIdx};
-use crate::network::packet::Packet;
-use crate::network::port::{ActivePort, kind};
+use crate::network::port::{ActivePort, QueueEntry, kind};
 use crate::network::shard::Shard;
 use crate::units::Instant;
 
@@ -128,8 +127,7 @@ impl<I: Instance> ActiveSwitch<'_, I> {
         let (number, busy_until) = (port.number, port.port.busy_until);
         let awaited = port.config.awaited::<I>(port.port.waiting);
         match sent {
-            Some((lane, packet)) => {
-                let Packet { bytes, job, .. } = self.shard.in_flight.packets[packet];
+            Some((lane, QueueEntry { bytes, job, .. })) => {
                 self.crossbar.schedule(busy_until, Event::Left { output, lane, bytes, job });
             }
             None => {
