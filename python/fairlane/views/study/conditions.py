@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import Any
 
+import altair
 import polars as pl
 
 from fairlane.results.milestones import FEW_ITERATIONS
@@ -145,31 +146,34 @@ def _chart(
     axis = Axis.of([measure.at, *values], measure.words, measure.kind, scale="linear", zero=measure.kind == "time")
     form = with_change("value") if measure.kind == "change" else with_interval("value", measure.form)
     value = Column(measure.words, form)
-    told, tooltip = described(
-        jobs[:: -(-len(jobs) // MOST_DOTS)], [RUN, Column("job", "job"), Column("at", "where"), value]
-    )
-    means, of_mean = described(means, [RUN, Column("of", "label"), Column(f"mean {value.header.lower()}", form)])
-    drawn = {row["run"] for row in jobs}
-    coloured = compared.colour(only=[name for name in compared.names if name in drawn])
-    dots = chart(told).encode(y=places.y("at"), color=coloured)
-    base = chart(means).encode(y=places.y("at"))
-    every: list[Layer] = [rule(measure.at, axis, vertical=True)]
-    solid, weak = (
-        dots.transform_filter(f"{sign}datum.weak").encode(x=axis.x("value"), tooltip=tooltip) for sign in ("!", "")
-    )
-    every += [solid.mark_point(size=32, opacity=0.6)]
-    every += (
-        [weak.mark_point(size=32, opacity=0.7, filled=False, strokeWidth=1.4)]
-        if any(row["weak"] for row in jobs)
-        else []
-    )
-    every += [
-        whiskers(base, axis, "value_low", "value_high", vertical=False),
-        base.mark_rule(style="ink", strokeWidth=2.6).encode(
-            x=axis.x("value"), y=places.y("top"), y2="bottom:Q", tooltip=of_mean
-        ),
-    ]
-    spec = layers(places.height, *every, zoom=("x",))
+
+    def spec() -> altair.LayerChart:
+        told, tooltip = described(
+            jobs[:: -(-len(jobs) // MOST_DOTS)], [RUN, Column("job", "job"), Column("at", "where"), value]
+        )
+        shown, of_mean = described(means, [RUN, Column("of", "label"), Column(f"mean {value.header.lower()}", form)])
+        drawn = {row["run"] for row in jobs}
+        coloured = compared.colour(only=[name for name in compared.names if name in drawn])
+        dots = chart(told).encode(y=places.y("at"), color=coloured)
+        base = chart(shown).encode(y=places.y("at"))
+        every: list[Layer] = [rule(measure.at, axis, vertical=True)]
+        solid, weak = (
+            dots.transform_filter(f"{sign}datum.weak").encode(x=axis.x("value"), tooltip=tooltip) for sign in ("!", "")
+        )
+        every += [solid.mark_point(size=32, opacity=0.6)]
+        every += (
+            [weak.mark_point(size=32, opacity=0.7, filled=False, strokeWidth=1.4)]
+            if any(row["weak"] for row in jobs)
+            else []
+        )
+        every += [
+            whiskers(base, axis, "value_low", "value_high", vertical=False),
+            base.mark_rule(style="ink", strokeWidth=2.6).encode(
+                x=axis.x("value"), y=places.y("top"), y2="bottom:Q", tooltip=of_mean
+            ),
+        ]
+        return layers(places.height, *every, zoom=("x",))
+
     data = [{key: row.get(key) for key in _EXPORTED} for row in (*means, *jobs)]
     name = f"conditions_{_NAMES[measure.key]}"
     return Chart(name, f"{measure.words} by condition", spec, words, note, data, picture="conditions")
