@@ -55,7 +55,7 @@ def _boxes(compared: Compared) -> Chart:
     """Boxes of W by workload and series, with their means."""
     series = [one for one in compared.series if one.work["w"].count()]
     workloads = list(dict.fromkeys(name for one in series for name in one.work["workload"].unique(maintain_order=True)))
-    places = Rows(workloads, len(series), [name.split("_") for name in workloads])
+    places = Rows(workloads, len(series), [name.replace("_", " ") for name in workloads])
     found: list[dict[str, Any]] = []
     beyond: list[dict[str, Any]] = []
     for at, one in enumerate(series):
