@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fairlane import Scenario, cables, gpcnet
+import fairlane
+from fairlane import Run, Scenario, cables, gpcnet
 from fairlane.fabric import Fabric
 from fairlane.placement import ALLOCATORS
 from fairlane.results.base import Results
@@ -34,10 +36,20 @@ from fairlane.scheduler import compare_allocators
 from fairlane.scheduler.storing import results_of
 from fairlane.scheduler.swf import LoggedJob
 from fairlane.study import Study, run
-from report_runs import EVIL
+from report_runs import EVIL, SCENARIO, evil
 from small_study import Here
 
-__all__ = ["EXAMPLES", "failures", "impact", "map_results", "reproduction", "schedule", "study", "sweep_results"]
+__all__ = [
+    "EXAMPLES",
+    "a_run",
+    "failures",
+    "impact",
+    "map_results",
+    "reproduction",
+    "schedule",
+    "study",
+    "sweep_results",
+]
 
 STUDY = """
 placements = 3
@@ -74,6 +86,13 @@ periods = 5
 controller = { name = "process_prioritization", threshold = 0.9, service_levels = 2 }
 """
 """A treatment to add: what a controller does in each of five periods."""
+
+
+def a_run() -> Run:
+    """A small run with samples, queueing delay by port, power, iterations of a job, and jobs left out, in memory."""
+    tables = tomllib.loads(SCENARIO)
+    tables["observe"] |= {"iterations": ["total"], "leave_one_out": True}
+    return evil(fairlane.run(Scenario(**tables)))
 
 
 def study(folder: Path, more: str = "") -> StudyResults:
@@ -298,6 +317,7 @@ def _broken() -> Results:
 
 
 EXAMPLES: dict[str, Callable[[], Results]] = {
+    "run": a_run,
     "saturation": sweep_results,
     "gpcnet": impact,
     "cables": lambda: failures(switches=True),

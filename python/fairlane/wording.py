@@ -13,6 +13,7 @@ _EQUAL = 1e-9
 """The width of an interval over its value up to which its values are equal but for rounding."""
 _SIZES = ("KiB", "MiB", "GiB", "TiB")
 _RATES = ((1e12, "Tb/s"), (1e9, "Gb/s"), (1e6, "Mb/s"), (1e3, "kb/s"), (1.0, "b/s"))
+_DURATIONS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"))
 _PREFIXES = ((1.0, ""), (1e-3, "m"), (1e-6, "µ"), (1e-9, "n"), (1e-12, "p"))
 
 
@@ -101,6 +102,17 @@ def seconds(value: float | None) -> str:
 def wall_time(value: float) -> str:
     """A time that somebody waited: "0.03 s", "4.2 s", "130 s"."""
     return f"{value:.{2 if value < 0.995 else 1 if value < 99.95 else 0}f} s"
+
+
+def duration(value: float) -> str:
+    """A time that jobs take or wait, with three significant digits, from seconds to days: "24.2 h", "47.0 d"."""
+    factor, unit = duration_unit(value)
+    return f"{number(value / factor)} {unit}"
+
+
+def duration_unit(largest: float) -> tuple[float, str]:
+    """The unit of such a time, as (seconds, name), of which ``largest`` seconds is two or more."""
+    return next(((size, unit) for size, unit in _DURATIONS if largest >= 2 * size), (1.0, "s"))
 
 
 def time_unit(largest: float) -> tuple[float, str]:

@@ -17,7 +17,6 @@ import fairlane
 from fairlane.cli.main import execute
 from fairlane.plot.boxes import draw_boxes, whiskers_of
 from fairlane.report import data_of, page_of
-from fairlane.report.packing import unpack
 from fairlane.report.page import has_echarts
 from fairlane.report.reproduction.figures import figures_of
 from fairlane.report.schedule.load import load_of
@@ -29,6 +28,7 @@ from fairlane.results.reproduction import PanelData
 from fairlane.results.schedule import hosts_as_text, hosts_of_text
 from fairlane.statistics import SPREAD
 from fairlane.study.replication import over_points
+from fairlane.views.packing import unpack
 from report_kinds import map_results, reproduction, schedule, study
 from report_runs import EVIL
 

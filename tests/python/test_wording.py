@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from fairlane.wording import (
     amount,
     data_size,
+    duration,
     listed,
     number,
     percent,
@@ -51,6 +52,13 @@ def test_a_number_is_as_exact_as_it_says(value: float, digits: int) -> None:
     text = significant(value, digits)
     assert "e" not in text
     assert float(text.replace(",", "")) == pytest.approx(value, rel=0.51 * 10 ** (1 - digits))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1.5, "1.50 s"), (119, "119 s"), (121, "2.02 min"), (87_120, "24.2 h"), (4_060_800, "47.0 d")]
+)
+def test_durations(value: float, text: str) -> None:
+    assert duration(value) == text
 
 
 def test_plurals_and_lists() -> None:

@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairlane.report import reproduction, robustness, run, schedule, study
+from fairlane.report import reproduction, robustness, schedule, study
 from fairlane.results.base import Results
 from fairlane.results.reproduction import ReproductionResults, RobustnessResults
-from fairlane.results.run import Run
 from fairlane.results.schedule import ScheduleResults
 from fairlane.results.study import StudyResults
 
@@ -29,7 +28,6 @@ class Kind:
 
 
 KINDS: Mapping[type[Results], Kind] = {
-    Run: Kind("run", "a run", run.data_of),
     StudyResults: Kind("study", "a study", study.data_of),
     ReproductionResults: Kind("reproduction", "a reproduction", reproduction.data_of, ("robustness",)),
     RobustnessResults: Kind("robustness", "a robustness map", robustness.data_of),

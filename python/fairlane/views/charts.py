@@ -4,7 +4,7 @@ A chart is an ``altair.LayerChart`` without width, colours and fonts, which writ
 (seconds, shares); an axis has the unit.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10, sqrt
 from typing import Any, Literal, cast
@@ -12,9 +12,10 @@ from typing import Any, Literal, cast
 import altair
 from altair import Undefined
 
+from fairlane.colours import LIGHT
 from fairlane.views.scales import is_wide, steps
 from fairlane.views.tables import Column, Row
-from fairlane.wording import time_unit
+from fairlane.wording import duration_unit, time_unit
 
 MARGIN = 0.04
 """How far an axis reaches beyond its values, as a share of its length."""
@@ -23,9 +24,15 @@ _LEGEND = 480
 NUMBERS = ",.6~r"
 SHARES = ".6~%"
 Layer = altair.Chart | altair.LayerChart
-Kind = Literal["number", "count", "share", "time", "change"]
+Kind = Literal["number", "count", "share", "change", "time", "duration"]
+"""A time is in s or its parts, a duration in units from s to days; a count has whole numbers only."""
+CHANGES = f"datum.value === 0 ? '0%' : format(datum.value, '+{SHARES}')"
+"""The label of a change: a share with its sign."""
 _FORMATS = {"number": NUMBERS, "count": ",d", "share": SHARES}
-_CHANGE = "datum.value ? replace(format(datum.value, '+.6~%'), '-', '−') : '0%'"
+_COLOURS, _GREYS = len(LIGHT.palette), 2
+"""Colours and greys of the configuration (``views.style``)."""
+_DURATIONS = {1.0: "s", 60.0: "min", 3600.0: "h", 86400.0: "d"}
+"""Units of the labels of a logarithmic axis, which are at 1 and 10 of each and at powers of ten of days."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,8 @@ class Axis:
     log: bool
     factor: float = 1.0
     """Of the unit of labels."""
+    free: bool = False
+    """Whether its ends are those of the rows that are shown, in place of ``low`` and ``high``."""
 
     @classmethod
     def of(
@@ -57,7 +66,11 @@ class Axis:
         known = [value for value in values if value is not None] or [1.0]
         low, high = min(known), max(known)
         log = low > 0 and (scale == "log" or (scale == "auto" and is_wide(low, high)))
-        factor, unit = time_unit(sqrt(low * high) if log else high) if kind == "time" else (1.0, "")
+        factor, unit = 1.0, ""
+        if kind == "time":
+            factor, unit = time_unit(sqrt(low * high) if log else high)
+        elif kind == "duration" and not log:
+            factor, unit = duration_unit(high)
         if log:
             margin = max(high / low, 1.1) ** MARGIN
             low, high = low / margin, high * margin
@@ -67,22 +80,29 @@ class Axis:
             high += margin
         return cls(f"{title} [{unit}]" if unit else title, kind, low, high, log, factor)
 
+    @classmethod
+    def chosen(cls, title: str = "", kind: Kind = "change") -> "Axis":
+        """A linear axis for rows of which a reader chooses some: it has the ends of those."""
+        return cls(title, kind, 0.0, 0.0, log=False, free=True)
+
     @property
     def ticks(self) -> list[float]:
         """Where a logarithmic axis has labels."""
+        if self.kind == "duration":
+            days = range(2, ceil(log10(self.high)) + 1)
+            every = [step * unit for unit in _DURATIONS for step in (1, 10)] + [86400.0 * 10**power for power in days]
+            return [tick for tick in every if self.low <= tick <= self.high]
         decades = range(floor(log10(self.low / self.factor)), ceil(log10(self.high / self.factor)) + 1)
         every = [self.factor * step * 10.0**decade for decade in decades for step in steps(self.low, self.high)]
         return [tick for tick in every if self.low <= tick <= self.high]
 
     @property
     def _options(self) -> dict[str, Any]:
-        label = f"format(datum.value / {self.factor}, '{NUMBERS}')" if self.kind == "time" else Undefined
-        label = _CHANGE if self.kind == "change" else label
         axis = altair.Axis(
-            title=self.title,
+            title=self.title or None,
             values=self.ticks if self.log else Undefined,
             format=_FORMATS.get(self.kind, Undefined),
-            labelExpr=label,
+            labelExpr=self._label,
             labelOverlap=True,
             labelFlush=False,
             tickCount=Undefined if self.log else 6,
@@ -90,7 +110,22 @@ class Axis:
         )
         kind: Literal["log", "linear"] = "log" if self.log else "linear"
         zero = Undefined if self.log else False
+        if self.free:
+            return {"axis": axis, "scale": altair.Scale(zero=False)}
         return {"axis": axis, "scale": altair.Scale(type=kind, domain=[self.low, self.high], nice=False, zero=zero)}
+
+    @property
+    def _label(self) -> Any:
+        if self.kind == "change":
+            return CHANGES
+        if self.kind not in ("time", "duration"):
+            return Undefined
+        if self.kind == "time" or not self.log:
+            return f"format(datum.value / {self.factor}, '{NUMBERS}')"
+        found = "''"
+        for size, unit in _DURATIONS.items():
+            found = f"datum.value >= {size} ? format(datum.value / {size}, '{NUMBERS}') + ' {unit}' : {found}"
+        return found
 
     def x(self, field: str) -> altair.X:
         """The horizontal channel of a field on this axis."""
@@ -108,15 +143,26 @@ def chart(rows: Sequence[Row]) -> altair.Chart:
 
 
 def layers(height: int, *every: Layer, zoom: Sequence[Literal["x", "y"]] = ("x", "y")) -> altair.LayerChart:
-    """A chart of layers, the last one on top, whose axes are moved by dragging and zoomed by the wheel with Ctrl.
+    """A chart of layers, the last one on top. ``zoom`` are the channels of axes that move."""
+    *below, top = every
+    return stacked(*below, _with(top, moved(zoom)) if zoom else top).properties(height=height)
 
-    Without Ctrl, and on touch screens, a page scrolls. ``zoom`` are the channels of axes that move.
+
+def moved(channels: Sequence[Literal["x", "y"]], name: str | None = None) -> altair.Parameter:
+    """The parameter that moves axes by dragging, and zooms by the wheel with Ctrl; a double click takes it back.
+
+    Without Ctrl, and on touch screens, a page scrolls. Other choices, which change the data, take it back, too.
     """
     wheel = "wheel![event.ctrlKey || event.metaKey || event.shiftKey]"
     drag = "[pointerdown[event.pointerType !== 'touch'], window:pointerup] > window:pointermove!"
-    selection = altair.selection_interval(bind="scales", encodings=list(zoom), zoom=wheel, translate=drag)
-    *below, top = every
-    return stacked(*below, _with(top, selection) if zoom else top).properties(height=height)
+    return altair.selection_interval(
+        name=name,
+        bind="scales",
+        encodings=list(channels),
+        zoom=wheel,
+        translate=drag,
+        clear="dblclick, window:input",
+    )
 
 
 def stacked(*every: Layer) -> altair.LayerChart:
@@ -134,26 +180,56 @@ def _with(of: Layer, parameter: altair.Parameter) -> Layer:
     return found
 
 
-def colour(field: str, names: Sequence[str], shown: Sequence[str] | None = None) -> altair.Color:
-    """A colour for each name, in this order; a single name has no legend, else it has those ``shown``."""
-    listed = names if shown is None else shown
-    legend = legend_of(listed) if len(names) > 1 and listed else None
-    if legend is not None and shown is not None:
-        legend["values"] = list(shown)
-    return altair.Color(f"{field}:N", scale=altair.Scale(domain=list(names)), legend=legend)
+def colour(
+    field: str, names: Sequence[str], greys: Sequence[str] = (), *, shown: Collection[str] | None = None
+) -> altair.Color:
+    """A colour for each name, in this order, and a grey for each of ``greys``.
+
+    The legend has the names that are ``shown``; there is none of a single one.
+    """
+    named = [name for name in names if shown is None or name in shown]
+    legend = legend_of(named) if len(named) > 1 else None
+    others = [name for name in names if name not in greys]
+    places = {name: f"palette{at % _COLOURS}" for at, name in enumerate(others)}
+    places |= {name: f"grey{at % _GREYS}" for at, name in enumerate(greys)}
+    colours = [altair.ExprRef(places[name]) for name in names] if greys else Undefined
+    return altair.Color(f"{field}:N", scale=altair.Scale(domain=list(names), range=colours), legend=legend)
 
 
 def legend_of(names: Sequence[str], orient: Literal["top", "bottom"] = "top") -> altair.Legend:
-    """A legend without a title, in as many columns as fit beside each other."""
+    """A legend of these names without a title, in as many columns as fit beside each other."""
     wide = 7 * max(map(len, names)) + 40
     fits = len(names) * wide <= _LEGEND
-    return altair.Legend(title=None, orient=orient, columns=Undefined if fits else max(1, _LEGEND // wide))
+    return altair.Legend(
+        title=None, values=list(names), orient=orient, columns=Undefined if fits else max(1, _LEGEND // wide)
+    )
 
 
-def choice(name: str, label: str, options: Sequence[str]) -> tuple[altair.Parameter, str]:
-    """A selection of one option below the chart, and the filter of rows whose ``of`` it is."""
-    bound = altair.binding_select(options=list(options), name=f"{label} ")
-    return altair.param(name=name, value=options[0], bind=bound), f"datum.of === {name}"
+def choice(
+    name: str, label: str, options: Sequence[str], field: str = "of", every: str = ""
+) -> tuple[altair.Parameter, str]:
+    """A selection of one option below the chart, and the filter of rows whose ``field`` it is.
+
+    With ``every``, that is the first option, which all rows have.
+    """
+    offered = [*([every] if every else []), *options]
+    bound = altair.binding_select(options=offered, name=f"{label} ")
+    chosen = f"datum['{field}'] === {name}"
+    return altair.param(
+        name=name, value=offered[0], bind=bound
+    ), f"{name} === '{every}' || {chosen}" if every else chosen
+
+
+def caption(parameter: str, *, vertical: bool = False) -> altair.Chart:
+    """The title of an axis that says what is chosen: below the right end, or above the upper end if ``vertical``."""
+    text: altair.Chart = chart([{}]).mark_text(
+        style="text",
+        text=altair.ExprRef(parameter),
+        align="left" if vertical else "right",
+        baseline="bottom" if vertical else "top",
+        dy=-8 if vertical else 24,
+    )
+    return text.encode(x=altair.value(0 if vertical else "width"), y=altair.value(0 if vertical else "height"))
 
 
 def described(rows: Iterable[Row], columns: Sequence[Column]) -> tuple[list[dict[str, Any]], list[altair.Tooltip]]:
@@ -172,15 +248,17 @@ def whiskers(
     On a logarithmic axis, an interval that reaches zero or less goes to the end of the axis.
     """
     known = of.transform_filter(f"isValid(datum['{low}']) && isValid(datum['{high}'])")
-    known = known.transform_calculate(_low=f"max(datum['{low}'], {axis.low})")
+    known = known.transform_calculate(_low=f"max(datum['{low}'], {axis.low})" if axis.log else f"datum['{low}']")
     along, name = (axis.y, "y") if vertical else (axis.x, "x")
     line = known.mark_rule(strokeWidth=1.2, style=style).encode(
         **{name: along("_low"), f"{name}2": f"{high}:Q"}, **encoding
     )
     ends = known.mark_point(
-        shape="stroke", size=40, strokeWidth=1.2, filled=False, angle=0 if vertical else 90, style=style
+        shape="stroke", size=40, strokeWidth=1.2, filled=False, style=style, angle=0 if vertical else 90
     )
-    lower = ends.transform_filter(f"datum._low > {axis.low}").encode(**{name: along("_low")}, **encoding)
+    lower = ends.transform_filter(f"datum._low > {axis.low}" if axis.log else "true").encode(
+        **{name: along("_low")}, **encoding
+    )
     return stacked(line, lower, ends.encode(**{name: along(high)}, **encoding))
 
 

@@ -16,6 +16,7 @@ from fairlane.gpcnet.results import Gpcnet
 from fairlane.inputs.files import replacing
 from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError, writing
+from fairlane.results.run import Run
 from fairlane.saturation.results import Saturation
 from fairlane.views.look import Look
 
@@ -40,6 +41,21 @@ class Kind:
 LIGHT = Look()
 """Dark ink on white, as PNG."""
 KINDS: Mapping[type[Results], Kind] = {
+    Run: Kind(
+        "run",
+        "a run",
+        {
+            "slowdown": "throughput change of each job against its isolated run",
+            "interference": "lost time, or queueing delay, by victim and aggressor",
+            "utilisation": "how busy and how blocked ports are, by class",
+            "timeline": "how busy and how blocked ports are over time, by role",
+            "iterations": "times of iterations: distribution by job, and their course",
+            "latency": "latencies of messages: quantiles by job, and their distribution",
+            "calls": "shares of MPI calls and of waits in the time of each job",
+            "power": "frequency and power of the sockets of each job",
+            "comparison": "changes of each job between two runs",
+        },
+    ),
     Cables: Kind("cables", "a survey of failures", {"cables": "slowdowns of jobs by failed cable or switch"}),
     Gpcnet: Kind("gpcnet", "GPCNeT", {"gpcnet": "congestion impact factors by network test and transport"}),
     Saturation: Kind("saturation", "a load sweep", {"saturation": "accepted throughput and latency by offered load"}),
@@ -72,13 +88,18 @@ def view_of(every: Sequence[Results], names: Sequence[str] = ()) -> "View":
 
 
 def _named(every: Sequence[Results], given: Sequence[str]) -> dict[str, Results]:
-    """Results by the names of their folders, with as many parents as tell them apart; or by number."""
+    """Results by the names of their folders, with as many parents as tell them apart; or by number.
+
+    A folder that is given several times has a number, too.
+    """
     names = list(given)
     folders = [one.folder.resolve() if one.folder else None for one in every]
     for depth in range(1, 9):
         if len(set(names)) == len(every):
             break
         names = ["/".join(folder.parts[-depth:]) if folder else str(at) for at, folder in enumerate(folders, 1)]
+    if len(set(names)) < len(every):
+        names = [name if names.index(name) == at else f"{name} ({at + 1})" for at, name in enumerate(names)]
     return dict(zip(names, every, strict=True))
 
 
@@ -143,7 +164,7 @@ def shown(view: "View", known: Collection[str], name: str | None = None) -> Any:
 def _chosen(view: "View", known: Collection[str], names: Iterable[str]) -> dict[str, "list[Chart]"]:
     """Pictures by name."""
     pictures = view.pictures
-    wanted = list(names) or list(pictures)
+    wanted = list(names) or list(view.drawn)
     for name in wanted:
         if name not in pictures:
             unknown = Problem.unknown("figure", "figure", name, list(known), name)

@@ -32,7 +32,7 @@ class Chart:
     """What it shows."""
     note: str
     """What its marks are."""
-    data: Sequence[Row] = ()
+    data: Sequence[Row] | pl.DataFrame = ()
     """What a page exports as CSV: its columns of numbers and text."""
     picture: str = ""
     """The picture that it is a panel of; by default it is one of its own."""
@@ -42,6 +42,8 @@ class Chart:
     """Whether it takes the whole width of a page."""
     only_picture: bool = False
     """Whether a page leaves it out: it has a ``Custom`` part in its place."""
+    only_page: bool = False
+    """Whether it is a picture only where that is asked for by name."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,11 @@ class View:
         return [part for part in self.parts if isinstance(part, Table)]
 
     @property
+    def drawn(self) -> dict[str, list[Chart]]:
+        """The pictures that are drawn if none is asked for by name."""
+        return {name: charts for name, charts in self.pictures.items() if not charts[0].only_page}
+
+    @property
     def pictures(self) -> dict[str, list[Chart]]:
         """The charts of each picture, from top to bottom."""
         found: dict[str, list[Chart]] = {}
@@ -108,6 +115,11 @@ def title_of(every: Mapping[str, Results], what: str) -> str:
 def lines_of(every: Mapping[str, _R], words: Callable[[_R], str]) -> list[str]:
     """A line for each of the results, which names it if there are several."""
     return [f"{name}: {words(one)}" if len(every) > 1 else words(one) for name, one in every.items()]
+
+
+def sentences_of(every: Mapping[str, _R], words: Callable[[_R], str]) -> str:
+    """The same as sentences, a line each."""
+    return "\n".join(f"{line}." for line in lines_of(every, words))
 
 
 def remarks_of(every: Mapping[str, _R], words: Callable[[_R], Iterable[str]]) -> list[str]:

@@ -1,13 +1,16 @@
 """A view as one HTML file, which opens from disk and needs no network, and as HTML in a notebook.
 
 The text and the tables are HTML; charts are drawn by Vega-Lite, whose expressions are interpreted, because
-``fairlane serve`` forbids pages to compile code.
+``fairlane serve`` forbids pages to compile code. The data of charts and exports are deflated.
 """
 
+import zlib
+from base64 import b64encode
 from collections.abc import Iterator
 from functools import cache
 from html import escape
 from importlib.resources import files
+from re import sub
 from string import Template
 from typing import Any
 
@@ -15,29 +18,32 @@ import polars as pl
 from pydantic_core import to_json
 
 from fairlane.views.look import Look
-from fairlane.views.model import Chart, View
+from fairlane.views.model import Chart, Custom, View
 from fairlane.views.picture import picture
 from fairlane.views.style import PAGE, PAGE_FONT, config, properties
-from fairlane.views.tables import Bad, Column, Row, Table
+from fairlane.views.tables import Bad, Column, Faint, Good, Row, Table
 
 BROWSER = files("fairlane.views") / "browser"
+_CLASSES: dict[type, str] = {Bad: "bad", Good: "good", Faint: "faint"}
 MANY_ROWS = 20
 """Longer tables have a field that searches in them, and scroll."""
 
 
 def page(view: View) -> str:
     """The page."""
-    data = {"config": config(PAGE, PAGE_FONT), "charts": {}, "csv": {}}
-    cards = [_card(part, f"table{at}", data) for at, part in enumerate(view.parts)]
+    data = {"config": config(PAGE, PAGE_FONT), "charts": {}, "csv": {}, "custom": {}}
+    shown = [part for part in view.parts if not (isinstance(part, Chart) and part.only_picture)]
+    cards = [_card(part, f"table{at}", data) for at, part in enumerate(shown)]
     return Template((BROWSER / "page.html").read_text("utf-8")).substitute(
         title=escape(view.title),
         style=style(),
+        modules=_modules() if data["custom"] else "",
         headline=escape(view.headline),
         facts="".join(f"<p>{escape(line)}</p>" for line in view.facts),
         cards="\n".join(cards),
         remarks="".join(f"<li>{escape(line)}</li>" for line in view.remarks),
         provenance="".join(_provenance(view)),
-        data=json_in_html(data),
+        data=b64encode(zlib.compress(to_json(data, inf_nan_mode="null"))).decode(),
         library=library(),
         script=(BROWSER / "page.js").read_text("utf-8"),
     )
@@ -45,7 +51,7 @@ def page(view: View) -> str:
 
 def notebook(view: View) -> str:
     """The headline, the tables and the charts of a view, without scripts."""
-    drawn = [picture(view, charts, Look(format="svg")).decode() for charts in view.pictures.values()]
+    drawn = [picture(view, charts, Look(format="svg")).decode() for charts in view.drawn.values()]
     tables = [_table(part) for part in view.tables if not part.only_page]
     facts = [f"<div>{escape(line)}</div>" for line in view.facts]
     return "\n".join(
@@ -78,27 +84,49 @@ def json_in_html(data: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _card(part: Table | Chart, name: str, data: dict[str, Any]) -> str:
+def _modules() -> str:
+    """An import map of the modules of ``browser``, as data URLs: so they import each other in a file from disk."""
+    found = sorted((one for one in BROWSER.iterdir() if one.name.endswith(".js")), key=lambda one: one.name)
+    imports = {f"fairlane/{one.name.removesuffix('.js')}": _data_url(one.read_bytes()) for one in found}
+    return f'<script type="importmap">{json_in_html({"imports": imports})}</script>\n'
+
+
+def _data_url(module: bytes) -> str:
+    return f"data:text/javascript;charset=utf-8;base64,{b64encode(module).decode()}"
+
+
+def _identifier(name: str) -> str:
+    """A name that contains that of a result, as one of an element."""
+    return sub(r"[^\w-]+", "-", name)
+
+
+def _card(part: Table | Chart | Custom, name: str, data: dict[str, Any]) -> str:
     """A part as HTML; what its scripts need goes into ``data``."""
     kinds, title, note = ["CSV"], part.title, ""
     if isinstance(part, Chart):
-        name, kinds, note = part.name, ["SVG", "PNG", "CSV"], part.note
+        name, kinds, note = _identifier(part.name), ["SVG", "PNG", "CSV"], part.note
         data["charts"][name] = {**part.spec.to_dict(validate=False), "width": "container"}
         data["charts"][name]["autosize"] = {"type": "fit-x", "contains": "padding"}
         data["charts"][name].pop("config", None)
         body = f'<div class="chart" role="img" aria-labelledby="{name}-sentence"></div>'
+    elif isinstance(part, Custom):
+        name, kinds, note = _identifier(part.name), ["SVG", "PNG", "CSV"], part.note
+        data["custom"][name] = {"module": part.module, "data": part.data}
+        body = '<div class="custom"></div>'
     else:
         body, note = _table(part), part.explained(part.columns)
-    data["csv"][name] = _csv(part)
+    if not isinstance(part, Custom):
+        data["csv"][name] = _csv(part)
+        scroller = "scroller low" if isinstance(part, Table) and len(part.rows) > MANY_ROWS else "scroller"
+        body = f'<div class="{scroller}" tabindex="0" role="group" aria-label="{escape(title)}">{body}</div>'
     buttons = [f'<button type="button" aria-label="{escape(title)} as {kind}">{kind}</button>' for kind in kinds]
     wide = "card" if isinstance(part, Chart) and not part.wide else "card wide"
-    scroller = "scroller low" if isinstance(part, Table) and len(part.rows) > MANY_ROWS else "scroller"
     return f"""<section class="{wide}" id="{name}" aria-labelledby="{name}-title">
 <h2 id="{name}-title">{escape(title)}</h2>
 <p class="sentence" id="{name}-sentence">{escape(part.sentence)}</p>
 <div class="controls"></div>
-<div class="{scroller}" tabindex="0" role="group" aria-label="{escape(title)}">{body}</div>
-<p class="note">{escape(note)}</p>
+{body}
+<p class="note" id="{name}-note">{escape(note)}</p>
 <div class="export">{"".join(buttons)}</div>
 </section>"""
 
@@ -118,16 +146,17 @@ def _look(table: Table, column: Column) -> str:
 def _cell(table: Table, column: Column, row: Row) -> str:
     text, number = column.cell(row), column.number(row)
     order = "" if number is None else f' data-order="{number!r}"'
-    shown = f'<span class="bad">{escape(text)}</span>' if isinstance(text, Bad) else escape(str(text))
+    name = _CLASSES.get(type(text))
+    shown = f'<span class="{name}">{escape(text)}</span>' if name else escape(str(text))
     return f"<td{_look(table, column)}{order}>{shown}</td>"
 
 
 def _csv(part: Table | Chart) -> str:
+    if isinstance(part.data, pl.DataFrame):
+        return part.data.write_csv()
     if isinstance(part, Chart):
         plain = [{key: value for key, value in row.items() if not isinstance(value, list | dict)} for row in part.data]
         return pl.DataFrame(plain, infer_schema_length=None).write_csv()
-    if part.data is not None:
-        return part.data.write_csv()
     shown = [{column.header: str(column.cell(row)) for column in part.columns} for row in part.rows if row is not None]
     return pl.DataFrame(shown).write_csv()
 

@@ -33,11 +33,15 @@ def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
     datasets = {name: rows for panel in panels for name, rows in panel.pop("datasets", {}).items()}
     parameters = {parameter["name"]: parameter for panel in panels for parameter in panel.pop("params", [])}
     schema = {panel.pop("$schema") for panel in panels}.pop()
-    for chart, panel in zip(charts, panels, strict=True):
+    one_of_several = len(view.pictures) > 1
+    for number, (chart, panel) in enumerate(zip(charts, panels, strict=True)):
         panel.pop("config", None)
-        panel.update(width=WIDTH, **({"title": chart.title} if len(charts) > 1 else {}))
-    shown = view.headline if len(view.pictures) == 1 else charts[0].sentence.removesuffix(".")
-    title = charts[0].headline or shown
+        panel["width"] = WIDTH
+        if len(charts) > 1:
+            lines = chart.sentence.split("\n") if one_of_several and number else []
+            subtitle = [part for line in lines for part in wrap(line, _LETTERS_OF_NOTE)]
+            panel["title"] = {"text": chart.title, "subtitle": subtitle, "offset": 8}
+    title = charts[0].headline or (charts[0].sentence if one_of_several else view.headline)
     notes = " ".join(
         [*([f"{'; '.join(view.facts)}."] if view.facts else []), *dict.fromkeys(chart.note for chart in charts)]
     )
@@ -46,7 +50,7 @@ def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
         "datasets": datasets,
         "params": list(parameters.values()),
         "title": {
-            "text": [part for line in title.split("\n") for part in wrap(line, _LETTERS_OF_TITLE)],
+            "text": [part for line in title.split("\n") for part in wrap(line.removesuffix("."), _LETTERS_OF_TITLE)],
             "fontSize": 16,
             "offset": 14,
             "frame": "bounds",
@@ -73,10 +77,18 @@ def _note(lines: list[str]) -> dict[str, Any]:
 
 def picture(view: View, charts: list[Chart], look: Look) -> bytes:
     """The file of the picture of charts."""
+    spec = figure(view, charts)
+    # Nothing is chosen or moved in a picture; filters need the names of their selections.
+    text = to_json(spec)
+    spec["params"] = [one for one in spec["params"] if "select" not in one or text.count(one["name"].encode()) > 1]
+    return rendered(spec, look)
+
+
+def rendered(specification: dict[str, Any], look: Look) -> bytes:
+    """The file of any specification of Vega-Lite, in the colours of a theme; a configuration of its own comes first."""
     _fonts()
-    spec = {**figure(view, charts), "config": config(THEMES[look.theme], background=not look.transparent)}
-    # Nothing is chosen or moved in a picture.
-    spec["params"] = [parameter for parameter in spec["params"] if "select" not in parameter]
+    own = config(THEMES[look.theme], background=not look.transparent)
+    spec = {**specification, "config": {**own, **specification.get("config", {})}}
     if look.format == "svg":
         return vl_convert.vegalite_to_svg(spec).encode()
     if look.format == "pdf":

@@ -37,17 +37,18 @@ class Rows:
     @property
     def height(self) -> int:
         """The height of a chart, px."""
-        return max(60, round(len(self.names) * (20 + 10 * min(self.series, 6))))
+        least = 38 if self._tall else 24
+        return max(60, round(len(self.names) * max(least, 18 + 9 * self.series)))
 
     @property
-    def _lines(self) -> int:
-        """Lines of the longest label; those of several lines begin at the middle of the row, if nothing moves them."""
-        return max((1 if isinstance(label, str) else len(label) for label in self.labels), default=1)
+    def _tall(self) -> bool:
+        """Whether labels have two lines."""
+        return any(not isinstance(label, str) for label in self.labels)
 
     @property
     def reach(self) -> float:
         """Half the height of a mark, in rows."""
-        return _FILLED / 2 / self.series
+        return _FILLED / 2 / self.series * (0.88 if self.series > 1 else 1)
 
     def at(self, name: str, series: int = 0) -> float:
         """The middle of a mark."""
@@ -64,7 +65,7 @@ class Rows:
             grid=False,
             labelOverlap=False,
             labelLineHeight=14,
-            labelOffset=-7 * (self._lines - 1),
+            labelOffset=-7 if self._tall else 0,
         )
         scale = altair.Scale(domain=[count - 0.5, -0.5], nice=False, zero=False)
         return altair.Y(f"{field}:Q", axis=axis, scale=scale)
@@ -83,7 +84,7 @@ def whiskers_of(most: int) -> float | tuple[float, float]:
 def whisker_words(whiskers: float | tuple[float, float]) -> str:
     """What whiskers are, for a note."""
     if isinstance(whiskers, tuple):
-        return f"{whiskers[0]:g}% and {whiskers[1]:g}%" if whiskers != (0, 100) else "the extremes"
+        return f"{whiskers[0]:g}% and {whiskers[1]:g}%"
     return f"the last values within {whiskers:g} interquartile ranges of the quartiles"
 
 

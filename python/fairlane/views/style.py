@@ -16,13 +16,15 @@ PAGE = Colours(
     "var(--line)",
     "var(--card)",
     tuple(f"var(--palette{at})" for at in range(len(THEMES["light"].palette))),
+    tuple(f"var(--diverging{at})" for at in range(len(THEMES["light"].diverging))),
 )
 """Properties of the style sheet of pages."""
 
 
 def properties(theme: Theme) -> str:
     """The colours of data of a theme as custom properties of CSS."""
-    return " ".join(f"--palette{at}: {colour};" for at, colour in enumerate(THEMES[theme].palette))
+    every = {"palette": THEMES[theme].palette, "diverging": THEMES[theme].diverging}
+    return " ".join(f"--{name}{at}: {colour};" for name, of in every.items() for at, colour in enumerate(of))
 
 
 def config(colours: Colours, font: str = FONT, *, background: bool = True) -> dict[str, Any]:
@@ -39,6 +41,9 @@ def config(colours: Colours, font: str = FONT, *, background: bool = True) -> di
             "frame": "group",
             "color": colours.ink,
             "fontSize": 13,
+            "subtitleColor": colours.muted,
+            "subtitleFontSize": 11,
+            "subtitlePadding": 4,
         },
         "axis": {
             **text,
@@ -61,7 +66,12 @@ def config(colours: Colours, font: str = FONT, *, background: bool = True) -> di
             "symbolBaseFillColor": colours.ink,
             "symbolBaseStrokeColor": colours.ink,
         },
-        "range": {"category": list(colours.palette)},
+        "range": {"category": list(colours.palette), "diverging": list(colours.diverging)},
+        "params": [
+            *({"name": f"palette{at}", "value": colour} for at, colour in enumerate(colours.palette)),
+            {"name": "grey0", "value": colours.muted},
+            {"name": "grey1", "value": colours.grid},
+        ],
         "mark": {"color": first},
         "line": {"strokeWidth": 2},
         "point": {"size": 45, "filled": True, "opacity": 1},

@@ -122,6 +122,8 @@ class Column:
     """Where the terminal is too narrow, columns with the greatest number are left out first; those with 0 stay."""
     note: str = ""
     """An explanation below the table."""
+    once: bool = False
+    """Whether a terminal leaves a value out that is that of the row above, as are those of all columns before it."""
 
     def cell(self, row: Row) -> Any:
         """The value in a row, as text."""

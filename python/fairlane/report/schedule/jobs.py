@@ -13,9 +13,9 @@ import polars as pl
 from fairlane.fabric import Fabric
 from fairlane.placement.grid import host_order, sides_of
 from fairlane.plot.gantt import WINDOW_H
-from fairlane.report.packing import pack, smallest
 from fairlane.results.schedule import ScheduleResults, hosts_of_text
 from fairlane.slurm.hostlist import ranges_of
+from fairlane.views.packing import pack, smallest
 
 MOST_BARS = 150_000
 """Bars in a page, of all allocators; of more, those of jobs that begin first within each allocator."""

@@ -6,11 +6,11 @@ import numpy as np
 import polars as pl
 
 from fairlane.plot.treatments import run_kinds
-from fairlane.report.packing import pack
 from fairlane.report.study.effects import placement_name
 from fairlane.results.study import StudyResults
 from fairlane.study.conditions import CONDITION, with_condition
 from fairlane.study.replication import EFFECTS
+from fairlane.views.packing import pack
 
 MOST_VALUES = 300_000
 """Values of each effect in a page; of more, rows are workloads in place of jobs."""

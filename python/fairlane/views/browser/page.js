@@ -1,8 +1,23 @@
 // Draws the charts of a page, sorts and filters its tables, and exports both.
 
-const { config, charts, csv } = JSON.parse(document.getElementById("data").textContent);
+const deflated = Uint8Array.from(atob(document.getElementById("data").textContent), (letter) => letter.charCodeAt(0));
+const inflated = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
+const { config, charts, csv, custom } = JSON.parse(await new Response(inflated).text());
 const NARROW = 600; // px: on narrower charts, names get less room
 const SCALE = 2; // pixels of an exported PNG for each of the chart
+
+const views = {};
+const themed = [];
+/** What the parts that are drawn by hand know of the page: each other, its charts, its theme. */
+const page = {
+  parts: {},
+  /** Sets a signal of all charts that have it. */
+  signal: (name, value) => Object.values(views).forEach((view) => { if (name in view.getState().signals) view.signal(name, value).run(); }),
+  /** Calls with the datum of a mark that is clicked. */
+  onClick: (call) => Object.values(views).forEach((view) => view.addEventListener("click", (_, item) => item?.datum && call(item.datum))),
+  onTheme: (call) => themed.push(call),
+};
+window.fairlane = page;
 
 function download(name, type, content) {
   const url = URL.createObjectURL(new Blob([content], { type }));
@@ -72,11 +87,13 @@ async function start(section) {
   const { id } = section;
   const table = section.querySelector("table");
   if (table) enliven(section, table);
-  const view = id in charts ? await draw(section, charts[id]) : null;
+  if (id in charts) views[id] = await draw(section, charts[id]);
+  const part = () => page.parts[id];
+  const svg = () => svgOf(id in charts ? views[id] : { toSVG: async () => part().svg() });
   const exports = {
-    CSV: () => download(`${id}.csv`, "text/csv", csv[id]),
-    SVG: async () => download(`${id}.svg`, "image/svg+xml", await svgOf(view)),
-    PNG: async () => download(`${id}.png`, "image/png", await pngOf(await svgOf(view))),
+    CSV: () => download(`${id}.csv`, "text/csv", id in custom ? part().csv() : csv[id]),
+    SVG: async () => download(`${id}.svg`, "image/svg+xml", await svg()),
+    PNG: async () => download(`${id}.png`, "image/png", await pngOf(await svg())),
   };
   for (const button of section.querySelectorAll(".export button")) button.addEventListener("click", exports[button.textContent]);
 }
@@ -84,6 +101,13 @@ async function start(section) {
 document.getElementById("theme").addEventListener("input", ({ target }) => {
   if (target.value === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = target.value;
+  for (const call of themed) call();
 });
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => themed.forEach((call) => call()));
+for (const name of ["beforeprint", "afterprint"]) window.addEventListener(name, () => themed.forEach((call) => call()));
 await Promise.all([...document.querySelectorAll("#figures section")].map(start));
+for (const [id, { module, data }] of Object.entries(custom)) {
+  const [{ start: begin }, { unpacked }] = await Promise.all([import(`fairlane/${module}`), import("fairlane/kit")]);
+  page.parts[id] = await begin(document.getElementById(id), await unpacked(data), page);
+}
 document.documentElement.dataset.ready = "yes";

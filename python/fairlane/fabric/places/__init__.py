@@ -1,16 +1,16 @@
 """Where the hosts and switches of a fabric stand in the plane, by its plan: for pages that draw every link.
 
-The places are those of the pictures of this package, for fabrics of any size: rings of groups, grids of grids, rows of
-levels, circles. Hosts stand around their switches.
+The places are those of the pictures of ``fairlane.plot.fabric``, for fabrics of any size: rings of groups, grids of
+grids, rows of levels, circles. Hosts stand around their switches.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from fairlane.fabric.places import base, grid, groups, levels, ring
+from fairlane.fabric.places.base import Floats
 from fairlane.fabric.view import Fabric
-from fairlane.plot.fabric import grid, groups, levels, parts, ring
-from fairlane.plot.fabric.parts import Floats
 
 TREE_SHAPE = 1.8  # width over height of a tree
 
@@ -32,7 +32,7 @@ def places_of(fabric: Fabric) -> Places:
     row = None
     match fabric.plan["kind"]:
         case "groups":
-            shape = groups.shape_of(fabric)
+            shape = groups.Shape.of(fabric)
             kind, (switches, outward, room) = "groups", groups.places(shape)
         case "grid":
             kind, (switches, outward, room) = "grid", grid.places(fabric)
@@ -57,7 +57,7 @@ def _hosts(fabric: Fabric, switches: Floats, outward: Floats, room: Floats, row:
         row: Places of hosts in a row of all, NaN for those without a switch.
     """
     found = np.full((fabric.hosts, 2), np.nan) if row is None else row
-    for switch, hosts in parts.hosts_at(fabric).items():
+    for switch, hosts in base.hosts_at(fabric).items():
         here = [host for host in sorted(hosts) if np.isnan(found[host, 0])]
         out = outward[switch]
         along = np.array([out[1], -out[0]]) / np.hypot(*out)

@@ -1,4 +1,4 @@
-"""Arrays in a page: little-endian numbers, deflated, in base64. The page's ``browser/data.js`` reads them."""
+"""Arrays in a page: little-endian numbers, deflated, in base64. The page's ``browser/kit.js`` reads them."""
 
 import base64
 import zlib
