@@ -116,8 +116,9 @@ def _neighbours(
     simulated: Mapping[str, object],
 ) -> Answer:
     from fairlane.advice.neighbours import LOAD, MOVES, neighbours
-    from fairlane.cli.neighbours_text import neighbours_parts
+    from fairlane.cli.terminal import parts_of
     from fairlane.inputs.files import write_text
+    from fairlane.views.neighbours import view
 
     for option, value in simulated.items():
         if value is not None:
@@ -130,7 +131,7 @@ def _neighbours(
     )
     if out:
         write_text(out, json.dumps(found.data()) + "\n")
-    return Answer(found.data, chain(neighbours_parts(found, show), stored(out)), out)
+    return Answer(found.data, parts_of(view(found, show), out), out)
 
 
 def _parts(found: "Advice", seeds: int, show: int) -> Iterator["Part"]:

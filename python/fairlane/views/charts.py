@@ -97,7 +97,8 @@ class Axis:
         return [tick for tick in every if self.low <= tick <= self.high]
 
     @property
-    def _options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, Any]:
+        """The axis and the scale of a channel."""
         axis = altair.Axis(
             title=self.title or None,
             values=self.ticks if self.log else Undefined,
@@ -129,11 +130,11 @@ class Axis:
 
     def x(self, field: str) -> altair.X:
         """The horizontal channel of a field on this axis."""
-        return altair.X(f"{field}:Q", **self._options)
+        return altair.X(f"{field}:Q", **self.options)
 
     def y(self, field: str) -> altair.Y:
         """The vertical channel."""
-        return altair.Y(f"{field}:Q", **self._options)
+        return altair.Y(f"{field}:Q", **self.options)
 
 
 def chart(rows: Sequence[Row]) -> altair.Chart:

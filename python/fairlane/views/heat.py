@@ -45,9 +45,12 @@ class Heat:
 
     def text(self, value: float) -> str:
         """The colour of text on such a cell."""
+        return _LIGHT if self.place(value) > 0.5 else _DARK
+
+    def place(self, value: float) -> float:
+        """The place of a value among the colours, from 0 to 1."""
         shade = self.shade(value)
-        place = np.log(shade / self.low) / np.log(self.high / self.low) if self.log else shade / self.high
-        return _LIGHT if place > 0.5 else _DARK
+        return float(np.log(shade / self.low) / np.log(self.high / self.low) if self.log else shade / self.high)
 
     def _ticks(self) -> list[float]:
         if self.log:

@@ -133,9 +133,13 @@ def _card(part: Table | Chart | Custom, name: str, data: dict[str, Any]) -> str:
 
 def _table(table: Table) -> str:
     head = "".join(f'<th scope="col"{_look(table, column)}>{escape(column.header)}</th>' for column in table.columns)
+    return f'<table class="rows"><thead><tr>{head}</tr></thead><tbody>{cells_of(table)}</tbody></table>'
+
+
+def cells_of(table: Table) -> str:
+    """The rows of a table as HTML."""
     rows = ("".join(_cell(table, column, row) for column in table.columns) for row in table.rows if row is not None)
-    body = "".join(f"<tr>{cells}</tr>" for cells in rows)
-    return f'<table class="rows"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return "".join(f"<tr>{cells}</tr>" for cells in rows)
 
 
 def _look(table: Table, column: Column) -> str:

@@ -11,6 +11,8 @@ const themed = [];
 /** What the parts that are drawn by hand know of the page: each other, its charts, its theme. */
 const page = {
   parts: {},
+  views,
+  csv,
   /** Sets a signal of all charts that have it. */
   signal: (name, value) => Object.values(views).forEach((view) => { if (name in view.getState().signals) view.signal(name, value).run(); }),
   /** Calls with the datum of a mark that is clicked. */
