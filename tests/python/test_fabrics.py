@@ -120,7 +120,7 @@ ranks = 2
 workload = { name = "all_to_all", compute = "1 us" }
 """)
     assert execute(["fabric", "describe", str(tmp_path / "both.toml")]) == 0
-    words = "channels  of the routings, by virtual lane: lane 0: 2; lane 1: 2; lane 2 and above: 3"
+    words = "of the routings, by virtual lane: lane 0: 2; lane 1: 2; lane 2 and above: 3"
     assert words in capsys.readouterr().out
 
 

@@ -15,7 +15,7 @@ _KINDS = ("communicators", "windows", "requests", "collectives", "one-sided oper
 def view(trace: Mapping[str, Any], name: str) -> View:
     """A description of a trace; what it has none of is left out."""
     rows = [row for kind in _KINDS for row in _counted(kind, trace)]
-    sections = [row for before, row in zip([None, *rows], rows, strict=False) for row in _after(before, row)]
+    sections = [part for before, row in zip([None, *rows], rows, strict=False) for part in _after(before, row)]
     unsupported = trace["unsupported"]
     refused = ["A simulation refuses:", *(f"  {line}" for line in unsupported_lines(trace))]
     refused.append("trace.exclude simulates the rest without the calls that it names.")
