@@ -55,8 +55,8 @@ class Custom:
     title: str
     module: str
     """Its module in ``views/browser``, which exports ``start(section, data, page)``."""
-    data: Any
-    """What the module gets, as JSON."""
+    data: Callable[[], Any]
+    """Makes what the module gets, as JSON."""
     sentence: str
     note: str
 

@@ -111,7 +111,7 @@ def _card(part: Table | Chart | Custom, name: str, data: dict[str, Any]) -> str:
         body = f'<div class="chart" role="img" aria-labelledby="{name}-sentence"></div>'
     elif isinstance(part, Custom):
         name, kinds, note = _identifier(part.name), ["SVG", "PNG", "CSV"], part.note
-        data["custom"][name] = {"module": part.module, "data": part.data}
+        data["custom"][name] = {"module": part.module, "data": part.data()}
         body = '<div class="custom"></div>'
     else:
         body, note = _table(part), part.explained(part.columns)
