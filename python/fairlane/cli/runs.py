@@ -136,8 +136,8 @@ def check(
 
 def _checked(loaded: "Scenario", resolved: "Resolved", facts: dict[str, Any]) -> Iterator[str]:
     """What ``check`` prints: the scenario, and whatever somebody should know before a run."""
-    from fairlane.cli.fabric_text import lanes_text, routes_text
     from fairlane.slurm import shortened
+    from fairlane.views.fabric import lanes_text, routes_text
 
     yield str(loaded)
     yield f"  {lanes_text(facts['virtual_lanes'])}"

@@ -88,7 +88,7 @@ def schedule(
     checked = _verified(found, machine.forecast, verify, seed) if verify and machine.forecast else {}
     files = []
     if placed:
-        from fairlane.cli.fabric_text import report_renamed
+        from fairlane.cli.options import report_renamed
         from fairlane.slurm import slurm_names
 
         names = slurm_names(machine.fabric.host_names)

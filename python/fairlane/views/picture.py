@@ -26,7 +26,7 @@ _LETTERS_OF_TITLE, _LETTERS_OF_NOTE = 76, 112
 def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
     """The picture of charts: a title, a panel for each of them, and what their marks are.
 
-    The title is the headline of the view; of a view with several pictures, what the first chart shows. The picture is
+    The title is the headline of the view; of a view with several pictures, that of the first chart. The picture is
     put together of specifications: ``altair.vconcat`` copies all of them several times.
     """
     panels = [_specification(chart) for chart in charts]
@@ -41,7 +41,8 @@ def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
             lines = chart.sentence.split("\n") if one_of_several and number else []
             subtitle = [part for line in lines for part in wrap(line, _LETTERS_OF_NOTE)]
             panel["title"] = {"text": chart.title, "subtitle": subtitle, "offset": 8}
-    title = charts[0].sentence if one_of_several else view.headline
+    shown = charts[0].sentence.removesuffix(".") if one_of_several else view.headline
+    title = charts[0].headline or shown
     notes = " ".join(
         [*([f"{'; '.join(view.facts)}."] if view.facts else []), *dict.fromkeys(chart.note for chart in charts)]
     )
@@ -57,7 +58,7 @@ def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
         },
         "vconcat": [*panels, _note(wrap(notes, _LETTERS_OF_NOTE))],
         "spacing": 26,
-        "resolve": {"scale": {"color": "independent", "shape": "independent"}},
+        "resolve": {"scale": dict.fromkeys(("color", "shape", "strokeDash"), "independent")},
     }
 
 
