@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import os
 import re
 import sys
 import tarfile
+import zlib
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -30,7 +32,8 @@ def test_names_cannot_break_out_of_the_page_and_it_loads_nothing(run: Run, tmp_p
     page = write_report(evil(run), tmp_path / "page.html").read_text("utf-8")
     assert EVIL not in page
     text = page.partition('id="data">')[2].partition("</script>")[0]
-    assert EVIL in json.loads(text)["custom"]["fabric"]["data"]["jobs"]["name"]
+    data = json.loads(zlib.decompress(base64.b64decode(text)))
+    assert EVIL in data["custom"]["fabric"]["data"]["jobs"]["name"]
     addresses = set(
         re.findall(r"""(?:src|href)=["']?(\w+:[^"' >]*)""", page.partition("<body>")[2].partition("<script")[0])
     )

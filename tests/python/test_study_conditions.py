@@ -220,7 +220,12 @@ def test_treatments_and_co_running_jobs_are_shown_by_condition() -> None:
     assert sum("packed" in line for line in lines) == 2
     charts = picture(found, "conditions")
     assert [chart.name for chart in charts] == ["conditions_time", "conditions_w", "conditions_improvement"]
-    assert {chart.sentence for chart in charts} == {"Mean W from −20.5% (2) to −10.5% (1)."}
+    words = "Mean W from −20.5% (2) to −10.5% (1)"
+    assert {chart.headline for chart in charts} == {words}
+    assert [chart.sentence for chart in charts[1:]] == [
+        f"{words}.",
+        "Mean improvement from +2.0% (1, own) to +4.0% (2, own).",
+    ]
     assert list(means(charts[0])) == ["w0, 1", "w0, 2", "w1, 1", "w1, 2"], "two workloads"
 
 

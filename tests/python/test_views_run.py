@@ -40,7 +40,7 @@ def chart_of(view: View, name: str) -> Chart:
 
 def data_of(view: View, name: str) -> Any:
     (found,) = [part for part in view.parts if isinstance(part, Custom) and part.name == name]
-    return found.data
+    return found.data()
 
 
 def drawn(chart: Chart, field: str) -> list[dict[str, Any]]:
@@ -158,7 +158,7 @@ def test_a_huge_matrix_is_by_workload_and_one_that_was_not_observed_is_not_drawn
     assert "interference" not in silent.pictures
 
 
-@pytest.mark.parametrize(("factor", "scale"), [(3, "linear"), (300, "log")])
+@pytest.mark.parametrize(("factor", "scale"), [(3, "linear"), (30, "log"), (300, "log")])
 def test_iterations_that_differ_much_are_on_a_logarithmic_axis(factor: int, scale: str) -> None:
     times = pl.DataFrame({"name": "job-0", "time_s": np.geomspace(1e-5, factor * 1e-5, 50)})
     table = times.with_columns(job=0, rank=0, iteration=pl.int_range(50))

@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from fairlane.cli.command import ExitCode, completing
 from fairlane.errors import FairlaneError, Problem, ScenarioError
-from fairlane.wording import plural
+from fairlane.wording import plural, renamed
 
 if TYPE_CHECKING:
     from fairlane.tasks.store import Store
@@ -56,6 +56,12 @@ def one_of(option: str, given: str, allowed: Iterable[str]) -> str:
 def report(words: str) -> None:
     """Prints a message on standard error."""
     typer.echo(f"fairlane: {words}", err=True)
+
+
+def report_renamed(given: Sequence[str], names: Sequence[str]) -> None:
+    """Reports which names of hosts Slurm does not take, and what they are called for it."""
+    for words in renamed("host", given, names, " for Slurm"):
+        report(words)
 
 
 def threads_of(given: int | None) -> int | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from fairlane.cli.command import Answer, Seed, out_option
-from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, drawn
+from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, drawn, report_renamed
 
 if TYPE_CHECKING:
     from fairlane.fabric import Fabric
@@ -32,7 +32,6 @@ def place(
     can take it too. For example: fairlane place torus.toml --set placement.name=box -o torus.png
     """
     from fairlane import Scenario
-    from fairlane.cli.fabric_text import report_renamed
     from fairlane.cli.terminal import parts_of
     from fairlane.fabric import Fabric
     from fairlane.placement import measure

@@ -44,7 +44,7 @@ def run(
     from fairlane.cli.options import stored
     from fairlane.cli.terminal import parts_of
     from fairlane.results.store import new_folder
-    from fairlane.views.kinds import view_of
+    from fairlane.views.run import view
 
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration, allow_code=allow_code)
     folder = new_folder(loaded.name, datetime.now().astimezone(), out)
@@ -63,7 +63,7 @@ def run(
     tables |= {} if found.lost_time is None else {"lost_time": found.lost_time}
     return Answer(
         {"folder": found.folder, **found.meta.model_dump(), **tables},
-        [*parts_of(view_of([found]), None), *_time_spent(found), *stored(found.folder)],
+        [*parts_of(view({"": found}, charts=False), None), *_time_spent(found), *stored(found.folder)],
         found.folder,
         code=ExitCode.INTERRUPTED if found.meta.partial else ExitCode.DONE,
     )
@@ -136,8 +136,8 @@ def check(
 
 def _checked(loaded: "Scenario", resolved: "Resolved", facts: dict[str, Any]) -> Iterator[str]:
     """What ``check`` prints: the scenario, and whatever somebody should know before a run."""
-    from fairlane.cli.fabric_text import lanes_text, routes_text
     from fairlane.slurm import shortened
+    from fairlane.views.fabric import lanes_text, routes_text
 
     yield str(loaded)
     yield f"  {lanes_text(facts['virtual_lanes'])}"

@@ -23,11 +23,12 @@ def trace_describe(file: _Archive) -> Answer:
 
     Also its collectives, communicators and neighbours, and how much of its CPU time was computation.
     """
-    from fairlane.cli.trace_text import trace_lines
+    from fairlane.cli.terminal import parts_of
+    from fairlane.views.trace import view
     from fairlane.workload.trace import read_trace
 
     description = read_trace(file).describe()
-    return Answer(description, trace_lines(description))
+    return Answer(description, parts_of(view(description, str(file)), None))
 
 
 def trace_pattern(file: _Archive, out: _Picture = None) -> Answer:

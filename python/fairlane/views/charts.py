@@ -4,7 +4,7 @@ A chart is an ``altair.LayerChart`` without width, colours and fonts, which writ
 (seconds, shares); an axis has the unit.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil, floor, log10, sqrt
 from typing import Any, Literal, cast
@@ -27,7 +27,7 @@ NUMBERS = ",.6~r"
 SHARES = ".6~%"
 Layer = altair.Chart | altair.LayerChart
 Kind = Literal["number", "count", "share", "change", "time", "duration"]
-"""A time is in s or its parts, a duration in units from s to days."""
+"""A time is in s or its parts, a duration in units from s to days; a count has whole numbers only."""
 _FORMATS = {"number": NUMBERS, "count": ",d", "share": SHARES}
 CHANGES = f"datum.value ? format(datum.value, '+{SHARES}') : '0%'"
 """The label of a change: a share with its sign."""
@@ -196,19 +196,18 @@ def _with(of: Layer, parameter: altair.Parameter) -> Layer:
 def colour(
     field: str,
     names: Sequence[str],
-    shown: Sequence[str] | None = None,
-    *,
     greys: Sequence[str] = (),
+    *,
+    shown: Collection[str] | None = None,
     raised: bool = False,
 ) -> altair.Color:
     """A colour for each name, in this order, and a grey for each of ``greys``.
 
-    A single name has no legend, else it has those ``shown``. If it is ``raised``, a ``caption`` has room below.
+    The legend has the names that are ``shown``; there is none of a single one. If it is ``raised``, a ``caption`` has
+    room below.
     """
-    listed = names if shown is None else shown
-    legend = legend_of(listed) if len(names) > 1 and listed else None
-    if legend is not None and shown is not None:
-        legend["values"] = list(shown)
+    named = [name for name in names if shown is None or name in shown]
+    legend = legend_of(named) if len(named) > 1 else None
     if legend is not None and raised:
         legend["offset"] = RAISED
     others = [name for name in names if name not in greys]

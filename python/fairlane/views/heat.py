@@ -1,4 +1,4 @@
-"""Heat maps: a colour for each pair of a row and a column, with its legend.
+"""Heat maps: a colour for each pair of a row and a column.
 
 The order of the colours survives any colour vision and a grey printer.
 """

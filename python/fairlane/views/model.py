@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairlane.views.tables import Row, Table
@@ -27,7 +28,8 @@ class Chart:
     name: str
     """How it is asked for, and what its file is called."""
     title: str
-    spec: altair.LayerChart
+    made: altair.LayerChart | Callable[[], altair.LayerChart]
+    """What it is, or what makes it where it is drawn: a terminal needs none, and a picture only its own."""
     sentence: str
     """What it shows."""
     note: str
@@ -47,6 +49,14 @@ class Chart:
     frame: pl.DataFrame | None = None
     """What it exports in place of ``data``."""
 
+    @cached_property
+    def spec(self) -> altair.LayerChart:
+        """The chart."""
+        from altair.utils.schemapi import debug_mode
+
+        with debug_mode(False):  # specifications of fairlane's own are checked by its tests
+            return self.made() if callable(self.made) else self.made
+
 
 @dataclass(frozen=True)
 class Custom:
@@ -57,8 +67,8 @@ class Custom:
     title: str
     module: str
     """Its module in ``views/browser``, which exports ``start(section, data, page)``."""
-    data: Any
-    """What the module gets, as JSON."""
+    data: Callable[[], Any]
+    """Makes what the module gets, as JSON."""
     sentence: str
     note: str
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from html import escape
 from importlib.resources import files
+from re import sub
 from string import Template
 from typing import Any
 
@@ -94,17 +95,22 @@ def _data_url(module: bytes) -> str:
     return f"data:text/javascript;charset=utf-8;base64,{b64encode(module).decode()}"
 
 
+def _identifier(name: str) -> str:
+    """A name that contains that of a result, as one of an element."""
+    return sub(r"[^\w-]+", "-", name)
+
+
 def _card(part: Table | Chart | Custom, name: str, data: dict[str, Any]) -> str:
     """A part as HTML; what its scripts need goes into ``data``."""
     kinds, title, note = ["CSV"], part.title, ""
     if isinstance(part, Chart):
-        name, kinds, note = part.name, ["SVG", "PNG", "CSV"], part.note
+        name, kinds, note = _identifier(part.name), ["SVG", "PNG", "CSV"], part.note
         data["charts"][name] = {**part.spec.to_dict(validate=False), "width": 1}  # the page makes it as wide as it is
         data["charts"][name].pop("config", None)
-        body = f'<div class="chart" role="img" aria-labelledby="{escape(name)}-sentence"></div>'
+        body = f'<div class="chart" role="img" aria-labelledby="{name}-sentence"></div>'
     elif isinstance(part, Custom):
-        name, kinds, note = part.name, ["SVG", "PNG", "CSV"], part.note
-        data["custom"][name] = {"module": part.module, "data": part.data}
+        name, kinds, note = _identifier(part.name), ["SVG", "PNG", "CSV"], part.note
+        data["custom"][name] = {"module": part.module, "data": part.data()}
         body = '<div class="custom"></div>'
     else:
         body, note = _table(part), part.explained(part.columns)
@@ -114,7 +120,6 @@ def _card(part: Table | Chart | Custom, name: str, data: dict[str, Any]) -> str:
         body = f'<div class="{scroller}" tabindex="0" role="group" aria-label="{escape(title)}">{body}</div>'
     buttons = [f'<button type="button" aria-label="{escape(title)} as {kind}">{kind}</button>' for kind in kinds]
     wide = "card" if isinstance(part, Chart) and not part.wide else "card wide"
-    name = escape(name)
     return f"""<section class="{wide}" id="{name}" aria-labelledby="{name}-title">
 <h2 id="{name}-title">{escape(title)}</h2>
 <p class="sentence" id="{name}-sentence">{escape(part.sentence)}</p>

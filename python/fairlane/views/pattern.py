@@ -12,7 +12,7 @@ from fairlane.pattern import BULK, Pattern, Traffic
 from fairlane.views.charts import Axis, Layer, chart, colour, described, layers, legend_of
 from fairlane.views.heat import Heat
 from fairlane.views.model import Chart, View
-from fairlane.views.tables import Column, Row, Table
+from fairlane.views.tables import Column, Row, Table, terms
 from fairlane.wording import data_size, percent, plural, significant
 
 MOST_CELLS = 128
@@ -43,10 +43,8 @@ def view(found: Pattern, title: str) -> View:
 
 def _evidence(found: Pattern, amount: str) -> Table:
     lines = {"ranks": str(found.traffic.ranks), **_evidence_lines(found, amount)}
-    rows = [{"what": what, "words": words} for what, words in lines.items()]
-    shown = [Column("evidence", "what"), Column("finding", "words", left=True, wrap=True)]
     said = f"{percent(found.traffic.collective_share)} of the bytes are of collectives."
-    return Table(shown, rows, "Evidence", sentence=said)
+    return terms(lines, "Evidence", sentence=said)
 
 
 def _evidence_lines(found: Pattern, amount: str) -> dict[str, str]:

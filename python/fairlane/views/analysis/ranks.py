@@ -66,7 +66,7 @@ def _breakdown(rows: Sequence[Row]) -> Iterator[Layer]:
         places.place({**row, "zero": 0.0, "text": seconds(row["mean"])}, row["part"]) for row in shown
     ]
     base = chart(placed).encode(y=places.y("at"))
-    yield bars(placed, axis, places, "zero", "mean", color=colour("part", REASONS, []), tooltip=tooltip)
+    yield bars(placed, axis, places, "zero", "mean", color=colour("part", REASONS, shown=()), tooltip=tooltip)
     yield whiskers(base, axis, "min", "max", vertical=False, style="ink")
     yield base.mark_text(style="text", align="left", dx=8).encode(x=axis.x("max"), text="text:N")
 

@@ -266,7 +266,7 @@ def _layers(
         if before["rank"] == after["origin_rank"] and after["origin_ps"] > before["end_ps"]
     ]  # what the rank did between the end of a wait and the message that ended the wait after it
     present = [part for part in _COLOURS if part == _SLOWEST or any(row["part"] == part for row in bars_)]
-    coloured = colour("part", _COLOURS, present if walk.slow is not None else present[:-1])
+    coloured = colour("part", _COLOURS, shown=present if walk.slow is not None else present[:-1])
     told = [
         Column("rank", "rank", str),
         Column("host", "on"),
@@ -348,7 +348,7 @@ def links_chart(walk: Walk, jobs: Sequence[str]) -> Chart:
     ]
     shown, tooltip = described(rows, told)
     present = [name for name in names if any(row["by"] == name for row in rows)]
-    bar = bars(shown, axis, places, "begin", "end", color=colour("by", names, present), tooltip=tooltip)
+    bar = bars(shown, axis, places, "begin", "end", color=colour("by", names, shown=present), tooltip=tooltip)
     worst = max(rows, key=lambda row: row["end"])
     return Chart(
         "walk-links",

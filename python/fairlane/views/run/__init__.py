@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from fairlane.results.culprit import HINT, LostTime, headline
 from fairlane.results.notes import notes
 from fairlane.results.run import Run
-from fairlane.views.model import View, lines_of, remarks_of
+from fairlane.views.model import Chart, Custom, View, lines_of, remarks_of
 from fairlane.views.run import changes, fabric, interference, iterations, latency, ports, slowdown, tables, usage
 from fairlane.views.run.series import Series
 from fairlane.wording import plural, seconds
@@ -13,22 +13,18 @@ from fairlane.wording import plural, seconds
 __all__ = ["view"]
 
 
-def view(runs: Mapping[str, Run]) -> View:
-    """One run, or several in the same charts; of exactly two also the changes between them."""
+def view(runs: Mapping[str, Run], *, charts: bool = True) -> View:
+    """One run, or several in the same charts; of exactly two also the changes between them.
+
+    Without ``charts``, as for a terminal, it has the tables only.
+    """
     series = Series(runs)
     return View(
         title=", ".join(dict.fromkeys(run.meta.scenario for run in runs.values())),
         headline="\n".join(lines_of(runs, _headline)),
         facts=lines_of(runs, _facts),
         parts=[
-            *fabric.parts(series),
-            *interference.charts(series),
-            *changes.charts(series),
-            *slowdown.charts(series),
-            *latency.charts(series),
-            *iterations.charts(series),
-            *usage.charts(series),
-            *ports.charts(series),
+            *(_charts(series) if charts else ()),
             tables.jobs_table(series),
             *tables.iterations_tables(series),
             *tables.latency_tables(series),
@@ -39,6 +35,12 @@ def view(runs: Mapping[str, Run]) -> View:
         remarks=remarks_of(runs, _remarks),
         provenance={name: _provenance(run) for name, run in runs.items()},
     )
+
+
+def _charts(series: Series) -> Iterator[Chart | Custom]:
+    yield from fabric.parts(series)
+    for one in (interference, changes, slowdown, latency, iterations, usage, ports):
+        yield from one.charts(series)
 
 
 def _headline(run: Run) -> str:

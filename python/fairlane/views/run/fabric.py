@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from fairlane.results.views import Interference, by_link
 from fairlane.views.heat import HEAT
 from fairlane.views.model import Custom
 from fairlane.views.packing import pack, smallest
-from fairlane.views.run.interference import sentence as about_delays
+from fairlane.views.run.interference import sentence as about
 from fairlane.views.run.ports import busiest
 from fairlane.views.run.series import Series
 from fairlane.views.scales import DECADES, FEW_LARGE
@@ -44,6 +45,7 @@ METRICS = {"active": "port_active_share", "stalled": "port_stalled_share", "queu
 """What links are coloured by, and the columns of the tables."""
 
 
+_SCALE = {"few_large": FEW_LARGE, "decades": DECADES}
 _BACKGROUND = re.compile(r"background-\d+")
 _MARKS = (
     "Squares: switches. Circles: hosts of the victim. Triangles: hosts of the aggressor. Drag to move, turn the wheel "
@@ -62,41 +64,40 @@ def parts(series: Series) -> Iterator[Custom]:
     spec = _specification(run)
     if spec is None:
         return
-    other = _matched(run, others[0][1]) if len(others) == 1 else None
+    what = f" of {first}" if series.several else ""
+    second = others[0] if len(others) == 1 else None
+    yield Custom(
+        "fabric", f"Fabric{what}", "fabric", partial(_fabric, run, spec, second), _links(run), _MARKS + _rails(run)
+    )
+    if run.interference["queueing_s"].sum() > 0:
+        yield Custom(
+            "matrix", f"Interference matrix{what}", "matrix", partial(_matrix, run, second), about(run), _CELLS
+        )
+
+
+def _fabric(run: Run, spec: dict[str, Any], second: tuple[str, Run] | None) -> dict[str, Any]:
     fabric = Fabric.build(spec)
     count = len(fabric.links["link"])
-    jobs = jobs_of(run)
     compare = None
-    if other is not None:
+    if second is not None and (other := _matched(run, second[1])) is not None:
         apart = count - other.ports["link"].n_unique()
-        compare = {
-            "name": others[0][0],
-            "apart": apart,
-            "measured": measured(other, count),
-            "by_jobs": by_jobs(other, count),
-        }
-    data = {
+        found = {"measured": measured(other, count), "by_jobs": by_jobs(other, count)}
+        compare = {"name": second[0], "apart": apart, **found}
+    return {
         "fabric": fabric_of(fabric),
         "measured": measured(run, count),
         "by_jobs": by_jobs(run, count),
         "samples": over_time(run, count),
-        "jobs": jobs,
+        "jobs": jobs_of(run),
         "compare": compare,
-        "scale": {"few_large": FEW_LARGE, "decades": DECADES},
+        "scale": _SCALE,
     }
-    what = f" of {first}" if series.several else ""
-    yield Custom("fabric", f"Fabric{what}", "fabric", data, _links(run), f"{_MARKS}{_rails(fabric)}")
-    if run.interference["queueing_s"].sum() > 0:
-        matrix: dict[str, Any] = {
-            "jobs": jobs,
-            "scale": data["scale"],
-            "ramp": HEAT,
-            "own": matrix_of(run),
-            "compare": None,
-        }
-        if other is not None:
-            matrix["compare"] = {"name": others[0][0], **matrix_of(other)}
-        yield Custom("matrix", f"Interference matrix{what}", "matrix", matrix, about_delays(run), _CELLS)
+
+
+def _matrix(run: Run, second: tuple[str, Run] | None) -> dict[str, Any]:
+    other = None if second is None else _matched(run, second[1])
+    compare = None if other is None or second is None else {"name": second[0], **matrix_of(other)}
+    return {"jobs": jobs_of(run), "scale": _SCALE, "ramp": HEAT, "own": matrix_of(run), "compare": compare}
 
 
 def _specification(run: Run) -> dict[str, Any] | None:
@@ -120,9 +121,11 @@ def _links(run: Run) -> str:
     return f"{busiest(links)}. {plural(stalled, 'port')} stalled for more than 10% of the time."
 
 
-def _rails(fabric: Fabric) -> str:
+def _rails(run: Run) -> str:
     """That hosts have several adapters."""
-    return f" Hosts have up to {fabric.rails} adapters; Rail colours their links." if fabric.rails > 1 else ""
+    most = run.ports["rail"].max() if run.ports.height else None
+    rails = most + 1 if isinstance(most, int) else 1
+    return f" Hosts have up to {rails} adapters; Rail colours their links." if rails > 1 else ""
 
 
 def _matched(run: Run, other: Run) -> Run | None:

@@ -14,6 +14,7 @@ from fairlane.views.charts import Axis, Layer, chart, choice, described, layers,
 from fairlane.views.model import Chart, sentences_of
 from fairlane.views.rows import Rows, box_numbers, boxes, dots, spread, thinned
 from fairlane.views.run.series import CHOSEN, JOB, MOST_LINES, WORKLOAD, Series, chosen
+from fairlane.views.scales import has_tail
 from fairlane.views.tables import Column, Row, count, with_interval
 from fairlane.wording import plural, seconds
 
@@ -83,7 +84,10 @@ def _boxed(
     series: Series, boxed: Sequence[Row], beyond: Sequence[Row], means: Sequence[Row], places: Rows
 ) -> Iterator[Layer]:
     ends = [row[key] for row in boxed for key in ("low", "high", "max")] + [row["time"] for row in beyond]
-    axis = Axis.of((value for value in ends if value > 0), "Time per iteration", "time")
+    heavy = any(has_tail(row["median"], row["max"]) for row in boxed)
+    axis = Axis.of(
+        (value for value in ends if value > 0), "Time per iteration", "time", scale="log" if heavy else "auto"
+    )
     columns = [
         *series.run_column,
         JOB,

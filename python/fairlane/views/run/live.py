@@ -74,7 +74,7 @@ def update(state: State) -> dict[str, Any]:
 
 def _chart(figure: _Figure, state: State) -> Chart:
     rows = figure.rows(state)
-    told, tooltip = described(rows or [figure.blank], figure.columns)
+    told, tooltip = described([*rows] or [figure.blank], figure.columns)
     spec = figure.draw(tooltip)
     spec.data = altair.InlineData(values=told, name=_ROWS)
     words = figure.sentence(state, rows) if rows else "No data yet."
@@ -89,7 +89,7 @@ def _free(title: str, kind: Any = "number", *, zero: bool = True) -> dict[str, A
     """The options of an axis for rows that change."""
     axis = altair.Axis(title=title, labelOverlap=True, tickCount=6)
     if kind == "time":
-        axis.labelExpr = _TIME  # type: ignore[method-assign,assignment]
+        axis.labelExpr = _TIME
     return {"axis": axis, "scale": altair.Scale(zero=zero, nice=False)}
 
 
@@ -118,7 +118,9 @@ def _draw_speed(tooltip: list[altair.Tooltip]) -> altair.LayerChart:
 
 def _compared(state: State) -> list[dict[str, Any]]:
     """The jobs that can be compared, those slowed down most first."""
-    known = [{"job": job, "w": w} for job, w in zip(state.jobs.name, state.jobs.w, strict=False) if w is not None]
+    known: list[dict[str, Any]] = [
+        {"job": job, "w": w} for job, w in zip(state.jobs.name, state.jobs.w, strict=False) if w is not None
+    ]
     return sorted(known, key=lambda row: row["w"])[:MOST_BARS]
 
 
@@ -165,7 +167,7 @@ def _cells(state: State) -> list[dict[str, Any]]:
             sums[job] += delay
     kept = {job for job in sorted(range(len(names)), key=lambda job: -sums[job])[:MOST_JOBS] if sums[job] > 0}
     time = state.measured_s or 1.0
-    cells = [
+    cells: list[dict[str, Any]] = [
         {"victim": victim, "aggressor": aggressor, "delay": delay, "share": delay / (state.jobs.ranks[victim] * time)}
         for victim, aggressor, delay in sorted(every)
         if victim in kept and aggressor in kept

@@ -41,38 +41,41 @@ def cells_chart(compared: Compared) -> Chart:
                 share = cell[of] / greatest[of]
                 shared = {"run": cell["run"], "row": cell["row"], "column": cell["column"], "of": words}
                 long.append({**shared, "value": cell[of], "share": share, "strong": abs(share) > _STRONG})
-    told, tooltip = described(
-        long, [RUN, Column(row, "row"), Column(column, "column"), Column(VALUE.header, "value", change)]
-    )
-    measure, chosen = choice("cells_measure", "Measure", list(measures.values()))
-    treated = [name for name in compared.names if name in compared.with_effect(compared.effects[0])]
-    run, chosen_run = choice(
-        "cells_run", "Runs", [*treated, *(name for name in compared.names if name not in treated)], "run"
-    )
-    base = (
-        chart(told)
-        .transform_filter(f"{chosen} && {chosen_run}")
-        .encode(
-            x=altair.X(
-                "column:N", sort=columns, title=column, axis=altair.Axis(labelAngle=-60, labelLimit=220, grid=False)
-            ),
-            y=altair.Y("row:N", sort=rows, title=row),
+
+    def spec() -> altair.LayerChart:
+        told, tooltip = described(
+            long, [RUN, Column(row, "row"), Column(column, "column"), Column(VALUE.header, "value", change)]
         )
-    )
-    high, low = (_end(measures, greatest, sign) for sign in "+−")
-    label = f"datum.value > 0.8 ? {high} : datum.value < -0.9 ? {low} : abs(datum.value + 0.1) < 0.1 ? '0%' : ''"
-    legend = altair.Legend(title=None, orient="right", labelExpr=label, gradientLength=160)
-    scale = altair.Scale(type="quantize", domain=[-1, 1], range="diverging")
-    every: list[Layer] = [
-        base.mark_rect()
-        .encode(color=altair.Color("share:Q", scale=scale, legend=legend), tooltip=tooltip)
-        .add_params(measure, run)
-    ]
-    if len(columns) <= MOST_NUMBERS:
-        for sign, style in (("!", "text"), ("", "paper")):
-            numbers = base.transform_filter(f"{sign}datum.strong").mark_text(style=style, fontSize=11)
-            every.append(numbers.encode(text=f"text{len(tooltip) - 1}:N"))
-    spec = layers(0, *every, zoom=()).properties(height=altair.Step(24))
+        measure, chosen = choice("cells_measure", "Measure", list(measures.values()))
+        treated = [name for name in compared.names if name in compared.with_effect(compared.effects[0])]
+        run, chosen_run = choice(
+            "cells_run", "Runs", [*treated, *(name for name in compared.names if name not in treated)], "run"
+        )
+        base = (
+            chart(told)
+            .transform_filter(f"{chosen} && {chosen_run}")
+            .encode(
+                x=altair.X(
+                    "column:N", sort=columns, title=column, axis=altair.Axis(labelAngle=-60, labelLimit=220, grid=False)
+                ),
+                y=altair.Y("row:N", sort=rows, title=row),
+            )
+        )
+        high, low = (_end(measures, greatest, sign) for sign in "+−")
+        label = f"datum.value > 0.8 ? {high} : datum.value < -0.9 ? {low} : abs(datum.value + 0.1) < 0.1 ? '0%' : ''"
+        legend = altair.Legend(title=None, orient="right", labelExpr=label, gradientLength=160)
+        scale = altair.Scale(type="quantize", domain=[-1, 1], range="diverging")
+        every: list[Layer] = [
+            base.mark_rect()
+            .encode(color=altair.Color("share:Q", scale=scale, legend=legend), tooltip=tooltip)
+            .add_params(measure, run)
+        ]
+        if len(columns) <= MOST_NUMBERS:
+            for sign, style in (("!", "text"), ("", "paper")):
+                numbers = base.transform_filter(f"{sign}datum.strong").mark_text(style=style, fontSize=11)
+                every.append(numbers.encode(text=f"text{len(tooltip) - 1}:N"))
+        return layers(0, *every, zoom=()).properties(height=altair.Step(24))
+
     means = [what for what, wanted in ((row, "job"), (column, "point")) if what != wanted]
     note = "A cell is the change of a job's throughput at one point: a condition with a placement and a seed."
     note = (

@@ -41,17 +41,20 @@ def changes_chart(others: Mapping[str, Comparison], note: str) -> Chart:
         Column("before", "before", seconds),
         Column("now", "after", seconds),
     ]
-    told, tooltip = described(shown, columns)
-    axis = Axis.of([0.0, *(row[end] for row in shown for end in _ENDS)], "Change of throughput", "change")
-    y = altair.Y("label:N", title=None, sort=altair.EncodingSortField("change", op="min", order="ascending"))
-    base = chart(told).encode(y=y)
-    verdicts = colour("verdict", _VERDICTS, greys=_VERDICTS[2:])
-    every: list[Layer] = [
-        rule(0.0, axis, vertical=True),
-        base.mark_bar(size=12).encode(x=axis.x("change"), x2=altair.datum(0), color=verdicts, tooltip=tooltip),
-        whiskers(base, axis, "change_low", "change_high", vertical=False),
-    ]
-    spec = layers(0, *every, zoom=("x",)).properties(height=altair.Step(20))
+
+    def spec() -> altair.LayerChart:
+        told, tooltip = described(shown, columns)
+        axis = Axis.of([0.0, *(row[end] for row in shown for end in _ENDS)], "Change of throughput", "change")
+        y = altair.Y("label:N", title=None, sort=altair.EncodingSortField("change", op="min", order="ascending"))
+        base = chart(told).encode(y=y)
+        verdicts = colour("verdict", _VERDICTS, greys=_VERDICTS[2:])
+        every: list[Layer] = [
+            rule(0.0, axis, vertical=True),
+            base.mark_bar(size=12).encode(x=axis.x("change"), x2=altair.datum(0), color=verdicts, tooltip=tooltip),
+            whiskers(base, axis, "change_low", "change_high", vertical=False),
+        ]
+        return layers(0, *every, zoom=("x",)).properties(height=altair.Step(20))
+
     apart = {name for found in others.values() for name in found.only_in_one}
     only = f" Jobs of one of the results only: {some(sorted(apart), MOST_NAMES)}." if apart else ""
     few = f" {MOST_ROWS} of {len(rows):,} changes, the greatest and the least." if len(rows) > MOST_ROWS else ""

@@ -6,10 +6,11 @@ is a row for each value of each parameter, over all others.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import Any
 
+import altair
 import polars as pl
 
 from fairlane.results.milestones import FEW_ITERATIONS
@@ -20,9 +21,9 @@ from fairlane.views.charts import Axis, Kind, Layer, chart, described, layers, r
 from fairlane.views.model import Chart
 from fairlane.views.rows import Rows
 from fairlane.views.study.effects import placement_name
-from fairlane.views.study.series import DEFAULT, IMPROVEMENT, RUN, Compared, Series, W, ends
+from fairlane.views.study.series import IMPROVEMENT, RUN, Compared, Series, W, ends
 from fairlane.views.tables import Column, Write, change, with_change, with_interval
-from fairlane.wording import percent, plural, seconds, significant
+from fairlane.wording import plural, seconds, significant
 
 MOST_CONDITIONS, MOST_WORKLOADS = 16, 4
 MOST_DOTS = 2000
@@ -68,12 +69,13 @@ def condition_charts(compared: Compared) -> Iterator[Chart]:
     measures = [_MEASURES[RELATIVE if several else SECONDS]]
     measures += [_MEASURES["w"]] if compared.co_running else []
     measures += [_MEASURES["improvement"]] if compared.treated else []
-    words = condition_sentence(compared, works, conditions, measures)
     note = _note(compared, works, weak=len(measures) > 1)
+    words = {measure.key: _sentence(compared, works, conditions, measure.key) for measure in measures}
+    first = words["w" if "w" in words else measures[0].key]
     for measure in measures:
-        made = _chart(compared, works, labels, measure, f"{words}.", note)
+        made = _chart(compared, works, labels, measure, f"{words[measure.key]}.", note)
         if made:
-            yield made
+            yield replace(made, headline=first)
 
 
 def _related(compared: Compared) -> list[pl.DataFrame]:
@@ -145,31 +147,34 @@ def _chart(
     axis = Axis.of([measure.at, *values], measure.words, measure.kind, scale="linear", zero=measure.kind == "time")
     form = with_change("value") if measure.kind == "change" else with_interval("value", measure.form)
     value = Column(measure.words, form)
-    told, tooltip = described(
-        jobs[:: -(-len(jobs) // MOST_DOTS)], [RUN, Column("job", "job"), Column("at", "where"), value]
-    )
-    means, of_mean = described(means, [RUN, Column("of", "label"), Column(f"mean {value.header.lower()}", form)])
-    drawn = {row["run"] for row in jobs}
-    coloured = compared.colour(only=[name for name in compared.names if name in drawn])
-    dots = chart(told).encode(y=places.y("at"), color=coloured)
-    base = chart(means).encode(y=places.y("at"))
-    every: list[Layer] = [rule(measure.at, axis, vertical=True)]
-    solid, weak = (
-        dots.transform_filter(f"{sign}datum.weak").encode(x=axis.x("value"), tooltip=tooltip) for sign in ("!", "")
-    )
-    every += [solid.mark_point(size=32, opacity=0.6)]
-    every += (
-        [weak.mark_point(size=32, opacity=0.7, filled=False, strokeWidth=1.4)]
-        if any(row["weak"] for row in jobs)
-        else []
-    )
-    every += [
-        whiskers(base, axis, "value_low", "value_high", vertical=False),
-        base.mark_rule(style="ink", strokeWidth=2.6).encode(
-            x=axis.x("value"), y=places.y("top"), y2="bottom:Q", tooltip=of_mean
-        ),
-    ]
-    spec = layers(places.height, *every, zoom=("x",))
+
+    def spec() -> altair.LayerChart:
+        told, tooltip = described(
+            jobs[:: -(-len(jobs) // MOST_DOTS)], [RUN, Column("job", "job"), Column("at", "where"), value]
+        )
+        shown, of_mean = described(means, [RUN, Column("of", "label"), Column(f"mean {value.header.lower()}", form)])
+        drawn = {row["run"] for row in jobs}
+        coloured = compared.colour(only=[name for name in compared.names if name in drawn])
+        dots = chart(told).encode(y=places.y("at"), color=coloured)
+        base = chart(shown).encode(y=places.y("at"))
+        every: list[Layer] = [rule(measure.at, axis, vertical=True)]
+        solid, weak = (
+            dots.transform_filter(f"{sign}datum.weak").encode(x=axis.x("value"), tooltip=tooltip) for sign in ("!", "")
+        )
+        every += [solid.mark_point(size=32, opacity=0.6)]
+        every += (
+            [weak.mark_point(size=32, opacity=0.7, filled=False, strokeWidth=1.4)]
+            if any(row["weak"] for row in jobs)
+            else []
+        )
+        every += [
+            whiskers(base, axis, "value_low", "value_high", vertical=False),
+            base.mark_rule(style="ink", strokeWidth=2.6).encode(
+                x=axis.x("value"), y=places.y("top"), y2="bottom:Q", tooltip=of_mean
+            ),
+        ]
+        return layers(places.height, *every, zoom=("x",))
+
     data = [{key: row.get(key) for key in _EXPORTED} for row in (*means, *jobs)]
     name = f"conditions_{_NAMES[measure.key]}"
     return Chart(name, f"{measure.words} by condition", spec, words, note, data, picture="conditions")
@@ -204,30 +209,26 @@ def mean_of(rows: pl.DataFrame, measure: str, unit: str) -> Estimate | None:
     return estimate(rows.filter(pl.col(TIMED)) if times else rows, measure, unit, complete=times)
 
 
-def condition_sentence(
-    compared: Compared, works: Sequence[pl.DataFrame], conditions: Sequence[str], measures: Sequence[_Measure]
-) -> str:
-    """What differs most between conditions, in the default runs."""
-    key = "w" if any(measure.key == "w" for measure in measures) else measures[0].key
-    pairs = [(one, work) for one, work in zip(compared.series, works, strict=True) if one.treatment == DEFAULT]
-    counts = [work.filter(pl.col("w").is_not_null()) for _, work in pairs]
-    weak = sum(rows["ten_iterations_ps"].count() for rows in counts)
-    compared_words = f"{plural(len(conditions), 'condition')} compared"
-    if key == "w" and weak > sum(rows.height for rows in counts) / 2:
-        return f"{compared_words}, with too few iterations for a reliable W"
-    groups = [
-        (one, name, rows) for one, work in pairs for (name,), rows in work.group_by(CONDITION, maintain_order=True)
-    ]
-    means = [
-        (mean.value, f"{one.study}: {name}" if compared.several else str(name))
-        for one, name, rows in groups
-        if (mean := mean_of(rows, key, one.unit))
-    ]
+def _sentence(compared: Compared, works: Sequence[pl.DataFrame], conditions: Sequence[str], key: str) -> str:
+    """What differs most between conditions: in the default runs, or of improvements in the others."""
+    treated = key == "improvement"
+    every = zip(compared.series, works, strict=True)
+    pairs = [(one, work) for one, work in every if one.is_default != treated]
+    comparable = [work.filter(pl.col("w").is_not_null()) for _, work in pairs]
+    weak = sum(rows["ten_iterations_ps"].count() for rows in comparable)
+    if key == "w" and weak > sum(rows.height for rows in comparable) / 2:
+        return f"{plural(len(conditions), 'condition')} compared, with too few iterations for a reliable W"
+    means = []
+    for one, work in pairs:
+        for (label,), rows in work.group_by(CONDITION, maintain_order=True):
+            mean = mean_of(rows, key, one.unit)
+            of = (one.study if compared.several else None, str(label), one.treatment if treated else None)
+            means += [(mean.value, ", ".join(filter(None, of)))] if mean else []
     if not means:
-        return compared_words
+        return f"{plural(len(conditions), 'condition')} compared"
     (least, low), (most, high) = min(means), max(means)
-    if key == "w":
-        return f"Mean W from {percent(least, signed=True)} ({low}) to {percent(most, signed=True)} ({high})"
     if key == RELATIVE:
         return f"Iterations take {most / least:.2f} times as long with {high} as with {low}"
-    return f"Mean time per iteration from {seconds(least)} ({low}) to {seconds(most)} ({high})"
+    names = {SECONDS: "Mean time per iteration", "w": "Mean W", "improvement": "Mean improvement"}
+    form = _MEASURES[key].form
+    return f"{names[key]} from {form(least)} ({low}) to {form(most)} ({high})"

@@ -63,21 +63,24 @@ def terms_chart(terms: Rows) -> Chart:
     """Shares of the variance; the job is chosen."""
     known = [row for row in terms if row["share"] is not None]
     certain = [{**row, "verdict": _VERDICTS[not (row["p"] is not None and row["p"] < CERTAIN)]} for row in known]
-    told, tooltip = described(certain, [Column("job", "job"), Column("effect of", "term"), _FACTOR, _SHARE, _P])
-    job, chosen = choice("design_job", "Job", list(dict.fromkeys(row["job"] for row in certain)), "job")
-    share = Axis.of([0.0, *(row["share"] for row in certain)], "Share of the variance", "share", scale="linear")
-    y = altair.Y("term:N", title=None, sort=altair.EncodingSortField("share", op="max", order="descending"))
-    bars = chart(told).transform_filter(chosen).mark_bar(size=13)
-    every: list[Layer] = [
-        bars.encode(
-            x=share.x("share"),
-            x2=altair.datum(0),
-            y=y,
-            color=colour("verdict", _VERDICTS, greys=_VERDICTS[1:]),
-            tooltip=tooltip,
-        ).add_params(job)
-    ]
-    spec = layers(0, *every, zoom=("x",)).properties(height=altair.Step(20))
+
+    def spec() -> altair.LayerChart:
+        told, tooltip = described(certain, [Column("job", "job"), Column("effect of", "term"), _FACTOR, _SHARE, _P])
+        job, chosen = choice("design_job", "Job", list(dict.fromkeys(row["job"] for row in certain)), "job")
+        share = Axis.of([0.0, *(row["share"] for row in certain)], "Share of the variance", "share", scale="linear")
+        y = altair.Y("term:N", title=None, sort=altair.EncodingSortField("share", op="max", order="descending"))
+        bars = chart(told).transform_filter(chosen).mark_bar(size=13)
+        every: list[Layer] = [
+            bars.encode(
+                x=share.x("share"),
+                x2=altair.datum(0),
+                y=y,
+                color=colour("verdict", _VERDICTS, greys=_VERDICTS[1:]),
+                tooltip=tooltip,
+            ).add_params(job)
+        ]
+        return layers(0, *every, zoom=("x",)).properties(height=altair.Step(20))
+
     note = (
         "Share of the variance of the logarithm of the time per iteration, by factor and by pair of factors. Residual: "
         "what is left to chance."

@@ -74,28 +74,33 @@ def forest(compared: Compared, effects: Mapping[str, Rows]) -> Chart:
         Column("verdict", "verdict"),
         Column("replicates", lambda row: plural(row["units"], row["unit"])),
     ]
-    told, tooltip = described(long, columns)
-    of, chosen = choice("effects_measure", "Measure", [WORDS[name] for name in measures])
-    level, chosen_level = choice("effects_rows", "Rows", list(effects), "level")
-    run, chosen_run = choice(
-        "effects_run", "Treatment", compared.names, "run", "all" if len(compared.series) > 1 else ""
-    )
-    y = altair.Y("label:N", title=None, sort=altair.EncodingSortField("value", op="max", order="descending"))
-    base = chart(told).transform_filter(f"{chosen} && {chosen_level} && {chosen_run}").encode(y=y)
-    axis, coloured = Axis.chosen(), compared.colour(only=compared.with_effect(measures[0]))
-    every: list[Layer] = [
-        rule(0.0, axis, vertical=True),
-        whiskers(base, axis, "low", "high", vertical=False),
-        hollow(
-            base.transform_filter("datum.beyond !== true").encode(x=axis.x("value")), color=coloured, tooltip=tooltip
-        ),
-        caption("effects_measure"),
-        base.transform_filter("datum.beyond === true")
-        .mark_point(size=70)
-        .encode(x=axis.x("value"), color=coloured, tooltip=tooltip)
-        .add_params(of, level, run),
-    ]
-    spec = layers(0, *every, zoom=("x",)).properties(height=altair.Step(_STEP))
+
+    def spec() -> altair.LayerChart:
+        told, tooltip = described(long, columns)
+        of, chosen = choice("effects_measure", "Measure", [WORDS[name] for name in measures])
+        level, chosen_level = choice("effects_rows", "Rows", list(effects), "level")
+        run, chosen_run = choice(
+            "effects_run", "Treatment", compared.names, "run", "all" if len(compared.series) > 1 else ""
+        )
+        y = altair.Y("label:N", title=None, sort=altair.EncodingSortField("value", op="max", order="descending"))
+        base = chart(told).transform_filter(f"{chosen} && {chosen_level} && {chosen_run}").encode(y=y)
+        axis, coloured = Axis.chosen(), compared.colour(only=compared.with_effect(measures[0]))
+        every: list[Layer] = [
+            rule(0.0, axis, vertical=True),
+            whiskers(base, axis, "low", "high", vertical=False),
+            hollow(
+                base.transform_filter("datum.beyond !== true").encode(x=axis.x("value")),
+                color=coloured,
+                tooltip=tooltip,
+            ),
+            caption("effects_measure"),
+            base.transform_filter("datum.beyond === true")
+            .mark_point(size=70)
+            .encode(x=axis.x("value"), color=coloured, tooltip=tooltip)
+            .add_params(of, level, run),
+        ]
+        return layers(0, *every, zoom=("x",)).properties(height=altair.Step(_STEP))
+
     titled = "Effects of the treatments" if compared.treated else "Co-running jobs against isolated ones"
     note = (
         f"Means over jobs, placements and seeds. Whiskers: {COVERAGE:.0%} interval over {compared.units}; of a single "
@@ -193,29 +198,32 @@ def extremes(compared: Compared, effects: Mapping[str, Rows]) -> Chart:
         VALUE,
         Column("below zero", lambda row: f"{row['below']} of {plural(row['jobs'], 'job')}"),
     ]
-    told, tooltip = described(long, columns)
-    measure, chosen = choice("extremes_measure", "Measure", [WORDS[name] for name in compared.effects])
-    y = altair.Y("run:N", title=None, sort=altair.EncodingSortField("worst", op="max", order="descending"))
-    base = chart(told).transform_filter(chosen).encode(y=y)
-    worst = base.transform_filter("datum.which === 'worst job'")
-    axis, names = Axis.chosen(), ["worst job", "mean", "best job"]
-    marks = altair.Scale(domain=names, range=["triangle-up", "circle", "diamond"])
-    colours = altair.Scale(domain=names, range=[altair.ExprRef(f"palette{at}") for at in (1, 7, 0)])
-    every: list[Layer] = [
-        worst.mark_rule(style="muted", strokeWidth=5, opacity=0.35).encode(x=axis.x("worst"), x2="best:Q"),
-        rule(0.0, axis, vertical=True),
-        whiskers(worst, axis, "value_low", "value_high", vertical=False),
-        caption("extremes_measure"),
-        base.mark_point(size=80)
-        .encode(
-            x=axis.x("value"),
-            shape=altair.Shape("which:N", scale=marks, title=None),
-            color=altair.Color("which:N", scale=colours, title=None),
-            tooltip=tooltip,
-        )
-        .add_params(measure),
-    ]
-    spec = layers(0, *every, zoom=("x",)).properties(height=altair.Step(28))
+
+    def spec() -> altair.LayerChart:
+        told, tooltip = described(long, columns)
+        measure, chosen = choice("extremes_measure", "Measure", [WORDS[name] for name in compared.effects])
+        y = altair.Y("run:N", title=None, sort=altair.EncodingSortField("worst", op="max", order="descending"))
+        base = chart(told).transform_filter(chosen).encode(y=y)
+        worst = base.transform_filter("datum.which === 'worst job'")
+        axis, names = Axis.chosen(), ["worst job", "mean", "best job"]
+        marks = altair.Scale(domain=names, range=["triangle-up", "circle", "diamond"])
+        colours = altair.Scale(domain=names, range=[altair.ExprRef(f"palette{at}") for at in (1, 7, 0)])
+        every: list[Layer] = [
+            worst.mark_rule(style="muted", strokeWidth=5, opacity=0.35).encode(x=axis.x("worst"), x2="best:Q"),
+            rule(0.0, axis, vertical=True),
+            whiskers(worst, axis, "value_low", "value_high", vertical=False),
+            caption("extremes_measure"),
+            base.mark_point(size=80)
+            .encode(
+                x=axis.x("value"),
+                shape=altair.Shape("which:N", scale=marks, title=None),
+                color=altair.Color("which:N", scale=colours, title=None),
+                tooltip=tooltip,
+            )
+            .add_params(measure),
+        ]
+        return layers(0, *every, zoom=("x",)).properties(height=altair.Step(28))
+
     note = (
         "Jobs are compared by their means over placements and seeds. The treatment that costs its worst job least is "
         f"at the top. Whiskers: {COVERAGE:.0%} interval of the worst job."
@@ -276,25 +284,30 @@ def replicates(compared: Compared, effects: Mapping[str, Rows]) -> Chart:
                 place = 2 * at / (known.height - 1) - 1 if known.height > 1 else 0.0
                 long.append({**shared, "what": unit, "value": one, "place": place})
             long.append({**shared, "what": "mean", **value, "place": 0.0})
-    told, tooltip = described(long, [RUN, Column("of", "what"), VALUE])
-    measure, chosen = choice("replicates_measure", "Measure", [WORDS[name] for name in compared.effects])
-    y = altair.Y("run:N", title=None, sort=compared.names)
-    offset = altair.YOffset("place:Q", scale=altair.Scale(domain=[-2, 2]))
-    base = chart(told).transform_filter(chosen).encode(y=y, yOffset=offset)
-    mean, dots = (base.transform_filter(f"datum.what {sign} 'mean'") for sign in ("===", "!=="))
-    axis = Axis.chosen()
-    every: list[Layer] = [
-        rule(0.0, axis, vertical=True),
-        dots.mark_point(opacity=0.75).encode(
-            x=axis.x("value"), color=compared.colour(only=compared.with_effect(compared.effects[0])), tooltip=tooltip
-        ),
-        whiskers(mean, axis, "value_low", "value_high", vertical=False),
-        caption("replicates_measure"),
-        mean.mark_tick(style="ink", orient="vertical", thickness=3, size=18)
-        .encode(x=axis.x("value"), tooltip=tooltip)
-        .add_params(measure),
-    ]
-    spec = layers(0, *every, zoom=("x",)).properties(height=altair.Step(34, **{"for": "position"}))
+
+    def spec() -> altair.LayerChart:
+        told, tooltip = described(long, [RUN, Column("of", "what"), VALUE])
+        measure, chosen = choice("replicates_measure", "Measure", [WORDS[name] for name in compared.effects])
+        y = altair.Y("run:N", title=None, sort=compared.names)
+        offset = altair.YOffset("place:Q", scale=altair.Scale(domain=[-2, 2]))
+        base = chart(told).transform_filter(chosen).encode(y=y, yOffset=offset)
+        mean, dots = (base.transform_filter(f"datum.what {sign} 'mean'") for sign in ("===", "!=="))
+        axis = Axis.chosen()
+        every: list[Layer] = [
+            rule(0.0, axis, vertical=True),
+            dots.mark_point(opacity=0.75).encode(
+                x=axis.x("value"),
+                color=compared.colour(only=compared.with_effect(compared.effects[0])),
+                tooltip=tooltip,
+            ),
+            whiskers(mean, axis, "value_low", "value_high", vertical=False),
+            caption("replicates_measure"),
+            mean.mark_tick(style="ink", orient="vertical", thickness=3, size=18)
+            .encode(x=axis.x("value"), tooltip=tooltip)
+            .add_params(measure),
+        ]
+        return layers(0, *every, zoom=("x",)).properties(height=altair.Step(34, **{"for": "position"}))
+
     unit_words = compared.units
     note = (
         f"A dot is the mean over the jobs of one of the {unit_words}. Upright line: mean; whiskers: its {COVERAGE:.0%} "

@@ -86,36 +86,42 @@ def _chart(key: str, name: str, table: pl.DataFrame, numbers: list[str]) -> Char
         | {f"t{columns[of]}": _text(value) for of, value in row.items()}
         for place, row in zip(places.to_dicts(), kept.to_dicts(), strict=True)
     ]
-    told, tooltip = described(rows, [Column(of, f"t{columns[of]}") for of in table.columns])
-    few = [of for of in table.columns if 1 < table[of].n_unique() <= MOST_SERIES]
-    across = choice(f"{key}_x", "Horizontal", _first(x, [*texts, *numbers]))[0]
-    along = choice(f"{key}_y", "Vertical", _first(y, numbers))[0]
-    colours = choice(f"{key}_colours", "Colours", _first(series, [*few, _NONE]))[0]
-    field = {end: _lookup(columns, f"{key}_{end}") for end in ("x", "y")}
-    base = (
-        chart(told)
-        .transform_calculate(x=f"datum[{field['x']}]", y=f"datum[{field['y']}]")
-        .transform_calculate(
-            series=f"{key}_colours === '{_NONE}' ? '{name}' : datum['t' + {_lookup(columns, f'{key}_colours')}]"
+
+    def spec() -> altair.LayerChart:
+        told, tooltip = described(rows, [Column(of, f"t{columns[of]}") for of in table.columns])
+        few = [of for of in table.columns if 1 < table[of].n_unique() <= MOST_SERIES]
+        across = choice(f"{key}_x", "Horizontal", _first(x, [*texts, *numbers]))[0]
+        along = choice(f"{key}_y", "Vertical", _first(y, numbers))[0]
+        colours = choice(f"{key}_colours", "Colours", _first(series, [*few, _NONE]))[0]
+        field = {end: _lookup(columns, f"{key}_{end}") for end in ("x", "y")}
+        base = (
+            chart(told)
+            .transform_calculate(x=f"datum[{field['x']}]", y=f"datum[{field['y']}]")
+            .transform_calculate(
+                series=f"{key}_colours === '{_NONE}' ? '{name}' : datum['t' + {_lookup(columns, f'{key}_colours')}]"
+            )
+            .transform_filter("isValid(datum.x) && isValid(datum.y)")
         )
-        .transform_filter("isValid(datum.x) && isValid(datum.y)")
-    )
-    labels = {end: _labels(f"{key}_{end}", wide, texts) for end in ("x", "y")}
-    coloured = altair.Color("series:N", legend=altair.Legend(title=None, offset=RAISED))
-    every: list[Layer] = [
-        caption(f"{key}_x"),
-        caption(f"{key}_y", vertical=True),
-        base.mark_point(size=26, opacity=0.75)
-        .encode(x=Axis.chosen(labels["x"]).x("x"), y=Axis.chosen(labels["y"]).y("y"), color=coloured, tooltip=tooltip)
-        .add_params(across, along, colours),
-    ]
+        labels = {end: _labels(f"{key}_{end}", wide, texts) for end in ("x", "y")}
+        coloured = altair.Color("series:N", legend=altair.Legend(title=None, offset=RAISED))
+        every: list[Layer] = [
+            caption(f"{key}_x"),
+            caption(f"{key}_y", vertical=True),
+            base.mark_point(size=26, opacity=0.75)
+            .encode(
+                x=Axis.chosen(labels["x"]).x("x"), y=Axis.chosen(labels["y"]).y("y"), color=coloured, tooltip=tooltip
+            )
+            .add_params(across, along, colours),
+        ]
+        return layers(340, *every)
+
     known = table[y].drop_nulls()
     least, most = (significant(float(end)) for end in (known.min(), known.max()))  # type: ignore[arg-type]
     words = f"{y} from {least} to {most} in {plural(table.height, 'row')}."
     note = "A dot is a row."
     note += f" {kept.height} of {plural(table.height, 'row')}, evenly spaced." if kept.height < table.height else ""
     note += f" Logarithmic: {', '.join(wide)}." if wide else ""
-    return Chart(key, f"Table {name}", layers(340, *every), words, note, table.to_dicts(), wide=True, only_page=True)
+    return Chart(key, f"Table {name}", spec, words, note, table.to_dicts(), wide=True, only_page=True)
 
 
 def _first(name: str, names: list[str]) -> list[str]:

@@ -88,7 +88,7 @@ class Compared:
     def colour(self, *, only: Sequence[str] | None = None, raised: bool = False) -> altair.Color:
         """The colours of the series, with those of ``only`` in the legend; default runs of a single study are grey."""
         greys = [one.name for one in self.series if one.is_default and not self.several]
-        return colour("run", self.names, only, greys=greys, raised=raised)
+        return colour("run", self.names, greys, shown=only, raised=raised)
 
     def with_effect(self, effect: str) -> list[str]:
         """The names of the series that have an effect."""

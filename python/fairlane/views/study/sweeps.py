@@ -53,29 +53,34 @@ def _sweep(compared: Compared, name: str, key: str) -> Chart:
                 shared = {"run": row["run"], "workload": row["workload"], "at": row["value"], "label": row["label"]}
                 long.append({**shared, "of": words, "measure": of, **value})
     columns = [RUN, Column("workload", "workload"), Column(name, "label"), Column("mean", Estimated("value", _written))]
-    told, tooltip = described(long, columns)
-    measure, chosen = choice(f"{key}_measure", "Measure", list(measures.values()))
-    workloads = list(dict.fromkeys(row["workload"] for row in rows))
-    workload, chosen_workload = choice(f"{key}_workload", "Workload", workloads, "workload")
-    base = chart(told).transform_filter(f"{chosen} && {chosen_workload}")
-    if numeric:
-        x: Any = Axis.of((float(value) for value in values), name, zero=False).x("at")
-    else:
-        x = altair.X("label:N", sort=[_label(value) for value in values], title=name, axis=altair.Axis(labelAngle=0))
-    y = Axis.chosen(
-        labels=f"{key}_measure === '{measures[TIME]}' ? format(datum.value / {factor}, '{NUMBERS}') : {CHANGES}"
-    )
-    first = compared.effects[0] if compared.effects else TIME
-    drawn = base.encode(
-        x=x, color=compared.colour(only=compared.with_effect(first) if compared.effects else None, raised=True)
-    )
-    every: list[Layer] = [
-        drawn.mark_line().encode(y=y.y("value")),
-        whiskers(drawn, y, "value_low", "value_high", vertical=True),
-        caption(f"{key}_measure", vertical=True),
-        drawn.mark_point(size=60).encode(y=y.y("value"), tooltip=tooltip).add_params(measure, workload),
-    ]
-    spec = layers(_HEIGHT, *every, zoom=("x", "y") if numeric else ("y",))
+
+    def spec() -> altair.LayerChart:
+        told, tooltip = described(long, columns)
+        measure, chosen = choice(f"{key}_measure", "Measure", list(measures.values()))
+        workloads = list(dict.fromkeys(row["workload"] for row in rows))
+        workload, chosen_workload = choice(f"{key}_workload", "Workload", workloads, "workload")
+        base = chart(told).transform_filter(f"{chosen} && {chosen_workload}")
+        if numeric:
+            x: Any = Axis.of((float(value) for value in values), name, zero=False).x("at")
+        else:
+            x = altair.X(
+                "label:N", sort=[_label(value) for value in values], title=name, axis=altair.Axis(labelAngle=0)
+            )
+        y = Axis.chosen(
+            labels=f"{key}_measure === '{measures[TIME]}' ? format(datum.value / {factor}, '{NUMBERS}') : {CHANGES}"
+        )
+        first = compared.effects[0] if compared.effects else TIME
+        drawn = base.encode(
+            x=x, color=compared.colour(only=compared.with_effect(first) if compared.effects else None, raised=True)
+        )
+        every: list[Layer] = [
+            drawn.mark_line().encode(y=y.y("value")),
+            whiskers(drawn, y, "value_low", "value_high", vertical=True),
+            caption(f"{key}_measure", vertical=True),
+            drawn.mark_point(size=60).encode(y=y.y("value"), tooltip=tooltip).add_params(measure, workload),
+        ]
+        return layers(_HEIGHT, *every, zoom=("x", "y") if numeric else ("y",))
+
     note = (
         f"Means over all other parameters, placements and seeds. Bars: {COVERAGE:.0%} interval over {compared.units}."
     )
@@ -135,15 +140,17 @@ def periods_chart(compared: Compared) -> Chart | None:
     if not rows:
         return None
     runs = list(dict.fromkeys(row["run"] for row in rows))
-    told, tooltip = described(rows, [RUN, Column("period", "period"), Column("iterations", "iterations")])
-    period = Axis.of((row["period"] for row in rows), "Period", scale="linear", zero=False)
-    iterations = Axis.of((row["iterations"] for row in rows), "Iterations", scale="linear")
-    known = set(runs) <= set(compared.names)
-    coloured = compared.colour(only=runs) if known else colour("run", runs)
-    base = chart(told).encode(x=period.x("period"), y=iterations.y("iterations"), color=coloured)
-    points: list[Layer] = [base.mark_point(size=24).encode(tooltip=tooltip)]
+
+    def spec() -> altair.LayerChart:
+        told, tooltip = described(rows, [RUN, Column("period", "period"), Column("iterations", "iterations")])
+        period = Axis.of((row["period"] for row in rows), "Period", scale="linear", zero=False)
+        iterations = Axis.of((row["iterations"] for row in rows), "Iterations", scale="linear")
+        known = set(runs) <= set(compared.names)
+        coloured = compared.colour(only=runs) if known else colour("run", runs)
+        base = chart(told).encode(x=period.x("period"), y=iterations.y("iterations"), color=coloured)
+        points: Layer = base.mark_point(size=24).encode(tooltip=tooltip)
+        return layers(240, base.mark_line(), points)
+
     words = f"{plural(len({row['period'] for row in rows}), 'period')} of {listed(runs)}."
     note = "Iterations of all jobs in each period, mean over points."
-    return Chart(
-        "periods", "Iterations by period", layers(240, base.mark_line(), *points), words, note, rows, only_page=True
-    )
+    return Chart("periods", "Iterations by period", spec, words, note, rows, only_page=True)

@@ -55,7 +55,7 @@ def _boxes(compared: Compared) -> Chart:
     """Boxes of W by workload and series, with their means."""
     series = [one for one in compared.series if one.work["w"].count()]
     workloads = list(dict.fromkeys(name for one in series for name in one.work["workload"].unique(maintain_order=True)))
-    places = Rows(workloads, len(series), [name.split("_") for name in workloads])
+    places = Rows(workloads, len(series), [name.replace("_", " ") for name in workloads])
     found: list[dict[str, Any]] = []
     beyond: list[dict[str, Any]] = []
     for at, one in enumerate(series):
@@ -78,21 +78,25 @@ def _boxes(compared: Compared) -> Chart:
         Column("quartiles", lambda row: f"{change(row['q1'])} to {change(row['q3'])}"),
         Column("jobs at points", "jobs"),
     ]
-    told, tooltip = described(found, columns)
-    axis = Axis.of([0.0, *(row[key] for row in (*found, *beyond) for key in _ENDS if key in row)], W, "change")
-    coloured = compared.colour(only=[one.name for one in series])
-    base = chart(told).encode(y=places.y("at"))
-    diamond = base.mark_point(style="paper", shape="diamond", size=70)
-    every: list[Layer] = [
-        rule(0.0, axis, vertical=True),
-        boxes(told, axis, places, color=coloured, tooltip=tooltip),
-        *([dots(beyond, axis, places, "value", color=coloured)] if beyond else []),
-        whiskers(base, axis, "value_low", "value_high", vertical=False, width=2.4),
-        diamond.encode(x=axis.x("value")),
-        base.mark_point(style="ink", shape="diamond", size=70, filled=False, strokeWidth=1.4).encode(
-            x=axis.x("value"), tooltip=tooltip
-        ),
-    ]
+
+    def spec() -> altair.LayerChart:
+        told, tooltip = described(found, columns)
+        axis = Axis.of([0.0, *(row[key] for row in (*found, *beyond) for key in _ENDS if key in row)], W, "change")
+        coloured = compared.colour(only=[one.name for one in series])
+        base = chart(told).encode(y=places.y("at"))
+        diamond = base.mark_point(style="paper", shape="diamond", size=70)
+        every: list[Layer] = [
+            rule(0.0, axis, vertical=True),
+            boxes(told, axis, places, color=coloured, tooltip=tooltip),
+            *([dots(beyond, axis, places, "value", color=coloured)] if beyond else []),
+            whiskers(base, axis, "value_low", "value_high", vertical=False, width=2.4),
+            diamond.encode(x=axis.x("value")),
+            base.mark_point(style="ink", shape="diamond", size=70, filled=False, strokeWidth=1.4).encode(
+                x=axis.x("value"), tooltip=tooltip
+            ),
+        ]
+        return layers(places.height, *every, zoom=("x",))
+
     units = compared.units
     few = any(distinct(one.work)[one.unit].n_unique() < FEWEST_UNITS for one in series)
     interval = (
@@ -104,7 +108,6 @@ def _boxes(compared: Compared) -> Chart:
         f"W is the change of a job's throughput. Boxes: jobs at all points{over}; whiskers to "
         f"{whisker_words(QUARTILES)}; dots: jobs beyond. Diamonds: means. {interval}."
     )
-    spec = layers(places.height, *every, zoom=("x",))
     return Chart("w", "W by workload", spec, f"{_mean_w(series)}.", note, found, picture="work")
 
 
@@ -132,18 +135,24 @@ def _sorted(compared: Compared) -> Chart:
             shared = {"run": one.name, "order": row["order"], "job": row["name"], "workload": row["workload"]}
             rows.append({**shared, **value, "where": ", ".join(filter(None, where))})
     columns = [RUN, Column("job", "job"), Column("workload", "workload"), Column("at", "where"), VALUE]
-    told, tooltip = described(rows, columns)
-    ends_of = ("value", "value_low", "value_high") if few else ("value",)
-    change_axis = Axis.of([0.0, *(row[end] for row in rows for end in ends_of)], IMPROVEMENT, "change")
-    order = Axis.of((row["order"] for row in rows), "Jobs, from the greatest improvement to the least", scale="linear")
-    base = chart(told).encode(x=order.x("order"), color=compared.colour(only=[one.name for one in series]))
-    points: altair.Chart = base.mark_point(size=30).encode(y=change_axis.y("value"), tooltip=tooltip)
-    every: list[Layer] = [
-        rule(0.0, change_axis, vertical=False),
-        base.mark_line().encode(y=change_axis.y("value")),
-        *([whiskers(base, change_axis, "value_low", "value_high", vertical=True)] if few else []),
-        stacked(points),
-    ]
+
+    def spec() -> altair.LayerChart:
+        told, tooltip = described(rows, columns)
+        ends_of = ("value", "value_low", "value_high") if few else ("value",)
+        change_axis = Axis.of([0.0, *(row[end] for row in rows for end in ends_of)], IMPROVEMENT, "change")
+        order = Axis.of(
+            (row["order"] for row in rows), "Jobs, from the greatest improvement to the least", scale="linear"
+        )
+        base = chart(told).encode(x=order.x("order"), color=compared.colour(only=[one.name for one in series]))
+        points: altair.Chart = base.mark_point(size=30).encode(y=change_axis.y("value"), tooltip=tooltip)
+        every: list[Layer] = [
+            rule(0.0, change_axis, vertical=False),
+            base.mark_line().encode(y=change_axis.y("value")),
+            *([whiskers(base, change_axis, "value_low", "value_high", vertical=True)] if few else []),
+            stacked(points),
+        ]
+        return layers(260, *every)
+
     measured = any(row["value_low"] is not None for row in rows)
     note = "A dot is a job at one point." + (" Bars: 95% interval within its run." if few and measured else "")
     least, greatest = (find(rows, key=lambda row: row["value"]) for find in (min, max))
@@ -151,5 +160,4 @@ def _sorted(compared: Compared) -> Chart:
     note += f" From {' to '.join(words)}."
     first = next(iter(compared.studies))
     sentence = f"{f'{first}: ' if compared.several else ''}{headline(compared, first)}."
-    chart_of_jobs = layers(260, *every)
-    return Chart("improvements", "Improvement of each job", chart_of_jobs, sentence, note, rows, picture="work")
+    return Chart("improvements", "Improvement of each job", spec, sentence, note, rows, picture="work")
