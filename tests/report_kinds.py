@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import polars as pl
 import pytest
 
-from fairlane import Scenario, cables, gpcnet
+import fairlane
+from fairlane import Run, Scenario, cables, gpcnet
 from fairlane.fabric import Fabric
 from fairlane.placement import ALLOCATORS
 from fairlane.results.base import Results
@@ -34,11 +37,12 @@ from fairlane.scheduler import compare_allocators
 from fairlane.scheduler.storing import results_of
 from fairlane.scheduler.swf import LoggedJob
 from fairlane.study import Study, run
-from report_runs import EVIL
+from report_runs import EVIL, SCENARIO, evil
 from small_study import Here
 
 __all__ = [
     "EXAMPLES",
+    "a_run",
     "emptied",
     "failures",
     "impact",
@@ -86,6 +90,13 @@ controller = { name = "process_prioritization", threshold = 0.9, service_levels 
 """A treatment to add: what a controller does in each of five periods."""
 
 
+def a_run() -> Run:
+    """A small run with samples, queueing delay by port, power, iterations of a job, and jobs left out, in memory."""
+    tables = tomllib.loads(SCENARIO)
+    tables["observe"] |= {"iterations": ["total"], "leave_one_out": True}
+    return evil(fairlane.run(Scenario(**tables)))
+
+
 def study(folder: Path, more: str = "") -> StudyResults:
     """A study of two treatments, and ``more``, with a parameter and three placements, in a new folder."""
     file = folder.with_suffix(".toml")
@@ -93,6 +104,16 @@ def study(folder: Path, more: str = "") -> StudyResults:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fairlane.tasks.pools.Processes", Here)
         return run(Study.load(file), out=folder, workers=1, progress=False)
+
+
+def renamed(found: StudyResults) -> StudyResults:
+    """A study whose first job and a treatment have names that break out."""
+    old = {"pairs": EVIL, "pairs-first": EVIL}
+    tables: dict[str, Any] = {
+        name: table.with_columns(pl.col("treatment").replace(old)) for name, table in found.tables().items()
+    }
+    tables["work"] = tables["work"].with_columns(pl.col("name").replace(old))
+    return replace(found, meta=found.meta.model_copy(update={"study": EVIL}), **tables)
 
 
 def sweep_results() -> Saturation:
@@ -322,11 +343,13 @@ def emptied(results: Results, folder: Path) -> Results:
 
 
 EXAMPLES: dict[str, Callable[[], Results]] = {
+    "run": a_run,
     "saturation": sweep_results,
     "gpcnet": impact,
     "cables": lambda: failures(switches=True),
     "reproduction": reproduction,
     "schedule": schedule,
     "robustness": map_results,
+    "study": lambda: renamed(study(Path(mkdtemp()) / "study", CONTROLLED)),
 }
 """Results of each kind that has a view, by its module."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+from rich.console import Console
 
 import fairlane
 from fairlane import Run, Scenario
+from fairlane.cli.terminal import parts_of, show
+from fairlane.views.kinds import view_of
 
-__all__ = ["EVIL", "SCENARIO", "evil", "simulated"]
+__all__ = ["EVIL", "SCENARIO", "evil", "printed", "shown_times", "simulated"]
 
 SCENARIO = """
 name = "small"
@@ -61,8 +65,21 @@ def evil(run: Run) -> Run:
     def renamed(table: pl.DataFrame | None) -> pl.DataFrame | None:
         if table is None:
             return None
-        names = [name for name in ("name", "victim", "aggressor") if name in table.columns]
+        names = [name for name in ("name", "victim", "aggressor", "label") if name in table.columns]
         return table.with_columns(pl.col(name).replace(old, EVIL) for name in names)
 
     tables: dict[str, Any] = {name: renamed(table) for name, table in run.tables().items()}
     return replace(run, **tables)
+
+
+def printed(run: Run, width: int = 140) -> str:
+    """What the terminal shows of a run."""
+    written = StringIO()
+    show(parts_of(view_of([run]), run.folder), Console(file=written, width=width))
+    return written.getvalue()
+
+
+def shown_times(run: Run) -> list[float]:
+    """The times per iteration of the first job as a page shows them."""
+    (chart,) = [chart for chart in view_of([run]).charts if chart.name == "iterations"]
+    return [row["time"] for row in chart.data if row["job"] == run.jobs["name"][0]]

@@ -77,7 +77,7 @@ class Client:
     def action(self, page: str) -> str:
         """The second token, as a page has it."""
         text = self.ask(page).text
-        return str(json.loads(text.partition('id="data">')[2].partition("</script>")[0])["action"])
+        return str(json.loads(text.partition('id="given">')[2].partition("</script>")[0])["action"])
 
 
 @contextmanager

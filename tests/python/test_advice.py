@@ -19,6 +19,7 @@ from fairlane.cli.main import execute
 from fairlane.models.validation import lognormal_interval
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.store import Store
+from pictures import assert_drawn
 from small_study import Here
 
 RING = 'workload = { name = "ring", messages_per_iteration = 1, message_size = "16 KiB", compute = "%d us" }'
@@ -163,6 +164,8 @@ def test_a_trace_is_advised_and_checked(
     assert execute(["advise", str(scenario), *options, *length, "--out", str(tmp_path / "out")]) == 0
     said = capsys.readouterr().out
     assert "recorded: 9 alternatives" in said
+    assert (tmp_path / "out" / "advice.html").is_file()
+    assert_drawn(tmp_path / "out" / "advice.png")
     assert "without an interval" in said
     assert "simulations of 0.8 ms with 1 other seed" in said
     runs = pl.read_parquet(tmp_path / "out" / "runs.parquet")

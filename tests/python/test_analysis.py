@@ -7,8 +7,6 @@ from typing import Any
 
 import polars as pl
 import pytest
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from fairlane.analysis.delays import (
     LATE,
@@ -28,8 +26,7 @@ from fairlane.analysis.record import Record, View, extremes, rounds, spans
 from fairlane.analysis.result import dominant_share
 from fairlane.analysis.walk import walk
 from fairlane.fabric.table import FabricTable
-from fairlane.plot.analysis import chain as plot_chain
-from fairlane.wording import time_unit
+from fairlane.views.analysis.walk import links_chart
 
 US = 10**6
 RATE = 8 * 10**12  # a byte is a picosecond on the wire
@@ -116,12 +113,9 @@ def test_bars_of_the_walk_are_the_parts_of_a_links_delay() -> None:
     assert found.delayers.height > 0
     named = found.links.with_columns(pl.lit("leaf port 1 to spine").alias("link_name"), pl.lit("up").alias("class"))
     found = replace(found, links=named)
-    axes = Figure().subplots()
-    plot_chain._links(axes, found)
-    by_link = found.delayers.group_by("link").agg(pl.col("queueing_ps").sum())["queueing_ps"]
-    factor, _ = time_unit(float(by_link.to_numpy().max()) * 1e-12)
-    drawn = sum(bar.get_width() for bar in axes.patches if isinstance(bar, Rectangle))
-    assert drawn * factor == pytest.approx(float(by_link.to_numpy().sum()) * 1e-12)
+    chart = links_chart(found, ["app", "X"])
+    assert sum(row["time"] for row in chart.data) == pytest.approx(1e-12 * int(found.delayers["queueing_ps"].sum()))
+    assert chart.sentence == "Most of it at leaf port 1 to spine, 80.0 µs."
 
 
 def test_the_walk_ends_at_a_partner_that_computed_longer() -> None:

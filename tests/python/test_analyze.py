@@ -7,10 +7,8 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
-from matplotlib.figure import Figure
 
 import fairlane
 from fairlane.analysis import Analysis, analyze, by_neighbour
@@ -18,16 +16,14 @@ from fairlane.analysis.again import Again
 from fairlane.analysis.packets import AHEAD, OWN, delayers
 from fairlane.analysis.record import View, rounds
 from fairlane.analysis.walk import walk
-from fairlane.cli.analysis_text import analysis_parts
 from fairlane.cli.main import execute
-from fairlane.cli.terminal import show
+from fairlane.cli.terminal import parts_of, show
 from fairlane.engine.tables import marks
 from fairlane.errors import FairlaneError, ScenarioError
-from fairlane.plot.analysis import flits_waits
-from fairlane.plot.panels import figure_of
 from fairlane.results import ResultsError
 from fairlane.scenario import Resolved
-from pictures import assert_drawn, assert_texts_fit
+from fairlane.views.analysis import PAGE, view
+from pictures import assert_drawn
 from sealed import reseal
 
 CASCADE = """
@@ -202,20 +198,19 @@ def test_the_command_tells_and_draws_and_keeps_what_it_found(
     out = plain.parent / "pictures"
     assert execute(["analyze", str(plain), "--job", "halo", "--out", str(out)]) == 0
     told = capsys.readouterr().out
-    for words in ("halo in plain: 16 ranks", "Waits by neighbour", "Why the longest wait", "MPI calls"):
+    for words in ("seed 3; halo: 16 ranks", "Waits by neighbour", "Why the longest wait", "MPI calls"):
         assert words in told
+    assert (out / PAGE).is_file()
     for name in ("breakdown", "iterations", "waits", "delays", "flits", "walk"):
         assert_drawn(out / f"{name}.png")
-        assert f"{name}.png" in told
     # The second time nothing is simulated.
     monkeypatch.setattr(Resolved, "engine", None)
     again = look(plain, job="halo")
-    show(analysis_parts(again))
+    show(parts_of(view(again), None))
     assert capsys.readouterr().out in told
-    for name, panels in (("breakdown", 2), ("iterations", 1), ("waits", 1), ("delays", 3), ("flits", 1)):
-        axes = list(Figure().subplots(1, panels, squeeze=False)[0])
-        assert again.plot(name, axes) == (axes if panels > 1 else axes[0])
-        assert axes[0].get_title("left")
+    for name, panels in (("breakdown", 2), ("iterations", 1), ("waits", 1), ("delays", 2), ("flits", 1)):
+        assert len(again.plot(name).to_dict()["vconcat"]) == panels + 1, "panels and the note"
+    assert "<svg" in again._repr_html_()
     with pytest.raises(ScenarioError, match='did you mean "flits"'):
         again.plot("flts")
 
@@ -316,25 +311,24 @@ def test_a_recorded_application_on_a_fat_tree_is_analysed_whole(folder: Path, mo
 def test_a_job_of_collectives_on_a_torus(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = run(folder, "torus", TORUS)
     found = look(path)
-    show(analysis_parts(found))
+    made = view(found)
+    show(parts_of(made, None))
     told = capsys.readouterr().out
     assert "1 hop, collective" in told
     assert "recorded stretch" in told
-    assert flits_waits.draw(found) is None, "a torus has no groups"
+    assert "flits-waits" not in made.pictures, "a torus has no groups"
+    with pytest.raises(ScenarioError, match="nothing to show"):
+        found.plot("flits-waits")
 
 
 def test_messages_between_switches_are_drawn_against_flits(folder: Path) -> None:
     random = CASCADE.replace('"lu", compute = "20 us", message_size = "40 KiB"', '"uniform_random", compute = "5 us"')
     found = analyze(run(folder, "random", random + 'record = { job = "halo" }'), job="halo", progress=False)
-    axes = flits_waits.draw(found)
-    assert isinstance(axes, list)
+    drawn = next(chart for chart in view(found).charts if chart.name == "flits-in-flight")
     points = found.chosen.against.points.drop_nulls("under_way_ps")
     assert points.height > 20
-    drawn = np.concatenate([np.asarray(dots.get_offsets()) for dots in axes[1].collections])
-    assert sorted(drawn[:, 0]) == pytest.approx(sorted(points["flits"] / 1000))
-    unit = {"[ms]": 1e9, "[µs]": 1e6}[axes[1].get_ylabel().split()[-1]]
-    assert sorted(drawn[:, 1] * unit) == pytest.approx(sorted(points["under_way_ps"]))
-    assert_texts_fit(figure_of(axes))
+    assert [row["flits"] for row in drawn.data] == points["flits"].to_list()
+    assert [row["time"] for row in drawn.data] == pytest.approx((points["under_way_ps"] * 1e-12).to_list())
 
 
 def test_what_is_wrong_is_said(plain: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

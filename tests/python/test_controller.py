@@ -362,6 +362,8 @@ def test_the_command_shows_periods_and_draws_them(tmp_path: Path, capsys: pytest
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[:2] for line in lines[1:3]] == [["0", "DEFAULT"], ["1", "RUNNING"]]
     assert_drawn(out / "improvement.png")
+    assert (out / "control.html").is_file()
+    assert lines[5].startswith("Mean improvement over the default ")
     assert execute([*words, "--mode", "sometimes"]) == 2
     assert execute([*words, "--with", "threshold=2"]) == 2
 

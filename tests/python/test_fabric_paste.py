@@ -202,9 +202,9 @@ def test_leaves_count_hosts_and_rails_are_shown(tmp_path: Path, capsys: pytest.C
     )
     assert execute(["fabric", "import", str(tmp_path / "links.csv"), "-o", str(tmp_path / "f.json")]) == 0
     printed = capsys.readouterr().out
-    assert "hosts      2, with 3 adapter ports" in printed
-    assert "rails      1 x 2, 1 x 1 (hosts x cables of each)" in printed
-    assert "hosts per leaf  1 x 2 (leaves x hosts)" in printed
+    assert "2, with 3 adapter ports" in printed
+    assert "1 x 2, 1 x 1 (hosts x cables of each)" in printed
+    assert "1 x 2 (leaves x hosts)" in printed
 
 
 @pytest.mark.parametrize(

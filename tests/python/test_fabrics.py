@@ -1,6 +1,7 @@
 """Every topology in a scenario, described and drawn, with no line of Python for any of them."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -119,15 +120,15 @@ ranks = 2
 workload = { name = "all_to_all", compute = "1 us" }
 """)
     assert execute(["fabric", "describe", str(tmp_path / "both.toml")]) == 0
-    words = "channels   of the routings, by virtual lane: lane 0: 2; lane 1: 2; lane 2 and above: 3"
+    words = "of the routings, by virtual lane: lane 0: 2; lane 1: 2; lane 2 and above: 3"
     assert words in capsys.readouterr().out
 
 
 def test_a_description_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["fabric", "describe", "--topology", "cascade", "--set", "preset=edison"]) == 0
     out = capsys.readouterr().out
-    assert "switches   1440: 15 groups of 96 (16 x 6)" in out
-    assert "green                 21600  5.25 GB/s, 100 ns  (local)" in out
+    assert "1440: 15 groups of 96 (16 x 6)" in out
+    assert re.search(r"^green +local +21,600 +5\.25 GB/s +100 ns", out, re.MULTILINE)
     assert execute(["fabric", "describe", "--topology", "torus", "--set", "sides=[4,4]", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["plan"] == {"kind": "grid", "sides": [4, 4], "line": "ring"}
 

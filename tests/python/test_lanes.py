@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from fairlane import Scenario, ScenarioError, Simulation, required_virtual_lanes
-from fairlane.cli.fabric_text import lanes_text
 from fairlane.cli.main import execute
 from fairlane.fabric.view import columns
+from fairlane.views.fabric import lanes_text
 
 DRAGONFLY = {"topology": "dragonfly", "preset": "wilke2020"}
 FAT_TREE = {"topology": "fat_tree", "preset": "wilke2020"}

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from io import StringIO
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -11,16 +10,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from rich.console import Console
 
 from fairlane import Scenario, ScenarioError, Simulation, _core, load
-from fairlane.cli.run_text import summary
-from fairlane.cli.terminal import show
 from fairlane.results.latency import QUANTILES, Latency, summarize
 from fairlane.results.latency_batches import Look, intervals
 from fairlane.runner import run
 from fairlane.scenario.resolved import injection_of
 from fairlane.workload import JobScript, OpenLoop
+from report_runs import printed
 
 BANDWIDTH, LATENCY, SWITCH, HEADER, MTU = 100 * 10**9, 100_000, 70_000, 26, 4096
 OVERHEAD, CONTROL = 200_000, 64
@@ -392,10 +389,8 @@ def test_the_summary_shows_latency_by_job_and_kind_in_any_width(tmp_path: Path) 
         Scenario(fabric=SWITCH_OF_FOUR, jobs=jobs, duration="2 ms"), out=tmp_path / "run", progress=False, figures=False
     )
     for width, packets in ((200, True), (72, False)):
-        out = StringIO()
-        show(summary(found), Console(width=width, file=out))
-        printed = out.getvalue()
-        table = printed[printed.index("Latency") : printed.index("victim")].splitlines()
+        text = printed(found, width)
+        table = text[text.index("\nLatency\n") : text.index("victim \\")].splitlines()
         rows = {line.split()[0]: line.split() for line in table if line.strip()}
         assert ("control" in rows) is packets
         assert rows["bulk"][1] == rows["flood_pairs"][1]
@@ -409,11 +404,7 @@ def test_the_summary_shows_half_the_width_of_each_interval_below_its_latency() -
     p99, unknown = pl.col("p99_ps"), pl.lit(None)
     ends = {"p99_low_ps": p99 - 1000, "p99_high_ps": p99 + 5000, "p50_low_ps": p99, "p50_high_ps": p99}
     ends |= {"mean_low_ps": unknown, "p999_high_ps": unknown}
-    out = StringIO()
-    show(
-        summary(replace(found, latency_merged=found.latency_merged.with_columns(**ends))), Console(width=120, file=out)
-    )
-    lines = out.getvalue().splitlines()
+    lines = printed(replace(found, latency_merged=found.latency_merged.with_columns(**ends)), 120).splitlines()
     [at] = [at for at, line in enumerate(lines) if line.startswith("load ") and "open_loop" not in line]
     assert [half.strip() for half in lines[at + 1].split("±")] == ["", "<0.4%", "3.00 ns", "3.00 ns"]
 

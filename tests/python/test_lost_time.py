@@ -12,17 +12,16 @@ import pytest
 
 import fairlane
 from fairlane.cli.main import execute
-from fairlane.cli.run_text import lost_list, summary
 from fairlane.engine import Engine
-from fairlane.plot import interference
-from fairlane.plot.panels import figure_of
-from fairlane.report.run.sentences import sentences
 from fairlane.results.culprit import HINT, LostTime, headline, largest
 from fairlane.results.run import Run
 from fairlane.results.store import load_run
 from fairlane.runner.experiment import Experiment
 from fairlane.scenario.resolved import BACKGROUND
 from fairlane.study.running import _without_effect
+from fairlane.views.kinds import view_of
+from fairlane.views.run.interference import lost_list
+from report_runs import printed
 
 FABRIC = {
     "topology": "fat_tree",
@@ -67,11 +66,10 @@ def rows_of(run: Run) -> pl.DataFrame:
 
 
 def texts(run: Run) -> list[str]:
-    """What the terminal, the figure and the page say of ``run``."""
-    printed = " ".join(str(part) for part in summary(run))
-    figure = interference.draw(run)
-    page = sentences(run)
-    return [printed, "" if figure is None else figure_of(figure).get_suptitle(), page.get("lost") or page["matrix"]]
+    """What the terminal, the picture and the page say of ``run``."""
+    view = view_of([run])
+    ((chart, *_),) = [charts for name, charts in view.pictures.items() if name == "interference"]
+    return [printed(run, 400), f"{chart.sentence} {chart.note}", f"{view.headline} {' '.join(view.remarks)}"]
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -96,7 +94,7 @@ def test_the_culprit_is_the_job_without_which_the_victim_is_fastest(seed: int) -
             assert row["lost_share"] == pytest.approx(1 - spans[1] / spans[0], abs=1e-12)
     words = headline(run)
     assert words is not None
-    assert all(words in text for text in texts(run)), "terminal, figure and page say the same"
+    assert all(words in text for text in texts(run)), "terminal, picture and page say the same"
     worst = run.jobs.filter(pl.col("ten_iterations_ps").is_null(), pl.col("w_high") < 0, pl.col("w") < -0.005).sort("w")
     if worst.is_empty():
         assert words == "No job is slowed down by the others"

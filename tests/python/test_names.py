@@ -17,11 +17,10 @@ from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import Fabric
 from fairlane.inputs import hosts
-from fairlane.plot import utilisation
 from fairlane.plot.fabric.parts import cut
-from fairlane.plot.panels import figure_of
 from fairlane.results.views import by_link
 from fairlane.slurm import can_hold, expand, shortened, slurm_names
+from fairlane.views.kinds import view_of
 
 LINKS = """from,to,from_port,to_port
 cn01,leaf04,1,1
@@ -78,11 +77,8 @@ def test_departures_and_the_figure_of_ports_name_links(cluster: Path, tmp_path: 
     departures = run.tables()["departures"]
     names = dict(links.select("link", "link_name").iter_rows())
     assert departures["link_name"].to_list() == [names[link] for link in departures["link"]]
-    axes = utilisation.draw(run)
-    assert axes is not None
     busiest = links.sort("port_active_share", "link")["link_name"][-1]
-    text = " ".join(" ".join(text.get_text() for text in figure_of(axes).texts).split())
-    assert f"Busiest port: {busiest}." in text
+    assert view_of([run]).pictures["utilisation"][0].sentence.endswith(f" (busiest: {busiest}).")
 
 
 def test_names_that_are_too_long_for_a_picture_keep_what_tells_them_apart() -> None:

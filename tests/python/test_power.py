@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.axes import Axes
 
 from fairlane import Scenario, ScenarioError, Simulation, load, run
-from fairlane.plot import draw_all
-from fairlane.plot.power import draw
 from fairlane.power import JobPower, Pace, PowerTable, Socket, by_job, stretch
 from fairlane.units import POWER
+from fairlane.views.kinds import draw, view_of
 from pictures import assert_drawn
 
 FABRIC = {"topology": "fat_tree", "hosts": 16, "levels": 2, "radix": 8}
@@ -149,13 +147,11 @@ def test_energy_is_idle_power_all_the_time_and_dynamic_power_where_a_rank_is_at_
     assert job["energy_j"] == pytest.approx(energy)
     assert job["host_w"] == pytest.approx(energy / seconds / 4)
     assert load(tmp_path / "run").tables()["power"].equals(power)
-    picture = draw_all(found)[-1]
-    assert picture.name == "power.png"
+    (picture,) = draw([found], ["power"])
     assert_drawn(picture)
-    axes = draw(found)
-    assert isinstance(axes, Axes)
-    shown = np.concatenate([np.asarray(dots.get_offsets())[:, 0] for dots in axes.collections])
-    assert sorted(shown) == sorted(power["frequency_share"])
+    frequencies, _ = view_of([found]).pictures["power"]
+    rows = next(rows for rows in frequencies.spec.to_dict()["datasets"].values() if "value" in rows[0])
+    assert sorted(row["value"] for row in rows) == sorted(power["frequency_share"])
 
 
 @pytest.mark.parametrize(

@@ -271,6 +271,7 @@ def test_all_models_are_compared_on_the_command_line(tmp_path: Path, capsys: pyt
         "local-predictions.parquet",
         "predictions.png",
         "local.png",
+        "predictions.html",
     }
     for name in ("predictions.png", "local.png"):
         assert_drawn(tmp_path / "out" / name)

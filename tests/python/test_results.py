@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,12 +10,9 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from rich.console import Console
 
+import fairlane.views.run.interference
 from fairlane import Scenario, query, runner
-from fairlane.cli import run_text
-from fairlane.cli.run_text import summary
-from fairlane.cli.terminal import show
 from fairlane.engine.tables import EngineTables, Work, frame
 from fairlane.results import (
     Interference,
@@ -33,6 +29,7 @@ from fairlane.results.store import new_folder
 from fairlane.results.views import by_link
 from fairlane.wording import percent, seconds, short_percent
 from fake_engine import MS, FakeEngine, fake_links, table
+from report_runs import printed
 from samples import TREE
 
 JOBS = [
@@ -357,13 +354,6 @@ def test_a_query_only_reads_the_run(run: Run, tmp_path: Path, monkeypatch: pytes
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
-def printed(run: Run, width: int = 140) -> str:
-    console = Console(file=io.StringIO(), width=width)
-    show(summary(run), console)
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
-
-
 def test_the_summary_shows_jobs_matrix_and_folder(run: Run, tmp_path: Path) -> None:
     text = printed(run.save(tmp_path / "a"))
     row = next(line for line in text.splitlines() if line.split()[:2] == ["flood-0", "flood"])
@@ -376,7 +366,7 @@ def test_the_summary_shows_jobs_matrix_and_folder(run: Run, tmp_path: Path) -> N
 
 def test_the_summary_of_many_jobs_is_by_workload(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     narrow = printed(run, width=45)
-    monkeypatch.setattr(run_text, "MOST_COLUMNS", 2)
+    monkeypatch.setattr(fairlane.views.run.interference, "MOST_COLUMNS", 2)
     text = printed(run)
     assert "A flood " in narrow
     assert "B pairs " in narrow
@@ -386,7 +376,7 @@ def test_the_summary_of_many_jobs_is_by_workload(run: Run, monkeypatch: pytest.M
 
 def test_the_summary_says_that_a_run_is_partial(run: Run) -> None:
     partial = replace(run, meta=run.meta.model_copy(update={"partial": True, "duration_ps": 60 * MS}))
-    assert "17.0 ms simulated of 60.0 ms: interrupted, results are partial" in printed(partial)
+    assert "17.0 ms of 60.0 ms (partial: interrupted) simulated" in printed(partial)
     assert "partial" not in printed(run)
 
 

@@ -10,7 +10,7 @@ import pytest
 import fairlane
 from fairlane.analysis import roots
 from fairlane.cli.main import execute
-from fairlane.fabric.congestion import BUSY, Port, shown, trees
+from fairlane.fabric.congestion import BUSY, Port, trees
 from fairlane.fabric.speeds import mixed_speeds, usual_bandwidth
 from fairlane.results.views import by_link
 
@@ -36,7 +36,6 @@ def test_of_several_outputs_those_with_as_much_in_their_queues_are_roots() -> No
 
 def test_a_circle_of_stalled_ports_has_no_root() -> None:
     assert trees([port(0, "a b", STALLS), port(1, "b c", STALLS), port(2, "c a", STALLS)]) == {}
-    assert shown([], 3) == ["No link is saturated, and no stalled port leads to a busy one."]
 
 
 @pytest.mark.parametrize("leaf", [0, 2])

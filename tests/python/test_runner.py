@@ -130,7 +130,7 @@ def test_the_folder_holds_all_of_it(tmp_path: Path) -> None:
     assert (tmp_path / "run" / "scenario.toml").read_text() == FakeScenario().text
     assert json.loads((tmp_path / "run" / "resolved.json").read_text()) == FakeScenario().spec
     pictures = sorted(path.name for path in (tmp_path / "run").glob("*.png"))
-    assert pictures == ["interference.png", "slowdown.png", "utilisation.png"]
+    assert pictures == [f"{name}.png" for name in ("calls", "interference", "iterations", "slowdown", "utilisation")]
 
 
 def test_without_isolated_runs_w_is_unknown(tmp_path: Path) -> None:

@@ -11,8 +11,6 @@ import pytest
 from fairlane import Scenario
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
-from fairlane.plot.files import write
-from fairlane.plot.testbed import testbed as figure
 from fairlane.testbed import file as files
 from fairlane.testbed import machine
 from fairlane.testbed.compare import comparison, effects, judge, measured_effect, measured_w
@@ -24,6 +22,8 @@ from fairlane.testbed.plan import PREFIX, Plan
 from fairlane.testbed.results import Results, prepare
 from fairlane.testbed.script import script_of
 from fairlane.testbed.simulate import isolated_s, predicted_w, qos_table
+from fairlane.views.testbed import view
+from view_checks import assert_complete
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "testbed" / "two-switches.toml"
 
@@ -223,7 +223,10 @@ def test_results_are_stored_and_drawn(tmp_path: Path) -> None:
     results = Results(file, Fit(model, ones, ones), w, treated, judge(w, treated), control, ("decision 1: ...",))
     results.save(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {"w.csv", "effects.csv", "agent.csv", "testbed.json"}
-    assert write(lambda: figure(results), tmp_path / "testbed.png").stat().st_size > 10_000
+    made = view(results)
+    assert [chart.name for chart in made.charts] == ["w", "treatment0", "agent"]
+    assert "decision 1: ..." in made.remarks
+    assert_complete(made, tmp_path)
     assert all(math.isfinite(value) for value in w["predicted"])
 
 

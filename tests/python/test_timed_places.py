@@ -11,13 +11,13 @@ import tomlkit
 import fairlane
 from fairlane import Scenario, Simulation, run
 from fairlane.analysis import analyze
-from fairlane.report.run.jobs import iterations_of
 from fairlane.results.live import Jobs
 from fairlane.results.views import spread_of_iterations
 from fairlane.runner.live_tables import Snapshot, jobs_so_far
 from fairlane.study.running import run as run_study
 from fairlane.study.study import Study
 from fairlane.timeline import timelines
+from report_runs import shown_times
 from small_study import Here
 
 RANKS, ITERATIONS, SIZE, COMPUTE = 8, 24, 2048, 200
@@ -59,7 +59,7 @@ def printed(given: dict[str, Any], folder: Path) -> Iterator[tuple[str, set[floa
     found.save(folder)
     yield "jobs", set(found.jobs["seconds_per_iteration"])
     yield "spread", set(spread_of_iterations(found.completions).drop("name").row(0))
-    yield "page", set(iterations_of(found)[0]["time_s"])
+    yield "page", set(shown_times(found))
     assert found.iterations is not None
     yield "iterations", set(found.iterations["time_s"].drop_nulls())
     counters = found.counters

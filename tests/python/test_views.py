@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from io import StringIO
 from pathlib import Path
 
@@ -18,12 +17,13 @@ from fairlane.views import kinds as views
 from fairlane.views.charts import Axis, chart, layers
 from fairlane.views.look import Look
 from fairlane.views.model import Chart, View
-from fairlane.views.page import notebook, page
+from fairlane.views.page import page
 from fairlane.views.picture import picture
 from fairlane.views.tables import Bad, Column, Table
-from pictures import assert_drawn
 from report_kinds import EXAMPLES, emptied, failures, impact, sweep_results
 from report_runs import EVIL
+from view_checks import assert_complete
+from view_examples import VIEWS
 
 SCENARIO = """
 duration = "60 us"
@@ -48,24 +48,12 @@ def test_a_view_is_complete_for_every_writer(results: Results, several: bool, tm
     view = views.view_of([results, results] if several else [results], [EVIL, "other"] if several else ["one"])
     kind = views.KINDS[type(results)]
     assert {*view.pictures} <= {*kind.pictures} or kind.others
-    for part in view.parts:
-        assert part.sentence.endswith("."), part.title
-        assert re.search(r"\d|No ", part.sentence), part.sentence
-        if isinstance(part, Chart):
-            spec = part.spec.to_dict()  # raises if it is not Vega-Lite
-            assert "empty" not in spec["datasets"], "every layer has data"
-    for name, charts in view.pictures.items():
-        for look in (Look(), Look("dark", transparent=True), Look(format="svg"), Look(format="pdf")):
-            (tmp_path / f"{name}.{look.format}").write_bytes(picture(view, charts, look))
-            if look == Look():
-                assert_drawn(tmp_path / f"{name}.png")
-    text = page(view)
-    assert EVIL not in text + notebook(view)
-    assert len(re.findall("<script", text)) == len(re.findall("</script", text)) == 3
-    written = StringIO()
-    show(parts_of(view, Path("folder")), Console(width=200, file=written))
-    assert view.headline in written.getvalue()
-    assert all(line in written.getvalue() for line in view.remarks)
+    assert_complete(view, tmp_path)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_view_of_no_folder_is_complete_for_every_writer(name: str, tmp_path: Path) -> None:
+    assert_complete(VIEWS[name](), tmp_path)
 
 
 def test_results_without_anything_to_draw_have_a_view(results: Results, tmp_path: Path) -> None:

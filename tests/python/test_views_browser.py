@@ -10,8 +10,10 @@ import pytest
 
 from browsers import Browser, browser
 from fairlane.report import write_report
+from fairlane.views.files import write
 from report_kinds import EXAMPLES
 from report_runs import EVIL
+from view_examples import VIEWS
 from waiting import wait_for
 
 AXE = Path(__file__).parents[2] / "target" / "browser" / "axe.min.js"
@@ -30,10 +32,11 @@ def chromium(downloads: Path) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
-    """A page of each kind, compared with itself."""
+    """A page of each kind, compared with itself, and of views of no folder."""
     folder = tmp_path_factory.mktemp("pages")
     made = {name: example() for name, example in EXAMPLES.items()}
-    return {name: write_report(one, folder / f"{name}.html", one) for name, one in made.items()}
+    found = {name: write_report(one, folder / f"{name}.html", one) for name, one in made.items()}
+    return found | {name: write(example(), folder / f"{name}.html") for name, example in VIEWS.items()}
 
 
 @pytest.fixture
@@ -45,7 +48,7 @@ def opened(chromium: Browser, pages: Mapping[str, Path], request: pytest.Fixture
     assert chromium.errors() == []
 
 
-every_kind = pytest.mark.parametrize("opened", list(EXAMPLES), indirect=True)
+every_kind = pytest.mark.parametrize("opened", [*EXAMPLES, *VIEWS], indirect=True)
 
 
 @every_kind
@@ -180,3 +183,18 @@ def test_charts_are_exported(opened: Browser, downloads: Path) -> None:
     assert len(rows) == 6
     assert "var(--" not in files["svg"].read_text("utf-8")
     assert files["png"].stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("opened", ["study"], indirect=True)
+def test_rows_and_treatment_of_the_forest_plot_are_chosen(opened: Browser) -> None:
+    labels = "[...document.querySelectorAll('#effects .role-axis-label text')].map((one) => one.textContent)"
+    names = f"return {labels}.filter((text) => !/%$/.test(text))"
+    first = opened.run(names)
+    assert len(first) == 2 * 3  # studies, treatments
+    height = "return document.querySelector('#effects .chart svg').getBoundingClientRect().height"
+    before = opened.run(height)
+    opened.choose("#effects label:nth-child(2) select, #effects .vega-bind:nth-child(2) select", "by job")
+    opened.wait(f"{labels}.filter((text) => !/%$/.test(text)).length === 12")
+    assert opened.run(height) > before
+    opened.choose("#effects .vega-bind:nth-child(3) select", next(name for name in first if "feedback" in name))
+    opened.wait(f"{labels}.filter((text) => !/%$/.test(text)).length === 2")

@@ -9,10 +9,9 @@ import pytest
 
 import fairlane
 from fairlane import Run, Scenario, ScenarioError, query
-from fairlane.cli.run_text import summary
-from fairlane.cli.terminal import show
 from fairlane.results.views import by_link, by_role, distribution, over_time
 from pictures import assert_drawn
+from report_runs import printed
 
 FABRIC = {"topology": "dragonfly", "groups": 3, "switches_per_group": 2, "hosts_per_switch": 2, "global_links": 1}
 JOBS: list[dict[str, Any]] = [
@@ -110,9 +109,8 @@ def test_on_demand_tables_are_stored_asked_and_drawn(watched: Run) -> None:
         assert_drawn(watched.folder / name)
 
 
-def test_the_summary_tells_quantiles(watched: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    show(summary(watched))
-    text = capsys.readouterr().out
+def test_the_summary_tells_quantiles(watched: Run) -> None:
+    text = printed(watched)
     assert "Time per iteration, over all ranks" in text
     assert "99%" in text
 

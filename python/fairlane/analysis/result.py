@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
@@ -11,11 +11,6 @@ from fairlane.analysis.flits import FlitsAgainstWaits
 from fairlane.analysis.record import Record, Span, View
 from fairlane.analysis.walk import Walk
 from fairlane.results.run import Run
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from matplotlib.axes import Axes
 
 PARTS = ("compute", "late partner", "network", "other MPI")
 """What a rank's time consists of."""
@@ -65,15 +60,20 @@ class Analysis:
     walk: Walk | None
     """From the longest wait of the iteration looked at back to its cause; None if nothing waited."""
 
-    def plot(self, figure: str = "breakdown", ax: Axes | Sequence[Axes] | None = None) -> Any:
-        """Draws a figure (see ``plot.analysis.FIGURES``) and returns its axes: one, or a list of several panels.
+    def plot(self, figure: str = "walk") -> Any:
+        """A figure (see ``views.analysis.PICTURES``) as a chart of Altair, which notebooks show.
 
-        ``ax`` are axes to draw on, as many as the figure has panels; without them there is a new figure, which
-        notebooks show. Raises ``ScenarioError`` if there is no such figure, or nothing to show in it.
+        Raises ``ScenarioError`` if there is no such figure, or nothing to show in it.
         """
-        from fairlane.plot.analysis import show
+        from fairlane.views.analysis import plot
 
-        return show(self, figure, ax)
+        return plot(self, figure)
+
+    def _repr_html_(self) -> str:
+        from fairlane.views.analysis import view
+        from fairlane.views.page import notebook
+
+        return notebook(view(self))
 
     @property
     def chosen(self) -> Stretch:

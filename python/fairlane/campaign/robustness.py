@@ -23,14 +23,9 @@ from fairlane.reproduce.space import Value
 from fairlane.statistics.sensitivity import first_order, share
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.task import read
-from fairlane.views.model import View
-from fairlane.views.robustness import indices, shares
-from fairlane.wording import plural
 
 POINTS = 32
 """How many points there are by default."""
-OF = ("a cell", "is predicted", "the logarithm of the predicted ratio")
-"""What a row of the charts is, what it does at a point, and what the index is of."""
 TRIES = 8
 """So many times as many points are drawn at most, where values exclude each other."""
 
@@ -83,13 +78,6 @@ class Mapped:
                 rows.append((cell, 0, name, index.index, index.beyond_chance))
         kinds = {"claim": pl.String, "clause": pl.Int64, "parameter": pl.String, "index": pl.Float64}
         return pl.DataFrame(rows, {**kinds, "beyond_chance": pl.Boolean}, orient="row")
-
-    def view(self, title: str) -> View:
-        """At which share of the points each cell is predicted, and what decides its predicted ratio."""
-        points = plural(self.points.height - 1, "point")
-        charts = [shares({"": self.cells}, OF), *indices(self.cells, self.indices, OF)] if self.found.height else []
-        note = f"{points}; the number after a cell is its measured ratio of means to the isolated run"
-        return View(title, f"{title}: what decides", [note], charts)
 
 
 def mapped(model: Model, wanted: Sequence[Cell], executor: Executor, count: int = POINTS) -> Mapped:

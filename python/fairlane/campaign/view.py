@@ -1,6 +1,6 @@
 """The comparison of a campaign with a prediction: ratio against ratio, cells, bars and all registrations."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import log
 
 import altair
@@ -9,10 +9,12 @@ import polars as pl
 from fairlane.campaign.cells import KEYS
 from fairlane.campaign.comparing import FALSE_ALARM, FAR, MISS, RIGHT, Comparison, compared
 from fairlane.campaign.registry import Registration
+from fairlane.campaign.robustness import Mapped
 from fairlane.errors import ScenarioError
 from fairlane.views.charts import Axis, Layer, chart, colour, described, layers, legend_of
 from fairlane.views.model import Chart, View
-from fairlane.views.tables import Column, Row, Table, fixed, with_ratio
+from fairlane.views.robustness import indices, shares
+from fairlane.views.tables import Column, Row, Table, fixed, with_interval, with_ratio
 from fairlane.wording import data_size, percent, plural, seconds
 
 VERDICTS = (RIGHT, FAR, MISS, FALSE_ALARM)
@@ -50,6 +52,66 @@ def view(found: Comparison) -> View:
                 "parameters": ", ".join(f"{name} = {value}" for name, value in meta["parameters"].items()),
             }
         },
+    )
+
+
+def fitted(title: str, rows: Sequence[Row], values: Mapping[str, str], error: float) -> View:
+    """Isolated cells as measured and simulated, and the fitted values."""
+    times = [Column(name, name, seconds) for name in ("measured", "simulated")]
+    shown = [Column("cell", "cell"), *times, Column("ratio", "ratio", fixed(2))]
+    said = f"{plural(len(rows), 'isolated cell')}."
+    return View(
+        title=f"{title}: fit",
+        headline=f"{title}: mean error of isolated runs {percent(error)}",
+        facts=[f"{name} = {value}" for name, value in values.items()],
+        parts=[Table(shown, rows, "Isolated runs: medians", sentence=said)],
+    )
+
+
+def predicted(title: str, cells: pl.DataFrame) -> View:
+    """Predicted times of cells."""
+    shown = [
+        *CELL,
+        *(Column(name, with_interval(f"{name}_s", seconds)) for name in ("median", "mean", "p99")),
+        Column("iterations", "iterations"),
+    ]
+    said = f"{plural(cells.height, 'cell')}."
+    return View(
+        title=f"{title}: prediction",
+        headline=f"{title}: {plural(cells.height, 'cell')} predicted",
+        facts=[],
+        parts=[Table(shown, cells.to_dicts(), "Predicted time of an iteration", sentence=said, data=cells)],
+    )
+
+
+def mapped(title: str, found: Mapped) -> View:
+    """Of each cell the share of points at which it is predicted, and what decides."""
+    deciding: dict[object, list[Row]] = {}
+    for row in found.indices.filter("beyond_chance").sort("index", descending=True).iter_rows(named=True):
+        deciding.setdefault(row["claim"], []).append(row)
+    rows = [
+        {**row, "by": ", ".join(f"{of['parameter']} ({of['index']:.2f})" for of in deciding.get(row["claim"], []))}
+        for row in found.cells.iter_rows(named=True)
+    ]
+    shown = [
+        Column("cell: measured ratio", "says"),
+        Column("predicted at", "share", percent, note="predicted at: share of the points"),
+        Column("decided by", "by", left=True, wrap=True),
+    ]
+    of = ("a cell", "is predicted", "the logarithm of the predicted ratio")
+    charts = [shares({"": found.cells}, of), *indices(found.cells, found.indices, of)] if rows else []
+    points = plural(found.points.height - 1, "point")
+    always = sum(row["share"] == 1 for row in rows)
+    said = f"{always} of {plural(len(rows), 'cell')} are predicted at all points."
+    return View(
+        title=f"{title}: what decides",
+        headline=f"{title}: {said.removesuffix('.')}",
+        facts=[f"{points}; the number after a cell is its measured ratio of means to the isolated run"],
+        parts=[*charts, Table(shown, rows, "Cells over the ranges of unknown parameters", sentence=said)],
+        remarks=[
+            *(f"{plural(count, 'further point')} cannot be: {words}" for words, count in found.excluded.items()),
+            *(f"Left out: {words}" for words in found.failed),
+        ],
     )
 
 

@@ -2,23 +2,17 @@
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument, Option
 
 from fairlane.cli.command import Answer, out_option
-from fairlane.cli.options import AllowCode, Assignments, Resume, Workers, refused, stored
-from fairlane.wording import plural, significant
+from fairlane.cli.options import AllowCode, Assignments, Resume, Workers, refused
+from fairlane.wording import plural
 
 if TYPE_CHECKING:
-    from fairlane.advice import Advice
-    from fairlane.advice.alternatives import Check
     from fairlane.advice.model import RunTimeModel
-    from fairlane.cli.terminal import Part
-    from fairlane.views.tables import Row, Table
 
 
 def advise(
@@ -82,6 +76,9 @@ def advise(
         if value is not None:
             raise refused(option, "goes with --allocations", value)
     from fairlane.advice import advise as found_by
+    from fairlane.cli.terminal import parts_of
+    from fairlane.views.advice import view
+    from fairlane.views.files import write
 
     found = found_by(
         file,
@@ -102,7 +99,10 @@ def advise(
     folder = out or found.folder
     keys = ("job", "coverage", "by_model", "iterations", "neighbour_iterations")
     facts = {**{key: getattr(found, key) for key in keys}, "alternatives": found.table, "checked": found.checked}
-    return Answer({**facts, "folder": folder}, chain(_parts(found, seeds, show), stored(folder)), folder)
+    made = view(found, seeds, show)
+    for kind in ("png", "html"):
+        write(made, folder / f"advice.{kind}")
+    return Answer({**facts, "folder": folder}, parts_of(made, folder), folder)
 
 
 def _neighbours(
@@ -116,8 +116,9 @@ def _neighbours(
     simulated: Mapping[str, object],
 ) -> Answer:
     from fairlane.advice.neighbours import LOAD, MOVES, neighbours
-    from fairlane.cli.neighbours_text import neighbours_parts
+    from fairlane.cli.terminal import parts_of
     from fairlane.inputs.files import write_text
+    from fairlane.views.neighbours import view
 
     for option, value in simulated.items():
         if value is not None:
@@ -130,69 +131,7 @@ def _neighbours(
     )
     if out:
         write_text(out, json.dumps(found.data()) + "\n")
-    return Answer(found.data, chain(neighbours_parts(found, show), stored(out)), out)
-
-
-def _parts(found: "Advice", seeds: int, show: int) -> Iterator["Part"]:
-    yield from _head(found, seeds)
-    yield _table(found, show)
-    if found.checked:
-        yield from _checked(found.checked)
-
-
-def _head(found: "Advice", seeds: int) -> Iterator[str]:
-    from fairlane.advice.fingerprint import MIN_MARKS
-
-    many = f"{found.job}: {found.table.height} alternatives"
-    within = f"the interval is for {found.coverage:.0%} of run times"
-    if found.by_model:
-        yield f"{many}, by the model, from one isolated simulation of {found.job} and one of its neighbours;"
-        yield f"{within}. Neighbours are simulated, with the advised alternative only.\n"
-        return
-    each = f"simulated with {seeds} seeds each" if seeds > 1 else "simulated with one seed each, so without an interval"
-    yield f"{many}, {each}, at least {plural(found.iterations, 'iteration')};"
-    yield f"{within} with other seeds. Neighbours: change of their rates by {found.job}."
-    yield from found.repeated()
-    few = found.neighbour_iterations
-    if few is not None and few < MIN_MARKS:
-        only = f"One of them has done {plural(few, 'iteration')} only"
-        yield f"{only}: its change is roughly that of bytes; longer simulations are more exact."
-    yield ""
-
-
-def _table(found: "Advice", show: int) -> "Table":
-    """The best alternatives, and the worst one."""
-    from fairlane.views.tables import Column, Table, change, columns
-
-    def time(key: str, without: str | None, row: "Row") -> str | None:
-        return without if row[key] is None else f"{significant(row[key], 4)} ms"
-
-    def interval(row: "Row") -> str | None:
-        ends = [row["low_ms"], row["high_ms"]]
-        shown = [significant(end, 4) for end in ends if end is not None]
-        return f"{' to '.join(shown)} ms" if len(set(shown)) > 1 else None
-
-    rows = found.table.to_dicts()
-    shown = [*rows[:show], *([rows[-1]] if len(rows) > show else [])]
-    figures = [
-        Column("iteration", partial(time, "iteration_ms", "too few iterations")),
-        Column("interval", interval),
-        Column("isolated", partial(time, "isolated_ms", None)),
-        Column("neighbours", "neighbours", change),
-    ]
-    hidden = f"The last is the worst; {len(rows) - show - 1} between are not shown."
-    left = [Column("placement", "placement", left=True)]
-    note = hidden if len(rows) > show else ""
-    return Table([*columns(rails="rails", service_level="level"), *left, *figures], shown, note=note)
-
-
-def _checked(found: "Check") -> Iterator[str]:
-    yield f"\nChecked by simulations of {found.length} with {found.seeds} other seeds:"
-    rank = f"the advice has rank {found.rank} of {found.table.height}"
-    yield f"  {rank}; its regret is {found.regret:.1%} against the best"
-    yield f"  ({found.best}), that of a random alternative {found.random_regret:.1%}"
-    if found.coverage == found.coverage:  # not so without intervals
-        yield f"  {found.coverage:.0%} of these run times are in their intervals"
+    return Answer(found.data, parts_of(view(found, show), out), out)
 
 
 def learn(

@@ -1,14 +1,17 @@
 """Why a run was slow: analyze."""
 
-from itertools import chain
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
 from fairlane.cli.command import Answer, Quiet, out_option
 from fairlane.cli.counting import analyze_counters
 from fairlane.cli.options import AllowCode, duration_of, folder_of, refused
+
+if TYPE_CHECKING:
+    from fairlane.analysis import Analysis
 
 
 def analyze(
@@ -73,8 +76,8 @@ def analyze(
         if given is not None:
             raise refused(option, "goes with --counters", str(given))
     from fairlane.analysis import analyze as found_by
-    from fairlane.cli.analysis_text import analysis_facts, analysis_parts
-    from fairlane.plot.analysis import draw_all
+    from fairlane.cli.terminal import parts_of
+    from fairlane.views.analysis import draw, view
 
     span = None if iterations is None else _span(iterations)
     limit = None if threshold is None else duration_of("--threshold", threshold)
@@ -89,10 +92,35 @@ def analyze(
         allow_code=allow_code,
     )
     folder = folder_of(run / "analysis" if out is None else out)
-    paths = list(map(str, draw_all(found, folder)))
+    made = view(found)
+    paths = list(map(str, draw(made, folder)))
     return Answer(
-        lambda: {**analysis_facts(found), "figures": paths}, chain(analysis_parts(found), paths), "\n".join(paths)
+        lambda: {**_facts(found), "why": [made.headline, *made.remarks], "figures": paths},
+        parts_of(made, folder),
+        "\n".join(paths),
     )
+
+
+def _facts(found: "Analysis") -> dict[str, Any]:
+    """What was found, for JSON."""
+    from fairlane.analysis import roots
+
+    walk = found.walk
+    return {
+        "scenario": found.run.meta.scenario,
+        "job": found.job,
+        "ranks": found.breakdown,
+        "calls": found.calls,
+        "iterations": found.iterations,
+        "compared": [stretch.span for stretch in found.stretches],
+        "threshold_ps": found.threshold_ps,
+        "cause": walk and walk.cause,
+        "walk": walk and walk.steps,
+        "links": walk and walk.links,
+        "delayers": walk and walk.delayers,
+        "roots": [asdict(root) for root in roots(found.run)],
+        "notes": found.run.meta.notes,
+    }
 
 
 def _span(given: str) -> tuple[int | None, int | None]:

@@ -43,9 +43,10 @@ def fit(
     The parameters with fit = true are fitted on the isolated cells of judging.choose; nothing that was measured beside
     an aggressor is used. The values are written to fitted.toml, and predictions use them.
     """
+    from fairlane.campaign import view
     from fairlane.campaign.fitting import fit as fitted
     from fairlane.campaign.fitting import save
-    from fairlane.cli import campaign_text
+    from fairlane.cli.terminal import parts_of
 
     cells, _ = _cells(folder, allow_code)
     tell = (lambda _words: None) if quiet else report
@@ -57,9 +58,8 @@ def fit(
         for cell, measured, simulated in found.medians
     ]
     shown = {one.name: one.shown(found.values[one.name]) for one in cells.campaign.fitted}
-    return Answer(
-        {"values": shown, "error": found.error, "cells": rows}, campaign_text.fitted(rows, shown, found.error), path
-    )
+    made = view.fitted(cells.campaign.title, rows, shown, found.error)
+    return Answer({"values": shown, "error": found.error, "cells": rows}, parts_of(made, None), path)
 
 
 def predict(
@@ -86,9 +86,10 @@ def predict(
     Measured values are not read. The prediction is stored in predictions/ with digests of the model and of the cells. A
     registration is never changed: a new prediction is a new registration.
     """
+    from fairlane.campaign import view
     from fairlane.campaign.predicting import predicted
     from fairlane.campaign.registry import register, registered
-    from fairlane.cli import campaign_text
+    from fairlane.cli.terminal import parts_of
 
     _word(label)
     cells, wanted = _cells(folder, allow_code, nodes)
@@ -96,7 +97,7 @@ def predict(
     registered(folder)  # an earlier one that has changed is an error now, not after hours
     with _executor(folder, out, workers, resume=resume, cpu_hours=cpu_hours, progress=not quiet) as executor:
         table = predicted(model, wanted, executor)
-    shown = campaign_text.predicted(table.to_dicts())
+    shown = parts_of(view.predicted(cells.campaign.title, table), None)
     if try_out:
         return Answer(table, shown, folder)
     found = register(model, table, label, note, datetime.now().astimezone())
@@ -158,10 +159,11 @@ def draw_map(
     of points at which each cell is predicted right, and the parameters that decide it. The cells need a registered
     prediction first.
     """
+    from fairlane.campaign import view
     from fairlane.campaign.registry import chosen
     from fairlane.campaign.robustness import mapped
-    from fairlane.cli import campaign_text
-    from fairlane.views.files import write
+    from fairlane.cli.terminal import parts_of
+    from fairlane.views.kinds import write_pictures
 
     cells, wanted = _cells(folder, allow_code, nodes)
     _, every = chosen(cells, None)
@@ -176,11 +178,11 @@ def draw_map(
         target = executor.store.folder if executor.store else folder
     for name in ("found", "points", "cells", "indices"):
         write_table(getattr(found, name), target / f"{name}.csv")
-    view = found.view(cells.campaign.title)
-    pictures = [write(view, target / "robustness.png")] if view.charts else []
+    shown = view.mapped(cells.campaign.title, found)
+    pictures = write_pictures(shown, shown.pictures, target)
     data = {"cells": found.cells, "indices": found.indices, "failed": list(found.failed), "excluded": found.excluded}
     code = ExitCode.RUN_FAILED if found.failed else ExitCode.DONE
-    return Answer(data, campaign_text.mapped(found), target, pictures, code)
+    return Answer(data, parts_of(shown, None), target, pictures, code)
 
 
 def script(

@@ -1,7 +1,6 @@
 """Running a controller on a scenario: control."""
 
 import json
-from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,16 +17,12 @@ from fairlane.cli.options import (
     folder_for,
     fresh,
     refused,
-    stored,
     threads_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from fairlane.controller import JobWork, Outcome, Work
-    from fairlane.statistics import Estimate
-    from fairlane.views.tables import Table
+    from fairlane.controller import Outcome
+    from fairlane.views.model import View
 
 
 def control(
@@ -50,7 +45,7 @@ def control(
     seed: Seed = None,
     draws: Annotated[int | None, Option(min=1, help="Different combinations of variants; for episodes.")] = None,
     threads: Threads = None,
-    out: Annotated[Path | None, out_option("Folder for the table and the picture.", "DIR")] = None,
+    out: Annotated[Path | None, out_option("Folder for the table, the picture and the page.", "DIR")] = None,
     allow_code: AllowCode = False,
     as_json: AsJson = False,
     quiet: Quiet = False,
@@ -61,10 +56,12 @@ def control(
     simulated at the same time; online, each simulation runs on N threads.
     """
     from fairlane import Scenario
+    from fairlane.cli.terminal import parts_of
     from fairlane.controller import control as perform
     from fairlane.controller import controller_of, row_of
     from fairlane.controller.loop import mode_of
     from fairlane.inputs import code
+    from fairlane.views.control import view
 
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code).with_background()
     with code.allow_code(allow_code):
@@ -90,26 +87,27 @@ def control(
                 typer.echo(f"{'period':>6}  {'state':8} {'adopted':7} {'mean':>7} {'worst':>7} {'best':>7}")
             typer.echo(_line(outcome))
         rows = [row_of(outcome, job) for outcome in outcomes for job in outcome.jobs]
+        shown = view(outcomes, f"{loaded.name}: {controller}")
         if out is not None:
-            _store(out, rows, outcomes, f"{loaded.name}: {controller}")
-    return Answer({"folder": out, "periods": rows}, chain([_totals(outcomes)], stored(out)), out)
+            _store(out, rows, shown)
+    return Answer({"folder": out, "periods": rows}, parts_of(shown, out), out)
 
 
-def _store(out: Path, rows: list[dict[str, Any]], outcomes: "Sequence[Outcome]", title: str) -> None:
-    """The table, the picture and the manifest; all or none of them."""
+def _store(out: Path, rows: list[dict[str, Any]], made: "View") -> None:
+    """The table, the picture, the page and the manifest; all or none of them."""
     import polars as pl
 
-    from fairlane.plot.control import draw
-    from fairlane.plot.files import write
     from fairlane.results.manifest import MANIFEST, seal
+    from fairlane.views.files import write
 
-    table, picture = out / "periods.parquet", out / "improvement.png"
+    table, picture, page = out / "periods.parquet", out / "improvement.png", out / "control.html"
     try:
         pl.DataFrame(rows, infer_schema_length=None).write_parquet(table)
-        write(lambda: draw(outcomes, title), picture)
+        write(made, picture)
+        write(made, page)
         seal(out, "control", 1, [table.name])
     except BaseException:
-        for path in (table, picture, out / MANIFEST):
+        for path in (table, picture, page, out / MANIFEST):
             path.unlink(missing_ok=True)
         raise
 
@@ -129,57 +127,9 @@ def _parameters(given: list[str]) -> dict[str, Any]:
 
 
 def _line(outcome: "Outcome") -> str:
+    from fairlane.views.control import period_row
     from fairlane.wording import percent
 
-    gains = [gain for job in outcome.treated.jobs if (gain := outcome.improvement(job)) is not None]
-    numbers = [outcome.mean_improvement, min(gains, default=0.0), max(gains, default=0.0)]
-    shown = " ".join(f"{percent(number, signed=True):>7}" for number in numbers)
-    return f"{outcome.period:6}  {outcome.state:8} {'yes' if outcome.accepted else '':7} {shown}"
-
-
-def _totals(outcomes: "list[Outcome]") -> "Table":
-    from fairlane.results.derive import interval
-    from fairlane.statistics import Estimate
-    from fairlane.views.tables import Column, Table, columns, with_change
-
-    rows = []
-    for job in dict.fromkeys(job for outcome in outcomes for job in outcome.jobs):
-        default = _total([outcome.default for outcome in outcomes if outcome.default], job)
-        treated = _total([outcome.treated for outcome in outcomes], job)
-        gain = _by_time(outcomes[-1], job) if outcomes[-1].mode == "online" else _by_period(outcomes, job)
-        without = treated.over(default)
-        shown = interval("gain", gain or (None if without is None else Estimate(without)))
-        rows.append({"job": job, "default": default.done, "treated": treated.done, **shown})
-    gains = Column("gain", with_change("gain"))
-    about = "±: 95% interval of other periods."
-    return Table([*columns(job="job", default="default", treated="treated"), gains], rows, note=about)
-
-
-def _by_time(last: "Outcome", job: str) -> "Estimate | None":
-    """The change of throughput over the iterations that a job completed treated and by default, online."""
-    from fairlane.results.milestones import common
-
-    runs = [last.reached[run].get(job) for run in ("treated", "default")]
-    found = common(runs[0], runs[1], warm_up=False) if runs[0] and runs[1] else None
-    return found.estimate if found else None
-
-
-def _by_period(outcomes: "Sequence[Outcome]", job: str) -> "Estimate | None":
-    """The change of iterations, where the job was there in the same periods, each a simulation of its own."""
-    from fairlane.statistics import ratio_change
-
-    pairs = [(outcome.treated.jobs.get(job), outcome.default and outcome.default.jobs.get(job)) for outcome in outcomes]
-    there = [(own, other) for own, other in pairs if own or other]
-    if not all(own and other and own.seconds == other.seconds for own, other in there):
-        return None
-    done = [(own.done, other.done) for own, other in there if own and other]
-    return ratio_change([own for own, _ in done], [other for _, other in done], skip=0)
-
-
-def _total(works: "Iterable[Work]", job: str) -> "JobWork":
-    """What a job did in all of these periods, and for how long it was there."""
-    from fairlane.controller import JobWork
-
-    parts = [work.jobs[job] for work in works if job in work.jobs]
-    done, seconds = sum(part.done for part in parts), sum(part.seconds or 0.0 for part in parts)
-    return JobWork((done,), compute=(), waiting=(), seconds=seconds)
+    row = period_row(outcome)
+    shown = " ".join(f"{percent(row[name], signed=True):>7}" for name in ("mean", "worst", "best"))
+    return f"{row['period']:6}  {row['state']:8} {row['adopted']:7} {shown}"

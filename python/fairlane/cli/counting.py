@@ -133,8 +133,8 @@ def analyze_counters(
     """The hot links of a real cluster, for ``analyze --counters``."""
     from fairlane.counters import hot_links, roots, without_speed
     from fairlane.fabric import read_wiring
-    from fairlane.fabric.congestion import shown
     from fairlane.fabric.speeds import mixed_speeds
+    from fairlane.views.congestion import UNSATURATED, roots_table
 
     if fabric is None:
         raise refused("--counters", "needs the fabric, for the links that ports send over", allowed="--fabric FILE")
@@ -153,11 +153,11 @@ def analyze_counters(
         report(f"{fabric}: some cables have no speed, so there is no utilisation of their links")
     shared = [link for link in found if len(link.jobs) > 1]
     data: dict[str, Any] = {"links": [asdict(link) for link in found], "shared": len(shared)}
-    causes = []
+    causes: list[Part] = []
     if span is not None:
         busy = roots(places or (), built, jobs, span)
         data["roots"] = [asdict(root) for root in busy]
-        causes += shown(busy, _SHOWN)
+        causes.append(roots_table(busy, _SHOWN) if busy else UNSATURATED)
     rates, names = built.bandwidths_of_hosts(), built.host_names
     mixed = [mixed_speeds(name, job.hosts, rates, names) for name, job in jobs.items()]
     data["notes"] = [words for words in mixed if words]

@@ -36,10 +36,11 @@ def describe_fabric(
     of the hosts to the other. For example: fairlane fabric describe --topology fat_tree --set hosts=64, or
     fairlane fabric describe edison, a preset
     """
-    from fairlane.cli.fabric_text import fabric_lines
+    from fairlane.cli.terminal import parts_of
+    from fairlane.views.fabric import described
 
     found = _built(_chosen("fabric describe", scenario, topology, routing, assignments)).describe()
-    return Answer(found, fabric_lines(found))
+    return Answer(found, parts_of(described(found), None))
 
 
 def draw_fabric(
@@ -86,9 +87,10 @@ def import_fabric(
     Reports levels, shape, hosts per leaf, oversubscription and anomalies of the cabling. In a scenario:
     [fabric] topology = "imported", file = "NAME.fabric.json".
     """
-    from fairlane.cli.fabric_text import survey_lines
+    from fairlane.cli.terminal import parts_of
     from fairlane.fabric import read_wiring, survey
     from fairlane.units import BANDWIDTH
+    from fairlane.views.fabric import surveyed
 
     try:
         rate = None if bandwidth is None else BANDWIDTH.parse(bandwidth)
@@ -101,7 +103,9 @@ def import_fabric(
     plain = file.with_suffix("") if file.suffix == ".xz" else file
     target = out or Path(f"{plain.stem}.fabric.json")
     wiring.save(target)
-    return Answer({**asdict(found), "file": target}, [*survey_lines(found), f"written    {target}"], target)
+    return Answer(
+        {**asdict(found), "file": target}, [*parts_of(surveyed(found, str(file)), None), f"Written: {target}"], target
+    )
 
 
 def export_fabric(
@@ -167,11 +171,12 @@ def compare_fabrics(
 
     For example: fairlane fabric compare edison-links.txt.xz cascade:preset=edison
     """
-    from fairlane.cli.fabric_text import comparison_lines
+    from fairlane.cli.terminal import parts_of
     from fairlane.fabric import compare
+    from fairlane.views.fabric import compared
 
     found = compare(_of_source(first), _of_source(second))
-    return Answer(found, comparison_lines(found, first, second))
+    return Answer(found, parts_of(compared(found, first, second), None))
 
 
 def _built(spec: dict[str, Any]) -> "Fabric":

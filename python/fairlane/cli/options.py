@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,10 +10,11 @@ from typer import Argument, Option
 
 from fairlane.cli.command import ExitCode, completing
 from fairlane.errors import FairlaneError, Problem, ScenarioError
-from fairlane.wording import plural
+from fairlane.wording import plural, renamed
 
 if TYPE_CHECKING:
     from fairlane.tasks.store import Store
+    from fairlane.views.model import View
 
 ScenarioFile = Annotated[Path, Argument(metavar="SCENARIO", help="The scenario, a TOML file.")]
 Assignments = Annotated[
@@ -58,6 +58,12 @@ def report(words: str) -> None:
     typer.echo(f"fairlane: {words}", err=True)
 
 
+def report_renamed(given: Sequence[str], names: Sequence[str]) -> None:
+    """Reports which names of hosts Slurm does not take, and what they are called for it."""
+    for words in renamed("host", given, names, " for Slurm"):
+        report(words)
+
+
 def threads_of(given: int | None) -> int | None:
     """The number of threads that ``--threads`` gives, with a warning if it is more than there are free cores."""
     from fairlane.scenario.estimate import free_cores
@@ -74,13 +80,12 @@ def stored(folder: object) -> Iterator[str]:
         yield f"Everything is in {folder}."
 
 
-def drawn(figure: str, out: Path | None, *data: object) -> Iterator[Path]:
-    """Draws data by a module of ``fairlane.plot`` into the file of ``--out``, if there is one, and names the file."""
+def drawn(shown: "View", out: Path | None) -> Iterator[Path]:
+    """Writes a view into the file of ``--out``, if there is one, and names the file."""
     if out:
-        from fairlane.plot.files import write
+        from fairlane.views.files import write
 
-        draw = resolve_name(f"fairlane.plot.{figure}:draw")
-        yield write(lambda: draw(*data), out)
+        yield write(shown, out)
 
 
 def duration_of(option: str, given: str) -> int:

@@ -1,6 +1,6 @@
 """Looking at where jobs are: place."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Option
 
 from fairlane.cli.command import Answer, Seed, out_option
-from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, drawn
-from fairlane.wording import plural
+from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, drawn, report_renamed
 
 if TYPE_CHECKING:
-    from fairlane.cli.terminal import Part
     from fairlane.fabric import Fabric
     from fairlane.fabric.view import Rails
-
-LISTED = 48  # characters of a list of hosts that are shown
 
 
 def place(
     scenario: ScenarioFile,
-    out: Annotated[Path | None, out_option("Draw it too: .png, .svg or .pdf.")] = None,
+    out: Annotated[Path | None, out_option("Draw it too: .png, .svg, .pdf or .html.")] = None,
     assignments: Assignments = None,
     seed: Seed = None,
     slurm: Annotated[
@@ -36,10 +32,11 @@ def place(
     can take it too. For example: fairlane place torus.toml --set placement.name=box -o torus.png
     """
     from fairlane import Scenario
-    from fairlane.cli.fabric_text import report_renamed
+    from fairlane.cli.terminal import parts_of
     from fairlane.fabric import Fabric
     from fairlane.placement import measure
     from fairlane.slurm import compress, slurm_names
+    from fairlane.views.placement import view
 
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, allow_code=allow_code)
     resolved = loaded.decide()
@@ -55,26 +52,8 @@ def place(
         name: {**asdict(metrics), **_hosts(fabric, jobs[name], rails[name]), "node_list": lists[name]}
         for name, metrics in measure(fabric, jobs, rails).items()
     }
-    busy = len({host for hosts in jobs.values() for host in hosts})
-    title = f"{loaded.name}: {plural(len(jobs), 'job')} on {busy} of {plural(fabric.hosts, 'host')}"
-    return Answer(rows, _table(rows), files=drawn("placement", out, fabric, jobs, title))
-
-
-def _table(rows: Mapping[str, Mapping[str, Any]]) -> "Iterator[Part]":
-    from fairlane.views.tables import Column, Table, columns, fixed
-    from fairlane.wording import percent
-
-    shown = [
-        Column("job", "job"),
-        *columns(hosts="hosts", switches="switches"),
-        Column("average\ndistance", "average_distance", fixed(2)),
-        *columns(diameter="diameter", pieces="pieces"),
-        Column("in the\nlargest", "contiguity", percent),
-        Column("links", "links"),
-        Column("shared", "shared", percent),
-        Column("on", "node_list", left=True, width=LISTED),
-    ]
-    yield Table(shown, [{"job": name, **row} for name, row in rows.items()])
+    shown = view(loaded.name, fabric, jobs, rows)
+    return Answer(rows, parts_of(shown, None), files=drawn(shown, out))
 
 
 def _hosts(fabric: "Fabric", hosts: Sequence[int], rails: "Rails") -> dict[str, list[Any]]:

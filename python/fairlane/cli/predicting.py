@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 from typer import Argument, Option
 
 from fairlane.cli.command import Answer, Quiet, out_option, write_table
-from fairlane.cli.options import RandomSeed, folder_of, one_of, refused, report, stored
+from fairlane.cli.options import RandomSeed, folder_of, one_of, refused, report
 from fairlane.wording import plural, significant
 
 if TYPE_CHECKING:
@@ -18,11 +17,11 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from fairlane.cli.terminal import Part
     from fairlane.models.regressors import RegressorName
     from fairlane.predict import Comparison, CounterTable, Predictor
     from fairlane.predict.hyperparameters import Named
     from fairlane.predict.parts import PartsName
+    from fairlane.views.model import View
     from fairlane.views.tables import Row, Table
 
 BEST = "best"  # of --model and --parts: what has the least error
@@ -147,9 +146,11 @@ def compare(
     quiet: Quiet = False,
 ) -> Answer:
     """Cross-validate all models by run: on the counters, their low-rank and sparse part, and with local models."""
+    from fairlane.cli.terminal import parts_of
     from fairlane.predict import HYPERPARAMETERS
     from fairlane.predict import compare as compared
     from fairlane.predict import local as localised
+    from fairlane.views.prediction import view
 
     chosen = tuple(
         cast("Named", one_of("--hyperparameters", name.strip(), HYPERPARAMETERS)) for name in hyperparameters.split(",")
@@ -158,35 +159,15 @@ def compare(
     with _folds(folds * (1 + local), quiet=quiet) as advance:
         clusters = localised(rows, folds=folds, seed=seed, progress=advance) if local else None
         models = compared(rows, hyperparameters=chosen, folds=folds, seed=seed, progress=advance)
-    if out is not None:
-        _written(out, models, clusters)
     counts = (plural(rows.runs, "run"), plural(len(rows.rows), "timestep"), plural(len(rows.features), "counter"))
+    made = view(f"{', '.join(counts)}; {folds} folds by run", models, clusters)
+    if out is not None:
+        _written(folder_of(out), models, clusters, made)
     return Answer(
         {"folder": out, "models": models.table, "local": clusters.table if clusters else None},
-        chain([f"{', '.join(counts)}; {folds} folds by run"], _compared(models, clusters), stored(out)),
+        parts_of(made, out),
         out or "",
     )
-
-
-def _compared(models: "Comparison", clusters: "Comparison | None") -> Iterator["Part"]:
-    from fairlane.views.tables import Column, Table, columns
-
-    def with_deviation(key: str, row: "Row") -> str:
-        return f"{significant(row[key], 4)} ({significant(row[f'{key}_sd'], 2)})"
-
-    errors = [
-        Column("mean square error", partial(with_deviation, "mse")),
-        Column("max. absolute error", partial(with_deviation, "max_abs_error")),
-        Column("of the variance", "mse_over_variance", lambda share: f"{share:.0%}"),
-    ]
-    parts, setting = Column("parts", "parts", left=True), Column("setting", "setting", left=True)
-    note = "Mean (standard deviation) over folds; the maximum absolute error is that of a fold."
-    chosen = Column("hyperparameters", "hyperparameters", left=True)
-    several = [chosen] if models.table["hyperparameters"].n_unique() > 1 else []
-    yield Table([Column("model", "model"), *several, parts, setting, *errors], models.table.to_dicts(), note=note)
-    if clusters:
-        title = "Local models, gbm on the sparse part"
-        yield Table([*columns(clusters="clusters"), setting, *errors], clusters.table.to_dicts(), title)
 
 
 def pairs(
@@ -308,20 +289,14 @@ def _reason(found: "Predictor") -> str:
     return f": {error}, the least of {len(found.compared)}; next {second}"
 
 
-def _written(folder: Path, models: "Comparison", clusters: "Comparison | None") -> None:
-    from fairlane.plot.files import write
-    from fairlane.plot.prediction import draw_predictions
+def _written(folder: Path, models: "Comparison", clusters: "Comparison | None", made: "View") -> None:
+    from fairlane.views.files import write
+    from fairlane.views.kinds import write_pictures
 
-    folder_of(folder)
     write_table(models.table, folder / "models.csv")
     write_table(models.predictions, folder / "predictions.parquet")
-    first = models.table["hyperparameters"][0]
-    gbm = {"model": "gbm", "hyperparameters": first, "parts": "sparse", "setting": "inductive"}
-    shown = {"gbm on the sparse part": gbm}
-    write(lambda: draw_predictions(models.predictions, shown), folder / "predictions.png")
     if clusters is not None:
         write_table(clusters.table, folder / "local.csv")
         write_table(clusters.predictions, folder / "local-predictions.parquet")
-        apart = {"setting": "inductive"}
-        lines = {"one model": {"clusters": 1, **apart}, "two local models": {"clusters": 2, **apart}}
-        write(lambda: draw_predictions(clusters.predictions, lines), folder / "local.png")
+    write_pictures(made, made.pictures, folder)
+    write(made, folder / "predictions.html")

@@ -12,6 +12,10 @@ from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, Threads, 
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from fairlane import Run
+    from fairlane.cli.terminal import Part
     from fairlane.scenario import Resolved, Scenario
 
 ResultsFolder = Annotated[Path, Argument(metavar="RUN", help="The folder of a run, a study or a sweep of loads.")]
@@ -37,8 +41,10 @@ def run(
     from datetime import datetime
 
     from fairlane import Scenario, runner
-    from fairlane.cli.run_text import summary
+    from fairlane.cli.options import stored
+    from fairlane.cli.terminal import parts_of
     from fairlane.results.store import new_folder
+    from fairlane.views.run import view
 
     loaded = Scenario.load(scenario, set=assignments or (), seed=seed, duration=duration, allow_code=allow_code)
     folder = new_folder(loaded.name, datetime.now().astimezone(), out)
@@ -57,10 +63,29 @@ def run(
     tables |= {} if found.lost_time is None else {"lost_time": found.lost_time}
     return Answer(
         {"folder": found.folder, **found.meta.model_dump(), **tables},
-        summary(found),
+        [*parts_of(view({"": found}, charts=False), None), *_time_spent(found), *stored(found.folder)],
         found.folder,
         code=ExitCode.INTERRUPTED if found.meta.partial else ExitCode.DONE,
     )
+
+
+def _time_spent(run: "Run") -> Iterator["Part"]:
+    """Where the wall time went, and the engine's speed in the co-run."""
+    from rich.text import Text
+
+    from fairlane.wording import wall_time
+
+    spent = run.meta.timings
+    if spent is None:
+        return
+    parts = {"set-up": spent.set_up_s, "calibration": spent.calibration_s, "simulation": spent.simulation_s}
+    more = {"tables": spent.writing_s, "figures": spent.figures_s}
+    known = parts | {name: value for name, value in more.items() if value is not None}
+    each = ", ".join(f"{name} {wall_time(value)}" for name, value in known.items())
+    yield Text(f"Wall time {wall_time(sum(known.values()))}: {each}", style="dim")
+    if spent.engine_s:
+        speed = f"{run.meta.packet_hops / spent.engine_s / 1e6:.1f} M packet-hops/s"
+        yield Text(f"Engine, co-run {wall_time(spent.engine_s)}: {speed}", style="dim")
 
 
 def check(
@@ -111,8 +136,8 @@ def check(
 
 def _checked(loaded: "Scenario", resolved: "Resolved", facts: dict[str, Any]) -> Iterator[str]:
     """What ``check`` prints: the scenario, and whatever somebody should know before a run."""
-    from fairlane.cli.fabric_text import lanes_text, routes_text
     from fairlane.slurm import shortened
+    from fairlane.views.fabric import lanes_text, routes_text
 
     yield str(loaded)
     yield f"  {lanes_text(facts['virtual_lanes'])}"
@@ -167,14 +192,17 @@ def plot(
 
     look = Look(theme, transparent, format)
     every = [load(folder) for folder in results]
-    viewed = len(every) > 1 or all(views.has_picture(every[0], name) for name in figure or (None,))
+    several, first = len(every) > 1, every[0]
+    viewed = [name for name in figure or () if several or views.has_picture(first, name)]
+    others = [name for name in figure or () if name not in viewed]
     with folder_for(out), code.allow_code(allow_code):
-        if viewed:
-            paths = views.draw(every, figure or (), look, out)
-        else:
+        paths = []
+        if viewed or (not others and (several or views.has_picture(first))):
+            paths += views.draw(every, viewed, look, out)
+        if others or not (several or views.has_picture(first)):
             from fairlane.plot import draw_all, draw_figures
 
-            paths = draw_figures(every[0], figure, look, out) if figure else draw_all(every[0], look, out)
+            paths += draw_figures(first, others, look, out) if others else draw_all(first, look, out)
     return Answer({"figures": paths}, map(str, paths))
 
 
@@ -189,7 +217,26 @@ def query(
 ) -> Answer:
     """Ask the tables of a run, a study or a sweep of loads a question in SQL."""
     from fairlane import query as ask
-    from fairlane.cli.run_text import frame_parts
 
     found = ask(run, sql)
     return Answer(found, frame_parts(found, on_terminal=sys.stdout.isatty()))
+
+
+def frame_parts(frame: "pl.DataFrame", *, on_terminal: bool) -> Iterator["Part"]:
+    """The answer to a query: a table on a terminal, CSV where the output goes elsewhere."""
+    import polars as pl
+
+    from fairlane.views.tables import Column, Table
+
+    if on_terminal:
+        numeric = {name: kind.is_numeric() for name, kind in frame.schema.items()}
+        yield Table([Column(name, name, _value, left=not right) for name, right in numeric.items()], frame.to_dicts())
+        return
+    nested = [name for name, kind in frame.schema.items() if kind.is_nested()]  # CSV has neither lists nor records
+    texts = [[None if value is None else str(value) for value in frame[name].to_list()] for name in nested]
+    flat = [pl.Series(name, text, pl.String) for name, text in zip(nested, texts, strict=True)]
+    yield frame.with_columns(flat).write_csv().removesuffix("\n")
+
+
+def _value(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

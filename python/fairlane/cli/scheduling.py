@@ -90,7 +90,7 @@ def schedule(
     made = _results(found, machine, log, checked, load=load, seed=seed, model=slowdown)
     files = []
     if placed:
-        from fairlane.cli.fabric_text import report_renamed
+        from fairlane.cli.options import report_renamed
         from fairlane.slurm import slurm_names
 
         names = slurm_names(machine.fabric.host_names)

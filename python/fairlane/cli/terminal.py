@@ -30,13 +30,13 @@ Part = str | Text | Table
 
 def parts_of(view: View, folder: Path | None) -> Iterator[Part]:
     """What a view says, and where its results are stored."""
-    yield f"{view.headline}\n"
+    yield f"{view.headline}\n" if view.facts else view.headline
     yield from view.facts
     tables = [table for table in view.tables if not table.only_page]
     if tables and not tables[0].title:
         yield ""
     yield from tables
-    yield from (long(line, "dim") for line in view.remarks)
+    yield from (long(line, _STYLES.get(type(line), "dim")) for line in view.remarks)
     yield from stored(folder)
 
 
@@ -69,7 +69,7 @@ def _print_table(table: Table, console: Console) -> None:
     narrow = _fits(console, table, shown, 0) and not _fits(console, table, shown, 1)
     console.print(_drawn(table, shown, 0 if narrow else 1))
     if table.most and len(table.rows) > table.most:
-        console.print(Text(f"{len(table.rows) - table.most} more rows: fairlane report shows all.", style="dim"))
+        console.print(Text(f"{len(table.rows) - table.most} more rows; --json has all.", style="dim"))
     if note := table.explained(shown):
         console.print(Text(note, style="dim"))
 
@@ -89,13 +89,16 @@ def _drawn(table: Table, shown: Sequence[Column], gap: int, wrapped: int | None 
             max_width=wrapped if column.wrap and wrapped else column.width,
             overflow="fold" if column.wrap else "ellipsis",
         )
+    above: list[object] = []
     for row in table.rows[: table.most]:
         if row is None:
             drawn.add_section()
             continue
         cells = [column.cell(row) for column in shown]
         if not table.sparse or any(cell != EMPTY for cell in cells[1:]):
-            drawn.add_row(*(_text(cell) for cell in cells))
+            same = [column.once and cells[: at + 1] == above[: at + 1] for at, column in enumerate(shown)]
+            drawn.add_row(*("" if again else _text(cell) for cell, again in zip(cells, same, strict=True)))
+            above = cells
     return drawn
 
 

@@ -1,7 +1,8 @@
 """Recorded traces, and who sends how much to whom: trace describe, trace pattern, workload pattern."""
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from typer import Argument, Option
 
@@ -10,9 +11,10 @@ from fairlane.cli.options import Assignments, drawn
 from fairlane.wording import plural
 
 if TYPE_CHECKING:
+    from fairlane.pattern import Pattern
     from fairlane.scenario.models import Job
 
-_Picture = Annotated[Path | None, out_option("Draw the communication matrix too: .png, .svg or .pdf.")]
+_Picture = Annotated[Path | None, out_option("Draw the communication matrix too: .png, .svg, .pdf or .html.")]
 _Archive = Annotated[Path, Argument(metavar="FILE", help="An OTF2 or DUMPI archive, or a .tar.zst of one.")]
 
 
@@ -21,11 +23,12 @@ def trace_describe(file: _Archive) -> Answer:
 
     Also its collectives, communicators and neighbours, and how much of its CPU time was computation.
     """
-    from fairlane.cli.trace_text import trace_lines
+    from fairlane.cli.terminal import parts_of
+    from fairlane.views.trace import view
     from fairlane.workload.trace import read_trace
 
     description = read_trace(file).describe()
-    return Answer(description, trace_lines(description))
+    return Answer(description, parts_of(view(description, str(file)), None))
 
 
 def trace_pattern(file: _Archive, out: _Picture = None) -> Answer:
@@ -70,8 +73,28 @@ def workload_pattern(
 
 
 def _answer(job: "Job", ranks: int, title: str, out: Path | None) -> Answer:
-    from fairlane.cli.trace_text import pattern_json, pattern_lines
+    from fairlane.cli.terminal import parts_of
     from fairlane.pattern import analyse, program_of
+    from fairlane.views.pattern import view
 
     found = analyse(program_of(job.source, ranks))
-    return Answer(lambda: pattern_json(found), pattern_lines(found), files=drawn("pattern", out, found, title))
+    shown = view(found, title)
+    return Answer(lambda: _facts(found), parts_of(shown, None), files=drawn(shown, out))
+
+
+def _facts(found: "Pattern") -> dict[str, Any]:
+    """A pattern for JSON, with the matrix."""
+    traffic = found.traffic
+    return {
+        "verdict": asdict(found.verdict),
+        "evidence": asdict(found.evidence) if found.evidence else None,
+        "ranks": traffic.ranks,
+        "messages": int(traffic.messages.sum()),
+        "bytes": int(traffic.total.sum()),
+        "collective_share": traffic.collective_share,
+        "communities": asdict(found.communities),
+        "message_sizes": traffic.sizes,
+        "sent": traffic.sent.tolist(),
+        "received": traffic.received.tolist(),
+        "matrix": traffic.total.tolist(),
+    }

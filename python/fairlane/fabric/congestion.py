@@ -9,10 +9,8 @@ least half as much as the output with most.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-
-from fairlane.wording import bit_rate, listed, percent, plural
 
 STALLED = 0.05
 """A port stalls if it does for this share of the time."""
@@ -101,21 +99,3 @@ class Root:
     def slow(self) -> bool:
         """Whether it is slower than most of its peers."""
         return self.bandwidth_bps < self.usual_bps
-
-    def __str__(self) -> str:
-        rate = bit_rate(self.bandwidth_bps)
-        speed = f"{rate}, most of its peers have {bit_rate(self.usual_bps)}" if self.slow else rate
-        stalls = f"; {plural(self.upstream, 'stalled port')} upstream" if self.upstream else ""
-        whose = f" ({listed(self.jobs)})" if self.jobs else ""
-        return f"{self.link}{whose}: busy {percent(self.active_share)} of the time at {speed}{stalls}"
-
-
-def shown(roots: Sequence[Root], most: int) -> list[str]:
-    """Lines about roots: the first ones, and how many more there are."""
-    if not roots:
-        return ["No link is saturated, and no stalled port leads to a busy one."]
-    lines = [
-        "Roots of congestion (links that are busy, and not stalled by others):",
-        *(f"  {one}" for one in roots[:most]),
-    ]
-    return [*lines, f"  and {len(roots) - most} more"] if len(roots) > most else lines

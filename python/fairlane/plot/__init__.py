@@ -1,31 +1,19 @@
-"""Pictures of a run or a study: how much jobs are slowed down, by whom, and where in the fabric.
+"""Figures that are drawn by Matplotlib, or by users.
 
-A new figure is one file with a ``draw(results, axes=None)`` and one line in ``FIGURES``. Users bring their own as
-``file.py:function``, or by the name of an entry point ``fairlane.figures`` of an installed package; such figures are
-drawn when they are asked for by name.
+Of a run they are drawn on axes of the caller's; its pictures are those of ``views.run``. Users bring their own figures
+as ``file.py:function``, or by the name of an entry point ``fairlane.figures`` of an installed package; they return axes
+or a figure of Matplotlib, or a chart of Altair, and are drawn when they are asked for by name.
 """
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, get_type_hints
 
-from matplotlib.figure import Figure
-
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import refusing
 from fairlane.inputs.registry import Registry, blamed
-from fairlane.plot import (
-    interference,
-    iterations,
-    latency,
-    power,
-    slowdown,
-    study,
-    study_conditions,
-    timeline,
-    utilisation,
-)
-from fairlane.plot.panels import Drawn, Given, figure_of
+from fairlane.plot import interference, slowdown
+from fairlane.plot.panels import Given, figure_of
 from fairlane.plot.style import styled
 from fairlane.plot.theme import save
 from fairlane.results.base import Results
@@ -33,12 +21,14 @@ from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
 from fairlane.views.kinds import KINDS
 from fairlane.views.look import Look
+from fairlane.views.picture import rendered
 
 __all__ = ["FIGURES", "Draw", "draw_all", "draw_figures", "draw_into", "draw_new", "show"]
 
-Draw = Callable[..., Drawn | Figure | None]
-"""Draws a figure of results, on the axes given as ``axes`` if there are any, and returns the axes (see ``panels``) or a
-figure; None if the results have nothing to show there. The annotation of its first argument says of which."""
+Draw = Callable[..., Any]
+"""Draws a figure of results, on the axes given as ``axes`` if there are any, and returns the axes (see ``panels``), a
+figure or a chart of Altair; None if the results have nothing to show there. The annotation of its first argument says
+of which."""
 
 
 LIGHT = Look()
@@ -56,17 +46,10 @@ FIGURES: Registry[Draw] = Registry(
     {
         "slowdown": slowdown.draw,
         "interference": interference.draw,
-        "utilisation": utilisation.draw,
-        "timeline": timeline.draw,
-        "iterations": iterations.draw,
-        "latency": latency.draw,
-        "power": power.draw,
-        "work": study.draw,
-        "conditions": study_conditions.draw,
     },
     unread=_unread,
 )
-"""Every figure of runs and of studies by name; other results have the pictures of ``views.kinds.KINDS``."""
+"""Figures of runs by name that Matplotlib draws on axes of a caller's. Other pictures are those of ``views.kinds``."""
 
 
 def draw_all(results: Results, look: Look = LIGHT, to: Path | None = None) -> list[Path]:
@@ -106,7 +89,7 @@ def draw_figures(results: Results, names: Iterable[str], look: Look = LIGHT, to:
     return paths
 
 
-def show(results: Results, name: str | None = None, axes: Given = None) -> Drawn | Figure:
+def show(results: Results, name: str | None = None, axes: Given = None) -> Any:
     """Draws a figure by name and returns its axes; without ``axes`` in a new figure that notebooks show.
 
     Without a name it is the results' own (``Results.FIGURE``), or the first that there are data for.
@@ -140,7 +123,7 @@ def _nothing(name: str) -> Problem:
     return Problem("figure", "there is nothing to show in it: the results lack its data", name)
 
 
-def _called(data: Any, name: str, draw: Draw, axes: Given = None) -> Drawn | Figure | None:
+def _called(data: Any, name: str, draw: Draw, axes: Given = None) -> Any:
     """What a figure's function returns; errors of code that is not built in name it."""
     try:
         return draw(data) if axes is None else draw(data, axes=axes)
@@ -174,13 +157,23 @@ def draw_into(folder: Path | None, data: Any, name: str, draw: Draw, look: Look 
             if drawn is None:
                 path.unlink(missing_ok=True)
                 return None
-            save(figure_of(drawn), path, look)
+            if _is_chart(drawn):
+                path.write_bytes(rendered(drawn.to_dict(), look))
+            else:
+                save(figure_of(drawn), path, look)
         except OSError as error:
             raise ResultsError(f"{path}: cannot be written: {error.strerror}") from error
     return path
 
 
-def draw_new(data: Any, name: str, draw: Draw, axes: Given = None) -> Drawn | Figure | None:
+def _is_chart(drawn: Any) -> bool:
+    """Whether a figure is a chart of Altair."""
+    from altair import TopLevelMixin
+
+    return isinstance(drawn, TopLevelMixin)
+
+
+def draw_new(data: Any, name: str, draw: Draw, axes: Given = None) -> Any:
     """Draws a figure on ``axes``, or in a new figure that pyplot shows; None if there is nothing to show in it.
 
     A notebook shows it at the end of the cell, other programs by ``pyplot.show()``.
@@ -189,7 +182,7 @@ def draw_new(data: Any, name: str, draw: Draw, axes: Given = None) -> Drawn | Fi
 
     with styled():
         drawn = _called(data, name, draw, axes)
-        if drawn is not None and axes is None:
+        if drawn is not None and axes is None and not _is_chart(drawn):
             figure = figure_of(drawn)
             figure.draw_without_rendering()  # as long as the style is set
             pyplot.figure(figure)

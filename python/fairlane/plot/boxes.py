@@ -66,18 +66,6 @@ def draw_means(
         axes.errorbar(x, y, fmt="D", zorder=6, **marker, **whisker)
 
 
-def draw_strips(axes: Axes, groups: Sequence[Floats], colours: Sequence[str]) -> None:
-    """Draws ``groups`` downwards from y = 0, one a row. Dots are smaller and fainter the more of them there are."""
-    for row, (values, colour) in enumerate(zip(groups, colours, strict=True)):
-        if not values.size:
-            continue
-        size, alpha = (26.0, 0.8) if values.size <= 100 else (12.0, 0.6) if values.size <= 1000 else (6.0, 0.35)
-        draw_dots(axes, values, row + spread(values.size), colour, size=size, alpha=alpha)
-        line = {"boxprops": {"color": INK, "linewidth": 1.2}, "zorder": 3}
-        _box(axes, values, row, 0.6, horizontal=True, whis=(0, 100), median=2.6, **line)
-    axes.set_ylim(len(groups) - 0.5, -0.5)
-
-
 def draw_dots(
     axes: Axes, values: Floats, y: float | Floats, colour: str, *, size: float, alpha: float, hollow: bool = False
 ) -> None:

@@ -1,7 +1,7 @@
 """Heat maps: a matrix in colours whose order survives any colour vision and a grey printer, with its colour bar."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,11 +11,9 @@ from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.ticker import Formatter
 
-from fairlane.plot.style import MUTED
-from fairlane.plot.theme import ON_COLOUR
+from fairlane.views import heat as views
 
-# Lightness falls evenly from end to end.
-HEAT = LinearSegmentedColormap.from_list("heat", ["#fff5e8", "#fdc48d", "#ee6a4d", "#a8163a", "#45041f"])
+HEAT = LinearSegmentedColormap.from_list("heat", list(views.HEAT))
 EMPTY = "#eeeeee"  # colour of masked cells
 
 
@@ -44,15 +42,3 @@ def draw_heat(
         bar.set_ticks(list(ticks), labels=list(ticks.values()))
         bar.minorticks_off()
     bar.outline.set_visible(False)
-
-
-def write_cell(
-    axes: Axes, x: float, y: float, text: str, below: str = "", *, colour: str = MUTED, small: bool = False
-) -> None:
-    """Writes a number into the middle of a cell, and a second one below it."""
-    look: dict[str, Any] = {"ha": "center", "color": colour, "gid": ON_COLOUR}
-    if not below:
-        axes.text(x, y, text, va="center", fontsize=8 if small else 10, **look)
-        return
-    axes.text(x, y, text, va="bottom", fontsize=11, **look)
-    axes.text(x, y + 0.06, below, va="top", fontsize=9, alpha=0.85, **look)

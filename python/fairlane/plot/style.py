@@ -94,14 +94,6 @@ def percentages(axis: Axis, *, signed: bool = False) -> None:
     axis.set_major_formatter(FuncFormatter(write))
 
 
-def plain_logarithms(axis: Axis, low: float, high: float) -> None:
-    """A logarithmic axis from ``low`` to ``high``, with plain numbers at 1, 2 and 5 times powers of ten."""
-    margin = (high / low) ** 0.04
-    name = "x" if axis is axis.axes.xaxis else "y"
-    axis.axes.set(**{f"{name}scale": "log", f"{name}lim": (low / margin, high * margin)})
-    plain_ticks(axis)
-
-
 def plain_ticks(axis: Axis) -> None:
     """Plain numbers on a logarithmic axis that has its limits: at 1, 2 and 5 in each decade, at more on a short one."""
     low, high = axis.get_view_interval()

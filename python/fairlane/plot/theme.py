@@ -1,7 +1,7 @@
 """Themes of figures that are written to files: light or dark ink, with or without a background.
 
 Figures are drawn in the colours of ``style`` for white paper. For a dark theme, ink, grid, paper and palette of a
-finished figure are replaced by those of ``fairlane.colours.DARK``; numbers on coloured cells stay.
+finished figure are replaced by those of ``fairlane.colours.DARK``.
 """
 
 from collections.abc import Iterator
@@ -13,13 +13,10 @@ from matplotlib import rcParams
 from matplotlib.artist import Artist
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from fairlane.colours import DARK, LIGHT
 from fairlane.views.look import Look
 
-ON_COLOUR = "on colour"
-"""The ``gid`` of texts on coloured cells, which keep their colour."""
 _DARK = {to_rgb(getattr(LIGHT, name)): getattr(DARK, name) for name in ("ink", "muted", "grid", "paper")}
 _DARK |= {to_rgb("black"): DARK.ink, to_rgb("#eeeeee"): "#26282b"}
 _DARK |= {to_rgb(light): dark for light, dark in zip(LIGHT.palette, DARK.palette, strict=True)}
@@ -58,8 +55,7 @@ def darken(figure: Figure) -> None:
     """Replaces ink, grid and paper of a finished figure by those of the dark theme."""
     figure.draw_without_rendering()  # which makes the ticks
     for artist in figure.findobj():
-        if not (isinstance(artist, Text) and artist.get_gid() == ON_COLOUR):
-            _darken(artist)
+        _darken(artist)
 
 
 def _darken(artist: Artist) -> None:

@@ -4,10 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fairlane.report import run, study
 from fairlane.results.base import Results
-from fairlane.results.run import Run
-from fairlane.results.study import StudyResults
 
 Data = Callable[[Any, Any, str], dict[str, Any]]
 """What a page contains, of results, others to compare them with (or None), and what these are called."""
@@ -24,7 +21,4 @@ class Kind:
     data_of: Data
 
 
-KINDS: Mapping[type[Results], Kind] = {
-    Run: Kind("run", "a run", run.data_of),
-    StudyResults: Kind("study", "a study", study.data_of),
-}
+KINDS: Mapping[type[Results], Kind] = {}

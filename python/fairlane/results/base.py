@@ -42,10 +42,12 @@ class Results:
     def plot(self, figure: str | None = None, ax: Axes | Sequence[Axes] | None = None) -> Any:
         """Draws a figure, by default the first that there are data for, as a notebook shows it.
 
-        Names are those of ``fairlane list figures``, or that of a plug-in. Load sweeps and other results that have a
-        view (``fairlane.views.kinds.KINDS``) are charts of Altair. Others are drawn by Matplotlib: the axes are
-        returned, a list if several; ``ax`` are axes to draw on, as many as the figure has panels; without them there is
-        a new figure. Raises ``ScenarioError`` if there is no such figure, or nothing to show in it, and
+        Names are those of ``fairlane list figures``, or that of a plug-in. Runs, load sweeps and other results that
+        have a view (``fairlane.views.kinds.KINDS``) are charts of Altair. Others are drawn by Matplotlib: the axes are
+        returned, a list if several; ``ax`` are axes to draw on, as many as the figure has panels (of a run for
+        ``slowdown`` and ``interference``); without them there is a new figure.
+
+        Raises ``ScenarioError`` if there is no such figure, or nothing to show in it, and
         ``ResultsError`` for more or fewer axes than panels.
         """
         from fairlane.views.kinds import has_picture, plot

@@ -13,11 +13,13 @@ from typing_extensions import override
 
 from fairlane.errors import FairlaneError
 from fairlane.results.errors import ResultsError
-from fairlane.results.live import read_live, request_stop
+from fairlane.results.live import Found, State, read_live, request_stop
 from fairlane.serve import shell
 from fairlane.serve.access import HEADER, Access, is_local, policy
 from fairlane.serve.folders import Entry, Folders, OutsideError, within
 from fairlane.serve.pages import KINDS, Pages
+from fairlane.views.page import page as page_of_view
+from fairlane.views.run import live
 
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -130,7 +132,19 @@ class Handler(RequestHandler):
 
     def send_page(self, name: str, title: str, data: object) -> None:
         """Ends with one of the server's own pages."""
-        self.finish(shell.page(name, title, self.nonce, data, self.served.assets))
+        self.finish(shell.page(name, title, self.nonce, data))
+
+    async def in_progress(self, path: str) -> Found | None:
+        """The state of a run in progress, None if it has ended; answers with an error if it cannot be read."""
+        try:
+            found: Found | None = await self.away(read_live, within(self.served.folders.root, path))
+        except (OutsideError, ResultsError):
+            raise Refused(404, _NOTHING) from None
+        return found
+
+    def allow_styles(self) -> None:
+        """Allows the page styles of its own: charts set them, and a page of a view has its style sheet in it."""
+        self.set_header("Content-Security-Policy", policy(self.nonce, inline_styles=True))
 
 
 class IndexPage(Handler):
@@ -182,8 +196,7 @@ class ReportPage(Handler):
         except (FairlaneError, OSError) as error:
             words = " ".join(str(error).replace(f"{root}/", "").split())
             raise Refused(409, words) from error
-        # Charts set styles of their own, and a page has its style sheet in it.
-        self.set_header("Content-Security-Policy", policy(self.nonce, inline_styles=True))
+        self.allow_styles()
         self.finish(shell.served(page, self.nonce))
 
 
@@ -197,7 +210,16 @@ class LivePage(Handler):
             self.redirect(f"/report/{quote(path)}", status=303)
             return
         data = {"path": quote(path), "name": path, "action": self.served.access.action, "header": HEADER}
-        self.send_page("live", f"{entry.scenario or path} – fairlane", data)
+        found = await self.in_progress(path)
+        if found is None:
+            raise Refused(404, _NOTHING)
+        page = await self.away(_live_page, found.state)
+        self.allow_styles()
+        self.finish(shell.live(page, self.nonce, data))
+
+
+def _live_page(state: State) -> str:
+    return page_of_view(live.view(state))
 
 
 class LiveData(Handler):
@@ -208,15 +230,13 @@ class LiveData(Handler):
     async def get(self, path: str) -> None:
         """Answers."""
         entry = await self.entry(path)
-        found = None
-        if entry.status not in {"finished", "partial"}:
-            try:
-                found = await self.away(read_live, within(self.served.folders.root, path))
-            except (OutsideError, ResultsError):
-                raise Refused(404, _NOTHING) from None
-        report = f"/report/{quote(path)}" if found is None else None
-        state = found.state.model_dump(mode="json") if found else None
-        self.send({"status": entry.status, "note": entry.note, "report": report, "state": state})
+        found = None if entry.status in {"finished", "partial"} else await self.in_progress(path)
+        known = {"status": entry.status, "note": entry.note, "report": None, "state": None}
+        if found is None:
+            self.send({**known, "report": f"/report/{quote(path)}"})
+            return
+        figures = await self.away(live.update, found.state)
+        self.send({**known, "state": found.state.model_dump(mode="json"), "figures": figures})
 
 
 class Stop(Handler):

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.extras import require
-from fairlane.report.page import require_echarts
 
 if TYPE_CHECKING:
     from tornado.web import Application
@@ -24,13 +23,12 @@ _IDLE_S = 120.0
 class Server:
     """A server of a folder, bound to a port when it is made.
 
-    Raises ``ScenarioError`` if the folder or the port cannot be used, ``MissingExtraError`` without the library that it
-    needs, and ``ResultsError`` if fairlane was built without the JavaScript of its pages.
+    Raises ``ScenarioError`` if the folder or the port cannot be used, and ``MissingExtraError`` without the library
+    that it needs.
     """
 
     def __init__(self, folder: Path, port: int = 0) -> None:
         require("serve")
-        require_echarts()
         root = _root(folder)
         self._sockets = _bound(port)
         self.port: int = self._sockets[0].getsockname()[1]

@@ -1,4 +1,4 @@
-"""What the server's own pages are made of: a template, modules, style sheets. They share those of report pages."""
+"""What the server's own pages are made of: a template, modules, style sheets. They share those of pages of views."""
 
 import re
 from dataclasses import dataclass
@@ -7,10 +7,7 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from string import Template
 
-from pydantic_core import to_json
-
-from fairlane.report.page import BROWSER, ECHARTS, constants
-from fairlane.views.page import json_in_html, style
+from fairlane.views.page import BROWSER, json_in_html, style
 
 _SERVE = files("fairlane.serve") / "browser"
 _TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
@@ -28,26 +25,37 @@ class Asset:
 
 def assets() -> dict[str, Asset]:
     """All of them by their paths below ``/assets``; nothing else can be asked for."""
-    found: dict[str, Traversable] = {"echarts.js": ECHARTS}
-    for name, folder in (("report", BROWSER), ("serve", _SERVE)):
+    found: dict[str, Traversable] = {}
+    for name, folder in (("fairlane", BROWSER), ("serve", _SERVE)):
         found |= {f"{name}/{file.name}": file for file in folder.iterdir() if file.name.endswith((".js", ".css"))}
     made = {name: Asset(file.read_bytes(), _TYPES[f".{name.rpartition('.')[2]}"]) for name, file in found.items()}
-    made["report/page.css"] = Asset(style().encode(), _TYPES[".css"])
-    return made | {"report/constants.js": Asset(constants(), _TYPES[".js"])}
+    return made | {"fairlane/page.css": Asset(style().encode(), _TYPES[".css"])}
 
 
-def page(name: str, title: str, nonce: str, data: object, known: dict[str, Asset]) -> str:
+def page(name: str, title: str, nonce: str, data: object) -> str:
     """A page whose module is ``serve/NAME``. ``title`` is plain text; ``data`` is what the module gets, as JSON."""
-    modules = [path.removesuffix(".js") for path in known if "/" in path and path.endswith(".js")]
-    imports = {module: f"/assets/{module}.js" for module in modules}
     return Template((_SERVE / "page.html").read_text("utf-8")).substitute(
         title=escape(title),
         body=(_SERVE / f"{name}.html").read_text("utf-8"),
-        imports=json_in_html({"imports": imports}),
-        data=json_in_html(data),
-        module=to_json(f"serve/{name}").decode(),
-        nonce=nonce,
+        script=_script(name, nonce, data),
     )
+
+
+def _script(name: str, nonce: str, data: object) -> str:
+    return (
+        f'<script type="application/json" id="given">{json_in_html(data)}</script>'
+        f'<script type="module" nonce="{nonce}" src="/assets/serve/{name}.js"></script>'
+    )
+
+
+def live(page: str, nonce: str, data: object) -> str:
+    """The page of a run in progress: that of its view, with how far it is, and the module that keeps it up to date."""
+    progress = (_SERVE / "live.html").read_text("utf-8")
+    sheet = (_SERVE / "serve.css").read_text("utf-8")
+    text = served(page, nonce).replace("</head>", f"<style>{sheet}</style></head>", 1)
+    text = text.replace('<div id="figures">', f'{progress}<div id="figures">', 1)
+    head, end, tail = text.rpartition("</body>")
+    return f"{head}{_script('live', nonce, data)}{end}{tail}"
 
 
 def error_page(words: str, nonce: str) -> str:

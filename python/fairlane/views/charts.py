@@ -4,7 +4,7 @@ A chart is an ``altair.LayerChart`` without width, colours and fonts, which writ
 (seconds, shares); an axis has the unit.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from math import ceil, floor, log10, sqrt
@@ -20,6 +20,8 @@ from fairlane.wording import duration_unit, time_unit
 
 MARGIN = 0.04
 """How far an axis reaches beyond its values, as a share of its length."""
+RAISED = 30
+"""Distance of a legend from a chart, px, that leaves room for a ``caption``."""
 _LEGEND = 480
 """Room for a legend, px."""
 PANEL = 640
@@ -31,15 +33,15 @@ CLEAR = "dblclick, window:input"
 NUMBERS = ",.6~r"
 SHARES = ".6~%"
 Layer = altair.Chart | altair.LayerChart
-Kind = Literal["number", "share", "time", "change", "duration"]
-"""A time is in s or its parts, a duration in units from s to days."""
-_FORMATS = {"number": NUMBERS, "share": SHARES}
-_DURATIONS = {1.0: "s", 60.0: "min", 3600.0: "h", 86400.0: "d"}
-"""Units of the labels of a logarithmic axis, which are at 1 and 10 of each and at powers of ten of days."""
+Kind = Literal["number", "count", "share", "change", "time", "duration"]
+"""A time is in s or its parts, a duration in units from s to days; a count has whole numbers only."""
+_FORMATS = {"number": NUMBERS, "count": ",d", "share": SHARES}
 CHANGES = f"datum.value ? format(datum.value, '+{SHARES}') : '0%'"
 """The label of a change: a share with its sign."""
 _COLOURS, _GREYS = len(LIGHT.palette), 2
 """Colours and greys of the configuration (``views.style``)."""
+_DURATIONS = {1.0: "s", 60.0: "min", 3600.0: "h", 86400.0: "d"}
+"""Units of the labels of a logarithmic axis, which are at 1 and 10 of each and at powers of ten of days."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,8 @@ class Axis:
     log: bool
     factor: float = 1.0
     """Of the unit of labels."""
-    free: bool = False
-    """Whether its ends are those of the rows that are shown, in place of ``low`` and ``high``."""
+    free: str = ""
+    """The expression of a label, if its ends are those of the rows that are shown, in place of ``low`` and ``high``."""
 
     @classmethod
     def of(
@@ -88,9 +90,12 @@ class Axis:
         return cls(f"{title} [{unit}]" if unit else title, kind, low, high, log, factor)
 
     @classmethod
-    def chosen(cls, title: str = "", kind: Kind = "change") -> "Axis":
-        """A linear axis for rows of which a reader chooses some: it has the ends of those."""
-        return cls(title, kind, 0.0, 0.0, log=False, free=True)
+    def chosen(cls, labels: str = CHANGES) -> "Axis":
+        """A linear axis for rows of which a reader chooses some: its ends are those of these rows.
+
+        ``labels`` is the expression of a label.
+        """
+        return cls("", "number", 0.0, 0.0, log=False, free=labels)
 
     @property
     def ticks(self) -> list[float]:
@@ -109,7 +114,8 @@ class Axis:
         return [tick for tick in every if self.low <= tick <= self.high]
 
     @property
-    def _options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, Any]:
+        """The axis and the scale of a channel."""
         axis = altair.Axis(
             title=self.title or None,
             values=self.ticks if self.log or self.kind == "duration" else Undefined,
@@ -118,17 +124,22 @@ class Axis:
             labelOverlap=True,
             labelFlush=False,
             tickCount=Undefined if self.log else 6,
+            tickMinStep=1 if self.kind == "count" else Undefined,
         )
         kind: Literal["log", "linear"] = "log" if self.log else "linear"
         zero = Undefined if self.log else False
         if self.free:
-            return {"axis": axis, "scale": altair.Scale(zero=False)}
+            return {"axis": axis, "scale": altair.Scale(zero=False, padding=10)}
         return {"axis": axis, "scale": altair.Scale(type=kind, domain=[self.low, self.high], nice=False, zero=zero)}
 
     @property
     def _label(self) -> Any:
+        if self.free:
+            return self.free
+        if self.kind == "change":
+            return CHANGES
         if self.kind not in ("time", "duration"):
-            return CHANGES if self.kind == "change" else Undefined
+            return Undefined
         if self.kind == "time" or not self.log:
             return f"format(datum.value / {self.factor}, '{NUMBERS}')"
         found = "''"
@@ -138,11 +149,11 @@ class Axis:
 
     def x(self, field: str) -> altair.X:
         """The horizontal channel of a field on this axis."""
-        return altair.X(f"{field}:Q", **self._options)
+        return altair.X(f"{field}:Q", **self.options)
 
     def y(self, field: str) -> altair.Y:
         """The vertical channel."""
-        return altair.Y(f"{field}:Q", **self._options)
+        return altair.Y(f"{field}:Q", **self.options)
 
 
 @dataclass(frozen=True)
@@ -203,9 +214,23 @@ def _with(of: Layer, parameter: altair.Parameter) -> Layer:
     return found
 
 
-def colour(field: str, names: Sequence[str], greys: Sequence[str] = ()) -> altair.Color:
-    """A colour for each name, in this order, and a grey for each of ``greys``; a single name has no legend."""
-    legend = legend_of(names) if len(names) > 1 else None
+def colour(
+    field: str,
+    names: Sequence[str],
+    greys: Sequence[str] = (),
+    *,
+    shown: Collection[str] | None = None,
+    raised: bool = False,
+) -> altair.Color:
+    """A colour for each name, in this order, and a grey for each of ``greys``.
+
+    The legend has the names that are ``shown``; there is none of a single one. If it is ``raised``, a ``caption`` has
+    room below.
+    """
+    named = [name for name in names if shown is None or name in shown]
+    legend = legend_of(named) if len(named) > 1 else None
+    if legend is not None and raised:
+        legend["offset"] = RAISED
     others = [name for name in names if name not in greys]
     places = {name: f"palette{at % _COLOURS}" for at, name in enumerate(others)}
     places |= {name: f"grey{at % _GREYS}" for at, name in enumerate(greys)}
@@ -214,31 +239,33 @@ def colour(field: str, names: Sequence[str], greys: Sequence[str] = ()) -> altai
 
 
 def legend_of(names: Sequence[str], orient: Literal["top", "bottom"] = "top") -> altair.Legend:
-    """A legend without a title, in as many columns as fit beside each other."""
+    """A legend of these names without a title, in as many columns as fit beside each other."""
     wide = 7 * max(map(len, names)) + 40
     fits = len(names) * wide <= _LEGEND
-    return altair.Legend(title=None, orient=orient, columns=Undefined if fits else max(1, _LEGEND // wide))
+    return altair.Legend(
+        title=None, values=list(names), orient=orient, columns=Undefined if fits else max(1, _LEGEND // wide)
+    )
 
 
 def choice(
     name: str, label: str, options: Sequence[str], field: str = "of", every: str = ""
 ) -> tuple[altair.Parameter, str]:
-    """A selection of one option below the chart, and the filter of rows whose ``field`` it is.
+    """A selection of one option below the chart, if there are several, and the filter of rows whose ``field`` it is.
 
     With ``every``, that is the first option, which all rows have.
     """
     offered = [*([every] if every else []), *options]
-    bound = altair.binding_select(options=offered, name=f"{label} ")
+    bound = altair.binding_select(options=offered, name=f"{label} ") if len(offered) > 1 else Undefined
     chosen = f"datum['{field}'] === {name}"
-    return altair.param(
-        name=name, value=offered[0], bind=bound
-    ), f"{name} === '{every}' || {chosen}" if every else chosen
+    either = f"({name} === '{every}' || {chosen})" if every else chosen
+    return altair.param(name=name, value=offered[0], bind=bound), either
 
 
 def caption(parameter: str, *, vertical: bool = False) -> altair.Chart:
     """The title of an axis that says what is chosen: below the right end, or above the upper end if ``vertical``."""
-    text = chart([{}]).mark_text(
+    text: altair.Chart = chart([{}]).mark_text(
         style="text",
+        clip=False,
         text=altair.ExprRef(parameter),
         align="left" if vertical else "right",
         baseline="bottom" if vertical else "top",
@@ -256,17 +283,30 @@ def described(rows: Iterable[Row], columns: Sequence[Column]) -> tuple[list[dict
 
 
 def whiskers(
-    of: altair.Chart, axis: Axis, low: str, high: str, *, vertical: bool, **encoding: Any
+    of: altair.Chart,
+    axis: Axis,
+    low: str,
+    high: str,
+    *,
+    vertical: bool,
+    style: str = "ink",
+    width: float = 1.2,
+    **encoding: Any,
 ) -> altair.LayerChart:
     """Intervals from one field to another, where both are known, with ends; the other channels are ``encoding``.
+
+    They are of ink where the chart has no colour.
 
     On a logarithmic axis, an interval that reaches zero or less goes to the end of the axis.
     """
     known = of.transform_filter(f"isValid(datum['{low}']) && isValid(datum['{high}'])")
     known = known.transform_calculate(_low=f"max(datum['{low}'], {axis.low})" if axis.log else f"datum['{low}']")
     along, name = (axis.y, "y") if vertical else (axis.x, "x")
-    line = known.mark_rule(strokeWidth=1.2).encode(**{name: along("_low"), f"{name}2": f"{high}:Q"}, **encoding)
-    ends = known.mark_point(shape="stroke", size=40, strokeWidth=1.2, filled=False, angle=0 if vertical else 90)
+    line = known.mark_rule(style=style, strokeWidth=width).encode(
+        **{name: along("_low"), f"{name}2": f"{high}:Q"}, **encoding
+    )
+    turned = 0 if vertical else 90
+    ends = known.mark_point(style=style, strokeWidth=width, shape="stroke", size=40, filled=False, angle=turned)
     lower = ends.transform_filter(f"datum._low > {axis.low}" if axis.log else "true").encode(
         **{name: along("_low")}, **encoding
     )

@@ -1,5 +1,6 @@
-"""Heat maps: a colour for each pair of a row and a column, with its legend; the order of the colours survives any
-colour vision and a grey printer.
+"""Heat maps: a colour for each pair of a row and a column.
+
+The order of the colours survives any colour vision and a grey printer.
 """
 
 from collections.abc import Iterable, Sequence
@@ -8,7 +9,6 @@ from typing import Any
 
 import altair
 import numpy as np
-from altair import Undefined
 
 from fairlane.views.charts import NUMBERS, SHARES, stacked
 from fairlane.views.scales import DECADES, FEW_LARGE
@@ -45,30 +45,45 @@ class Heat:
 
     def text(self, value: float) -> str:
         """The colour of text on such a cell."""
+        return _LIGHT if self.place(value) > 0.5 else _DARK
+
+    def place(self, value: float) -> float:
+        """The place of a value among the colours, from 0 to 1."""
         shade = self.shade(value)
-        place = np.log(shade / self.low) / np.log(self.high / self.low) if self.log else shade / self.high
-        return _LIGHT if place > 0.5 else _DARK
+        return float(np.log(shade / self.low) / np.log(self.high / self.low) if self.log else shade / self.high)
+
+    def _ticks(self) -> list[float]:
+        if self.log:
+            return [float(f"{value:.1g}") for value in np.geomspace(self.low, self.high, DECADES + 1)]
+        step = 10.0 ** np.floor(np.log10(self.high / 2))
+        step *= next(factor for factor in (1, 2, 5, 10) if self.high / (step * factor) <= 5)
+        return [float(f"{value:.6g}") for value in np.arange(0, self.high * 1.0001, step)]
 
     def colour(self, field: str, title: str, *, share: bool = True) -> altair.Color:
         """The channel of a field that ``shade`` has made."""
         kind: Any = "log" if self.log else "linear"
         scale = altair.Scale(type=kind, domain=[self.low, self.high], range=list(HEAT), clamp=True, interpolate="rgb")
-        steps = np.geomspace(self.low, self.high, DECADES + 1) if self.log else []
         legend = altair.Legend(
             title=title,
-            orient="right",
+            orient="top",
             format=SHARES if share else NUMBERS,
-            values=[float(f"{value:.1g}") for value in steps] if self.log else Undefined,
-            gradientLength=160,
+            values=self._ticks(),
+            gradientLength=260,
+            titleLimit=600,
         )
         return altair.Color(f"{field}:Q", scale=scale, legend=legend)
 
 
-def band(field: str, names: Sequence[str], title: str, *, vertical: bool) -> altair.X | altair.Y:
-    """The channel of rows or columns in this order."""
-    axis = altair.Axis(title=title, labelAngle=0 if vertical else -40, labelOverlap=False, labelLimit=160)
-    scale = altair.Scale(domain=list(names), padding=0.04)
-    return altair.Y(f"{field}:N", axis=axis, scale=scale) if vertical else altair.X(f"{field}:N", axis=axis, scale=scale)
+def columns_in(field: str, names: Sequence[str], title: str) -> altair.X:
+    """The channel of columns in this order."""
+    axis = altair.Axis(title=title, labelAngle=-40, labelOverlap=False, labelLimit=160)
+    return altair.X(f"{field}:N", axis=axis, scale=altair.Scale(domain=list(names), padding=0.04))
+
+
+def rows_in(field: str, names: Sequence[str], title: str) -> altair.Y:
+    """The channel of rows in this order."""
+    axis = altair.Axis(title=title, labelOverlap=False, labelLimit=160)
+    return altair.Y(f"{field}:N", axis=axis, scale=altair.Scale(domain=list(names), padding=0.04))
 
 
 def side(columns: int) -> int:

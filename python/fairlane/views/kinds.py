@@ -4,7 +4,7 @@ A new kind of results is a file here with a function ``view``, which makes a ``V
 in ``KINDS``.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from pkgutil import resolve_name
@@ -17,14 +17,16 @@ from fairlane.inputs.files import replacing
 from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError, writing
 from fairlane.results.reproduction import ReproductionResults, RobustnessResults
+from fairlane.results.run import Run
 from fairlane.results.schedule import ScheduleResults
+from fairlane.results.study import StudyResults
 from fairlane.saturation.results import Saturation
 from fairlane.views.look import Look
 
 if TYPE_CHECKING:
     from fairlane.views.model import Chart, View
 
-__all__ = ["KINDS", "Kind", "draw", "has_picture", "html_of", "plot", "view_of", "write_pictures"]
+__all__ = ["KINDS", "Kind", "draw", "has_picture", "html_of", "plot", "shown", "view_of", "write_pictures"]
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,21 @@ class Kind:
 LIGHT = Look()
 """Dark ink on white, as PNG."""
 KINDS: Mapping[type[Results], Kind] = {
+    Run: Kind(
+        "run",
+        "a run",
+        {
+            "slowdown": "throughput change of each job against its isolated run",
+            "interference": "lost time, or queueing delay, by victim and aggressor",
+            "utilisation": "how busy and how blocked ports are, by class",
+            "timeline": "how busy and how blocked ports are over time, by role",
+            "iterations": "times of iterations: distribution by job, and their course",
+            "latency": "latencies of messages: quantiles by job, and their distribution",
+            "calls": "shares of MPI calls and of waits in the time of each job",
+            "power": "frequency and power of the sockets of each job",
+            "comparison": "changes of each job between two runs",
+        },
+    ),
     Cables: Kind("cables", "a survey of failures", {"cables": "slowdowns of jobs by failed cable or switch"}),
     Gpcnet: Kind("gpcnet", "GPCNeT", {"gpcnet": "congestion impact factors by network test and transport"}),
     ReproductionResults: Kind(
@@ -68,6 +85,23 @@ KINDS: Mapping[type[Results], Kind] = {
             "load": "utilisation, waiting jobs and the hosts that they request over time",
             "distributions": "shares of jobs above each wait and slowdown",
             "sizes": "mean waits and slowdowns by the size of jobs",
+        },
+    ),
+    StudyResults: Kind(
+        "study",
+        "a study",
+        {
+            "work": "improvement of each job and W by workload and treatment",
+            "conditions": "time per iteration, W and improvement by condition",
+            "effects": "effects of treatments with their intervals",
+            "comparison": "changes of jobs against another study",
+            "extremes": "the worst, average and best job of each treatment",
+            "replicates": "effects by placement or seed",
+            "cells": "effects by job and point",
+            "sweeps": "effects by the values of each parameter",
+            "periods": "iterations by period of controllers",
+            "design": "shares of the variance by factor",
+            "measured": "columns of tables that a study measures",
         },
     ),
 }
@@ -100,13 +134,19 @@ def view_of(every: Sequence[Results], names: Sequence[str] = (), **options: Any)
 
 
 def _named(every: Sequence[Results], given: Sequence[str]) -> dict[str, Results]:
-    """Results by the names of their folders, with as many parents as tell them apart; or by number."""
+    """Results by the names of their folders, with as many parents as tell them apart; or by number.
+
+    A folder that is given several times has a number, too.
+    """
     names = list(given)
     folders = [one.folder.resolve() if one.folder else None for one in every]
     for depth in range(1, 9):
         if len(set(names)) == len(every):
             break
         names = ["/".join(folder.parts[-depth:]) if folder else str(at) for at, folder in enumerate(folders, 1)]
+    if len(set(names)) < len(every):
+        names = [folder.name if folder else name for name, folder in zip(names, folders, strict=True)]
+        names = [name if names.index(name) == at else f"{name} ({at + 1})" for at, name in enumerate(names)]
     return dict(zip(names, every, strict=True))
 
 
@@ -118,21 +158,26 @@ def html_of(results: Results) -> str:
 
 
 def draw(
-    every: Sequence[Results], figures: Iterable[str] = (), look: Look = LIGHT, to: Path | None = None
+    every: Sequence[Results],
+    figures: Iterable[str] = (),
+    look: Look = LIGHT,
+    to: Path | None = None,
+    view: "View | None" = None,
 ) -> list[Path]:
-    """Draws pictures of results, by default all of them, and returns their files.
+    """Draws pictures of results, by default all but those of pages only, and returns their files.
 
-    They go to ``to``, or to the folder of the results. Raises ``ResultsError`` if there is none or it cannot be
-    written, and ``ScenarioError`` if there is no such picture, or nothing to show in it.
+    They go to ``to``, or to the folder of the results. ``view`` is that of these results, if there is one already.
+    Raises ``ResultsError`` if there is no folder or it cannot be written, and ``ScenarioError`` if there is no such
+    picture, or nothing to show in it.
     """
     folder = to or (every[0].folder if len(every) == 1 else Path.cwd())
     if folder is None:
         raise ResultsError("the results are only in memory; save them before drawing them")
-    view = view_of(every)
+    view = view or view_of(every)
     for name in KINDS[type(every[0])].pictures:
         if name not in view.pictures:  # nothing to show in it: that of an earlier draw would mislead
             (folder / f"{name}.{look.format}").unlink(missing_ok=True)
-    return write_pictures(view, _chosen(every[0], view, figures), folder, look)
+    return write_pictures(view, _chosen(view, KINDS[type(every[0])].pictures, figures), folder, look)
 
 
 def write_pictures(view: "View", pictures: "Mapping[str, list[Chart]]", folder: Path, look: Look = LIGHT) -> list[Path]:
@@ -150,24 +195,28 @@ def write_pictures(view: "View", pictures: "Mapping[str, list[Chart]]", folder: 
 
 def plot(results: Results, name: str | None = None) -> Any:
     """A picture of results as a chart of Altair, which notebooks show; by default the first one. Raises as ``draw``."""
+    return shown(view_of([results]), KINDS[type(results)].pictures, name)
+
+
+def shown(view: "View", known: Collection[str], name: str | None = None) -> Any:
+    """A picture of a view, of those ``known``, as a chart of Altair. Raises as ``draw``."""
     import altair
 
     from fairlane.colours import LIGHT
     from fairlane.views.picture import figure
     from fairlane.views.style import config
 
-    view = view_of([results])
-    found = _chosen(results, view, [name] if name else ())
+    found = _chosen(view, known, [name] if name else ()) or view.pictures
     if not found:
         raise ScenarioError(_nothing(name or "figure"))
     spec = {**figure(view, next(iter(found.values()))), "config": config(LIGHT)}
     return altair.VConcatChart.from_dict(spec, validate=False)
 
 
-def _chosen(results: Results, view: "View", names: Iterable[str]) -> dict[str, "list[Chart]"]:
+def _chosen(view: "View", known: Collection[str], names: Iterable[str]) -> dict[str, "list[Chart]"]:
     """Pictures by name."""
     pictures = view.pictures
-    known = {**KINDS[type(results)].pictures, **pictures}
+    known = {*known, *pictures}
     wanted = list(names) or list(view.drawn)
     for name in wanted:
         if name not in pictures:

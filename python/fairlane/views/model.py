@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairlane.views.tables import Row, Table
@@ -28,25 +29,38 @@ class Chart:
     name: str
     """How it is asked for, and what its file is called."""
     title: str
-    spec: altair.LayerChart | Panels
+    made: altair.LayerChart | Panels | Callable[[], altair.LayerChart | Panels]
+    """What it is, or what makes it where it is drawn: a terminal needs none, and a picture only its own."""
     sentence: str
     """What it shows."""
     note: str
     """What its marks are."""
-    data: Sequence[Row] | pl.DataFrame = ()
+    data: Sequence[Row] = ()
     """What a page exports as CSV: its columns of numbers and text."""
     picture: str = ""
     """The picture that it is a panel of; by default it is one of its own."""
+    headline: str = ""
+    """The title of the picture that it is the first panel of; by default what it shows."""
     wide: bool = False
     """Whether it takes the whole width of a page."""
-    headline: str = ""
-    """The title of its picture, in place of one by the view; then its note is all that is written below."""
     aside: altair.Chart | altair.LayerChart | None = None
     """What pictures have at its right; a page says it in tables and tooltips."""
-    only_page: bool = False
-    """Whether it is a picture only where that is asked for by name."""
+    alone: bool = False
+    """Whether its note is all that is written below its picture."""
     only_picture: bool = False
     """Whether a page leaves it out: it has a ``Custom`` part in its place."""
+    only_page: bool = False
+    """Whether it is a picture only where that is asked for by name."""
+    frame: pl.DataFrame | None = None
+    """What it exports in place of ``data``."""
+
+    @cached_property
+    def spec(self) -> altair.LayerChart | Panels:
+        """The chart."""
+        from altair.utils.schemapi import debug_mode
+
+        with debug_mode(False):  # specifications of fairlane's own are checked by its tests
+            return self.made() if callable(self.made) else self.made
 
 
 @dataclass(frozen=True)
@@ -58,8 +72,8 @@ class Custom:
     title: str
     module: str
     """Its module in ``views/browser``, which exports ``start(section, data, page)``."""
-    data: Any
-    """What the module gets, as JSON."""
+    data: Callable[[], Any]
+    """Makes what the module gets, as JSON."""
     sentence: str
     note: str
 
@@ -118,6 +132,11 @@ def title_of(every: Mapping[str, Results], what: str) -> str:
 def lines_of(every: Mapping[str, _R], words: Callable[[_R], str]) -> list[str]:
     """A line for each of the results, which names it if there are several."""
     return [f"{name}: {words(one)}" if len(every) > 1 else words(one) for name, one in every.items()]
+
+
+def sentences_of(every: Mapping[str, _R], words: Callable[[_R], str]) -> str:
+    """The same as sentences, a line each."""
+    return "\n".join(f"{line}." for line in lines_of(every, words))
 
 
 def remarks_of(every: Mapping[str, _R], words: Callable[[_R], Iterable[str]]) -> list[str]:

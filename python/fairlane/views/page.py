@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from html import escape
 from importlib.resources import files
+from re import sub
 from string import Template
 from typing import Any
 
@@ -18,27 +19,30 @@ from pydantic_core import to_json
 
 from fairlane.views.charts import Panels
 from fairlane.views.look import Look
-from fairlane.views.model import Chart, View
+from fairlane.views.model import Chart, Custom, View
 from fairlane.views.picture import picture
 from fairlane.views.style import PAGE, PAGE_FONT, config, properties
-from fairlane.views.tables import Bad, Column, Row, Table
+from fairlane.views.tables import Bad, Column, Faint, Good, Row, Table
 
 BROWSER = files("fairlane.views") / "browser"
+_CLASSES: dict[type, str] = {Bad: "bad", Good: "good", Faint: "faint"}
 MANY_ROWS = 20
 """Longer tables have a field that searches in them, and scroll."""
 
 
 def page(view: View) -> str:
     """The page."""
-    data = {"config": config(PAGE, PAGE_FONT), "charts": {}, "csv": {}}
-    cards = [_card(part, f"table{at}", data) for at, part in enumerate(view.parts)]
+    data = {"config": config(PAGE, PAGE_FONT), "charts": {}, "csv": {}, "custom": {}}
+    shown = [part for part in view.parts if not (isinstance(part, Chart) and part.only_picture)]
+    cards = [_card(part, f"table{at}", data) for at, part in enumerate(shown)]
     return Template((BROWSER / "page.html").read_text("utf-8")).substitute(
         title=escape(view.title),
         style=style(),
+        modules=_modules() if data["custom"] else "",
         headline=escape(view.headline),
         facts="".join(f"<p>{escape(line)}</p>" for line in view.facts),
         cards="\n".join(cards),
-        remarks="".join(f"<li>{escape(line)}</li>" for line in view.remarks),
+        remarks="".join(f"<li>{_text(line)}</li>" for line in view.remarks),
         provenance="".join(_provenance(view)),
         data=b64encode(zlib.compress(to_json(data, inf_nan_mode="null"))).decode(),
         library=library(),
@@ -81,37 +85,63 @@ def json_in_html(data: Any) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def _card(part: Table | Chart, name: str, data: dict[str, Any]) -> str:
+def _modules() -> str:
+    """An import map of the modules of ``browser``, as data URLs: so they import each other in a file from disk."""
+    found = sorted((one for one in BROWSER.iterdir() if one.name.endswith(".js")), key=lambda one: one.name)
+    imports = {f"fairlane/{one.name.removesuffix('.js')}": _data_url(one.read_bytes()) for one in found}
+    return f'<script type="importmap">{json_in_html({"imports": imports})}</script>\n'
+
+
+def _data_url(module: bytes) -> str:
+    return f"data:text/javascript;charset=utf-8;base64,{b64encode(module).decode()}"
+
+
+def _identifier(name: str) -> str:
+    """A name that contains that of a result, as one of an element."""
+    return sub(r"[^\w-]+", "-", name)
+
+
+def _card(part: Table | Chart | Custom, name: str, data: dict[str, Any]) -> str:
     """A part as HTML; what its scripts need goes into ``data``."""
     kinds, title, note = ["CSV"], part.title, ""
     if isinstance(part, Chart):
-        name, kinds, note = part.name, ["SVG", "PNG", "CSV"], part.note
+        name, kinds, note = _identifier(part.name), ["SVG", "PNG", "CSV"], part.note
         spec = data["charts"][name] = part.spec.to_dict(validate=False)
         spec.pop("config", None)
-        if not isinstance(part.spec, Panels):  # whose widths the script computes
-            spec |= {"width": "container", "autosize": {"type": "fit-x", "contains": "padding"}}
+        if not isinstance(part.spec, Panels):
+            spec["width"] = 1  # the page makes it as wide as it is
         body = f'<div class="chart" role="img" aria-labelledby="{name}-sentence"></div>'
+    elif isinstance(part, Custom):
+        name, kinds, note = _identifier(part.name), ["SVG", "PNG", "CSV"], part.note
+        data["custom"][name] = {"module": part.module, "data": part.data()}
+        body = '<div class="custom"></div>'
     else:
         body, note = _table(part), part.explained(part.columns)
-    data["csv"][name] = _csv(part)
+    if not isinstance(part, Custom):
+        data["csv"][name] = _csv(part)
+        scroller = "scroller low" if isinstance(part, Table) and len(part.rows) > MANY_ROWS else "scroller"
+        body = f'<div class="{scroller}" tabindex="0" role="group" aria-label="{escape(title)}">{body}</div>'
     buttons = [f'<button type="button" aria-label="{escape(title)} as {kind}">{kind}</button>' for kind in kinds]
     wide = "card" if isinstance(part, Chart) and not part.wide else "card wide"
-    scroller = "scroller low" if isinstance(part, Table) and len(part.rows) > MANY_ROWS else "scroller"
     return f"""<section class="{wide}" id="{name}" aria-labelledby="{name}-title">
 <h2 id="{name}-title">{escape(title)}</h2>
 <p class="sentence" id="{name}-sentence">{escape(part.sentence)}</p>
 <div class="controls"></div>
-<div class="{scroller}" tabindex="0" role="group" aria-label="{escape(title)}">{body}</div>
-<p class="note">{escape(note)}</p>
+{body}
+<p class="note" id="{name}-note">{escape(note)}</p>
 <div class="export">{"".join(buttons)}</div>
 </section>"""
 
 
 def _table(table: Table) -> str:
     head = "".join(f'<th scope="col"{_look(table, column)}>{escape(column.header)}</th>' for column in table.columns)
+    return f'<table class="rows"><thead><tr>{head}</tr></thead><tbody>{cells_of(table)}</tbody></table>'
+
+
+def cells_of(table: Table) -> str:
+    """The rows of a table as HTML."""
     rows = ("".join(_cell(table, column, row) for column in table.columns) for row in table.rows if row is not None)
-    body = "".join(f"<tr>{cells}</tr>" for cells in rows)
-    return f'<table class="rows"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return "".join(f"<tr>{cells}</tr>" for cells in rows)
 
 
 def _look(table: Table, column: Column) -> str:
@@ -122,13 +152,18 @@ def _look(table: Table, column: Column) -> str:
 def _cell(table: Table, column: Column, row: Row) -> str:
     text, number = column.cell(row), column.number(row)
     order = "" if number is None else f' data-order="{number!r}"'
-    shown = f'<span class="bad">{escape(text)}</span>' if isinstance(text, Bad) else escape(str(text))
-    return f"<td{_look(table, column)}{order}>{shown}</td>"
+    return f"<td{_look(table, column)}{order}>{_text(text)}</td>"
+
+
+def _text(text: object) -> str:
+    name = _CLASSES.get(type(text))
+    return f'<span class="{name}">{escape(str(text))}</span>' if name else escape(str(text))
 
 
 def _csv(part: Table | Chart) -> str:
-    if isinstance(part.data, pl.DataFrame):
-        return part.data.write_csv()
+    frame = part.frame if isinstance(part, Chart) else part.data
+    if frame is not None:
+        return frame.write_csv()
     if isinstance(part, Chart):
         plain = [{key: value for key, value in row.items() if not isinstance(value, list | dict)} for row in part.data]
         return pl.DataFrame(plain, infer_schema_length=None).write_csv()

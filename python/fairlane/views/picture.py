@@ -32,33 +32,41 @@ _LETTERS_OF_TITLE, _LETTERS_OF_NOTE = 0.119, 0.175
 def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
     """The picture of charts: a title, a panel for each of them, and what their marks are.
 
-    The title is the headline of the view; of a view with several pictures, what the first chart shows. The picture is
+    The title is the headline of the view; of a view with several pictures, that of the first chart. The picture is
     put together of specifications: ``altair.vconcat`` copies all of them several times.
     """
     panels = [_specification(chart.spec, chart.name) for chart in charts]
     width = max(map(_arrange, panels))
     for at, chart in enumerate(charts):
-        panels[at].update({"title": chart.title} if len(charts) > 1 else {})
+        if len(charts) > 1:
+            lines = chart.sentence.split("\n") if len(view.pictures) > 1 and at else []
+            subtitle = [part for line in lines for part in wrap(line, int(_LETTERS_OF_NOTE * width))]
+            panels[at]["title"] = {"text": chart.title, "subtitle": subtitle, "offset": 8}
         if chart.aside is not None:
             panels[at] = _joined(panels[at], _specification(chart.aside, f"{chart.name}_aside"))
     datasets = {name: rows for panel in panels for name, rows in panel.pop("datasets", {}).items()}
     parameters = {parameter["name"]: parameter for panel in panels for parameter in panel.pop("params", [])}
-    title = charts[0].headline or (view.headline if len(view.pictures) == 1 else charts[0].sentence.removesuffix("."))
-    facts = [] if charts[0].headline or not view.facts else [f"{'; '.join(view.facts)}."]
+    shown = charts[0].sentence.removesuffix(".") if len(view.pictures) > 1 else view.headline
+    title = charts[0].headline or shown
+    facts = [] if charts[0].alone or not view.facts else [f"{'; '.join(view.facts)}."]
     notes = " ".join([*facts, *dict.fromkeys(chart.note for chart in charts)])
     return {
         "$schema": SCHEMA_URL,
         "datasets": datasets,
         "params": list(parameters.values()),
         "title": {
-            "text": [part for line in title.split("\n") for part in wrap(line, int(_LETTERS_OF_TITLE * width))],
+            "text": [
+                part
+                for line in title.split("\n")
+                for part in wrap(line.removesuffix("."), int(_LETTERS_OF_TITLE * width))
+            ],
             "fontSize": 16,
             "offset": 14,
             "frame": "bounds",
         },
         "vconcat": [*panels, _note(wrap(notes, int(_LETTERS_OF_NOTE * width)))],
         "spacing": 26,
-        "resolve": {"scale": {"color": "independent", "shape": "independent"}},
+        "resolve": {"scale": dict.fromkeys(("color", "shape", "strokeDash"), "independent")},
     }
 
 
@@ -100,13 +108,19 @@ def _note(lines: list[str]) -> dict[str, Any]:
 
 def picture(view: View, charts: list[Chart], look: Look) -> bytes:
     """The file of the picture of charts."""
-    _fonts()
-    look_of = config(THEMES[look.theme], background=not look.transparent)
-    look_of["axis"]["labelLimit"] = LABELS
-    spec = {**figure(view, charts), "config": look_of}
+    spec = figure(view, charts)
     # Nothing is chosen or moved in a picture; filters need the names of their selections.
     text = to_json(spec)
     spec["params"] = [one for one in spec["params"] if "select" not in one or text.count(one["name"].encode()) > 1]
+    return rendered(spec, look)
+
+
+def rendered(specification: dict[str, Any], look: Look) -> bytes:
+    """The file of any specification of Vega-Lite, in the colours of a theme; a configuration of its own comes first."""
+    _fonts()
+    own = config(THEMES[look.theme], background=not look.transparent)
+    own["axis"]["labelLimit"] = LABELS
+    spec = {**specification, "config": {**own, **specification.get("config", {})}}
     if look.format == "svg":
         return vl_convert.vegalite_to_svg(spec).encode()
     if look.format == "pdf":

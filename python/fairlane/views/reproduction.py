@@ -218,13 +218,14 @@ def _figures(every: Mapping[str, ReproductionResults]) -> Iterator[Chart]:
                 panels,
                 _range(specs[0], tables[0]),
                 note,
-                pl.concat(
+                frame=pl.concat(
                     [table.select(pl.lit(at).alias("chart"), pl.all()) for at, table in enumerate(tables, 1)],
                     how="diagonal_relaxed",
                 ),
                 picture=f"{figure.file}{suffix}",
                 wide=len(panels.content["concat"]) > 1,
                 headline=f"{before}{figure.title}",
+                alone=True,
             )
 
 

@@ -4,6 +4,7 @@ The parts of a map are also those of the page of a reproduction, and a campaign'
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 from textwrap import shorten
 from typing import Any
@@ -15,7 +16,19 @@ from pydantic_core import to_json
 
 from fairlane.results.reproduction import CALIBRATED, DEPENDS, MAP_VERDICTS, RARE, RobustnessResults
 from fairlane.statistics import COVERAGE
-from fairlane.views.charts import Axis, Layer, caption, chart, choice, colour, described, layers, legend_of, rule
+from fairlane.views.charts import (
+    NUMBERS,
+    Axis,
+    Layer,
+    caption,
+    chart,
+    choice,
+    colour,
+    described,
+    layers,
+    legend_of,
+    rule,
+)
 from fairlane.views.heat import Heat
 from fairlane.views.model import Chart, View, lines_of, remarks_of
 from fairlane.views.rows import Rows
@@ -308,7 +321,7 @@ def indices(
         sentence,
         f"First-order Sobol' index of {of[2]}: the share of its variance that the parameter explains by itself. "
         "Numbers: beyond chance.",
-        table,
+        frame=table,
         picture="robustness",
         wide=True,
     )
@@ -366,7 +379,7 @@ def _levels(clauses: pl.DataFrame, levels: pl.DataFrame, name: str, suffix: str)
         f"{first['says']}: holds at {percent(first['share'])} of the points; {by.replace('_', ' ')}.",
         f"Share of the points with a level, or in a third of a range, at which the clause holds, with its "
         f"{COVERAGE:.0%} interval. Blue: parameters that decide it {_CERTAIN}.",
-        levels,
+        frame=levels,
         picture="levels",
         only_page=True,
     )
@@ -407,7 +420,7 @@ def _margins(one: RobustnessResults, name: str, suffix: str) -> Iterator[Chart]:
             grid=False,
         ),
     )
-    margin = Axis.chosen("Margin", "number")
+    margin = replace(Axis.chosen(f"format(datum.value, '{NUMBERS}')"), title="Margin")
     order = f"indexof({to_json([*titles.values()]).decode()}, {parameter})"
     drawn = chart(told).transform_filter(chosen).transform_calculate(x=f"datum['x' + {order}]")
     shape = altair.Shape("held:N", scale=altair.Scale(domain=[_INSIDE, _OUTSIDE], range=["circle", "triangle-up"]))
@@ -429,7 +442,7 @@ def _margins(one: RobustnessResults, name: str, suffix: str) -> Iterator[Chart]:
         f"{of}: {sum(held)} of {len(held)} values are in their band.",
         "Distance of a value from the nearest edge of its band, in units of the value; below zero it is outside. A dot "
         "is a number of the clause at one point.",
-        points,
+        frame=points,
         picture="margins",
         only_page=True,
     )

@@ -38,12 +38,17 @@ class Rows:
     @property
     def height(self) -> int:
         """The height of a chart, px."""
-        return max(60, round(len(self.names) * (20 + 10 * min(self.series, 6))))
+        return max(60, round(len(self.names) * max(18 + 9 * self.series, 10 + 14 * self._lines, 24)))
+
+    @property
+    def _lines(self) -> int:
+        """Lines of the longest label; those of several lines begin at the middle of the row, if nothing moves them."""
+        return max((1 if isinstance(label, str) else len(label) for label in self.labels), default=1)
 
     @property
     def reach(self) -> float:
         """Half the height of a mark, in rows."""
-        return _FILLED / 2 / self.series
+        return _FILLED / 2 / self.series * (0.88 if self.series > 1 else 1)
 
     def at(self, name: str, series: int = 0) -> float:
         """The middle of a mark."""
@@ -61,11 +66,12 @@ class Rows:
             labelOverlap=False,
             labelLineHeight=14,
             labelFontWeight=_weight(bold) if bold else altair.Undefined,
+            labelOffset=-7 * (self._lines - 1),
         )
         scale = altair.Scale(domain=[count - 0.5, -0.5], nice=False, zero=False)
         return altair.Y(f"{field}:Q", axis=axis, scale=scale)
 
-    def place(self, row: Row, name: str, series: int = 0) -> dict[str, object]:
+    def place(self, row: Row, name: str, series: int = 0) -> dict[str, Any]:
         """The row with its place: ``at``, and the edges ``top`` and ``bottom`` of its mark."""
         at = self.at(name, series)
         return {**row, "at": at, "top": at - self.reach, "bottom": at + self.reach}
@@ -115,7 +121,7 @@ def spread(count: int, reach: float) -> Floats:
     return ((np.arange(count, dtype=np.float64) * golden) % 1 * 2 - 1) * reach
 
 
-def boxes(rows: Sequence[Row], axis: Axis, places: Rows, **encoding: object) -> altair.LayerChart:
+def boxes(rows: Sequence[Row], axis: Axis, places: Rows, **encoding: Any) -> altair.LayerChart:
     """Boxes of ``box_numbers``, at their ``place``; ``encoding`` has their colour and tooltip."""
     base = chart(rows)
     line = base.mark_rule(style="ink").encode(x=axis.x("low"), x2="high:Q", y=places.y("at"))
@@ -131,13 +137,13 @@ def boxes(rows: Sequence[Row], axis: Axis, places: Rows, **encoding: object) -> 
     return stacked(line, box, *ends)
 
 
-def bars(rows: Sequence[Row], axis: Axis, places: Rows, begin: str, end: str, **encoding: object) -> altair.Chart:
+def bars(rows: Sequence[Row], axis: Axis, places: Rows, begin: str, end: str, **encoding: Any) -> altair.Chart:
     """Bars from one field to another, at their ``place``."""
     bar: altair.Chart = chart(rows).mark_rect()
     return bar.encode(x=axis.x(begin), x2=f"{end}:Q", y=places.y("top"), y2="bottom:Q", **encoding)
 
 
-def dots(rows: Sequence[Row], axis: Axis, places: Rows, field: str, **encoding: object) -> Layer:
+def dots(rows: Sequence[Row], axis: Axis, places: Rows, field: str, **encoding: Any) -> Layer:
     """A dot for each row, at its place ``at``; smaller and fainter the more there are."""
     size, opacity = (26, 0.8) if len(rows) <= 400 else (12, 0.6)
     mark: altair.Chart = chart(rows).mark_point(size=size, opacity=opacity)

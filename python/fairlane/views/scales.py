@@ -5,6 +5,8 @@ import numpy.typing as npt
 
 WIDE = 10.0
 """An axis is logarithmic where all values are positive and the greatest is more than this many times the least."""
+TAIL = 5.0
+"""An axis for distributions is logarithmic where the greatest value of one is more than this many times its median."""
 MANY_DECADES = 3000.0
 """A logarithmic axis over more than this factor has labels at powers of ten only."""
 SHORT = 5.0
@@ -25,6 +27,11 @@ def steps(low: float, high: float) -> tuple[float, ...]:
 def is_wide(low: float, high: float) -> bool:
     """Whether an axis from one value to another is logarithmic."""
     return 0 < WIDE * low < high
+
+
+def has_tail(median: float, most: float) -> bool:
+    """Whether a distribution has a tail that would press the rest of it together on a linear axis."""
+    return 0 < TAIL * median < most
 
 
 def is_logarithmic(scale: str, values: npt.NDArray[np.float64]) -> bool:

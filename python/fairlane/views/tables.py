@@ -172,3 +172,11 @@ class Table:
         """What stands below the table where these columns are shown."""
         notes = "; ".join(column.note for column in shown if column.note)
         return " ".join(filter(None, (f"{notes}." if notes else "", self.note)))
+
+
+def terms(lines: Mapping[str, str], title: str, *, sentence: str) -> Table:
+    """A table of terms and what they are."""
+    rows = [{"term": term, "value": value} for term, value in lines.items()]
+    return Table(
+        [Column("term", "term"), Column("value", "value", left=True, wrap=True)], rows, title, sentence=sentence
+    )

@@ -1,14 +1,15 @@
 """Tori, meshes and HyperX as grids of grids: dimensions 0 and 1 span planes, 2 and 3 a grid of planes, and so on."""
 
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 from matplotlib.axes import Axes
 
+from fairlane.fabric.places import base
+from fairlane.fabric.places.base import Floats
+from fairlane.fabric.places.grid import Step, longest, places_in, steps_of
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
-from fairlane.plot.fabric.parts import Floats
 from fairlane.plot.legend import DOT, LINE
 from fairlane.plot.panels import Drawn, Given
 from fairlane.plot.style import PALETTE
@@ -26,12 +27,12 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     shown = _shown(sides)
     size_of = f"{plural(fabric.switches, 'switch', 'switches')}, {parts.hosts_in_words(fabric)}"
     title = f"{NAMES[line]} {' × '.join(map(str, sides))}: {size_of}"
-    steps = _steps(shown)
-    places = _places(shown, steps)
+    steps = steps_of(shown)
+    places = places_in(shown, steps)
     width, height = float(np.ptp(places[:, 0])) + 2, float(np.ptp(places[:, 1])) + 2
     is_circle = line == "ring" and sum(side > 1 for side in sides) == 1
     if is_circle:
-        places = parts.circle(len(places), len(places) / 2 / np.pi + 0.5)
+        places = base.circle(len(places), len(places) / 2 / np.pi + 0.5)
         width = height = float(np.ptp(places[:, 0])) + 2
     scale = 11 / max(width, 1.35 * height, 6)
     rows = _rows(fabric, sides)
@@ -41,7 +42,7 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     [panel] = panels.axes
     size = float(np.clip((52 * scale) ** 2 * 0.09, 5, 120))
     if is_circle:
-        parts.lines(panel, zip(places, np.roll(places, -1, axis=0), strict=True), _colour(_longest(sides)), 1.4)
+        parts.lines(panel, zip(places, np.roll(places, -1, axis=0), strict=True), _colour(longest(sides)), 1.4)
     plane_rows = shown[1] if len(shown) > 1 else 1
     for number, (side, step) in enumerate(zip(shown, steps, strict=True)):
         stride = int(np.prod(shown[:number]))
@@ -60,67 +61,12 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     return parts.headline(panels, title, _note(fabric, sides, shown, line))
 
 
-def places(fabric: Fabric) -> tuple[Floats, Floats, Floats]:
-    """All switches, the way from each to its hosts, and the room that these have (see ``places.places_of``).
-
-    The planes of a fabric with rails stand side by side.
-    """
-    sides = list(fabric.plan["sides"])
-    if fabric.plan["line"] == "ring" and sum(side > 1 for side in sides) == 1:
-        count = int(np.prod(sides))
-        found = parts.circle(count, count / 2 / np.pi + 0.5)
-        outward, room = 0.4 * found / np.hypot(*found.T)[:, None], np.array([0.7, 0.2])
-    else:
-        found = _places(sides, _steps(sides))
-        outward, room = np.tile([0.25, -0.25], (len(found), 1)), np.array([0.45, 0.2])
-    step = np.array([float(np.ptp(found[:, 0])) + 2.0, 0.0])
-    copies = fabric.switches // len(found)
-    return np.concatenate([found + at * step for at in range(copies)]), np.tile(outward, (copies, 1)), room
-
-
-def _longest(sides: list[int]) -> int:
-    return int(np.argmax(sides))
-
-
 def _shown(sides: list[int]) -> list[int]:
     """The sides, the longest cut down until what is left can be drawn."""
     shown = list(sides)
     while np.prod(shown) > MOST_SWITCHES:
-        shown[_longest(shown)] = max(2, int(max(shown) * 0.75))
+        shown[longest(shown)] = max(2, int(max(shown) * 0.75))
     return shown
-
-
-@dataclass(frozen=True)
-class _Step:
-    """How the switches along one dimension stand: along which axis (0 to the right, 1 down), how far apart."""
-
-    axis: int
-    offset: float
-    block: tuple[float, float]  # width and height of what is repeated along it
-
-
-def _steps(sides: list[int]) -> list[_Step]:
-    """A step for each dimension: the first two span a plane, each further one goes where it makes the better shape."""
-    steps: list[_Step] = []
-    extent = [0.0, 0.0]
-    for number, side in enumerate(sides):
-        gaps = [1.6 + 0.9 * sum(step.axis == axis for step in steps[2:]) for axis in (0, 1)]
-        grown = [extent[axis] + (extent[axis] + gaps[axis]) * (side - 1) + 1 for axis in (0, 1)]
-        wide, tall = grown[0] / (extent[1] + 1), (extent[0] + 1) / grown[1]
-        axis = number if number < 2 else int(abs(np.log(tall / SHAPE)) < abs(np.log(wide / SHAPE)))
-        offset = 1.0 if number < 2 else extent[axis] + gaps[axis]
-        steps.append(_Step(axis, offset, (extent[0], extent[1])))
-        extent[axis] += offset * (side - 1)
-    return steps
-
-
-def _places(sides: list[int], steps: list[_Step]) -> Floats:
-    count = int(np.prod(sides))
-    rest, places = np.arange(count), np.zeros((count, 2))
-    for side, step in zip(sides, steps, strict=True):
-        places[:, step.axis] += rest % side * step.offset * (-1 if step.axis else 1)
-        rest = rest // side
-    return places
 
 
 def _line(
@@ -145,7 +91,7 @@ def _line(
         _dotted(axes, [(places[a], places[a] - reach) for a in at[digit == 0]], colour)
 
 
-def _between(axes: Axes, places: Floats, number: int, side: int, stride: int, line: str, step: _Step) -> None:
+def _between(axes: Axes, places: Floats, number: int, side: int, stride: int, line: str, step: Step) -> None:
     """One stroke for all links between two blocks that are neighbours along a dimension."""
     at = np.arange(0, len(places), stride)
     digit = at // stride % side
@@ -200,7 +146,7 @@ def _rows(fabric: Fabric, sides: list[int]) -> list[tuple[str, str, str]]:
 
 
 def _note(fabric: Fabric, sides: list[int], shown: list[int], line: str) -> str:
-    words = f"{parts.span(parts.hosts_of(fabric).values(), 'host')} at a switch."
+    words = f"{parts.span(base.hosts_of(fabric).values(), 'host')} at a switch."
     if len([side for side in sides if side > 1]) > 2:
         words += " One stroke between two planes, or blocks of planes, stands for the links of all their switches."
     if line == "ring" and len([side for side in sides if side > 1]) > 1:

@@ -1,18 +1,17 @@
 """Dragonfly, Cascade, Dragonfly+: a ring of groups with global links as chords; if there are many, one by itself."""
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Circle
 
+from fairlane.fabric.places import base
+from fairlane.fabric.places.base import Floats
+from fairlane.fabric.places.groups import Shape, in_group, outwards, radius_of
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
-from fairlane.plot.fabric.parts import Floats, Pair
 from fairlane.plot.legend import DOT, LINE, SQUARE
 from fairlane.plot.panels import Drawn, Given
 from fairlane.plot.style import INK, PALETTE
@@ -24,28 +23,7 @@ MOST_CHORDS = 48  # groups up to which the cables of all are drawn, not only tho
 GREEN, BLACK, BLUE = "#2e8b57", "#333333", PALETTE[0]  # Cray's colours of a Cascade's links
 
 
-@dataclass(frozen=True)
-class _Shape:
-    size: int
-    row: int
-    groups: int
-    cables: Counter[Pair]
-    hosts_at: Mapping[int, set[int]]
-    levels: list[int]
-
-    @cached_property
-    def hosts(self) -> Counter[int]:
-        """How many hosts each switch has."""
-        return Counter({switch: len(hosts) for switch, hosts in self.hosts_at.items()})
-
-    def plane(self, count: int) -> "_Shape":
-        """The first of so many planes."""
-        groups = self.groups // count
-        switches = groups * self.size
-        cables = Counter({pair: cables for pair, cables in self.cables.items() if max(pair) < switches})
-        hosts = {switch: hosts for switch, hosts in self.hosts_at.items() if switch < switches}
-        return replace(self, groups=groups, cables=cables, hosts_at=hosts, levels=self.levels[:switches])
-
+class _Shape(Shape):
     @property
     def name(self) -> str:
         if self.row != self.size:
@@ -70,60 +48,10 @@ class _Shape:
     def global_colour(self) -> str:
         return BLUE if self.row != self.size else parts.GLOBAL
 
-    def group(self, switch: int) -> int:
-        return switch // self.size
-
-    def between(self) -> Counter[Pair]:
-        """Cables between groups."""
-        found: Counter[Pair] = Counter()
-        for (a, b), count in self.cables.items():
-            if self.group(a) != self.group(b):
-                found[self.group(a), self.group(b)] += count
-        return found
-
-
-def shape_of(fabric: Fabric) -> _Shape:
-    """Sizes, cables and levels of a fabric of groups."""
-    plan = fabric.plan
-    size = plan["switches"]
-    return _Shape(
-        size, plan["row"], fabric.switches // size, parts.cables(fabric), parts.hosts_at(fabric), fabric.levels
-    )
-
-
-def places(shape: _Shape) -> tuple[Floats, Floats, Floats]:
-    """All switches, the way from each to its hosts, and the room that these have (see ``places.places_of``)."""
-    centres = parts.circle(shape.groups) if shape.groups > 1 else np.zeros((1, 2))
-    radius = _radius(shape)
-    outward = []
-    found = []
-    for centre in centres:
-        if shape.row != shape.size:
-            rows = shape.size // shape.row
-            at = np.arange(shape.size)
-            spots = np.column_stack([at % shape.row, -(at // shape.row)]) - [(shape.row - 1) / 2, -(rows - 1) / 2]
-            spots = centre + spots * 1.7 * radius / max(shape.row, rows)
-            outward.append(np.tile([0.0, -0.5 * radius / max(shape.row, rows)], (shape.size, 1)))
-        else:
-            spots = _places(shape, centre, radius)
-            flat = len(set(shape.levels)) <= 1 and shape.size > 1
-            directions = [_outwards(spot - centre if flat else centre) for spot in spots]
-            outward.append(0.3 * radius * np.array(directions))
-        found.append(spots)
-    step = 0.9 * radius / max(shape.row, shape.size // shape.row) if shape.row != shape.size else 0.14 * radius
-    across = step if shape.row != shape.size else 5.0 * radius / shape.size
-    return np.concatenate(found), np.concatenate(outward), np.array([across, step])
-
-
-def _radius(shape: _Shape) -> float:
-    """Of a group, so that neighbours on the ring have room between them."""
-    radius = 0.62 * np.sin(np.pi / shape.groups) if shape.groups > 2 else 0.42 if shape.groups == 2 else 0.8
-    return float(min(radius, 0.34)) if shape.groups > 1 else float(radius)
-
 
 def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     """The picture."""
-    shape = shape_of(fabric).plane(parts.planes(fabric))
+    shape = _Shape.of(fabric).plane(base.planes(fabric))
     size = shape.size
     title = f"{shape.name}: {plural(shape.groups, 'group')} of {size} switches, {parts.hosts_in_words(fabric)}"
     if shape.groups * size <= MOST_IN_FULL and max(shape.hosts.values()) <= MOST_HOSTS and shape.row == size:
@@ -145,7 +73,7 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
 
 def _overview(axes: Axes, shape: _Shape) -> None:
     """Groups as discs on a ring, and a chord for each pair, as wide as it has cables."""
-    places = parts.circle(shape.groups)
+    places = base.circle(shape.groups)
     radius = min(0.16, 0.8 * np.pi / shape.groups)
     between = shape.between()
     shown = [(pair, count) for pair, count in between.items() if shape.groups <= MOST_CHORDS or 0 in pair]
@@ -173,9 +101,9 @@ def _overview(axes: Axes, shape: _Shape) -> None:
 
 def _full(axes: Axes, shape: _Shape) -> None:
     """Every switch and every cable; hosts as grey dots outside of their switch."""
-    centres = parts.circle(shape.groups) if shape.groups > 1 else np.zeros((1, 2))
-    radius = _radius(shape)
-    places = np.concatenate([_places(shape, centre, radius) for centre in centres])
+    centres = base.circle(shape.groups) if shape.groups > 1 else np.zeros((1, 2))
+    radius = radius_of(shape)
+    places = np.concatenate([in_group(shape, centre, radius) for centre in centres])
     inner = [(a, b) for a, b in shape.cables if shape.group(a) == shape.group(b)]
     outer = [(a, b) for a, b in shape.cables if shape.group(a) != shape.group(b)]
     parts.lines(axes, [(places[a], places[b]) for a, b in inner], parts.LOCAL, 0.9)
@@ -202,34 +130,13 @@ def _switches(axes: Axes, shape: _Shape, places: Floats, size: float) -> None:
         parts.dots(axes, places[kind], colour, size)
 
 
-def _places(shape: _Shape, centre: Floats, radius: float) -> Floats:
-    """Where the switches of a group stand: on a circle; leaves outside and spines inside if there are levels."""
-    out = _outwards(centre)
-    leaves = sum(level <= 1 for level in shape.levels[: shape.size])
-    if leaves == shape.size:
-        # Two switches stand side by side, not one behind the other.
-        first = float(np.arctan2(out[1], out[0])) + (np.pi / 2 if shape.size == 2 else 0.0)
-        return parts.circle(shape.size, radius if shape.size > 1 else 0.0, centre, first)
-    along = np.array([-out[1], out[0]])
-    spots = []
-    for count, depth in ((leaves, 0.75), (shape.size - leaves, -0.75)):
-        steps = np.linspace(-1.2, 1.2, count) if count > 1 else np.zeros(1)
-        spots.append(centre + radius * (depth * out + steps[:, None] * along))
-    return np.concatenate(spots)
-
-
-def _outwards(centre: Floats) -> Floats:
-    length = float(np.hypot(*centre))
-    return np.asarray(centre) / length if length > 0 else np.array([0.0, 1.0])
-
-
 def _host_places(shape: _Shape, places: Floats, centres: Floats, radius: float) -> list[Floats]:
     """A row of dots behind each switch, seen from the middle of its group; outside of leaves if there are levels."""
     found = []
     flat = len(set(shape.levels)) <= 1
     for switch, place in enumerate(places):
         centre = centres[shape.group(switch)]
-        out = _outwards(place - centre) if flat and shape.size > 1 else _outwards(centre)
+        out = outwards(place - centre) if flat and shape.size > 1 else outwards(centre)
         along = np.array([-out[1], out[0]])
         count = shape.hosts[switch]
         step = min(0.14, 0.5 / max(count, 1)) * radius * (1.6 if flat else 1.0)
@@ -243,7 +150,7 @@ def _group(axes: Axes, shape: _Shape) -> None:
         _rows_and_columns(axes, shape)
         return
     inner = {pair: count for pair, count in shape.cables.items() if max(pair) < shape.size}
-    places = _places(shape, np.zeros(2), 1.0)
+    places = in_group(shape, np.zeros(2), 1.0)
     alpha = min(1.0, 60 / max(len(inner), 1) + 0.25)
     parts.lines(axes, [(places[a], places[b]) for a, b in inner], parts.LOCAL, 0.9, alpha)
     _switches(axes, shape, places, max(20, 4200 / shape.size))
@@ -251,7 +158,7 @@ def _group(axes: Axes, shape: _Shape) -> None:
     flat = len(set(shape.levels)) <= 1
     if len(leaves) <= 64:
         for place in leaves:
-            out = _outwards(place) if flat else np.array([0.0, 1.0])
+            out = outwards(place) if flat else np.array([0.0, 1.0])
             x, y = np.asarray(place) + 0.13 * out
             parts.words(axes, x, y, str(hosts), 8.5, "#555555")
     axes.set(xlim=(-1.4, 1.4), ylim=(-1.4, 1.4))

@@ -1,27 +1,22 @@
 """What the pictures of fabrics are made of: dots, lines, chords, a title."""
 
 import re
-from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from textwrap import wrap
 
 import numpy as np
-import numpy.typing as npt
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 
-from fairlane.fabric.subtrees import subtrees
+from fairlane.fabric.places import base
+from fairlane.fabric.places.base import Floats, Point
 from fairlane.fabric.view import Fabric
 from fairlane.plot.legend import legend_below
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import INK, LETTERS_AN_INCH, MUTED, PALETTE, title_of
 from fairlane.units import BANDWIDTH
 from fairlane.wording import plural, significant
-
-Floats = npt.NDArray[np.float64]
-Pair = tuple[int, int]
-Point = Sequence[float] | Floats
 
 SWITCH = PALETTE[0]
 HOST = "#9a9a9a"
@@ -58,33 +53,6 @@ def legend(axes: Axes, rows: Iterable[tuple[str, str, str]], columns: int = 4) -
     legend_below(axes, rows, columns).set_in_layout(False)
 
 
-def cables(fabric: Fabric) -> Counter[Pair]:
-    """How many cables join each pair of switches, the lower number first."""
-    ends = zip(fabric.links["from_switch"].tolist(), fabric.links["to_switch"].tolist(), strict=True)
-    return Counter((a, b) for a, b in ends if 0 <= a < b)
-
-
-def hosts_of(fabric: Fabric) -> Counter[int]:
-    """How many hosts hang at each switch. One that has links to several counts at each of them."""
-    return Counter({switch: len(hosts) for switch, hosts in hosts_at(fabric).items()})
-
-
-def hosts_at(fabric: Fabric) -> dict[int, set[int]]:
-    """The hosts of each switch that has some."""
-    found: dict[int, set[int]] = defaultdict(set)
-    for host, switch, _ in adapters(fabric):
-        found[switch].add(host)
-    return found
-
-
-def adapters(fabric: Fabric) -> list[tuple[int, int, int]]:
-    """The host, switch and rail of each adapter that has a cable to a switch."""
-    ends = zip(fabric.links["from_host"].tolist(), fabric.links["to_switch"].tolist(), strict=True)
-    of_hosts = [(host, switch) for host, switch in ends if host >= 0]
-    rails = (rail for count in fabric.adapters_of_hosts.tolist() for rail in range(count))
-    return [(host, switch, rail) for (host, switch), rail in zip(of_hosts, rails, strict=True) if switch >= 0]
-
-
 def hosts_in_words(fabric: Fabric) -> str:
     """How many hosts there are, and how many adapters they have if that is more than one each."""
     hosts = plural(fabric.hosts, "host")
@@ -92,14 +60,9 @@ def hosts_in_words(fabric: Fabric) -> str:
     return hosts if fabric.rails <= 1 else f"{hosts} with {each}{' each' if fabric.hosts > 1 else ''}"
 
 
-def planes(fabric: Fabric) -> int:
-    """How many parts there are that no cable between switches joins: copies of one network, if hosts have rails."""
-    return len(set(subtrees(fabric, max(fabric.levels, default=0)))) if fabric.rails > 1 else 1
-
-
 def planes_in_words(fabric: Fabric) -> str:
     """What a picture of the first plane says of the others; nothing if there are none."""
-    count = planes(fabric)
+    count = base.planes(fabric)
     return f" Drawn is one of {count} planes: each host has an adapter in every one." if count > 1 else ""
 
 
@@ -166,12 +129,6 @@ def classes(count: int) -> list[str]:
     """A colour for each of so many classes of cables: that of local cables comes first if there are several."""
     colours = [LOCAL, GLOBAL, *PALETTE[2:]]
     return [GLOBAL] if count == 1 else [colours[number % len(colours)] for number in range(count)]
-
-
-def circle(count: int, radius: float = 1.0, centre: Point = (0.0, 0.0), start: float = np.pi / 2) -> Floats:
-    """Points around a circle, clockwise from the top."""
-    angles = start - 2 * np.pi * np.arange(count) / max(count, 1)
-    return np.asarray(centre) + radius * np.column_stack([np.cos(angles), np.sin(angles)])
 
 
 def rate(bandwidth: int) -> str:

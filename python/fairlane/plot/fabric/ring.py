@@ -8,6 +8,8 @@ from collections import defaultdict
 import numpy as np
 from matplotlib.axes import Axes
 
+from fairlane.fabric.places import base
+from fairlane.fabric.places.ring import around
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
 from fairlane.plot.legend import DOT, LINE
@@ -22,8 +24,8 @@ UPRIGHT_NAMES = 24
 
 def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     """The picture."""
-    cables, hosts = parts.cables(fabric), parts.hosts_of(fabric)
-    places = _places(fabric)
+    cables, hosts = base.cables(fabric), base.hosts_of(fabric)
+    places = around(fabric)
     panels = parts.blank(axes, 9, 9.4)
     [panel] = panels.axes
     alpha = float(np.clip(300 / max(len(cables), 1), 0.1, 0.8))
@@ -52,34 +54,20 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
     )
 
 
-def places(fabric: Fabric) -> tuple[parts.Floats, parts.Floats, parts.Floats]:
-    """All switches, the way from each to its hosts, and the room that these have (see ``places.places_of``)."""
-    found = _places(fabric)
-    room = 2 * np.pi * 1.15 / max(fabric.switches, 1)
-    return found, 0.15 * found, np.array([0.9 * room, 0.04])
-
-
-def _places(fabric: Fabric) -> parts.Floats:
-    """All switches around a circle."""
-    found = np.empty((fabric.switches, 2))
-    found[_order(fabric.switches, list(parts.cables(fabric)))] = parts.circle(fabric.switches)
-    return found
-
-
-def _by_class(fabric: Fabric) -> dict[str, list[parts.Pair]]:
+def _by_class(fabric: Fabric) -> dict[str, list[base.Pair]]:
     """The joined pairs of switches, the lower number first, by the class of their first cable."""
     columns = (fabric.links[name].tolist() for name in ("from_switch", "to_switch", "class"))
-    found: dict[parts.Pair, int] = {}
+    found: dict[base.Pair, int] = {}
     for a, b, number in zip(*columns, strict=True):
         if 0 <= a < b:
             found.setdefault((a, b), number)
-    by_class: dict[str, list[parts.Pair]] = defaultdict(list)
+    by_class: dict[str, list[base.Pair]] = defaultdict(list)
     for pair, number in sorted(found.items(), key=lambda item: item[1]):
         by_class[fabric.classes[number]].append(pair)
     return by_class
 
 
-def _write_names(panel: Axes, places: parts.Floats, names: list[str], hosts: dict[int, str]) -> None:
+def _write_names(panel: Axes, places: base.Floats, names: list[str], hosts: dict[int, str]) -> None:
     """Names outside the circle, with the numbers of hosts that are given; many names stand along the radii."""
     for switch, (x, y) in enumerate(places):
         words = [names[switch], *([hosts[switch]] if switch in hosts else [])]
@@ -98,38 +86,3 @@ def _write_names(panel: Axes, places: parts.Floats, names: list[str], hosts: dic
             fontsize=8,
             color="#555555",
         )
-
-
-def _order(switches: int, pairs: list[parts.Pair]) -> list[int]:
-    """The switches in an order in which joined ones are near each other.
-
-    By angle in the plane of the Laplacian's second and third eigenvectors, which shows a ring as a ring; in large
-    fabrics by reverse Cuthill-McKee. By number if that is nearer, as where all eigenvectors are equally good.
-    """
-    natural = list(range(switches))
-    return min(_by_neighbours(switches, pairs), natural, key=lambda order: _apart(order, pairs))
-
-
-def _apart(order: list[int], pairs: list[parts.Pair]) -> int:
-    """Steps around the circle between joined switches, summed."""
-    place = {switch: number for number, switch in enumerate(order)}
-    steps = (abs(place[a] - place[b]) for a, b in pairs)
-    return sum(min(step, len(order) - step) for step in steps)
-
-
-def _by_neighbours(switches: int, pairs: list[parts.Pair]) -> list[int]:
-    if not pairs or switches < 4:
-        return list(range(switches))
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import reverse_cuthill_mckee
-
-    a, b = np.array(pairs).T
-    graph = coo_array((np.ones(len(a)), (a, b)), shape=(switches, switches)).tocsr()
-    graph = graph + graph.T
-    if switches > MOST_BY_SPECTRUM:
-        found: list[int] = reverse_cuthill_mckee(graph, symmetric_mode=True).tolist()
-        return found
-    joined = graph.toarray()
-    _, vectors = np.linalg.eigh(np.diag(joined.sum(axis=0)) - joined)
-    order: list[int] = np.argsort(np.arctan2(vectors[:, 2], vectors[:, 1]), kind="stable").tolist()
-    return order

@@ -32,4 +32,4 @@ export function trouble(words) {
   if (shown.textContent !== (words ?? "")) shown.textContent = words ?? "";
 }
 
-export const given = JSON.parse(document.getElementById("data").textContent);
+export const given = JSON.parse(document.getElementById("given").textContent);

@@ -1,9 +1,7 @@
 /** The list of results: filtered, kept up to date, and two of one kind compared. */
 
-import { element } from "report/card";
-import { number, percent } from "report/format";
-import { setTheme } from "report/theme";
-import { given, load, repeat, trouble } from "serve/http";
+import { element, number, percent } from "../fairlane/kit.js";
+import { given, load, repeat, trouble } from "./http.js";
 
 const EVERY_MS = 3000;
 const [find, kind, button, note] = ["find", "kind", "compare", "compare-note"].map((id) => document.getElementById(id));
@@ -109,7 +107,10 @@ async function update() {
 }
 
 document.getElementById("title").textContent = given.title;
-document.getElementById("theme").addEventListener("change", (event) => setTheme(event.target.value));
+document.getElementById("theme").addEventListener("change", ({ target }) => {
+  if (target.value === "auto") delete document.documentElement.dataset.theme;
+  else document.documentElement.dataset.theme = target.value;
+});
 for (const control of [find, kind]) control.addEventListener("input", show);
 button.addEventListener("click", () => {
   const [earlier, later] = pair();

@@ -1,17 +1,14 @@
 /** A run in progress: how far it is, how fast, what it has measured; it can be stopped from here. */
 
-import { element } from "report/card";
-import { number, percent, seconds } from "report/format";
-import { setTheme } from "report/theme";
-import { showFigures } from "serve/figures";
-import { given, load, repeat, trouble } from "serve/http";
+import { element, number, percent, seconds } from "../fairlane/kit.js";
+import { given, load, repeat, trouble } from "./http.js";
 
 const EVERY_MS = 1000;
 const [status, bar, facts, stop, report, dialog] = ["status", "progress", "facts", "stop", "report", "confirm"].map((id) => document.getElementById(id));
 let asked = false;
 
 /** Wall time in words: 42 s, 3 min 20 s, 5 h 12 min. */
-export function wallTime(value) {
+function wallTime(value) {
   if (value === null) return "–";
   const whole = Math.round(value);
   const [hours, minutes] = [Math.floor(whole / 3600), Math.floor((whole % 3600) / 60)];
@@ -22,13 +19,13 @@ export function wallTime(value) {
 const millions = (value) => (value === null ? "–" : `${(value / 1e6).toFixed(2)} million`);
 
 function heading({ scenario, seed, started, version, jobs, machine, pid }) {
-  document.getElementById("scenario").textContent = scenario;
+  document.querySelector("h1").textContent = scenario;
   const begun = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" }).format(new Date(started));
   const parts = [given.name, `${number(jobs.name.length)} jobs`, `seed ${seed}`, `started ${begun}`, `process ${pid} on ${machine}`, `fairlane ${version}`];
   document.getElementById("what").textContent = parts.join(" · ");
 }
 
-function progress({ progress: now }) {
+function progress(now) {
   bar.value = now.share;
   bar.textContent = percent(now.share);
   const mean = now.elapsed_s > 0 ? now.packet_hops / now.elapsed_s : null;
@@ -43,6 +40,28 @@ function progress({ progress: now }) {
     ...(now.isolated ? [["isolated runs done", `${now.isolated_done} of ${now.isolated}`]] : []),
   ];
   facts.replaceChildren(...shown.map(([term, value]) => element("div", {}, element("dt", { textContent: term }), element("dd", { textContent: value }))));
+}
+
+/** Whether the pointer is on a figure: it stands still then, so that its tooltip stays. */
+const looked = (card) => window.matchMedia("(hover: hover)").matches && card.matches(":hover");
+
+/** Shows new rows of charts and tables; those without any are hidden. */
+function figures({ charts, csv, tables, sentences }) {
+  let appeared = false;
+  for (const [id, sentence] of Object.entries(sentences)) {
+    const card = document.getElementById(id);
+    const rows = charts[id] ?? tables[id];
+    appeared ||= card.hidden && rows.length > 0;
+    card.hidden = !rows.length;
+    if (!rows.length || looked(card)) continue;
+    card.querySelector(".sentence").textContent = sentence;
+    if (id in tables) card.querySelector("tbody").innerHTML = rows;
+    else {
+      window.fairlane.views[id].data("rows", rows).resize().runAsync();
+      window.fairlane.csv[id] = csv[id];
+    }
+  }
+  if (appeared) window.dispatchEvent(new Event("resize")); // charts are as wide as their cards
 }
 
 const WORDS = {
@@ -61,8 +80,7 @@ function tell(found) {
 }
 
 function ended(found) {
-  const how = found.status === "partial" ? "The run was interrupted; what it had measured is stored." : found.status === "finished" ? "The run has finished." : found.note ?? found.status;
-  status.textContent = how;
+  status.textContent = found.status === "partial" ? "The run was interrupted; what it had measured is stored." : found.status === "finished" ? "The run has finished." : found.note ?? found.status;
   if (found.status === "finished") {
     bar.value = 1;
     bar.textContent = "100%";
@@ -85,12 +103,10 @@ async function update() {
   }
   if (found.state) {
     heading(found.state);
-    progress(found.state);
-    showFigures(found.state);
+    progress(found.state.progress);
+    figures(found.figures);
     tell(found);
-  }
-  document.documentElement.dataset.ready = "yes";
-  if (!found.state) ended(found);
+  } else ended(found);
   document.documentElement.dataset.status = found.status;
   return found.status === "in progress";
 }
@@ -107,9 +123,8 @@ async function askToStop() {
   }
 }
 
-document.getElementById("scenario").textContent = given.name;
-document.getElementById("theme").addEventListener("change", (event) => setTheme(event.target.value));
 stop.addEventListener("click", () => dialog.showModal());
 document.getElementById("confirm-back").addEventListener("click", () => dialog.close());
 document.getElementById("confirm-stop").addEventListener("click", askToStop);
+while (document.documentElement.dataset.ready !== "yes") await new Promise((done) => setTimeout(done, 50)); // charts are drawn
 repeat(update, EVERY_MS);

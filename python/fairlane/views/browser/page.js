@@ -2,11 +2,27 @@
 
 const deflated = Uint8Array.from(atob(document.getElementById("data").textContent), (letter) => letter.charCodeAt(0));
 const inflated = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
-const { config, charts, csv } = JSON.parse(await new Response(inflated).text());
+const { config, charts, csv, custom } = JSON.parse(await new Response(inflated).text());
 const NARROW = 600; // px: on narrower charts, names get less room
 const PANEL = 250; // px: panels beside each other are not narrower, with their axes
 const AXIS = 64;
+const ERRORS = 1; // level of messages: warnings are about layers of which no row is chosen
 const SCALE = 2; // pixels of an exported PNG for each of the chart
+
+const views = {};
+const themed = [];
+/** What the parts that are drawn by hand know of the page: each other, its charts, its theme. */
+const page = {
+  parts: {},
+  views,
+  csv,
+  /** Sets a signal of all charts that have it. */
+  signal: (name, value) => Object.values(views).forEach((view) => { if (name in view.getState().signals) view.signal(name, value).run(); }),
+  /** Calls with the datum of a mark that is clicked. */
+  onClick: (call) => Object.values(views).forEach((view) => view.addEventListener("click", (_, item) => item?.datum && call(item.datum))),
+  onTheme: (call) => themed.push(call),
+};
+window.fairlane = page;
 
 function download(name, type, content) {
   const url = URL.createObjectURL(new Blob([content], { type }));
@@ -31,6 +47,13 @@ async function pngOf(svg) {
   return new Promise((done) => canvas.toBlob(done, "image/png"));
 }
 
+/** Makes a chart as wide as its card: Vega-Lite itself does that for fixed heights only. */
+function fitted({ width: _, signals = [], ...vega }) {
+  const width = "containerSize()[0]";
+  const on = [{ events: "window:resize", update: width }];
+  return { ...vega, autosize: { type: "fit-x", contains: "padding" }, signals: [...signals, { name: "width", init: width, on }] };
+}
+
 async function draw(section, spec) {
   const plot = section.querySelector(".chart");
   const own = { ...config, padding: 4 };
@@ -38,10 +61,11 @@ async function draw(section, spec) {
     own.axis = { ...config.axis, labelLimit: plot.clientWidth / 3 };
     own.legend = { ...config.legend, columns: 2, labelLimit: plot.clientWidth / 2 - 50 };
   }
-  const embed = (shown) => window.vegaEmbed(plot, shown, {
-    ast: true, actions: false, renderer: "svg", config: own, defaultStyle: false, bind: section.querySelector(".controls"),
+  const embed = (shown, patch) => window.vegaEmbed(plot, shown, {
+    ast: true, actions: false, logLevel: ERRORS, renderer: "svg", config: own, defaultStyle: false, bind: section.querySelector(".controls"),
+    patch,
   });
-  let { view } = await embed(spec.concat ? arranged(spec, plot.clientWidth, 0) : spec);
+  let { view } = spec.concat ? await embed(arranged(spec, plot.clientWidth, 0)) : await embed(spec, fitted);
   if (spec.concat) {
     const excess = plot.querySelector("svg").getBoundingClientRect().width - plot.clientWidth;
     view.finalize();
@@ -90,22 +114,19 @@ async function start(section) {
   const { id } = section;
   const table = section.querySelector("table");
   if (table) enliven(section, table);
-  let view = id in charts ? await draw(section, charts[id]) : null;
-  if (view) {
-    const isNarrow = () => section.querySelector(".chart").clientWidth < NARROW;
-    let narrow = isNarrow();
-    window.addEventListener("resize", async () => {
-      if (!charts[id].concat && isNarrow() === narrow) return; // it fits itself
-      narrow = isNarrow();
-      view.finalize();
-      for (const control of section.querySelectorAll(".controls .vega-bind")) control.remove();
-      view = await draw(section, charts[id]);
+  if (id in charts) {
+    views[id] = await draw(section, charts[id]);
+    if (charts[id].concat) window.addEventListener("resize", async () => {
+      views[id].finalize();
+      views[id] = await draw(section, charts[id]);
     });
   }
+  const part = () => page.parts[id];
+  const svg = () => svgOf(id in charts ? views[id] : { toSVG: async () => part().svg() });
   const exports = {
-    CSV: () => download(`${id}.csv`, "text/csv", csv[id]),
-    SVG: async () => download(`${id}.svg`, "image/svg+xml", await svgOf(view)),
-    PNG: async () => download(`${id}.png`, "image/png", await pngOf(await svgOf(view))),
+    CSV: () => download(`${id}.csv`, "text/csv", id in custom ? part().csv() : csv[id]),
+    SVG: async () => download(`${id}.svg`, "image/svg+xml", await svg()),
+    PNG: async () => download(`${id}.png`, "image/png", await pngOf(await svg())),
   };
   for (const button of section.querySelectorAll(".export button")) button.addEventListener("click", exports[button.textContent]);
 }
@@ -113,6 +134,13 @@ async function start(section) {
 document.getElementById("theme").addEventListener("input", ({ target }) => {
   if (target.value === "auto") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = target.value;
+  for (const call of themed) call();
 });
+window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => themed.forEach((call) => call()));
+for (const name of ["beforeprint", "afterprint"]) window.addEventListener(name, () => themed.forEach((call) => call()));
 await Promise.all([...document.querySelectorAll("#figures section")].map(start));
+for (const [id, { module, data }] of Object.entries(custom)) {
+  const [{ start: begin }, { unpacked }] = await Promise.all([import(`fairlane/${module}`), import("fairlane/kit")]);
+  page.parts[id] = await begin(document.getElementById(id), await unpacked(data), page);
+}
 document.documentElement.dataset.ready = "yes";

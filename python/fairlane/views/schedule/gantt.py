@@ -75,6 +75,7 @@ def jobs_over_time(
     whole = float(jobs["submit"].to_numpy().min()) / HOUR_S, float(jobs["end"].to_numpy().max()) / HOUR_S
     first = tuple(at / HOUR_S for at in window) if window else _busiest(panels[0].jobs)
     grid = any((panel.place != np.arange(panel.hosts)).any() for panel in panels)
+    labels = {at: panel.label for at, panel in enumerate(panels)}
     note = [
         "A bar is a job on hosts that follow each other; what is free is empty.",
         *(["Hosts stand along Hilbert's curve through the grid."] if grid else []),
@@ -87,7 +88,7 @@ def jobs_over_time(
         layers(len(panels) * (PANEL + GAP), *_layers(panels, jobs, bars, (first[0], first[1]), whole), zoom=()),
         sentence,
         " ".join(note),
-        jobs.select(allocator=pl.col("panel").replace_strict(dict(enumerate(panel.label for panel in panels))), **_CSV),
+        frame=jobs.select(allocator=pl.col("panel").replace_strict(labels), **_CSV),
         wide=True,
     )
 

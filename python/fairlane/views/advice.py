@@ -1,0 +1,140 @@
+"""Advice: alternatives of rails, service level and placement for an application with neighbours, the best first."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from fairlane.advice import Advice
+from fairlane.advice.fingerprint import MIN_MARKS
+from fairlane.views.charts import Axis, Layer, chart, described, hollow, layers, whiskers
+from fairlane.views.model import Chart, View
+from fairlane.views.rows import Rows
+from fairlane.views.tables import Column, Row, Table, change, columns
+from fairlane.wording import percent, plural, seconds, significant
+
+MOST_DRAWN = 10
+"""Alternatives in the chart: the best ones, and the worst."""
+_MS = 1e-3
+_TOO_FEW = "too few iterations"
+
+
+def view(found: Advice, seeds: int, show: int) -> View:
+    """The alternatives, of which a terminal has the best ``show`` and the worst."""
+    rows = found.table.to_dicts()
+    best, worst = rows[0], rows[-1]
+    said = f"{found.job}: {_name(best)}" + (f", {_time(best)} per iteration" if best["iteration_ms"] else "")
+    ends = f"{said}; the worst of {len(rows)}: {_name(worst)}, {_time(worst)}."
+    return View(
+        title=f"{found.job}: advice",
+        headline=said,
+        facts=list(_facts(found, seeds)),
+        parts=[
+            *_chart(found, rows, ends),
+            _table(rows, show, ends),
+        ],
+        remarks=[*found.repeated(), *_remarks(found)],
+        provenance={found.job: {"folder": found.folder}},
+    )
+
+
+def _name(row: Row) -> str:
+    return f"rails {row['rails']}, level {row['service_level']}, {row['placement']}"
+
+
+def _time(row: Row) -> str:
+    return _TOO_FEW if row["iteration_ms"] is None else seconds(row["iteration_ms"] * _MS)
+
+
+def _facts(found: Advice, seeds: int) -> Iterator[str]:
+    many = f"{found.job}: {found.table.height} alternatives"
+    within = f"the interval is for {found.coverage:.0%} of run times"
+    if found.by_model:
+        yield f"{many}, by the model, from one isolated simulation of {found.job} and one of its neighbours; {within}"
+        yield "neighbours are simulated, with the advised alternative only"
+        return
+    each = f"simulated with {seeds} seeds each" if seeds > 1 else "simulated with one seed each, so without an interval"
+    yield f"{many}, {each}, at least {plural(found.iterations, 'iteration')}; {within} with other seeds"
+    yield f"neighbours: change of their rates by {found.job}"
+
+
+def _remarks(found: Advice) -> Iterator[str]:
+    few = found.neighbour_iterations
+    if not found.by_model and few is not None and few < MIN_MARKS:
+        only = f"One of the neighbours has done {plural(few, 'iteration')} only"
+        yield f"{only}: its change is roughly that of bytes; longer simulations are more exact."
+    check = found.checked
+    if check is None:
+        return
+    yield f"Checked by simulations of {check.length} with {check.seeds} other seeds:"
+    rank = f"the advice has rank {check.rank} of {check.table.height}"
+    yield f"  {rank}; its regret is {check.regret:.1%} against the best"
+    yield f"  ({check.best}), that of a random alternative {check.random_regret:.1%}"
+    if check.coverage == check.coverage:  # not so without intervals
+        yield f"  {check.coverage:.0%} of these run times are in their intervals"
+
+
+def _table(rows: Sequence[Row], show: int, said: str) -> Table:
+    """The best alternatives, and the worst one."""
+
+    def time(key: str, without: str | None, row: Row) -> str | None:
+        return without if row[key] is None else f"{significant(row[key], 4)} ms"
+
+    def interval(row: Row) -> str | None:
+        ends = [row["low_ms"], row["high_ms"]]
+        shown = [significant(end, 4) for end in ends if end is not None]
+        return f"{' to '.join(shown)} ms" if len(set(shown)) > 1 else None
+
+    shown = [*rows[:show], *([rows[-1]] if len(rows) > show else [])]
+    figures = [
+        Column("iteration", partial(time, "iteration_ms", _TOO_FEW)),
+        Column("interval", interval),
+        Column("isolated", partial(time, "isolated_ms", None)),
+        Column("neighbours", "neighbours", change),
+    ]
+    heads = [*columns(rails="rails", service_level="level"), Column("placement", "placement", left=True)]
+    note = f"The last is the worst; {len(rows) - show - 1} between are not shown." if len(rows) > show else ""
+    return Table([*heads, *figures], shown, note=note, sentence=said)
+
+
+def _chart(found: Advice, rows: Sequence[Row], said: str) -> Iterator[Chart]:
+    known = [row for row in rows if row["iteration_ms"] is not None]
+    shown = known if len(known) <= MOST_DRAWN else [*known[: MOST_DRAWN - 1], known[-1]]
+    if not shown:
+        return
+    rest = f" {len(known) - len(shown)} before the last are left out." if len(known) > len(shown) else ""
+    isolated = " Hollow: isolated." if any(row["isolated_ms"] for row in shown) else ""
+    names = [_name(row) for row in shown]
+    yield Chart(
+        "advice",
+        "Time per iteration",
+        layers(Rows(names).height, *_layers(shown, Rows(names)), zoom=("x",)),
+        said,
+        f"Bars: intervals for {found.coverage:.0%} of run times.{isolated}{rest}",
+        rows,
+        wide=True,
+    )
+
+
+def _layers(rows: Sequence[Row], places: Rows) -> Iterator[Layer]:
+    keys = {"time": "iteration_ms", "low": "low_ms", "high": "high_ms", "isolated": "isolated_ms"}
+    long = [
+        {
+            **row,
+            "name": _name(row),
+            **{name: None if row[key] is None else row[key] * _MS for name, key in keys.items()},
+        }
+        for row in rows
+    ]
+    axis = Axis.of((row[name] for row in long for name in keys), "Time per iteration", "time", zero=False)
+    told = [
+        Column("alternative", "name"),
+        *columns(seconds, time="iteration", low="from", high="to", isolated="isolated"),
+    ]
+    shown, tooltip = described(long, [*told, Column("neighbours", "neighbours", percent)])
+    placed: list[dict[str, Any]] = [places.place(row, row["name"]) for row in shown]
+    base = chart(placed).encode(y=places.y("at"))
+    yield whiskers(base, axis, "low", "high", vertical=False, style="ink")
+    if any(row["isolated"] is not None for row in placed):
+        apart = base.transform_filter("isValid(datum.isolated)").encode(x=axis.x("isolated"))
+        yield hollow(apart, tooltip=tooltip)
+    yield base.mark_point(size=70).encode(x=axis.x("time"), tooltip=tooltip)

@@ -1,0 +1,80 @@
+"""Analyses of a run: from the longest wait back to its cause, and where the time of a job's ranks went."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fairlane.analysis.result import Analysis
+from fairlane.analysis.roots import roots
+from fairlane.views.analysis import flits, ranks, waits, walk
+from fairlane.views.analysis.spans import which
+from fairlane.views.congestion import UNSATURATED, roots_table
+from fairlane.views.files import write
+from fairlane.views.kinds import shown, write_pictures
+from fairlane.views.model import Chart, View
+from fairlane.views.tables import Table
+from fairlane.wording import plural, seconds
+
+__all__ = ["PAGE", "PICTURES", "draw", "plot", "view"]
+
+PICTURES = ("walk", "iterations", "waits", "delays", "breakdown", "flits-waits", "flits")
+"""The pictures that there may be."""
+PAGE = "analysis.html"
+MOST_ROOTS = 6
+"""Roots of congestion that a terminal lists."""
+
+
+def view(found: Analysis) -> View:
+    """Everything that was found."""
+    meta = found.run.meta
+    terms = {"folder": found.run.folder, "scenario": meta.scenario, "seed": meta.seed, "version": meta.version}
+    return View(
+        title=f"{meta.scenario}: why {found.job} waited",
+        headline=walk.headline(found.walk),
+        facts=[_facts(found)],
+        parts=list(_parts(found)),
+        remarks=[
+            *walk.cause(found),
+            *flits.remarks(found),
+            *([] if roots(found.run) else [UNSATURATED]),
+            *map(str, meta.notes),
+        ],
+        provenance={"run": {term: value for term, value in terms.items() if value is not None}},
+    )
+
+
+def draw(made: View, folder: Path) -> list[Path]:
+    """Writes the pictures of a view that there are data for, and its page, into a folder, and returns their paths."""
+    return [*write_pictures(made, made.pictures, folder), write(made, folder / PAGE)]
+
+
+def plot(found: Analysis, name: str) -> Any:
+    """A picture as a chart of Altair. Raises ``ScenarioError`` if there is no such picture or nothing to show in it."""
+    return shown(view(found), PICTURES, name)
+
+
+def _parts(found: Analysis) -> Iterator[Table | Chart]:
+    yield from walk.parts(found)
+    if every := roots(found.run):
+        yield roots_table(every, MOST_ROOTS)
+    yield from ranks.iterations(found)
+    yield from waits.parts(found)
+    yield from ranks.parts(found)
+    yield from flits.parts(found)
+
+
+def _facts(found: Analysis) -> str:
+    """Which run, and which stretch of it was looked at."""
+    meta, span = found.run.meta, found.chosen.span
+    partial = " (partial: interrupted)" if meta.partial else ""
+    words = [f"{meta.scenario}, {seconds(meta.simulated_s)} simulated, seed {meta.seed}{partial}"]
+    iterations = f", {plural(found.iterations.height + 1, 'iteration')}" if span.iteration is not None else ""
+    words.append(f"{found.job}: {plural(found.breakdown.height, 'rank')}{iterations}")
+    if found.isolated is not None:
+        alone = found.isolated.span.seconds
+        compared = f"{span.seconds / alone:.2f} times that of the isolated run, {seconds(alone)}"
+        words.append(f"{span.name}: {which(span)}, {seconds(span.seconds)}, {compared}")
+    else:
+        name = "analysed" if span.iteration is None else span.name
+        words.append(f"{name}: {which(span)}, {seconds(span.seconds)}; no isolated run to compare with")
+    return "; ".join(words)

@@ -1,0 +1,134 @@
+"""Flits on links, in the co-run and isolated (Smith et al. 2018, Figure 9), and waits against them (Figure 8).
+
+Beside the waits what only a simulator knows: how long the message was in flight, whether somebody waited for it or not.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from fairlane.analysis import FLIT_BYTES, Analysis
+from fairlane.engine.tables import PS
+from fairlane.views.analysis.spans import stretch
+from fairlane.views.charts import Axis, Layer, chart, colour, described, layers, rule
+from fairlane.views.model import Chart
+from fairlane.views.rows import Rows, box_numbers, boxes, dots, thinned, whisker_words, whiskers_of
+from fairlane.views.tables import Column, Row, columns, count, time_ps
+from fairlane.wording import plural, seconds
+
+_MEASURES = {
+    "flits-waits": ("Waits against flits", "wait_ps", "Receiver's wait"),
+    "flits-in-flight": ("Messages against flits", "under_way_ps", "Message in flight"),
+}
+
+
+def remarks(found: Analysis) -> Iterator[str]:
+    """Waits and messages against flits, and the flits of all links, in words."""
+    against = found.chosen.against
+    for word, trend in (("waits last", against.waits), ("messages take", against.under_way)):
+        if trend.low_p95 is not None and trend.high_p95 is not None:
+            r = "" if trend.pearson is None else f"; Pearson's r {trend.pearson:.2f}"
+            few, many = time_ps(trend.low_p95), time_ps(trend.high_p95)
+            pairs = f"Of {against.points.height} pairs, by flits on the link between their switches"
+            yield f"{pairs}: 95% of {word} at most {few} in the lowest quarter, {many} in the highest{r}."
+    for one in found.stretches:
+        flits = one.flits["flits"]
+        quantiles = ", ".join(
+            f"{name} {int(flits.quantile(at) or 0):,}" for name, at in (("median", 0.5), ("99%", 0.99))
+        )
+        total = f"{int(flits.sum()):,} ({quantiles}, max {int(flits.quantile(1) or 0):,})"
+        yield f"Flits on all {plural(flits.len(), 'link')}, {one.span.name}: {total}."
+
+
+def parts(found: Analysis) -> Iterator[Chart]:
+    """Waits against flits, where pairs of ranks share a link of their group; the flits of all links by class."""
+    yield from _against(found)
+    classes = found.chosen.flits["class"].unique(maintain_order=True).to_list()
+    places = Rows(classes, len(found.stretches))
+    groups = [
+        (one.span.name, name, one.flits.filter(pl.col("class") == name)["flits"].cast(pl.Float64).to_numpy())
+        for one in found.stretches
+        for name in classes
+    ]
+    whiskers = whiskers_of(max(len(values) for _, _, values in groups))
+    drawn = layers(
+        places.height, *_boxes(groups, [one.span.name for one in found.stretches], places, whiskers), zoom=("x",)
+    )
+    note = f"All jobs. Boxes: quartiles and median; whiskers: {whisker_words(whiskers)}; dots: links beyond."
+    data = [{"run": run, "class": name, "flits": value} for run, name, values in groups for value in values.tolist()]
+    yield Chart("flits", "Flits on the links", drawn, _load(found), note, data)
+
+
+def _boxes(
+    groups: Sequence[tuple[str, str, np.ndarray[Any, np.dtype[np.float64]]]],
+    runs: Sequence[str],
+    places: Rows,
+    whiskers: float | tuple[float, float],
+) -> Iterator[Layer]:
+    axis = Axis.of(
+        (float(values.max()) for *_, values in groups), f"Flits of {FLIT_BYTES} bytes on a link", scale="linear"
+    )
+    rows, beyond = [], []
+    for run, name, values in groups:
+        row = {"run": run, "class": name, "links": len(values)}
+        numbers = box_numbers(values, whiskers)
+        rows.append(places.place({**row, **numbers}, name, runs.index(run)))
+        apart = values[(values < numbers["low"]) | (values > numbers["high"])]
+        beyond += [places.place({**row, "flits": flits}, name, runs.index(run)) for flits in thinned(apart).tolist()]
+    who = [Column("run", "run"), Column("class", "class"), Column("links", "links")]
+    whole = columns(
+        lambda value: count(round(value)), low="whisker", q1="25%", median="median", q3="75%", high="whisker"
+    )
+    shown, tooltip = described(rows, [*who, *whole])
+    yield boxes(shown, axis, places, color=colour("run", runs), tooltip=tooltip)
+    if beyond:
+        outer, tooltip = described(beyond, [*who[:2], Column("flits", "flits", lambda value: count(round(value)))])
+        yield dots(outer, axis, places, "flits", color=colour("run", runs), tooltip=tooltip)
+
+
+def _load(found: Analysis) -> str:
+    totals = [int(one.flits["flits"].sum()) for one in found.stretches]
+    if found.isolated is None:
+        return f"The links carry {totals[0]:,} flits, {found.chosen.span.name}."
+    ratio = totals[1] / max(totals[0], 1)
+    return f"In the co-run the links carry {ratio:.2f} times the flits of the isolated run."
+
+
+def _against(found: Analysis) -> Iterator[Chart]:
+    against = found.chosen.against
+    if against.waits.low_p95 is None:
+        return
+    trends = {"wait_ps": ("waits last", against.waits), "under_way_ps": ("messages take", against.under_way)}
+    pairs = f"{against.points.height} pairs of ranks, {stretch(found)}, without late partners"
+    telling = sorted(_MEASURES.items(), key=lambda item: not trends[item[1][1]][1].high_p95)
+    for name, (title, key, label) in telling:
+        if not against.points[key].max():
+            continue  # as where no receiver waited
+        word, trend = trends[key]
+        few, many = time_ps(trend.low_p95), time_ps(trend.high_p95)
+        said = f"95% of {word} at most {few} where flits are few, {many} where they are many."
+        rows = [
+            {**row, "time": row[key] * PS, "neighbour": str(row["neighbour"])}
+            for row in against.points.drop_nulls(key).iter_rows(named=True)
+        ]
+        note = f"{pairs}. Lines: quarters of the pairs by flits."
+        drawn = layers(260, *_scatter(rows, against.points["flits"].to_numpy(), label))
+        yield Chart(name, title, drawn, said, note, rows, picture="flits-waits")
+
+
+def _scatter(rows: Sequence[Row], flits: np.ndarray[Any, Any], label: str) -> Iterator[Layer]:
+    x = Axis.of(map(float, flits), "Flits on the link between the two switches", scale="linear")
+    y = Axis.of([0.0, *(row["time"] for row in rows)], label, "time", scale="linear")
+    told = [
+        *columns(from_rank="from rank", to_rank="to rank", neighbour="neighbour"),
+        Column("flits", "flits", lambda value: count(round(value))),
+    ]
+    shown, tooltip = described(rows, [*told, Column(label.lower(), "time", seconds)])
+    for bound in np.quantile(flits, [0.25, 0.75]):
+        yield rule(float(bound), x, vertical=True, style="muted")
+    names = list(dict.fromkeys(row["neighbour"] for row in rows))
+    size = 26 if len(rows) <= 1000 else 10
+    mark = chart(shown).mark_point(size=size, opacity=0.55)
+    yield mark.encode(x=x.x("flits"), y=y.y("time"), color=colour("neighbour", names), tooltip=tooltip)

@@ -1,0 +1,222 @@
+"""Fabrics: what one consists of, what was found in the file of a real one, and how two differ cable by cable."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from fairlane.fabric import Comparison, FabricDescription, Survey
+from fairlane.fabric.coverage import Coverage, share_text
+from fairlane.units import BANDWIDTH, DURATION
+from fairlane.views.model import View
+from fairlane.views.tables import Column, Row, Table, columns, terms
+from fairlane.wording import plural, significant, some
+
+MOST_PAIRS = 8
+"""Pairs of groups that a terminal lists, those with most differences."""
+_MOST_NAMES = 6
+"""Switches of a level that are named."""
+
+
+def described(fabric: FabricDescription) -> View:
+    """Hosts, switches, links, bisection and routes."""
+    links = [
+        {
+            "class": kind.name,
+            "role": kind.role,
+            "links": kind.links,
+            "rate": _rate(kind.bandwidth),
+            "latency": kind.latency,
+        }
+        for kind in fabric.links
+    ]
+    shown = [
+        Column("class", "class"),
+        Column("role", "role", left=True),
+        *columns(links="links", rate="bandwidth"),
+        Column("latency", "latency", DURATION.format),
+    ]
+    total = sum(kind.links for kind in fabric.links)
+    switches = sum(fabric.switches.values())
+    return View(
+        title="Fabric",
+        headline=f"{plural(fabric.hosts, 'host')}, {plural(switches, 'switch', 'switches')}, {plural(total, 'link')}",
+        facts=[],
+        parts=[
+            terms(dict(_description(fabric)), "Fabric", sentence=f"{plural(fabric.hosts, 'host')}."),
+            Table(shown, links, "Links", sentence=f"{total:,} links of {plural(len(links), 'class', 'classes')}."),
+        ],
+        remarks=[
+            *(f"Exception: {words}" for words in fabric.exceptions),
+            *(f"Warning: {words}" for words in fabric.coverage.warnings),
+        ],
+    )
+
+
+def _description(fabric: FabricDescription) -> Iterator[tuple[str, str]]:
+    yield "hosts", f"{fabric.hosts}{_adapters(fabric)}"
+    yield "switches", f"{sum(fabric.switches.values())}: {_layout(fabric)}"
+    yield "names", f"hosts {fabric.host_list}; switches {fabric.switch_list}"
+    least = "" if fabric.diameter_is_exact else "at least "
+    yield "diameter", f"{least}{plural(fabric.diameter, 'link')}"
+    share = (
+        f", {fabric.bisection / fabric.full_bisection:.0%} of what the hosts can send" if fabric.full_bisection else ""
+    )
+    bound = "" if fabric.bisection_is_exact else "at most "
+    used = fabric.usable_bisection / fabric.full_bisection if fabric.full_bisection else 0
+    usable = f" (routing can use {used:.0%})" if fabric.usable_bisection < fabric.bisection else ""
+    yield "bisection", f"{bound}{_rate(fabric.bisection)}{share}{usable}"
+    yield "routes", routes_text(fabric.coverage)
+    for idle in fabric.coverage.idle:
+        rest = f" and {idle.links - len(idle.first)} more" if idle.links > len(idle.first) else ""
+        yield f"idle {idle.name}", f"{idle.links} of {idle.total}: {', '.join(idle.first)}{rest}"
+    *first, last = fabric.virtual_channels
+    if first:
+        lanes = "; ".join(f"lane {lane}: {channels}" for lane, channels in enumerate(first))
+        yield "channels", f"of the routings, by virtual lane: {lanes}; lane {len(first)} and above: {last}"
+    else:
+        yield "channels", f"{last} of the routing: as many lanes for each service level"
+
+
+def routes_text(coverage: Coverage) -> str:
+    """The shares of minimal routes and paths: ``100% of host pairs have a minimal route; ...``."""
+    measured, all_of_them = coverage.sources
+    sample = "" if measured == all_of_them else f" (from {measured} of {all_of_them} switches)"
+    paths = f"{share_text(coverage.minimal_paths)} of the minimal paths have no idle link{sample}"
+    if coverage.minimal_routes is None:
+        return paths
+    return f"{share_text(coverage.minimal_routes)} of host pairs have a minimal route; {paths}"
+
+
+def lanes_text(pairs: Iterable[tuple[str, int]]) -> str:
+    """How many virtual lanes a port needs, and for what: ``16 virtual lanes (...): 0, 1 x 6; 2, 3 x 2``."""
+    channels = Counter(levels for levels, _ in pairs)
+    alike: dict[int, list[str]] = {}
+    for levels, count in channels.items():
+        alike.setdefault(count, []).append(levels)
+    kinds = [f"{', '.join(levels)} x {count}" for count, levels in alike.items()]
+    total = sum(channels.values())
+    return f"{plural(total, 'virtual lane')} (service levels x channels): {'; '.join(kinds)}"
+
+
+def _adapters(fabric: FabricDescription) -> str:
+    if len(fabric.adapters) == 1:
+        return f", {fabric.rails} adapters each" if fabric.rails > 1 else ""
+    words = ", ".join(f"{hosts} with {plural(count, 'adapter')}" for count, hosts in fabric.adapters.items())
+    return f": {words}"
+
+
+def _rate(bandwidth: int) -> str:
+    """Exact if that is short, else to five digits."""
+    exact = BANDWIDTH.format(bandwidth)
+    return exact if len(exact) <= 12 else f"{significant(bandwidth / 8e9, 5)} GB/s"
+
+
+def _layout(fabric: FabricDescription) -> str:
+    plan: Mapping[str, Any] = fabric.plan
+    switches = sum(fabric.switches.values())
+    if plan["kind"] == "grid":
+        shape = {"ring": "torus", "open": "mesh", "full": "HyperX"}[plan["line"]]
+        return f"{shape} of {' x '.join(map(str, plan['sides']))}"
+    levels = ", ".join(f"{count} at level {level}" for level, count in fabric.switches.items())
+    if plan["kind"] == "groups":
+        size, row = plan["switches"], plan["row"]
+        grid = f" ({row} x {size // row})" if row != size else ""
+        words = f"{switches // size} groups of {size}{grid}"
+        return f"{words}; {levels}" if len(fabric.switches) > 1 else words
+    return levels
+
+
+def surveyed(found: Survey, file: str) -> View:
+    """What the file of a real fabric has, and what is out of order in it."""
+    return View(
+        title=f"{file}: fabric",
+        headline=f"{plural(found.hosts, 'host')}, {plural(found.switches, 'switch', 'switches')}, {found.tree}",
+        facts=[],
+        parts=[terms(dict(_survey(found)), "Fabric", sentence=f"{plural(found.cables, 'cable')}.")],
+        remarks=[f"Anomaly: {words}" for words in found.anomalies],
+    )
+
+
+def _survey(found: Survey) -> Iterator[tuple[str, str]]:
+    cables = sum(count * hosts for count, hosts in found.adapters.items())
+    yield "hosts", f"{found.hosts}{f', with {cables} adapter ports' if cables > found.hosts else ''}"
+    if set(found.adapters) != {1}:
+        rails = ", ".join(f"{hosts} x {count}" for count, hosts in found.adapters.items())
+        yield "rails", f"{rails} (hosts x cables of each)"
+    yield "switches", str(found.switches)
+    kinds = ", ".join(f"{count} {kind}" for kind, count in found.kinds.items())
+    yield "cables", f"{found.cables}: {kinds}"
+    yield "shape", found.tree
+    for level, names in found.levels.items():
+        yield f"level {level}", f"{len(names)}: {some(names, _MOST_NAMES)}"
+    counts = Counter(found.hosts_per_leaf.values())
+    leaves = ", ".join(f"{count} x {hosts}" for hosts, count in sorted(counts.items(), reverse=True))
+    yield "hosts per leaf", f"{leaves} (leaves x hosts)"
+    if found.oversubscription:
+        least, most = min(found.oversubscription.values()), max(found.oversubscription.values())
+        range_ = f"{least:.2f} : 1" if f"{least:.2f}" == f"{most:.2f}" else f"{least:.2f} : 1 to {most:.2f} : 1"
+        yield "oversubscription", f"{range_} (bandwidth of leaves to hosts : to switches)"
+    yield "anomalies", str(len(found.anomalies) or "none")
+
+
+def compared(found: Comparison, first: str, second: str) -> View:
+    """Two fabrics of as many switches, cable by cable."""
+    as_many = _of(found.switches_with_as_many_hosts, found)
+    sides = columns(first="first", second="second")
+    same = Column("same", "same", note="same: between the same two switches")
+    rows = found.classes.to_dicts()
+    cables = sum(row["same"] for row in rows)
+    table = Table(
+        [Column("class", "class"), *sides, same], rows, "Cables between switches", sentence=f"{cables:,} are the same."
+    )
+    return View(
+        title="Two fabrics",
+        headline=f"{found.hosts[0]:,} and {found.hosts[1]:,} hosts; {as_many} have equally many",
+        facts=[f"first: {first}", f"second: {second}"],
+        parts=[table, *_pairs(found.groups)],
+        remarks=[*_port_lines(found), *_group_lines(found.groups)],
+    )
+
+
+def _of(count: int, found: Comparison) -> str:
+    return f"{count:,} of {plural(found.switches, 'switch', 'switches')}"
+
+
+def _port_lines(found: Comparison) -> Iterator[str]:
+    for name, alike in found.alike.iter_rows():
+        ports = (_ports(found.ports, name, side) for side in ("first", "second"))
+        yield f"Ports of class {name}: {'; '.join(ports)}; equally many at {_of(alike, found)}."
+
+
+def _ports(table: pl.DataFrame, name: str, side: str) -> str:
+    rows = table.filter(table["class"] == name, table[side] > 0).select("ports", side).iter_rows()
+    return f"{side} " + ", ".join(f"{switches:,} switches x {ports}" for ports, switches in rows)
+
+
+def _group_lines(groups: pl.DataFrame) -> Iterator[str]:
+    """How many pairs of groups have as many cables, and where they end alike."""
+    if groups.is_empty():
+        return
+    pairs = plural(groups.height, "pair of groups", "pairs of groups")
+    as_many = int((groups["first"] == groups["second"]).sum())
+    alike = int((groups["first"] == groups["same"]).sum())
+    yield f"{pairs}: equally many cables in {as_many}, all between the same switches in {alike}."
+    counts = {key: sorted(groups[key].to_list()) for key in ("first", "second", "same")}
+    ranges = (f"{key} {of_key[0]} to {of_key[-1]}" for key, of_key in counts.items())
+    yield f"Cables of a pair of groups: {', '.join(ranges)}."
+
+
+def _pairs(groups: pl.DataFrame) -> Iterator[Table]:
+    """Pairs of groups whose cables differ, those with fewest in common first."""
+    if groups.is_empty():
+        return
+    apart = groups.filter((groups["first"] != groups["same"]) | (groups["second"] != groups["same"]))
+    rows: Sequence[Row] = apart.sort("same", "a", "b").to_dicts()
+    if rows:
+        shown = columns(a="group", b="group", first="first", second="second", same="same")
+        said = f"{plural(len(rows), 'pair')} of groups differ."
+        yield Table(
+            [*shown, Column("class", "class", left=True)], rows, "Groups that differ", sentence=said, most=MOST_PAIRS
+        )

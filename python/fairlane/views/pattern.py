@@ -1,0 +1,204 @@
+"""Who sends how much to whom in a job: its pattern with the evidence, its communication matrix, sizes of messages."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import altair
+import numpy as np
+import numpy.typing as npt
+
+from fairlane.pattern import BULK, Pattern, Traffic
+from fairlane.views.charts import Axis, Layer, chart, colour, described, layers, legend_of
+from fairlane.views.heat import Heat
+from fairlane.views.model import Chart, View
+from fairlane.views.tables import Column, Row, Table, terms
+from fairlane.wording import data_size, percent, plural, significant
+
+MOST_CELLS = 128
+"""Rows and columns of the matrix that is drawn; of more ranks, a cell is a block of consecutive ones."""
+_SIDE = 560
+"""Height of the matrix, px."""
+_UNITS = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+Ints = npt.NDArray[np.int64]
+
+
+def view(found: Pattern, title: str) -> View:
+    """A pattern, as of a trace or a workload, which ``title`` names."""
+    traffic, verdict = found.traffic, found.verdict
+    unit = f", local unit of {plural(verdict.unit, 'rank')}" if verdict.unit else ""
+    amount = f"{plural(int(traffic.messages.sum()), 'message')}, {data_size(int(traffic.total.sum()))}"
+    return View(
+        title=f"{title}: communication pattern",
+        headline=f"{title}: {verdict.kind}{unit}",
+        facts=[f"{verdict.reason[:1].upper()}{verdict.reason[1:]}"],
+        parts=[
+            _matrix(traffic, f"{plural(traffic.ranks, 'rank')}, {amount}."),
+            _by_rank(traffic),
+            _evidence(found, amount),
+            *([_sizes(traffic)] if any(traffic.sizes.values()) else []),
+        ],
+    )
+
+
+def _evidence(found: Pattern, amount: str) -> Table:
+    lines = {"ranks": str(found.traffic.ranks), **_evidence_lines(found, amount)}
+    said = f"{percent(found.traffic.collective_share)} of the bytes are of collectives."
+    return terms(lines, "Evidence", sentence=said)
+
+
+def _evidence_lines(found: Pattern, amount: str) -> dict[str, str]:
+    traffic, evidence, communities = found.traffic, found.evidence, found.communities
+    lines = {"messages": f"{amount}, {percent(traffic.collective_share)} of the bytes in collectives"}
+    if evidence is None:
+        return lines
+    for word, amounts in (("sent", traffic.sent), ("received", traffic.received)):
+        least, most, mean = (data_size(int(value)) for value in (amounts.min(), amounts.max(), amounts.mean()))
+        lines[word] = f"{least} to {most} by rank, {mean} on average"
+    bulk = f"{significant(evidence.bulk_partners)} account for {BULK:.0%} of its bytes"
+    sizes = sorted(len(members) for members in communities.members)
+    span = f"{sizes[0]}" if sizes[0] == sizes[-1] else f"{sizes[0]} to {sizes[-1]}"
+    grid = f"{' x '.join(map(str, evidence.grid))}, {evidence.grid_neighbours}"
+    units = f"{evidence.unit} consecutive ranks"
+    return {
+        **lines,
+        "partners": f"{significant(evidence.partners)} of the median rank; {bulk}",
+        "best grid": _against_chance(grid, evidence.grid_share, evidence.grid_chance),
+        "best units": _against_chance(units, evidence.unit_share, evidence.unit_chance),
+        "communities": f"{len(sizes)} of {span} ranks: {percent(communities.inside)} of the bytes, "
+        f"modularity {communities.modularity:.2f}",
+    }
+
+
+def _against_chance(what: str, share: float, chance: float) -> str:
+    return f"{what}: {percent(share)} of the bytes, by chance {percent(chance)}"
+
+
+def _sizes(traffic: Traffic) -> Table:
+    """Messages and bytes by size."""
+    rows: list[dict[str, Any]] = [
+        {"kind": kind, "limit": limit, "count": count, "bytes": octets}
+        for kind, sizes in traffic.sizes.items()
+        for limit, (count, octets) in _binned(sizes).items()
+    ]
+    shown = [Column("messages", "kind"), Column("up to", "limit", data_size), Column("count", "count")]
+    most = max(rows, key=lambda row: row["bytes"])
+    said = f"Most of the bytes are {most['kind']}, in messages up to {data_size(most['limit'])}."
+    return Table([*shown, Column("bytes", "bytes", data_size)], rows, "Messages by size", sentence=said)
+
+
+def _binned(sizes: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+    """Messages and bytes by powers of four."""
+    bins: dict[int, tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for size, count in sorted(sizes.items()):
+        limit = 0 if size == 0 else 4 ** -(-(size - 1).bit_length() // 2)
+        bins[limit] = (bins[limit][0] + count, bins[limit][1] + size * count)
+    return dict(bins)
+
+
+def _matrix(traffic: Traffic, said: str) -> Chart:
+    side = -(-traffic.ranks // MOST_CELLS)
+    total = _blocks(traffic.total, side)
+    rows = [
+        {
+            "sender": int(sender) * side,
+            "receiver": int(receiver) * side,
+            "bytes": int(total[sender, receiver]),
+            **{f"{name}_end": min(traffic.ranks, (int(at) + 1) * side) for name, at in zip(_ENDS, place, strict=True)},
+        }
+        for place in zip(*np.nonzero(total), strict=True)
+        for sender, receiver in [place]
+    ]
+    block = f" A cell is a block of {side} x {side} ranks." if side > 1 else ""
+    return Chart(
+        "pattern",
+        "Communication matrix",
+        layers(_SIDE, *_cells(rows, traffic.ranks)),
+        said,
+        f"Bytes from sender to receiver; colours are logarithmic; grey: nothing.{block}",
+        rows,
+        wide=True,
+    )
+
+
+_ENDS = ("sender", "receiver")
+
+
+def _blocks(total: Ints, side: int) -> Ints:
+    """Sums over blocks of so many rows and columns."""
+    if side == 1:
+        return total
+    padded = np.pad(total, [(0, -len(total) % side)] * 2)
+    blocks = len(padded) // side
+    found: Ints = padded.reshape(blocks, side, blocks, side).sum(axis=(1, 3))
+    return found
+
+
+def _cells(rows: Sequence[Row], ranks: int) -> Iterator[Layer]:
+    scale = altair.Scale(domain=[0, ranks], nice=False)
+    down = altair.Scale(domain=[0, ranks], nice=False, reverse=True)
+    step = altair.Axis(tickMinStep=1, tickCount=8, grid=False)
+    ground = chart([{"from": 0, "to": ranks}]).mark_rect(style="band")
+    yield ground.encode(
+        x=altair.X("from:Q", scale=scale, title="Receiver", axis=step),
+        x2="to:Q",
+        y=altair.Y("from:Q", scale=down, title="Sender", axis=step),
+        y2="to:Q",
+    )
+    if not rows:
+        return
+
+    def ends(name: str) -> Column:
+        last = f"{name}_end"
+        return Column(name, lambda row: f"{row[name]}" + (f" to {row[last] - 1}" if row[last] - row[name] > 1 else ""))
+
+    shown, tooltip = described(rows, [ends("sender"), ends("receiver"), Column("bytes", "bytes", data_size)])
+    least, most = (float(end([row["bytes"] for row in rows])) for end in (min, max))
+    heat = Heat(min(least, most / 4), most, log=True)
+    shade = heat.colour("bytes", "bytes", share=False)
+    ticks = {tick: data_size(tick) for tick in _powers(heat.low, heat.high)}
+    label = " : ".join(f"datum.value === {tick:.0f} ? '{text}'" for tick, text in ticks.items())
+    shade["legend"] = altair.Legend(
+        title=None, orient="top", values=list(ticks), labelExpr=f"{label} : ''", gradientLength=260
+    )
+    cells = chart(shown).mark_rect(stroke=None)
+    yield cells.encode(
+        x=altair.X("receiver:Q", scale=scale),
+        x2="receiver_end:Q",
+        y=altair.Y("sender:Q", scale=down),
+        y2="sender_end:Q",
+        color=shade,
+        tooltip=tooltip,
+    )
+
+
+def _powers(least: float, most: float) -> list[float]:
+    """Up to about five powers of two between two amounts, evenly apart."""
+    first, last = int(np.ceil(np.log2(least))), int(np.floor(np.log2(most)))
+    step = max(1, -(-(last - first) // 4))
+    return [2.0**power for power in range(first, last + 1, step)]
+
+
+def _by_rank(traffic: Traffic) -> Chart:
+    most = max(1, int(traffic.sent.max()), int(traffic.received.max()))
+    unit, name = next((size, name) for size, name in _UNITS if most >= size)
+    rows: list[dict[str, Any]] = [
+        {"rank": rank, "what": what, "bytes": int(octets), "amount": int(octets) / unit}
+        for what, amounts in (("sent", traffic.sent), ("received", traffic.received))
+        for rank, octets in enumerate(amounts)
+    ]
+    rank = Axis.of((row["rank"] for row in rows), "Rank", "count", scale="linear", zero=False)
+    amount = Axis.of([0.0, *(row["amount"] for row in rows)], f"Bytes of a rank [{name}]", scale="linear")
+    shown, tooltip = described(
+        rows, [Column("rank", "rank", str), Column("", "what"), Column("bytes", "bytes", data_size)]
+    )
+    names = ("sent", "received")
+    dashes = altair.Scale(domain=names, range=[[1, 0], [4, 3]])
+    dash = altair.StrokeDash("what:N", scale=dashes, legend=legend_of(names))
+    line = chart(shown).mark_line(interpolate="step", strokeWidth=1.6)
+    drawn = line.encode(
+        x=rank.x("rank"), y=amount.y("amount"), color=colour("what", names), strokeDash=dash, tooltip=tooltip
+    )
+    ends = [data_size(int(end)) for end in (traffic.sent.min(), traffic.sent.max())]
+    said = f"A rank sends {ends[0]} to {ends[1]}."
+    return Chart("by-rank", "Bytes of each rank", layers(200, drawn), said, "", rows, picture="pattern", wide=True)

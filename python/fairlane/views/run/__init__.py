@@ -1,0 +1,87 @@
+"""Runs: how much jobs are slowed down, by whom and where in the fabric; latencies, iterations, calls and power."""
+
+from collections.abc import Iterator, Mapping
+
+from fairlane.results.culprit import HINT, LostTime, headline
+from fairlane.results.notes import notes
+from fairlane.results.run import Run
+from fairlane.views.model import Chart, Custom, View, lines_of, remarks_of
+from fairlane.views.run import changes, fabric, interference, iterations, latency, ports, slowdown, tables, usage
+from fairlane.views.run.series import Series
+from fairlane.wording import plural, seconds
+
+__all__ = ["view"]
+
+
+def view(runs: Mapping[str, Run], *, charts: bool = True) -> View:
+    """One run, or several in the same charts; of exactly two also the changes between them.
+
+    Without ``charts``, as for a terminal, it has the tables only.
+    """
+    series = Series(runs)
+    return View(
+        title=", ".join(dict.fromkeys(run.meta.scenario for run in runs.values())),
+        headline="\n".join(lines_of(runs, _headline)),
+        facts=lines_of(runs, _facts),
+        parts=[
+            *(_charts(series) if charts else ()),
+            tables.jobs_table(series),
+            *tables.iterations_tables(series),
+            *tables.latency_tables(series),
+            *tables.power_tables(series),
+            *interference.tables(series),
+            *latency.by_kind(series),
+        ],
+        remarks=remarks_of(runs, _remarks),
+        provenance={name: _provenance(run) for name, run in runs.items()},
+    )
+
+
+def _charts(series: Series) -> Iterator[Chart | Custom]:
+    yield from fabric.parts(series)
+    for one in (interference, changes, slowdown, latency, iterations, usage, ports):
+        yield from one.charts(series)
+
+
+def _headline(run: Run) -> str:
+    """Who loses most because of whom, or else how many jobs are slowed down."""
+    compared = run.jobs.drop_nulls("w")
+    words = headline(run) or (slowdown.title(compared) if compared.height else None)
+    return f"{words or 'No packet was delayed, and no job is compared with its isolated run'}."
+
+
+def _facts(run: Run) -> str:
+    meta = run.meta
+    whole = f" of {seconds(meta.duration_ps * 1e-12)} (partial: interrupted)" if meta.partial else ""
+    jobs, hops = plural(run.jobs.height, "job"), _hops(meta.packet_hops)
+    return f"{meta.scenario}: {seconds(meta.simulated_s)}{whole} simulated, {jobs}, {hops}, seed {meta.seed}"
+
+
+def _hops(hops: int) -> str:
+    return plural(hops, "packet-hop") if hops < 100_000 else f"{hops / 1e6:,.1f} million packet-hops"
+
+
+def _remarks(run: Run) -> Iterator[str]:
+    """What is to be known about the run, and what is weak about its numbers."""
+    yield from notes(run)
+    if run.interference["queueing_s"].sum() > 0 and LostTime.of(run) is None and run.jobs.height > 1:
+        yield HINT
+    totals = run.meta.totals or {}
+    marked, sent = totals.get("packets_marked", 0), totals.get("control_packets", 0)
+    if marked or sent:
+        notices = f"{plural(sent, 'acknowledgement or CNP', 'acknowledgements and CNPs')} sent"
+        yield f"Congestion control: {plural(marked, 'packet')} marked by switches, {notices}."
+    yield from run.meta.notes
+
+
+def _provenance(run: Run) -> dict[str, object]:
+    meta = run.meta
+    terms = {
+        "folder": run.folder,
+        "scenario": meta.scenario,
+        "seed": meta.seed,
+        "fairlane": meta.version,
+        "started": meta.started,
+        "digest of the results": meta.digest,
+    }
+    return {term: value for term, value in terms.items() if value not in (None, "")}

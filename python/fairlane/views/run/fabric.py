@@ -1,0 +1,322 @@
+"""The fabric of a run and its interference matrix, which modules of a page draw, so that both can be explored.
+
+Links have the numbers of the tables, jobs those of the run. Shares are shares of the simulated time; the queue of a
+link is the mean number of packets that wait for it, which is the queueing delay divided by the time.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from fairlane.engine.tables import PS
+from fairlane.fabric.places import places_of
+from fairlane.fabric.view import Fabric
+from fairlane.results.errors import ResultsError
+from fairlane.results.run import Run
+from fairlane.results.views import Interference, by_link
+from fairlane.views.heat import HEAT
+from fairlane.views.model import Custom
+from fairlane.views.packing import pack, smallest
+from fairlane.views.run.interference import sentence as about
+from fairlane.views.run.ports import busiest
+from fairlane.views.run.series import Series
+from fairlane.views.scales import DECADES, FEW_LARGE
+from fairlane.wording import plural
+
+Floats = npt.NDArray[np.float64]
+
+MOST_CELLS = 120_000
+"""Rows of ``port_interference`` in a page; of more, those with the greatest delay."""
+MOST_SAMPLES = 450_000
+"""Intervals times links in a page; of more, successive intervals are merged."""
+MOST_INTERVALS = 400
+MOST_CLUSTERED = 600
+"""Jobs up to which the matrix is put in order by similarity."""
+RESOLVED = "resolved.json"
+METRICS = {"active": "port_active_share", "stalled": "port_stalled_share", "queue": "mean_queue"}
+"""What links are coloured by, and the columns of the tables."""
+
+
+_SCALE = {"few_large": FEW_LARGE, "decades": DECADES}
+_BACKGROUND = re.compile(r"background-\d+")
+_MARKS = (
+    "Squares: switches. Circles: hosts of the victim. Triangles: hosts of the aggressor. Drag to move, turn the wheel "
+    "to zoom; keys: arrows, +, −, 0 for the whole, Escape for no choice."
+)
+_CELLS = (
+    "A cell is the queueing delay of the victim's packets that the aggressor's packets caused, as a share of the "
+    "victim's rank time; packets queue concurrently, so it can exceed 100%. Grey: a job's own packets. A click on a "
+    "cell shows its links."
+)
+
+
+def parts(series: Series) -> Iterator[Custom]:
+    """The fabric of the first run, and its matrix; of two runs both have the differences to the second."""
+    (first, run), *others = series.runs.items()
+    spec = _specification(run)
+    if spec is None:
+        return
+    what = f" of {first}" if series.several else ""
+    second = others[0] if len(others) == 1 else None
+    yield Custom(
+        "fabric", f"Fabric{what}", "fabric", partial(_fabric, run, spec, second), _links(run), _MARKS + _rails(run)
+    )
+    if run.interference["queueing_s"].sum() > 0:
+        yield Custom(
+            "matrix", f"Interference matrix{what}", "matrix", partial(_matrix, run, second), about(run), _CELLS
+        )
+
+
+def _fabric(run: Run, spec: dict[str, Any], second: tuple[str, Run] | None) -> dict[str, Any]:
+    fabric = Fabric.build(spec)
+    count = len(fabric.links["link"])
+    compare = None
+    if second is not None and (other := _matched(run, second[1])) is not None:
+        apart = count - other.ports["link"].n_unique()
+        found = {"measured": measured(other, count), "by_jobs": by_jobs(other, count)}
+        compare = {"name": second[0], "apart": apart, **found}
+    return {
+        "fabric": fabric_of(fabric),
+        "measured": measured(run, count),
+        "by_jobs": by_jobs(run, count),
+        "samples": over_time(run, count),
+        "jobs": jobs_of(run),
+        "compare": compare,
+        "scale": _SCALE,
+    }
+
+
+def _matrix(run: Run, second: tuple[str, Run] | None) -> dict[str, Any]:
+    other = None if second is None else _matched(run, second[1])
+    compare = None if other is None or second is None else {"name": second[0], **matrix_of(other)}
+    return {"jobs": jobs_of(run), "scale": _SCALE, "ramp": HEAT, "own": matrix_of(run), "compare": compare}
+
+
+def _specification(run: Run) -> dict[str, Any] | None:
+    """The fabric as the simulator takes it, from what the scenario was resolved to; None if that is not known."""
+    text = run.source.resolved if run.source else None
+    where = run.folder / RESOLVED if run.folder else Path(RESOLVED)
+    try:
+        found = json.loads(where.read_text("utf-8") if text is None else text)
+    except (OSError, ValueError) as error:
+        if run.folder is None:
+            return None
+        raise ResultsError(f"{where}: the fabric of the run cannot be read from it: {error}") from error
+    return dict(found["fabric"]) if "fabric" in found else None
+
+
+def _links(run: Run) -> str:
+    if not run.ports.height or not run.ports["packets"].sum():
+        return "No port transmitted anything, or the run did not count it (observe.counters = false)."
+    links = by_link(run.ports)
+    stalled = int((links["port_stalled_share"] > 0.1).sum())
+    return f"{busiest(links)}. {plural(stalled, 'port')} stalled for more than 10% of the time."
+
+
+def _rails(run: Run) -> str:
+    """That hosts have several adapters."""
+    most = run.ports["rail"].max() if run.ports.height else None
+    rails = most + 1 if isinstance(most, int) else 1
+    return f" Hosts have up to {rails} adapters; Rail colours their links." if rails > 1 else ""
+
+
+def _matched(run: Run, other: Run) -> Run | None:
+    """``other`` with the links and jobs of ``run``, without those that ``run`` does not have; None if it has none."""
+    jobs = set(run.jobs["name"])
+    if not run.ports.height or not other.ports.height or jobs.isdisjoint(other.jobs["name"]):
+        return None
+    numbers = run.ports.select("link_name", "link").unique()
+    ports = other.ports.drop("link").join(numbers, on="link_name")
+    if ports.is_empty():
+        return None
+    both = pl.col("victim").is_in(jobs) & pl.col("aggressor").is_in(jobs)
+    table = other.port_interference
+    matched = None if table is None else table.filter(both).drop("link").join(numbers, on="link_name")
+    cells = other.interference.filter(both)
+    return replace(other, jobs=run.jobs, ports=ports, interference=cells, port_interference=matched)
+
+
+def jobs_of(run: Run) -> dict[str, Any]:
+    """By job: name, workload, hosts, rank-seconds, and whether it is one of the background."""
+    hosts = run.ranks.group_by("job").agg(pl.col("host").unique().sort())
+    by_job = dict(zip(hosts["job"], hosts["host"].to_list(), strict=True))
+    names = run.jobs["name"].to_list()
+    return {
+        "name": names,
+        "workload": run.jobs["workload"].to_list(),
+        "hosts": [by_job.get(job, []) for job in run.jobs["job"]],
+        "background": [_BACKGROUND.fullmatch(name) is not None for name in names],
+        "rank_time_s": (run.jobs["ranks"].cast(pl.Float64) * run.jobs["span_ps"] * PS).to_list(),
+    }
+
+
+def matrix_of(run: Run) -> dict[str, Any]:
+    """The interference matrix: cells with queueing delay, s, and an order in which similar jobs are neighbours."""
+    matrix = Interference.of(run)
+    whole = matrix.others + np.diag(matrix.own)
+    victim, aggressor = np.nonzero(whole)
+    jobs = smallest(len(matrix.labels))
+    return {
+        "victim": pack(victim, jobs),
+        "aggressor": pack(aggressor, jobs),
+        "queueing_s": pack(whole[victim, aggressor], "f32"),
+        "order": order_of(matrix.others),
+    }
+
+
+def order_of(seconds: Floats) -> list[int]:
+    """Rows of a matrix in an order in which those with similar rows and columns are near each other.
+
+    By average linkage of the square roots, with leaves in the best order (Bar-Joseph et al. 2001).
+    """
+    count = len(seconds)
+    if count < 3 or count > MOST_CLUSTERED or not seconds.any():
+        return list(range(count))
+    from scipy.cluster.hierarchy import leaves_list, linkage
+
+    features = np.sqrt(np.concatenate([seconds, seconds.T], axis=1))
+    found: list[int] = leaves_list(linkage(features, "average", optimal_ordering=True)).tolist()
+    return found
+
+
+def fabric_of(fabric: Fabric) -> dict[str, Any]:
+    """Places and names of hosts and switches, and the ends of all links.
+
+    Ends are vertices: hosts by their numbers, and switches after them.
+    """
+    places = places_of(fabric)
+    links = fabric.links
+    ends = {
+        side: np.where(links[f"{side}_host"] >= 0, links[f"{side}_host"], fabric.hosts + links[f"{side}_switch"])
+        for side in ("from", "to")
+    }
+    vertices = smallest(fabric.hosts + fabric.switches)
+    roles, role = np.unique(links["role"], return_inverse=True)
+    rates, rate = np.unique(links["bandwidth"], return_inverse=True)
+    return {
+        "kind": places.kind,
+        "hosts": fabric.host_names,
+        "switches": fabric.switch_names,
+        "places": pack(np.concatenate([places.hosts, places.switches]), "f32"),
+        "links": {
+            **{side: pack(at, vertices) for side, at in ends.items()},
+            **{f"{side}_port": pack(links[f"{side}_port"], "u16") for side in ("from", "to")},
+            "class": pack(links["class"], "u8"),
+            "role": pack(role, "u8"),
+            "bandwidth": pack(rate, smallest(len(rates))),
+            "rail": pack(_rail_of_links(fabric), "u8") if fabric.rails > 1 else None,
+        },
+        "classes": fabric.classes,
+        "roles": roles.tolist(),
+        "bandwidths": rates.tolist(),
+    }
+
+
+def _rail_of_links(fabric: Fabric) -> npt.NDArray[np.int64]:
+    """The number of the adapter of each link from or to a host; 255 for links between switches."""
+    found = np.full(len(fabric.links["link"]), 255)
+    for side in ("from_host", "to_host"):
+        seen: dict[int, int] = {}
+        for link, host in enumerate(fabric.links[side].tolist()):
+            if host >= 0:
+                found[link] = seen[host] = seen.get(host, -1) + 1
+    return found
+
+
+def measured(run: Run, links: int) -> dict[str, Any] | None:
+    """What each link's port measured over the whole run, and each lane of it; None if ports were not counted."""
+    if run.ports.is_empty():
+        return None
+    whole = by_link(run.ports)
+    lanes = run.ports.filter(pl.col("packets") > 0).sort("link", "lane")
+    time = max(run.meta.simulated_ps, 1)
+    return {
+        **{name: pack(_spread(whole, column, links), "f32") for name, column in METRICS.items()},
+        "bytes": pack(_spread(whole, "bytes", links), "f32"),
+        "packets": pack(_spread(whole, "packets", links), "f32"),
+        "lanes": {
+            "link": pack(lanes["link"], smallest(links)),
+            "lane": pack(lanes["lane"], "u8"),
+            "bytes": pack(lanes["bytes"], "f32"),
+            "packets": pack(lanes["packets"], "f32"),
+            "queue": pack(lanes["mean_queue"], "f32"),
+            "stalled": pack(lanes["stalled_ps"] / time, "f32"),
+            "max_queue": pack(lanes["max_queue"], "u32"),
+        },
+    }
+
+
+def _spread(table: pl.DataFrame, column: str, links: int) -> Floats:
+    """A column by link; 0 for links without a row."""
+    found = np.zeros(links)
+    found[table["link"].to_numpy()] = table[column].to_numpy()
+    return found
+
+
+def by_jobs(run: Run, links: int) -> dict[str, Any] | None:
+    """Queueing delay by link, victim and aggressor, s; None without ``observe.interference_by_port``.
+
+    ``kept`` is the share of the delay that is in the rows, below 1 if there are too many.
+    """
+    table = run.port_interference
+    if table is None:
+        return None
+    number = {name: index for index, name in enumerate(run.jobs["name"])}
+    rows = table.filter(pl.col("queueing_ps") > 0)
+    total = int(rows["queueing_ps"].sum())
+    rows = rows.sort("queueing_ps", descending=True).head(MOST_CELLS).sort("link")
+    jobs = smallest(len(number))
+    return {
+        "link": pack(rows["link"], smallest(links)),
+        **{
+            side: pack(rows[side].replace_strict(number, return_dtype=pl.UInt32), jobs)
+            for side in ("victim", "aggressor")
+        },
+        "queueing_s": pack(rows["queueing_s"], "f32"),
+        "kept": int(rows["queueing_ps"].sum()) / total if total else 1.0,
+    }
+
+
+def over_time(run: Run, links: int) -> dict[str, Any] | None:
+    """What each link measured in each interval, or in some successive ones together; None without samples.
+
+    Values are stored with 8 bits as the square root of the share of the largest, so that small ones stay visible: at
+    most 0.4% of the largest off.
+    """
+    if run.samples is None or run.samples.is_empty():
+        return None
+    intervals = run.samples.select("from_ps", "to_ps").unique().sort("from_ps")
+    most = max(1, min(MOST_INTERVALS, MOST_SAMPLES // max(links, 1)))
+    together = -(-intervals.height // most)
+    length = (intervals["to_ps"] - intervals["from_ps"]).to_numpy().astype(float)
+    group = np.arange(intervals.height) // together
+    count = int(group[-1]) + 1
+    index = intervals.with_row_index("at").select("from_ps", "at")
+    rows = (
+        run.samples.group_by("from_ps", "link")
+        .agg(pl.col("port_active_share", "port_stalled_share").first(), pl.col("mean_queue").sum())
+        .join(index, on="from_ps")
+    )
+    at, link = rows["at"].to_numpy(), rows["link"].to_numpy()
+    whole = np.bincount(group, length)
+    found: dict[str, Any] = {
+        "from_s": (intervals["from_ps"].to_numpy()[::together] * 1e-12).tolist(),
+        "to_s": [float(intervals["to_ps"].to_numpy()[group == part][-1]) * 1e-12 for part in range(count)],
+        "together": together,
+    }
+    for name, column in METRICS.items():
+        sums = np.zeros((count, links))
+        np.add.at(sums, (group[at], link), rows[column].to_numpy() * length[at])
+        values = sums / whole[:, np.newaxis]
+        largest = float(values.max(initial=0.0))
+        scaled = np.rint(255 * np.sqrt(values / largest)) if largest else values
+        found[name] = {"max": largest, "roots": pack(scaled, "u8")}
+    return found
