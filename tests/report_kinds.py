@@ -6,6 +6,7 @@ import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import polars as pl
@@ -102,6 +103,16 @@ def study(folder: Path, more: str = "") -> StudyResults:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fairlane.tasks.pools.Processes", Here)
         return run(Study.load(file), out=folder, workers=1, progress=False)
+
+
+def renamed(found: StudyResults) -> StudyResults:
+    """A study whose first job and a treatment have names that break out."""
+    old = {"pairs": EVIL, "pairs-first": EVIL}
+    tables: dict[str, Any] = {
+        name: table.with_columns(pl.col("treatment").replace(old)) for name, table in found.tables().items()
+    }
+    tables["work"] = tables["work"].with_columns(pl.col("name").replace(old))
+    return replace(found, meta=found.meta.model_copy(update={"study": EVIL}), **tables)
 
 
 def sweep_results() -> Saturation:
@@ -321,5 +332,6 @@ EXAMPLES: dict[str, Callable[[], Results]] = {
     "saturation": sweep_results,
     "gpcnet": impact,
     "cables": lambda: failures(switches=True),
+    "study": lambda: renamed(study(Path(mkdtemp()) / "study", CONTROLLED)),
 }
 """Results of each kind that has a view, by its module."""

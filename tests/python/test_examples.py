@@ -8,7 +8,6 @@ import pytest
 import fairlane
 from fairlane import Scenario
 from fairlane.cli.main import execute
-from fairlane.plot import draw_all
 from fairlane.results import load_run
 from fairlane.study import Study, run
 from pictures import assert_drawn
@@ -35,7 +34,7 @@ def test_a_study_says_something_about_every_treatment(
     monkeypatch.setattr("fairlane.tasks.pools.Processes", Here)
     study = Study.load(file, set=['set.duration="3 ms"', "seeds=[1]", "placements=1"])
     found = run(study, out=tmp_path / "out")
-    draw_all(found)
+    found.draw()
     assert set(found.work["treatment"]) == {"default", *study.treatments}
     assert found.work["w"].is_between(-0.9, 0.9).all(ignore_nulls=False)
     picture = "work.png" if study.treatments else "conditions.png"

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
 from browsers import Browser, browser
 from fairlane.report import write_report
 from fairlane.report.page import has_echarts
 from fairlane.wording import percent, seconds, significant
-from report_kinds import CONTROLLED, map_results, reproduction, schedule, study
+from report_kinds import map_results, reproduction, schedule
 from report_runs import EVIL
-from waiting import wait_for
 
 pytestmark = pytest.mark.skipif(not has_echarts(), reason="make build has not fetched ECharts")
 AXE = Path(__file__).parents[2] / "target" / "browser" / "axe.min.js"
 CARDS = {
-    "study": {"effects", "comparison", "extremes", "replicates", "cells", "sweeps"},
     "schedule": {"gantt", "allocators", "load", "wait", "bounded_slowdown", "sizes"},
     "reproduction": {"claims", "numbers", *(f"figure-{at}" for at in range(6)), "cells"},
     "robustness": {"shares", "indices", "levels", "points", "parameters"},
@@ -41,9 +37,8 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Path]:
     """A page of each kind, compared with another result or itself."""
     folder = tmp_path_factory.mktemp("pages")
-    small, early = study(folder / "small"), schedule()
+    early = schedule()
     return {
-        "study": write_report(small, folder / "study.html", small, compare_name="itself"),
         "schedule": write_report(early, folder / "schedule.html", schedule(late=50), compare_name="late"),
         "reproduction": write_report(
             reproduction(), folder / "reproduction.html", reproduction(holds=False), compare_name="other"
@@ -104,49 +99,6 @@ def test_it_is_accessible(opened: Browser, theme: str) -> None:
     found = opened.driver.execute_async_script("axe.run(document).then((found) => arguments[0](found.violations))")
     serious = [(one["id"], one["nodes"][0]["html"][:200]) for one in found if one["impact"] in {"serious", "critical"}]
     assert serious == []
-
-
-@of("study")
-def test_rows_and_treatment_of_the_forest_plot_are_chosen(opened: Browser) -> None:
-    names = f"return {CHART.format('effects')}.getOption().yAxis[0].data"
-    assert sorted(opened.run(names)) == ["pairs-first", "total-first"]
-    opened.choose("#effects-level", "job")
-    assert sorted(opened.run(names)) == sorted(
-        f"{job}, {name}" for job in ("pairs", "total") for name in ("pairs-first", "total-first")
-    )
-    opened.choose("#effects-run", "1")
-    opened.choose("#effects-measure", "w")
-    assert set(opened.run(names)) == {"pairs", "total"} or len(opened.run(names)) == 2
-    opened.choose("#cells-measure", "w")
-    cells = f"return {CHART.format('cells')}.getModel().getSeriesByIndex(0).getData().count()"
-    assert opened.run(cells) == 2 * 6  # jobs, points
-
-
-def test_what_controllers_did_is_shown_by_period(chromium: Browser, tmp_path: Path) -> None:
-    small = study(tmp_path / "controlled", CONTROLLED)
-    sums = small.periods.group_by("treatment", "point", "period").agg(pl.col("iterations").sum())
-    expected = sums.group_by("treatment", "period").agg(pl.col("iterations").mean()).sort("treatment", "period")
-    chromium.open(write_report(small, tmp_path / "controlled.html"))
-    series = chromium.run(
-        f"return {CHART.format('periods')}.getOption().series.map(({{ name, data }}) => [name, data])"
-    )
-    shown = sorted((name, period, count) for name, points in series for period, count in points)
-    assert {name for name, _, _ in shown} >= {"feedback"}
-    assert [row[:2] for row in shown] == expected.select("treatment", "period").rows()
-    assert [row[2] for row in shown] == pytest.approx(expected["iterations"].to_list(), rel=1e-4)
-    assert chromium.errors() == []
-
-
-@of("study")
-def test_figures_of_a_study_are_stored(opened: Browser, tmp_path: Path) -> None:
-    opened.driver.execute_cdp_cmd("Browser.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(tmp_path)})
-    for kind in ("CSV", "SVG", "PNG"):
-        opened.run("arguments[0].click()", opened.find(f"#effects [aria-label$='{kind}']"))
-    files = {kind: tmp_path / f"effects.{kind}" for kind in ("csv", "svg", "png")}
-    wait_for(lambda: all(file.is_file() for file in files.values()), files)
-    rows = list(csv.DictReader(files["csv"].read_text("utf-8").splitlines()))
-    assert {row["level"] for row in rows} == {"treatment", "workload", "job", "condition"}
-    assert files["svg"].read_text("utf-8").startswith("<svg")
 
 
 @of("schedule")

@@ -1,4 +1,4 @@
-"""Cases and parameters of a study are shown apart, in its tables and figures."""
+"""Cases and parameters of a study are shown apart, in its tables and charts."""
 
 from __future__ import annotations
 
@@ -9,22 +9,17 @@ from datetime import UTC, datetime
 from itertools import product
 from typing import Any
 
-import numpy as np
 import polars as pl
 import pytest
-from matplotlib.container import ErrorbarContainer
 from rich.console import Console
 from scipy import stats
 
-from fairlane.cli.study_text import study_parts
-from fairlane.cli.terminal import show
-from fairlane.plot import study as study_plot
-from fairlane.plot import study_conditions
-from fairlane.plot.panels import figure_of
-from fairlane.plot.style import styled
+from fairlane.cli.terminal import parts_of, show
 from fairlane.results.study import StudyMeta, StudyResults
 from fairlane.study.conditions import condition_of, shown, varied, with_condition
 from fairlane.study.replication import EFFECTS, PACE
+from fairlane.views.kinds import view_of
+from fairlane.views.model import Chart
 from fairlane.wording import number, percent, seconds
 
 MS = 1e-3
@@ -91,9 +86,19 @@ PARAMETERS = ("fabric.leaf_up", "jobs[0].placement")
 
 def printed(found: StudyResults, width: int = 200) -> list[str]:
     console = Console(file=io.StringIO(), width=width)
-    show(study_parts(found), console)
+    show(parts_of(view_of([found]), None), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()
+
+
+def picture(found: StudyResults, name: str) -> list[Chart]:
+    """The charts of a picture; none if there is nothing to show in it."""
+    return view_of([found]).pictures.get(name, [])
+
+
+def means(chart: Chart) -> dict[str, dict[str, Any]]:
+    """The means of a chart of conditions by label."""
+    return {row["label"]: dict(row) for row in chart.data if row["job"] is None}
 
 
 @pytest.fixture
@@ -122,15 +127,11 @@ def test_a_comparison_of_fabrics_shows_each_of_them(fabrics: StudyResults) -> No
 
 
 def test_the_figure_of_a_comparison_of_fabrics_has_them_all(fabrics: StudyResults) -> None:
-    with styled():
-        assert study_plot.draw(fabrics) is None, "there is no W, and no treatment"
-        axes = study_conditions.draw(fabrics)
-    assert axes is not None
-    figure = figure_of(axes)
-    assert figure.get_suptitle().replace("\n", " ") == "Mean time per iteration from 2.30 ms (tree) to 4.30 ms (torus)"
-    (axes,) = figure.axes
-    assert [label.get_text() for label in axes.get_yticklabels()] == list(FABRICS)
-    dots = sorted(float(x) for of in axes.collections for x in np.asarray(of.get_offsets())[:, 0])
+    assert picture(fabrics, "work") == [], "there is no W, and no treatment"
+    (chart,) = picture(fabrics, "conditions")
+    assert chart.sentence == "Mean time per iteration from 2.30 ms (tree) to 4.30 ms (torus)."
+    assert list(means(chart)) == list(FABRICS)
+    dots = sorted(row["value"] for row in chart.data if row["job"] is not None)
     assert dots == pytest.approx(sorted((ms + 0.2 * seed) * MS for ms in FABRICS.values() for seed in (1, 2)))
 
 
@@ -167,15 +168,10 @@ def test_times_and_rates_have_intervals_over_placements() -> None:
         assert f"{seconds(mean)} ± {seconds(half)}" in row
         assert f"{number(rate[0])} ± {number(rate[1])}" in row
     assert any("95% interval over placements" in line for line in lines)
-    with styled():
-        axes = study_conditions.draw(found)
-    assert axes is not None
-    [panel] = figure_of(axes).axes
-    whiskers = [
-        np.asarray(line.get_xdata(), float) for line in panel.lines if np.ptp(np.asarray(line.get_xdata(), float))
-    ]
-    drawn = {tuple(line) for line in np.round(whiskers, 12).tolist()}
-    assert drawn == {tuple(np.round((mean - half, mean + half), 12).tolist()) for mean, half in expected.values()}
+    (chart,) = picture(found, "conditions")
+    for case, (mean, half) in expected.items():
+        drawn = means(chart)[case]
+        assert (drawn["value_low"], drawn["value_high"]) == pytest.approx((mean - half, mean + half))
 
 
 def test_intervals_of_single_runs_are_shown_where_there_is_room() -> None:
@@ -215,19 +211,22 @@ def test_treatments_and_co_running_jobs_are_shown_by_condition() -> None:
     ]
     found = results(rows, ["own"], ["random", "packed"])
     lines = printed(found)
-    own = [line.split() for line in lines if line.split()[:1] == ["own"]]
+    own = [line.split() for line in lines if line.split()[:1] == ["own"]][:4]
     assert [row[-3:] for row in own] == [["+2.0%"] * 3] * 2 + [["+4.0%"] * 3] * 2
     assert [line.split()[:3] for line in lines if "default" in line and "w0" in line] == [
         ["1", "w0", "default"],
         ["2", "w0", "default"],
     ]
     assert sum("packed" in line for line in lines) == 2
-    with styled():
-        axes = study_conditions.draw(found)
-    assert axes is not None
-    figure = figure_of(axes)
-    assert len(figure.axes) == 2 * 3, "two workloads; time, W and improvement"
-    assert figure.get_suptitle().replace("\n", " ") == "Mean W from −20.5% (2) to −10.5% (1)"
+    charts = picture(found, "conditions")
+    assert [chart.name for chart in charts] == ["conditions_time", "conditions_w", "conditions_improvement"]
+    words = "Mean W from −20.5% (2) to −10.5% (1)"
+    assert {chart.headline for chart in charts} == {words}
+    assert [chart.sentence for chart in charts[1:]] == [
+        f"{words}.",
+        "Mean improvement from +2.0% (1, own) to +4.0% (2, own).",
+    ]
+    assert list(means(charts[0])) == ["w0, 1", "w0, 2", "w1, 1", "w1, 2"], "two workloads"
 
 
 def test_means_of_w_have_intervals_over_their_boxes() -> None:
@@ -238,15 +237,11 @@ def test_means_of_w_have_intervals_over_their_boxes() -> None:
         for job in (0, 1)
     ]
     found = results(rows, [], ["a", "b", "c"])
-    with styled():
-        axes = study_plot.draw(found)
-    assert axes is not None
-    figure = figure_of(axes)
     mean, half = student([w + 0.01 for w in changes.values()])
-    assert figure.get_suptitle() == f"Mean W of co-running jobs: {percent(mean, signed=True)} ± {percent(half)}"
-    [bars] = [bars for bars in figure.axes[0].containers if isinstance(bars, ErrorbarContainer)]
-    [whisker] = bars.lines[2][0].get_segments()
-    assert np.asarray(whisker)[:, 1] == pytest.approx([mean - half, mean + half])
+    assert view_of([found]).headline == f"Mean W of co-running jobs: {percent(mean, signed=True)} ± {percent(half)}"
+    (boxes,) = picture(found, "work")
+    (box,) = boxes.data
+    assert (box["value_low"], box["value_high"]) == pytest.approx((mean - half, mean + half))
 
 
 def test_many_conditions_are_shown_parameter_by_parameter() -> None:
@@ -257,11 +252,10 @@ def test_many_conditions_are_shown_parameter_by_parameter() -> None:
     found = results(rows, [])
     assert varied(found.work) == list(PARAMETERS)
     assert len(with_condition(found.work)[1]) == 18
-    with styled():
-        panels = study_conditions.draw(found)
-    assert panels is not None
-    labels = [[label.get_text() for label in axes.get_yticklabels()] for axes in figure_of(panels).axes]
-    assert labels == [[str(up) for up in range(1, 10)], ["packed", "random, ranks_per_host 4"]]
+    (chart,) = picture(found, "conditions")
+    kinds_in_words = ["packed", "random, ranks_per_host 4"]
+    labels = [*(f"fabric.leaf_up: {up}" for up in range(1, 10)), *(f"jobs[0].placement: {it}" for it in kinds_in_words)]
+    assert list(means(chart)) == labels
 
 
 def test_conditions_are_said_in_words() -> None:
@@ -284,11 +278,10 @@ def test_there_is_no_mean_time_over_runs_that_were_too_slow_for_one(fabrics: Stu
     assert next(line.split() for line in lines if line.startswith("torus"))[:5] == ["torus", "lu", "2", "–", "–"]
     text = " ".join(lines)
     assert "1 of 6 runs of a job has fewer than two iterations" in text
-    axes = study_conditions.draw(found)
-    assert axes is not None
-    figure = figure_of(axes)
-    assert "(torus)" not in figure.get_suptitle()
-    assert "there is no mean time" in figure.get_supxlabel().replace("\n", " ")
+    (chart,) = picture(found, "conditions")
+    assert "(torus)" not in chart.sentence
+    assert "torus" not in means(chart)
+    assert "There is no mean time" in chart.note
 
 
 def test_rows_with_too_few_iterations_are_named() -> None:

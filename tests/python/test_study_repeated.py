@@ -8,12 +8,11 @@ from typing import Any
 import polars as pl
 import pytest
 
-from fairlane.cli.study_text import study_parts
 from fairlane.results.study import StudyResults
 from fairlane.study import Study, run
 from fairlane.study.plan import Cell, plan
 from fairlane.study.replication import distinct, estimate, outer_unit
-from fairlane.views.tables import Table
+from fairlane.views.kinds import view_of
 from small_study import Here
 
 SCENARIO = """
@@ -121,7 +120,7 @@ def test_placements_and_seeds_that_change_nothing_are_one_replicate(tmp_path: Pa
     assert mean is not None
     assert mean.value < 0
     assert mean.half_width is None
-    table = next(part for part in study_parts(found) if isinstance(part, Table))
+    table = view_of([found]).tables[0]
     assert {row["jobs"] for row in table.rows if row} == {2}  # two jobs, each once
 
 

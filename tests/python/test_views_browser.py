@@ -129,3 +129,18 @@ def test_charts_are_exported(opened: Browser, downloads: Path) -> None:
     assert len(rows) == 6
     assert "var(--" not in files["svg"].read_text("utf-8")
     assert files["png"].stat().st_size > 10_000
+
+
+@pytest.mark.parametrize("opened", ["study"], indirect=True)
+def test_rows_and_treatment_of_the_forest_plot_are_chosen(opened: Browser) -> None:
+    labels = "[...document.querySelectorAll('#effects .role-axis-label text')].map((one) => one.textContent)"
+    names = f"return {labels}.filter((text) => !/%$/.test(text))"
+    first = opened.run(names)
+    assert len(first) == 2 * 3  # studies, treatments
+    height = "return document.querySelector('#effects .chart svg').getBoundingClientRect().height"
+    before = opened.run(height)
+    opened.choose("#effects label:nth-child(2) select, #effects .vega-bind:nth-child(2) select", "by job")
+    opened.wait(f"{labels}.filter((text) => !/%$/.test(text)).length === 12")
+    assert opened.run(height) > before
+    opened.choose("#effects .vega-bind:nth-child(3) select", next(name for name in first if "feedback" in name))
+    opened.wait(f"{labels}.filter((text) => !/%$/.test(text)).length === 2")

@@ -1,5 +1,6 @@
 """Simulating a scenario many times: study."""
 
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
@@ -9,7 +10,16 @@ from typer import Argument, Option
 
 from fairlane.cli.command import Answer, ExitCode, Quiet, out_option
 from fairlane.cli.options import AllowCode, Assignments, Dask, Resume, Workers, report, report_damaged
-from fairlane.wording import listed
+from fairlane.wording import listed, percent, seconds
+
+_PROFILE = {
+    "simulating": "workers in simulations",
+    "set-up": "workers building scenarios and finding compute times",
+    "waiting": "workers starting, without a task, or with their answer on its way",
+    "planning": "this process reading the study and trying every scenario, before workers start",
+    "writing": "this process storing answers and tables",
+}
+_OF_WORKERS = ("simulating", "set-up", "waiting")
 
 
 def study(
@@ -34,8 +44,9 @@ def study(
     `measure` the tables are kept that it asks for. What is finished is stored at once; after an interruption --resume
     continues.
     """
-    from fairlane.cli.study_text import profile_lines, study_parts
+    from fairlane.cli.terminal import parts_of
     from fairlane.study import Study, run
+    from fairlane.views.kinds import draw, view_of
 
     if dask and not quiet:
         report(f"connecting to the Dask scheduler at {dask}")
@@ -45,20 +56,31 @@ def study(
         found = run(
             loaded, out=out, resume=resume, workers=workers, dask=dask, cpu_limit_s=cpu_limit, progress=not quiet
         )
-        found.draw()
+        view = view_of([found])
+        draw([found], view=view)
     except KeyboardInterrupt:
         where = f" --out {out}" if out else ""
         report(f"finished simulations are stored; continue with --resume{where}")
         raise
     report_damaged(found.meta.recomputed, found.folder)
     tables = {name: table for name, table in found.tables().items() if name not in ("runs", "periods")}
-    time = list(profile_lines(found.meta.profile)) if profile else []
+    time = list(_profile_lines(found.meta.profile)) if profile else []
     return Answer(
         {"folder": found.folder, **found.meta.model_dump(), **tables},
-        chain(study_parts(found), time),
+        chain(parts_of(view, found.folder), time),
         "\n".join([str(found.folder), *time]),
         code=ExitCode.RUN_FAILED if found.failures.height else ExitCode.DONE,
     )
+
+
+def _profile_lines(found: Mapping[str, float]) -> Iterator[str]:
+    """Where the time went, summed over workers."""
+    workers = "1 worker" if found["workers"] == 1 else f"{found['workers']:.0f} workers"
+    yield f"Where the time went: {seconds(found['wall'])}, of these {seconds(found['spent'])} with {workers}"
+    for name, meaning in _PROFILE.items():
+        of = found["spent"] * found["workers"] if name in _OF_WORKERS else found["wall"]
+        share = percent(found[name] / of) if of else ""
+        yield f"  {name:<10}  {seconds(found[name]):>8}  {share:>6}  {meaning}"
 
 
 def is_study(file: Path) -> bool:

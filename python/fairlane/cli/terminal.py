@@ -34,7 +34,7 @@ def parts_of(view: View, folder: Path | None) -> Iterator[Part]:
     if tables and not tables[0].title:
         yield ""
     yield from tables
-    yield from (long(line, "dim") for line in view.remarks)
+    yield from (long(line, _STYLES.get(type(line), "dim")) for line in view.remarks)
     yield from stored(folder)
 
 
@@ -87,13 +87,16 @@ def _drawn(table: Table, shown: Sequence[Column], gap: int) -> RichTable:
             max_width=column.width,
             overflow="fold" if column.wrap else "ellipsis",
         )
+    above: list[object] = []
     for row in table.rows[: table.most]:
         if row is None:
             drawn.add_section()
             continue
         cells = [column.cell(row) for column in shown]
         if not table.sparse or any(cell != EMPTY for cell in cells[1:]):
-            drawn.add_row(*(_text(cell) for cell in cells))
+            same = [column.once and cells[: at + 1] == above[: at + 1] for at, column in enumerate(shown)]
+            drawn.add_row(*("" if again else _text(cell) for cell, again in zip(cells, same, strict=True)))
+            above = cells
     return drawn
 
 

@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import refusing
 from fairlane.inputs.registry import Registry, blamed
-from fairlane.plot import interference, slowdown, study, study_conditions
+from fairlane.plot import interference, slowdown
 from fairlane.plot.panels import Given, figure_of
 from fairlane.plot.style import styled
 from fairlane.plot.theme import save
@@ -46,13 +46,10 @@ FIGURES: Registry[Draw] = Registry(
     {
         "slowdown": slowdown.draw,
         "interference": interference.draw,
-        "work": study.draw,
-        "conditions": study_conditions.draw,
     },
     unread=_unread,
 )
-"""Figures by name that are drawn by Matplotlib: of runs those for axes of a caller's, and those of studies. Other
-pictures are those of ``views.kinds.KINDS``."""
+"""Figures of runs by name that Matplotlib draws on axes of a caller's. Other pictures are those of ``views.kinds``."""
 
 
 def draw_all(results: Results, look: Look = LIGHT, to: Path | None = None) -> list[Path]:

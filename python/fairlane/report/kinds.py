@@ -4,11 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fairlane.report import reproduction, robustness, schedule, study
+from fairlane.report import reproduction, robustness, schedule
 from fairlane.results.base import Results
 from fairlane.results.reproduction import ReproductionResults, RobustnessResults
 from fairlane.results.schedule import ScheduleResults
-from fairlane.results.study import StudyResults
 
 Data = Callable[[Any, Any, str], dict[str, Any]]
 """What a page contains, of results, others to compare them with (or None), and what these are called."""
@@ -28,7 +27,6 @@ class Kind:
 
 
 KINDS: Mapping[type[Results], Kind] = {
-    StudyResults: Kind("study", "a study", study.data_of),
     ReproductionResults: Kind("reproduction", "a reproduction", reproduction.data_of, ("robustness",)),
     RobustnessResults: Kind("robustness", "a robustness map", robustness.data_of),
     ScheduleResults: Kind("schedule", "the schedules of a job log", schedule.data_of),

@@ -1,6 +1,5 @@
 """Tables of any columns in a page: columns by name, with numbers to six digits; of long tables the first rows."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
@@ -16,8 +15,3 @@ def rows_of(table: pl.DataFrame, most: int = MOST_ROWS) -> dict[str, Any]:
     kept = table if table.height <= most else table.gather_every(-(-table.height // most))
     numeric = [name for name, kind in kept.schema.items() if kind.is_numeric()]
     return {"columns": plain_columns(kept), "numeric": numeric, "total": table.height}
-
-
-def tables_of(tables: Mapping[str, pl.DataFrame]) -> dict[str, Any]:
-    """Several tables by name."""
-    return {name: rows_of(table) for name, table in tables.items()}

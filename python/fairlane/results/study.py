@@ -15,7 +15,7 @@ from fairlane.results.base import Results
 from fairlane.results.manifest import Sealed, read_as
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import STUDY, types
-from fairlane.wording import html_table, percent, plural
+from fairlane.wording import plural
 
 META = "study.json"
 STUDY_SCHEMA_VERSION = 7
@@ -78,7 +78,6 @@ class StudyResults(Results):
     """Where it is stored."""
 
     TABLES = ("runs", "work", "periods", "failures")
-    FIGURE = "work"
 
     @classmethod
     def of(cls, meta: StudyMeta, tables: Mapping[str, pl.DataFrame], folder: Path | None = None) -> Self:
@@ -95,20 +94,6 @@ class StudyResults(Results):
         if self.measured is None:
             return super().tables()
         return {"runs": self.runs, "failures": self.failures, **self.measured}
-
-    def _repr_html_(self) -> str:
-        if self.measured is not None:
-            sizes = [(name, table.height) for name, table in self.measured.items()]
-            return html_table(f"Study {self.headline()}", ("table", "rows"), sizes)
-        compared = self.work.group_by("treatment", "workload", maintain_order=True).agg(
-            pl.col("name").n_unique().alias("jobs"), pl.col("w", "improvement").mean()
-        )
-        rows = [
-            (treatment, workload, jobs, *(percent(share, signed=True) for share in shares))
-            for treatment, workload, jobs, *shares in compared.iter_rows()
-        ]
-        headings = ("treatment", "workload", "jobs", "mean W", "mean improvement")
-        return html_table(f"Study {self.headline()}", headings, rows)
 
     def headline(self) -> str:
         """What it is a study of, in a line."""

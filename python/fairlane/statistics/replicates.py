@@ -61,8 +61,6 @@ def over_replicates(units: Sequence[Sequence[float]], *, seed: int = 1) -> Estim
 
     Every unit has the same weight. The same values give the same interval.
     """
-    from scipy import stats
-
     means = numpy.array([numpy.mean(unit) for unit in units if len(unit)], float)
     count = len(means)
     if not count:
@@ -73,6 +71,8 @@ def over_replicates(units: Sequence[Sequence[float]], *, seed: int = 1) -> Estim
     error = float(means.std(ddof=1)) / sqrt(count)
     if count < FEWEST_RESAMPLED or not error:
         return independent(means.tolist())
+    from scipy import stats
+
     expanded = sqrt(count / (count - 1)) * float(stats.t.ppf((1 + COVERAGE) / 2, count - 1))
     level = 1 - 2 * float(stats.norm.cdf(-expanded))
     found = stats.bootstrap(

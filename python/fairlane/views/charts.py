@@ -19,6 +19,8 @@ from fairlane.wording import duration_unit, time_unit
 
 MARGIN = 0.04
 """How far an axis reaches beyond its values, as a share of its length."""
+RAISED = 30
+"""Distance of a legend from a chart, px, that leaves room for a ``caption``."""
 _LEGEND = 480
 """Room for a legend, px."""
 NUMBERS = ",.6~r"
@@ -26,9 +28,9 @@ SHARES = ".6~%"
 Layer = altair.Chart | altair.LayerChart
 Kind = Literal["number", "count", "share", "change", "time", "duration"]
 """A time is in s or its parts, a duration in units from s to days; a count has whole numbers only."""
-CHANGES = f"datum.value === 0 ? '0%' : format(datum.value, '+{SHARES}')"
-"""The label of a change: a share with its sign."""
 _FORMATS = {"number": NUMBERS, "count": ",d", "share": SHARES}
+CHANGES = f"datum.value ? format(datum.value, '+{SHARES}') : '0%'"
+"""The label of a change: a share with its sign."""
 _COLOURS, _GREYS = len(LIGHT.palette), 2
 """Colours and greys of the configuration (``views.style``)."""
 _DURATIONS = {1.0: "s", 60.0: "min", 3600.0: "h", 86400.0: "d"}
@@ -46,8 +48,8 @@ class Axis:
     log: bool
     factor: float = 1.0
     """Of the unit of labels."""
-    free: bool = False
-    """Whether its ends are those of the rows that are shown, in place of ``low`` and ``high``."""
+    free: str = ""
+    """The expression of a label, if its ends are those of the rows that are shown, in place of ``low`` and ``high``."""
 
     @classmethod
     def of(
@@ -81,9 +83,12 @@ class Axis:
         return cls(f"{title} [{unit}]" if unit else title, kind, low, high, log, factor)
 
     @classmethod
-    def chosen(cls, title: str = "", kind: Kind = "change") -> "Axis":
-        """A linear axis for rows of which a reader chooses some: it has the ends of those."""
-        return cls(title, kind, 0.0, 0.0, log=False, free=True)
+    def chosen(cls, labels: str = CHANGES) -> "Axis":
+        """A linear axis for rows of which a reader chooses some: its ends are those of these rows.
+
+        ``labels`` is the expression of a label.
+        """
+        return cls("", "number", 0.0, 0.0, log=False, free=labels)
 
     @property
     def ticks(self) -> list[float]:
@@ -112,11 +117,13 @@ class Axis:
         kind: Literal["log", "linear"] = "log" if self.log else "linear"
         zero = Undefined if self.log else False
         if self.free:
-            return {"axis": axis, "scale": altair.Scale(zero=False)}
+            return {"axis": axis, "scale": altair.Scale(zero=False, padding=10)}
         return {"axis": axis, "scale": altair.Scale(type=kind, domain=[self.low, self.high], nice=False, zero=zero)}
 
     @property
     def _label(self) -> Any:
+        if self.free:
+            return self.free
         if self.kind == "change":
             return CHANGES
         if self.kind not in ("time", "duration"):
@@ -182,14 +189,22 @@ def _with(of: Layer, parameter: altair.Parameter) -> Layer:
 
 
 def colour(
-    field: str, names: Sequence[str], greys: Sequence[str] = (), *, shown: Collection[str] | None = None
+    field: str,
+    names: Sequence[str],
+    greys: Sequence[str] = (),
+    *,
+    shown: Collection[str] | None = None,
+    raised: bool = False,
 ) -> altair.Color:
     """A colour for each name, in this order, and a grey for each of ``greys``.
 
-    The legend has the names that are ``shown``; there is none of a single one.
+    The legend has the names that are ``shown``; there is none of a single one. If it is ``raised``, a ``caption`` has
+    room below.
     """
     named = [name for name in names if shown is None or name in shown]
     legend = legend_of(named) if len(named) > 1 else None
+    if legend is not None and raised:
+        legend["offset"] = RAISED
     others = [name for name in names if name not in greys]
     places = {name: f"palette{at % _COLOURS}" for at, name in enumerate(others)}
     places |= {name: f"grey{at % _GREYS}" for at, name in enumerate(greys)}
@@ -209,22 +224,22 @@ def legend_of(names: Sequence[str], orient: Literal["top", "bottom"] = "top") ->
 def choice(
     name: str, label: str, options: Sequence[str], field: str = "of", every: str = ""
 ) -> tuple[altair.Parameter, str]:
-    """A selection of one option below the chart, and the filter of rows whose ``field`` it is.
+    """A selection of one option below the chart, if there are several, and the filter of rows whose ``field`` it is.
 
     With ``every``, that is the first option, which all rows have.
     """
     offered = [*([every] if every else []), *options]
-    bound = altair.binding_select(options=offered, name=f"{label} ")
+    bound = altair.binding_select(options=offered, name=f"{label} ") if len(offered) > 1 else Undefined
     chosen = f"datum['{field}'] === {name}"
-    return altair.param(
-        name=name, value=offered[0], bind=bound
-    ), f"{name} === '{every}' || {chosen}" if every else chosen
+    either = f"({name} === '{every}' || {chosen})" if every else chosen
+    return altair.param(name=name, value=offered[0], bind=bound), either
 
 
 def caption(parameter: str, *, vertical: bool = False) -> altair.Chart:
     """The title of an axis that says what is chosen: below the right end, or above the upper end if ``vertical``."""
     text: altair.Chart = chart([{}]).mark_text(
         style="text",
+        clip=False,
         text=altair.ExprRef(parameter),
         align="left" if vertical else "right",
         baseline="bottom" if vertical else "top",
@@ -242,21 +257,30 @@ def described(rows: Iterable[Row], columns: Sequence[Column]) -> tuple[list[dict
 
 
 def whiskers(
-    of: altair.Chart, axis: Axis, low: str, high: str, *, vertical: bool, style: Any = Undefined, **encoding: Any
+    of: altair.Chart,
+    axis: Axis,
+    low: str,
+    high: str,
+    *,
+    vertical: bool,
+    style: str = "ink",
+    width: float = 1.2,
+    **encoding: Any,
 ) -> altair.LayerChart:
     """Intervals from one field to another, where both are known, with ends; the other channels are ``encoding``.
+
+    They are of ink where the chart has no colour.
 
     On a logarithmic axis, an interval that reaches zero or less goes to the end of the axis.
     """
     known = of.transform_filter(f"isValid(datum['{low}']) && isValid(datum['{high}'])")
     known = known.transform_calculate(_low=f"max(datum['{low}'], {axis.low})" if axis.log else f"datum['{low}']")
     along, name = (axis.y, "y") if vertical else (axis.x, "x")
-    line = known.mark_rule(strokeWidth=1.2, style=style).encode(
+    line = known.mark_rule(style=style, strokeWidth=width).encode(
         **{name: along("_low"), f"{name}2": f"{high}:Q"}, **encoding
     )
-    ends = known.mark_point(
-        shape="stroke", size=40, strokeWidth=1.2, filled=False, style=style, angle=0 if vertical else 90
-    )
+    turned = 0 if vertical else 90
+    ends = known.mark_point(style=style, strokeWidth=width, shape="stroke", size=40, filled=False, angle=turned)
     lower = ends.transform_filter(f"datum._low > {axis.low}" if axis.log else "true").encode(
         **{name: along("_low")}, **encoding
     )

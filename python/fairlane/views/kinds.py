@@ -17,6 +17,7 @@ from fairlane.inputs.files import replacing
 from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError, writing
 from fairlane.results.run import Run
+from fairlane.results.study import StudyResults
 from fairlane.saturation.results import Saturation
 from fairlane.views.look import Look
 
@@ -59,6 +60,23 @@ KINDS: Mapping[type[Results], Kind] = {
     Cables: Kind("cables", "a survey of failures", {"cables": "slowdowns of jobs by failed cable or switch"}),
     Gpcnet: Kind("gpcnet", "GPCNeT", {"gpcnet": "congestion impact factors by network test and transport"}),
     Saturation: Kind("saturation", "a load sweep", {"saturation": "accepted throughput and latency by offered load"}),
+    StudyResults: Kind(
+        "study",
+        "a study",
+        {
+            "work": "improvement of each job and W by workload and treatment",
+            "conditions": "time per iteration, W and improvement by condition",
+            "effects": "effects of treatments with their intervals",
+            "comparison": "changes of jobs against another study",
+            "extremes": "the worst, average and best job of each treatment",
+            "replicates": "effects by placement or seed",
+            "cells": "effects by job and point",
+            "sweeps": "effects by the values of each parameter",
+            "periods": "iterations by period of controllers",
+            "design": "shares of the variance by factor",
+            "measured": "columns of tables that a study measures",
+        },
+    ),
 }
 
 
@@ -99,6 +117,7 @@ def _named(every: Sequence[Results], given: Sequence[str]) -> dict[str, Results]
             break
         names = ["/".join(folder.parts[-depth:]) if folder else str(at) for at, folder in enumerate(folders, 1)]
     if len(set(names)) < len(every):
+        names = [folder.name if folder else name for name, folder in zip(names, folders, strict=True)]
         names = [name if names.index(name) == at else f"{name} ({at + 1})" for at, name in enumerate(names)]
     return dict(zip(names, every, strict=True))
 
@@ -111,17 +130,22 @@ def html_of(results: Results) -> str:
 
 
 def draw(
-    every: Sequence[Results], figures: Iterable[str] = (), look: Look = LIGHT, to: Path | None = None
+    every: Sequence[Results],
+    figures: Iterable[str] = (),
+    look: Look = LIGHT,
+    to: Path | None = None,
+    view: "View | None" = None,
 ) -> list[Path]:
-    """Draws pictures of results, by default all of them, and returns their files.
+    """Draws pictures of results, by default all but those of pages only, and returns their files.
 
-    They go to ``to``, or to the folder of the results. Raises ``ResultsError`` if there is none or it cannot be
-    written, and ``ScenarioError`` if there is no such picture, or nothing to show in it.
+    They go to ``to``, or to the folder of the results. ``view`` is that of these results, if there is one already.
+    Raises ``ResultsError`` if there is no folder or it cannot be written, and ``ScenarioError`` if there is no such
+    picture, or nothing to show in it.
     """
     folder = to or (every[0].folder if len(every) == 1 else Path.cwd())
     if folder is None:
         raise ResultsError("the results are only in memory; save them before drawing them")
-    view = view_of(every)
+    view = view or view_of(every)
     for name in KINDS[type(every[0])].pictures:
         if name not in view.pictures:  # nothing to show in it: that of an earlier draw would mislead
             (folder / f"{name}.{look.format}").unlink(missing_ok=True)
@@ -154,7 +178,7 @@ def shown(view: "View", known: Collection[str], name: str | None = None) -> Any:
     from fairlane.views.picture import figure
     from fairlane.views.style import config
 
-    found = _chosen(view, known, [name] if name else ())
+    found = _chosen(view, known, [name] if name else ()) or view.pictures
     if not found:
         raise ScenarioError(_nothing(name or "figure"))
     spec = {**figure(view, next(iter(found.values()))), "config": config(LIGHT)}

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fairlane.views.tables import Row, Table
@@ -27,7 +28,8 @@ class Chart:
     name: str
     """How it is asked for, and what its file is called."""
     title: str
-    spec: altair.LayerChart
+    made: altair.LayerChart | Callable[[], altair.LayerChart]
+    """What it is, or what makes it where it is drawn: a terminal needs none, and a picture only its own."""
     sentence: str
     """What it shows."""
     note: str
@@ -44,6 +46,14 @@ class Chart:
     """Whether a page leaves it out: it has a ``Custom`` part in its place."""
     only_page: bool = False
     """Whether it is a picture only where that is asked for by name."""
+
+    @cached_property
+    def spec(self) -> altair.LayerChart:
+        """The chart."""
+        from altair.utils.schemapi import debug_mode
+
+        with debug_mode(False):  # specifications of fairlane's own are checked by its tests
+            return self.made() if callable(self.made) else self.made
 
 
 @dataclass(frozen=True)

@@ -41,7 +41,7 @@ def page(view: View) -> str:
         headline=escape(view.headline),
         facts="".join(f"<p>{escape(line)}</p>" for line in view.facts),
         cards="\n".join(cards),
-        remarks="".join(f"<li>{escape(line)}</li>" for line in view.remarks),
+        remarks="".join(f"<li>{_text(line)}</li>" for line in view.remarks),
         provenance="".join(_provenance(view)),
         data=b64encode(zlib.compress(to_json(data, inf_nan_mode="null"))).decode(),
         library=library(),
@@ -105,8 +105,7 @@ def _card(part: Table | Chart | Custom, name: str, data: dict[str, Any]) -> str:
     kinds, title, note = ["CSV"], part.title, ""
     if isinstance(part, Chart):
         name, kinds, note = _identifier(part.name), ["SVG", "PNG", "CSV"], part.note
-        data["charts"][name] = {**part.spec.to_dict(validate=False), "width": "container"}
-        data["charts"][name]["autosize"] = {"type": "fit-x", "contains": "padding"}
+        data["charts"][name] = {**part.spec.to_dict(validate=False), "width": 1}  # the page makes it as wide as it is
         data["charts"][name].pop("config", None)
         body = f'<div class="chart" role="img" aria-labelledby="{name}-sentence"></div>'
     elif isinstance(part, Custom):
@@ -150,9 +149,12 @@ def _look(table: Table, column: Column) -> str:
 def _cell(table: Table, column: Column, row: Row) -> str:
     text, number = column.cell(row), column.number(row)
     order = "" if number is None else f' data-order="{number!r}"'
+    return f"<td{_look(table, column)}{order}>{_text(text)}</td>"
+
+
+def _text(text: object) -> str:
     name = _CLASSES.get(type(text))
-    shown = f'<span class="{name}">{escape(text)}</span>' if name else escape(str(text))
-    return f"<td{_look(table, column)}{order}>{shown}</td>"
+    return f'<span class="{name}">{escape(str(text))}</span>' if name else escape(str(text))
 
 
 def _csv(part: Table | Chart) -> str:

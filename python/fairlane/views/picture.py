@@ -41,7 +41,8 @@ def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
             lines = chart.sentence.split("\n") if one_of_several and number else []
             subtitle = [part for line in lines for part in wrap(line, _LETTERS_OF_NOTE)]
             panel["title"] = {"text": chart.title, "subtitle": subtitle, "offset": 8}
-    title = charts[0].headline or (charts[0].sentence if one_of_several else view.headline)
+    shown = charts[0].sentence.removesuffix(".") if one_of_several else view.headline
+    title = charts[0].headline or shown
     notes = " ".join(
         [*([f"{'; '.join(view.facts)}."] if view.facts else []), *dict.fromkeys(chart.note for chart in charts)]
     )

@@ -37,13 +37,12 @@ class Rows:
     @property
     def height(self) -> int:
         """The height of a chart, px."""
-        least = 38 if self._tall else 24
-        return max(60, round(len(self.names) * max(least, 18 + 9 * self.series)))
+        return max(60, round(len(self.names) * max(18 + 9 * self.series, 10 + 14 * self._lines, 24)))
 
     @property
-    def _tall(self) -> bool:
-        """Whether labels have two lines."""
-        return any(not isinstance(label, str) for label in self.labels)
+    def _lines(self) -> int:
+        """Lines of the longest label; those of several lines begin at the middle of the row, if nothing moves them."""
+        return max((1 if isinstance(label, str) else len(label) for label in self.labels), default=1)
 
     @property
     def reach(self) -> float:
@@ -65,7 +64,7 @@ class Rows:
             grid=False,
             labelOverlap=False,
             labelLineHeight=14,
-            labelOffset=-7 if self._tall else 0,
+            labelOffset=-7 * (self._lines - 1),
         )
         scale = altair.Scale(domain=[count - 0.5, -0.5], nice=False, zero=False)
         return altair.Y(f"{field}:Q", axis=axis, scale=scale)

@@ -12,9 +12,6 @@ export const percentAxis = { type: "value", axisLabel: { hideOverlap: true, form
 /** The same for changes. */
 export const changeAxis = { type: "value", axisLabel: { hideOverlap: true, formatter: (value) => percent(value, true).replace(".0%", "%") } };
 
-/** A line across a figure where nothing changes: part of a series. */
-export const zeroLine = (colour, axis = "xAxis") => ({ markLine: { silent: true, symbol: "none", label: { show: false }, lineStyle: { color: colour, type: "dashed", width: 1.2 }, data: [{ [axis]: 0 }] } });
-
 /** Room for names, px, in a chart of some width: at most a third of it. */
 export const roomFor = (names, width) => Math.min(Math.max(60, Math.round(6.6 * Math.max(0, ...names.map((name) => name.length)))), Math.max(120, width / 3));
 

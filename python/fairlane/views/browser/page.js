@@ -4,6 +4,7 @@ const deflated = Uint8Array.from(atob(document.getElementById("data").textConten
 const inflated = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
 const { config, charts, csv, custom } = JSON.parse(await new Response(inflated).text());
 const NARROW = 600; // px: on narrower charts, names get less room
+const ERRORS = 1; // level of messages: warnings are about layers of which no row is chosen
 const SCALE = 2; // pixels of an exported PNG for each of the chart
 
 const views = {};
@@ -44,6 +45,13 @@ async function pngOf(svg) {
   return new Promise((done) => canvas.toBlob(done, "image/png"));
 }
 
+/** Makes a chart as wide as its card: Vega-Lite itself does that for fixed heights only. */
+function fitted({ width: _, signals = [], ...vega }) {
+  const width = "containerSize()[0]";
+  const on = [{ events: "window:resize", update: width }];
+  return { ...vega, autosize: { type: "fit-x", contains: "padding" }, signals: [...signals, { name: "width", init: width, on }] };
+}
+
 async function draw(section, spec) {
   const plot = section.querySelector(".chart");
   const own = { ...config, padding: 4 };
@@ -52,7 +60,8 @@ async function draw(section, spec) {
     own.legend = { ...config.legend, columns: 2, labelLimit: plot.clientWidth / 2 - 50 };
   }
   const { view } = await window.vegaEmbed(plot, spec, {
-    ast: true, actions: false, renderer: "svg", config: own, defaultStyle: false, bind: section.querySelector(".controls"),
+    ast: true, actions: false, logLevel: ERRORS, renderer: "svg", config: own, defaultStyle: false, bind: section.querySelector(".controls"),
+    patch: fitted,
   });
   plot.querySelector("svg").setAttribute("aria-hidden", "true"); // the plot is an image, described by its sentence
   return view;
