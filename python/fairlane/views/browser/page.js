@@ -52,16 +52,20 @@ function fitted({ width: _, signals = [], ...vega }) {
   return { ...vega, autosize: { type: "fit-x", contains: "padding" }, signals: [...signals, { name: "width", init: width, on }] };
 }
 
+/** Legends with a name a line, which fit a phone. */
+const inLines = ({ legends = [], ...vega }) => ({ ...vega, legends: legends.map((one) => ({ ...one, columns: 1 })) });
+
 async function draw(section, spec) {
   const plot = section.querySelector(".chart");
   const own = { ...config, padding: 4 };
-  if (plot.clientWidth < NARROW) {
+  const narrow = plot.clientWidth < NARROW;
+  if (narrow) {
     own.axis = { ...config.axis, labelLimit: plot.clientWidth / 3 };
-    own.legend = { ...config.legend, columns: 2, labelLimit: plot.clientWidth / 2 - 50 };
+    own.legend = { ...config.legend, labelLimit: plot.clientWidth / 2 };
   }
   const { view } = await window.vegaEmbed(plot, spec, {
     ast: true, actions: false, logLevel: ERRORS, renderer: "svg", config: own, defaultStyle: false, bind: section.querySelector(".controls"),
-    patch: fitted,
+    patch: (vega) => fitted(narrow ? inLines(vega) : vega),
   });
   plot.querySelector("svg").setAttribute("aria-hidden", "true"); // the plot is an image, described by its sentence
   return view;
