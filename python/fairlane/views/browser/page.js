@@ -54,22 +54,26 @@ function fitted({ width: _, signals = [], ...vega }) {
   return { ...vega, autosize: { type: "fit-x", contains: "padding" }, signals: [...signals, { name: "width", init: width, on }] };
 }
 
+/** Legends with a name a line, which fit a phone. */
+const inLines = ({ legends = [], ...vega }) => ({ ...vega, legends: legends.map((one) => ({ ...one, columns: 1 })) });
+
 async function draw(section, spec) {
   const plot = section.querySelector(".chart");
   const own = { ...config, padding: 4 };
-  if (plot.clientWidth < NARROW) {
+  const narrow = plot.clientWidth < NARROW;
+  if (narrow) {
     own.axis = { ...config.axis, labelLimit: plot.clientWidth / 3 };
-    own.legend = { ...config.legend, columns: 2, labelLimit: plot.clientWidth / 2 - 50 };
+    own.legend = { ...config.legend, labelLimit: plot.clientWidth / 2 };
   }
-  const embed = (shown, patch) => window.vegaEmbed(plot, shown, {
+  const embed = (shown, fit) => window.vegaEmbed(plot, shown, {
     ast: true, actions: false, logLevel: ERRORS, renderer: "svg", config: own, defaultStyle: false, bind: section.querySelector(".controls"),
-    patch,
+    patch: (vega) => fit(narrow ? inLines(vega) : vega),
   });
-  let { view } = spec.concat ? await embed(arranged(spec, plot.clientWidth, 0)) : await embed(spec, fitted);
+  let { view } = spec.concat ? await embed(arranged(spec, plot.clientWidth, 0), (vega) => vega) : await embed(spec, fitted);
   if (spec.concat) {
     const excess = plot.querySelector("svg").getBoundingClientRect().width - plot.clientWidth;
     view.finalize();
-    ({ view } = await embed(arranged(spec, plot.clientWidth, excess)));
+    ({ view } = await embed(arranged(spec, plot.clientWidth, excess), (vega) => vega));
   }
   plot.querySelector("svg").setAttribute("aria-hidden", "true"); // the plot is an image, described by its sentence
   return view;
