@@ -16,8 +16,6 @@ RUN apt-get update \
 WORKDIR /src
 COPY . .
 RUN tools/check-toolchain \
-    && python3 tools/fetch_browser_code.py \
-    && test -s python/fairlane/report/vendor/echarts.min.js \
     && grep -oE '^[A-Za-z0-9._-]+==[^ ;\\]+( *;[^\\]*)?' requirements/lock.txt > /versions.txt \
     && python3 -m venv /build \
     && /build/bin/pip install --no-cache-dir --constraint /versions.txt maturin \

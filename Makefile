@@ -11,7 +11,8 @@ SHELL := bash
 VENV := .venv
 BIN := $(VENV)/bin
 EXTENSION := python/fairlane/_core.abi3.so
-BROWSER := python/fairlane/report/vendor/echarts.min.js
+# What tests pages and timelines.
+BROWSER := target/browser/axe.min.js
 # What makes packages, apart from the environment: requirements/release.txt.
 RELEASE := target/release-tools
 # The oldest glibc that the core works with. Wheels of the libraries need 2.28.
@@ -36,7 +37,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 help: ## say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 26
 
-build: $(EXTENSION) $(BROWSER) ## set everything up: .venv with the libraries and the simulator
+build: $(EXTENSION) ## set everything up: .venv with the libraries and the simulator
 
 demo: $(EXTENSION) ## simulate the quick start and show who slows down whom
 	$(BIN)/fairlane run examples/quickstart.toml
@@ -117,9 +118,8 @@ lock: $(VENV)/.libraries ## choose library versions anew: Cargo.lock and require
 	        --python-version 3.11 --generate-hashes --no-emit-index-url --quiet --custom-compile-command "make lock"; \
 	done
 
-wheel: $(BROWSER) $(RELEASE)/.installed ## build and check the wheel for Linux and the source distribution, into dist/
+wheel: $(RELEASE)/.installed ## build and check the wheel for Linux and the source distribution, into dist/
 	@tools/check-toolchain
-	@test -s $(BROWSER) || { echo "$(BROWSER) is missing, and a wheel must have it: run make build with a network" >&2; exit 1; }
 	rm -rf dist
 	CARGO_TARGET_DIR=target/wheel PATH="$(CURDIR)/$(RELEASE)/bin:$$PATH" \
 	    $(RELEASE)/bin/maturin build --release --locked --zig --compatibility $(GLIBC) --interpreter $(BIN)/python --out dist
@@ -137,7 +137,6 @@ sdist-test: ## build the source distribution in dist/ as pip does, and run the r
 clean: ## remove everything that was made, runs excepted
 	rm -rf $(VENV) target site jupyter_execute man dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docs/reference/generated
 	find python -name '*.so' -delete
-	rm -rf $(dir $(BROWSER))
 
 # The environment is made afresh, so that it holds what the lock file says and nothing else. pip takes over where uv
 # does not find its way, as to an index that only pip's configuration names.
@@ -160,6 +159,6 @@ $(RELEASE)/.installed: requirements/release.txt $(VENV)/.libraries
 	$(RELEASE)/bin/python -m pip install --quiet --require-hashes -r $<
 	@touch $@
 
-# What fairlane report puts into its pages. Without a network the rest is built all the same.
+# Without a network the rest is built all the same.
 $(BROWSER): requirements/package-lock.json tools/fetch_browser_code.py $(VENV)/.libraries
 	$(BIN)/python tools/fetch_browser_code.py

@@ -1,9 +1,9 @@
-"""Checks that the packages in a folder have what they need: every file of the sources, and what report pages contain.
+"""Checks that the packages in a folder have what they need: every file of the sources.
 
     python tools/check_packages.py dist
 
-A wheel must have every file of ``python/fairlane``, those that ``make build`` downloads for report pages, the compiled
-core for the stable interface of CPython, and the licence. A source distribution must have what builds all that.
+A wheel must have every file of ``python/fairlane``, the compiled core for the stable interface of CPython, and the
+licence. A source distribution must have what builds all that.
 """
 
 import sys
@@ -13,8 +13,6 @@ from pathlib import Path
 from zipfile import ZipFile
 
 ROOT = Path(__file__).resolve().parent.parent
-DOWNLOADED = ("echarts.min.js", "echarts.LICENSE", "echarts.NOTICE")
-"""Files of report pages, which git ignores."""
 BUILD = ("Cargo.toml", "Cargo.lock", "pyproject.toml", "README.md", "LICENSE")
 """What a source distribution has at its top, besides the package."""
 
@@ -62,7 +60,6 @@ def package_files() -> list[Path]:
     """The files of the package, relative to the project's folder; the compiled core is not one of them."""
     home = ROOT / "python" / "fairlane"
     found = {path for path in home.rglob("*") if path.is_file() and path.suffix not in (".so", ".pyc")}
-    found |= {home / "report" / "vendor" / name for name in DOWNLOADED}
     return sorted(path.relative_to(ROOT) for path in found)
 
 

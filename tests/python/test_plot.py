@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 from matplotlib.axes import Axes
@@ -18,7 +17,6 @@ import fairlane
 from fairlane.cli.main import execute
 from fairlane.colours import THEMES
 from fairlane.plot import draw_into, interference, slowdown
-from fairlane.plot.boxes import draw_boxes
 from fairlane.plot.panels import figure_of
 from fairlane.plot.style import INK, styled
 from fairlane.plot.theme import darken
@@ -104,17 +102,6 @@ def test_figures_of_users_are_drawn_beside_those_of_views(
     assert_drawn(Path("drawn/slowdown.png"))
     assert execute([*asked[:3], "--figure=own.py:nothing"]) == 2
     assert "nothing to show" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("horizontal", [True, False])
-def test_boxes_lie_along_the_axis_of_their_values(horizontal: bool) -> None:
-    axes = Figure().subplots()
-    draw_boxes(axes, [np.arange(1.0, 6.0)], ["red"], positions=[7], width=0.6, horizontal=horizontal)
-    (box,) = axes.patches
-    extents = box.get_path().get_extents()
-    along, across = (extents.intervalx, extents.intervaly)[:: 1 if horizontal else -1]
-    assert along.tolist() == [2, 4], "the quartiles of 1, 2, 3, 4, 5"
-    assert across.tolist() == pytest.approx([6.7, 7.3])
 
 
 def test_a_dark_figure_has_light_ink(tmp_path: Path) -> None:

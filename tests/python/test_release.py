@@ -1,6 +1,5 @@
 """What belongs to a release: versions that agree, the oldest Rust, checks before a build, packages, addresses."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -203,7 +202,6 @@ def packages(folder: Path, without: str = "") -> Path:
     files = {
         path.relative_to(ROOT / "python").as_posix() for path in home.rglob("*") if path.suffix not in (".pyc", ".so")
     }
-    files |= {f"fairlane/report/vendor/echarts.{end}" for end in ("min.js", "LICENSE", "NOTICE")}
     rust = {path.relative_to(ROOT).as_posix() for path in (ROOT / "crates").rglob("*.rs")}
     tops = {"Cargo.toml", "Cargo.lock", "pyproject.toml", "README.md", "LICENSE"}
     with ZipFile(folder / "fairlane-0-cp311-abi3-manylinux_2_17_x86_64.whl", "w") as wheel:
@@ -217,9 +215,7 @@ def packages(folder: Path, without: str = "") -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    "without", ["", "echarts.min.js", "browser/page.html", "_core.abi3.so", "Cargo.lock", "LICENSE"]
-)
+@pytest.mark.parametrize("without", ["", "browser/page.html", "_core.abi3.so", "Cargo.lock", "LICENSE"])
 def test_packages_without_a_file_are_refused(without: str, tmp_path: Path) -> None:
     folder = packages(tmp_path / "dist", without)
     done = subprocess.run(
@@ -244,11 +240,3 @@ def test_the_test_of_a_wheel_refuses_what_is_none(arguments: list[str], words: s
     )
     assert done.returncode == 2
     assert words in done.stderr
-
-
-def test_what_report_pages_need_is_in_the_wheel_and_the_source_distribution() -> None:
-    included = tomllib.loads(read("pyproject.toml"))["tool"]["maturin"]["include"]
-    vendor = next(entry for entry in included if entry["path"] == "python/fairlane/report/vendor/*")
-    assert vendor["format"] == ["sdist", "wheel"]
-    locked = json.loads(read("requirements/package-lock.json"))["packages"]["node_modules/echarts"]
-    assert locked["integrity"].startswith("sha512-")

@@ -65,7 +65,8 @@ def test_the_page_shows_the_run_and_names_are_text(page: Browser, run: Run) -> N
 def test_hovering_and_clicking_a_link_shows_its_name_and_lanes(page: Browser, run: Run) -> None:
     up = run.ports.filter(role="up").row(0, named=True)
     place = f"return {FABRIC}.pixelOf({up['link']}, 0.4)"
-    page.wheel("#fabric-plot", *page.run(place), -900)  # so that cables side by side are some pixels apart
+    x, y = page.run(place)
+    page.wheel("#fabric-plot", x, y, -900)  # so that cables side by side are some pixels apart
     page.wait(f"{FABRIC}.zoom() > 2")
     x, y = page.run(place)
     page.move_to("#fabric-plot", x, y)

@@ -37,7 +37,6 @@ def checks() -> Iterator[Check]:
     yield core_works
     yield from libraries()
     yield from extras()
-    yield report_pages()
     yield figures()
     if core_works.status is not Status.BROKEN:
         yield simulation()
@@ -134,16 +133,6 @@ def extras() -> Iterator[Check]:
         words += [f"{one.name} is too old, needed: {one.specifier}" for one in old]
         todo = f'pip install "fairlane[{extra}]"' if absent or old else ""
         yield Check(f"extra {extra}", status, listed(words), BY_EXTRA[extra], todo, versions)
-
-
-def report_pages() -> Check:
-    """The JavaScript that pages of ``fairlane report`` contain."""
-    home = Path(__file__).parent.parent / "report" / "vendor"
-    library, commands = home / "echarts.min.js", "report"
-    if not library.is_file():
-        todo = "make build with a network; packages of fairlane contain it"
-        return Check("browser code", Status.MISSING, f"{library} is missing", commands, todo)
-    return Check("browser code", Status.OK, f"ECharts, {library.stat().st_size:,} bytes", commands)
 
 
 def figures() -> Check:
