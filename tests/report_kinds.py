@@ -19,12 +19,12 @@ from fairlane.placement import ALLOCATORS
 from fairlane.results.base import Results
 from fairlane.results.reproduction import (
     MAP_TABLES,
+    ChartData,
     ClaimResult,
     ClauseResult,
     FigureData,
     MapMeta,
     Number,
-    PanelData,
     ReproductionMeta,
     ReproductionResults,
     RobustnessResults,
@@ -43,6 +43,7 @@ from small_study import Here
 __all__ = [
     "EXAMPLES",
     "a_run",
+    "emptied",
     "failures",
     "impact",
     "map_results",
@@ -167,7 +168,7 @@ def schedule(*, late: int = 0) -> ScheduleResults:
 
 
 def reproduction(*, holds: bool = True) -> ReproductionResults:
-    """Two claims over three replicates, with a figure of each kind; one that breaks out."""
+    """Two claims over three replicates, with figures; names break out."""
     value = 0.8 if holds else 0.2
     numbers = [
         Number(
@@ -223,31 +224,33 @@ def reproduction(*, holds: bool = True) -> ReproductionResults:
         claims=claims,
     )
     cells = pl.DataFrame({"cell": ["first", "second"], "wall_s": [1.0, 2.0], "cpu_s": [1.0, 2.0], "error": [None, "x"]})
-    figures = [_figure(kind) for kind in ("box", "strip", "scatter", "bars", "lines", "heatmap")]
-    return ReproductionResults(meta, pl.DataFrame(), pl.DataFrame(), cells, figures, map_results())
+    claims_table = pl.DataFrame({"claim": [one.id for one in claims], "verdict": [one.words for one in claims]})
+    clauses_table = pl.DataFrame({"claim": "a.throughput", "value": [value, 0.7]})
+    return ReproductionResults(meta, claims_table, clauses_table, cells, [_figure(), _strip()], map_results())
 
 
-def _figure(kind: str) -> FigureData:
-    look: dict[str, Any] = {
-        "kind": kind,
-        "x": "load",
-        "y": "rate",
-        "value": "rate",
-        "series": "routing",
-        "low": None,
-        "high": None,
-    }
-    look |= {"column": "traffic", "row": None, "x_label": "", "y_label": "rate", "title": "", "x_scale": "linear"}
-    look |= {"y_scale": "zero", "percent": False, "stacked": False, "colours": {}, "lines": [], "x_lines": []}
-    if kind == "heatmap":
-        look |= {"y": "routing", "series": None}
+def _figure() -> FigureData:
+    """Lines and boxes, each with two panels."""
     columns = {
         "load": [0.1, 0.5, 0.9] * 4,
         "rate": [0.1, 0.4, 0.5, 0.1, 0.5, 0.8] * 2,
         "routing": (["minimal"] * 3 + ["ugal"] * 3) * 2,
-        "traffic": ["uniform"] * 6 + ["adverse"] * 6,
+        "traffic": ["uniform"] * 6 + [EVIL] * 6,
     }
-    return FigureData(file=kind, title=f"Rate as {kind}", note="", panels=[PanelData(look=look, columns=columns)])
+    shared: dict[str, Any] = {"facet": {"field": "traffic"}, "y": {"field": "rate"}, "color": {"field": "routing"}}
+    own = {"resolve": {"scale": {"x": "independent", "y": "independent"}}}
+    lines = {"mark": {"type": "line", "point": True}, "encoding": {**shared, "x": {"field": "load"}}, **own}
+    boxes = {"mark": "boxplot", "encoding": {**shared, "x": {"field": "routing"}}, **own}
+    charts = [ChartData(spec=spec, columns=columns, rows=12) for spec in (lines, boxes)]
+    return FigureData(file="rates", title="Rates", note=EVIL, columns=2, charts=charts)
+
+
+def _strip() -> FigureData:
+    """A layered chart with an evil name, of which some rows are left out."""
+    dots = {"mark": "point", "encoding": {"x": {"field": "x"}, "y": {"field": "y", "scale": {"type": "log"}}}}
+    spec = {"layer": [{"mark": "rule", "encoding": {"y": {"datum": 5}}}, dots]}
+    columns = {"x": ["a", EVIL] * 5, "y": [float(at) for at in range(10)]}
+    return FigureData(file="strip", title="Strip", charts=[ChartData(spec=spec, columns=columns, rows=20)])
 
 
 def map_results() -> RobustnessResults:
@@ -310,6 +313,8 @@ def map_results() -> RobustnessResults:
             "holds": [False, False, True, True],
         }
     )
+    points = pl.concat([points, points.with_columns(clause=2, margin=0.3, holds=True)], how="vertical_relaxed")
+    levels = pl.concat([levels, levels.head(1).with_columns(clause=2, held=2, share=1.0)], how="vertical_relaxed")
     meta = MapMeta(
         version="0",
         paper="a",
@@ -327,11 +332,24 @@ def _broken() -> Results:
     return failures(switches=True)
 
 
+def emptied(results: Results, folder: Path) -> Results:
+    """The results with no rows in their tables."""
+    if isinstance(results, RobustnessResults):
+        return replace(results, frames={name: table.clear() for name, table in results.frames.items()}, folder=folder)
+    tables: dict[str, Any] = {name: table.clear() for name, table in results.tables().items()}
+    if isinstance(results, ReproductionResults):
+        tables |= {"meta": results.meta.model_copy(update={"claims": []}), "figures": (), "robustness": None}
+    return replace(results, folder=folder, **tables)  # type: ignore[type-var]
+
+
 EXAMPLES: dict[str, Callable[[], Results]] = {
     "run": a_run,
     "saturation": sweep_results,
     "gpcnet": impact,
     "cables": lambda: failures(switches=True),
+    "reproduction": reproduction,
+    "schedule": schedule,
+    "robustness": map_results,
     "study": lambda: renamed(study(Path(mkdtemp()) / "study", CONTROLLED)),
 }
 """Results of each kind that has a view, by its module."""

@@ -62,11 +62,12 @@ FIGURES = """
 [[figure]]
 file = "times"
 title = "Times"
-[[figure.panel]]
-kind = "box"
+[[figure.chart]]
 sql = "SELECT size, seconds FROM iterations WHERE seconds IS NOT NULL"
-x = "size"
-y = "seconds"
+[figure.chart.spec]
+mark = "boxplot"
+encoding.x = { field = "size" }
+encoding.y = { field = "seconds" }
 """
 
 SCENARIO = """

@@ -7,8 +7,9 @@ import pytest
 from pydantic import BaseModel
 
 from fairlane.cli.main import execute
-from fairlane.reproduce.folder import Claim, Clause, Conditional, Figure, Panel, PaperTable
+from fairlane.reproduce.folder import Chart, Claim, Clause, Conditional, Figure, PaperTable
 from pages import ROOT, names, table
+from pictures import assert_drawn
 from small_study import Here
 
 PAGE = "docs/reproduction/folders.md"
@@ -25,10 +26,14 @@ def test_the_smallest_folder_prints_what_is_shown(
     for name, text in files:
         (folder / name).write_text(text)
     assert len(files) == 3
+    (figure,) = re.findall(r"^```toml\n(\[\[figure\]\].*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
+    (folder / "figures.toml").write_text(figure)
     assert execute(["reproduce", str(folder), "--out", str(tmp_path / "out")]) == 0
     (shown,) = re.findall(r"^\$ fairlane reproduce taper --out runs/taper\n(.*?)^```$", TEXT, re.MULTILINE | re.DOTALL)
-    assert len(shown.splitlines()) == 4
-    assert shown in capsys.readouterr().out
+    assert len(shown.splitlines()) == 10
+    printed = "\n".join(map(str.rstrip, capsys.readouterr().out.splitlines()))
+    assert shown in printed
+    assert_drawn(tmp_path / "out" / "taper.png")
 
 
 @pytest.mark.parametrize(
@@ -36,8 +41,8 @@ def test_the_smallest_folder_prints_what_is_shown(
     [
         ("claim", Claim, {"clause"}),
         ("clause", Clause, set()),
-        ("figure", Figure, {"panel", *Conditional.model_fields}),
-        ("panel", Panel, set()),
+        ("figure", Figure, {"chart", *Conditional.model_fields}),
+        ("chart", Chart, set()),
     ],
 )
 def test_tables_of_keys_have_all(kind: str, model: type[BaseModel], elsewhere: set[str]) -> None:

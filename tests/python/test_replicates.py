@@ -1,7 +1,6 @@
 """Claims over replicates: seeds, verdicts by share, the order of replicates under a budget, and what is written."""
 
 import re
-from dataclasses import replace
 from math import inf, isinf
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,12 @@ import pytest
 from fairlane import ScenarioError
 from fairlane.inputs.document import Document
 from fairlane.reproduce import PAPERS, folder_of, plan
-from fairlane.reproduce.bands import LOWER, UPPER, draw_claims, place, unit_of
 from fairlane.reproduce.judging import Judged
 from fairlane.reproduce.output import repeat_lines
 from fairlane.reproduce.planning import Options, plan_of
 from fairlane.reproduce.reseeding import STRIDE, moved, reseed
 from fairlane.reproduce.running import _tasks_of
+from fairlane.reproduce.storing import meta_of
 from fairlane.reproduce.verdicts import Measured, Verdict, over_replicates, verdict_of
 from fairlane.results.reproduction import ReproductionResults
 from fairlane.tasks.task import Computable
@@ -402,7 +401,7 @@ def test_distance_from_the_edge_is_counted_in_standard_deviations() -> None:
     assert Measured("", {1: finding(1.0)}).nearness == inf
 
 
-def test_infinite_and_missing_values_are_shown_and_have_no_distance(tmp_path: Path) -> None:
+def test_infinite_and_missing_values_have_no_distance() -> None:
     claim = claim_of("a", "x")
     values = (inf, 1.0, 3.0, float("nan"))
     by = {number: Judged(claim, [finding(value)], [], "") for number, value in enumerate(values, 1)}
@@ -411,19 +410,5 @@ def test_infinite_and_missing_values_are_shown_and_have_no_distance(tmp_path: Pa
     assert number.nearness == pytest.approx(2**0.5)
     assert number.summary == (3.0, 1.0, inf)
     assert one.verdict is Verdict.UNDECIDED, "what was not measured is not in the band: 3 of 4"
-    draw_claims(plan("kim2008"), [one], tmp_path)
-    assert_drawn(tmp_path / "claims.png")
-
-
-def test_edges_of_bands_are_at_fixed_places_on_any_scale() -> None:
-    assert [place(finding(value, 10.0, 20.0), 1.0) for value in (10.0, 15.0, 20.0, 25.0)] == [LOWER, 0.5, UPPER, 1.5]
-    lower = Measured("", {1: finding(4.0, 2.0), 2: finding(1.0, 2.0)})
-    assert [place(it, unit_of(lower)) for it in lower.findings.values()] == [1.0, -0.5]
-    near = finding(3.0, 2.0)
-    assert place(near, unit_of(Measured("", {1: near}))) == 0.5, "half of the edge away"
-    zero = Measured("", {1: finding(4.0, 0.0), 2: finding(1.0, 0.0)})
-    assert [place(it, unit_of(zero)) for it in zero.findings.values()] == [1.0, 0.25]
-    upper = Measured("", {1: finding(4.0, None, 2.0), 2: finding(2.0, None, 2.0)})
-    assert [place(it, unit_of(upper)) for it in upper.findings.values()] == [2.0, UPPER]
-    only = replace(finding(3.0), low=3.0, high=3.0)
-    assert place(only, unit_of(Measured("", {1: only}))) == 0.5
+    meta = meta_of("a", plan("kim2008").folder.paper, [one], [], quick=False, simulations=0, cpu_s=0.0)
+    assert meta.claims[0].clauses[0].numbers[0].values == [None, 1.0, 3.0, None]

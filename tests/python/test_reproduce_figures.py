@@ -1,26 +1,26 @@
-"""What a reproduction writes besides verdicts: figures of every kind, tables and texts, and what cannot be written."""
+"""What a reproduction writes besides verdicts: figures, tables and texts, and what cannot be written."""
 
+import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
-from matplotlib.axes import Axes
 
 from fairlane import ScenarioError
 from fairlane.cli.main import execute
 from fairlane.results.manifest import examine
+from fairlane.results.reproduction import Number, ReproductionResults
+from fairlane.views.bands import LOWER, UPPER, place, unit_of
+from fairlane.views.kinds import view_of
+from fairlane.views.rows import box_numbers
+from fairlane.views.vegalite import completed, problems_of
 from pictures import assert_drawn
+from report_kinds import reproduction
 from small_paper import run, written
 from small_study import Here
-
-KINDS = {
-    "strip": "SELECT size AS x, seconds AS y, seed::VARCHAR AS s FROM iterations",
-    "scatter": "SELECT iteration AS x, seconds AS y, size AS s FROM iterations",
-    "bars": "SELECT size AS x, seconds AS y, seed AS s FROM medians",
-    "lines": "SELECT seed AS x, seconds AS y, size AS s, 0 AS l, 1 AS h FROM medians",
-    "heatmap": "SELECT size AS x, seed::VARCHAR AS y, seconds AS value, size AS s FROM medians",
-}
 
 
 @pytest.fixture
@@ -38,16 +38,16 @@ def test_figures_and_texts_that_cannot_be_written_cost_no_verdict(
         with (folder / "figures.toml").open("a") as several:
             several.write(figures.replace('file = "times"', each))
     text = (folder / "figures.toml").read_text()
-    (folder / "figures.toml").write_text(text.replace('y = "seconds"', 'y = "second"', 1))
+    (folder / "figures.toml").write_text(text.replace('field = "seconds"', 'field = "second"', 1))
     with (folder / "paper.toml").open("a") as paper:
         paper.write('[[text]]\nfile = "note.md"\ntext = "{rows} rows"\nsql = "SELECT 1 AS row"\n')
     out = tmp_path / "out"
     assert execute(["reproduce", str(folder), "--out", str(out)]) == 1
     shown = capsys.readouterr()
-    assert "large-is-slow (I): holds, one replicate" in shown.out
+    assert "holds (one replicate)" in shown.out
     for words in (
         "paper.toml: text note.md: cannot be written: its query has no column 'rows'",
-        'figure times.panel[0].y = "second": unknown column of the query; allowed: size, seconds; did you mean',
+        'figure times.chart[0].spec.encoding.y.field = "second": unknown column of the query; allowed: size, seconds',
         'figures.toml: figure {size}.file = "a/b": is no name of a file',
         'figures.toml: figure {size}.file = "c.png": another file has this name',
     ):
@@ -66,58 +66,167 @@ def test_no_name_with_a_value_in_it_leaves_the_folder(folder: Path, tmp_path: Pa
     assert not list(tmp_path.glob("*.csv"))
 
 
-def test_bars_have_intervals_and_a_cell_of_zero_has_a_colour(folder: Path, tmp_path: Path) -> None:
-    sql = "SELECT * FROM (VALUES ('a', 'c', 1, 0.5, 1.5, 0), ('b', 'd', 2, 1.8, 2.6, 1)) t (x, o, y, lower, upper, v)"
-    (folder / "figures.toml").write_text(
-        f"""
-[[figure]]
-file = "bars"
-title = "Bars"
-[[figure.panel]]
-kind = "bars"
-sql = "{sql}"
-x = "x"
-y = "y"
-low = "lower"
-high = "upper"
-[[figure.panel]]
-kind = "heatmap"
-sql = "{sql}"
-x = "x"
-y = "o"
-value = "v"
-y_scale = "linear"
-"""
-    )
-    lines: list[Any] = []
-    shown: list[Any] = []
-
-    def vlines(_axes: Axes, *given: Any, **_look: Any) -> None:
-        lines.append(given)
-
-    def draw_heat(_axes: Axes, values: Any, *_given: Any, **_look: Any) -> None:
-        shown.append(values)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fairlane.reproduce.figures.draw_heat", draw_heat)
-        patch.setattr(Axes, "vlines", vlines)
-        assert not run(folder, tmp_path / "out", only="large-is-slow").not_written
-    assert [given[1].to_list() for given in lines if isinstance(given[1], pl.Series)] == [[0.5, 1.8]]
-    (values,) = shown
-    assert values[0, 0] == 0
-    assert values.mask.tolist() == [[False, True], [True, False]]
+ROWS = pl.DataFrame(
+    {
+        "size": [1, 2, 1, 2, 1, 2],
+        "name": ["b", "b", "a", "a", "b", "b"],
+        "of": ["late", "late", "early", "early", "early", "early"],
+        "time": [1.0, 100.0, 2.0, 3.0, None, 4.0],
+    }
+)
 
 
-def test_every_kind_of_figure_is_drawn(folder: Path, tmp_path: Path) -> None:
-    more = {"scatter": 'column = "s"', "lines": 'low = "l"\nhigh = "h"', "heatmap": ""}
-    figures = [
-        f'[[figure]]\nfile = "{kind}"\ntitle = "T"\nwidth = 5\nheight = 3\n[[figure.panel]]\nkind = "{kind}"\nx = "x"\n'
-        f'y = "y"\nsql = "{sql}"\n{more.get(kind, "")}\n'
-        + ('series = "s"\n' if kind not in ("scatter", "heatmap") else "")
-        for kind, sql in KINDS.items()
-    ]
-    (folder / "figures.toml").write_text("".join(figures))
+def panels(encoding: dict[str, Any], rows: pl.DataFrame = ROWS, **spec: Any) -> dict[str, Any]:
+    """The specification of a chart of these rows."""
+    found, _ = completed([({"mark": "point", **spec, "encoding": encoding}, rows)])
+    return found.to_dict(validate=True)
+
+
+def test_types_and_orders_are_those_of_the_columns_unless_a_figure_says_otherwise() -> None:
+    spec = panels({"x": {"field": "name"}, "y": {"field": "time"}, "color": {"field": "of"}})
+    (unit,) = spec["concat"]
+    x, y, colour = (unit["encoding"][channel] for channel in ("x", "y", "color"))
+    assert (x["type"], y["type"], colour["type"]) == ("nominal", "quantitative", "nominal")
+    assert (x["sort"], colour["scale"]["domain"]) == (["b", "a"], ["late", "early"])
+    assert [of["field"] for of in unit["encoding"]["tooltip"]] == ["name", "time", "of"]
+    scale = {"domain": ["early", "never", "late"], "range": ["red", "green", "blue"]}
+    spec = panels({"x": {"field": "size", "type": "ordinal"}, "color": {"field": "of", "scale": scale}})
+    encoding = spec["concat"][0]["encoding"]
+    assert "sort" not in encoding["x"]
+    assert encoding["color"]["scale"] == {"domain": ["early", "late"], "range": ["red", "blue"]}
+
+
+def test_facets_are_panels_with_their_rows_and_scales() -> None:
+    encoding = {"x": {"field": "size"}, "y": {"field": "time"}}
+    free = {"scale": {"x": "independent", "y": "independent"}}
+    spec = panels({**encoding, "facet": {"field": "of"}}, resolve=free)
+    assert [panel["title"]["text"] for panel in spec["concat"]] == ["late", "early"]
+    assert [len(spec["datasets"][panel["data"]["name"]]) for panel in spec["concat"]] == [2, 4]
+    assert {*spec["resolve"]["scale"]} == set()
+    assert [one["views"] for one in spec["params"] if "views" in one] == [["panel0"], ["panel1"]]
+    shared = panels({**encoding, "row": {"field": "of"}, "column": {"field": "name"}})
+    assert [panel["title"]["text"] for panel in shared["concat"]] == ["late, b", "early, a", "early, b"]
+    assert (shared["columns"], shared["resolve"]["scale"]) == (2, {"x": "shared", "y": "shared"})
+    inner = {"mark": "point", "encoding": encoding}
+    outer = completed([({"facet": {"field": "of"}, "columns": 1, "spec": inner, "resolve": free}, ROWS)])[0].to_dict()
+    assert outer["columns"] == 1
+    assert outer["concat"] == spec["concat"]
+
+
+@pytest.mark.parametrize(("count", "words"), [(9, "within 1.5 interquartile ranges"), (120, "1% and 99%")])
+def test_boxes_are_computed_from_all_rows(count: int, words: str) -> None:
+    values = [*np.linspace(1.0, 2.0, count - 1).tolist(), 50.0]
+    rows = pl.DataFrame({"x": ["a"] * count + ["b"], "y": [*values, 3.0]})
+    found, note = completed([({"mark": "boxplot", "encoding": {"x": {"field": "x"}, "y": {"field": "y"}}}, rows)])
+    assert words in note
+    data = found.content["datasets"]
+    (first, second), dots = data["rows0_0_0_boxes"], data["rows0_0_0_dots"]
+    whiskers = 1.5 if count < 100 else (1, 99)
+    assert {key: first[key] for key in ("low", "q1", "median", "q3", "high")} == box_numbers(np.array(values), whiskers)
+    assert second["low"] == second["high"] == 3.0
+    assert 50.0 in [dot["value"] for dot in dots]
+    assert "rows0_0" not in data, "a page need not hold every value"
+
+
+@pytest.mark.parametrize(("far", "log"), [(3, True), (1, False)])
+def test_boxes_are_on_a_logarithmic_axis_where_many_values_are_far_from_the_others(far: int, *, log: bool) -> None:
+    """Of 40 values ``far`` are a hundred times the others."""
+    values = [*np.linspace(1.0, 2.0, 40 - far).tolist(), *[150.0] * far]
+    rows = pl.DataFrame({"x": "a", "y": values})
+    for scale, expected in (({}, log), ({"type": "linear"}, False)):
+        spec = panels({"x": {"field": "x"}, "y": {"field": "y", "scale": scale}}, rows, mark="boxplot")
+        found = spec["concat"][0]["layer"][0]["encoding"]["y"]["scale"].get("type", "linear")
+        assert found == ("log" if expected else "linear")
+
+
+def test_a_specification_that_is_not_vega_lite_is_explained() -> None:
+    for spec, words in (
+        (
+            {"mark": {"type": "line", "point": "yes"}},
+            'mark.point = "yes": is not Vega-Lite; allowed: transparent, true',
+        ),
+        ({"layer": [{"mark": "barr"}]}, 'layer[0].mark = "barr": is not Vega-Lite; allowed: boxplot, errorbar,'),
+        ({"marks": "bar"}, "marks: unknown key of Vega-Lite; allowed: align, bounds, center"),
+        ({"mark": "bar", "encoding": {"xx": {}}}, "encoding.xx: unknown key of Vega-Lite; allowed: angle, color"),
+        ({"mark": "bar", "encoding": {"x": {"field": 3}}}, "encoding.x.field = 3: is not Vega-Lite; allowed: a string"),
+    ):
+        assert words in str(problems_of(spec)[0])
+    assert problems_of({"mark": "bar", "encoding": {"x": {"field": "a"}}}) == []
+
+
+def test_a_specification_may_be_json_and_use_any_mark_and_transform(folder: Path, tmp_path: Path) -> None:
+    spec = {
+        "transform": [{"calculate": "datum.seconds * 1000", "as": "ms"}, {"density": "ms", "groupby": ["size"]}],
+        "mark": {"type": "area", "opacity": 0.5},
+        "encoding": {
+            "x": {"field": "value", "type": "quantitative", "axis": None},
+            "y": {"field": "density", "type": "quantitative"},
+            "color": {"field": "size"},
+        },
+    }
+    text = (folder / "figures.toml").read_text().partition("[figure.chart.spec]")[0]
+    (folder / "figures.toml").write_text(f"{text}spec = '''{json.dumps(spec)}'''\n")
     found = run(folder, tmp_path / "out", only="large-is-slow")
-    assert not found.failed
-    for kind in KINDS:
-        assert_drawn(tmp_path / "out" / f"{kind}.png")
+    assert found.not_written == []
+    assert_drawn(tmp_path / "out" / "times.png")
+    stored = ReproductionResults.load(tmp_path / "out")
+    assert stored.figures[0].charts[0].spec == spec
+    assert "times" in view_of([stored]).pictures
+
+
+def number(values: list[float | None], low: float | None = None, high: float | None = None) -> Number:
+    count = len(values)
+    ends = {"lows": [low] * count, "highs": [high] * count, "holds": [True] * count}
+    return Number(label="", band="", replicates=list(range(1, count + 1)), values=values, **ends)
+
+
+def test_edges_of_bands_are_at_fixed_places_on_any_scale() -> None:
+    def places(of: Number) -> list[float]:
+        unit = unit_of(of)
+        return [place(it, low, high, unit) for it, low, high in zip(of.values, of.lows, of.highs, strict=True) if it]
+
+    assert places(number([10.0, 15.0, 20.0, 25.0], 10.0, 20.0)) == [LOWER, 0.5, UPPER, 1.5]
+    assert places(number([4.0, 1.0], 2.0)) == [1.0, -0.5]
+    assert places(number([3.0], 2.0)) == [0.5], "half of the edge away"
+    assert places(number([4.0, 1.0, None], 0.0)) == [1.0, 0.25]
+    assert places(number([4.0, 2.0], None, 2.0)) == [2.0, UPPER]
+    assert places(number([3.0], 3.0, 3.0)) == [0.5]
+
+
+def test_verdicts_and_numbers_are_counted_and_compared() -> None:
+    here, there = reproduction(), reproduction(holds=False)
+    view = view_of([here])
+    assert view.headline == "A paper: 2 claims: 1 holds and 1 not run"
+    claims, numbers, *_ = view.tables
+    assert {"robustness", "claims", "rates", "strip"} <= {*view.pictures}, "with the map of the same folder"
+    assert [row["verdict one"] for row in view_of([here], ["one"]).tables[0].rows if row] == [
+        "holds, 3 replicates",
+        "not run",
+    ]
+    assert numbers.sentence == "0 of 2 numbers are in their bands in every replicate, 0 in none."
+    assert claims.sentence.startswith("A paper: 2 claims")
+    both = view_of([here, there], ["here", "there"])
+    assert both.tables[0].sentence == "1 of 2 claims differ: a.throughput."
+    rows = both.charts[0].data
+    assert isinstance(rows, list)
+    assert [row["result"] for row in rows].count("there") == 6
+    same = view_of([here, replace(here)], ["here", "there"])
+    assert same.tables[0].sentence == "0 of 2 claims differ."
+
+
+def test_what_vega_cannot_draw_is_reported_and_horizontal_boxes_are_those_of_vega_lite(
+    folder: Path, tmp_path: Path
+) -> None:
+    text = (folder / "figures.toml").read_text()
+    turned = (
+        text.replace("encoding.x", "encoding.z").replace("encoding.y", "encoding.x").replace("encoding.z", "encoding.y")
+    )
+    wrong = text.replace('file = "times"', 'file = "wrong"').replace(
+        'mark = "boxplot"', 'mark = "point"\ntransform = [{ filter = "datum.(" }]'
+    )
+    (folder / "figures.toml").write_text(f"{turned}\n{wrong}")
+    found = run(folder, tmp_path / "out", only="large-is-slow")
+    (problem,) = found.not_written
+    assert "figures.toml: figure wrong: cannot be drawn: " in str(problem)
+    assert_drawn(tmp_path / "out" / "times.png")
+    assert "wrong.png" not in (tmp_path / "out" / "report.md").read_text(encoding="utf-8")

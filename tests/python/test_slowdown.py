@@ -280,7 +280,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
         (["--set", "sides=[4,4]", "--claim"], "is about slowdowns"),
         (["--slowdown", "torus-128", "--claim", "--allocator", "box"], "--claim needs linear, pattern too"),
         (["--set", "sides=[4,4]", "--hours", "5:3"], "no span of time"),
-        (["--set", "sides=[4,4]", "-o", "x.gif"], ".png, .svg, .pdf"),
+        (["--set", "sides=[4,4]", "-o", "x.gif"], ".png, .svg, .pdf, .html"),
         (["--set", "sides=[4,4]", "-o", "/nowhere/x.png"], "there is no such folder"),
         (["--set", "sides=[4,4]", "--allocator", "box:shape=[5,1]"], "does not fit the grid"),
         (["--set", "sides=[4,4]", "--allocator", "box:shape=cub"], 'shape = "cub": unknown name; allowed: cube, prism'),

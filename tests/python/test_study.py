@@ -254,7 +254,7 @@ def test_a_study_is_loaded_queried_and_drawn(folder: Path, capsys: pytest.Captur
     assert isinstance(found, StudyResults)
     assert found.digest_of(found.tables()) == found.meta.digest
     assert found.headline() == "levels: 4 points, 20 runs"
-    assert found._repr_html_().count("<tr>") == 1 + found.work.select("treatment", "workload").n_unique()
+    assert (found._repr_html_() or "").count("<tr>") == 1 + found.work.select("treatment", "workload").n_unique()
     assert execute(["query", out, "select list(distinct seed order by seed) as seeds from work"]) == 0
     assert capsys.readouterr().out.splitlines() == ["seeds", '"[1, 2]"']
     assert execute(["query", out, "select count(*) as jobs from work where treatment = 'first'"]) == 0

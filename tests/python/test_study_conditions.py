@@ -96,9 +96,14 @@ def picture(found: StudyResults, name: str) -> list[Chart]:
     return view_of([found]).pictures.get(name, [])
 
 
+def rows_of(chart: Chart) -> list[dict[str, Any]]:
+    """What a chart shows."""
+    return [dict(row) for row in chart.data]
+
+
 def means(chart: Chart) -> dict[str, dict[str, Any]]:
     """The means of a chart of conditions by label."""
-    return {row["label"]: dict(row) for row in chart.data if row["job"] is None}
+    return {row["label"]: row for row in rows_of(chart) if row["job"] is None}
 
 
 @pytest.fixture
@@ -131,7 +136,7 @@ def test_the_figure_of_a_comparison_of_fabrics_has_them_all(fabrics: StudyResult
     (chart,) = picture(fabrics, "conditions")
     assert chart.sentence == "Mean time per iteration from 2.30 ms (tree) to 4.30 ms (torus)."
     assert list(means(chart)) == list(FABRICS)
-    dots = sorted(row["value"] for row in chart.data if row["job"] is not None)
+    dots = sorted(row["value"] for row in rows_of(chart) if row["job"] is not None)
     assert dots == pytest.approx(sorted((ms + 0.2 * seed) * MS for ms in FABRICS.values() for seed in (1, 2)))
 
 
@@ -240,7 +245,7 @@ def test_means_of_w_have_intervals_over_their_boxes() -> None:
     mean, half = student([w + 0.01 for w in changes.values()])
     assert view_of([found]).headline == f"Mean W of co-running jobs: {percent(mean, signed=True)} ± {percent(half)}"
     (boxes,) = picture(found, "work")
-    (box,) = boxes.data
+    (box,) = rows_of(boxes)
     assert (box["value_low"], box["value_high"]) == pytest.approx((mean - half, mean + half))
 
 

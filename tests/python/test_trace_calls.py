@@ -1,6 +1,7 @@
 """Traces with calls that cannot be simulated: described with counts, refused before a simulation by check and run."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -69,9 +70,9 @@ def test_an_archive_with_calls_that_cannot_be_simulated_is_described(
     assert execute(["trace", "describe", str(mixed)]) == 0
     text = capsys.readouterr().out
     assert (
-        "cannot be simulated:\n  MPI_Iallreduce: 12 calls of 4 ranks, first in rank 0, record 7: the archive " in text
+        "Cannot be simulated:\n  MPI_Iallreduce: 12 calls of 4 ranks, first in rank 0, record 7: the archive " in text
     )
-    assert "MPI_Iallreduce                 12  12 cannot be simulated\n" in text
+    assert re.search(r"MPI_Iallreduce +12 +12 cannot be simulated", text)
 
 
 def test_check_and_run_refuse_with_the_same_list(
@@ -117,7 +118,7 @@ def test_what_need_not_be_left_out_is_refused(mixed: Path, tmp_path: Path, capsy
 
 def test_a_trace_that_can_be_simulated_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["trace", "describe", str(TRACES / "testtrace-4.dumpi")]) == 0
-    assert "simulation  every recorded call can be simulated" in capsys.readouterr().out
+    assert "Every recorded call can be simulated" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from browsers import Browser, browser
 from fairlane.report import write_report
 from fairlane.views.files import write
 from report_kinds import EXAMPLES
+from report_runs import EVIL
 from view_examples import VIEWS
 from waiting import wait_for
 
@@ -117,6 +118,59 @@ def test_charts_are_moved_and_have_tooltips(opened: Browser) -> None:
     assert "accepted" in opened.find("#vg-tooltip-element").text
     opened.drag("#throughput .chart", (200, 150), (300, 150))
     assert opened.run(places)[-1] == pytest.approx([x + 100, y], abs=5)
+
+
+OUTLINED = "[...document.querySelectorAll('#gantt .mark-rect path[stroke-width=\"2.5\"]')]"
+
+
+@pytest.mark.parametrize("opened", ["schedule"], indirect=True)
+def test_a_job_is_found_and_stands_out_under_every_allocator(opened: Browser) -> None:
+    assert opened.run(f"return {OUTLINED}.length") == 0
+    opened.choose("#gantt input[type=search]", "4")
+    words = (
+        "[...document.querySelectorAll('#gantt .mark-text text')].filter((one) => one.textContent.startsWith('job 4'))"
+    )
+    opened.wait(f"{words}.length === 4")  # two allocators of two schedules
+    assert opened.run(f"return {OUTLINED}.length") >= 4
+    assert "hosts 16, pattern hybrid, submitted after" in opened.run(f"return {words}[0].textContent")
+    opened.choose("#gantt input[type=search]", "99")
+    opened.wait(f"{words}.length === 0")
+
+
+@pytest.mark.parametrize("opened", ["schedule"], indirect=True)
+def test_bars_have_tooltips_and_a_click_chooses_their_job(opened: Browser) -> None:
+    first = """const box = document.querySelector("#gantt .chart").getBoundingClientRect();
+        const { x, y, width, height } = document.querySelector("#gantt .mark-rect path").getBoundingClientRect();
+        return [x + width / 2 - box.x, y + height / 2 - box.y]"""
+    x, y = opened.run(first)
+    opened.move_to("#gantt .chart", x, y)
+    opened.wait("document.querySelector('#vg-tooltip-element.visible') !== null")
+    shown = opened.find("#vg-tooltip-element").text
+    assert "waited" in shown
+    opened.move_to("#gantt .chart", x, y, click=True)
+    opened.wait(f"{OUTLINED}.length > 0")
+    assert opened.find("#gantt input[type=search]").get_attribute("value") in shown
+
+
+@pytest.mark.parametrize("opened", ["schedule"], indirect=True)
+def test_hours_are_chosen_by_slider_and_by_dragging(opened: Browser) -> None:
+    wide = "[...document.querySelectorAll('#gantt .mark-rect path')].map((one) => one.getBoundingClientRect().x)[0]"
+    before = opened.run(f"return {wide}")
+    opened.drag("#gantt .chart", (400, 200), (300, 200))
+    opened.wait(f"{wide} === undefined || {wide} < {before} - 50")
+    opened.choose("#gantt input[type=range]", "0")
+    opened.wait(f"Math.abs({wide} - {before}) < 1")
+
+
+@pytest.mark.parametrize("opened", ["robustness"], indirect=True)
+def test_clauses_and_parameters_of_a_map_are_chosen(opened: Browser) -> None:
+    for chart in ("levels0", "margins1"):
+        plot = f"document.querySelector('#{chart} .chart svg').innerHTML"
+        opened.run(f"window.before = {plot}")
+        opened.choose(f"#{chart} select", EVIL)
+        opened.wait(f"{plot} !== window.before")
+    assert opened.texts("#margins1 select:last-of-type option")[-1] == "buffer of a port"
+    assert "buffer of a port" in opened.texts("#margins1 .chart text")
 
 
 @pytest.mark.parametrize("opened", ["saturation"], indirect=True)

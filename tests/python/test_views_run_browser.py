@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -180,12 +181,16 @@ def test_the_wheel_zooms_about_the_pointer_and_dragging_moves(page: Browser, run
     assert page.run(place) == pytest.approx([x + 60, y - 40], abs=2)
 
 
+def are_there(files: Iterable[Path]) -> bool:
+    return all(file.is_file() for file in files)
+
+
 def test_the_fabric_and_the_matrix_are_stored_as_csv_svg_and_png(page: Browser, run: Run, downloads: Path) -> None:
     for name, rows in (("fabric", run.ports["link"].n_unique()), ("matrix", run.jobs.height**2)):
         files = {kind: downloads / f"{name}.{kind}" for kind in ("csv", "svg", "png")}
         for kind in files:
             page.run("arguments[0].click()", page.find(f"#{name} [aria-label$='{kind.upper()}']"))
-        wait_for(lambda files=files: all(file.is_file() for file in files.values()), files)
+        wait_for(partial(are_there, files.values()), files)
         assert len(list(csv.DictReader(files["csv"].read_text("utf-8").splitlines()))) == rows
         assert files["svg"].read_text("utf-8").count("<path") > 4
         assert files["png"].stat().st_size > 5_000

@@ -39,8 +39,12 @@ def chart(view: View, name: str) -> Chart:
     return next(one for one in view.charts if one.name == name)
 
 
+def rows_of(view: View, name: str) -> list[dict[str, Any]]:
+    return [dict(row) for row in chart(view, name).data]
+
+
 def test_effects_are_means_over_the_table(found: StudyResults, view: View) -> None:
-    effects = pl.DataFrame(chart(view, "effects").data, infer_schema_length=None)
+    effects = pl.DataFrame(rows_of(view, "effects"), infer_schema_length=None)
     assert effects["run"].unique(maintain_order=True).to_list() == list(TREATMENTS)
     for row in effects.filter(level="by treatment").iter_rows(named=True):
         of = found.work.filter(treatment=row["run"])
@@ -65,7 +69,7 @@ def test_jobs_of_extremes_are_named(found: StudyResults, view: View) -> None:
 
 
 def test_cells_are_rows_of_the_table(found: StudyResults, view: View) -> None:
-    cells = pl.DataFrame(chart(view, "cells").data)
+    cells = pl.DataFrame(rows_of(view, "cells"))
     assert cells.height == found.work.height
     assert cells["w"].sort().to_list() == found.work["w"].sort().to_list()
     worse = found.work.filter(pl.col("improvement") < 0).height
@@ -77,7 +81,7 @@ def test_cells_are_rows_of_the_table(found: StudyResults, view: View) -> None:
 
 
 def test_a_parameter_has_a_line_for_each_treatment(found: StudyResults, view: View) -> None:
-    rows = pl.DataFrame(chart(view, "sweeps").data, infer_schema_length=None)
+    rows = pl.DataFrame(rows_of(view, "sweeps"), infer_schema_length=None)
     assert rows.filter(measure="w").height == 3 * 2 * 2  # treatments, workloads, values
     for measure in ("w", "seconds_per_iteration"):
         first = rows.filter(measure=measure).row(0, named=True)
@@ -91,10 +95,9 @@ def test_a_parameter_has_a_line_for_each_treatment(found: StudyResults, view: Vi
 
 def test_a_study_against_itself_has_no_differences(found: StudyResults) -> None:
     both = view_of([found, found], ["one", "other"])
-    changes = chart(both, "comparison")
-    assert {row["change"] for row in changes.data} == {0.0}
-    assert changes.sentence.startswith("Against other: 0 of 12 differences are beyond noise")
-    assert {row["run"] for row in chart(both, "replicates").data} == {
+    assert {row["change"] for row in rows_of(both, "comparison")} == {0.0}
+    assert chart(both, "comparison").sentence.startswith("Against other: 0 of 12 differences are beyond noise")
+    assert {row["run"] for row in rows_of(both, "replicates")} == {
         f"{name}: {run}" for name in ("one", "other") for run in TREATMENTS
     }
     apart = replace(found, work=found.work.with_columns(name=pl.lit("other ") + pl.col("name")))
@@ -107,7 +110,7 @@ def test_what_controllers_did_is_shown_by_period(tmp_path: Path) -> None:
     small = study(tmp_path / "controlled", CONTROLLED)
     sums = small.periods.group_by("treatment", "point", "period").agg(pl.col("iterations").sum())
     expected = sums.group_by("treatment", "period").agg(pl.col("iterations").mean()).sort("treatment", "period")
-    shown = [(row["run"], row["period"], row["iterations"]) for row in chart(view_of([small]), "periods").data]
+    shown = [(row["run"], row["period"], row["iterations"]) for row in rows_of(view_of([small]), "periods")]
     assert shown == expected.rows()
 
 

@@ -13,6 +13,7 @@ from fairlane.campaign.robustness import Mapped
 from fairlane.errors import ScenarioError
 from fairlane.views.charts import Axis, Layer, chart, colour, described, layers, legend_of
 from fairlane.views.model import Chart, View
+from fairlane.views.robustness import indices, shares
 from fairlane.views.tables import Column, Row, Table, fixed, with_interval, with_ratio
 from fairlane.wording import data_size, percent, plural, seconds
 
@@ -97,13 +98,16 @@ def mapped(title: str, found: Mapped) -> View:
         Column("predicted at", "share", percent, note="predicted at: share of the points"),
         Column("decided by", "by", left=True, wrap=True),
     ]
+    of = ("a cell", "is predicted", "the logarithm of the predicted ratio")
+    charts = [shares({"": found.cells}, of), *indices(found.cells, found.indices, of)] if rows else []
+    points = plural(found.points.height - 1, "point")
     always = sum(row["share"] == 1 for row in rows)
     said = f"{always} of {plural(len(rows), 'cell')} are predicted at all points."
     return View(
         title=f"{title}: what decides",
         headline=f"{title}: {said.removesuffix('.')}",
-        facts=[],
-        parts=[Table(shown, rows, "Cells over the ranges of unknown parameters", sentence=said)],
+        facts=[f"{points}; the number after a cell is its measured ratio of means to the isolated run"],
+        parts=[*charts, Table(shown, rows, "Cells over the ranges of unknown parameters", sentence=said)],
         remarks=[
             *(f"{plural(count, 'further point')} cannot be: {words}" for words, count in found.excluded.items()),
             *(f"Left out: {words}" for words in found.failed),

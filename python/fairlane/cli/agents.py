@@ -11,13 +11,9 @@ from fairlane.cli.command import Answer, ExitCode
 from fairlane.cli.options import AllowCode, duration_of, one_of, report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from fairlane.agent import Entry, Status
-    from fairlane.cli.terminal import Part
+    from fairlane.agent import Status
 
 ConfigFile = Annotated[Path, Option("--config", metavar="FILE", help="The configuration, agent.toml.")]
-_TIME = "%Y-%m-%d %H:%M:%S"
 
 
 def run(
@@ -73,13 +69,15 @@ def status(
     """Print whether an agent runs, its jobs and their service levels, and the last decisions."""
     from fairlane.agent import status_of, steps_of
     from fairlane.agent.paths import journal_of
+    from fairlane.cli.terminal import parts_of
+    from fairlane.views import agent as views
 
     journal = journal_of(config)
     found = status_of(journal, last)
     if decision is not None:
         steps = [{"at": at, "state": state, "note": note} for at, state, note in steps_of(journal, decision)]
-        return Answer(steps, _steps_text(decision, steps))
-    return Answer(_data(found), _status_text(found))
+        return Answer(steps, [views.steps(decision, steps)])
+    return Answer(_data(found), parts_of(views.status(found), None))
 
 
 def notify(
@@ -126,57 +124,3 @@ def _data(found: "Status") -> dict[str, Any]:
         "settings": [one.written() for one in found.settings],
         "decisions": [entry.written() for entry in found.decisions],
     }
-
-
-def _status_text(found: "Status") -> "Iterator[Part]":
-    from fairlane.slurm import shortened
-    from fairlane.views.tables import Column, Table, columns
-
-    yield f"agent: {_state(found)}; backend {found.backend or 'none yet'}"
-    levels: dict[str, list[str]] = {}
-    for one in (setting for setting in found.settings if setting.hosts):
-        levels.setdefault(one.job, []).append(str(one.level) if one.rank is None else f"{one.rank}: {one.level}")
-    rows = [
-        {**job.written(), "nodes": shortened(job.nodes, 40), "level": ", ".join(levels.get(job.id, ())) or None}
-        for job in found.jobs.values()
-    ]
-    shown = columns(id="job", name="name", account="account", partition="partition", nodes="nodes", level="level")
-    yield Table(shown, rows, "Jobs", "–: the default level." if rows else "No job is known.")
-    decisions = [_row(entry) for entry in found.decisions]
-    heads = columns(id="no.", at="at", kind="kind", state="state", settings="settings", gain="predicted gain")
-    reason = Column("reason", "reason", left=True, wrap=True, width=60)
-    yield Table([*heads, reason], decisions, "Decisions", "±: 95% interval over replicates of the twin.")
-
-
-def _state(found: "Status") -> str:
-    if found.runs:
-        return f"runs as process {found.pid} since {_when(found.started)}; {found.doing}"
-    return "does not run" + (f"; at {_when(found.at)} it said: {found.doing}" if found.at else "")
-
-
-def _row(entry: "Entry") -> dict[str, Any]:
-    from fairlane.agent.decision import change_in_words
-
-    named = (
-        (one.job if one.rank is None else f"{one.job}.{one.rank}", one.level) for one in entry.settings if one.hosts
-    )
-    levels = ", ".join(f"{name}: {level}" for name, level in named) or "none"
-    gain = None if entry.gain is None else change_in_words(entry.gain)
-    reason = f"{entry.reason}; {entry.error}" if entry.error else entry.reason
-    state = f"{entry.state} (dry run)" if entry.backend == "dry_run" else entry.state
-    found = {"id": entry.id, "at": _when(entry.at), "kind": entry.kind, "state": state}
-    return found | {"settings": levels, "gain": gain, "reason": reason}
-
-
-def _steps_text(decision: int, steps: list[dict[str, Any]]) -> "Iterator[Part]":
-    from fairlane.views.tables import Column, Table, columns
-
-    rows = [{**step, "at": _when(step["at"])} for step in steps]
-    note = Column("note", "note", left=True, wrap=True)
-    yield Table([*columns(at="at", state="state"), note], rows, f"Decision {decision}")
-
-
-def _when(at: float | None) -> str:
-    from datetime import datetime
-
-    return "–" if at is None else datetime.fromtimestamp(at).astimezone().strftime(_TIME)

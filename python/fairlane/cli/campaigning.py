@@ -163,7 +163,7 @@ def draw_map(
     from fairlane.campaign.registry import chosen
     from fairlane.campaign.robustness import mapped
     from fairlane.cli.terminal import parts_of
-    from fairlane.reproduce.maps import draw_map as draw
+    from fairlane.views.kinds import write_pictures
 
     cells, wanted = _cells(folder, allow_code, nodes)
     _, every = chosen(cells, None)
@@ -178,14 +178,11 @@ def draw_map(
         target = executor.store.folder if executor.store else folder
     for name in ("found", "points", "cells", "indices"):
         write_table(getattr(found, name), target / f"{name}.csv")
-    note = f"{points} points; the number after a cell is its measured ratio of means to the isolated run."
-    of = ("a cell", "is predicted", "the logarithm of the predicted ratio")
-    picture = draw(found.cells, found.indices, f"{cells.campaign.title}: what decides", note, target, of=of)
+    shown = view.mapped(cells.campaign.title, found)
+    pictures = write_pictures(shown, shown.pictures, target)
     data = {"cells": found.cells, "indices": found.indices, "failed": list(found.failed), "excluded": found.excluded}
     code = ExitCode.RUN_FAILED if found.failed else ExitCode.DONE
-    return Answer(
-        data, parts_of(view.mapped(cells.campaign.title, found), None), target, [picture] if picture else [], code
-    )
+    return Answer(data, parts_of(shown, None), target, pictures, code)
 
 
 def script(

@@ -1,20 +1,13 @@
 """Robustness maps of papers: reproduce --robustness, and robustness for several papers together."""
 
-from collections.abc import Iterator, Sequence
-from itertools import chain
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from typer import Argument
 
 from fairlane.cli.command import Answer, ExitCode, out_option
-from fairlane.cli.options import folder_for, refused, report_damaged, stored
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from fairlane.cli.terminal import Part
-    from fairlane.reproduce.robustness_output import Map
+from fairlane.cli.options import folder_for, refused, report_damaged
 
 
 def robustness(
@@ -22,12 +15,15 @@ def robustness(
     out: Annotated[Path | None, out_option("Folder of the figure and the table.", "DIR")] = None,
 ) -> Answer:
     """Show what several papers' clauses depend on: one figure and one table of their robustness maps."""
-    from fairlane.reproduce.maps import FILE
-    from fairlane.reproduce.robustness_output import CLAUSES, combine
+    from fairlane.cli.terminal import parts_of
+    from fairlane.reproduce.robustness_output import CLAUSES, PICTURE, combine
+    from fairlane.views.robustness import papers
 
     folder = out or Path("runs") / "robustness"
     found = combine(folders, folder)
-    return Answer(found.to_dicts(), _table(found), folder, files=[folder / CLAUSES, folder / FILE])
+    return Answer(
+        found.to_dicts(), parts_of(papers(found), None), folder, files=[folder / CLAUSES, folder / f"{PICTURE}.png"]
+    )
 
 
 def draw_up(
@@ -44,11 +40,13 @@ def draw_up(
     quiet: bool,
 ) -> Answer:
     """Runs the points of a paper's robustness map and shows it: what ``reproduce --robustness`` does."""
+    from fairlane.cli.terminal import parts_of
     from fairlane.reproduce import folder_of
     from fairlane.reproduce.robustness import POINTS
     from fairlane.reproduce.robustness_output import check_points, map_robustness
     from fairlane.tasks.progress import TaskProgress
     from fairlane.tasks.store import Store
+    from fairlane.views.kinds import view_of
 
     points = POINTS if points is None else points
     check_points(points, cpu_hours)
@@ -74,27 +72,7 @@ def draw_up(
     report_damaged(damaged, out)
     return Answer(
         {"folder": out, "clauses": found.clauses.to_dicts(), "failed": found.failed},
-        chain(_table(found.clauses), _notes(found), stored(out)),
+        parts_of(view_of([found.results]), out),
         out,
         code=ExitCode.RUN_FAILED if found.failed else ExitCode.DONE,
     )
-
-
-def _table(clauses: "pl.DataFrame") -> "Iterator[Part]":
-    from fairlane.wording import percent
-
-    for row in clauses.iter_rows(named=True):
-        interval = f"{percent(row['share_low'])} to {percent(row['share_high'])}"
-        yield f"{row['claim']}, clause {row['clause']}: {row['says']}"
-        words = f"  {row['verdict']}: holds at {row['held']} of {row['points']} points ({interval})"
-        yield f"{words}, at the defaults {row['default_held']} of {row['default_points']}"
-        if row["decided_by"]:
-            yield f"  decided by {row['decided_by']}"
-
-
-def _notes(found: "Map") -> Iterator[str]:
-    from fairlane.reproduce.robustness_output import headlines
-
-    yield ""
-    yield from headlines(found)
-    yield from (f"left out: {words}" for words in found.failed)

@@ -9,10 +9,7 @@ from fairlane.cli.command import Answer, out_option
 from fairlane.cli.options import duration_of, refused, report
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from fairlane.agent.progress import Key, Snapshot
-    from fairlane.cli.terminal import Part
 
 
 def build(
@@ -56,6 +53,8 @@ def progress(
     import time
 
     from fairlane.agent.progress import gained, read
+    from fairlane.cli.terminal import parts_of
+    from fairlane.views.agent import progress as view
 
     directory = [one.resolve() for one in directory] if directory else None
     if serve:
@@ -70,7 +69,7 @@ def progress(
         time.sleep(wait)
         last = read(socket=socket, directories=directory)
         rates = {key: marks / (last.at - first.at) for key, marks in gained(first, last).items()}
-    return Answer(_data(last, rates), _text(last, rates))
+    return Answer(_data(last, rates), parts_of(view(last, rates), None))
 
 
 def _serve(socket: Path | None, directory: list[Path] | None, group: str | None) -> Answer:
@@ -95,22 +94,3 @@ def _data(found: "Snapshot", rates: "dict[Key, float]") -> dict[str, Any]:
     for one in data["processes"]:
         one["rate"] = rates.get((one["job"], one["rank"]))
     return data
-
-
-def _text(found: "Snapshot", rates: "dict[Key, float]") -> "Iterator[Part]":
-    from fairlane.views.tables import Table, columns
-
-    rows = [
-        {
-            "job": one.job,
-            "rank": str(one.rank),
-            "pid": str(one.pid),
-            "user": str(one.user),
-            "marks": f"{one.marks:.6g}" if one.marks % 1 else f"{one.marks:.0f}",
-            "rate": f"{rates[key]:.4g}" if (key := (one.job, one.rank)) in rates else None,
-        }
-        for one in found.processes
-    ]
-    shown = columns(job="job", rank="rank", pid="process", user="user", marks="marks", rate="marks/s")
-    yield Table(shown, rows, f"Progress on {found.host}", "" if rows else "No process marks its progress.")
-    yield from (f"{one.file}: {one.reason}" for one in found.skipped)

@@ -12,9 +12,9 @@ from typer import Argument, Option
 from fairlane.cli.command import Answer, AsJson, ExitCode, Quiet, completing, out_option
 from fairlane.cli.mapping import draw_up
 from fairlane.cli.options import AllowCode, Dask, Workers, folder_for, refused, report, report_damaged, stored
-from fairlane.wording import plural
 
 if TYPE_CHECKING:
+    from fairlane.cli.terminal import Part
     from fairlane.reproduce import Reproduction
     from fairlane.reproduce.verdicts import ClaimVerdict
 
@@ -165,10 +165,19 @@ def reproduce(
             "not_written": [str(problem) for problem in found.not_written],
             "not_run": {name: {"replicates": count, "cpu_s": cpu} for name, (count, cpu) in rest.items()},
         },
-        chain(_claims(found), _time(found, len(there)), stored(folder)),
+        chain(_shown(folder), _time(found, len(there)), stored(folder)),
         folder,
         code=ExitCode.RUN_FAILED if found.failed or found.not_written else ExitCode.DONE,
     )
+
+
+def _shown(folder: Path) -> "Iterator[Part]":
+    """The claims and their numbers."""
+    from fairlane.cli.terminal import parts_of
+    from fairlane.results.reproduction import ReproductionResults
+    from fairlane.views.kinds import view_of
+
+    yield from parts_of(view_of([ReproductionResults.load(folder)]), None)
 
 
 def _report_not_written(found: "Reproduction") -> None:
@@ -226,33 +235,3 @@ def _time(found: "Reproduction", there: int) -> Iterator[str]:
     if found.unused:
         words = "not used: of other settings, or computed by another version of the simulator"
         yield f"{found.unused} stored runs are {words}."
-
-
-def _claims(found: "Reproduction") -> Iterator[str]:
-    from dataclasses import replace
-
-    from fairlane.reproduce.bands import band_of, numbers, spread_of
-    from fairlane.reproduce.output import repeat_lines, replicate_lines
-
-    for one in (replace(one, under=()) for claim in found.verdicts for one in claim.settings):
-        yield f"\n{one.title} ({one.claim.where}): {one.words}"
-        yield f"  paper     {one.claim.claim}"
-        for clause, number in numbers(one):
-            if one.complete > 1:
-                share = f"in {number.held} of {plural(len(number.findings), 'replicate')}"
-                yield f"  measured  {number.label}: {spread_of(number)} (band {band_of(number, clause)}): {share}"
-            else:
-                yield f"  measured  {number.first.words}: {'yes' if number.first.holds else 'no'}"
-        measured = {clause.number for clause in one.clauses}
-        for at, asked in enumerate(one.claim.clause):
-            if at not in measured and not one.missing:
-                yield f"  missing   clause {at + 1} (band {asked.band}): its query has no rows"
-        if one.missing:
-            yield f"  missing   {', '.join(one.missing)}"
-    for run in found.failed:
-        yield f"\nfailed: {run.task.label}: {run.error}"
-    yield ""
-    yield from (f"{one.claim.id}: {one.line}" for one in found.verdicts)
-    yield ""
-    yield from replicate_lines(found)
-    yield from repeat_lines(found)

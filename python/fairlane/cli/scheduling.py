@@ -1,8 +1,8 @@
 """Replaying a job log on a fabric: schedule."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
+from dataclasses import asdict, dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,13 +12,14 @@ from typer import Argument, Option
 from fairlane.cli.command import Answer, Quiet, out_option, write_table
 from fairlane.cli.options import AllowCode, Parameters, RandomSeed, refused, report
 from fairlane.errors import Problem, ScenarioError
-from fairlane.wording import plural
 
 if TYPE_CHECKING:
     from fairlane.cli.terminal import Part
     from fairlane.fabric import Fabric
     from fairlane.placement import Communication, PlacementPolicy
+    from fairlane.results.schedule import ScheduleResults
     from fairlane.scheduler import Comparison, Forecast, LoggedJob, Verification
+    from fairlane.views.model import View
 
 MOST_REPORTED = 20  # lines of a log that are reported one by one
 
@@ -57,7 +58,7 @@ def schedule(
     claim: Annotated[
         bool, Option("--claim", help="Judge whether pattern is as fast as box and as full as linear allocation.")
     ] = False,
-    out: Annotated[Path | None, out_option("Draw hosts over time: .png, .svg or .pdf.")] = None,
+    out: Annotated[Path | None, out_option("Draw hosts over time: .png, .svg or .pdf; .html for a page.")] = None,
     hours: Annotated[str | None, Option(metavar="FROM:TO", help="Hours to draw; by default the busiest 48.")] = None,
     placed: Annotated[
         Path | None, Option(metavar="FILE", help="Write every job with its Slurm node list as CSV.")
@@ -86,6 +87,7 @@ def schedule(
     arriving = _arriving(log, machine, strategies, most=jobs, load=load, seed=seed, strict=strict)
     found = _compared(arriving, machine, strategies, seed, quiet=quiet)
     checked = _verified(found, machine.forecast, verify, seed) if verify and machine.forecast else {}
+    made = _results(found, machine, log, checked, load=load, seed=seed, model=slowdown)
     files = []
     if placed:
         from fairlane.cli.options import report_renamed
@@ -95,13 +97,16 @@ def schedule(
         report_renamed(machine.fabric.host_names, names)
         write_table(found.placements(names), placed)
         files.append(placed)
+    _check_window(made, window)
+    view = cache(lambda: _view(made, window))
     if out:
-        files.append(_draw(found, machine, log, out, window))
+        files.append(_draw(view(), out))
     if results:
-        files.append(_stored(found, machine, log, checked, results, load=load, seed=seed, model=slowdown))
+        made.save(results)
+        files.append(results)
     for file in files:
         typer.echo(file, err=True)
-    return Answer(partial(_rows, found, checked), _text(found, checked, claim=claim))
+    return Answer(partial(_rows, found, checked), _text(view, found, claim=claim))
 
 
 @dataclass(frozen=True)
@@ -208,7 +213,7 @@ def _window(hours: str | None) -> tuple[float, float] | None:
 
 def _check_files(out: Path | None, placed: Path | None, results: Path | None) -> None:
     """Replays take a while: what cannot be written afterwards is reported before."""
-    from fairlane.plot.files import FORMATS
+    from fairlane.views.files import FORMATS
 
     if out and out.suffix.lower() not in FORMATS:
         raise refused("--out", "unknown picture format", str(out), ", ".join(FORMATS))
@@ -230,8 +235,6 @@ def _arriving(
     strict: bool,
 ) -> "list[LoggedJob]":
     """The jobs as they come; lines that cannot be used, and jobs that an allocator refuses, are named."""
-    from dataclasses import replace
-
     from fairlane.scheduler import read_log, refusals
 
     read = read_log(log, hosts=machine.fabric.hosts, strict=strict, max_jobs=most)
@@ -297,40 +300,52 @@ def _rows(found: "Comparison", checked: "Mapping[str, Verification]") -> dict[st
     return rows
 
 
-def _text(found: "Comparison", checked: "Mapping[str, Verification]", *, claim: bool) -> "Iterator[Part]":
-    from fairlane.cli.scheduling_text import claim_lines, schedule_table, verification_table
+def _text(view: "Callable[[], View]", found: "Comparison", *, claim: bool) -> "Iterator[Part]":
+    from fairlane.cli.terminal import parts_of
 
-    yield schedule_table(found.metrics)
-    if checked:
-        yield verification_table(checked)
+    yield from parts_of(view(), None)
     if claim:
-        yield from claim_lines(found)
+        yield from _claim(found)
 
 
-def _stored(
-    found: "Comparison",
-    machine: _Machine,
-    log: Path,
-    checked: "Mapping[str, Verification]",
-    folder: Path,
-    **facts: Any,
-) -> Path:
+def _claim(found: "Comparison") -> Iterator[str]:
+    """Whether pattern-aware allocation is as fast as contiguous, and as full as non-contiguous allocation."""
+    from fairlane.scheduler.compare import pattern_aware_findings
+
+    findings = list(pattern_aware_findings({name: asdict(row) for name, row in found.metrics.items()}))
+    holds = "holds" if all(held for _, held in findings) else "does not hold"
+    yield f"\npattern-aware allocation as fast as contiguous and as full as non-contiguous: {holds}"
+    for words, held in findings:
+        yield f"  {words}: {'yes' if held else 'no'}"
+
+
+def _results(
+    found: "Comparison", machine: _Machine, log: Path, checked: "Mapping[str, Verification]", **facts: Any
+) -> "ScheduleResults":
     from fairlane.scheduler.storing import results_of
 
     facts |= {"hosts": machine.fabric.hosts, "fabric": machine.spec}
-    results_of(found, log, machine.kind_of, checked, **facts).save(folder)
-    return folder
+    return results_of(found, log, machine.kind_of, checked, **facts)
 
 
-def _draw(found: "Comparison", machine: _Machine, log: Path, out: Path, window: tuple[float, float] | None) -> Path:
-    from fairlane.plot import gantt
-    from fairlane.plot.files import write
-
-    shown = window or gantt.busiest_window(next(iter(found.schedules.values())))
-    end = max((one.end for schedule in found.schedules.values() for one in schedule.jobs), default=0.0)
-    if shown[0] >= end:
+def _check_window(made: "ScheduleResults", window: tuple[float, float] | None) -> None:
+    end = max(made.placed["end"].to_list(), default=0.0)
+    if window and window[0] >= end:
         words = f"nothing to draw: the last job ends after {end / 3600:.1f} hours"
-        raise refused("--hours", words, f"{shown[0] / 3600:g}:{shown[1] / 3600:g}")
-    count = sum(row.jobs for row in found.metrics.values()) // len(found.metrics)
-    title = f"{log.name.split('.')[0]}: {plural(count, 'job')} on {plural(machine.fabric.hosts, 'host')}"
-    return write(lambda: gantt.draw(found, machine.fabric, title, machine.kind_of, shown), out)
+        raise refused("--hours", words, f"{window[0] / 3600:g}:{window[1] / 3600:g}")
+
+
+def _view(made: "ScheduleResults", window: tuple[float, float] | None) -> "View":
+    from fairlane.views.kinds import view_of
+
+    return view_of([made], window=window)
+
+
+def _draw(shown: "View", out: Path) -> Path:
+    """Draws hosts over time; an HTML file has the whole page."""
+    from fairlane.views.files import write
+
+    charts = shown.pictures.get("gantt")
+    if charts is None:
+        raise refused("--out", "nothing to draw: no job ran", str(out))
+    return write(shown if out.suffix.lower() == ".html" else replace(shown, parts=charts), out)

@@ -68,6 +68,6 @@ def show(
 
 
 def _answer(model: "SlowdownModel", *written: str) -> Answer:
-    from fairlane.cli.scheduling_text import model_tables
+    from fairlane.views.slowdown import model_tables
 
     return Answer(model.model_dump(mode="json"), model_tables(model), files=written)

@@ -20,6 +20,8 @@ from fairlane.views.tables import EMPTY, Bad, Column, Faint, Good, Table
 WIDTH = 140
 """Characters of a line where the output is no terminal."""
 _UNLIMITED = 1000
+_WRAPPED = 30
+"""Characters that a column needs whose values may take several lines."""
 _STYLES: dict[type, str] = {Bad: "red", Good: "green", Faint: "dim"}
 
 Part = str | Text | Table
@@ -74,17 +76,17 @@ def _print_table(table: Table, console: Console) -> None:
 
 def _fits(console: Console, table: Table, shown: Sequence[Column], gap: int) -> bool:
     unlimited = console.options.update_width(_UNLIMITED)
-    return console.measure(_drawn(table, shown, gap), options=unlimited).maximum <= console.width
+    return console.measure(_drawn(table, shown, gap, _WRAPPED), options=unlimited).maximum <= console.width
 
 
-def _drawn(table: Table, shown: Sequence[Column], gap: int) -> RichTable:
+def _drawn(table: Table, shown: Sequence[Column], gap: int, wrapped: int | None = None) -> RichTable:
     drawn = RichTable(box=SIMPLE_HEAD, padding=(0, gap, 0, 0), show_edge=False)
     for column in shown:
         drawn.add_column(
             column.header,
             justify="left" if table.is_left(column) else "right",
             no_wrap=not column.wrap,
-            max_width=column.width,
+            max_width=wrapped if column.wrap and wrapped else column.width,
             overflow="fold" if column.wrap else "ellipsis",
         )
     above: list[object] = []

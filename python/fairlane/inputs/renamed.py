@@ -13,6 +13,7 @@ RENAMED = {
     "leave_out": ("exclude", "path"),
     "most": ("max", "min"),
     "onward_waiting": ("input_queueing", "departures"),
+    "panel": ("chart", "each"),
     "period": ("distinct_iterations", "jitter"),
     "share": ("weight", "workload"),
     "strategy": ("name", "mapping"),

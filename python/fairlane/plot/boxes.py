@@ -16,29 +16,10 @@ Floats = npt.NDArray[np.float64]
 
 TAILS = (1.0, 99.0)  # percentiles that the whiskers reach
 QUARTILES = 1.5  # whiskers of Tukey's box plots reach the last value within so many interquartile ranges
-FEW = 100  # of fewer values in every box the percentiles of the whiskers would be the extremes, or nearly so
 PALE = 0.7
 """Dots of paler colours than this, from 0 to 1, have an outline."""
 MOST_DOTS = 2000
 """Of more outliers than this in a box, those that are evenly spaced in order, the extremes among them, are drawn."""
-
-
-def whiskers_of(most: int) -> float | tuple[float, float]:
-    """The whiskers of boxes of which the largest has so many values: percentiles, or those of Tukey of few values."""
-    return QUARTILES if most < FEW else TAILS
-
-
-def whisker_words(whiskers: float | tuple[float, float]) -> str:
-    """What whiskers are, for a note."""
-    if isinstance(whiskers, tuple):
-        return f"{whiskers[0]:g}% and {whiskers[1]:g}%"
-    return f"the last values within {whiskers:g} interquartile ranges of the quartiles"
-
-
-def box_numbers(values: Floats, whiskers: float | tuple[float, float]) -> list[float]:
-    """What a box shows: the lower whisker, the quartile, the median, the upper quartile, and the upper whisker."""
-    (found,) = boxplot_stats(values, whis=whiskers)
-    return [float(found[name]) for name in ("whislo", "q1", "med", "q3", "whishi")]
 
 
 def draw_boxes(

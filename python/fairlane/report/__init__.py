@@ -45,12 +45,12 @@ def write_report(results: Results, file: str | Path, compare: Results | None = N
 
 def page_of(results: Results, compare: Results | None = None, *, compare_name: str = "") -> str:
     """The page as text. The arguments and errors are those of ``write_report``."""
-    if type(results) in views.KINDS:
-        every = [results] if compare is None else [results, compare]
+    every = [results] if compare is None else [results, compare]
+    if any(type(one) in views.KINDS for one in every):
         stored = all(one.folder for one in every)
         return page_of_view(views.view_of(every, () if stored else ("first", compare_name or "second")[: len(every)]))
     data, kind = data_of(results, compare, compare_name), _kind_of(results)
-    return html(f"{data['meta']['title']} – fairlane", data, kind.name, kind.others)
+    return html(f"{data['meta']['title']} – fairlane", data, kind.name)
 
 
 def data_of(results: Results, compare: Results | None = None, compare_name: str = "") -> dict[str, Any]:

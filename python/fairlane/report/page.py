@@ -6,7 +6,6 @@ Modules are data URLs of an import map, so that they can import each other in a 
 """
 
 import base64
-from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -25,14 +24,13 @@ ECHARTS = files("fairlane.report") / "vendor" / "echarts.min.js"
 """The JavaScript library that draws charts; ``make build`` downloads it."""
 
 
-def html(title: str, data: dict[str, Any], kind: str, others: Sequence[str] = ()) -> str:
+def html(title: str, data: dict[str, Any], kind: str) -> str:
     """The page with these data.
 
     Args:
         title: Plain text.
         data: What the page contains.
         kind: The folder in ``browser`` with its modules.
-        others: Folders of other kinds whose modules it imports.
 
     Raises:
         ResultsError: fairlane was built without the JavaScript library.
@@ -41,9 +39,7 @@ def html(title: str, data: dict[str, Any], kind: str, others: Sequence[str] = ()
     own = BROWSER / kind
     imports = {f"report/{name}": _data_url(module.read_bytes()) for name, module in _modules(BROWSER).items()}
     imports["report/constants"] = _data_url(constants())
-    for folder in (kind, *others):
-        modules = _modules(BROWSER / folder)
-        imports |= {f"report/{folder}/{name}": _data_url(module.read_bytes()) for name, module in modules.items()}
+    imports |= {f"report/{kind}/{name}": _data_url(module.read_bytes()) for name, module in _modules(own).items()}
     return Template((BROWSER / "page.html").read_text("utf-8")).substitute(
         title=escape(title),
         kind=kind,

@@ -13,14 +13,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, Field, field_validator, model_validator
+from pydantic_core import from_json
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.inputs.table import Table
 
-Kind = Literal["box", "strip", "scatter", "bars", "lines", "heatmap"]
-WITH_INTERVALS = ("scatter", "bars", "lines")
-"""Kinds of panels that draw intervals."""
 BAND = re.compile(r"(?P<operator>[<>]=?|=)\s*(?P<bound>[\w.+-]+)|\[\s*(?P<low>[\w.+-]+)\s*,\s*(?P<high>[\w.+-]+)\s*\]")
 """A comparison with a number or a column of the query, or an interval of two."""
 
@@ -60,10 +58,10 @@ class Change(_Different):
 
 OWN_FILES = (
     "cells.csv",
+    "charts.json",
     "claims.csv",
     "claims.png",
     "clauses.csv",
-    "figures.json",
     "manifest.json",
     "report.md",
     "reproduction.json",
@@ -280,55 +278,30 @@ class ClaimsTable(Table):
     claim: list[Claim] = Field(min_length=1)
 
 
-class Panel(Table):
-    """Panels of a figure: columns of a query."""
+class Chart(Table):
+    """A chart: the rows of a query, and how they are drawn."""
 
-    kind: Kind
-    """How."""
     sql: str
     """One SELECT; ``this`` is a table with the figure's row of ``each``."""
-    x: str
-    """The column of categories, or of numbers along the axis."""
-    y: str
-    """The column of values; of a heatmap the other category."""
-    value: str = "value"
-    """The column of a heatmap's colours."""
-    series: str | None = None
-    """A column with one colour per value."""
-    low: str | None = None
-    high: str | None = None
-    """Columns of an interval around ``y``."""
-    column: str | None = None
-    row: str | None = None
-    """Columns of the query whose values are the columns and rows of panels."""
-    x_label: str = ""
-    y_label: str = ""
-    title: str = ""
-    x_scale: Literal["linear", "log", "log2"] = "linear"
-    y_scale: Literal["linear", "log", "zero", "auto"] = "zero"
-    """``zero`` is linear from zero, ``auto`` logarithmic where values differ very much and else from zero."""
-    same_scale: bool = False
-    """Whether all rows have the same axis of values."""
-    percent: bool = False
-    """Whether values are shares, written in percent."""
-    stacked: bool = False
-    """Whether bars of different series are stacked."""
-    colours: dict[str, str] = Field(default_factory=dict)
-    """Colours of series, by name."""
-    lines: list[str] = Field(default_factory=list)
-    """Columns with the places of dashed lines across the values."""
-    x_lines: list[str] = Field(default_factory=list)
-    """The same along the values, at places of the axis ``x``."""
+    spec: dict[str, Any]
+    """A specification of Vega-Lite without data, as a table or as text in JSON."""
 
-    @model_validator(mode="after")
-    def _intervals(self) -> Self:
-        given = [key for key in ("low", "high") if getattr(self, key) is not None]
-        if len(given) == 1:
-            raise Problems(Problem(given[0], "needs the other end of the interval", allowed="low and high"))
-        if given and (self.kind not in WITH_INTERVALS or self.stacked):
-            kind = "stacked bars" if self.stacked else self.kind
-            raise Problems(Problem("low", f"is not drawn by {kind}", self.low, ", ".join(WITH_INTERVALS)))
-        return self
+    @field_validator("spec", mode="before")
+    @classmethod
+    def _parsed(cls, given: Any) -> Any:
+        try:
+            return from_json(given) if isinstance(given, str) else given
+        except ValueError as error:
+            raise Problems(Problem("", f"is no JSON: {error}", given, "a table, or JSON")) from None
+
+    @field_validator("spec")
+    @classmethod
+    def _checked(cls, given: dict[str, Any]) -> dict[str, Any]:
+        from fairlane.views.vegalite import problems_of
+
+        if problems := problems_of(given):
+            raise Problems(*problems)
+        return given
 
 
 class Figure(Conditional):
@@ -342,11 +315,10 @@ class Figure(Conditional):
     """Subtitle, in small type."""
     each: str | None = None
     """A query with a row for each figure of this kind."""
-    width: float = 11.0
-    """Inches."""
-    height: float = 5.0
-    panel: list[Panel] = Field(min_length=1)
-    """Panels, from left to right."""
+    columns: int | None = Field(default=None, ge=1)
+    """Panels beside each other, where there is room; by default as many as their charts say, or three."""
+    chart: list[Chart] = Field(min_length=1)
+    """Charts, from left to right."""
 
 
 class FiguresTable(Table):

@@ -10,9 +10,9 @@ import polars as pl
 
 from fairlane.errors import Problem
 from fairlane.inputs.problems import refusing
-from fairlane.reproduce.bands import band_of, draw_claims, numbers, spread_of
+from fairlane.reproduce.bands import band_of, numbers, spread_of
 from fairlane.reproduce.earlier import CLAUSES, COLUMNS, VARIANT
-from fairlane.reproduce.figures import Picture, draw_all
+from fairlane.reproduce.figures import figures_of
 from fairlane.reproduce.folder import Derived, Text, file_name
 from fairlane.reproduce.judging import Finding, Judged
 from fairlane.reproduce.planning import Plan
@@ -22,9 +22,18 @@ from fairlane.reproduce.storing import meta_of
 from fairlane.reproduce.verdicts import ClaimVerdict, ClauseVerdict, Measured, Verdict
 from fairlane.results.manifest import unseal
 from fairlane.results.repeats import by_name, sentence
-from fairlane.results.reproduction import FIGURES, META, ReproductionMeta, seal_reproduction, write_figures
+from fairlane.results.reproduction import (
+    FIGURES,
+    META,
+    ReproductionMeta,
+    ReproductionResults,
+    seal_reproduction,
+    write_figures,
+)
 from fairlane.study.sql import QueryError
 from fairlane.tasks.sources import sources
+from fairlane.views.kinds import view_of, write_pictures
+from fairlane.views.model import View
 from fairlane.wording import plural, seconds, significant
 
 PAGE = "report.md"
@@ -83,18 +92,33 @@ def store(found: Reproduction, folder: Path) -> list[Problem]:
     unseal(folder)
     for one in found.plan.folder.paper.table:
         _keep(one, found.outcome.derived, folder)
-    _claims(found.verdicts).write_csv(folder / "claims.csv")
-    _clauses(found.verdicts).with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(folder / CLAUSES)
-    _costs(found).write_csv(folder / "cells.csv", float_precision=1)
+    claims, clauses, costs = _claims(found.verdicts), _clauses(found.verdicts), _costs(found)
+    claims.write_csv(folder / "claims.csv")
+    clauses.with_columns(pl.col(pl.Float64).round_sig_figs(DIGITS)).write_csv(folder / CLAUSES)
+    costs.write_csv(folder / "cells.csv", float_precision=1)
     wrong = [problem for text in found.plan.folder.paper.text for problem in _write(text, found, folder)]
-    drawn, problems = draw_all(found.plan, found.outcome, folder)
-    pictures = [*draw_claims(found.plan, found.verdicts, folder), *drawn]
+    figures, problems = figures_of(found.plan, found.outcome)
+    results = ReproductionResults(_meta(found), claims, clauses, costs, figures, folder=folder)
+    view = view_of([results])
+    failed = dict(_draw(view, folder))
+    file = str(found.plan.folder.path / "figures.toml")
+    problems += [Problem(f"figure {name}", f"cannot be drawn: {error}", file=file) for name, error in failed.items()]
+    pictures = {name: charts[0].title for name, charts in view.pictures.items() if name not in failed}
     (folder / VERDICTS).write_text("\n".join(verdict_page(found.verdicts)) + "\n", encoding="utf-8")
     (folder / PAGE).write_text("\n".join(_page(found, pictures)), encoding="utf-8")
-    (folder / META).write_text(_meta(found).model_dump_json(indent=1) + "\n", encoding="utf-8")
-    write_figures(folder / FIGURES, [one.data for one in pictures if one.data is not None])
+    (folder / META).write_text(results.meta.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    write_figures(folder / FIGURES, figures)
     seal_reproduction(folder)
     return wrong + problems
+
+
+def _draw(view: View, folder: Path) -> Iterator[tuple[str, str]]:
+    """Draws every picture; yields the names of those that Vega cannot draw, and why."""
+    for name, charts in view.pictures.items():
+        try:
+            write_pictures(view, {name: charts}, folder)
+        except ValueError as error:
+            yield name, str(error).splitlines()[0]
 
 
 def _meta(found: Reproduction) -> ReproductionMeta:
@@ -244,7 +268,7 @@ def repeat_lines(found: Reproduction) -> Iterator[str]:
     )
 
 
-def _page(found: Reproduction, pictures: Sequence[Picture]) -> Iterator[str]:
+def _page(found: Reproduction, pictures: Mapping[str, str]) -> Iterator[str]:
     paper = found.plan.folder.paper
     quick = " (scaled: a try-out, not a judgement)" if found.plan.options.quick else ""
     yield f"# {paper.title}{quick}\n"
@@ -263,8 +287,7 @@ def _page(found: Reproduction, pictures: Sequence[Picture]) -> Iterator[str]:
     yield from _summary(found.verdicts)
     yield "\n## All numbers\n"
     yield from _every_number(found.verdicts)
-    for picture in pictures:
-        yield f"\n![{picture.title}]({picture.file})"
+    yield from (f"\n![{title}]({name}.png)" for name, title in pictures.items())
     yield ""
 
 

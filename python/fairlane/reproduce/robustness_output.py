@@ -1,6 +1,6 @@
 """What a robustness map leaves: tables, a figure and a page of one paper, and those of several papers together."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from math import isfinite
@@ -10,7 +10,6 @@ import polars as pl
 
 from fairlane.errors import Problem, ScenarioError
 from fairlane.reproduce.folder import Folder
-from fairlane.reproduce.maps import FILE, draw_map, draw_papers
 from fairlane.reproduce.output import RESULTS
 from fairlane.reproduce.robustness import MOST_POINTS, TABLE, Mapped, run_points
 from fairlane.reproduce.robustness import POINTS as DEFAULT_POINTS
@@ -19,15 +18,24 @@ from fairlane.reproduce.shares import summarised
 from fairlane.reproduce.space import Parameter, space_of
 from fairlane.results.manifest import check_listed, unseal
 from fairlane.results.repeats import by_name, sentence
-from fairlane.results.reproduction import DEPENDS, MAP, MAP_VERDICTS, MapMeta, seal_reproduction
+from fairlane.results.reproduction import (
+    DEPENDS,
+    MAP,
+    MAP_TABLES,
+    MAP_VERDICTS,
+    MapMeta,
+    RobustnessResults,
+    seal_reproduction,
+)
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.pools import open_pool
 from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.sources import sources
 from fairlane.tasks.store import Store
+from fairlane.views.kinds import view_of, write_pictures
 from fairlane.wording import percent, plural, seconds
 
-PAGE = "robustness.md"
+PAGE, PICTURE = "robustness.md", "robustness"
 POINTS = TABLE
 CLAUSES, INDICES, LEVELS = (f"robustness-{name}.csv" for name in ("clauses", "indices", "levels"))
 """Every number at every point; clauses; indices by clause and parameter; shares by level."""
@@ -48,6 +56,15 @@ class Map:
     def of(cls, mapped: Mapped) -> "Map":
         """With the tables that follow from the points."""
         return cls(mapped, **summarised(mapped))
+
+    @property
+    def results(self) -> RobustnessResults:
+        """The same in memory as what is read from its folder."""
+        mapped = self.mapped
+        every = mapped.points.join(mapped.found, on="point", how="left", maintain_order="left_right")
+        names = [pl.lit(mapped.folder.name).alias("paper"), pl.lit(mapped.title).alias("title")]
+        tables = (every, self.clauses.select(*names, pl.all()), self.indices, self.levels)
+        return RobustnessResults(_meta(self), dict(zip(MAP_TABLES, tables, strict=True)))
 
     @property
     def failed(self) -> list[str]:
@@ -107,21 +124,15 @@ def map_robustness(
 
 def store(found: Map, folder: Path) -> None:
     """Writes everything into the folder."""
-    mapped = found.mapped
     folder.mkdir(parents=True, exist_ok=True)
     unseal(folder)
-    every = mapped.points.join(mapped.found, on="point", how="left", maintain_order="left_right")
-    clauses = found.clauses.select(
-        pl.lit(mapped.folder.name).alias("paper"), pl.lit(mapped.title).alias("title"), pl.all()
-    )
-    for name, table in zip(
-        (POINTS, CLAUSES, INDICES, LEVELS), (every, clauses, found.indices, found.levels), strict=True
-    ):
-        _write(table, folder / name)
-    note = f"{_ran(found)[0].upper()}{_ran(found)[1:]}, of {mapped.space.system}."
-    draw_map(found.clauses, found.indices, f"{mapped.title}: what its clauses depend on", note, folder)
+    results = found.results
+    for name, table in results.frames.items():
+        _write(table, folder / f"{name}.csv")
+    view = view_of([results])
+    write_pictures(view, {name: charts for name, charts in view.pictures.items() if name == PICTURE}, folder)
     (folder / PAGE).write_text("\n".join(_page(found)), encoding="utf-8")
-    (folder / MAP).write_text(_meta(found).model_dump_json(indent=1) + "\n", encoding="utf-8")
+    (folder / MAP).write_text(results.meta.model_dump_json(indent=1) + "\n", encoding="utf-8")
     seal_reproduction(folder)
 
 
@@ -188,7 +199,7 @@ def _page(found: Map) -> Iterator[str]:
     yield f"{RESULTS}\n"
     yield from (f"{line}\n" for line in headlines(found))
     yield from _clause_table(found.clauses)
-    yield f"\n![share and indices of each clause]({FILE})\n"
+    yield f"\n![share and indices of each clause]({PICTURE}.png)\n"
     yield from _levels_table(found)
     yield from _parameter_table(found)
     yield from (f"- `{claim}` is left out: {why}" for claim, why in mapped.space.left_out.items())
@@ -235,8 +246,8 @@ def _parameter_table(found: Map) -> Iterator[str]:
     yield ""
 
 
-def read_clauses(folder: Path) -> tuple[str, pl.DataFrame]:
-    """The title of a paper and the clauses of its map, from a folder.
+def read_clauses(folder: Path) -> pl.DataFrame:
+    """The clauses of the map of a paper, from a folder.
 
     Raises ``ScenarioError`` if there is none, and ``ResultsError`` if it has changed since it was written.
     """
@@ -244,7 +255,7 @@ def read_clauses(folder: Path) -> tuple[str, pl.DataFrame]:
     check_listed(path)
     try:
         found = pl.read_csv(path)
-        title = str(found["title"][0])
+        found.select("title").row(0)  # there is a clause
         clauses = found.with_columns(pl.col("decided_by").fill_null(""))
         unknown = [verdict for verdict in clauses["verdict"] if verdict not in MAP_VERDICTS]
     except FileNotFoundError:
@@ -257,21 +268,16 @@ def read_clauses(folder: Path) -> tuple[str, pl.DataFrame]:
     if unknown:
         words, allowed = "is no verdict of this version", f"{', '.join(MAP_VERDICTS)}; map the paper again"
         raise ScenarioError(Problem("verdict", words, unknown[0], allowed, file=str(path)))
-    return title, clauses
+    return clauses
 
 
 def combine(folders: Sequence[Path], out: Path) -> pl.DataFrame:
     """Draws the maps of several papers as one figure, and returns their clauses, which are stored next to it."""
-    found = dict(map(read_clauses, folders))
+    from fairlane.views.robustness import papers
+
+    together = pl.concat(map(read_clauses, folders), how="diagonal_relaxed")
     out.mkdir(parents=True, exist_ok=True)
-    together = pl.concat(found.values(), how="diagonal_relaxed")
     _write(together, out / CLAUSES)
-    draw_papers(_short(found), out / FILE)
+    view = papers(together)
+    write_pictures(view, view.pictures, out)
     return together
-
-
-def _short(found: Mapping[str, pl.DataFrame]) -> dict[str, pl.DataFrame]:
-    """By what titles begin with, authors and year, where that is enough to tell them apart."""
-    short = [title.split(",")[0] for title in found]
-    names = [name if short.count(name) == 1 else title for name, title in zip(short, found, strict=True)]
-    return dict(zip(names, found.values(), strict=True))

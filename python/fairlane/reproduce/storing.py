@@ -1,8 +1,9 @@
 """What a page of a reproduction needs besides its tables: the claims with their numbers."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
-from math import isnan
+from math import isfinite
 from typing import Any
 
 from fairlane.reproduce.bands import band_of
@@ -30,19 +31,26 @@ def meta_of(
 
 def _claim(one: ClaimVerdict) -> ClaimResult:
     return ClaimResult(
-        id=one.claim.id,
+        id=one.title,
         where=one.claim.where,
         paper=one.claim.claim,
         verdict=str(one.ending),
         words=one.line,
-        missing=list(one.missing),
+        brief=replace(one, under=()).words,
+        missing=list(one.missing)
+        or [
+            f"clause {at + 1} (band {asked.band}): its query has no rows"
+            for at, asked in enumerate(one.claim.clause)
+            if at not in {clause.number for clause in one.clauses}
+        ],
         clauses=[_clause(clause) for clause in one.clauses],
+        under=[_claim(other) for other in one.under],
     )
 
 
 def _clause(one: ClauseVerdict) -> ClauseResult:
     numbers = [_number(number, one) for number in one.numbers]
-    return ClauseResult(verdict=str(one.verdict), explained=one.explained, numbers=numbers)
+    return ClauseResult(verdict=str(one.verdict), brief=one.words, explained=one.explained, numbers=numbers)
 
 
 def _number(number: Measured, clause: ClauseVerdict) -> Number:
@@ -52,7 +60,7 @@ def _number(number: Measured, clause: ClauseVerdict) -> Number:
         band=band_of(number, clause),
         reported=number.first.reported,
         replicates=list(number.findings),
-        values=[None if isnan(one.value) else one.value for one in found],
+        values=[one.value if isfinite(one.value) else None for one in found],
         lows=[one.low for one in found],
         highs=[one.high for one in found],
         holds=[one.holds for one in found],

@@ -14,7 +14,7 @@ from fairlane.results.errors import ResultsError
 from fairlane.results.manifest import Sealed, read_as, seal
 from fairlane.wording import plural
 
-META, FIGURES, MAP = "reproduction.json", "figures.json", "robustness.json"
+META, FIGURES, MAP = "reproduction.json", "charts.json", "robustness.json"
 REPRODUCTION_SCHEMA_VERSION = 1
 """Version of the layout of the folders of reproductions and robustness maps."""
 ROBUST, DEPENDS, RARE, CALIBRATED = "robust", "depends", "rarely holds", "calibrated"
@@ -49,6 +49,8 @@ class ClauseResult(Table):
     """A clause and what was measured."""
 
     verdict: str
+    brief: str = ""
+    """The verdict, and whether the clause can hardly fail."""
     explained: str
     """The verdict, with the input that was chosen by the number, or why the clause can hardly fail."""
     numbers: list[Number]
@@ -64,9 +66,13 @@ class ClaimResult(Table):
     """What the paper reports."""
     verdict: str
     words: str
-    """The verdict with the number of replicates."""
+    """The verdict with the number of replicates and its reason."""
+    brief: str = ""
+    """The same without the reason."""
     missing: list[str] = Field(default_factory=list)
     clauses: list[ClauseResult]
+    under: list["ClaimResult"] = Field(default_factory=list)
+    """The same claim by variants of the paper's folder: their ``id`` has the variant."""
 
 
 class ReproductionMeta(Table):
@@ -89,21 +95,25 @@ class ReproductionMeta(Table):
     claims: list[ClaimResult]
 
 
-class PanelData(Table):
-    """A panel of a figure: what it shows, and the columns of its query that it needs."""
+class ChartData(Table):
+    """A chart of a figure: how it is drawn, and the rows of its query by column."""
 
-    look: dict[str, Any]
-    """The panel as ``figures.toml`` describes it."""
+    spec: dict[str, Any]
+    """A specification of Vega-Lite without data."""
     columns: dict[str, list[Any]]
+    rows: int
+    """How many rows the query has; of many, evenly spaced ones are kept."""
 
 
 class FigureData(Table):
-    """A figure: its file without ``.png``, title, note, panels."""
+    """A figure: its file without a suffix, title, note, charts."""
 
     file: str
     title: str
     note: str = ""
-    panels: list[PanelData]
+    columns: int | None = None
+    """Panels beside each other."""
+    charts: list[ChartData]
 
 
 class _Figures(Table):

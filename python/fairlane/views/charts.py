@@ -5,6 +5,7 @@ A chart is an ``altair.LayerChart`` without width, colours and fonts, which writ
 """
 
 from collections.abc import Collection, Iterable, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from math import ceil, floor, log10, sqrt
 from typing import Any, Literal, cast
@@ -23,6 +24,12 @@ RAISED = 30
 """Distance of a legend from a chart, px, that leaves room for a ``caption``."""
 _LEGEND = 480
 """Room for a legend, px."""
+PANEL = 640
+"""Width of the only panel of a picture, without its axis, pixels."""
+WHEEL = "wheel![event.ctrlKey || event.metaKey || event.shiftKey]"
+DRAG = "[pointerdown[event.pointerType !== 'touch'], window:pointerup] > window:pointermove!"
+CLEAR = "dblclick, window:input"
+"""Events that zoom and move axes, and take that back: without Ctrl, and on touch screens, a page scrolls."""
 NUMBERS = ",.6~r"
 SHARES = ".6~%"
 Layer = altair.Chart | altair.LayerChart
@@ -92,7 +99,12 @@ class Axis:
 
     @property
     def ticks(self) -> list[float]:
-        """Where a logarithmic axis has labels."""
+        """Where there are labels on a logarithmic axis, and on one of durations."""
+        if self.kind == "duration" and not self.log:
+            least = (self.high - self.low) / 5
+            power = 10.0 ** floor(log10(least / self.factor)) * self.factor
+            step = next(times * power for times in (1, 2, 5, 10) if times * power >= least)
+            return [step * at for at in range(ceil(self.low / step), floor(self.high / step) + 1)]
         if self.kind == "duration":
             days = range(2, ceil(log10(self.high)) + 1)
             every = [step * unit for unit in _DURATIONS for step in (1, 10)] + [86400.0 * 10**power for power in days]
@@ -106,7 +118,7 @@ class Axis:
         """The axis and the scale of a channel."""
         axis = altair.Axis(
             title=self.title or None,
-            values=self.ticks if self.log else Undefined,
+            values=self.ticks if self.log or self.kind == "duration" else Undefined,
             format=_FORMATS.get(self.kind, Undefined),
             labelExpr=self._label,
             labelOverlap=True,
@@ -144,6 +156,22 @@ class Axis:
         return altair.Y(f"{field}:Q", **self.options)
 
 
+@dataclass(frozen=True)
+class Panels:
+    """Panels without widths: a concatenation of Vega-Lite, which writers arrange in at most its number of columns.
+
+    Its expressions call the width of a panel ``panel``.
+    """
+
+    content: dict[str, Any]
+
+    def to_dict(self, *, validate: bool = True) -> dict[str, Any]:
+        """The specification; raises ``SchemaValidationError`` if it is to be valid and is not."""
+        if validate:
+            altair.ConcatChart.from_dict(self.content)
+        return deepcopy(self.content)
+
+
 def chart(rows: Sequence[Row]) -> altair.Chart:
     """A chart of rows."""
     # Of lists, altair copies every row for each layer.
@@ -161,15 +189,13 @@ def moved(channels: Sequence[Literal["x", "y"]], name: str | None = None) -> alt
 
     Without Ctrl, and on touch screens, a page scrolls. Other choices, which change the data, take it back, too.
     """
-    wheel = "wheel![event.ctrlKey || event.metaKey || event.shiftKey]"
-    drag = "[pointerdown[event.pointerType !== 'touch'], window:pointerup] > window:pointermove!"
     return altair.selection_interval(
         name=name,
         bind="scales",
         encodings=list(channels),
-        zoom=wheel,
-        translate=drag,
-        clear="dblclick, window:input",
+        zoom=WHEEL,
+        translate=DRAG,
+        clear=CLEAR,
     )
 
 

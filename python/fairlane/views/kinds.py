@@ -16,7 +16,9 @@ from fairlane.gpcnet.results import Gpcnet
 from fairlane.inputs.files import replacing
 from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError, writing
+from fairlane.results.reproduction import ReproductionResults, RobustnessResults
 from fairlane.results.run import Run
+from fairlane.results.schedule import ScheduleResults
 from fairlane.results.study import StudyResults
 from fairlane.saturation.results import Saturation
 from fairlane.views.look import Look
@@ -37,6 +39,8 @@ class Kind:
     """What it is, for errors."""
     pictures: Mapping[str, str] = field(default_factory=dict)
     """What the files of its pictures are called, and what they show."""
+    others: bool = False
+    """Whether results may have pictures of other names, too."""
 
 
 LIGHT = Look()
@@ -59,7 +63,30 @@ KINDS: Mapping[type[Results], Kind] = {
     ),
     Cables: Kind("cables", "a survey of failures", {"cables": "slowdowns of jobs by failed cable or switch"}),
     Gpcnet: Kind("gpcnet", "GPCNeT", {"gpcnet": "congestion impact factors by network test and transport"}),
+    ReproductionResults: Kind(
+        "reproduction", "a reproduction", {"claims": "numbers of the claims against their bands"}, others=True
+    ),
+    RobustnessResults: Kind(
+        "robustness",
+        "a robustness map",
+        {
+            "robustness": "where clauses hold, and what decides them",
+            "levels": "where a clause holds, by levels of parameters",
+            "margins": "margins of a clause by a parameter",
+        },
+    ),
     Saturation: Kind("saturation", "a load sweep", {"saturation": "accepted throughput and latency by offered load"}),
+    ScheduleResults: Kind(
+        "schedule",
+        "the schedules of a job log",
+        {
+            "gantt": "jobs over time and hosts by allocator",
+            "allocators": "metrics of schedules by allocator",
+            "load": "utilisation, waiting jobs and the hosts that they request over time",
+            "distributions": "shares of jobs above each wait and slowdown",
+            "sizes": "mean waits and slowdowns by the size of jobs",
+        },
+    ),
     StudyResults: Kind(
         "study",
         "a study",
@@ -83,12 +110,13 @@ KINDS: Mapping[type[Results], Kind] = {
 def has_picture(results: Results, name: str | None = None) -> bool:
     """Whether results have a view, with a picture of that name if there is one."""
     kind = KINDS.get(type(results))
-    return kind is not None and (name is None or name in kind.pictures)
+    return kind is not None and (name is None or name in kind.pictures or kind.others)
 
 
-def view_of(every: Sequence[Results], names: Sequence[str] = ()) -> "View":
+def view_of(every: Sequence[Results], names: Sequence[str] = (), **options: Any) -> "View":
     """The view of results of one kind; ``names`` are what they are called, by default their folders.
 
+    ``options`` are those of the kind's ``view``.
     Raises ``ScenarioError`` if they are of several kinds, or of one that has no view.
     """
     from altair.utils.schemapi import debug_mode
@@ -101,7 +129,7 @@ def view_of(every: Sequence[Results], names: Sequence[str] = ()) -> "View":
     (kind,) = kinds.values()
     assert kind is not None, "invariant: there is one"
     with debug_mode(False):  # specifications of fairlane's own are checked by its tests
-        found: View = resolve_name(f"fairlane.views.{kind.module}:view")(_named(every, names))
+        found: View = resolve_name(f"fairlane.views.{kind.module}:view")(_named(every, names), **options)
     return found
 
 
@@ -188,6 +216,7 @@ def shown(view: "View", known: Collection[str], name: str | None = None) -> Any:
 def _chosen(view: "View", known: Collection[str], names: Iterable[str]) -> dict[str, "list[Chart]"]:
     """Pictures by name."""
     pictures = view.pictures
+    known = {*known, *pictures}
     wanted = list(names) or list(view.drawn)
     for name in wanted:
         if name not in pictures:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from fairlane.results.base import Results
+    from fairlane.views.charts import Panels
 
 _R = TypeVar("_R", bound="Results")
 
@@ -28,13 +29,13 @@ class Chart:
     name: str
     """How it is asked for, and what its file is called."""
     title: str
-    made: altair.LayerChart | Callable[[], altair.LayerChart]
+    made: altair.LayerChart | Panels | Callable[[], altair.LayerChart | Panels]
     """What it is, or what makes it where it is drawn: a terminal needs none, and a picture only its own."""
     sentence: str
     """What it shows."""
     note: str
     """What its marks are."""
-    data: Sequence[Row] | pl.DataFrame = ()
+    data: Sequence[Row] = ()
     """What a page exports as CSV: its columns of numbers and text."""
     picture: str = ""
     """The picture that it is a panel of; by default it is one of its own."""
@@ -42,13 +43,19 @@ class Chart:
     """The title of the picture that it is the first panel of; by default what it shows."""
     wide: bool = False
     """Whether it takes the whole width of a page."""
+    aside: altair.Chart | altair.LayerChart | None = None
+    """What pictures have at its right; a page says it in tables and tooltips."""
+    alone: bool = False
+    """Whether its note is all that is written below its picture."""
     only_picture: bool = False
     """Whether a page leaves it out: it has a ``Custom`` part in its place."""
     only_page: bool = False
     """Whether it is a picture only where that is asked for by name."""
+    frame: pl.DataFrame | None = None
+    """What it exports in place of ``data``."""
 
     @cached_property
-    def spec(self) -> altair.LayerChart:
+    def spec(self) -> altair.LayerChart | Panels:
         """The chart."""
         from altair.utils.schemapi import debug_mode
 

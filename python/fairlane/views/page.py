@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 from pydantic_core import to_json
 
+from fairlane.views.charts import Panels
 from fairlane.views.look import Look
 from fairlane.views.model import Chart, Custom, View
 from fairlane.views.picture import picture
@@ -105,8 +106,10 @@ def _card(part: Table | Chart | Custom, name: str, data: dict[str, Any]) -> str:
     kinds, title, note = ["CSV"], part.title, ""
     if isinstance(part, Chart):
         name, kinds, note = _identifier(part.name), ["SVG", "PNG", "CSV"], part.note
-        data["charts"][name] = {**part.spec.to_dict(validate=False), "width": 1}  # the page makes it as wide as it is
-        data["charts"][name].pop("config", None)
+        spec = data["charts"][name] = part.spec.to_dict(validate=False)
+        spec.pop("config", None)
+        if not isinstance(part.spec, Panels):
+            spec["width"] = 1  # the page makes it as wide as it is
         body = f'<div class="chart" role="img" aria-labelledby="{name}-sentence"></div>'
     elif isinstance(part, Custom):
         name, kinds, note = _identifier(part.name), ["SVG", "PNG", "CSV"], part.note
@@ -158,8 +161,9 @@ def _text(text: object) -> str:
 
 
 def _csv(part: Table | Chart) -> str:
-    if isinstance(part.data, pl.DataFrame):
-        return part.data.write_csv()
+    frame = part.frame if isinstance(part, Chart) else part.data
+    if frame is not None:
+        return frame.write_csv()
     if isinstance(part, Chart):
         plain = [{key: value for key, value in row.items() if not isinstance(value, list | dict)} for row in part.data]
         return pl.DataFrame(plain, infer_schema_length=None).write_csv()

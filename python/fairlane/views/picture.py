@@ -8,19 +8,25 @@ from textwrap import wrap
 from typing import Any
 
 import vl_convert
+from altair import SCHEMA_URL
 from pydantic_core import from_json, to_json
 
 from fairlane.colours import THEMES
+from fairlane.views.charts import PANEL
 from fairlane.views.look import Look
 from fairlane.views.model import Chart, View
 from fairlane.views.style import config
 
-WIDTH = 640
-"""Of a panel, without its axis, pixels."""
+AXIS = 64
+"""Room for the axis of a panel, pixels."""
+NARROWEST = 170
+"""Of panels beside each other; where they do not fit, the picture is wider."""
+LABELS = 420
+"""Room for the labels of an axis, pixels: a picture is as wide as they need."""
 RESOLUTION = 1.75
 """Pixels of a PNG for each pixel of the specification."""
-_LETTERS_OF_TITLE, _LETTERS_OF_NOTE = 76, 112
-"""Letters that fit on a line."""
+_LETTERS_OF_TITLE, _LETTERS_OF_NOTE = 0.119, 0.175
+"""Letters of a line for each pixel."""
 
 
 def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
@@ -29,51 +35,75 @@ def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
     The title is the headline of the view; of a view with several pictures, that of the first chart. The picture is
     put together of specifications: ``altair.vconcat`` copies all of them several times.
     """
-    panels = [_specification(chart) for chart in charts]
+    panels = [_specification(chart.spec, chart.name) for chart in charts]
+    width = max(map(_arrange, panels))
+    for at, chart in enumerate(charts):
+        if len(charts) > 1:
+            lines = chart.sentence.split("\n") if len(view.pictures) > 1 and at else []
+            subtitle = [part for line in lines for part in wrap(line, int(_LETTERS_OF_NOTE * width))]
+            panels[at]["title"] = {"text": chart.title, "subtitle": subtitle, "offset": 8}
+        if chart.aside is not None:
+            panels[at] = _joined(panels[at], _specification(chart.aside, f"{chart.name}_aside"))
     datasets = {name: rows for panel in panels for name, rows in panel.pop("datasets", {}).items()}
     parameters = {parameter["name"]: parameter for panel in panels for parameter in panel.pop("params", [])}
-    schema = {panel.pop("$schema") for panel in panels}.pop()
-    one_of_several = len(view.pictures) > 1
-    for number, (chart, panel) in enumerate(zip(charts, panels, strict=True)):
-        panel.pop("config", None)
-        panel["width"] = WIDTH
-        if len(charts) > 1:
-            lines = chart.sentence.split("\n") if one_of_several and number else []
-            subtitle = [part for line in lines for part in wrap(line, _LETTERS_OF_NOTE)]
-            panel["title"] = {"text": chart.title, "subtitle": subtitle, "offset": 8}
-    shown = charts[0].sentence.removesuffix(".") if one_of_several else view.headline
+    shown = charts[0].sentence.removesuffix(".") if len(view.pictures) > 1 else view.headline
     title = charts[0].headline or shown
-    notes = " ".join(
-        [*([f"{'; '.join(view.facts)}."] if view.facts else []), *dict.fromkeys(chart.note for chart in charts)]
-    )
+    facts = [] if charts[0].alone or not view.facts else [f"{'; '.join(view.facts)}."]
+    notes = " ".join([*facts, *dict.fromkeys(chart.note for chart in charts)])
     return {
-        "$schema": schema,
+        "$schema": SCHEMA_URL,
         "datasets": datasets,
         "params": list(parameters.values()),
         "title": {
-            "text": [part for line in title.split("\n") for part in wrap(line.removesuffix("."), _LETTERS_OF_TITLE)],
+            "text": [
+                part
+                for line in title.split("\n")
+                for part in wrap(line.removesuffix("."), int(_LETTERS_OF_TITLE * width))
+            ],
             "fontSize": 16,
             "offset": 14,
             "frame": "bounds",
         },
-        "vconcat": [*panels, _note(wrap(notes, _LETTERS_OF_NOTE))],
+        "vconcat": [*panels, _note(wrap(notes, int(_LETTERS_OF_NOTE * width)))],
         "spacing": 26,
         "resolve": {"scale": dict.fromkeys(("color", "shape", "strokeDash"), "independent")},
     }
 
 
-def _specification(chart: Chart) -> dict[str, Any]:
+def _specification(spec: Any, name: str) -> dict[str, Any]:
     """The specification of a chart. Altair gives charts that differ only in their data the same names."""
-    text = to_json(chart.spec.to_dict(validate=False)).decode()
-    found: dict[str, Any] = from_json(sub(r"\b(view|param)_[0-9a-f]+", rf"{chart.name}_\g<0>", text))
-    return found
+    text = to_json(spec.to_dict(validate=False)).decode()
+    found: dict[str, Any] = from_json(sub(r"\b(view|param)_[0-9a-f]+", rf"{name}_\g<0>", text))
+    return {key: value for key, value in found.items() if key not in ("$schema", "config")}
+
+
+def _joined(left: dict[str, Any], right: dict[str, Any]) -> dict[str, Any]:
+    """A chart with another one at its right, in line with it."""
+    datasets = {**left.pop("datasets", {}), **right.pop("datasets", {})}
+    return {"datasets": datasets, "params": left.pop("params", []), "hconcat": [left, right], "spacing": 10}
+
+
+def _arrange(spec: dict[str, Any]) -> int:
+    """Gives a chart, or each of its panels, a width; returns that of all."""
+    if "concat" not in spec:
+        spec["width"] = PANEL
+        return PANEL
+    columns: int = min(spec["columns"], len(spec["concat"]))
+    spec["columns"] = columns
+    each = max(NARROWEST, (PANEL + AXIS) // columns - AXIS, *(panel.get("width", 0) for panel in spec["concat"]))
+    for panel in spec["concat"]:
+        panel["width"] = each
+    for parameter in spec.get("params", ()):
+        if parameter["name"] == "panel":
+            parameter["value"] = each
+    return int(columns * (each + AXIS) - AXIS)
 
 
 def _note(lines: list[str]) -> dict[str, Any]:
     """A panel with small text; a title below is not possible, because there is one above."""
     mark = {"type": "text", "style": "note", "text": lines, "align": "left", "baseline": "top"}
     place = {"x": {"value": 0}, "y": {"value": 0}}
-    return {"data": {"values": [{}]}, "mark": mark, "encoding": place, "width": WIDTH, "height": 15 * len(lines)}
+    return {"data": {"values": [{}]}, "mark": mark, "encoding": place, "width": PANEL, "height": 15 * len(lines)}
 
 
 def picture(view: View, charts: list[Chart], look: Look) -> bytes:
@@ -89,6 +119,7 @@ def rendered(specification: dict[str, Any], look: Look) -> bytes:
     """The file of any specification of Vega-Lite, in the colours of a theme; a configuration of its own comes first."""
     _fonts()
     own = config(THEMES[look.theme], background=not look.transparent)
+    own["axis"]["labelLimit"] = LABELS
     spec = {**specification, "config": {**own, **specification.get("config", {})}}
     if look.format == "svg":
         return vl_convert.vegalite_to_svg(spec).encode()

@@ -17,9 +17,8 @@ from altair import Undefined
 
 from fairlane.fabric.subtrees import subtrees
 from fairlane.fabric.view import Fabric
-from fairlane.views.charts import Layer, chart, described, layers, legend_of
+from fairlane.views.charts import PANEL, Layer, chart, described, layers, legend_of
 from fairlane.views.model import Chart, View
-from fairlane.views.picture import WIDTH
 from fairlane.views.tables import Column, Row, Table, columns, fixed
 from fairlane.wording import percent, plural, shortened
 
@@ -109,8 +108,8 @@ def _drawn(layout: _Layout, fabric: Fabric, jobs: Mapping[str, Sequence[int]]) -
         if name
     ]
     ends = {"x": (-0.3, wide + 0.3), "y": (-1.2 if titles else -0.3, tall + 0.3)}
-    size = WIDTH * (ends["y"][1] - ends["y"][0]) / (ends["x"][1] - ends["x"][0])
-    return layers(max(40, round(min(size, 1.4 * WIDTH))), *_layers(cells, titles, ends, list(jobs)))
+    size = PANEL * (ends["y"][1] - ends["y"][0]) / (ends["x"][1] - ends["x"][0])
+    return layers(max(40, round(min(size, 1.4 * PANEL))), *_layers(cells, titles, ends, list(jobs)))
 
 
 def _layers(

@@ -15,6 +15,7 @@ from fairlane.views.tables import Row
 Floats = npt.NDArray[np.float64]
 TAILS = (1.0, 99.0)
 """Percentiles that the whiskers of boxes reach."""
+EXTREMES = (0.0, 100.0)
 QUARTILES = 1.5
 """Whiskers of Tukey's box plots reach the last value within so many interquartile ranges."""
 FEW = 100
@@ -53,8 +54,8 @@ class Rows:
         """The middle of a mark."""
         return self.names.index(name) + _FILLED * ((series + 0.5) / self.series - 0.5)
 
-    def y(self, field: str) -> altair.Y:
-        """The vertical channel of a place."""
+    def y(self, field: str, bold: Sequence[int] = ()) -> altair.Y:
+        """The vertical channel of a place; ``bold`` are the rows whose names are headings."""
         count = len(self.names)
         labels = to_json(list(self.labels or self.names)).decode()
         axis = altair.Axis(
@@ -64,6 +65,7 @@ class Rows:
             grid=False,
             labelOverlap=False,
             labelLineHeight=14,
+            labelFontWeight=_weight(bold) if bold else altair.Undefined,
             labelOffset=-7 * (self._lines - 1),
         )
         scale = altair.Scale(domain=[count - 0.5, -0.5], nice=False, zero=False)
@@ -75,6 +77,11 @@ class Rows:
         return {**row, "at": at, "top": at - self.reach, "bottom": at + self.reach}
 
 
+def _weight(bold: Sequence[int]) -> Any:
+    condition = {"test": f"indexof({list(bold)}, datum.value) >= 0", "value": "bold"}
+    return {"condition": condition, "value": "normal"}
+
+
 def whiskers_of(most: int) -> float | tuple[float, float]:
     """The whiskers of boxes of which the largest has so many values: percentiles, or those of Tukey of few values."""
     return QUARTILES if most < FEW else TAILS
@@ -83,7 +90,7 @@ def whiskers_of(most: int) -> float | tuple[float, float]:
 def whisker_words(whiskers: float | tuple[float, float]) -> str:
     """What whiskers are, for a note."""
     if isinstance(whiskers, tuple):
-        return f"{whiskers[0]:g}% and {whiskers[1]:g}%"
+        return f"{whiskers[0]:g}% and {whiskers[1]:g}%" if whiskers != EXTREMES else "the extremes"
     return f"the last values within {whiskers:g} interquartile ranges of the quartiles"
 
 

@@ -81,6 +81,7 @@ def config(colours: Colours, font: str = FONT, *, background: bool = True) -> di
             "shade": {"color": colours.muted, "opacity": 0.1},
             "free": {"color": colours.grid, "opacity": 0.6},
             "band": {"color": colours.grid, "opacity": 0.35},
+            "edged": {"stroke": colours.paper, "strokeWidth": 0.15},
             "paper": {"color": colours.paper},
             "halo": {"fill": colours.paper, "stroke": colours.paper, "strokeWidth": 4},
             "text": {"color": colours.ink, "fontSize": 12},

@@ -17,7 +17,7 @@ def view(trace: Mapping[str, Any], name: str) -> View:
     rows = [row for kind in _KINDS for row in _counted(kind, trace)]
     sections = [part for before, row in zip([None, *rows], rows, strict=False) for part in _after(before, row)]
     unsupported = trace["unsupported"]
-    refused = ["A simulation refuses:", *(f"  {line}" for line in unsupported_lines(trace))]
+    refused = ["Cannot be simulated:", *(f"  {line}" for line in unsupported_lines(trace))]
     refused.append("trace.exclude simulates the rest without the calls that it names.")
     shown = [Column("kind", "kind"), Column("name", "name", left=True), Column("count", "count")]
     said = f"{sum(trace['calls'].values()):,} calls."

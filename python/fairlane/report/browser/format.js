@@ -31,13 +31,6 @@ export const seconds = (value) => (value === null || Number.isNaN(value) ? "–"
 /** The same without trailing zeros, for the ticks of an axis: "3 ms". */
 export const timeTick = (value) => (value === 0 ? "0 s" : scaled(value, PREFIXES, number, PREFIXES[0]));
 
-/** A time from seconds to days. */
-export function duration(value) {
-  if (value === null || Number.isNaN(value)) return "–";
-  for (const [unit, size] of [["d", 86400], ["h", 3600], ["min", 60]]) if (Math.abs(value) >= 2 * size) return `${number(value / size)} ${unit}`;
-  return value < 1 ? seconds(value) : `${number(value)} s`;
-}
-
 export const rate = (value) => scaled(value, RATES);
 export const bytes = (value) => scaled(value, SIZES);
 

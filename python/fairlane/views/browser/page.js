@@ -4,6 +4,8 @@ const deflated = Uint8Array.from(atob(document.getElementById("data").textConten
 const inflated = new Blob([deflated]).stream().pipeThrough(new DecompressionStream("deflate"));
 const { config, charts, csv, custom } = JSON.parse(await new Response(inflated).text());
 const NARROW = 600; // px: on narrower charts, names get less room
+const PANEL = 250; // px: panels beside each other are not narrower, with their axes
+const AXIS = 64;
 const ERRORS = 1; // level of messages: warnings are about layers of which no row is chosen
 const SCALE = 2; // pixels of an exported PNG for each of the chart
 
@@ -52,19 +54,37 @@ function fitted({ width: _, signals = [], ...vega }) {
   return { ...vega, autosize: { type: "fit-x", contains: "padding" }, signals: [...signals, { name: "width", init: width, on }] };
 }
 
+/** Legends with a name a line, which fit a phone. */
+const inLines = ({ legends = [], ...vega }) => ({ ...vega, legends: legends.map((one) => ({ ...one, columns: 1 })) });
+
 async function draw(section, spec) {
   const plot = section.querySelector(".chart");
   const own = { ...config, padding: 4 };
-  if (plot.clientWidth < NARROW) {
+  const narrow = plot.clientWidth < NARROW;
+  if (narrow) {
     own.axis = { ...config.axis, labelLimit: plot.clientWidth / 3 };
-    own.legend = { ...config.legend, columns: 2, labelLimit: plot.clientWidth / 2 - 50 };
+    own.legend = { ...config.legend, labelLimit: plot.clientWidth / 2 };
   }
-  const { view } = await window.vegaEmbed(plot, spec, {
+  const embed = (shown, fit) => window.vegaEmbed(plot, shown, {
     ast: true, actions: false, logLevel: ERRORS, renderer: "svg", config: own, defaultStyle: false, bind: section.querySelector(".controls"),
-    patch: fitted,
+    patch: (vega) => fit(narrow ? inLines(vega) : vega),
   });
+  let { view } = spec.concat ? await embed(arranged(spec, plot.clientWidth, 0), (vega) => vega) : await embed(spec, fitted);
+  if (spec.concat) {
+    const excess = plot.querySelector("svg").getBoundingClientRect().width - plot.clientWidth;
+    view.finalize();
+    ({ view } = await embed(arranged(spec, plot.clientWidth, excess), (vega) => vega));
+  }
   plot.querySelector("svg").setAttribute("aria-hidden", "true"); // the plot is an image, described by its sentence
   return view;
+}
+
+/** Panels in as many columns as there is room for; `excess` is by how many pixels they were too wide together. */
+function arranged(spec, room, excess) {
+  const columns = Math.max(1, Math.min(spec.columns, spec.concat.length, Math.floor(room / PANEL)));
+  const width = Math.floor(room / columns - AXIS - excess / columns);
+  const params = spec.params.map((one) => (one.name === "panel" ? { ...one, value: width } : one));
+  return { ...spec, columns, params, concat: spec.concat.map((panel) => ({ ...panel, width })) };
 }
 
 function order(table, at, button) {
@@ -98,7 +118,13 @@ async function start(section) {
   const { id } = section;
   const table = section.querySelector("table");
   if (table) enliven(section, table);
-  if (id in charts) views[id] = await draw(section, charts[id]);
+  if (id in charts) {
+    views[id] = await draw(section, charts[id]);
+    if (charts[id].concat) window.addEventListener("resize", async () => {
+      views[id].finalize();
+      views[id] = await draw(section, charts[id]);
+    });
+  }
   const part = () => page.parts[id];
   const svg = () => svgOf(id in charts ? views[id] : { toSVG: async () => part().svg() });
   const exports = {

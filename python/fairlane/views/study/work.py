@@ -140,9 +140,7 @@ def _sorted(compared: Compared) -> Chart:
         told, tooltip = described(rows, columns)
         ends_of = ("value", "value_low", "value_high") if few else ("value",)
         change_axis = Axis.of([0.0, *(row[end] for row in rows for end in ends_of)], IMPROVEMENT, "change")
-        order = Axis.of(
-            (row["order"] for row in rows), "Jobs, from the greatest improvement to the least", scale="linear"
-        )
+        order = Axis.of((row["order"] for row in rows), "Jobs, greatest improvement first", scale="linear")
         base = chart(told).encode(x=order.x("order"), color=compared.colour(only=[one.name for one in series]))
         points: altair.Chart = base.mark_point(size=30).encode(y=change_axis.y("value"), tooltip=tooltip)
         every: list[Layer] = [

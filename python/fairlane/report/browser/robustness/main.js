@@ -1,8 +1,0 @@
-/** The cards of a robustness map. */
-
-import { comparison, data } from "report/data";
-import { startMap } from "report/robustness/map";
-
-export function start() {
-  startMap(data.map, comparison?.map);
-}

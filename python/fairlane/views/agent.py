@@ -1,0 +1,99 @@
+"""The agent on a cluster: the jobs that it knows, its decisions and their steps, and the progress of processes."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from fairlane.agent.decision import change_in_words
+from fairlane.slurm import shortened
+from fairlane.views.model import View
+from fairlane.views.tables import EMPTY, Column, Row, Table, columns
+from fairlane.wording import plural
+
+if TYPE_CHECKING:
+    from fairlane.agent import Entry, Status
+    from fairlane.agent.progress import Key, Snapshot
+
+_TIME = "%Y-%m-%d %H:%M:%S"
+
+
+def status(found: "Status") -> View:
+    """What the agent does, the jobs that it knows with their levels, and its decisions."""
+    levels: dict[str, list[str]] = {}
+    for one in (setting for setting in found.settings if setting.hosts):
+        levels.setdefault(one.job, []).append(str(one.level) if one.rank is None else f"{one.rank}: {one.level}")
+    jobs = [
+        {**job.written(), "nodes": shortened(job.nodes, 40), "level": ", ".join(levels.get(job.id, ())) or None}
+        for job in found.jobs.values()
+    ]
+    shown = columns(id="job", name="name", account="account", partition="partition", nodes="nodes", level="level")
+    decisions = [_decision(entry) for entry in found.decisions]
+    heads = columns(id="no.", at="at", kind="kind", state="state", settings="settings", gain="predicted gain")
+    reason = Column("reason", "reason", left=True, wrap=True, width=60)
+    about = f"{EMPTY}: the default level." if jobs else "No job is known."
+    said = f"{plural(len(decisions), 'decision')}."
+    return View(
+        title="Agent",
+        headline=f"agent: {_state(found)}; backend {found.backend or 'none yet'}",
+        facts=[],
+        parts=[
+            Table(shown, jobs, "Jobs", about, sentence=f"{plural(len(jobs), 'job')}."),
+            Table(
+                [*heads, reason], decisions, "Decisions", "±: 95% interval over replicates of the twin.", sentence=said
+            ),
+        ],
+    )
+
+
+def _state(found: "Status") -> str:
+    if found.runs:
+        return f"runs as process {found.pid} since {_when(found.started)}; {found.doing}"
+    return "does not run" + (f"; at {_when(found.at)} it said: {found.doing}" if found.at else "")
+
+
+def _decision(entry: "Entry") -> dict[str, Any]:
+    named = (
+        (one.job if one.rank is None else f"{one.job}.{one.rank}", one.level) for one in entry.settings if one.hosts
+    )
+    levels = ", ".join(f"{name}: {level}" for name, level in named) or "none"
+    gain = None if entry.gain is None else change_in_words(entry.gain)
+    reason = f"{entry.reason}; {entry.error}" if entry.error else entry.reason
+    state = f"{entry.state} (dry run)" if entry.backend == "dry_run" else entry.state
+    found = {"id": entry.id, "at": _when(entry.at), "kind": entry.kind, "state": state}
+    return found | {"settings": levels, "gain": gain, "reason": reason}
+
+
+def steps(decision: int, every: Iterable[Row]) -> Table:
+    """The steps of a decision."""
+    rows = [{**step, "at": _when(step["at"])} for step in every]
+    note = Column("note", "note", left=True, wrap=True)
+    said = f"{plural(len(rows), 'step')}."
+    return Table([*columns(at="at", state="state"), note], rows, f"Decision {decision}", sentence=said)
+
+
+def _when(at: float | None) -> str:
+    return EMPTY if at is None else datetime.fromtimestamp(at).astimezone().strftime(_TIME)
+
+
+def progress(found: "Snapshot", rates: Mapping["Key", float]) -> View:
+    """How far the processes of this machine are, and how many marks per second they make."""
+    rows = [
+        {
+            "job": one.job,
+            "rank": str(one.rank),
+            "pid": str(one.pid),
+            "user": str(one.user),
+            "marks": f"{one.marks:.6g}" if one.marks % 1 else f"{one.marks:.0f}",
+            "rate": f"{rates[key]:.4g}" if (key := (one.job, one.rank)) in rates else None,
+        }
+        for one in found.processes
+    ]
+    shown = columns(job="job", rank="rank", pid="process", user="user", marks="marks", rate="marks/s")
+    said = f"{plural(len(rows), 'process', 'processes')} on {found.host}" if rows else "No process marks its progress"
+    return View(
+        title=f"Progress on {found.host}",
+        headline=said,
+        facts=[],
+        parts=[Table(shown, rows, sentence=f"{said}.")],
+        remarks=[f"{one.file}: {one.reason}" for one in found.skipped],
+    )

@@ -1,0 +1,274 @@
+"""Reproductions of papers: claims with their verdicts, numbers against bands, figures, times of simulations."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+import polars as pl
+
+from fairlane.results.reproduction import ClauseResult, Number, ReproductionResults
+from fairlane.views import robustness
+from fairlane.views.bands import band_chart
+from fairlane.views.model import Chart, View, lines_of, remarks_of
+from fairlane.views.tables import Bad, Column, Row, Table
+from fairlane.views.vegalite import completed, fields_of
+from fairlane.wording import listed, percent, plural, seconds, significant, some
+
+ORDER = ("holds", "holds under stated conditions", "contradicted", "undecided", "calibrated", "scaled", "not run")
+"""Verdicts in the order in which they are counted."""
+_WHERE = ("facet", "row", "column", "y", "x", "color")
+"""Channels that say where a value is."""
+_NUMBERS = ("quantitative", "temporal")
+_BAD = ("does not hold", "contradicted")
+
+
+def view(every: Mapping[str, ReproductionResults]) -> View:
+    """One reproduction, or several against each other."""
+    papers = list(dict.fromkeys(one.meta.title for one in every.values()))
+    numbers = [row for name, one in every.items() for row in _numbers(name, one)]
+    maps = {name: one.robustness for name, one in every.items() if one.robustness is not None}
+    return View(
+        title=", ".join(papers),
+        headline="\n".join(lines_of(every, _verdicts)),
+        facts=lines_of(every, _facts),
+        parts=[
+            _claims(every),
+            *band_chart(
+                every,
+                numbers,
+                "; ".join(lines_of(every, _verdicts)),
+                held_of([row for row in numbers if row["number"]]),
+            ),
+            _table(every, numbers),
+            *_figures(every),
+            *(robustness.parts(maps) if maps else []),
+            _simulations(every),
+        ],
+        remarks=[*_EXPLAINED, *remarks_of(every, _remarks)],
+        provenance={name: _provenance(one) for name, one in every.items()},
+    )
+
+
+_EXPLAINED = (
+    "A clause holds if its numbers are in their bands in at least 90% of the replicates, does not hold at 10% or "
+    "fewer, and is undecided between. Calibrated: an input was chosen by the number.",
+)
+
+
+def _verdicts(one: ReproductionResults) -> str:
+    counts = Counter(claim.verdict for claim in one.meta.claims)
+    known = [verdict for verdict in (*ORDER, *counts) if counts[verdict]]
+    words = [f"{counts[it]} {it.replace('holds', 'hold', counts[it] > 1)}" for it in dict.fromkeys(known)]
+    return f"{one.headline()}: {listed(words, 7)}"
+
+
+def _facts(one: ReproductionResults) -> str:
+    meta = one.meta
+    replicates = {
+        at for claim in meta.claims for clause in claim.clauses for it in clause.numbers for at in it.replicates
+    }
+    scaled = ["scaled: a trial, not a verdict"] if meta.quick else []
+    simulated = f"{plural(meta.simulations, 'simulation')}, {seconds(meta.cpu_s)} of processor time"
+    return "; ".join([plural(max(1, len(replicates)), "replicate"), simulated, *scaled])
+
+
+def _provenance(one: ReproductionResults) -> dict[str, object]:
+    meta = one.meta
+    folder = {"folder": one.folder} if one.folder else {}
+    cited = {"paper": meta.paper, "citation": meta.citation}
+    return {**folder, **cited, "fairlane": meta.version, "digest of the simulator": meta.simulator}
+
+
+def _remarks(one: ReproductionResults) -> Iterator[str]:
+    for claim in one.meta.claims:
+        for setting in (claim, *claim.under):
+            if setting.missing:
+                yield f"{setting.id}, missing: {', '.join(setting.missing)}."
+    if "error" in one.cells.columns:
+        failed = one.cells.drop_nulls("error")
+        yield from (f"Failed: {row['cell']}: {row['error']}" for row in failed.iter_rows(named=True))
+    yield from one.meta.notes
+
+
+def _claims(every: Mapping[str, ReproductionResults]) -> Table:
+    """A row for each claim; of several results, with the verdict of each."""
+    rows: dict[str, dict[str, Any]] = {}
+    for name, one in every.items():
+        for claim in one.meta.claims:
+            row = rows.setdefault(claim.id, {"claim": claim.id, "where": claim.where, "paper": claim.paper})
+            row[f"verdict {name}"] = Bad(claim.words) if claim.verdict in _BAD else claim.words
+            row[f"order {name}"] = claim.verdict
+    verdicts = [
+        Column(name if len(every) > 1 else "verdict", f"verdict {name}", left=True, wrap=True) for name in every
+    ]
+    shown = [
+        Column("claim", "claim"),
+        Column("where", "where", left=True, wrap=True, drop=2),
+        Column("the paper reports", "paper", left=True, wrap=True, drop=1),
+        *verdicts,
+    ]
+    names = [*every]
+    changed = [row for row in rows.values() if len({row.get(f"order {name}") for name in names}) > 1]
+    sentence = "; ".join(lines_of(every, _verdicts)) + "."
+    if len(every) > 1:
+        which = f": {some([row['claim'] for row in changed], 4)}" if changed else ""
+        sentence = f"{len(changed)} of {plural(len(rows), 'claim')} differ{which}."
+    data = [
+        one.claims.select(pl.lit(name).alias("result"), pl.all()) for name, one in every.items() if one.claims.width
+    ]
+    return Table(shown, list(rows.values()), "Claims", sentence=sentence, data=pl.concat(data) if data else None)
+
+
+def _numbers(name: str, one: ReproductionResults) -> Iterator[dict[str, Any]]:
+    """A row for each claim, by each of its variants, with a ``number`` of None; and one for each of its numbers."""
+    for claim in one.meta.claims:
+        for setting in (claim, *claim.under):
+            base = {"result": name, "claim": setting.id, "where": setting.where}
+            if setting.clauses:
+                yield {
+                    **base,
+                    "key": setting.id,
+                    "number": None,
+                    "verdict": setting.brief or setting.verdict,
+                    "explained": setting.words,
+                }
+            for at, clause in enumerate(setting.clauses):
+                yield from (_row(base, at, clause, place, number) for place, number in enumerate(clause.numbers))
+
+
+def _row(base: Row, at: int, clause: ClauseResult, place: int, number: Number) -> dict[str, Any]:
+    """A number of a clause, written."""
+    known = [value for value in number.values if value is not None]
+    spread = "–"
+    if known:
+        middle, least, greatest = (significant(it) for it in (median(known), min(known), max(known)))
+        spread = middle if least == greatest else f"{middle} ({least} to {greatest})"
+    return {
+        **base,
+        "clause": at + 1,
+        "key": f"{base['claim']} {at} {place}",
+        "measured": number.label,
+        "spread": spread,
+        "band": number.band,
+        "held": f"{sum(number.holds)} of {len(number.holds)}",
+        "reported": number.reported or None,
+        "verdict": "" if place else clause.brief or clause.verdict,
+        "explained": clause.explained,
+        "bad": clause.verdict in _BAD,
+        "number": number,
+    }
+
+
+def _table(every: Mapping[str, ReproductionResults], rows: Sequence[Row]) -> Table:
+    """A row for each number of each clause."""
+    numbers = [row for row in rows if row["number"] is not None]
+    shown = [
+        *([Column("result", "result")] if len(every) > 1 else []),
+        Column("claim", "claim", left=True),
+        Column("measured", "measured", left=True, wrap=True),
+        Column("median (range)", "spread"),
+        Column("band", "band"),
+        Column("in it", "held"),
+        Column("paper", "reported", left=True, wrap=True, drop=2),
+        Column("verdict", lambda row: (Bad if row["bad"] else str)(row["verdict"]), left=True, wrap=True, drop=1),
+    ]
+    data = [
+        one.clauses.select(pl.lit(name).alias("result"), pl.all()) for name, one in every.items() if one.clauses.width
+    ]
+    csv = pl.concat(data, how="diagonal_relaxed") if data else None
+    return Table(shown, list(_sections(numbers)), "Numbers", sentence=held_of(numbers), data=csv)
+
+
+def _sections(rows: Sequence[Row]) -> Iterator[Row | None]:
+    before = None
+    for row in rows:
+        if before not in (None, row["claim"]):
+            yield None
+        yield {**row, "claim": "" if row["claim"] == before else row["claim"]}
+        before = row["claim"]
+
+
+def held_of(rows: Sequence[Row]) -> str:
+    """How many numbers are in their bands."""
+    holds = [row["number"].holds for row in rows]
+    if not holds:
+        return "No number was measured."
+    every, none = sum(map(all, holds)), sum(not any(of) for of in holds)
+    return f"{every} of {plural(len(holds), 'number')} are in their bands in every replicate, {none} in none."
+
+
+def _figures(every: Mapping[str, ReproductionResults]) -> Iterator[Chart]:
+    for number, (name, one) in enumerate(every.items(), 1):
+        before, suffix = (f"{name}: ", f"-{number}") if len(every) > 1 else ("", "")
+        for figure in one.figures:
+            tables = [pl.DataFrame(of.columns, strict=False) for of in figure.charts]
+            specs = [of.spec for of in figure.charts]
+            panels, boxes = completed(list(zip(specs, tables, strict=True)), figure.columns)
+            kept = [
+                f"{table.height:,} of {plural(of.rows, 'row')}, evenly spaced."
+                for of, table in zip(figure.charts, tables, strict=True)
+                if table.height < of.rows
+            ]
+            own = f"{figure.note.removesuffix('.')}." if figure.note else ""
+            note = " ".join(part for part in (own, boxes, *kept) if part)
+            yield Chart(
+                f"figure-{figure.file}{suffix}",
+                f"{before}{figure.title}",
+                panels,
+                _range(specs[0], tables[0]),
+                note,
+                frame=pl.concat(
+                    [table.select(pl.lit(at).alias("chart"), pl.all()) for at, table in enumerate(tables, 1)],
+                    how="diagonal_relaxed",
+                ),
+                picture=f"{figure.file}{suffix}",
+                wide=len(panels.content["concat"]) > 1,
+                headline=f"{before}{figure.title}",
+                alone=True,
+            )
+
+
+def _range(spec: Mapping[str, Any], table: pl.DataFrame) -> str:
+    """The range of the values of a chart, and where its ends are."""
+    channels = dict(fields_of(spec))
+    names = {channel: of["field"] for channel, of in channels.items() if of["field"] in table.columns}
+    known = (
+        one for one in ("y", "x", "color") if one in names and channels[one].get("type", "quantitative") in _NUMBERS
+    )
+    axis = next((channel for channel in known if table[names[channel]].dtype.is_numeric()), None)
+    if axis is None or not table[names[axis]].count():
+        return f"{plural(table.height, 'row')}."
+    rows = table.drop_nulls(names[axis]).sort(names[axis])
+    form = percent if "%" in str((channels[axis].get("axis") or {}).get("format")) else significant
+    others = [names[channel] for channel in _WHERE if channel in names and names[channel] != names[axis]]
+    ends = []
+    for row in (rows.row(0, named=True), rows.row(-1, named=True)):
+        where = [
+            f"{name} {significant(row[name])}" if isinstance(row[name], int | float) else str(row[name])
+            for name in others
+        ]
+        ends.append(
+            f"{form(row[names[axis]])} ({', '.join(dict.fromkeys(where))})" if where else form(row[names[axis]])
+        )
+    label = str(channels[axis].get("title") or names[axis]).replace("_", " ")
+    return f"{label[0].upper()}{label[1:]}: from {' to '.join(ends)}.".replace("\n", " ")
+
+
+def _simulations(every: Mapping[str, ReproductionResults]) -> Table:
+    cells = [one.cells.select(pl.lit(name).alias("result"), pl.all()) for name, one in every.items()]
+    data = pl.concat(cells, how="diagonal_relaxed")
+    failed = int(data["error"].is_not_null().sum()) if "error" in data.columns else 0
+    sentence = "No simulation: the claims are judged by stored replicates."
+    if data.height:
+        longest = data.sort("cpu_s", nulls_last=False).row(-1, named=True)
+        time = "" if longest["cpu_s"] is None else f"; the longest took {seconds(longest['cpu_s'])} of processor time"
+        sentence = f"{plural(data.height, 'simulation')}, {failed} failed{time}."
+    shown = [
+        *([Column("result", "result")] if len(every) > 1 else []),
+        Column("simulation", "cell", left=True, wrap=True),
+        Column("wall time", "wall_s", seconds),
+        Column("processor time", "cpu_s", seconds),
+        Column("error", "error", Bad, left=True, wrap=True),
+    ]
+    return Table(shown, data.to_dicts(), "Simulations", sentence=sentence, only_page=True, data=data)

@@ -1,0 +1,463 @@
+"""Robustness maps: at which share of a paper's plausible space each clause holds, and what decides it.
+
+The parts of a map are also those of the page of a reproduction, and a campaign's map has the same charts.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from textwrap import shorten
+from typing import Any
+
+import altair
+import polars as pl
+from altair import ExprRef
+from pydantic_core import to_json
+
+from fairlane.results.reproduction import CALIBRATED, DEPENDS, MAP_VERDICTS, RARE, RobustnessResults
+from fairlane.statistics import COVERAGE
+from fairlane.views.charts import (
+    NUMBERS,
+    Axis,
+    Layer,
+    caption,
+    chart,
+    choice,
+    colour,
+    described,
+    layers,
+    legend_of,
+    rule,
+)
+from fairlane.views.heat import Heat
+from fairlane.views.model import Chart, View, lines_of, remarks_of
+from fairlane.views.rows import Rows
+from fairlane.views.scales import is_wide
+from fairlane.views.tables import Column, Row, Table, columns
+from fairlane.wording import listed, number, percent, plural, significant
+
+CLAUSE = ("a clause", "holds", "the clause's margin")
+"""What a row is, what it does at a point, and what the index is of."""
+_LETTERS = 58
+"""Of a clause in charts."""
+_ROW = 20
+"""Height of a row, px."""
+_ROOM = 1.75
+"""Length of the axis of shares: beyond 1 are the parameters that decide."""
+_THRESHOLDS = (0.1, 0.9)
+"""Shares at which the verdict changes."""
+_CERTAIN, _UNCERTAIN = "beyond chance", "not beyond chance"
+_INSIDE, _OUTSIDE = "in the band", "outside"
+_VERDICTS = dict(zip(MAP_VERDICTS, (0, 1, 2, 4, 7), strict=True))
+"""Colours of the palette: blue, orange, red, olive, grey."""
+
+
+def view(maps: Mapping[str, RobustnessResults]) -> View:
+    """One map, or several: clauses of the same paper are next to each other."""
+    titles = dict.fromkeys(one.meta.title for one in maps.values())
+    return View(
+        title=f"{', '.join(titles)}: robustness",
+        headline="\n".join(
+            lines_of(maps, lambda one: f"{one.meta.title}: {_counts(one.frames['robustness-clauses'])}")
+        ),
+        facts=lines_of(maps, lambda one: " ".join(one.meta.lines).removesuffix(".")),
+        parts=parts(maps),
+        remarks=[_EXPLAINED, *remarks_of(maps, lambda one: one.meta.left_out)],
+        provenance={name: _provenance(one) for name, one in maps.items()},
+    )
+
+
+def papers(clauses: pl.DataFrame) -> View:
+    """The clauses of the maps of several papers: a table of all of them, with the ``title`` of each."""
+    found = {str(title): of for (title,), of in clauses.group_by("title", maintain_order=True)}
+    short = [title.split(",")[0] for title in found]
+    names = [name if short.count(name) == 1 else title for name, title in zip(short, found, strict=True)]
+    tables = dict(zip(names, found.values(), strict=True))
+    return View(
+        title="Robustness of papers",
+        headline="Which findings are robust, and what the others depend on",
+        facts=[
+            f"{plural(len(tables), 'map')}, each of the plausible space of what a paper leaves open, on a small system"
+        ],
+        parts=[shares(tables), _table(tables)],
+        remarks=[_EXPLAINED],
+    )
+
+
+_EXPLAINED = (
+    "Robust: holds at 90% of the points of the plausible space or more; rarely holds: at 10% or fewer; depends: "
+    "between; calibrated: an input was chosen by it. Decided by: parameters whose first-order Sobol' index of the "
+    "clause's margin is beyond chance, the largest first."
+)
+
+
+def parts(maps: Mapping[str, RobustnessResults]) -> list[Chart | Table]:
+    """The charts and tables of maps."""
+    tables = {name: one.frames["robustness-clauses"] for name, one in maps.items()}
+    found: list[Chart | Table] = [shares(tables)] if any(table.height for table in tables.values()) else []
+    for at, (name, one) in enumerate(maps.items()):
+        of, places = (name, str(at)) if len(maps) > 1 else ("", "")
+        found += _of_map(one, of, places)
+    found.append(_table(tables))
+    found += [_parameters(one, name if len(maps) > 1 else "") for name, one in maps.items()]
+    return found
+
+
+def _of_map(one: RobustnessResults, name: str, suffix: str) -> Iterator[Chart]:
+    clauses, levels = one.frames["robustness-clauses"], one.frames["robustness-levels"]
+    if not clauses.height:
+        return
+    yield from indices(clauses, one.frames["robustness-indices"], name=name, suffix=suffix)
+    if levels.height:
+        yield _levels(clauses, levels, name, suffix)
+    yield from _margins(one, name, suffix)
+
+
+def _provenance(one: RobustnessResults) -> dict[str, object]:
+    meta = one.meta
+    facts = {
+        "folder": one.folder,
+        "paper": meta.paper,
+        "fairlane": meta.version,
+        "digest of the simulator": meta.simulator,
+    }
+    return {term: value for term, value in facts.items() if value is not None}
+
+
+def _counts(clauses: pl.DataFrame) -> str:
+    """How many clauses have each verdict."""
+    counts = dict(clauses.group_by("verdict").len().iter_rows())
+    forms = {DEPENDS: "depend", RARE: "rarely hold"}
+    words = [
+        f"{count} {one if count == 1 else forms.get(one, one)}" for one in MAP_VERDICTS if (count := counts.get(one))
+    ]
+    return f"{plural(clauses.height, 'clause')}: {listed(words)}" if words else "No clause was judged"
+
+
+def _called(name: str, table: pl.DataFrame, *, of_many: bool) -> str:
+    """What a map is called before what is said of it: by its name among others, by its paper's title alone."""
+    if of_many:
+        return f"{name}: "
+    return f"{table['title'][0]}: " if table.height and "title" in table.columns else ""
+
+
+def _titled(title: str, name: str) -> str:
+    return f"{name}: {title[0].lower()}{title[1:]}" if name else title
+
+
+def _key(row: Row) -> str:
+    return f"{row['claim']} {row['clause']}"
+
+
+def _decided(row: Row) -> str:
+    """The parameters that decide a clause, as text."""
+    return str(row.get("decided_by") or "").replace("_", " ").replace(", ", " · ")
+
+
+def _holds(row: Row) -> str:
+    share = percent(row["share"])
+    return f"{row['held']} of {row['points']} ({share})" if row.get("points") else share
+
+
+def _defaults(row: Row) -> str:
+    return f"{row['default_held']} of {row['default_points']}"
+
+
+def _verdict(row: Row) -> str:
+    return f"{row['verdict']}, near certain" if row.get("near_certain") else str(row["verdict"])
+
+
+_COLUMNS = [
+    Column("verdict", _verdict, left=True),
+    Column("holds at", _holds),
+    Column("95% interval", lambda row: f"{percent(row['share_low'])} to {percent(row['share_high'])}"),
+    Column("at the\ndefaults", _defaults),
+    Column("decided by", lambda row: _decided(row) or None, left=True, wrap=True),
+]
+
+
+def _table(tables: Mapping[str, pl.DataFrame]) -> Table:
+    rows = [{"map": name, **row} for name, table in tables.items() for row in table.iter_rows(named=True)]
+    which = [Column("map", "map")] if len(tables) > 1 else []
+    shown = [*which, Column("claim", "claim", left=True), Column("clause", "says", left=True, wrap=True), *_COLUMNS]
+    data = pl.concat([table.cast({"decided_by": pl.String}) for table in tables.values()], how="diagonal_relaxed")
+    return Table(shown, rows, "Clauses", sentence=f"{_counts(data)}.", data=data)
+
+
+def _parameters(one: RobustnessResults, name: str) -> Table:
+    headings = {"name": "parameter", "title": "meaning", "range": "range", "default": "default", "source": "source"}
+    shown = [Column(heading, key, left=True, wrap=key != "name") for key, heading in headings.items()]
+    count = plural(len(one.meta.parameters), "parameter")
+    return Table(
+        shown,
+        one.meta.parameters,
+        _titled("Plausible space", name),
+        sentence=f"{count} that the paper leaves open.",
+        only_page=True,
+    )
+
+
+def shares(tables: Mapping[str, pl.DataFrame], of: Sequence[str] = CLAUSE) -> Chart:
+    """The share of points at which each clause holds, by verdict, and the parameters that decide it.
+
+    Clauses that several maps have are compared in one row; others are below the name of their map.
+    """
+    rows = [{"map": name, **row} for name, table in tables.items() for row in table.iter_rows(named=True)]
+    keys = [_key(row) for row in rows]
+    compared = len(tables) > 1 and len(set(keys)) < len(keys)
+    names = [*dict.fromkeys(keys)] if compared or len(tables) == 1 else _grouped(rows)
+    labels = {_key(row): shorten(row["says"], _LETTERS, placeholder=" …") for row in rows}
+    places = Rows(names, len(tables) if compared else 1, [labels.get(name, name) for name in names])
+    series = {name: at for at, name in enumerate(tables)} if compared else {}
+    drawn = [places.place(_share(row), _key(row), series.get(row["map"], 0)) for row in rows]
+    bold = [at for at, name in enumerate(names) if name not in labels]
+    height = len(names) * (_ROW + 8 * (places.series - 1))
+    counts = [f"{_called(name, table, of_many=len(tables) > 1)}{_counts(table)}" for name, table in tables.items()]
+    calibrated = " Calibrated: an input was chosen by it." if any(row["verdict"] == CALIBRATED for row in rows) else ""
+    order = f" In each row from top to bottom: {listed([*tables])}." if compared else ""
+    return Chart(
+        "shares",
+        f"Where {of[0].removeprefix('a ')}s {of[1].removesuffix('s') if of[1] == 'holds' else 'are predicted'}",
+        layers(height, *_share_layers(drawn, places, bold), zoom=("x",)),
+        f"{'; '.join(counts)}.",
+        f"Share of the points at which {of[0]} {of[1]}, with its {COVERAGE:.0%} interval. Blue: at 90% or more; "
+        "red: at 10% or fewer. Triangles: share at the defaults, over seeds. At the right: what decides it beyond "
+        f"chance.{calibrated}{order}",
+        [{key: value for key, value in row.items() if isinstance(value, str | int | float)} for row in rows],
+        picture="robustness",
+        wide=True,
+    )
+
+
+def _colour(field: str, places: Mapping[str, int]) -> altair.Color:
+    """Colours by their places in the palette."""
+    scale = altair.Scale(domain=[*places], range=[ExprRef(f"palette{at}") for at in places.values()])
+    return altair.Color(f"{field}:N", scale=scale, legend=legend_of([*places]))
+
+
+def _grouped(rows: Sequence[Row]) -> list[str]:
+    """The clauses of each map below its name."""
+    return [name for of, group in groupby(rows, lambda row: row["map"]) for name in (str(of), *map(_key, group))]
+
+
+def _share(row: Row) -> dict[str, Any]:
+    usual = row["default_held"] / row["default_points"] if row["default_points"] else None
+    return {**row, "usual": usual, "decided": _decided(row), "zero": 0.0}
+
+
+def _share_layers(rows: Sequence[Row], places: Rows, bold: Sequence[int]) -> Iterator[Layer]:
+    used = {row["verdict"] for row in rows}
+    colours = {verdict: at for verdict, at in _VERDICTS.items() if verdict in used}
+    told, tooltip = described(
+        rows, [*([Column("map", "map")] if places.series > 1 or bold else []), Column("clause", "says"), *_COLUMNS]
+    )
+    kept = [{key: value for key, value in row.items() if key not in ("paper", "title", "p", "chance")} for row in told]
+    base = chart(kept)
+    ticks = altair.Axis(
+        title="Share of points",
+        values=[0, _THRESHOLDS[0], 0.5, _THRESHOLDS[1], 1],
+        labelExpr=f"indexof({list(_THRESHOLDS)}, datum.value) < 0 ? format(datum.value, '.0%') : ''",
+    )
+
+    def x(field: str) -> altair.X:
+        return altair.X(f"{field}:Q", axis=ticks, scale=altair.Scale(domain=[0, _ROOM], nice=False))
+
+    at, top = places.y("at", bold), {"y": places.y("top", bold), "y2": "bottom:Q"}
+    coloured = _colour("verdict", colours)
+    yield base.mark_rect(clip=True).encode(x=x("zero"), x2="share:Q", color=coloured, tooltip=tooltip, **top)
+    words = base.mark_text(style="text", fontSize=11, align="left", limit=ExprRef(f"width * {(_ROOM - 1.04) / _ROOM}"))
+    yield words.encode(x=altair.value(ExprRef(f"width * {1.04 / _ROOM}")), y=at, text="decided:N")
+    none = base.transform_filter("datum.share === 0")  # bars without length, which show no colour
+    yield none.mark_point(size=26).encode(x=x("share"), y=at, color=coloured, tooltip=tooltip)
+    yield base.mark_rule(style="ink", strokeWidth=1.3, clip=True).encode(x=x("share_low"), x2="share_high:Q", y=at)
+    usual = base.transform_filter("isValid(datum.usual)").mark_point(
+        shape="triangle-down", style="ink", size=34, yOffset=-1
+    )
+    yield usual.encode(x=x("usual"), y=top["y"], tooltip=tooltip)
+
+
+def indices(
+    clauses: pl.DataFrame, table: pl.DataFrame, of: Sequence[str] = CLAUSE, *, name: str = "", suffix: str = ""
+) -> Iterator[Chart]:
+    """First-order Sobol' indices of the margins of clauses, by parameter; nothing without parameters."""
+    known = table.filter(pl.col("index").cast(pl.Float64, strict=False).is_not_null())
+    if not known.height:
+        return
+    names = known["parameter"].unique(maintain_order=True).to_list()
+    keys = {_key(row): row["says"] for row in clauses.iter_rows(named=True)}
+    places = Rows([*keys], labels=[shorten(says, _LETTERS, placeholder=" …") for says in keys.values()])
+    heat = Heat(0.0, 1.0, log=False)
+    rows = [
+        {
+            **places.place(row, _key(row)),
+            "says": keys[_key(row)],
+            "column": row["parameter"].replace("_", " "),
+            "shade": heat.shade(row["index"]),
+            "text": f"{row['index']:.2f}".removeprefix("0") if row["beyond_chance"] else "",
+            "ink": heat.text(row["index"]),
+        }
+        for row in known.iter_rows(named=True)
+    ]
+    shown = [Column(of[0].removeprefix("a "), "says"), Column("parameter", "column"), Column("index", _index)]
+    told, tooltip = described(rows, [*shown, Column("", lambda row: _CERTAIN if row["beyond_chance"] else _UNCERTAIN)])
+    scale = altair.Scale(domain=[one.replace("_", " ") for one in names], padding=0.04)
+    across = altair.X("column:N", scale=scale, axis=altair.Axis(title=None, labelAngle=-40, labelOverlap=False))
+    base = chart(told).encode(x=across)
+    cells = base.mark_rect().encode(
+        y=places.y("top"), y2="bottom:Q", color=heat.colour("shade", "index", share=False), tooltip=tooltip
+    )
+    numbers = base.mark_text(fontSize=11).encode(
+        y=places.y("at"), text="text:N", color=altair.Color("ink:N", scale=None)
+    )
+    most = known.filter(pl.col("beyond_chance").cast(pl.Boolean, strict=False)).group_by("parameter").len()
+    sentence = "No parameter decides a clause beyond chance."
+    if most.height:
+        first = most.sort("len", "parameter").row(-1)
+        sentence = f"{first[0].replace('_', ' ')} decides most beyond chance: {first[1]} of {clauses.height}."
+    yield Chart(
+        f"indices{suffix}",
+        _titled("What decides", name),
+        layers(len(keys) * (_ROW + 4), cells, numbers, zoom=()),
+        sentence,
+        f"First-order Sobol' index of {of[2]}: the share of its variance that the parameter explains by itself. "
+        "Numbers: beyond chance.",
+        frame=table,
+        picture="robustness",
+        wide=True,
+    )
+
+
+def _index(row: Row) -> str:
+    low, high = row.get("index_low"), row.get("index_high")
+    interval = "" if low is None or high is None else f" ({number(low)} to {number(high)})"
+    return f"{number(row['index'])}{interval}"
+
+
+def _clauses(clauses: pl.DataFrame, of: pl.DataFrame) -> dict[str, str]:
+    """Unique texts of the clauses of a table by key, for a choice; first the one that depends on something."""
+    rows = clauses.join(
+        of.select("claim", "clause").unique(), on=["claim", "clause"], how="semi", maintain_order="left"
+    ).to_dicts()
+    rows.sort(key=lambda row: not (row["verdict"] == DEPENDS and row["decided_by"]))
+    texts = [row["says"] for row in rows]
+    return {_key(row): row["says"] if texts.count(row["says"]) == 1 else f"{row['says']} ({_key(row)})" for row in rows}
+
+
+def _levels(clauses: pl.DataFrame, levels: pl.DataFrame, name: str, suffix: str) -> Chart:
+    """The share of points at which a clause holds, by levels of parameters."""
+    texts, by_key = _clauses(clauses, levels), {_key(row): row for row in clauses.to_dicts()}
+    rows = []
+    for (claim, clause), of in levels.group_by("claim", "clause", maintain_order=True):
+        key = f"{claim} {clause}"
+        decided = str(by_key[key]["decided_by"] or "").split(", ")
+        for at, row in enumerate(of.iter_rows(named=True)):
+            label = f"{row['parameter'].replace('_', ' ')}: {row['level']}"
+            certain = _CERTAIN if row["parameter"] in decided else _UNCERTAIN
+            rows.append({**row, "of": texts[key], "order": at, "label": label, "certain": certain})
+    told, tooltip = described(rows, [Column("level", "label"), Column("holds at", _holds)])
+    parameter, chosen = choice(f"level_clause{suffix}", "Clause", [*texts.values()])
+    share = Axis.of([0.0, 1.0], "Share of points", "share", scale="linear")
+    y = altair.Y(
+        "label:N", title=None, sort=altair.EncodingSortField("order", op="min"), axis=altair.Axis(labelLimit=260)
+    )
+    base = chart(told).transform_filter(chosen).encode(y=y)
+    bars = base.mark_bar(size=12).encode(
+        x=share.x("share"), color=_colour("certain", {_CERTAIN: 0, _UNCERTAIN: 5}), tooltip=tooltip
+    )
+    lines = base.mark_rule(style="ink", strokeWidth=1.3).encode(x=share.x("share_low"), x2="share_high:Q")
+    most = max(len([*group]) for _, group in groupby(rows, lambda row: row["of"]))
+    first = by_key[next(iter(texts))]
+    by = (
+        f"decided by {listed(first['decided_by'].split(', '))}"
+        if first["decided_by"]
+        else "no parameter decides it beyond chance"
+    )
+    return Chart(
+        f"levels{suffix}",
+        _titled("A clause by levels of parameters", name),
+        layers(most * 19, bars.add_params(parameter), lines, zoom=()),
+        f"{first['says']}: holds at {percent(first['share'])} of the points; {by.replace('_', ' ')}.",
+        f"Share of the points with a level, or in a third of a range, at which the clause holds, with its "
+        f"{COVERAGE:.0%} interval. Blue: parameters that decide it {_CERTAIN}.",
+        frame=levels,
+        picture="levels",
+        only_page=True,
+    )
+
+
+def _margins(one: RobustnessResults, name: str, suffix: str) -> Iterator[Chart]:
+    """The margin of a clause at every point, by a parameter, which is chosen, too."""
+    points, clauses = one.frames["robustness"], one.frames["robustness-clauses"]
+    titles = {row["name"]: row["title"] or row["name"] for row in one.meta.parameters if row["name"] in points.columns}
+    known = points.filter(pl.col("margin").cast(pl.Float64, strict=False).is_not_null(), pl.col("point") > 0)
+    if not titles or not known.height:
+        return
+    texts = _clauses(clauses, known)
+    ticks, columns_ = {}, []
+    for at, (key, title) in enumerate(titles.items()):
+        ticks[title], place = _placed(known[key])
+        columns_.append(place.alias(f"x{at}"))
+    table = known.select("point", "claim", "clause", "measured", "margin", "holds").with_columns(columns_)
+    rows = [
+        {**row, "of": texts[_key(row)], "held": _INSIDE if row["holds"] else _OUTSIDE}
+        for row in table.iter_rows(named=True)
+        if _key(row) in texts
+    ]
+    told, tooltip = described(
+        rows, [*columns(point="point", measured="measured"), Column("margin", "margin", significant)]
+    )
+    clause, chosen = choice(f"margin_clause{suffix}", "Clause", [*texts.values()])
+    parameter = f"margin_parameter{suffix}"
+    bound = altair.binding_select(options=[*titles.values()], name="Parameter ")
+    labels = f"({to_json(ticks).decode()})[{parameter}]"
+    x = altair.X(
+        "x:Q",
+        scale=altair.Scale(domain=[-0.03, 1.03], nice=False),
+        axis=altair.Axis(
+            title=" ",
+            values=ExprRef(f"{labels}.at"),
+            labelExpr=f"{labels}.text[indexof({labels}.at, datum.value)]",
+            grid=False,
+        ),
+    )
+    margin = replace(Axis.chosen(f"format(datum.value, '{NUMBERS}')"), title="Margin")
+    order = f"indexof({to_json([*titles.values()]).decode()}, {parameter})"
+    drawn = chart(told).transform_filter(chosen).transform_calculate(x=f"datum['x' + {order}]")
+    shape = altair.Shape("held:N", scale=altair.Scale(domain=[_INSIDE, _OUTSIDE], range=["circle", "triangle-up"]))
+    dots = drawn.mark_point(opacity=0.8, clip=True).encode(
+        x=x, y=margin.y("margin"), color=colour("held", [_INSIDE, _OUTSIDE]), shape=shape, tooltip=tooltip
+    )
+    of = next(iter(texts.values()))
+    held = [row["held"] == _INSIDE for row in rows if row["of"] == of]
+    yield Chart(
+        f"margins{suffix}",
+        _titled("Margins by parameter", name),
+        layers(
+            320,
+            rule(0.0, margin, vertical=False),
+            caption(parameter),
+            dots.add_params(clause, altair.param(parameter, value=next(iter(titles.values())), bind=bound)),
+            zoom=("y",),
+        ),
+        f"{of}: {sum(held)} of {len(held)} values are in their band.",
+        "Distance of a value from the nearest edge of its band, in units of the value; below zero it is outside. A dot "
+        "is a number of the clause at one point.",
+        frame=points,
+        picture="margins",
+        only_page=True,
+    )
+
+
+def _placed(values: pl.Series) -> tuple[dict[str, list[Any]], pl.Series]:
+    """Where labels are on the axis of a parameter, which goes from 0 to 1; and where its values are."""
+    if not values.dtype.is_numeric():
+        names = values.cast(pl.String).unique().sort().to_list()
+        at = [place / max(1, len(names) - 1) for place in range(len(names))]
+        return {"at": at, "text": names}, values.cast(pl.String).replace_strict(names, at, return_dtype=pl.Float64)
+    low, high = float(values.to_numpy().min()), float(values.to_numpy().max())
+    log = is_wide(low, high)
+    at = [0.0, 0.25, 0.5, 0.75, 1.0]
+    ends = [low * (high / low) ** place if log else low + (high - low) * place for place in at]
+    width = (high - low) or 1.0
+    places = (values / low).log() / pl.Series([high / low]).log() if log else (values - low) / width
+    return {"at": at, "text": [significant(value) for value in ends]}, places

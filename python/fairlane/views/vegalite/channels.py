@@ -1,0 +1,156 @@
+"""What follows for the channels of a specification from the columns of its rows: types, orders, axes, tooltips."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+
+from fairlane.views.charts import NUMBERS, Axis
+from fairlane.views.vegalite.boxes import boxed_by, expanded, most_values
+
+Spec = dict[str, Any]
+_LETTER = 6.3
+"""Width of a letter of a label, pixels."""
+_LINES = "split(datum.label, '\\n')"
+"""Labels of names have a line break where the name has one."""
+
+
+@dataclass
+class Panel:
+    """A unit or layered specification and its rows; what is found out while it is completed."""
+
+    name: str
+    spec: Spec
+    rows: pl.DataFrame
+    order: Mapping[str, list[Any]]
+    """The names in each column of text, in the order of the rows of all panels."""
+    every: pl.DataFrame
+    """The rows of all panels."""
+    title: str = ""
+    columns: int | None = None
+    shared: frozenset[str] = frozenset()
+    given: dict[tuple[str, str], Spec] = field(default_factory=dict)
+    """What layers say of the title, the axis and the scale of a channel: it holds for all of them."""
+    facets: Sequence[str] = ()
+    datasets: dict[str, Any] = field(default_factory=dict)
+    zoomed: set[str] = field(default_factory=set)
+    colours: list[Any] = field(default_factory=list)
+    words: list[str] = field(default_factory=list)
+
+
+def complete(panel: Panel, spec: Spec, outer: Spec) -> None:
+    """Fills in types, orders, axes and tooltips of a specification and its layers, and expands its boxes."""
+    own = {channel: _channel(panel, channel, of) for channel, of in spec.get("encoding", {}).items()}
+    if own:
+        spec["encoding"] = own
+    every = {**outer, **own}
+    for part in spec.get("layer", ()):
+        complete(panel, part, every)
+    if "mark" not in spec:
+        return
+    mark = spec["mark"] if isinstance(spec["mark"], dict) else {"type": spec["mark"]}
+    if mark["type"] == "boxplot" and every.get("y", {}).get("type") == "quantitative":  # others are Vega-Lite's
+        most = most_values(panel.every, [*panel.facets, *boxed_by(every)], every["y"]["field"])
+        words, datasets = expanded(spec, mark, every, panel.rows, most, f"{panel.name}_{len(panel.datasets)}")
+        panel.words.append(words)
+        panel.datasets |= datasets
+    elif mark["type"] not in ("rule", "area", "errorband", "errorbar") and "tooltip" not in every:
+        spec.setdefault("encoding", {})["tooltip"] = _tooltip(every)
+
+
+def _channel(panel: Panel, channel: str, given: Any) -> Any:
+    """The definition of a channel with what follows from the column."""
+    if not isinstance(given, dict) or not isinstance(given.get("field", ""), str):
+        return given
+    name = str(given.get("field", ""))
+    known = name in panel.rows.columns
+    number = "aggregate" in given or (known and is_number(panel.rows, name))
+    found = {"type": "quantitative" if number else "nominal", **given} if name or "aggregate" in given else dict(given)
+    kind = found.get("type")
+    if kind == "quantitative" and channel in ("x", "y"):
+        panel.zoomed.add(channel)
+        return _numeric(panel, channel, found)
+    if kind == "quantitative" or channel in ("x2", "y2") or not known:
+        return found
+    if not is_number(panel.rows, name):
+        found.setdefault("sort", panel.rows[name].unique(maintain_order=True).to_list())
+    if channel in ("x", "y"):
+        return _names(panel, channel, found)
+    if channel in ("color", "fill", "stroke", "shape"):
+        scale = found["scale"] = _present(found.get("scale", {}), panel.order.get(name))
+        legend = found.get("legend", {})
+        found["legend"] = (
+            None
+            if legend is None or len(scale.get("domain", "  ")) < 2
+            else {"title": None, "symbolOpacity": 1, **legend}
+        )
+        panel.colours.append((name, found["scale"]))
+    return found
+
+
+def _present(scale: Spec, names: Sequence[Any] | None) -> Spec:
+    """A scale of names: by default in the order of the rows; of those given, those that occur, with their ranges."""
+    if names is None:
+        return scale
+    if "domain" not in scale:
+        return {**scale, "domain": list(names)}
+    every, ends = scale["domain"], scale.get("range")
+    if not isinstance(every, list) or not (ends is None or (isinstance(ends, list) and len(ends) == len(every))):
+        return scale
+    kept = [at for at, name in enumerate(every) if name in names]
+    ranges = {} if ends is None else {"range": [ends[at] for at in kept]}
+    return {**scale, "domain": [every[at] for at in kept], **ranges}
+
+
+def _numeric(panel: Panel, channel: str, given: Spec) -> Spec:
+    """A channel of numbers: formats, and of a logarithmic axis its ends and labels, are those of all charts."""
+    if given.get("axis", {}) is None:
+        return given
+    axis, scale = ({**panel.given.get((channel, key), {}), **given.get(key, {})} for key in ("axis", "scale"))
+    log = scale.get("type") == "log"
+    if log and "domain" not in scale and "base" not in scale and given.get("field") in panel.rows.columns:
+        rows = panel.every if channel in panel.shared else panel.rows
+        values = [value for value in rows[given["field"]] if value and value > 0]
+        of = Axis.of(values, "", scale="log")
+        scale, axis = {**scale, "domain": [of.low, of.high], "nice": False}, {"values": of.ticks, **axis}
+    if channel == "x" and not {"domain", "padding", "bins"} & {*scale}:
+        scale = {**scale, "padding": 6}  # points at the ends are whole
+    title = panel.given.get((channel, "title"), {})
+    return {**title, **given, "scale": scale, "axis": {"format": NUMBERS, "labelOverlap": True, "tickCount": 5, **axis}}
+
+
+def _names(panel: Panel, channel: str, given: Spec) -> Spec:
+    """A channel of names: upright where there is room, else slanted."""
+    if given.get("axis", {}) is None:
+        return given
+    axis = {**panel.given.get((channel, "axis"), {}), **given.get("axis", {})}
+    names = [str(name) for name in panel.rows[given["field"]].unique()]
+    own = {} if is_number(panel.rows, given["field"]) else {"title": None}
+    title = {} if "title" in given else panel.given.get((channel, "title"), own)
+    defaults: Spec = {**title, "labelExpr": _LINES}
+    if channel == "x" and not {"labelAngle", "labelOverlap"} & {*axis}:
+        longest = max((len(line) for name in names for line in name.split("\n")), default=0)
+        slanted = f"panel < {len(names) * (_LETTER * longest + 5):.0f}"
+        defaults["labelAngle"] = {"expr": f"{slanted} ? -40 : 0"}
+        defaults["labelAlign"] = {"expr": f"{slanted} ? 'right' : 'center'"}
+    return {**given, "axis": {**defaults, **axis}}
+
+
+def _tooltip(encoding: Mapping[str, Any]) -> list[Spec]:
+    """A tooltip with the fields of a unit, each once."""
+    found: dict[str, Spec] = {}
+    for of in encoding.values():
+        if not isinstance(of, dict) or not isinstance(of.get("field"), str) or "aggregate" in of:
+            continue
+        axis = of.get("axis") or {}
+        title = of.get("title") or axis.get("title") or of["field"].replace("_", " ")
+        number = of.get("type") == "quantitative"
+        form = {"format": axis["format"] if axis.get("format", NUMBERS) != NUMBERS else ",.4~r"} if number else {}
+        found.setdefault(of["field"], {"field": of["field"], "type": of.get("type", "nominal"), "title": title, **form})
+    return list(found.values())
+
+
+def is_number(rows: pl.DataFrame, name: str) -> bool:
+    """Whether a column has numbers."""
+    return rows[name].dtype.is_numeric()
