@@ -129,7 +129,7 @@ def _draw_w(tooltip: list[altair.Tooltip]) -> altair.LayerChart:
         _base()
         .mark_bar()
         .encode(
-            x=altair.X("w:Q", **Axis.chosen("W so far").options),
+            x=altair.X("w:Q", **Axis.chosen().options),
             y=altair.Y("job:N", sort=None, title=None),
             tooltip=tooltip,
         )
