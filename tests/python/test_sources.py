@@ -13,7 +13,7 @@ import pytest
 
 from fairlane.reproduce.planning import PAPERS
 from fairlane.tasks import closure
-from fairlane.tasks.closure import Code
+from fairlane.tasks.closure import DRAWING, Code
 from fairlane.tasks.sources import STUDY, code_digest, sources
 from fairlane.tasks.task import files_of
 
@@ -21,7 +21,7 @@ HOME = Path(closure.__file__).parents[1]
 MEASURES = [f"fairlane.{name}.measure" for name in ("saturation", "gpcnet", "cables")]
 ENTRIES = [*STUDY, *MEASURES, "fairlane.scheduler.slowdown.bench", "fairlane.advice.fingerprint"]
 SMITH = HOME / "reproduce" / "papers" / "smith2018" / "method.py"
-UNRELATED = ("agent", "opensm", "report", "cli", "serve", "plot", "counters", "testbed", "doctor", "comparison")
+UNRELATED = ("agent", "opensm", "views", "cli", "serve", "plot", "counters", "testbed", "doctor", "comparison")
 Digest = Callable[..., str]
 
 
@@ -74,14 +74,16 @@ def test_only_methods_that_draw_import_what_draws() -> None:
             continue
         tree = ast.parse(file.read_text())
         drawing = [
-            it for it in ast.walk(tree) if isinstance(it, ast.FunctionDef) and it.name in ("plot", "draw", "_draw")
+            it
+            for it in ast.walk(tree)
+            if isinstance(it, ast.FunctionDef) and it.name in ("plot", "draw", "_draw", "_repr_html_")
         ]
         inside = {id(it) for function in drawing for it in ast.walk(function)}
         checked = {id(it) for node in ast.walk(tree) if isinstance(node, ast.If) for it in ast.walk(node)}
         found = [
             it.lineno
             for it in ast.walk(tree)
-            if isinstance(it, ast.ImportFrom) and (it.module or "").startswith("fairlane.plot")
+            if isinstance(it, ast.ImportFrom) and (it.module or "").startswith(DRAWING)
             if id(it) not in inside | checked
         ]
         assert not found, file
@@ -96,8 +98,8 @@ def test_an_edit_of_any_file_that_is_imported_makes_another_digest(copied: tuple
         after = digest()
         assert after != before, name
         before = after
-    for folder in UNRELATED:
-        edited(home / folder / "__init__.py")
+    for file in ("report.py", *(f"{folder}/__init__.py" for folder in UNRELATED)):
+        edited(home / file)
     assert digest() == before
 
 

@@ -1,9 +1,9 @@
 """The code behind a function: its module and every module of fairlane that this one imports, directly or not.
 
-Read from the files, without importing anything: all workers find the same. An import inside a function counts, one for
-type checkers does not; nor does ``fairlane.plot``, which draws results and is imported by their methods ``plot`` and
-``draw`` only. Names that a package imports when they are first used (PEP 562), and functions that are named by a text
-as ``"fairlane.study.work:simulate"``, are followed too.
+Read from the files, without importing anything: all workers find the same. An import inside a function counts, one
+for type checkers does not; nor do ``fairlane.plot`` and ``fairlane.views``, which show results and are imported by
+their methods ``plot``, ``draw`` and ``_repr_html_`` only. Names that a package imports when they are first used (PEP
+562), and functions that are named by a text as ``"fairlane.study.work:simulate"``, are followed too.
 """
 
 import ast
@@ -13,8 +13,8 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 
 PACKAGE = "fairlane"
-DRAWING = f"{PACKAGE}.plot"
-"""Draws results: no answer comes from it."""
+DRAWING = (f"{PACKAGE}.plot", f"{PACKAGE}.views")
+"""Show results: no answer comes from them."""
 _NAMED = re.compile(rf"[\"'](({PACKAGE}(?:\.\w+)+):\w+)[\"']")
 _LAZY = re.compile(rf"[\"'](\w+)[\"']: [\"']({PACKAGE}(?:\.\w+)+)[\"']")
 _DATA = re.compile(rf"files\([\"']({PACKAGE}(?:\.\w+)*)[\"']\)|__file__")
@@ -43,7 +43,7 @@ class Code:
         while todo:
             name = todo.pop()
             module = self._module(name)
-            if name in seen or module is None or f"{name}.".startswith(f"{DRAWING}."):
+            if name in seen or module is None or f"{name}.".startswith(tuple(f"{drawing}." for drawing in DRAWING)):
                 continue
             seen.add(name)
             found |= dict.fromkeys([module.file, *module.data])
