@@ -93,7 +93,7 @@ class View:
     remarks: Sequence[str] = ()
     """What the columns are, and what is weak about the numbers: a sentence each."""
     provenance: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    """Terms and values by result."""
+    """Terms and values by result; those that are None or empty are not shown."""
 
     @property
     def charts(self) -> list[Chart]:
@@ -158,6 +158,5 @@ def provenance_of(every: Mapping[str, Results]) -> dict[str, dict[str, object]]:
         meta = {key: value for key, value in one.meta.items() if not isinstance(value, dict)}  # type: ignore[attr-defined]
         lists = {key: ", ".join(map(str, value)) if isinstance(value, list) else value for key, value in meta.items()}
         terms = {"folder": one.folder, "scenario": scenario_of(one), **lists}
-        known = {term: value for term, value in terms.items() if value not in (None, "")}
-        found[name] = {term.replace("_", " "): value for term, value in known.items()}
+        found[name] = {term.replace("_", " "): value for term, value in terms.items()}
     return found

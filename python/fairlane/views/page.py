@@ -173,5 +173,6 @@ def _csv(part: Table | Chart) -> str:
 
 def _provenance(view: View) -> Iterator[str]:
     for name, terms in view.provenance.items():
-        rows = "".join(f"<dt>{escape(term)}</dt><dd>{escape(str(value))}</dd>" for term, value in terms.items())
+        known = {escape(term): escape(str(value)) for term, value in terms.items() if value not in (None, "")}
+        rows = "".join(f"<dt>{term}</dt><dd>{value}</dd>" for term, value in known.items())
         yield f"<h3>{escape(name)}</h3><dl>{rows}</dl>"

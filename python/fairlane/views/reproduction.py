@@ -75,9 +75,8 @@ def _facts(one: ReproductionResults) -> str:
 
 def _provenance(one: ReproductionResults) -> dict[str, object]:
     meta = one.meta
-    folder = {"folder": one.folder} if one.folder else {}
     cited = {"paper": meta.paper, "citation": meta.citation}
-    return {**folder, **cited, "fairlane": meta.version, "digest of the simulator": meta.simulator}
+    return {"folder": one.folder, **cited, "fairlane": meta.version, "digest of the simulator": meta.simulator}
 
 
 def _remarks(one: ReproductionResults) -> Iterator[str]:

@@ -115,13 +115,12 @@ def _of_map(one: RobustnessResults, name: str, suffix: str) -> Iterator[Chart]:
 
 def _provenance(one: RobustnessResults) -> dict[str, object]:
     meta = one.meta
-    facts = {
+    return {
         "folder": one.folder,
         "paper": meta.paper,
         "fairlane": meta.version,
         "digest of the simulator": meta.simulator,
     }
-    return {term: value for term, value in facts.items() if value is not None}
 
 
 def _counts(clauses: pl.DataFrame) -> str:

@@ -39,7 +39,7 @@ def view(found: Analysis) -> View:
             *([] if roots(found.run) else [UNSATURATED]),
             *map(str, meta.notes),
         ],
-        provenance={"run": {term: value for term, value in terms.items() if value is not None}},
+        provenance={"run": terms},
     )
 
 

@@ -76,7 +76,7 @@ def _remarks(run: Run) -> Iterator[str]:
 
 def _provenance(run: Run) -> dict[str, object]:
     meta = run.meta
-    terms = {
+    return {
         "folder": run.folder,
         "scenario": meta.scenario,
         "seed": meta.seed,
@@ -84,4 +84,3 @@ def _provenance(run: Run) -> dict[str, object]:
         "started": meta.started,
         "digest of the results": meta.digest,
     }
-    return {term: value for term, value in terms.items() if value not in (None, "")}

@@ -59,7 +59,7 @@ def _provenance(one: ScheduleResults) -> dict[str, object]:
     meta = one.meta
     params = meta.fabric.get("params", {})
     fabric = [str(meta.fabric.get("topology")), *(f"{key} {value}" for key, value in params.items())]
-    terms = {
+    return {
         "folder": one.folder,
         "job log": meta.log,
         "SHA-256 of the log": meta.log_sha256,
@@ -70,7 +70,6 @@ def _provenance(one: ScheduleResults) -> dict[str, object]:
         "fairlane": meta.version,
         "digest of the tables": meta.digest,
     }
-    return {term: value for term, value in terms.items() if value is not None}
 
 
 def _explained(rows: Sequence[Row]) -> Iterator[str]:

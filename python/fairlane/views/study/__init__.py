@@ -163,7 +163,7 @@ def comparison_notes(work: pl.DataFrame) -> Iterator[str]:
 
 def _provenance(study: StudyResults) -> dict[str, object]:
     meta = study.meta
-    terms = {
+    return {
         "folder": study.folder,
         "study": meta.study,
         "fairlane": meta.version,
@@ -171,4 +171,3 @@ def _provenance(study: StudyResults) -> dict[str, object]:
         "simulations": meta.simulations,
         "digest of the tables": meta.digest,
     }
-    return {term: value for term, value in terms.items() if value not in (None, "")}
