@@ -333,7 +333,7 @@ impl Transfers {
         let (shard, number) = self.naming.place(name);
         let slots = &mut self.foreign[shard];
         if slots.len() <= number {
-            let over = Transfer { progress: Progress::Arrived, ..transfer.clone() };
+            let over = Transfer { progress: Progress::Arrived, ..transfer };
             slots.resize((number + 1).next_power_of_two(), over);
         }
         slots[number] = transfer;

@@ -88,7 +88,7 @@ impl Messaging {
     #[cold]
     fn depart(&mut self, transfer: u32, id: u32) {
         let (shard, _) = self.naming.place(self.naming.translate(id));
-        self.departing[shard].push(self.naming.translate(transfer), self.transfers[transfer].clone());
+        self.departing[shard].push(self.naming.translate(transfer), self.transfers[transfer]);
     }
 
     /// A message of a transfer is handed to memory at `at`; `ranks` are the names of sender and receiver.
