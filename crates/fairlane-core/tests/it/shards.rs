@@ -192,7 +192,7 @@ impl Case {
         };
         Plan {
             routing: routing::build(self.routing, &json!({}), &self.graph).unwrap().into(),
-            arbiter: arbiter::build("weighted_round_robin", &json!({}), 2).unwrap().into(),
+            arbiter: arbiter::build("weighted_round_robin", &json!({}), 2).unwrap(),
             graph: Arc::clone(&self.graph),
             transport: self.built_transport(transport::DEFAULT, &Value::Null),
             // One job has the usual transport, the others the case's.
