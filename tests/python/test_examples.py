@@ -48,9 +48,10 @@ def test_a_scenario_runs_and_shows_every_job(file: Path, tmp_path: Path, capsys:
     lines = capsys.readouterr().out.splitlines()
     assert any(line.startswith(f"{file.stem}: 6.00 ms simulated, {len(names)} jobs, ") for line in lines[:4])
     rows = [line.split() for line in lines]
+    jobs = lines.index("Jobs")
     title = next(number for number, line in enumerate(lines) if line.startswith("Who delays whom"))
     for key, name in zip("ABCDEFGHIJKL", names, strict=False):
-        job = next(row for row in rows[:title] if row[:1] == [name])
+        job = next(row for row in rows[jobs:title] if row[:1] == [name])
         assert int(job[3]) >= 2, "iterations"
         assert job[-1].endswith("%"), "W"
         assert [key, name] in [row[:2] for row in rows[title:]]

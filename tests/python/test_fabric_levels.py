@@ -231,7 +231,7 @@ def test_idle_links_are_counted_named_and_warned_of(tmp_path: Path, capsys: pyte
     assert execute(["fabric", "describe", *arguments]) == 0
     text = capsys.readouterr().out
     assert "100% of host pairs have a minimal route" in text
-    assert sum(line.startswith("warning") for line in text.splitlines()) == 2
+    assert sum(line.startswith("Warning: ") for line in text.splitlines()) == 2
     assert "2 of 2 level 2 up links are used by no route" in text
     assert execute(["fabric", "describe", *arguments, "--json"]) == 0
     coverage = json.loads(capsys.readouterr().out)["coverage"]

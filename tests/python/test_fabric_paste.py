@@ -239,7 +239,7 @@ def test_hosts_that_differ_in_adapters_are_noted(
     assert execute(["check", str(scenario)]) == 0
     assert capsys.readouterr().out.count("note: the hosts of job 'j'") == len(expected)
     assert execute(["run", str(scenario), "--out", str(tmp_path / "run")]) == 0
-    assert capsys.readouterr().out.count("Note: the hosts of job 'j'") == len(expected)
+    assert capsys.readouterr().out.count("the hosts of job 'j'") == len(expected)
 
 
 def switch_sections(text: str) -> str:

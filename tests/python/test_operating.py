@@ -75,6 +75,6 @@ def test_the_ten_commands_lead_from_a_dump_to_a_policy(
     assert "−28.3% ± 2.4%" in printed["run"]
     assert "(W −28.3%), all of it because of shuffle." in printed["run"]
     for treatment, improvement, worst in STUDIED:
-        (line,) = re.findall(rf"^ *{treatment} .*$", printed["study"], re.MULTILINE)
+        line, *_ = re.findall(rf"^ *{treatment} .*$", printed["study"], re.MULTILINE)
         assert improvement in line
-        assert line.rstrip().endswith(worst)
+        assert worst in line.split()[-2:]

@@ -130,6 +130,7 @@ def test_a_claim_whose_study_was_left_out_is_not_judged(folder: Path, tmp_path: 
             'figures.toml:10: figure[0].chart[0].spec.encoding.y.type = "number": is not Vega-Lite',
         ),
         ("figures.toml", 'mark = "boxplot"', "", "figures.toml:7: figure[0].chart[0].spec.mark: missing"),
+        ("figures.toml", "[[figure.chart]]", "[[figure.panel]]", 'renamed: this key is now "chart"'),
         ("paper.toml", 'csv = "{size}"', 'csv = "a/{size}"', 'csv = "a/{size}": is no name of a file'),
         (
             "paper.toml",

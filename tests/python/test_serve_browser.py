@@ -147,6 +147,7 @@ def test_a_run_is_watched_without_reloading_and_stopped(page: Browser, root: Pat
         now = page.run(f"return {iterations}")
         page.wait(f"{iterations} > {now}")
         page.move_to("#live-matrix .chart", 200, 60)
+        page.move_to("h1", 5, 5)
         check_accessible(page)
         page.find("#stop").click()
         assert page.find("#confirm").is_displayed()

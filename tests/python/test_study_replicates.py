@@ -188,7 +188,7 @@ def test_the_command_shows_the_note(tmp_path: Path, capsys: pytest.CaptureFixtur
     study(tmp_path, "precision = '30%', at_most = 8, at_least = 3")
     assert execute(["study", str(tmp_path / "study.toml"), "--out", str(tmp_path / "out"), "--workers", "1"]) == 0
     assert (
-        "Note: Mean effects over jobs are precise to ±30.0% under every condition, with 6 replicates"
+        "Mean effects over jobs are precise to ±30.0% under every condition, with 6 replicates"
         in capsys.readouterr().out
     )
     assert json.loads((tmp_path / "out" / "study.json").read_text())["notes"]

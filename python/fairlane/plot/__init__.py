@@ -108,13 +108,15 @@ def show(results: Results, name: str | None = None, axes: Given = None) -> Any:
 
 def _found(results: Results, name: str) -> Draw:
     """The function of a figure of such results; ``ScenarioError`` if there is none."""
+    viewed = KINDS.get(type(results))
+    allowed = list(viewed.pictures if viewed else _suiting(results))
+    if ":" not in name and name not in {*allowed, *FIGURES}:
+        raise ScenarioError(Problem.unknown("figure", "figure", name, [*allowed, "file.py:function"], name))
     with refusing("figure"):
         draw = FIGURES.find(name)
     subject = _subject(draw)
     if not isinstance(results, subject):
         words = f"draws a {subject.__name__}, and these results are a {type(results).__name__}"
-        viewed = KINDS.get(type(results))
-        allowed = viewed.pictures if viewed else _suiting(results)
         raise ScenarioError(Problem("figure", words, name, ", ".join(allowed)))
     return draw
 

@@ -71,4 +71,4 @@ def served(report: str, nonce: str) -> str:
     Names in a page cannot contain a tag: they are escaped wherever it has them.
     """
     link = '<nav class="served" aria-label="Results"><a href="/">All results</a></nav>'
-    return _SCRIPT.sub(f'<script nonce="{nonce}"', report).replace("<body>", f"<body>{link}", 1)
+    return _SCRIPT.sub(f'<script nonce="{nonce}"', report).replace("<header>", f"{link}<header>", 1)
