@@ -19,7 +19,7 @@ from fairlane.plot.theme import save
 from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
-from fairlane.views.kinds import KINDS
+from fairlane.views.kinds import KINDS, LIGHT, nothing_in
 from fairlane.views.look import Look
 from fairlane.views.picture import rendered
 
@@ -29,10 +29,6 @@ Draw = Callable[..., Any]
 """Draws a figure of results, on the axes given as ``axes`` if there are any, and returns the axes (see ``panels``), a
 figure or a chart of Altair; None if the results have nothing to show there. The annotation of its first argument says
 of which."""
-
-
-LIGHT = Look()
-"""Dark ink on white."""
 
 
 def _unread(run: Run) -> None:
@@ -84,7 +80,7 @@ def draw_figures(results: Results, names: Iterable[str], look: Look = LIGHT, to:
     for name, draw in chosen:
         path = draw_into(to or results.folder, results, name.rpartition(":")[2], draw, look)
         if path is None:
-            raise ScenarioError(_nothing(name))
+            raise ScenarioError(nothing_in(name))
         paths.append(path)
     return paths
 
@@ -103,7 +99,7 @@ def show(results: Results, name: str | None = None, axes: Given = None) -> Any:
         drawn = draw_new(results, one, _found(results, one), axes)
         if drawn is not None:
             return drawn
-    raise ScenarioError(_nothing(names[0]))
+    raise ScenarioError(nothing_in(names[0]))
 
 
 def _found(results: Results, name: str) -> Draw:
@@ -119,10 +115,6 @@ def _found(results: Results, name: str) -> Draw:
         words = f"draws a {subject.__name__}, and these results are a {type(results).__name__}"
         raise ScenarioError(Problem("figure", words, name, ", ".join(allowed)))
     return draw
-
-
-def _nothing(name: str) -> Problem:
-    return Problem("figure", "there is nothing to show in it: the results lack its data", name)
 
 
 def _called(data: Any, name: str, draw: Draw, axes: Given = None) -> Any:

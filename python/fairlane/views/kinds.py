@@ -26,7 +26,18 @@ from fairlane.views.look import Look
 if TYPE_CHECKING:
     from fairlane.views.model import Chart, View
 
-__all__ = ["KINDS", "Kind", "draw", "has_picture", "html_of", "plot", "shown", "view_of", "write_pictures"]
+__all__ = [
+    "KINDS",
+    "Kind",
+    "draw",
+    "has_picture",
+    "html_of",
+    "nothing_in",
+    "plot",
+    "shown",
+    "view_of",
+    "write_pictures",
+]
 
 
 @dataclass(frozen=True)
@@ -208,7 +219,7 @@ def shown(view: "View", known: Collection[str], name: str | None = None) -> Any:
 
     found = _chosen(view, known, [name] if name else ()) or view.pictures
     if not found:
-        raise ScenarioError(_nothing(name or "figure"))
+        raise ScenarioError(nothing_in(name or "figure"))
     spec = {**figure(view, next(iter(found.values()))), "config": config(LIGHT)}
     return altair.VConcatChart.from_dict(spec, validate=False)
 
@@ -221,9 +232,10 @@ def _chosen(view: "View", known: Collection[str], names: Iterable[str]) -> dict[
     for name in wanted:
         if name not in pictures:
             unknown = Problem.unknown("figure", "figure", name, list(known), name)
-            raise ScenarioError(_nothing(name) if name in known else unknown)
+            raise ScenarioError(nothing_in(name) if name in known else unknown)
     return {name: pictures[name] for name in wanted}
 
 
-def _nothing(name: str) -> Problem:
+def nothing_in(name: str) -> Problem:
+    """What is wrong with a figure that results lack the data for."""
     return Problem("figure", "there is nothing to show in it: the results lack its data", name)

@@ -1,4 +1,4 @@
-"""When axes and colours are logarithmic: one rule for figures and pages, which get these numbers (``report.page``)."""
+"""When axes and colours are logarithmic: one rule for every chart."""
 
 import numpy as np
 import numpy.typing as npt

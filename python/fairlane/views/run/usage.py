@@ -119,24 +119,15 @@ def _power(series: Series) -> Iterator[Chart]:
     caps = {row["name"]: row["cap_w"] for run in known.values() for row in by_job(run.power).iter_rows(named=True)}  # type: ignore[arg-type]
     labels = [[name, "no cap" if caps[name] is None else f"{caps[name]:g} W"] for name in places.names]
     places = Rows(places.names, places.series, labels)
-    yield Chart(
-        "power",
-        "Frequency of sockets",
-        layers(places.height, *_sockets(series, known, places, "frequency_share"), zoom=("x",)),
-        sentences_of(known, _slowest),
-        f"A dot is a socket; boxes: quartiles and median, whiskers: the slowest and the fastest.{series.below()}",
-        [row for name, run in known.items() for row in _by_job(name, run)],
-        picture="power",
-    )
-    yield Chart(
-        "power-drawn",
-        "Power of sockets",
-        layers(places.height, *_sockets(series, known, places, "mean_w"), zoom=("x",)),
-        sentences_of(known, _together),
-        f"Mean power of each socket. Red lines: the cap.{series.below()}",
-        [row for name, run in known.items() for row in _by_job(name, run)],
-        picture="power",
-    )
+    rows = [row for name, run in known.items() for row in _by_job(name, run)]
+    boxes = "A dot is a socket; boxes: quartiles and median, whiskers: the slowest and the fastest."
+    drawn = "Mean power of each socket. Red lines: the cap."
+    for name, title, of, said, note in (
+        ("power", "Frequency of sockets", "frequency_share", _slowest, boxes),
+        ("power-drawn", "Power of sockets", "mean_w", _together, drawn),
+    ):
+        chart = layers(places.height, *_sockets(series, known, places, of), zoom=("x",))
+        yield Chart(name, title, chart, sentences_of(known, said), f"{note}{series.below()}", rows, picture="power")
 
 
 def _by_job(name: str, run: Run) -> Iterator[dict[str, Any]]:
