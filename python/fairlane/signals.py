@@ -4,7 +4,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,6 +23,17 @@ def exit_on_sigterm() -> Iterator[None]:
 
 
 @contextmanager
+def awaited_signals() -> Iterator[Callable[[], object]]:
+    """Yields what waits for SIGTERM or SIGINT; one that arrives earlier in the block ends the wait at once.
+
+    By handlers, which hold for the whole process: a blocked signal would go to a thread that was there before.
+    """
+    ended = threading.Event()
+    with _handled(lambda _: ended.set()):
+        yield ended.wait
+
+
+@contextmanager
 def deferred_signals() -> Iterator[None]:
     """Defers SIGTERM and SIGINT to the end of the block; of several the first is delivered.
 
@@ -32,15 +43,23 @@ def deferred_signals() -> Iterator[None]:
         yield
         return
     arrived: list[int] = []
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    before = [(number, signal.signal(number, lambda found, _: arrived.append(found))) for number in numbers]
+    try:
+        with _handled(arrived.append):
+            yield
+    finally:
+        if arrived:
+            signal.raise_signal(arrived[0])
+
+
+@contextmanager
+def _handled(handler: Callable[[int], object]) -> Iterator[None]:
+    """SIGTERM and SIGINT call the handler until the end of the block."""
+    before = [(one, signal.signal(one, lambda number, _: handler(number))) for one in (signal.SIGTERM, signal.SIGINT)]
     try:
         yield
     finally:
-        for number, handler in before:
-            signal.signal(number, signal.SIG_DFL if handler is None else handler)  # None: not set by Python
-        if arrived:
-            signal.raise_signal(arrived[0])
+        for one, previous in before:
+            signal.signal(one, signal.SIG_DFL if previous is None else previous)  # None: not set by Python
 
 
 @contextmanager

@@ -73,3 +73,17 @@ def test_other_threads_may_defer() -> None:
     thread.start()
     thread.join()
     assert done == [True]
+
+
+def test_a_signal_before_the_wait_ends_it_whatever_threads_there_are() -> None:
+    lines = [
+        "import os, signal, threading",
+        "from fairlane.signals import awaited_signals",
+        "threading.Thread(target=threading.Event().wait, daemon=True).start()",
+        "with awaited_signals() as wait:",
+        "    os.kill(os.getpid(), signal.SIGTERM)",
+        "    wait()",
+        "print('ended')",
+    ]
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "ended\n")

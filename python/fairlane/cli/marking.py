@@ -73,17 +73,14 @@ def progress(
 
 
 def _serve(socket: Path | None, directory: list[Path] | None, group: str | None) -> Answer:
-    import signal
-
     from fairlane.agent.progress import server
+    from fairlane.signals import awaited_signals
 
     if socket is None:
         raise refused("--serve", "needs --socket PATH")
-    ending = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, ending)
-    with server(socket, directory, group):
+    with awaited_signals() as wait, server(socket, directory, group):
         report(f"answers at {socket}")
-        signal.sigwait(ending)
+        wait()
     return Answer()
 
 
