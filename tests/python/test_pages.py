@@ -125,19 +125,30 @@ def test_virtual_channels_are_those_of_the_table(column: str) -> None:
             assert len(fairlane.required_virtual_lanes(fabric, chosen, {})) == int(count), (column, routing)
 
 
-@pytest.mark.parametrize("row", table("docs/fabrics.md", "topology", "preset"), ids=lambda row: names(row["preset"])[0])
-def test_presets_have_the_hosts_and_switches_that_the_table_says(row: dict[str, str]) -> None:
-    (topology,), (preset,) = names(row["topology"]), names(row["preset"])
+def presets() -> Iterator[tuple[str, str, str]]:
+    """Topology, name and description of each preset, as the reference has them."""
+    for topology, entry in entries("topology").items():
+        if preset := entry.schema["properties"].get("preset"):
+            names = "|".join(map(re.escape, preset["enum"]))
+            found = re.findall(rf"(?:\. |; )({names}): (.*?)(?=; (?:{names}): |\.$)", preset["description"])
+            assert [name for name, _ in found] == preset["enum"]
+            yield from ((topology, name, described) for name, described in found)
+
+
+@pytest.mark.parametrize(("topology", "preset", "described"), list(presets()))
+def test_presets_have_the_hosts_and_switches_of_their_description(topology: str, preset: str, described: str) -> None:
     fabric = Fabric.build({"topology": topology, "params": {"preset": preset}, "routing": "up_down"})
-    if counted := re.match(r"(\d+) hosts, (\d+) switches", row["what it is"]):
-        assert (len(fabric.host_names), fabric.switches) == (int(counted[1]), int(counted[2]))
-    if counted := re.search(r"(\d+) hosts, (\d+) leaves of (\d+) hosts, (\d+) spines", row["what it is"]):
-        hosts, leaves, of_leaf, spines = map(int, counted.groups())
-        assert (len(fabric.host_names), fabric.switches) == (hosts, leaves + spines)
-        assert hosts == leaves * of_leaf
-    if "x" in row["what it is"] and topology == "torus":
-        sides = re.findall(r"\d+(?= x|,)", row["what it is"])
-        assert fabric.switches == prod(map(int, sides))
+    hosts, switches = len(fabric.host_names), fabric.switches
+    described = described.replace(",", "")
+    if counted := re.search(r"(\d+) (?:hosts|compute nodes|endpoints)\b(?! each)", described):
+        assert hosts == int(counted[1])
+    if counted := re.search(r"(\d+) switches\b", described.replace("groups of 32 switches", "groups")):
+        assert topology == "cascade" or switches == int(counted[1])
+    if counted := re.search(r"(\d+) leaves of (\d+) hosts (\d+) spines", described):
+        leaves, of_leaf, spines = map(int, counted.groups())
+        assert (hosts, switches) == (leaves * of_leaf, leaves + spines)
+    if topology == "torus":
+        assert switches == prod(map(int, re.findall(r"\d+(?= x| nodes)", described)))
 
 
 def test_strategies_use_as_many_lanes_as_the_table_says() -> None:
