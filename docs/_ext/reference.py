@@ -132,7 +132,7 @@ def paper_page() -> str:
     }
     documents = {file: table.model_json_schema() for file, table in tables.items()}
     definitions = {name: one for document in documents.values() for name, one in document["$defs"].items()}
-    parts = ["# Papers\n\nThe files in the folder of a paper; [](../../reproduction/folders.md) has an example.\n"]
+    parts = ["# Folders of papers\n\nThe keys of their files; [](../../reproduction/folders.md) has an example.\n"]
     parts += [f"## `{file}`\n\n{schema.keys(document, definitions)}" for file, document in documents.items()]
     parts += [f"## {title(name)}\n\n{schema.definition(one, 2, definitions)}" for name, one in definitions.items()]
     return "\n".join(parts)
