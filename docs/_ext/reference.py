@@ -121,6 +121,23 @@ def study_page() -> str:
     )
 
 
+def paper_page() -> str:
+    """The page about the files in the folder of a paper."""
+    folder, space = (importlib.import_module(f"fairlane.reproduce.{name}") for name in ("folder", "space"))
+    tables = {
+        "paper.toml": folder.PaperTable,
+        "claims.toml": folder.ClaimsTable,
+        "figures.toml": folder.FiguresTable,
+        "robustness.toml": space.Space,
+    }
+    documents = {file: table.model_json_schema() for file, table in tables.items()}
+    definitions = {name: one for document in documents.values() for name, one in document["$defs"].items()}
+    parts = ["# Folders of papers\n\nThe keys of their files; [](../../reproduction/folders.md) has an example.\n"]
+    parts += [f"## `{file}`\n\n{schema.keys(document, definitions)}" for file, document in documents.items()]
+    parts += [f"## {title(name)}\n\n{schema.definition(one, 2, definitions)}" for name, one in definitions.items()]
+    return "\n".join(parts)
+
+
 UNITS = {"_ps": "picoseconds", "_s": "seconds", "_bps": "bits per second", "_w": "watts", "_j": "joules"}
 """Units by the end of a column's name."""
 
@@ -232,8 +249,9 @@ def command_line_page(pages: Collection[str]) -> str:
     listed = "\n".join(pages)
     words = (
         "Every command has `--help` (`-h`), `--out` (`-o`), `--json` and `--quiet` (`-q`), and `--seed` where it draws "
-        "random numbers. Results go to standard output, progress and errors to standard error. Exit codes: 0 done, "
-        "1 a run failed, 2 wrong input, 3 disk full, 130 interrupted. `fairlane --install-completion` sets up "
+        "random numbers. Results go to standard output, progress and errors to standard error. Ctrl-C stops a run "
+        "within a second; its results until then are kept and marked as partial. Exit codes: 0 done, 1 a run failed or "
+        "a check does not hold, 2 wrong input, 3 disk full, 130 interrupted. `fairlane --install-completion` sets up "
         "completion for the shell; `make man` writes these pages as man pages."
     )
     return f"# Command line\n\n{words}\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"
@@ -319,6 +337,7 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "agent.md", agent_page()
     yield "campaign.md", campaign_page()
     yield "study.md", study_page()
+    yield "paper.md", paper_page()
     yield "tables.md", tables_page()
     found = {f"commands/{'-'.join(words)}": command_page(words, command) for words, command in commands(root())}
     yield "command-line.md", command_line_page(found)

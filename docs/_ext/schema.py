@@ -33,7 +33,8 @@ def variants(schema: Schema) -> Iterator[tuple[str, str, Schema]]:
         for key, value in properties.items():
             if "const" in value:
                 own = {other: inner for other, inner in properties.items() if other != key and other not in shared}
-                about = value.get("description") or branch.get("description", "")
+                summary, text = value.get("description", ""), branch.get("description", "")
+                about = text if text.startswith(summary) else summary
                 yield str(value["const"]), about, {**branch, "properties": own}
                 break
 

@@ -1,6 +1,24 @@
 """Results as one HTML file, which needs no network and no server: their view, written by ``views.page``.
 
 A page may show a second result of the same kind beside the first. ``docs/report.md`` says how pages are used.
+
+A page contains the library Vega, about 1 MB, and its data with single precision; the CSV files that it saves have all
+rows. Pages follow the system's light or dark theme, have colours that are safe for colour-blind readers, and are used
+by keyboard as well: arrows move the fabric or between cells of the matrix, ``+`` and ``-`` zoom. An axis is logarithmic
+where the largest value is more than ten times the smallest, or the slowest iteration of a job takes more than five
+times the median. Data that would make it too large are reduced, and the page says so:
+
+- Queueing delay between jobs: the 120,000 largest values, each for a link and a pair of jobs.
+- Samples: successive intervals are merged until there are at most 400, and at most 450,000 values for all links. Values
+  have 8 bits on a square-root scale: their error is at most 0.4% of the largest value.
+- Ports: 200 dots for each class, evenly spaced in order, the extremes among them.
+- Time per iteration: at most 160 points for each job, each the mean of the iterations since the previous point.
+- Latencies: eight buckets per power of two, and at most 6,000 steps, of the jobs with the longest tails.
+- Jobs over time: 160,000 bars for all allocators together; the jobs that run shortest are omitted.
+- Studies: above 4,000 cells, conditions in place of points, and then workloads in place of jobs; above 120 rows of
+  effects, the greatest and the least; above 2,000 dots, evenly spaced ones.
+- Figures of a paper: 10,000 rows, evenly spaced; boxes are of up to 100,000, with 60 values beyond the whiskers of
+  each.
 """
 
 from pathlib import Path

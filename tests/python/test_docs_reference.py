@@ -138,6 +138,14 @@ def test_the_page_of_studies_has_the_keys_of_studies_and_of_their_controllers() 
     assert "](scenario.md#placement)" in page
 
 
+def test_the_page_of_papers_has_the_keys_of_each_file() -> None:
+    page = reference.paper_page()
+    assert {"variant", "because", "near_certain", "spec", "shared_seeds", "levels"} <= rows(page).keys()
+    headings = [line for line in page.splitlines() if line.startswith("## ")]
+    assert headings[:4] == [f"## `{name}.toml`" for name in ("paper", "claims", "figures", "robustness")]
+    assert len(set(headings)) == len(headings)
+
+
 def test_the_page_of_tables_has_every_column_with_its_unit() -> None:
     page = reference.tables_page()
     assert rows(page)["queueing_ps"][0] == "picoseconds"

@@ -1,14 +1,12 @@
-"""The page on folders of papers: its example prints what is shown, and its tables have the keys of each file."""
+"""The page on folders of papers: its example prints what is shown."""
 
 import re
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
 
 from fairlane.cli.main import execute
-from fairlane.reproduce.folder import Chart, Claim, Clause, Conditional, Figure, PaperTable
-from pages import ROOT, names, table
+from pages import ROOT
 from pictures import assert_drawn
 from small_study import Here
 
@@ -34,22 +32,3 @@ def test_the_smallest_folder_prints_what_is_shown(
     printed = "\n".join(map(str.rstrip, capsys.readouterr().out.splitlines()))
     assert shown in printed
     assert_drawn(tmp_path / "out" / "taper.png")
-
-
-@pytest.mark.parametrize(
-    ("kind", "model", "elsewhere"),
-    [
-        ("claim", Claim, {"clause"}),
-        ("clause", Clause, set()),
-        ("figure", Figure, {"chart", *Conditional.model_fields}),
-        ("chart", Chart, set()),
-    ],
-)
-def test_tables_of_keys_have_all(kind: str, model: type[BaseModel], elsewhere: set[str]) -> None:
-    listed = [key for row in table(PAGE, f"key of a {kind}") for key in names(row[f"key of a {kind}"])]
-    assert sorted([*listed, *elsewhere]) == sorted(model.model_fields)
-
-
-def test_the_table_of_paper_toml_has_all_keys() -> None:
-    listed = {key for row in table(PAGE, "key", "meaning") for key in re.findall(r"`\[*(\w+)", row["key"])}
-    assert listed - {"differs"} == set(PaperTable.model_fields)

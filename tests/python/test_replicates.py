@@ -259,7 +259,7 @@ def test_a_claim_that_holds_by_a_variant_says_so_in_one_line(folder: Path, tmp_p
     kept = pl.read_csv(tmp_path / "both" / "clauses.csv").filter(claim="three-of-four")
     assert kept.group_by("variant", "replicate").len().height == 3 + 3
     page = (tmp_path / "both" / "report.md").read_text(encoding="utf-8")
-    assert "| **holds under stated conditions** (3 replicates): numbers of nothing" in page
+    assert "| **holds under stated conditions** (3 replicates) | numbers of nothing; settings" in page
     assert "`three-of-four`, I, numbers of nothing" in page
     summary = (tmp_path / "both" / "verdicts.md").read_text(encoding="utf-8").partition("<details>")[0].splitlines()
     assert [row.split("<br>")[0] for row in summary[2:-1]] == ["| `three-of-four`", "| `same`"]

@@ -274,6 +274,8 @@ def read(
 
     Reads the results of the scripts that campaign script has written, or those of CRAB. Writes median, mean and 99th
     percentile of the time of an iteration, that of the slowest rank, for each cell and run, and the nodes of each run.
+    Incomplete cells are named and omitted; a rank on a wrong node is an error. Of CRAB it knows a2a_comm_only
+    (All-to-All), agtr_comm_only (All-Gather), inc_b (Incast) and their noise_ and bursty_noise_ aggressors.
     """
     from fairlane.campaign.reading import read as read_results
 

@@ -1,6 +1,6 @@
 """The files of a reproduction: the tables of ``paper.toml``, ``claims.toml`` and ``figures.toml`` of its folder.
 
-Study files and perhaps a ``method.py`` are in the same folder; the reference is ``docs/reproduction/folders.md``.
+Study files and perhaps a ``method.py`` are in the same folder; ``docs/reproduction/folders.md`` has an example.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Different(Table):
 
 
 class Change(_Different):
-    """Changes for ``--quick``."""
+    """Changes of studies: for ``--quick``, of a variant, or of a robustness map. A ``note`` makes claims *scaled*."""
 
     skip: bool = False
     """Whether the study is omitted."""
@@ -279,7 +279,22 @@ class ClaimsTable(Table):
 
 
 class Chart(Table):
-    """A chart: the rows of a query, and how they are drawn."""
+    """A chart: the rows of a query, and how they are drawn.
+
+    What its specification leaves out follows from the query:
+
+    - Columns of numbers are ``quantitative``, others ``nominal``. Names, panels and colours are in the order of the
+      rows; of a colour's ``domain`` and ``range``, names that do not occur are left out.
+    - A layer without a title, axis or scale has those of the other layers. A line break in a name (``chr(10)``) is one
+      in its label. Tooltips have the columns that are drawn.
+    - ``facet``, ``row`` and ``column``, as channels or as the operator ``facet``, make panels; a page arranges them by
+      its width. ``width`` is that of a panel of the PNG file.
+    - The mark ``boxplot`` has a box for each combination of its other channels, computed from all rows. Whiskers reach
+      the quantiles of 1% and 99% or, if no box has 100 values, the last values within 1.5 interquartile ranges, unless
+      ``extent`` says otherwise; the note says which. Without a ``scale.type``, its axis is logarithmic if the 95%
+      quantile of the values is more than ten times the 5% quantile.
+    - The styles ``ink`` and ``muted`` have the colours of the theme.
+    """
 
     sql: str
     """One SELECT; ``this`` is a table with the figure's row of ``each``."""

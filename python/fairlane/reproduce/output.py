@@ -300,13 +300,15 @@ def verdict_page(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
 
 
 def _summary(verdicts: Sequence[ClaimVerdict]) -> Iterator[str]:
-    """A row for each claim: the number of each clause that is nearest to failing, and the last word."""
-    yield "| claim | paper | measured: median (range), asked | verdict |"
-    yield "|---|---|---|---|"
+    """A row for each claim: the number of each clause that is nearest to failing, the last word, and its reason."""
+    yield "| claim | paper | measured: median (range), asked | verdict | why |"
+    yield "|---|---|---|---|---|"
     for one in verdicts:
         measured = "<br>".join(_cell(_nearest(clause)) for clause in one.deciding.clauses)
-        verdict = one.line.replace(str(one.ending), f"**{one.ending}**", 1)
-        yield f"| `{one.claim.id}`<br>{one.claim.where} | {_cell(one.claim.claim)} | {measured} | {_cell(verdict)} |"
+        verdict = one.numbered.replace(str(one.ending), f"**{one.ending}**", 1)
+        why = "; ".join(filter(None, (one.reason, *one.elsewhere)))
+        cells = [f"`{one.claim.id}`<br>{one.claim.where}", _cell(one.claim.claim), measured, verdict, _cell(why)]
+        yield f"| {' | '.join(cells)} |"
 
 
 def _nearest(clause: ClauseVerdict) -> str:

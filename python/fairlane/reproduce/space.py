@@ -36,7 +36,8 @@ class Keys(Table):
     set: dict[str, Any] = Field(default_factory=dict)
     """Keys of the study file by dotted path; of a function its arguments."""
     scenario: dict[str, Any] = Field(default_factory=dict)
-    """Keys of the scenario by dotted path."""
+    """Keys of the scenario by dotted path. In texts, ``{value}`` is the parameter's value, also in products:
+    ``"{value} * 16 KiB"`` (whole bytes), ``"{value} * 8"``, ``"{value} * 8.0"``."""
     rules: list[dict[str, Any]] = Field(default_factory=list)
     """Rules in addition to those of the study file: scenario keys for some levels of its factors."""
 
@@ -183,8 +184,9 @@ class Space(Table):
     title: str = ""
     """What the parameters are about, in a few words; for a space in a file of its own."""
     shared_seeds: bool = False
-    """Whether points have the seeds of the repeats of the defaults, and not each its own: then points share
-    simulations that do not depend on the parameters."""
+    """Whether points have the seeds of the repeats of the defaults, and not each its own: with eight repeats, points 1
+    to 8 those of the first, 9 to 16 those of the second. Then points share simulations that do not depend on the
+    parameters."""
     system: str = Field(min_length=1)
     """The system on which points are run, and how it differs from the paper's, as a sentence."""
     studies: dict[str, Change] = Field(default_factory=dict)

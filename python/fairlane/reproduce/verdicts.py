@@ -225,16 +225,28 @@ class ClaimVerdict:
     @property
     def line(self) -> str:
         """The last word with the number of replicates, and its condition or reason."""
-        last, why = self.deciding, ""
+        joint = ", because " if self.ending is Verdict.CONTRADICTED else ": "
+        return "; ".join([joint.join(filter(None, (self.numbered, self.reason))), *self.elsewhere])
+
+    @property
+    def numbered(self) -> str:
+        """The last word, with the number of replicates in brackets."""
+        return f"{self.ending} ({self._rests_on})" if self._rests_on else str(self.ending)
+
+    @property
+    def reason(self) -> str:
+        """The condition under which the claim holds, what decides against it, or what is scaled; else nothing."""
         if self.ending is Verdict.CONDITIONAL:
-            why = f": {last.variant_title}"
-        elif self.ending is Verdict.CONTRADICTED:
-            why = f", because {self.claim.because or 'a clause is not in its band'}"
-        elif self.ending is Verdict.SCALED:
-            why = f": {self.scaled}"
-        others = [one for one in self.settings if one is not last and one.verdict is not Verdict.NOT_RUN]
-        number = f" ({self._rests_on})" if self._rests_on else ""
-        return "; ".join([f"{self.ending}{number}{why}", *(one.aside for one in others)])
+            return self.deciding.variant_title
+        if self.ending is Verdict.CONTRADICTED:
+            return self.claim.because or "a clause is not in its band"
+        return self.scaled if self.ending is Verdict.SCALED else ""
+
+    @property
+    def elsewhere(self) -> list[str]:
+        """The verdicts in the other settings that were run."""
+        run = (one for one in self.settings if one.verdict is not Verdict.NOT_RUN)
+        return [one.aside for one in run if one is not self.deciding]
 
     @property
     def aside(self) -> str:

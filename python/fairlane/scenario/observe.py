@@ -69,7 +69,7 @@ class Observe(Table):
     """Whether `fairlane run` also simulates all jobs without each of them, for the table ``lost_time``: the time that
     each job loses because of each other job. All jobs of the table `background` are left out together."""
     input_queueing: bool = False
-    """Queueing delay by incoming link and lane, at the switch where the link ends."""
+    """Queueing delay by incoming link and lane, at the switch where the link ends, as Cray's Aries measures it."""
     record: Record | None = None
     """A job's messages and waits, and all departures, in a time range, for the tables ``messages``, ``waits`` and
     ``departures``."""

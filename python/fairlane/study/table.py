@@ -123,9 +123,11 @@ class Measure(Table):
     until: str | None = None
     """The job with which a run ends, also as ``{factor}``; by default it lasts for the scenario's duration."""
     tables: dict[str, str] = Field(default_factory=dict)
-    """Queries (SQL) over the tables of a run and a table ``run`` with one row, by name of the resulting table."""
+    """Queries (SQL) over the tables of a run, by name of the resulting table. A further table ``run`` has one row with
+    ``simulated_ps``, ``stopped_ps``, ``until``, ``packet_hops`` and ``digest``."""
     function: str | None = None
-    """``file.py:name``, relative to the study's folder: a function that simulates and returns tables."""
+    """``file.py:name``, relative to the study's folder: a function that simulates, given the scenario, ``arguments``
+    and a stopwatch, and returns ``{"tables": {name: {column: values}}}``."""
     arguments: dict[str, Any] = Field(default_factory=dict)
     """The arguments of the function."""
 
@@ -178,7 +180,8 @@ class StudyTable(Table):
     scenario: Annotated[str | dict[str, Any], BeforeValidator(_scenario)]
     """The scenario: a file, or its tables."""
     set: Setting = Field(default_factory=dict)
-    """Scenario keys that are different in all runs, by dotted path."""
+    """Scenario keys that are different in all runs, by dotted path. A table that names an arbiter, a workload, a
+    topology, a placement, a rail policy or a QoS strategy replaces the scenario's; any other only the keys it has."""
     seeds: Seeds | None = None
     """Seeds of the scenario, the same for all placements or different ones; by default its own."""
     placements: Annotated[

@@ -35,10 +35,6 @@ fn the_functions_that_the_page_names_exist() {
             "{file} has no function {function}"
         );
     }
-    for row in page.lines().filter(|line| line.starts_with("| `network/")) {
-        let file = row.split('`').nth(1).unwrap();
-        assert!(root.join("src").join(file).exists(), "there is no {file}");
-    }
 }
 
 /// Departures of a message of this payload between the two hosts of the page, with a buffer of one packet.

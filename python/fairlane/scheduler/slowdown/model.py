@@ -1,20 +1,4 @@
-"""The model of slowdowns: features of jobs that share links, fitted to packet-level simulations of random snapshots.
-
-For every pattern of the mix it has two sums. The logarithm of a job's slowdown by its *own* hosts is a sum of the own
-features, fitted by least squares (scattered hosts may be faster or slower); the logarithm of its slowdown by its
-*neighbours* is a sum of their features with coefficients that are not negative (Lawson and Hanson's NNLS), as
-neighbours make no job faster. Both are clipped to the range that was simulated; a job's slowdown is their product.
-
-A job's *utilisation* of a link between switches is the share of time that its bytes take there at its best speed. The
-*contention* of a job with another is the sum of the other's utilisation over the links that a byte of the job crosses.
-
-Own features compare the job's hosts with its best ones: the links that a byte crosses, the contention with its own job,
-and the utilisation of its busiest link. Features of neighbours are: the contention with all other jobs; with those that
-have as many ranks or more, whose bursts are longer; and with all others, times the utilisation of the job's busiest
-link, which has least room for more.
-
-The file has fabric, mix, coefficients, and the errors on held-out snapshots.
-"""
+"""The model of slowdowns: features of jobs that share links, fitted to packet-level simulations of random snapshots."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -144,7 +128,21 @@ class Coefficients(Part):
 class SlowdownModel(FittedModel):
     """A fitted model with the fabric, as in a scenario, the mix, and the coefficients of each pattern in its order.
 
-    It has the seed of the simulations, and how many snapshots were simulated.
+    It has the seed of the simulations, how many snapshots were simulated, and the errors on held-out snapshots.
+
+    For every pattern of the mix it has two sums. The logarithm of a job's slowdown by its *own* hosts is a sum of the
+    own features, fitted by least squares (scattered hosts may be faster or slower); the logarithm of its slowdown by
+    its *neighbours* is a sum of their features with coefficients that are not negative (Lawson and Hanson's NNLS), as
+    neighbours make no job faster. Both are clipped to the range that was simulated; a job's slowdown is their product.
+
+    A job's *utilisation* of a link between switches is the share of time that its bytes take there at its best speed.
+    The *contention* of a job with another is the sum of the other's utilisation over the links that a byte of the job
+    crosses.
+
+    Own features compare the job's hosts with its best ones: the links that a byte crosses, the contention with its own
+    job, and the utilisation of its busiest link. Features of neighbours are: the contention with all other jobs; with
+    those that have as many ranks or more, whose bursts are longer; and with all others, times the utilisation of the
+    job's busiest link, which has least room for more.
     """
 
     FORMAT: ClassVar[str] = "fairlane slowdown 2"
