@@ -3,7 +3,7 @@
 Formats of numbers are those of ``fairlane.wording``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +16,8 @@ Row = Mapping[str, Any]
 """Values by name."""
 Write = Callable[[Any], Any]
 """Writes a value as text."""
+INTERVAL = ("", "_low", "_high")
+"""Ends of the names of a value and of the lower and the upper end of its 95% interval."""
 EMPTY = "–"
 """What stands for a value that there is not."""
 
@@ -135,6 +137,16 @@ class Column:
         key = self.value if isinstance(self.value, str) else getattr(self.value, "key", None)
         value = row.get(key) if key else None
         return float(value) if isinstance(value, int | float) else None
+
+
+def interval_of(row: Row, key: str) -> dict[str, Any]:
+    """A value of a row and its interval, as the ``value`` of another row."""
+    return {f"value{end}": row.get(f"{key}{end}") for end in INTERVAL}
+
+
+def naming(every: Sized, key: str) -> list[Column]:
+    """The column of the names of results, where there are several."""
+    return [Column(key, key)] if len(every) > 1 else []
 
 
 def columns(form: Write = _plain, /, **headers: str) -> list[Column]:

@@ -13,15 +13,28 @@ from fairlane.results.study import StudyResults
 from fairlane.statistics import COVERAGE
 from fairlane.study.conditions import timeless
 from fairlane.views.model import Chart, View, lines_of, remarks_of
-from fairlane.views.study.cells import cells_chart
-from fairlane.views.study.changes import changes_chart
 from fairlane.views.study.conditions import condition_charts
-from fairlane.views.study.design import terms_chart, terms_of, terms_table
-from fairlane.views.study.effects import effects_of, extremes, extremes_table, forest, has_extremes, replicates
-from fairlane.views.study.measured import measured_charts, measured_tables, rows_table
+from fairlane.views.study.effects import (
+    cells_chart,
+    changes_chart,
+    effects_of,
+    extremes,
+    extremes_table,
+    forest,
+    has_extremes,
+    replicates,
+)
+from fairlane.views.study.parameters import periods_chart, sweep_charts, terms_chart, terms_of, terms_table
 from fairlane.views.study.series import DEFAULT, Compared, alone_everywhere
-from fairlane.views.study.sweeps import periods_chart, sweep_charts
-from fairlane.views.study.tables import MOST_SINGLE, by_condition, by_repetition, failures_table
+from fairlane.views.study.tables import (
+    MOST_SINGLE,
+    by_condition,
+    by_repetition,
+    failures_table,
+    measured_charts,
+    measured_table,
+    measured_tables,
+)
 from fairlane.views.study.work import headline, work_charts
 from fairlane.views.tables import Bad, Table
 from fairlane.wording import listed, plural, seconds
@@ -39,7 +52,7 @@ def view(studies: Mapping[str, StudyResults]) -> View:
         title=", ".join(dict.fromkeys(study.meta.study for study in studies.values())),
         headline="\n".join(_headlines(studies, compared)),
         facts=lines_of(studies, _facts),
-        parts=list(_parts(studies, compared, against)),
+        parts=[part for part in _parts(studies, compared, against) if part],
         remarks=[*_about(compared), *remarks_of(studies, _remarks), *apart],
         provenance={name: _provenance(study) for name, study in studies.items()},
     )
@@ -48,51 +61,45 @@ def view(studies: Mapping[str, StudyResults]) -> View:
 def _headlines(studies: Mapping[str, StudyResults], compared: Compared) -> Iterator[str]:
     """What each study found, or what it is a study of."""
     for name, study in studies.items():
-        found = headline(compared, name) if name in compared.studies else ""
-        words = found or study.headline()
+        words = (name in compared.studies and headline(compared, name)) or study.headline()
         yield f"{name}: {words}" if len(studies) > 1 else words
 
 
 def _facts(study: StudyResults) -> str:
     meta = study.meta
     shared = meta.runs - meta.simulations
-    found = [plural(meta.points, "point"), plural(meta.runs, "run")]
     again = f" ({plural(shared, 'run')} the same as another)" if shared > 0 else ""
-    found.append(f"{plural(meta.simulations, 'simulation')}{again}")
-    found += [f"{meta.failures} failed"] if meta.failures else []
-    return f"{meta.study}: {', '.join(found)}, {seconds(meta.wall_s)}"
+    failed = f", {meta.failures} failed" if meta.failures else ""
+    counts = f"{plural(meta.points, 'point')}, {plural(meta.runs, 'run')}, {plural(meta.simulations, 'simulation')}"
+    return f"{meta.study}: {counts}{again}{failed}, {seconds(meta.wall_s)}"
 
 
 def _parts(
     studies: Mapping[str, StudyResults], compared: Compared, against: Mapping[str, Comparison]
-) -> Iterator[Table | Chart]:
+) -> Iterator[Table | Chart | None]:
     effects = effects_of(compared) if compared.effects else None
-    extreme = effects is not None and has_extremes(effects, compared.effects[0])
-    if effects:
-        yield forest(compared, effects)
-    yield from [changes_chart(against, _CHANGES)] if against else []
+    extreme = effects is not None and has_extremes(effects, compared.effect)
+    tables, terms = measured_tables(studies), terms_of(studies)
+    yield forest(compared, effects) if effects is not None else None
+    yield changes_chart(against, _CHANGES) if against else None
     yield from work_charts(compared)
-    if effects and extreme:
-        yield extremes(compared, effects)
-    if effects:
+    if effects is not None:
+        yield extremes(compared, effects) if extreme else None
         yield replicates(compared, effects)
     yield from condition_charts(compared)
-    yield from [cells_chart(compared)] if effects else []
+    yield cells_chart(compared) if compared.effects else None
     yield from sweep_charts(compared)
-    periods = periods_chart(compared)
-    yield from [periods] if periods else []
-    tables, terms = measured_tables(studies), terms_of(studies)
+    yield periods_chart(compared)
     yield from measured_charts(tables)
-    yield from [terms_chart(terms)] if terms else []
+    yield terms_chart(terms) if terms else None
     if compared.series:
         yield by_condition(compared)
         yield from by_repetition(compared)
-    if effects and extreme:
+    if effects is not None and extreme:
         yield extremes_table(compared, effects)
-    yield from (rows_table(name, table) for name, table in tables.items())
-    yield from [terms_table(terms)] if terms else []
-    failed = failures_table(studies)
-    yield from [failed] if failed else []
+    yield from (measured_table(name, table) for name, table in tables.items())
+    yield terms_table(terms) if terms else None
+    yield failures_table(studies)
 
 
 def _changes(compared: Compared) -> tuple[dict[str, Comparison], list[str]]:

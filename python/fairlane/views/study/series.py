@@ -8,8 +8,7 @@ import altair
 import polars as pl
 
 from fairlane.results.study import StudyResults
-from fairlane.statistics import Estimate
-from fairlane.study.conditions import with_condition
+from fairlane.study.conditions import CONDITION, with_condition
 from fairlane.study.replication import outer_unit
 from fairlane.views.charts import colour
 from fairlane.views.tables import Column, Row, change, with_change
@@ -19,6 +18,8 @@ DEFAULT = "default"
 IMPROVEMENT, W = "Change against the default run", "Change against the isolated run (W)"
 WORDS = {"improvement": IMPROVEMENT, "w": W}
 """Effects in words, the most interesting first."""
+VALUE = Column("change", with_change("value"))
+RUN = Column("runs", "run", left=True)
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,9 @@ class Series:
 
     study: str
     results: StudyResults
-    baseline: str
     treatment: str
+    label: str
+    """What the tables of its study call it."""
     name: str
     """What legends call it; no two have the same."""
     work: pl.DataFrame
@@ -40,6 +42,29 @@ class Series:
     def is_default(self) -> bool:
         """Whether these are default runs."""
         return self.treatment == DEFAULT
+
+    @property
+    def placement(self) -> pl.Expr:
+        """What the study calls the placement of a row."""
+        names = dict(enumerate(self.results.meta.placements))
+        other = pl.format("placement {}", "placement")
+        return pl.col("placement").replace_strict(names, default=other, return_dtype=pl.String)
+
+    @property
+    def replicate(self) -> pl.Expr:
+        """The placement or the seed of a row, in words."""
+        return self.placement if self.unit == "placement" else pl.format("seed {}", "seed")
+
+    @property
+    def point(self) -> pl.Expr:
+        """The point of a row, in words: those of condition, placement and seed of which there are several."""
+        parts = {
+            CONDITION: pl.col(CONDITION),
+            "placement": pl.format("placement: {}", self.placement),
+            "seed": pl.format("seed {}", "seed"),
+        }
+        several = [part for key, part in parts.items() if self.work[key].n_unique() > 1]
+        return pl.concat_str(several, separator=", ") if several else pl.format("point {}", "point")
 
 
 @dataclass(frozen=True)
@@ -61,9 +86,14 @@ class Compared:
         return len(self.studies) > 1
 
     @cached_property
-    def effects(self) -> list[str]:
-        """The effects that some row has, the most interesting first."""
-        return [name for name in WORDS if any(one.work[name].count() for one in self.series)]
+    def effects(self) -> dict[str, str]:
+        """The effects that some row has, in words, the most interesting first."""
+        return {name: words for name, words in WORDS.items() if any(one.work[name].count() for one in self.series)}
+
+    @cached_property
+    def effect(self) -> str:
+        """The most interesting effect."""
+        return next(iter(self.effects))
 
     @cached_property
     def treated(self) -> bool:
@@ -85,6 +115,10 @@ class Compared:
         """What replicates are, in the plural: placements, seeds, or both in several studies."""
         return " and ".join(dict.fromkeys(f"{one.unit}s" for one in self.series))
 
+    def of_study(self, study: str) -> list[Series]:
+        """The series of a study."""
+        return [one for one in self.series if one.study == study]
+
     def colour(self, *, only: Sequence[str] | None = None, raised: bool = False) -> altair.Color:
         """The colours of the series, with those of ``only`` in the legend; default runs of a single study are grey."""
         greys = [one.name for one in self.series if one.is_default and not self.several]
@@ -103,23 +137,15 @@ def alone_everywhere(work: pl.DataFrame) -> bool:
 def _series(study: str, results: StudyResults, several: bool) -> Iterator[Series]:
     work, _ = with_condition(results.work)
     unit = outer_unit(results.work)
-    pairs = list(work.select("baseline", "treatment").unique(maintain_order=True).iter_rows())
+    pairs = sorted(
+        work.select("baseline", "treatment").unique(maintain_order=True).rows(), key=lambda of: of[1] != DEFAULT
+    )
     default = [pair for pair in pairs if pair[1] == DEFAULT]
-    for baseline, treatment in [*default, *(pair for pair in pairs if pair[1] != DEFAULT)]:
-        name = run_name(baseline, treatment, len(default))
+    for baseline, treatment in pairs:
+        # Default runs are told apart by their baselines, where there are several.
+        label = f"{DEFAULT} ({baseline or 'whole'})" if len(default) > 1 and treatment == DEFAULT else treatment
         rows = work.filter(baseline=baseline, treatment=treatment)
-        yield Series(study, results, baseline, treatment, f"{study}: {name}" if several else name, rows, unit)
-
-
-def run_name(baseline: str, treatment: str, baselines: int) -> str:
-    """The treatment; of default runs what they are like, where there are several."""
-    return f"{DEFAULT} ({baseline or 'whole'})" if baselines > 1 and treatment == DEFAULT else treatment
-
-
-def ends(estimate: Estimate | None, key: str = "value") -> dict[str, float | None]:
-    """An estimate as fields of a row: the value and the ends of its interval."""
-    values = (None, None, None) if estimate is None else (estimate.value, estimate.low, estimate.high)
-    return dict(zip((key, f"{key}_low", f"{key}_high"), values, strict=True))
+        yield Series(study, results, treatment, label, f"{study}: {label}" if several else label, rows, unit)
 
 
 def in_words(row: Row, key: str = "value") -> str:
@@ -130,7 +156,3 @@ def in_words(row: Row, key: str = "value") -> str:
 def against(effect: str) -> str:
     """What an effect is a change against."""
     return "the default run" if effect == "improvement" else "the isolated run"
-
-
-VALUE = Column("change", with_change("value"))
-RUN = Column("runs", "run", left=True)
