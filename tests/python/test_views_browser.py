@@ -153,6 +153,23 @@ def test_bars_have_tooltips_and_a_click_chooses_their_job(opened: Browser) -> No
 
 
 @pytest.mark.parametrize("opened", ["schedule"], indirect=True)
+def test_a_job_that_is_chosen_is_chosen_in_every_chart_and_in_its_rows(opened: Browser) -> None:
+    marks = "document.querySelectorAll('#wait_by_size .role-mark.mark-symbol path').length"
+    shades = "document.querySelectorAll('#utilisation .mark-rect path').length"
+    rows = "[...document.querySelectorAll('tr.chosen')].map((row) => row.cells[0].textContent)"
+    assert opened.run(f"return [{marks}, {shades}, {rows}]") == [0, 0, []]
+    opened.choose("#gantt input[type=search]", "4")
+    opened.wait(f"{marks} === 4 && {shades} === 4")  # two allocators of two schedules
+    assert opened.run(f"return {rows}") == ["4"] * 4
+    opened.run("document.querySelector('tr[data-key=\"7\"]').click()")
+    opened.wait(f"{OUTLINED}.length >= 4")
+    assert opened.find("#gantt input[type=search]").get_attribute("value") == "7"
+    assert opened.run(f"return {rows}") == ["7"] * 4
+    opened.run("document.querySelector('tr[data-key=\"7\"]').click()")
+    opened.wait(f"{OUTLINED}.length === 0 && {marks} === 0")
+
+
+@pytest.mark.parametrize("opened", ["schedule"], indirect=True)
 def test_hours_are_chosen_by_slider_and_by_dragging(opened: Browser) -> None:
     wide = "[...document.querySelectorAll('#gantt .mark-rect path')].map((one) => one.getBoundingClientRect().x)[0]"
     before = opened.run(f"return {wide}")

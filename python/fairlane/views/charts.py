@@ -377,3 +377,34 @@ def rule(at: float, axis: Axis, *, vertical: bool, style: str = "ink") -> altair
     line: altair.Chart = chart([{"at": at}]).mark_rule(style=style)
     channel = {"x": axis.x("at")} if vertical else {"y": axis.y("at")}
     return line.encode(**channel)
+
+
+def chosen_key() -> altair.Parameter:
+    """The key of what is chosen on a page: that of a row, or of what the row is a part of, or that is a part of it."""
+    return altair.param(name="chosen_key", value="")
+
+
+def highlighted(most: float = 1.0, least: float = 0.25) -> altair.OpacityValue:
+    """Paler marks of rows that are not chosen, where a ``chosen_key`` is; rows have a ``key``."""
+    ends = "datum.key + ' '", "chosen_key + ' '"
+    test = f"!chosen_key || indexof({ends[0]}, {ends[1]}) === 0 || indexof({ends[1]}, {ends[0]}) === 0"
+    return altair.OpacityValue(least, condition={"test": test, "value": most})
+
+
+def chosen_rows() -> altair.Chart:
+    """The rows of what is chosen on a page, which fills them in; none elsewhere."""
+    return altair.Chart(altair.NamedData("chosen"))
+
+
+def linked(
+    spec: altair.LayerChart,
+    choices: Mapping[str, Mapping[str, str] | None] | None = None,
+    rows: tuple[str, str] | None = None,
+) -> altair.LayerChart:
+    """A chart whose choices are those of the page.
+
+    ``choices`` are its parameters: their options by key, or None if they are keys. ``rows`` are the chart whose CSV has
+    the ``chosen_rows``, and its column that is their key.
+    """
+    of = {} if rows is None else {"rows": dict(zip(("chart", "field"), rows, strict=True))}
+    return spec.properties(usermeta={"choices": choices or {}, **of})

@@ -140,8 +140,13 @@ def _table(table: Table) -> str:
 
 def cells_of(table: Table) -> str:
     """The rows of a table as HTML."""
-    rows = ("".join(_cell(table, column, row) for column in table.columns) for row in table.rows if row is not None)
-    return "".join(f"<tr>{cells}</tr>" for cells in rows)
+    return "".join(_row(table, row) for row in table.rows if row is not None)
+
+
+def _row(table: Table, row: Row) -> str:
+    """A row; one with a ``key`` can be chosen."""
+    key = f' data-key="{escape(row["key"])}"' if "key" in row else ""
+    return f"<tr{key}>{''.join(_cell(table, column, row) for column in table.columns)}</tr>"
 
 
 def _look(table: Table, column: Column) -> str:
