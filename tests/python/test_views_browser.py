@@ -190,6 +190,32 @@ def test_clauses_and_parameters_of_a_map_are_chosen(opened: Browser) -> None:
     assert "buffer of a port" in opened.texts("#margins1 .chart text")
 
 
+PALE = "[...document.querySelectorAll('#{} path[opacity=\"0.25\"]')].length"
+
+
+@pytest.mark.parametrize("opened", ["reproduction"], indirect=True)
+def test_a_claim_or_clause_that_is_chosen_is_chosen_in_every_chart_and_table(opened: Browser) -> None:
+    rows = "[...document.querySelectorAll('tr.chosen')].map((row) => row.dataset.key)"
+    others = [PALE.format(name) for name in ("claims", "shares", "indices0")]
+    assert opened.run(f"return [{rows}, {', '.join(others)}]") == [[], 0, 0, 0]
+    opened.run("document.querySelector('tr[data-key=\"a.left-out\"]').click()")
+    opened.wait(" && ".join(f"{other} > 0" for other in others))
+    opened.run("document.querySelector('tr[data-key=\"a.throughput 2\"]').click()")
+    opened.wait(f"{others[1]} === 2")  # clause 1 of the maps of both results
+    assert set(opened.run(f"return {rows}")) == {"a.throughput", "a.throughput 2"}
+    for chart in ("levels0", "levels1", "margins0", "margins1"):
+        assert opened.run(f"return document.querySelector('#{chart} select').value") == EVIL
+    opened.choose("#levels0 select", "much is accepted")
+    opened.wait(f"{rows}.includes('a.throughput 1')")
+    opened.wait("document.querySelector('#margins1 select').value === 'much is accepted'")
+    first = """const box = document.querySelector("#shares .chart").getBoundingClientRect();
+        const marks = document.querySelectorAll("#shares .role-mark.mark-rect path");
+        const { x, y, width, height } = marks[2].getBoundingClientRect();
+        return [x + width / 2 - box.x, y + height / 2 - box.y]"""
+    opened.move_to("#shares .chart", *opened.run(first), click=True)
+    opened.wait("document.querySelector('tr.chosen') !== null")
+
+
 @pytest.mark.parametrize("opened", ["saturation"], indirect=True)
 def test_charts_are_exported(opened: Browser, downloads: Path) -> None:
     files = {kind: downloads / f"throughput.{kind}" for kind in ("csv", "svg", "png")}
