@@ -210,10 +210,10 @@ def test_a_claim_or_clause_that_is_chosen_is_chosen_in_every_chart_and_table(ope
     opened.wait("document.querySelector('#margins1 select').value === 'much is accepted'")
     first = """const box = document.querySelector("#shares .chart").getBoundingClientRect();
         const marks = document.querySelectorAll("#shares .role-mark.mark-rect path");
-        const { x, y, width, height } = marks[2].getBoundingClientRect();
+        const { x, y, width, height } = marks[1].getBoundingClientRect();
         return [x + width / 2 - box.x, y + height / 2 - box.y]"""
     opened.move_to("#shares .chart", *opened.run(first), click=True)
-    opened.wait("document.querySelector('tr.chosen') !== null")
+    opened.wait(f"{rows}.includes('a.throughput 2') && !{rows}.includes('a.throughput 1')")
 
 
 @pytest.mark.parametrize("opened", ["saturation"], indirect=True)

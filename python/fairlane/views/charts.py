@@ -187,8 +187,7 @@ def layers(
 ) -> altair.LayerChart:
     """A chart of layers, the last one on top. ``zoom`` are the channels of axes that move."""
     *below, top = every
-    for parameter in (*choices, *([moved(zoom)] if zoom else [])):
-        top = _with(top, parameter)
+    top = _with(top, *choices, *([moved(zoom)] if zoom else []))
     return stacked(*below, top).properties(height=height)
 
 
@@ -212,12 +211,12 @@ def stacked(*every: Layer) -> altair.LayerChart:
     return cast("altair.LayerChart", altair.layer(*every))
 
 
-def _with(of: Layer, parameter: altair.Parameter) -> Layer:
-    """The chart with a parameter of its last layer, which has the fields that are selected by."""
-    if isinstance(of, altair.Chart):
-        return of.add_params(parameter)
+def _with(of: Layer, *parameters: altair.Parameter) -> Layer:
+    """The chart with parameters of its last layer, which has the fields that are selected by."""
+    if isinstance(of, altair.Chart) or not parameters:
+        return of.add_params(*parameters)
     *below, top = cast("list[Layer]", of.layer)
-    found = stacked(*below, _with(top, parameter))
+    found = stacked(*below, _with(top, *parameters))
     found.data = of.data  # of all layers
     return found
 
