@@ -12,7 +12,7 @@ from typing import Any
 import altair
 
 from fairlane.results.reproduction import Number
-from fairlane.views.charts import Layer, chart, chosen_key, drawn, highlighted, layers
+from fairlane.views.charts import Layer, chart, chosen_key, highlighted, layers, with_tooltip
 from fairlane.views.model import Chart
 from fairlane.views.tables import Column, Row, naming
 from fairlane.wording import listed, significant
@@ -125,7 +125,7 @@ def _layers(names: Sequence[str], numbers: Sequence[Row], lines: Sequence[str]) 
         shown = base.transform_filter(f"isValid(datum.{edge})").mark_tick(style="muted", height=_ROW - 5, thickness=1.5)
         yield shown.encode(x=x(edge))
     dots = [dot for row in numbers for dot in _dots(row, names.index(row["result"]), len(names))]
-    point, tooltip = drawn(dots, [*naming(names, "result"), *_TOLD])
+    point, tooltip = with_tooltip(dots, [*naming(names, "result"), *_TOLD])
     shift = altair.YOffset("shift:Q", scale=altair.Scale(domain=[-0.5, 0.5]))
     kinds = ["inside", "left", "right", *names[1:]]
     forms = ["circle", "triangle-left", "triangle-right", "square", "diamond", "cross"]

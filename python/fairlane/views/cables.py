@@ -10,7 +10,7 @@ import polars as pl
 from fairlane.cables.results import Cables
 from fairlane.engine.tables import PS
 from fairlane.statistics import COVERAGE
-from fairlane.views.charts import Axis, Layer, chart, colour, drawn, ends_of, layers, rule, whiskers
+from fairlane.views.charts import Axis, Layer, chart, colour, ends_of, layers, rule, whiskers, with_tooltip
 from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, scenario_of, title_of, together
 from fairlane.views.tables import Bad, Column, Row, Table, fixed, naming, with_ratio
 from fairlane.wording import listed, percent, plural, seconds, shortened, significant, some
@@ -216,7 +216,7 @@ def _critical(
     columns = [*naming(surveys, "survey"), Column("what fails", "part"), *_JOB]
     columns.append(Column("state", "state", lambda state: state or "completed"))
     marks = [{**row, "label": labels[row["part"]], "series": f"{row['name']} {row['survey']}"} for row in rows]
-    base, tooltip = drawn(marks, columns)
+    base, tooltip = with_tooltip(marks, columns)
     order = list(labels.values())
     y = altair.Y("label:N", sort=order, title=None, scale=altair.Scale(domain=order, paddingInner=0.15))
     series = [f"{name} {survey}" for name in names for survey in surveys]
@@ -249,7 +249,7 @@ def _distribution(
             steps += [{"name": name, "survey": survey, "slowdown": value, "share": share} for value, share in ends]
     share = Axis.of([0.0, 1.0], f"Share of {next(iter(surveys.values())).whats}", "share", scale="linear")
     columns = [_JOB[0], Column("slowdown", "slowdown", significant), Column("share", "share", percent)]
-    base, tooltip = drawn(steps, columns)
+    base, tooltip = with_tooltip(steps, columns)
     yield rule(1.0, axis, vertical=True)
     dash = altair.StrokeDash("survey:N", sort=list(surveys), legend=None)
     base = base.encode(x=axis.x("slowdown"), y=share.y("share"), color=colour("name", names), strokeDash=dash)

@@ -316,12 +316,12 @@ def offered(
 
     ``choices`` are those of ``choice``.
     """
-    base, tooltip = drawn(rows, columns)
+    base, tooltip = with_tooltip(rows, columns)
     parameters, tests = zip(*choices, strict=True)
     return base.transform_filter(" && ".join(tests)), tooltip, list(parameters)
 
 
-def drawn(rows: Sequence[Row], columns: Sequence[Column]) -> tuple[altair.Chart, list[altair.Tooltip]]:
+def with_tooltip(rows: Sequence[Row], columns: Sequence[Column]) -> tuple[altair.Chart, list[altair.Tooltip]]:
     """A chart of rows, and what its tooltips say, written as in a table of these columns."""
     told, tooltip = described(rows, columns)
     return chart(told), tooltip

@@ -9,7 +9,7 @@ from fairlane.engine.tables import PS
 from fairlane.gpcnet.network_tests import TESTS
 from fairlane.gpcnet.results import Gpcnet, written
 from fairlane.statistics import COVERAGE
-from fairlane.views.charts import Axis, Layer, colour, drawn, ends_of, hollow, layers, rule, whiskers
+from fairlane.views.charts import Axis, Layer, colour, ends_of, hollow, layers, rule, whiskers, with_tooltip
 from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, scenario_of, title_of, together
 from fairlane.views.tables import Column, Estimated, Row, Table, interval_of, naming
 from fairlane.wording import plural, seconds, some
@@ -130,7 +130,7 @@ def _impact(benchmarks: Mapping[str, Gpcnet], rows: Sequence[Row]) -> Iterator[L
     ]
     axis = Axis.of([_LOWEST, 1.0, *ends_of(marks)], "Congestion impact factor", scale="log")
     factors = [Column(measure, f"text_{key}") for measure, key in _MEASURES.items()]
-    base, tooltip = drawn(marks, [*naming(benchmarks, "benchmark"), *_NAME, *factors])
+    base, tooltip = with_tooltip(marks, [*naming(benchmarks, "benchmark"), *_NAME, *factors])
     transports = list(dict.fromkeys(row["transport"] for row in rows))
     order = [f"{of} {name} {measure}" for of in transports for name in benchmarks for measure in _MEASURES]
     titles, gaps = [test.title for test in TESTS.values()], altair.Scale(paddingInner=0.3)

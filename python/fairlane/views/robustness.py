@@ -26,13 +26,13 @@ from fairlane.views.charts import (
     chosen_key,
     colour,
     described,
-    drawn,
     highlighted,
     layers,
     legend_of,
     linked,
     offered,
     rule,
+    with_tooltip,
 )
 from fairlane.views.heat import Heat
 from fairlane.views.model import Chart, View, lines_of, remarks_of
@@ -290,7 +290,7 @@ def indices(
         for row in known.iter_rows(named=True)
     ]
     shown = [Column(of[0].removeprefix("a "), "says"), Column("parameter", "column"), Column("index", _index)]
-    base, tooltip = drawn(rows, [*shown, Column("", lambda row: _CHANCE[bool(row["beyond_chance"])])])
+    base, tooltip = with_tooltip(rows, [*shown, Column("", lambda row: _CHANCE[bool(row["beyond_chance"])])])
     look = altair.Axis(title=None, labelAngle=-40, labelOverlap=False)
     base = base.encode(x=altair.X("column:N", scale=altair.Scale(domain=names, padding=0.04), axis=look))
     colours: dict[str, Any] = {"color": heat.colour("shade", "index", share=False), "opacity": highlighted()}

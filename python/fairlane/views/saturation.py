@@ -16,13 +16,13 @@ from fairlane.views.charts import (
     chart,
     choice,
     colour,
-    drawn,
     ends_of,
     hollow,
     layers,
     long,
     offered,
     whiskers,
+    with_tooltip,
 )
 from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, scenario_of, title_of, together
 from fairlane.views.tables import Column, Table, fixed, naming, with_interval
@@ -166,7 +166,7 @@ def _throughput(sweeps: Mapping[str, Saturation], points: pl.DataFrame, load: Ax
     offered = chart([{"load": at, "accepted": at} for at in (0.0, load.high)])
     yield offered.mark_line(style="muted", clip=True).encode(x=load.x("load"), y=accepted.y("accepted"))
     percents = [Column(name, with_interval(name, percent)) for name in ("accepted", "offered")]
-    base, tooltip = drawn(points.to_dicts(), [*naming(sweeps, "sweep"), *_TOLD, *percents])
+    base, tooltip = with_tooltip(points.to_dicts(), [*naming(sweeps, "sweep"), *_TOLD, *percents])
     base = base.encode(x=load.x("load"), color=colour("sweep", list(sweeps)))
     yield base.mark_line().encode(y=accepted.y("accepted"))
     yield whiskers(base, accepted, "accepted_low", "accepted_high", vertical=True)

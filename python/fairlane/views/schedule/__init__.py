@@ -7,7 +7,7 @@ import polars as pl
 
 from fairlane.results.schedule import ScheduleResults
 from fairlane.scheduler.compare import BOUND_S
-from fairlane.views.charts import Layer, colour, drawn, layers
+from fairlane.views.charts import Layer, colour, layers, with_tooltip
 from fairlane.views.model import Chart, View, lines_of, remarks_of
 from fairlane.views.schedule.gantt import jobs_over_time
 from fairlane.views.schedule.jobs import (
@@ -131,7 +131,7 @@ def _allocators(rows: Sequence[Row], sentence: str) -> Chart:
     every = metrics(rows)
     marks = [mark for column in every for mark in _bars(rows, column)]
     columns = [Column("allocator", "allocator"), Column("metric", "metric"), Column("value", "text")]
-    base, tooltip = drawn(marks, [*naming(which, "schedules"), *columns])
+    base, tooltip = with_tooltip(marks, [*naming(which, "schedules"), *columns])
     order = [*dict.fromkeys(mark["series"] for mark in marks)]
     gaps = altair.Scale(paddingInner=0.2, paddingOuter=0.1)
     base = base.encode(

@@ -15,7 +15,7 @@ import polars as pl
 
 from fairlane.results.schedule import ScheduleResults
 from fairlane.scheduler.compare import BOUND_S
-from fairlane.views.charts import Axis, Kind, Layer, chosen_rows, colour, drawn, layers, linked
+from fairlane.views.charts import Axis, Kind, Layer, chosen_rows, colour, layers, linked, with_tooltip
 from fairlane.views.model import Chart, together
 from fairlane.views.tables import Column, Write, fixed, naming
 from fairlane.wording import duration, listed, percent, plural, significant
@@ -107,7 +107,9 @@ def machine_over_time(schedules: Mapping[str, ScheduleResults], used: str, fragm
 def _lines(rows: pl.DataFrame, columns: Sequence[Column], x: altair.X, y: altair.Y, **look: Any) -> Iterator[Layer]:
     """Lines with a colour for each allocator, and dashes for each comparison (``schedules``)."""
     names, which = (rows[key].unique(maintain_order=True).to_list() for key in ("allocator", "schedules"))
-    base, tooltip = drawn(rows.to_dicts(), [*naming(which, "schedules"), Column("allocator", "allocator"), *columns])
+    base, tooltip = with_tooltip(
+        rows.to_dicts(), [*naming(which, "schedules"), Column("allocator", "allocator"), *columns]
+    )
     legend = altair.Legend(title=None) if len(which) > 1 else None
     scale = altair.Scale(domain=which, range=[_DASHES[at % len(_DASHES)] for at in range(len(which))])
     base = base.encode(x=x, y=y)
@@ -231,7 +233,7 @@ def _bars(rows: pl.DataFrame, which: Sequence[str], key: str) -> Iterator[Layer]
     columns = [*naming(which, "schedules"), Column("allocator", "allocator"), Column("hosts", "size")]
     columns += [Column("jobs", "jobs"), Column(title.lower(), key, one.form)]
     series = pl.format("{} {}", "allocator", "schedules")
-    base, tooltip = drawn(rows.with_columns(series=series, base=one.base).to_dicts(), columns)
+    base, tooltip = with_tooltip(rows.with_columns(series=series, base=one.base).to_dicts(), columns)
     axis = Axis.of([one.base, *rows[key]], title, one.kind, scale="linear", zero=one.base == 0)
     order = [f"{name} {of}" for name in names for of in which]
     look = altair.Axis(labelAngle=0, labelOverlap=True)

@@ -5,7 +5,7 @@ conditions of each workload, or of all together if there are many. With more tha
 is a row for each value of each parameter, over all others.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from textwrap import wrap
 
@@ -17,7 +17,7 @@ from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.statistics import COVERAGE, Estimate
 from fairlane.study.conditions import CONDITION, condition_of, varied
 from fairlane.study.replication import estimate
-from fairlane.views.charts import Axis, Kind, Layer, drawn, ends_of, layers, rule, whiskers
+from fairlane.views.charts import Axis, Kind, Layer, ends_of, layers, rule, whiskers, with_tooltip
 from fairlane.views.model import Chart
 from fairlane.views.rows import Rows
 from fairlane.views.study.series import IMPROVEMENT, RUN, Compared, W
@@ -62,16 +62,16 @@ _IMPROVEMENT = _Measure("improvement", "improvement", IMPROVEMENT, "Mean improve
 
 def condition_charts(compared: Compared) -> Iterator[Chart]:
     """A chart for each measure; none if no study varies anything, or no job completed an iteration."""
-    works = [_related(compared, one.study).filter(run=one.name) for one in compared.series]
-    conditions = list(dict.fromkeys(label for work in works for label in work[CONDITION]))
-    if len(conditions) < 2 or not any(work[SECONDS].count() for work in works):
+    work = _related(compared)
+    conditions = work[CONDITION].n_unique()
+    if conditions < 2 or not work[SECONDS].count():
         return
-    rows, several = _labelled(compared, works, len(conditions))
+    rows, several = _labelled(compared, work, conditions)
     measures = [_RELATIVE if several else _SECONDS]
     measures += [_W] if compared.co_running else []
     measures += [_IMPROVEMENT] if compared.treated else []
-    note = _note(compared, works, weak=len(measures) > 1)
-    words = [_sentence(compared, works, len(conditions), measure) for measure in measures]
+    note = _note(compared, work, weak=len(measures) > 1)
+    words = [_sentence(compared, work, conditions, measure) for measure in measures]
     first = words[1 if compared.co_running else 0]
     for measure, sentence in zip(measures, words, strict=True):
         made = _chart(compared, rows, measure, f"{sentence}.", note)
@@ -79,42 +79,39 @@ def condition_charts(compared: Compared) -> Iterator[Chart]:
             yield replace(made, headline=first)
 
 
-def _related(compared: Compared, study: str) -> pl.DataFrame:
-    """The rows of a study's series, with times over the median of the job in default runs.
+def _related(compared: Compared) -> pl.DataFrame:
+    """The rows of all series, with times over the median of the job in default runs of its study.
 
     ``timed`` is whether a job has a time per iteration anywhere: some workloads have no iterations.
     """
-    every = pl.concat(
-        one.work.with_columns(
-            run=pl.lit(one.name), default=one.is_default, where=pl.format("{}, seed {}", one.placement, "seed")
-        )
-        for one in compared.of_study(study)
-    )
-    median = pl.col(SECONDS).filter("default").median().over("name")
-    relative = [(pl.col(f"{SECONDS}{end}") / median).alias(f"{RELATIVE}{end}") for end in INTERVAL]
-    return every.with_columns(*relative, timed=pl.col(SECONDS).count().over("name") > 0)
+    median = pl.col(SECONDS).filter("is_default").median()
+    relative = [
+        (pl.col(f"{SECONDS}{end}") / median).over("study", "name").alias(f"{RELATIVE}{end}") for end in INTERVAL
+    ]
+    return compared.work.with_columns(*relative, timed=pl.col(SECONDS).count().over("study", "name") > 0)
 
 
-def _labelled(compared: Compared, works: Sequence[pl.DataFrame], conditions: int) -> tuple[pl.DataFrame, bool]:
+def _labelled(compared: Compared, work: pl.DataFrame, conditions: int) -> tuple[pl.DataFrame, bool]:
     """The rows of all series by the ``label`` of their row in the chart, and whether one has several workloads.
 
     Labels are in order; of several workloads, those of each are next to each other.
     """
-    workloads = list(dict.fromkeys(name for work in works for name in work["workload"]))
+    workloads = work["workload"].unique(maintain_order=True).to_list()
     label, several = pl.col(CONDITION), len(workloads) > 1
     if several and len(workloads) <= MOST_WORKLOADS and conditions <= MOST_CONDITIONS:
         label, several = pl.format("{}, {}", pl.col("workload").str.replace_all("_", " "), label), False
-    every = [work.with_columns(label=label) for work in works]
+    rows = work.with_columns(label=label)
     if conditions > MOST_CONDITIONS:
         names = dict.fromkeys(name for study in compared.studies.values() for name in varied(study.work))
-        every = [
-            work.with_columns(label=pl.lit(f"{name}: ") + _shown(work[name]))
+        labels = [
+            one.work.select("point", run=pl.lit(one.name), label=pl.lit(f"{name}: ") + _shown(one.work[name]))
             for name in names
-            for work in works
-            if name in work.columns
+            for one in compared.series
+            if name in one.work.columns
         ]
-    # Columns of parameters have other types in other studies.
-    rows = pl.concat([of.drop(of.columns[1 : of.columns.index("placement")]) for of in every], how="diagonal")
+        rows = (
+            pl.concat(labels).unique(maintain_order=True).join(work, on=["run", "point"], maintain_order="left_right")
+        )
     order = pl.col("workload").replace_strict(workloads, range(len(workloads)), return_dtype=pl.Int64)
     return (rows if several or len(workloads) == 1 else rows.sort(order, maintain_order=True)), several
 
@@ -126,17 +123,18 @@ def _shown(values: pl.Series) -> pl.Series:
 def _chart(compared: Compared, rows: pl.DataFrame, measure: _Measure, words: str, note: str) -> Chart | None:
     labels = rows["label"].unique(maintain_order=True).to_list()
     places = Rows(labels, len(compared.series), [wrap(label, _LETTERS) or [""] for label in labels])
-    series = {one.name: (at, one.unit) for at, one in enumerate(compared.series)}
+    series = {name: at for at, name in enumerate(compared.names)}
     means = [
-        places.place({"run": run, "label": label, **interval("value", mean)}, label, series[run][0])
+        places.place({"run": run, "label": label, **interval("value", mean)}, label, series[run])
         for (run, label), group in rows.group_by("run", "label", maintain_order=True)
-        for mean in [mean_of(group, measure, series[run][1])]
+        for mean in [mean_of(group, measure)]
         if mean is not None
     ]
     weak = pl.lit(measure.key == "w") & pl.col("ten_iterations_ps").is_not_null()
     ends = {f"value{end}": f"{measure.key}{end}" for end in INTERVAL}
-    known = rows.drop_nulls(measure.key).select("run", "label", "where", **ends, job="name", weak=weak)
-    jobs = [places.place(row, row["label"], series[row["run"]][0]) for row in known.to_dicts()]
+    where = pl.format("{}, seed {}", "place", "seed")
+    known = rows.drop_nulls(measure.key).select("run", "label", where=where, **ends, job="name", weak=weak)
+    jobs = [places.place(row, row["label"], series[row["run"]]) for row in known.to_dicts()]
     if not jobs and not means:
         return None
     values, zero = [measure.at, *ends_of([*jobs, *means])], measure is _SECONDS
@@ -145,8 +143,8 @@ def _chart(compared: Compared, rows: pl.DataFrame, measure: _Measure, words: str
 
     def spec() -> altair.LayerChart:
         told = [RUN, Column("job", "job"), Column("at", "where"), Column(measure.words, form)]
-        dots, tooltip = drawn(jobs[:: -(-len(jobs) // MOST_DOTS)], told)
-        base, of_mean = drawn(means, [RUN, Column("of", "label"), Column(f"mean {measure.words.lower()}", form)])
+        dots, tooltip = with_tooltip(jobs[:: -(-len(jobs) // MOST_DOTS)], told)
+        base, of_mean = with_tooltip(means, [RUN, Column("of", "label"), Column(f"mean {measure.words.lower()}", form)])
         with_dot = {row["run"] for row in jobs}
         coloured = compared.colour(only=[name for name in compared.names if name in with_dot])
         dots = dots.encode(x=axis.x("value"), y=places.y("at"), color=coloured, tooltip=tooltip)
@@ -168,40 +166,38 @@ def _chart(compared: Compared, rows: pl.DataFrame, measure: _Measure, words: str
     return Chart(f"conditions_{measure.name}", title, spec, words, note, data, picture="conditions")
 
 
-def _note(compared: Compared, works: Sequence[pl.DataFrame], *, weak: bool) -> str:
+def _note(compared: Compared, work: pl.DataFrame, *, weak: bool) -> str:
     """What the marks are; ``weak`` if there is W."""
     interval = f"its {COVERAGE:.0%} interval over {compared.units}"
     note = [f"A dot is a job at one placement and seed; an upright bar the mean, with {interval}."]
-    if weak and any(work.drop_nulls("w")["ten_iterations_ps"].count() for work in works):
+    if weak and work.drop_nulls("w")["ten_iterations_ps"].count():
         note.append(f"Hollow: W over fewer than {FEW_ITERATIONS} iterations, not reliable.")
-    if sum(work.height for work in works) > MOST_DOTS:
+    if work.height > MOST_DOTS:
         note.append(f"Of more than {MOST_DOTS:,} jobs, evenly spaced ones have a dot.")
-    if any(work[SECONDS].null_count() for work in works):
+    if work[SECONDS].null_count():
         note.append("There is no mean time over jobs of which one has fewer than two iterations.")
     return " ".join(note)
 
 
-def mean_of(rows: pl.DataFrame, measure: _Measure, unit: str) -> Estimate | None:
+def mean_of(rows: pl.DataFrame, measure: _Measure) -> Estimate | None:
     """The mean of a condition over replicates; of times None if a run was too slow to have one."""
     rows = rows.filter("timed") if measure.is_time else rows
-    return estimate(rows, measure.key, unit, complete=measure.is_time)
+    return estimate(rows, measure.key, rows["unit"][0], complete=measure.is_time) if rows.height else None
 
 
-def _sentence(compared: Compared, works: Sequence[pl.DataFrame], conditions: int, measure: _Measure) -> str:
+def _sentence(compared: Compared, work: pl.DataFrame, conditions: int, measure: _Measure) -> str:
     """What differs most between conditions: in the default runs, or of improvements in the others."""
     treated = measure is _IMPROVEMENT
-    pairs = [of for of in zip(compared.series, works, strict=True) if of[0].is_default != treated]
-    comparable = [work.drop_nulls("w") for _, work in pairs]
-    weak = sum(rows["ten_iterations_ps"].count() for rows in comparable)
+    work = work.filter(pl.col("is_default") != treated)
+    comparable = work.drop_nulls("w")
     compared_words = f"{plural(conditions, 'condition')} compared"
-    if measure is _W and weak > sum(rows.height for rows in comparable) / 2:
+    if measure is _W and comparable["ten_iterations_ps"].count() > comparable.height / 2:
         return f"{compared_words}, with too few iterations for a reliable W"
     means = []
-    for one, work in pairs:
-        for (label,), rows in work.group_by(CONDITION, maintain_order=True):
-            mean = mean_of(rows, measure, one.unit)
-            of = (one.study if compared.several else None, str(label), one.treatment if treated else None)
-            means += [(mean.value, ", ".join(filter(None, of)))] if mean else []
+    for (_, label), rows in work.group_by("run", CONDITION, maintain_order=True):
+        mean, (study, treatment) = mean_of(rows, measure), rows.select("study", "treatment").row(0)
+        of = (study if compared.several else None, str(label), treatment if treated else None)
+        means += [(mean.value, ", ".join(filter(None, of)))] if mean else []
     if not means:
         return compared_words
     (least, low), (most, high) = min(means), max(means)

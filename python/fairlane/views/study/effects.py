@@ -22,7 +22,6 @@ from fairlane.views.charts import (
     caption,
     choice,
     colour,
-    drawn,
     ends_of,
     hollow,
     layers,
@@ -31,6 +30,7 @@ from fairlane.views.charts import (
     outermost,
     rule,
     whiskers,
+    with_tooltip,
 )
 from fairlane.views.heat import MOST_NUMBERS
 from fairlane.views.model import Chart
@@ -61,7 +61,7 @@ def effects_of(compared: Compared) -> pl.DataFrame:
 
     ``units`` is the number of replicates, ``unit`` what they are.
     """
-    several = any(one.work[CONDITION].n_unique() > 1 for one in compared.series)
+    several = compared.work.select(pl.struct("run", CONDITION)).n_unique() > len(compared.series)
     rows: list[dict[str, Any]] = []
     for level, by in LEVELS.items():
         if several or level != BY_CONDITION:
@@ -72,20 +72,12 @@ def effects_of(compared: Compared) -> pl.DataFrame:
 def _rows(compared: Compared, level: str, by: Sequence[str]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     estimates: dict[str, list[Estimate | None]] = {column: [] for column in EFFECTS}
-    for series in compared.series:
-        groups = series.work.group_by(by, maintain_order=True) if by else [((), series.work)]
-        for key, group in groups:
-            of = {
-                "run": series.name,
-                "name": None,
-                "workload": None,
-                CONDITION: None,
-                **dict(zip(by, key, strict=True)),
-            }
-            units = distinct(group)[series.unit].n_unique()
-            rows.append({"level": level, **of, "units": units, "unit": series.unit})
-            for column in EFFECTS:
-                estimates[column].append(estimate(group, column, series.unit))
+    for (run, *key), group in compared.work.group_by("run", *by, maintain_order=True):
+        of = {"run": run, "name": None, "workload": None, CONDITION: None, **dict(zip(by, key, strict=True))}
+        unit = group["unit"][0]
+        rows.append({"level": level, **of, "units": distinct(group)[unit].n_unique(), "unit": unit})
+        for column in EFFECTS:
+            estimates[column].append(estimate(group, column, unit))
     for column, found in estimates.items():
         verdicts = iter(beyond_noise([one for one in found if one is not None]))
         for row, one in zip(rows, found, strict=True):
@@ -263,15 +255,9 @@ def _extremes_sentence(effects: pl.DataFrame, effect: str) -> str:
 
 def replicates(compared: Compared, effects: pl.DataFrame) -> Chart:
     """Each placement's (or seed's) effect, with the mean and its interval: how certain the effects are."""
-    by_unit = [
-        one.work.group_by(one.unit)
-        .agg(one.replicate.first().alias("what"), pl.col(*EFFECTS).mean())
-        .sort(one.unit)
-        .select(pl.lit(one.name).alias("run"), "what", *EFFECTS)
-        for one in compared.series
-    ]
+    by_unit = compared.work.group_by("run", pl.col("replicate").alias("what"), maintain_order=True)
     place = 2 * pl.int_range(pl.len()) / (pl.len() - 1) - 1
-    dots = long(pl.concat(by_unit), compared.effects, ("",))
+    dots = long(by_unit.agg(pl.col(*EFFECTS).mean()), compared.effects, ("",))
     means = long(effects.filter(level=ALL), compared.effects)
     means = means.select("run", "of", pl.lit("mean").alias("what"), *(f"value{end}" for end in INTERVAL))
     every = [dots.with_columns(place=place.over("run", "of").fill_nan(0.0)), means.with_columns(place=0.0)]
@@ -364,10 +350,9 @@ def cells_chart(compared: Compared) -> Chart:
     if means:
         note = f"A cell is the mean change of throughput by {listed(means)}; the CSV has every job and point."
     note += " Blue: more; orange: less. Empty: not compared."
-    columns_of = [CONDITION, "placement", "seed", "name", "workload", *EFFECTS]
-    data = [one.work.select(pl.lit(one.name).alias("run"), *columns_of) for one in compared.series]
+    data = compared.work.select("run", CONDITION, "placement", "seed", "name", "workload", *EFFECTS)
     words, title = _cells_sentence(compared), f"Effects by {row} and {column}"
-    return Chart("cells", title, spec, words, note, pl.concat(data).to_dicts(), wide=True, only_page=True)
+    return Chart("cells", title, spec, words, note, data.to_dicts(), wide=True, only_page=True)
 
 
 def _end(cells: pl.DataFrame, sign: str) -> str:
@@ -379,30 +364,21 @@ def _end(cells: pl.DataFrame, sign: str) -> str:
 
 def _cells(compared: Compared) -> tuple[str, str, pl.DataFrame]:
     """What rows and columns are, and the effects of each cell of each series."""
-    row, column = next(
-        (row, column)
-        for row, column, keys in (
-            ("job", "point", ["name", "point"]),
-            ("job", "condition", ["name", CONDITION]),
-            ("workload", "condition", []),
+    kinds = ("job", "name", "point", "where"), ("job", "name", "condition", CONDITION)
+    by_run = [
+        (
+            row,
+            column,
+            compared.work.group_by("run", pl.col(of).alias("row"), pl.col(at).alias("column"), maintain_order=True),
         )
-        if not keys or max(one.work.select(keys).n_unique() for one in compared.series) <= MOST_CELLS
-    )
-    means = [
-        one.work.group_by(
-            pl.lit(one.name).alias("run"),
-            pl.col("name" if row == "job" else row).alias("row"),
-            (one.point if column == "point" else pl.col(CONDITION)).alias("column"),
-            maintain_order=True,
-        ).agg(pl.col(*EFFECTS).mean())
-        for one in compared.series
+        for row, of, column, at in (*kinds, ("workload", "workload", "condition", CONDITION))
     ]
-    return row, column, pl.concat(means)
+    every = [(row, column, cells.agg(pl.col(*EFFECTS).mean())) for row, column, cells in by_run]
+    return next((of for of in every if max(of[2].group_by("run").len()["len"]) <= MOST_CELLS), every[-1])
 
 
 def _cells_sentence(compared: Compared) -> str:
-    values = pl.concat([one.work[compared.effect].drop_nulls() for one in compared.series])
-    jobs = len({name for one in compared.series for name in one.work["name"]})
+    values, jobs = compared.work[compared.effect].drop_nulls(), compared.work["name"].n_unique()
     points = sum(study.meta.points for study in compared.studies.values())
     words = f"{plural(jobs, 'job')} at {plural(points, 'point')}"
     worse = int((values < 0).sum())
@@ -426,7 +402,7 @@ def changes_chart(others: Mapping[str, Comparison], note: str) -> Chart:
     ]
 
     def spec() -> altair.LayerChart:
-        base, tooltip = drawn(shown, columns)
+        base, tooltip = with_tooltip(shown, columns)
         axis = Axis.of([0.0, *ends_of(shown, "change")], "Change of throughput", "change")
         order = altair.EncodingSortField("change", op="min", order="ascending")
         base = base.encode(y=altair.Y("label:N", title=None, sort=order))

@@ -23,11 +23,11 @@ from fairlane.views.charts import (
     caption,
     choice,
     colour,
-    drawn,
     layers,
     long,
     offered,
     whiskers,
+    with_tooltip,
 )
 from fairlane.views.model import Chart
 from fairlane.views.study.series import RUN, WORDS, Compared
@@ -153,7 +153,9 @@ def periods_chart(compared: Compared) -> Chart | None:
     runs = table["run"].unique(maintain_order=True).to_list()
 
     def spec() -> altair.LayerChart:
-        base, tooltip = drawn(table.to_dicts(), [RUN, Column("period", "period"), Column("iterations", "iterations")])
+        base, tooltip = with_tooltip(
+            table.to_dicts(), [RUN, Column("period", "period"), Column("iterations", "iterations")]
+        )
         period = Axis.of(table["period"], "Period", scale="linear", zero=False)
         iterations = Axis.of(table["iterations"], "Iterations", scale="linear")
         coloured = compared.colour(only=runs) if {*runs} <= {*compared.names} else colour("run", runs)

@@ -43,29 +43,6 @@ class Series:
         """Whether these are default runs."""
         return self.treatment == DEFAULT
 
-    @property
-    def placement(self) -> pl.Expr:
-        """What the study calls the placement of a row."""
-        names = dict(enumerate(self.results.meta.placements))
-        other = pl.format("placement {}", "placement")
-        return pl.col("placement").replace_strict(names, default=other, return_dtype=pl.String)
-
-    @property
-    def replicate(self) -> pl.Expr:
-        """The placement or the seed of a row, in words."""
-        return self.placement if self.unit == "placement" else pl.format("seed {}", "seed")
-
-    @property
-    def point(self) -> pl.Expr:
-        """The point of a row, in words: those of condition, placement and seed of which there are several."""
-        parts = {
-            CONDITION: pl.col(CONDITION),
-            "placement": pl.format("placement: {}", self.placement),
-            "seed": pl.format("seed {}", "seed"),
-        }
-        several = [part for key, part in parts.items() if self.work[key].n_unique() > 1]
-        return pl.concat_str(several, separator=", ") if several else pl.format("point {}", "point")
-
 
 @dataclass(frozen=True)
 class Compared:
@@ -84,6 +61,15 @@ class Compared:
     def several(self) -> bool:
         """Whether there are several studies."""
         return len(self.studies) > 1
+
+    @cached_property
+    def work(self) -> pl.DataFrame:
+        """The rows of all series without their parameters, which have other types in other studies.
+
+        ``run`` is the name of the series, ``is_default`` whether it is one of default runs, ``unit`` what replicates
+        are; ``place``, ``replicate`` and ``where`` are the placement, the replicate and the point in words.
+        """
+        return pl.concat([_in_words(one) for one in self.series], how="diagonal_relaxed")
 
     @cached_property
     def effects(self) -> dict[str, str]:
@@ -127,6 +113,27 @@ class Compared:
     def with_effect(self, effect: str) -> list[str]:
         """The names of the series that have an effect."""
         return [one.name for one in self.series if one.work[effect].count()]
+
+
+def _in_words(series: Series) -> pl.DataFrame:
+    work = series.work
+    names = dict(enumerate(series.results.meta.placements))
+    other = pl.format("placement {}", "placement")
+    place, seed = (
+        pl.col("placement").replace_strict(names, default=other, return_dtype=pl.String),
+        pl.format("seed {}", "seed"),
+    )
+    parts = {CONDITION: pl.col(CONDITION), "placement": pl.format("placement: {}", place), "seed": seed}
+    several = [part for key, part in parts.items() if work[key].n_unique() > 1]
+    return work.drop(work.columns[1 : work.columns.index("placement")]).with_columns(
+        run=pl.lit(series.name),
+        study=pl.lit(series.study),
+        is_default=pl.lit(series.is_default),
+        unit=pl.lit(series.unit),
+        place=place,
+        replicate=place if series.unit == "placement" else seed,
+        where=pl.concat_str(several, separator=", ") if several else pl.format("point {}", "point"),
+    )
 
 
 def alone_everywhere(work: pl.DataFrame) -> bool:

@@ -15,7 +15,7 @@ from fairlane.results.study import StudyResults
 from fairlane.statistics import SPREAD
 from fairlane.study.conditions import CONDITION
 from fairlane.study.replication import EFFECTS, PACE, over_points
-from fairlane.views.charts import NUMBERS, RAISED, Axis, caption, choice, drawn, layers
+from fairlane.views.charts import NUMBERS, RAISED, Axis, caption, choice, layers, with_tooltip
 from fairlane.views.model import Chart
 from fairlane.views.scales import is_wide
 from fairlane.views.study.series import Compared, alone_everywhere
@@ -85,8 +85,9 @@ def _named(key: str, row: Row) -> str:
 def _work(compared: Compared, study: str) -> tuple[pl.DataFrame, list[str]]:
     """The rows of a study, with their ``run``, in order of points; and the runs."""
     series = compared.of_study(study)
-    every = [one.work.with_columns(run=pl.lit(one.label), place=one.placement) for one in series]
-    return pl.concat(every).sort("point", maintain_order=True), [one.label for one in series]
+    labels = {one.name: one.label for one in series}
+    work = compared.work.filter(study=study).with_columns(pl.col("run").replace_strict(labels))
+    return work.sort("point", maintain_order=True), [*labels.values()]
 
 
 def _of_study(compared: Compared, study: str) -> list[dict[str, Any]]:
@@ -243,7 +244,7 @@ def _measured(key: str, name: str, table: pl.DataFrame, numbers: list[str]) -> C
     rows = [place | text for place, text in zip(places.to_dicts(), written, strict=True)]
 
     def spec() -> altair.LayerChart:
-        base, tooltip = drawn(rows, [Column(of, f"t{columns[of]}") for of in table.columns])
+        base, tooltip = with_tooltip(rows, [Column(of, f"t{columns[of]}") for of in table.columns])
         few = [of for of in table.columns if 1 < table[of].n_unique() <= MOST_SERIES]
         offered = {"x": ("Horizontal", x, [*texts, *numbers]), "y": ("Vertical", y, numbers)}
         offered["colours"] = "Colours", series, [*few, _NONE]

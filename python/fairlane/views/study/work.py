@@ -14,7 +14,7 @@ from fairlane.results.derive import interval
 from fairlane.statistics import COVERAGE, FEWEST_UNITS
 from fairlane.study.conditions import CONDITION, varied
 from fairlane.study.replication import distinct, estimate, over_points
-from fairlane.views.charts import Axis, Layer, chart, described, drawn, ends_of, layers, rule, stacked, whiskers
+from fairlane.views.charts import Axis, Layer, chart, described, ends_of, layers, rule, stacked, whiskers, with_tooltip
 from fairlane.views.model import Chart
 from fairlane.views.rows import QUARTILES, Rows, box_numbers, boxes, dots, thinned, whisker_words
 from fairlane.views.study.series import IMPROVEMENT, RUN, VALUE, Compared, W, in_words
@@ -107,28 +107,19 @@ def _boxes(compared: Compared) -> Chart:
 
 def _sorted(compared: Compared) -> Chart:
     """The improvement of every job at every point, from the greatest to the least."""
-    ordered = [
-        (one, one.work.drop_nulls("improvement").sort("improvement", descending=True).with_row_index("order", 1))
-        for one in compared.series
-    ]
-    where = pl.when(pl.col(CONDITION) != "").then(CONDITION)
-    rows = pl.concat(
-        jobs.gather_every(-(-jobs.height // MOST_JOBS)).select(
-            pl.lit(one.name).alias("run"),
-            "order",
-            "workload",
-            job="name",
-            where=pl.concat_str(where, one.placement, pl.format("seed {}", "seed"), separator=", ", ignore_nulls=True),
-            **{f"value{end}": f"improvement{end}" for end in INTERVAL},
-        )
-        for one, jobs in ordered
-        if jobs.height
-    ).to_dicts()
-    few = max(jobs.height for _, jobs in ordered) <= MOST_WHISKERS
+    ordered = compared.work.drop_nulls("improvement").sort("improvement", descending=True)
+    ordered = ordered.with_columns(order=pl.int_range(1, pl.len() + 1).over("run"), jobs=pl.len().over("run"))
+    kept = ordered.filter((pl.col("order") - 1) % ((pl.col("jobs") - 1) // MOST_JOBS + 1) == 0)
+    kept = kept.sort(pl.col("run").cast(pl.Enum(compared.names)), "order")
+    where = pl.when(pl.col(CONDITION) != "").then(CONDITION), "place", pl.format("seed {}", "seed")
+    ends = {f"value{end}": f"improvement{end}" for end in INTERVAL}
+    at = pl.concat_str(*where, separator=", ", ignore_nulls=True)
+    rows = kept.select("run", "order", "workload", job="name", where=at, **ends).to_dicts()
+    few = max(ordered["jobs"]) <= MOST_WHISKERS
     columns = [RUN, Column("job", "job"), Column("workload", "workload"), Column("at", "where"), VALUE]
 
     def spec() -> altair.LayerChart:
-        base, tooltip = drawn(rows, columns)
+        base, tooltip = with_tooltip(rows, columns)
         shown = ends_of(rows) if few else [row["value"] for row in rows]
         axis = Axis.of([0.0, *shown], IMPROVEMENT, "change")
         order = Axis.of((row["order"] for row in rows), "Jobs, greatest improvement first", scale="linear")
@@ -143,8 +134,8 @@ def _sorted(compared: Compared) -> Chart:
 
     measured = any(row["value_low"] is not None for row in rows)
     note = "A dot is a job at one point." + (" Bars: 95% interval within its run." if few and measured else "")
-    ends = (find(rows, key=lambda row: row["value"]) for find in (min, max))
-    words = (f"{change(row['value'])}, {row['job']} with {row['run']}" for row in ends)
+    least, most = (find(rows, key=lambda row: row["value"]) for find in (min, max))
+    words = (f"{change(row['value'])}, {row['job']} with {row['run']}" for row in (least, most))
     note += f" From {' to '.join(words)}."
     first = next(iter(compared.studies))
     sentence = f"{f'{first}: ' if compared.several else ''}{headline(compared, first)}."
