@@ -71,7 +71,7 @@ def _parts(
     yield parameters.periods_chart(compared)
     yield from tables.measured_charts(measured)
     yield parameters.terms_chart(terms) if terms else None
-    if compared.series:
+    if compared.studies:
         yield tables.by_condition(compared)
         yield from tables.by_repetition(compared)
     if found is not None and extreme:
@@ -97,7 +97,7 @@ def _changes(compared: Compared) -> tuple[dict[str, Comparison], list[str]]:
 
 def _about(compared: Compared) -> Iterator[str]:
     """What columns are."""
-    if not compared.series:
+    if not compared.studies:
         return
     improvement = " Improvement: throughput change against the default run." if compared.treated else ""
     words = f"W: throughput change against the isolated run.{improvement} Means over jobs, placements and seeds."

@@ -20,7 +20,7 @@ from fairlane.study.replication import estimate
 from fairlane.views.charts import Axis, Kind, Layer, ends_of, layers, rule, whiskers, with_tooltip
 from fairlane.views.model import Chart
 from fairlane.views.rows import Rows
-from fairlane.views.study.series import IMPROVEMENT, RUN, Compared, W
+from fairlane.views.study.series import DEFAULT, IMPROVEMENT, RUN, Compared, W
 from fairlane.views.tables import INTERVAL, Column, Write, change, with_change, with_interval
 from fairlane.wording import plural, seconds, significant
 
@@ -62,6 +62,8 @@ _IMPROVEMENT = _Measure("improvement", "improvement", IMPROVEMENT, "Mean improve
 
 def condition_charts(compared: Compared) -> Iterator[Chart]:
     """A chart for each measure; none if no study varies anything, or no job completed an iteration."""
+    if not compared.studies:
+        return
     work = _related(compared)
     conditions = work[CONDITION].n_unique()
     if conditions < 2 or not work[SECONDS].count():
@@ -84,7 +86,7 @@ def _related(compared: Compared) -> pl.DataFrame:
 
     ``timed`` is whether a job has a time per iteration anywhere: some workloads have no iterations.
     """
-    median = pl.col(SECONDS).filter("is_default").median()
+    median = pl.col(SECONDS).filter(pl.col("treatment") == DEFAULT).median()
     relative = [
         (pl.col(f"{SECONDS}{end}") / median).over("study", "name").alias(f"{RELATIVE}{end}") for end in INTERVAL
     ]
@@ -104,10 +106,10 @@ def _labelled(compared: Compared, work: pl.DataFrame, conditions: int) -> tuple[
     if conditions > MOST_CONDITIONS:
         names = dict.fromkeys(name for study in compared.studies.values() for name in varied(study.work))
         labels = [
-            one.work.select("point", run=pl.lit(one.name), label=pl.lit(f"{name}: ") + _shown(one.work[name]))
+            table.select("run", "point", label=pl.lit(f"{name}: ") + _shown(table[name]))
             for name in names
-            for one in compared.series
-            if name in one.work.columns
+            for table in compared.tables.values()
+            if name in table.columns
         ]
         rows = (
             pl.concat(labels).unique(maintain_order=True).join(work, on=["run", "point"], maintain_order="left_right")
@@ -122,7 +124,7 @@ def _shown(values: pl.Series) -> pl.Series:
 
 def _chart(compared: Compared, rows: pl.DataFrame, measure: _Measure, words: str, note: str) -> Chart | None:
     labels = rows["label"].unique(maintain_order=True).to_list()
-    places = Rows(labels, len(compared.series), [wrap(label, _LETTERS) or [""] for label in labels])
+    places = Rows(labels, len(compared.names), [wrap(label, _LETTERS) or [""] for label in labels])
     series = {name: at for at, name in enumerate(compared.names)}
     means = [
         places.place({"run": run, "label": label, **interval("value", mean)}, label, series[run])
@@ -188,7 +190,7 @@ def mean_of(rows: pl.DataFrame, measure: _Measure) -> Estimate | None:
 def _sentence(compared: Compared, work: pl.DataFrame, conditions: int, measure: _Measure) -> str:
     """What differs most between conditions: in the default runs, or of improvements in the others."""
     treated = measure is _IMPROVEMENT
-    work = work.filter(pl.col("is_default") != treated)
+    work = work.filter((pl.col("treatment") == DEFAULT) != treated)
     comparable = work.drop_nulls("w")
     compared_words = f"{plural(conditions, 'condition')} compared"
     if measure is _W and comparable["ten_iterations_ps"].count() > comparable.height / 2:

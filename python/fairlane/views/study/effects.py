@@ -61,7 +61,7 @@ def effects_of(compared: Compared) -> pl.DataFrame:
 
     ``units`` is the number of replicates, ``unit`` what they are.
     """
-    several = compared.work.select(pl.struct("run", CONDITION)).n_unique() > len(compared.series)
+    several = compared.work.select(pl.struct("run", CONDITION)).n_unique() > len(compared.names)
     rows: list[dict[str, Any]] = []
     for level, by in LEVELS.items():
         if several or level != BY_CONDITION:
@@ -137,7 +137,7 @@ def forest(compared: Compared, effects: pl.DataFrame) -> Chart:
         yield beyond.encode(color=coloured, tooltip=tooltip)
 
     level = choice("effects_rows", "Rows", effects["level"].unique(maintain_order=True).to_list(), "level")
-    run = choice("effects_run", "Treatment", compared.names, "run", "all" if len(compared.series) > 1 else "")
+    run = choice("effects_run", "Treatment", compared.names, "run", "all" if len(compared.names) > 1 else "")
     spec = _by_measure(compared, "effects", 22, shown.to_dicts(), columns, marks, level, run)
     few = f" Of more than {MOST_ROWS} rows, those with the greatest and the least effects."
     note = (

@@ -13,7 +13,7 @@ from fairlane.results.manifest import Sealed
 from fairlane.results.parquet import read_tables
 from fairlane.results.schemas import STUDY
 from fairlane.results.study import STUDY_SCHEMA_VERSION, StudyResults
-from fairlane.statistics import COVERAGE
+from fairlane.statistics import COVERAGE, SPREAD
 from fairlane.study.conditions import shown, varied
 from fairlane.study.replication import PACE, over_points
 from fairlane.views.charts import (
@@ -110,17 +110,15 @@ def sweep_rows(compared: Compared, name: str) -> tuple[pl.DataFrame, bool, list[
 
     A row has means of time per iteration, s, W and improvement, with their intervals.
     """
-    having = [one for one in compared.series if name in one.work.columns]
-    alike = len({one.work[name].dtype for one in having}) == 1
+    having = [table for table in compared.tables.values() if name in table.columns]
+    alike = len({table[name].dtype for table in having}) == 1
     table = pl.concat(
-        over_points(one.work, ["workload", name], (TIME, *WORDS), one.unit).select(
-            pl.lit(one.name).alias("run"),
-            "workload",
-            (pl.col(name) if alike else pl.col(name).cast(pl.String)).alias("at"),
-            pl.col(f"^({'|'.join((TIME, *WORDS))})(_low|_high)?$"),
+        over_points(of, ["run", "workload", name], (TIME, *WORDS), of["unit"][0]).with_columns(
+            pl.col(name) if alike else pl.col(name).cast(pl.String)
         )
-        for one in having
+        for of in having
     )
+    table = table.drop([f"{TIME}{end}" for end in SPREAD]).rename({name: "at"})
     every = table["at"].unique(maintain_order=True)
     numeric = every.dtype.is_numeric() and not every.has_nulls()
     values = (every.sort() if numeric else every).to_list()

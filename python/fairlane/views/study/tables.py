@@ -37,10 +37,13 @@ _NONE = "none"
 
 def by_condition(compared: Compared) -> Table:
     """One row per condition, workload and treatment, then one for all workloads of the condition."""
-    conditions = any(one.work[CONDITION].n_unique() > 1 for one in compared.series)
+    conditions = any(table[CONDITION].n_unique() > 1 for table in compared.tables.values())
     rows = [{"study": name, **row} for name in compared.studies for row in _of_study(compared, name)]
     treatments = any(study.meta.treatments for study in compared.studies.values())
-    every = [one.work.select(pl.lit(one.name).alias("runs"), pl.all()) for one in compared.series]
+    every = [
+        table.select(pl.col("run").alias("runs"), *study.work.columns, CONDITION)
+        for table, study in zip(compared.tables.values(), compared.studies.values(), strict=True)
+    ]
 
     def made(*, names: bool) -> Table:
         shown = [
@@ -84,10 +87,9 @@ def _named(key: str, row: Row) -> str:
 
 def _work(compared: Compared, study: str) -> tuple[pl.DataFrame, list[str]]:
     """The rows of a study, with their ``run``, in order of points; and the runs."""
-    series = compared.of_study(study)
-    labels = {one.name: one.label for one in series}
-    work = compared.work.filter(study=study).with_columns(pl.col("run").replace_strict(labels))
-    return work.sort("point", maintain_order=True), [*labels.values()]
+    runs = compared.tables[study]["label"].unique(maintain_order=True).to_list()
+    work = compared.work.filter(study=study).with_columns(run="label")
+    return work.sort("point", maintain_order=True), runs
 
 
 def _of_study(compared: Compared, study: str) -> list[dict[str, Any]]:

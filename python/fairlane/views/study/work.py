@@ -39,32 +39,30 @@ def work_charts(compared: Compared) -> Iterator[Chart]:
 
 def headline(compared: Compared, study: str) -> str:
     """The greatest effect of a treatment, the mean W, or nothing that could be compared."""
-    own = compared.of_study(study)
-    work = pl.concat([one.work for one in own])
+    work = compared.work.filter(study=study)
     treated = work.drop_nulls("improvement")
     if treated.height:
         best = over_points(treated, ["treatment"], ["improvement"]).sort("improvement").row(-1, named=True)
         words = in_words(best, "improvement")
         return f"{best['treatment']}: {words} throughput against the default run, mean over jobs"
-    mean = estimate(work, "w", own[0].unit) if compared.co_running else None
+    mean = estimate(work, "w", work["unit"][0]) if compared.co_running else None
     return f"Mean W of co-running jobs: {in_words(interval('w', mean), 'w')}" if mean else ""
 
 
 def _boxes(compared: Compared) -> Chart:
     """Boxes of W by workload and series, with their means."""
-    series = [one for one in compared.series if one.work["w"].count()]
-    workloads = list(dict.fromkeys(name for one in series for name in one.work["workload"]))
+    work = compared.work.drop_nulls("w")
+    series, workloads = (work[key].unique(maintain_order=True).to_list() for key in ("run", "workload"))
     places = Rows(workloads, len(series), [name.replace("_", " ") for name in workloads])
     rows, beyond = [], []
-    for at, one in enumerate(series):
-        for (workload,), jobs in one.work.drop_nulls("w").group_by("workload", maintain_order=True):
-            values = jobs["w"].to_numpy()
-            numbers = box_numbers(values, QUARTILES)
-            shared = places.place({"run": one.name, "workload": workload}, str(workload), at)
-            mean = interval("value", estimate(jobs, "w", one.unit))
-            rows.append({**shared, **numbers, **mean, "jobs": jobs.height})
-            out = thinned(values[(values < numbers["low"]) | (values > numbers["high"])])
-            beyond += [{**shared, "value": value} for value in out.tolist()]
+    for (run, workload), jobs in work.group_by("run", "workload", maintain_order=True):
+        values = jobs["w"].to_numpy()
+        numbers = box_numbers(values, QUARTILES)
+        shared = places.place({"run": run, "workload": workload}, str(workload), series.index(run))
+        mean = interval("value", estimate(jobs, "w", jobs["unit"][0]))
+        rows.append({**shared, **numbers, **mean, "jobs": jobs.height})
+        out = thinned(values[(values < numbers["low"]) | (values > numbers["high"])])
+        beyond += [{**shared, "value": value} for value in out.tolist()]
     columns = [
         RUN,
         Column("workload", "workload"),
@@ -78,7 +76,7 @@ def _boxes(compared: Compared) -> Chart:
         told, tooltip = described(rows, columns)
         shown = [row[end] for row in rows for end in ("low", "high")]
         axis = Axis.of([0.0, *shown, *ends_of([*rows, *beyond])], W, "change")
-        coloured = compared.colour(only=[one.name for one in series])
+        coloured = compared.colour(only=series)
         base = chart(told).encode(y=places.y("at"))
         outline = base.mark_point(style="ink", shape="diamond", size=70, filled=False, strokeWidth=1.4)
         every: list[Layer] = [
@@ -92,16 +90,17 @@ def _boxes(compared: Compared) -> Chart:
         return layers(places.height, *every, zoom=("x",))
 
     units = compared.units
-    few = any(distinct(one.work)[one.unit].n_unique() < FEWEST_UNITS for one in series)
+    by_run = {str(run): jobs for (run,), jobs in work.group_by("run", maintain_order=True)}
+    few = any(distinct(jobs)[jobs["unit"][0]].n_unique() < FEWEST_UNITS for jobs in by_run.values())
     known = f"Too few {units} for an interval" if few else f"Whiskers of diamonds: {COVERAGE:.0%} interval over {units}"
-    several = max(one.work[CONDITION].n_unique() for one in series)
+    several = max(jobs[CONDITION].n_unique() for jobs in by_run.values())
     over = f" under {plural(several, 'condition')}, taken together" if several > 1 else ""
     note = (
         f"W is the change of a job's throughput. Boxes: jobs at all points{over}; whiskers to "
         f"{whisker_words(QUARTILES)}; dots: jobs beyond. Diamonds: means. {known}."
     )
-    means = [(one.name, estimate(one.work, "w", one.unit)) for one in series]
-    words = "; ".join(f"{name} {in_words(interval('value', mean))}" for name, mean in means if mean)
+    means = {run: interval("value", estimate(jobs, "w", jobs["unit"][0])) for run, jobs in by_run.items()}
+    words = "; ".join(f"{run} {in_words(mean)}" for run, mean in means.items())
     return Chart("w", "W by workload", spec, f"Mean W: {words}.", note, rows, picture="work")
 
 
