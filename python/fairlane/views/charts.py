@@ -371,6 +371,15 @@ def hollow(of: altair.Chart, **encoding: Any) -> altair.LayerChart:
     return stacked(of.mark_point(style="paper"), of.mark_point(filled=False, strokeWidth=1.6).encode(**encoding))
 
 
+def ordered(field: str, by: str, *, down: bool = True, **look: Any) -> altair.Y:
+    """The vertical channel of rows with names, in the order of another field; from the greatest ``down``.
+
+    ``look`` is that of the axis.
+    """
+    order = altair.EncodingSortField(by, op="max" if down else "min", order="descending" if down else "ascending")
+    return altair.Y(f"{field}:N", title=None, sort=order, axis=altair.Axis(**look) if look else Undefined)
+
+
 def rule(at: float, axis: Axis, *, vertical: bool, style: str = "ink") -> altair.Chart:
     """A line across the chart at a value."""
     line: altair.Chart = chart([{"at": at}]).mark_rule(style=style)

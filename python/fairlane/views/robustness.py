@@ -31,6 +31,7 @@ from fairlane.views.charts import (
     legend_of,
     linked,
     offered,
+    ordered,
     rule,
     with_tooltip,
 )
@@ -348,8 +349,7 @@ def _levels(clauses: pl.DataFrame, levels: pl.DataFrame, name: str, suffix: str)
     clause = choice(parameter, "Clause", [*texts.values()])
     base, tooltip, choices = offered(rows, [Column("level", "label"), Column("holds at", _holds)], clause)
     share = Axis.of([0.0, 1.0], "Share of points", "share", scale="linear")
-    sort = altair.EncodingSortField("order", op="min")
-    base = base.encode(y=altair.Y("label:N", title=None, sort=sort, axis=altair.Axis(labelLimit=260)))
+    base = base.encode(y=ordered("label", "order", down=False, labelLimit=260))
     colours = _colour("certain", {_CHANCE[True]: 0, _CHANCE[False]: 5})
     bars = base.mark_bar(size=12).encode(x=share.x("share"), color=colours, tooltip=tooltip)
     lines = base.mark_rule(style="ink", strokeWidth=1.3).encode(x=share.x("share_low"), x2="share_high:Q")

@@ -98,7 +98,7 @@ def machine_over_time(schedules: Mapping[str, ScheduleResults], used: str, fragm
         begin = "start_s" if key == "utilisation" else "submit_s"
         end = "end_s" if key == "utilisation" else "start_s"
         job = chosen_rows().transform_calculate(begin=f"datum.{begin} / {HOUR_S}", end=f"datum.{end} / {HOUR_S}")
-        band = job.mark_rect(style="shade").encode(x=hours.x("begin"), x2="end:Q")
+        band = job.mark_rect(opacity=0.12).encode(x=hours.x("begin"), x2="end:Q", color="allocator:N")
         note = f"Means over {BINS} intervals of the schedule."
         spec = linked(layers(240, band, *lines), rows=_CHOSEN)
         yield Chart(key, title, spec, sentences[key], note, frame=of, picture="load", wide=key == "utilisation")

@@ -27,6 +27,7 @@ from fairlane.views.charts import (
     layers,
     long,
     offered,
+    ordered,
     outermost,
     rule,
     whiskers,
@@ -127,8 +128,7 @@ def forest(compared: Compared, effects: pl.DataFrame) -> Chart:
     ]
 
     def marks(base: altair.Chart, axis: Axis, tooltip: list[altair.Tooltip]) -> Iterator[Layer]:
-        order = altair.EncodingSortField("value", op="max", order="descending")
-        base = base.encode(y=altair.Y("label:N", title=None, sort=order))
+        base = base.encode(y=ordered("label", "value"))
         yield whiskers(base, axis, vertical=False)
         coloured = compared.colour(only=compared.with_effect(compared.effect))
         base = base.encode(x=axis.x("value"))
@@ -196,8 +196,7 @@ def extremes(compared: Compared, effects: pl.DataFrame) -> Chart:
     ]
 
     def marks(base: altair.Chart, axis: Axis, tooltip: list[altair.Tooltip]) -> Iterator[Layer]:
-        order = altair.EncodingSortField("worst", op="max", order="descending")
-        base = base.encode(y=altair.Y("run:N", title=None, sort=order))
+        base = base.encode(y=ordered("run", "worst"))
         worst = base.transform_filter("datum.which === 'worst job'")
         yield worst.mark_rule(style="muted", strokeWidth=5, opacity=0.35).encode(x=axis.x("worst"), x2="best:Q")
         yield whiskers(worst, axis, vertical=False)
@@ -404,8 +403,7 @@ def changes_chart(others: Mapping[str, Comparison], note: str) -> Chart:
     def spec() -> altair.LayerChart:
         base, tooltip = with_tooltip(shown, columns)
         axis = Axis.of([0.0, *ends_of(shown, "change")], "Change of throughput", "change")
-        order = altair.EncodingSortField("change", op="min", order="ascending")
-        base = base.encode(y=altair.Y("label:N", title=None, sort=order))
+        base = base.encode(y=ordered("label", "change", down=False))
         verdicts = colour("verdict", _VERDICTS, greys=_VERDICTS[2:])
         bar = base.mark_bar(size=12).encode(x=axis.x("change"), x2=altair.datum(0), color=verdicts, tooltip=tooltip)
         interval = whiskers(base, axis, "change_low", "change_high", vertical=False)

@@ -26,6 +26,7 @@ from fairlane.views.charts import (
     layers,
     long,
     offered,
+    ordered,
     whiskers,
     with_tooltip,
 )
@@ -207,10 +208,9 @@ def terms_chart(terms: list[dict[str, Any]]) -> Chart:
         job = choice("design_job", "Job", list(dict.fromkeys(row["job"] for row in known)), "job")
         base, tooltip, choices = offered(known, [Column("job", "job"), *_TERM], job)
         share = Axis.of([0.0, *(row["share"] for row in known)], "Share of the variance", "share", scale="linear")
-        y = altair.Y("term:N", title=None, sort=altair.EncodingSortField("share", op="max", order="descending"))
         verdict = colour("verdict", _VERDICTS, greys=_VERDICTS[1:])
         bars = base.mark_bar(size=13).encode(
-            x=share.x("share"), x2=altair.datum(0), y=y, color=verdict, tooltip=tooltip
+            x=share.x("share"), x2=altair.datum(0), y=ordered("term", "share"), color=verdict, tooltip=tooltip
         )
         return layers(altair.Step(20), bars, zoom=("x",), choices=choices)
 
