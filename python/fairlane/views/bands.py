@@ -14,7 +14,7 @@ import altair
 from fairlane.results.reproduction import Number
 from fairlane.views.charts import Layer, chart, chosen_key, highlighted, layers, with_tooltip
 from fairlane.views.model import Chart
-from fairlane.views.tables import Column, Row, naming
+from fairlane.views.tables import Column, Row, columns, naming
 from fairlane.wording import listed, significant
 
 LOWER, UPPER = 0.0, 1.0
@@ -32,15 +32,9 @@ _TEXTS = {"spread": (0, "median (range)"), "band": (190, "band"), "held": (300, 
 _TEXTS_OF = ("measured", "reported", "band", "spread", "held", "explained")
 """What is said of a number with each of its replicates."""
 _TOLD = [
-    Column("claim", "claim"),
-    Column("measured", "measured"),
-    Column("replicate", "replicate"),
+    *columns(claim="claim", measured="measured", replicate="replicate"),
     Column("value", "value", significant),
-    Column("band", "band"),
-    Column("median (range)", "spread"),
-    Column("in the band", "held"),
-    Column("paper", "reported"),
-    Column("verdict", "explained"),
+    *columns(band="band", spread="median (range)", held="in the band", reported="paper", explained="verdict"),
 ]
 
 

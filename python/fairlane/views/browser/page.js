@@ -114,6 +114,10 @@ function choose(key) {
   if (key === chosen) return;
   chosen = key;
   for (const row of document.querySelectorAll("tr[data-key]")) row.classList.toggle("chosen", isChosen(row.dataset.key));
+  for (const scroller of document.querySelectorAll(".scroller.low:not(:hover)")) {
+    const row = scroller.querySelector("tr.chosen");
+    if (row) scroller.scrollTop = row.offsetTop - scroller.clientHeight / 2;
+  }
   for (const [id, view] of Object.entries(views)) {
     const { choices = {}, rows } = charts[id].usermeta ?? {};
     for (const [signal, texts] of Object.entries(choices)) {

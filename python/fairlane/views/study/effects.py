@@ -36,7 +36,7 @@ from fairlane.views.charts import (
 from fairlane.views.heat import MOST_NUMBERS
 from fairlane.views.model import Chart
 from fairlane.views.study.series import RUN, VALUE, Compared, against, in_words
-from fairlane.views.tables import INTERVAL, Column, Row, Table, change, interval_of, with_change
+from fairlane.views.tables import INTERVAL, Column, Row, Table, change, columns, interval_of, with_change
 from fairlane.wording import listed, percent, plural, seconds, some
 
 ALL, BY_JOB, BY_CONDITION = "by treatment", "by job", "by condition"
@@ -120,12 +120,9 @@ def forest(compared: Compared, effects: pl.DataFrame) -> Chart:
     several = pl.col("run").n_unique().over("level", "of") > 1
     named = pl.when(several).then(pl.concat_str(label, "run", separator=", ")).otherwise(label)
     shown = rows.filter(outermost(MOST_ROWS, "level", "of")).with_columns(label=pl.coalesce(named, "run"))
-    columns = [
-        Column("row", "label"),
-        VALUE,
-        Column("verdict", lambda row: _NOISE[row["value_beyond"]]),
-        Column("replicates", lambda row: plural(row["units"], row["unit"])),
-    ]
+    verdict = Column("verdict", lambda row: _NOISE[row["value_beyond"]])
+    units = Column("replicates", lambda row: plural(row["units"], row["unit"]))
+    told = [Column("row", "label"), VALUE, verdict, units]
 
     def marks(base: altair.Chart, axis: Axis, tooltip: list[altair.Tooltip]) -> Iterator[Layer]:
         base = base.encode(y=ordered("label", "value"))
@@ -138,7 +135,7 @@ def forest(compared: Compared, effects: pl.DataFrame) -> Chart:
 
     level = choice("effects_rows", "Rows", effects["level"].unique(maintain_order=True).to_list(), "level")
     run = choice("effects_run", "Treatment", compared.names, "run", "all" if len(compared.names) > 1 else "")
-    spec = _by_measure(compared, "effects", 22, shown.to_dicts(), columns, marks, level, run)
+    spec = _by_measure(compared, "effects", 22, shown.to_dicts(), told, marks, level, run)
     few = f" Of more than {MOST_ROWS} rows, those with the greatest and the least effects."
     note = (
         f"Means over jobs, placements and seeds. Whiskers: {COVERAGE:.0%} interval over {compared.units}; of a single "
@@ -186,14 +183,8 @@ def extremes(compared: Compared, effects: pl.DataFrame) -> Chart:
         for row in _extremes(compared, effects, of)
         for key, which in _MARKS.items()
     ]
-    columns = [
-        RUN,
-        Column("which", "which"),
-        Column("job", "job"),
-        Column("workload", "workload"),
-        VALUE,
-        Column("below zero", lambda row: f"{row['below']} of {plural(row['jobs'], 'job')}"),
-    ]
+    below = Column("below zero", lambda row: f"{row['below']} of {plural(row['jobs'], 'job')}")
+    told = [RUN, *columns(which="which", job="job", workload="workload"), VALUE, below]
 
     def marks(base: altair.Chart, axis: Axis, tooltip: list[altair.Tooltip]) -> Iterator[Layer]:
         base = base.encode(y=ordered("run", "worst"))
@@ -210,7 +201,7 @@ def extremes(compared: Compared, effects: pl.DataFrame) -> Chart:
             tooltip=tooltip,
         )
 
-    spec = _by_measure(compared, "extremes", 28, rows, columns, marks)
+    spec = _by_measure(compared, "extremes", 28, rows, told, marks)
     note = (
         "Jobs are compared by their means over placements and seeds. The treatment that costs its worst job least is "
         f"at the top. Whiskers: {COVERAGE:.0%} interval of the worst job."
@@ -226,7 +217,7 @@ def extremes_table(compared: Compared, effects: pl.DataFrame) -> Table:
     def changed(header: str, which: str) -> Column:
         return Column(header, lambda row: in_words(row[which], of))
 
-    columns = [
+    shown = [
         RUN,
         Column("worst job", lambda row: row["worst"]["name"], left=True),
         changed("change", "worst"),
@@ -237,7 +228,7 @@ def extremes_table(compared: Compared, effects: pl.DataFrame) -> Table:
     ]
     title = f"Jobs by treatment: change against {against(of)}"
     words, jobs = _extremes_sentence(effects, of), effects.filter(level=BY_JOB)
-    return Table(columns, _extremes(compared, effects, of), title, sentence=words, data=jobs)
+    return Table(shown, _extremes(compared, effects, of), title, sentence=words, data=jobs)
 
 
 def _extremes_sentence(effects: pl.DataFrame, effect: str) -> str:
@@ -315,7 +306,7 @@ def cells_chart(compared: Compared) -> Chart:
     greatest = pl.col("value").abs().max().over("of").replace(0.0, 1.0)
     every = long(cells, compared.effects, ("",)).with_columns(greatest=greatest, share=pl.col("value") / greatest)
     rows = every.with_columns(strong=pl.col("share").abs() > _STRONG).drop("greatest").to_dicts()
-    columns = cells["column"].unique(maintain_order=True).to_list()
+    across = cells["column"].unique(maintain_order=True).to_list()
 
     def spec() -> altair.LayerChart:
         treated = compared.with_effect(compared.effect)
@@ -327,7 +318,7 @@ def cells_chart(compared: Compared) -> Chart:
         )
         look = altair.Axis(labelAngle=-60, labelLimit=220, grid=False)
         base = base.encode(
-            x=altair.X("column:N", sort=columns, title=column, axis=look),
+            x=altair.X("column:N", sort=across, title=column, axis=look),
             y=altair.Y("row:N", sort=cells["row"].unique(maintain_order=True).to_list(), title=row),
         )
         high, low = (_end(every, sign) for sign in "+−")
@@ -341,7 +332,7 @@ def cells_chart(compared: Compared) -> Chart:
             .encode(text=f"text{len(tooltip) - 1}:N")
             for sign, style in (("!", "text"), ("", "paper"))
         ]
-        shown = numbers if len(columns) <= MOST_NUMBERS else []
+        shown = numbers if len(across) <= MOST_NUMBERS else []
         return layers(altair.Step(24), cell, *shown, zoom=(), choices=choices)
 
     means = [what for what, wanted in ((row, "job"), (column, "point")) if what != wanted]
@@ -391,17 +382,11 @@ def changes_chart(others: Mapping[str, Comparison], note: str) -> Chart:
     """
     rows = sorted(_changes(others), key=lambda row: row["change"])
     shown = rows if len(rows) <= MOST_CHANGES else [*rows[: MOST_CHANGES // 2], *rows[-MOST_CHANGES // 2 :]]
-    columns = [
-        Column("job", "label"),
-        Column("change", with_change("change")),
-        Column("verdict", "verdict"),
-        Column("of", "of"),
-        Column("before", "before", seconds),
-        Column("now", "after", seconds),
-    ]
+    told = [Column("job", "label"), Column("change", with_change("change")), *columns(verdict="verdict", of="of")]
+    told += columns(seconds, before="before", after="now")
 
     def spec() -> altair.LayerChart:
-        base, tooltip = with_tooltip(shown, columns)
+        base, tooltip = with_tooltip(shown, told)
         axis = Axis.of([0.0, *ends_of(shown, "change")], "Change of throughput", "change")
         base = base.encode(y=ordered("label", "change", down=False))
         verdicts = colour("verdict", _VERDICTS, greys=_VERDICTS[2:])

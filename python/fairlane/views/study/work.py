@@ -63,14 +63,9 @@ def _boxes(compared: Compared) -> Chart:
         rows.append({**shared, **numbers, **mean, "jobs": jobs.height})
         out = thinned(values[(values < numbers["low"]) | (values > numbers["high"])])
         beyond += [{**shared, "value": value} for value in out.tolist()]
-    columns = [
-        RUN,
-        Column("workload", "workload"),
-        Column("mean", VALUE.value),
-        Column("median", "median", change),
-        Column("quartiles", lambda row: f"{change(row['q1'])} to {change(row['q3'])}"),
-        Column("jobs at points", "jobs"),
-    ]
+    quartiles = Column("quartiles", lambda row: f"{change(row['q1'])} to {change(row['q3'])}")
+    columns = [RUN, Column("workload", "workload"), Column("mean", VALUE.value), Column("median", "median", change)]
+    columns += [quartiles, Column("jobs at points", "jobs")]
 
     def spec() -> altair.LayerChart:
         told, tooltip = described(rows, columns)
