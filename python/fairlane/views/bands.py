@@ -12,7 +12,7 @@ from typing import Any
 import altair
 
 from fairlane.results.reproduction import Number
-from fairlane.views.charts import Layer, chart, chosen_key, highlighted, layers, with_tooltip
+from fairlane.views.charts import Layer, chart, chosen_key, highlighted, layers, linked, with_tooltip
 from fairlane.views.model import Chart
 from fairlane.views.tables import Column, Row, columns, naming
 from fairlane.wording import listed, significant
@@ -67,20 +67,20 @@ def band_chart(names: Iterable[str], rows: Sequence[Row], headline: str, sentenc
     }
     numbers = [{**row, "line": lines[row["line"]]} for row in rows if row["number"] and row["line"] in lines]
     shapes = f" Circles, squares, diamonds: {listed(names)}." if len(names) > 1 else ""
+    every = [*lines.values()]
+    marks = _layers(names, numbers, every)
     yield Chart(
         "claims",
         "Numbers against their bands",
-        layers(_ROW * len(lines), *_layers(names, numbers, [*lines.values()]), zoom=("x",), choices=[chosen_key()]),
+        linked(layers(_ROW * len(every), *marks, zoom=("x",), choices=[chosen_key()])),
         sentence,
         "A dot is a replicate, the one with a ring replicate 1; shaded is the band. Each row has its own scale: edges "
         "of bands are at fixed places; where a band has one edge, twice its value is one unit away. Triangles: farther "
-        "out." + shapes,
+        f"out.{shapes}",
         [row for number in rows if number["number"] for row in _replicates(number)],
         wide=True,
         headline=headline,
-        aside=_texts([{**row, "line": lines[row["line"]]} for row in first], [*lines.values()])
-        if len(names) == 1
-        else None,
+        aside=None if len(names) > 1 else _texts([{**row, "line": lines[row["line"]]} for row in first], every),
     )
 
 

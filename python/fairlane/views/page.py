@@ -144,8 +144,7 @@ def cells_of(table: Table) -> str:
 
 
 def _row(table: Table, row: Row) -> str:
-    """A row; one with a ``key`` can be chosen."""
-    key = f' data-key="{escape(row["key"])}"' if "key" in row else ""
+    key = f' data-key="{escape(row["key"])}"' if table.keyed else ""
     return f"<tr{key}>{''.join(_cell(table, column, row) for column in table.columns)}</tr>"
 
 

@@ -114,7 +114,9 @@ def _claims(every: Mapping[str, ReproductionResults]) -> Table:
     if len(every) > 1:
         which = f": {some(changed, 4)}" if changed else ""
         sentence = f"{len(changed)} of {plural(len(rows), 'claim')} differ{which}"
-    return Table(shown, [*rows.values()], "Claims", sentence=f"{sentence}.", data=_together(every, "claims"))
+    return Table(
+        shown, [*rows.values()], "Claims", sentence=f"{sentence}.", keyed=True, data=_together(every, "claims")
+    )
 
 
 def _numbers(name: str, one: ReproductionResults) -> Iterator[dict[str, Any]]:
@@ -172,7 +174,7 @@ def _table(every: Mapping[str, ReproductionResults], numbers: Sequence[Row]) -> 
     for _, group in groupby(numbers, lambda row: row["claim"]):
         first, *others = group
         rows += [*([None] if rows else []), first, *({**row, "claim": ""} for row in others)]
-    return Table(shown, rows, "Numbers", sentence=held_of(numbers), data=_together(every, "clauses"))
+    return Table(shown, rows, "Numbers", sentence=held_of(numbers), keyed=True, data=_together(every, "clauses"))
 
 
 def held_of(rows: Sequence[Row]) -> str:

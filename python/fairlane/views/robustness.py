@@ -171,7 +171,7 @@ def _table(tables: Mapping[str, pl.DataFrame]) -> Table:
     claim = [Column("claim", "claim", left=True), Column("clause", "says", left=True, wrap=True)]
     data = pl.concat([table.cast({"decided_by": pl.String}) for table in tables.values()], how="diagonal_relaxed")
     shown = [*naming(tables, "map"), *claim, *_COLUMNS]
-    return Table(shown, _together(tables), "Clauses", sentence=f"{_counts(data)}.", data=data)
+    return Table(shown, _together(tables), "Clauses", sentence=f"{_counts(data)}.", keyed=True, data=data)
 
 
 def _parameters(one: RobustnessResults, name: str) -> Table:
@@ -208,7 +208,7 @@ def shares(tables: Mapping[str, pl.DataFrame], of: Sequence[str] = CLAUSE) -> Ch
     return Chart(
         "shares",
         f"Where {of[0].removeprefix('a ')}s {of[1].removesuffix('s') if of[1] == 'holds' else 'are predicted'}",
-        layers(height, *_share_layers(shown, places, bold), zoom=("x",), choices=[chosen_key()]),
+        linked(layers(height, *_share_layers(shown, places, bold), zoom=("x",), choices=[chosen_key()])),
         f"{counts}.",
         f"Share of the points at which {of[0]} {of[1]}, with its {COVERAGE:.0%} interval. Blue: at 90% or more; "
         "red: at 10% or fewer. Triangles: share at the defaults, over seeds. At the right: what decides it beyond "
@@ -306,7 +306,7 @@ def indices(
     yield Chart(
         f"indices{suffix}",
         _titled("What decides", name),
-        layers(len(says) * (_ROW + 4), cells, numbers, zoom=(), choices=[chosen_key()]),
+        linked(layers(len(says) * (_ROW + 4), cells, numbers, zoom=(), choices=[chosen_key()])),
         sentence,
         f"First-order Sobol' index of {of[2]}: the share of its variance that the parameter explains by itself. "
         "Numbers: beyond chance.",

@@ -173,6 +173,8 @@ class Table:
     """How many rows a terminal shows; a page has all."""
     only_page: bool = False
     """Whether a terminal leaves it out."""
+    keyed: bool = False
+    """Whether rows have a ``key`` by which a page chooses them."""
     data: "pl.DataFrame | None" = None
     """What a page exports as CSV; by default what it shows."""
 

@@ -130,9 +130,11 @@ function choose(key) {
   page.signal("chosen_key", key);
 }
 
-/** Chooses in all charts what is chosen in the controls of one. */
-function listen(id, view) {
-  for (const [signal, texts] of Object.entries(charts[id].usermeta?.choices ?? {})) view.addSignalListener(signal, (_, value) => {
+/** Chooses in all charts what is chosen in the controls of one, or by a click on a mark. */
+function listen({ usermeta }, view) {
+  if (!usermeta) return;
+  view.addEventListener("click", (_, { datum } = {}) => { if (datum?.key) choose(datum.key === chosen ? "" : datum.key); });
+  for (const [signal, texts] of Object.entries(usermeta.choices)) view.addSignalListener(signal, (_, value) => {
     const key = texts ? Object.keys(texts).find((one) => texts[one] === value) : value ?? "";
     if (!isChosen(key)) setTimeout(choose, 0, key); // when the chart has been drawn
   });
@@ -167,7 +169,7 @@ async function start(section) {
   if (table) enliven(section, table);
   if (id in charts) {
     views[id] = await draw(section, charts[id]);
-    listen(id, views[id]);
+    listen(charts[id], views[id]);
     if (charts[id].concat) window.addEventListener("resize", async () => {
       views[id].finalize();
       views[id] = await draw(section, charts[id]);
@@ -191,7 +193,6 @@ document.getElementById("theme").addEventListener("input", ({ target }) => {
 window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => themed.forEach((call) => call()));
 for (const name of ["beforeprint", "afterprint"]) window.addEventListener(name, () => themed.forEach((call) => call()));
 await Promise.all([...document.querySelectorAll("#figures section")].map(start));
-page.onClick(({ key }) => { if (key !== undefined) choose(key === chosen ? "" : key); });
 for (const [id, { module, data }] of Object.entries(custom)) {
   const [{ start: begin }, { unpacked }] = await Promise.all([import(`fairlane/${module}`), import("fairlane/kit")]);
   page.parts[id] = await begin(document.getElementById(id), await unpacked(data), page);

@@ -212,7 +212,7 @@ def _jobs(ran: Mapping[str, ScheduleResults], jobs: pl.DataFrame) -> Table:
     shown += columns(duration, submit="submitted\nafter", wait="wait", ran="ran", run="in the log")
     shown += columns(fixed(3), slowdown="run\nslowdown")
     title = "Jobs" if rows.height == jobs.height else f"The {MOST_JOBS} longest waits"
-    return Table(shown, rows.to_dicts(), title, sentence=words, only_page=True, data=jobs)
+    return Table(shown, rows.to_dicts(), title, sentence=words, only_page=True, keyed=True, data=jobs)
 
 
 def _errors(checked: Sequence[Row]) -> str:
