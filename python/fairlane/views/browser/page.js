@@ -118,13 +118,17 @@ function choose(key) {
     const row = scroller.querySelector("tr.chosen");
     if (row) scroller.scrollTop = row.offsetTop - scroller.clientHeight / 2;
   }
+  const found = {};
   for (const [id, view] of Object.entries(views)) {
     const { choices = {}, rows } = charts[id].usermeta ?? {};
     for (const [signal, texts] of Object.entries(choices)) {
       const option = texts ? texts[Object.keys(texts).find(isChosen)] : key || null;
       if (option !== undefined) view.signal(signal, option);
     }
-    if (rows) view.data("chosen", rowsOf(csv[rows.chart]).filter((row) => `${row[rows.field]}` === key));
+    if (rows) {
+      found[rows.chart] ??= rowsOf(csv[rows.chart]).filter((row) => `${row[rows.field]}` === key);
+      view.data("chosen", found[rows.chart].map((row) => ({ ...row }))); // a chart adds fields of its own
+    }
     view.run();
   }
   page.signal("chosen_key", key);
@@ -136,7 +140,7 @@ function listen({ usermeta }, view) {
   view.addEventListener("click", (_, { datum } = {}) => { if (datum?.key) choose(datum.key === chosen ? "" : datum.key); });
   for (const [signal, texts] of Object.entries(usermeta.choices)) view.addSignalListener(signal, (_, value) => {
     const key = texts ? Object.keys(texts).find((one) => texts[one] === value) : value ?? "";
-    if (!isChosen(key)) setTimeout(choose, 0, key); // when the chart has been drawn
+    if (key !== undefined && !isChosen(key)) setTimeout(choose, 0, key); // when the chart has been drawn
   });
 }
 
