@@ -98,15 +98,19 @@ def machine_over_time(schedules: Mapping[str, ScheduleResults], used: str, fragm
         begin = "start_s" if key == "utilisation" else "submit_s"
         end = "end_s" if key == "utilisation" else "start_s"
         job = chosen_rows().transform_calculate(begin=f"datum.{begin} / {HOUR_S}", end=f"datum.{end} / {HOUR_S}")
-        band = job.mark_rect(opacity=0.12).encode(x=hours.x("begin"), x2="end:Q", color="allocator:N")
+        band = job.mark_rect(style="shade", opacity=0.06).encode(x=hours.x("begin"), x2="end:Q")
         note = f"Means over {BINS} intervals of the schedule."
         spec = linked(layers(240, band, *lines), rows=_CHOSEN)
         yield Chart(key, title, spec, sentences[key], note, frame=of, picture="load", wide=key == "utilisation")
 
 
+def _colour(rows: pl.DataFrame) -> altair.Color:
+    return colour("allocator", rows["allocator"].unique(maintain_order=True).to_list())
+
+
 def _lines(rows: pl.DataFrame, columns: Sequence[Column], x: altair.X, y: altair.Y, **look: Any) -> Iterator[Layer]:
     """Lines with a colour for each allocator, and dashes for each comparison (``schedules``)."""
-    names, which = (rows[key].unique(maintain_order=True).to_list() for key in ("allocator", "schedules"))
+    which = rows["schedules"].unique(maintain_order=True).to_list()
     base, tooltip = with_tooltip(
         rows.to_dicts(), [*naming(which, "schedules"), Column("allocator", "allocator"), *columns]
     )
@@ -114,7 +118,7 @@ def _lines(rows: pl.DataFrame, columns: Sequence[Column], x: altair.X, y: altair
     scale = altair.Scale(domain=which, range=[_DASHES[at % len(_DASHES)] for at in range(len(which))])
     base = base.encode(x=x, y=y)
     dash = altair.StrokeDash("schedules:N", scale=scale, legend=legend)
-    yield base.mark_line(clip=True, **look).encode(color=colour("allocator", names), strokeDash=dash)
+    yield base.mark_line(clip=True, **look).encode(color=_colour(rows), strokeDash=dash)
     yield base.mark_point(opacity=0, clip=True).encode(tooltip=tooltip)
 
 
@@ -162,7 +166,7 @@ def distributions(jobs: pl.DataFrame, measures: Sequence[str]) -> Iterator[Chart
         shown = rows.with_columns(shown=pl.col("value").clip(one.least))
         lines = _lines(shown, columns, axis.x("shown"), share.y("above"))
         job = chosen_rows().transform_calculate(shown=f"max(datum.{key}, {one.least})")
-        rule = job.mark_rule(strokeWidth=1.6).encode(x=axis.x("shown"), color="allocator:N")
+        rule = job.mark_rule(strokeWidth=1.6).encode(x=axis.x("shown"), color=_colour(rows))
         sentence = "; ".join(_quantiles(of, key) for _, of in jobs.group_by("schedules", maintain_order=True))
         spec = linked(layers(240, rule, *lines), rows=_CHOSEN)
         yield Chart(key, f"{one.title}s", spec, f"{sentence}.", one.note, frame=rows, picture="distributions")
@@ -229,7 +233,7 @@ def by_size(jobs: pl.DataFrame) -> pl.DataFrame:
 def _bars(rows: pl.DataFrame, which: Sequence[str], key: str) -> Iterator[Layer]:
     one = MEASURES[key]
     title = f"Mean {one.title.lower()}"
-    names = rows["allocator"].unique(maintain_order=True).to_list()
+    names = rows["allocator"].unique(maintain_order=True)
     columns = [*naming(which, "schedules"), Column("allocator", "allocator"), Column("hosts", "size")]
     columns += [Column("jobs", "jobs"), Column(title.lower(), key, one.form)]
     series = pl.format("{} {}", "allocator", "schedules")
@@ -238,7 +242,7 @@ def _bars(rows: pl.DataFrame, which: Sequence[str], key: str) -> Iterator[Layer]
     order = [f"{name} {of}" for name in names for of in which]
     look = altair.Axis(labelAngle=0, labelOverlap=True)
     x = altair.X("size:N", sort=_CLASSES, title="Hosts of a job", axis=look)
-    coloured = {"color": colour("allocator", names), "opacity": faded(which)}
+    coloured = {"color": _colour(rows), "opacity": faded(which)}
     place: dict[str, Any] = {"x": x, "xOffset": altair.XOffset("series:N", sort=order)}
     yield base.mark_bar(clip=True).encode(y=axis.y(key), y2="base:Q", tooltip=tooltip, **place, **coloured)
     job = chosen_rows().transform_calculate(series="datum.allocator + ' ' + datum.schedules")
