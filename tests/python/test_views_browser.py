@@ -153,6 +153,23 @@ def test_bars_have_tooltips_and_a_click_chooses_their_job(opened: Browser) -> No
 
 
 @pytest.mark.parametrize("opened", ["schedule"], indirect=True)
+def test_a_job_that_is_chosen_is_chosen_in_every_chart_and_in_its_rows(opened: Browser) -> None:
+    marks = "document.querySelectorAll('#wait_by_size .role-mark.mark-symbol path').length"
+    shades = "document.querySelectorAll('#utilisation .mark-rect path').length"
+    rows = "[...document.querySelectorAll('tr.chosen')].map((row) => row.cells[0].textContent)"
+    assert opened.run(f"return [{marks}, {shades}, {rows}]") == [0, 0, []]
+    opened.choose("#gantt input[type=search]", "4")
+    opened.wait(f"{marks} === 4 && {shades} === 4")  # two allocators of two schedules
+    assert opened.run(f"return {rows}") == ["4"] * 4
+    opened.run("document.querySelector('tr[data-key=\"7\"]').click()")
+    opened.wait(f"{OUTLINED}.length >= 4")
+    assert opened.find("#gantt input[type=search]").get_attribute("value") == "7"
+    assert opened.run(f"return {rows}") == ["7"] * 4
+    opened.run("document.querySelector('tr[data-key=\"7\"]').click()")
+    opened.wait(f"{OUTLINED}.length === 0 && {marks} === 0")
+
+
+@pytest.mark.parametrize("opened", ["schedule"], indirect=True)
 def test_hours_are_chosen_by_slider_and_by_dragging(opened: Browser) -> None:
     wide = "[...document.querySelectorAll('#gantt .mark-rect path')].map((one) => one.getBoundingClientRect().x)[0]"
     before = opened.run(f"return {wide}")
@@ -164,13 +181,39 @@ def test_hours_are_chosen_by_slider_and_by_dragging(opened: Browser) -> None:
 
 @pytest.mark.parametrize("opened", ["robustness"], indirect=True)
 def test_clauses_and_parameters_of_a_map_are_chosen(opened: Browser) -> None:
-    for chart in ("levels0", "margins1"):
+    for chart, clause in (("levels0", EVIL), ("margins1", "much is accepted")):
         plot = f"document.querySelector('#{chart} .chart svg').innerHTML"
         opened.run(f"window.before = {plot}")
-        opened.choose(f"#{chart} select", EVIL)
+        opened.choose(f"#{chart} select", clause)
         opened.wait(f"{plot} !== window.before")
     assert opened.texts("#margins1 select:last-of-type option")[-1] == "buffer of a port"
     assert "buffer of a port" in opened.texts("#margins1 .chart text")
+
+
+PALE = "[...document.querySelectorAll('#{} path[opacity=\"0.25\"]')].length"
+
+
+@pytest.mark.parametrize("opened", ["reproduction"], indirect=True)
+def test_a_claim_or_clause_that_is_chosen_is_chosen_in_every_chart_and_table(opened: Browser) -> None:
+    rows = "[...document.querySelectorAll('tr.chosen')].map((row) => row.dataset.key)"
+    others = [PALE.format(name) for name in ("claims", "shares", "indices0")]
+    assert opened.run(f"return [{rows}, {', '.join(others)}]") == [[], 0, 0, 0]
+    opened.run("document.querySelector('tr[data-key=\"a.left-out\"]').click()")
+    opened.wait(" && ".join(f"{other} > 0" for other in others))
+    opened.run("document.querySelector('tr[data-key=\"a.throughput 2\"]').click()")
+    opened.wait(f"{others[1]} === 2")  # clause 1 of the maps of both results
+    assert set(opened.run(f"return {rows}")) == {"a.throughput", "a.throughput 2"}
+    for chart in ("levels0", "levels1", "margins0", "margins1"):
+        assert opened.run(f"return document.querySelector('#{chart} select').value") == EVIL
+    opened.choose("#levels0 select", "much is accepted")
+    opened.wait(f"{rows}.includes('a.throughput 1')")
+    opened.wait("document.querySelector('#margins1 select').value === 'much is accepted'")
+    first = """const box = document.querySelector("#shares .chart").getBoundingClientRect();
+        const marks = document.querySelectorAll("#shares .role-mark.mark-rect path");
+        const { x, y, width, height } = marks[1].getBoundingClientRect();
+        return [x + width / 2 - box.x, y + height / 2 - box.y]"""
+    opened.move_to("#shares .chart", *opened.run(first), click=True)
+    opened.wait(f"{rows}.includes('a.throughput 2') && !{rows}.includes('a.throughput 1')")
 
 
 @pytest.mark.parametrize("opened", ["saturation"], indirect=True)

@@ -19,8 +19,7 @@ from fairlane.results.schedule import hosts_as_text, hosts_of_text
 from fairlane.scheduler.compare import BOUND_S
 from fairlane.views.kinds import view_of
 from fairlane.views.schedule import gantt
-from fairlane.views.schedule.jobs import above, by_size
-from fairlane.views.schedule.load import load_of
+from fairlane.views.schedule.jobs import above, by_size, jobs_of, load_of
 from report_kinds import schedule
 from report_runs import EVIL
 
@@ -71,7 +70,8 @@ def test_several_schedules_have_panels_in_one_chart() -> None:
         f"{name}: {allocator}" for name in "ab" for allocator in ("linear", EVIL)
     ]
     names = {one.name: one for one in view_of([schedule(), schedule(late=50)], ["a", "b"]).charts}
-    assert {row["schedules"] for row in list(names["wait"].data) if isinstance(row, dict)} == {"a", "b"}
+    assert names["wait"].frame is not None
+    assert {*names["wait"].frame["schedules"]} == {"a", "b"}
 
 
 @pytest.mark.parametrize(
@@ -98,11 +98,11 @@ def test_the_busiest_hours_of_a_long_schedule_are_shown_first() -> None:
 
 def test_utilisation_over_time_sums_to_the_hosts_time_of_jobs() -> None:
     found = schedule()
-    rows = pl.DataFrame([*load_of(found)])
+    rows = load_of(found)
     for name in found.allocators["allocator"]:
         of, line = found.placed.filter(allocator=name), rows.filter(allocator=name)
         begin = found.placed["submit"].to_numpy().min() / 3600
-        lengths = np.diff([begin, *line["hours"]]) * 3600
+        lengths = np.diff([begin, *line["until_h"]]) * 3600
         busy = float(np.dot(line["utilisation"], lengths)) * found.meta.hosts
         assert busy == pytest.approx(((of["end"] - of["start"]) * of["hosts"]).sum(), rel=1e-3)
         waited = float(np.dot(line["waiting"], lengths))
@@ -111,7 +111,7 @@ def test_utilisation_over_time_sums_to_the_hosts_time_of_jobs() -> None:
 
 def test_distributions_are_those_of_jobs() -> None:
     found = schedule()
-    lines = pl.DataFrame([*above(found, "wait")]).filter(allocator="linear")
+    lines = above(jobs_of({"": found}), "wait").filter(allocator="linear")
     waits = found.placed.filter(allocator="linear").select(wait=pl.col("start") - pl.col("submit"))["wait"].to_numpy()
     for value, share in lines.select("value", "above").iter_rows():
         assert share == pytest.approx((waits > value).mean(), abs=1 / len(waits) + 1e-3)
@@ -119,13 +119,30 @@ def test_distributions_are_those_of_jobs() -> None:
 
 def test_means_by_size_are_those_of_the_metrics() -> None:
     found = schedule()
-    rows = pl.DataFrame(by_size(found))
+    rows = by_size(jobs_of({"": found}))
     assert rows.filter(allocator="linear")["size"].to_list() == ["2 to 3", "4 to 7", "8 to 15", "16 to 31"]
     for name, wait, slowed in found.allocators.select("allocator", "mean_wait", "mean_bounded_slowdown").iter_rows():
         of = rows.filter(allocator=name)
         assert np.average(of["wait"], weights=of["jobs"]) == pytest.approx(wait)
         assert np.average(of["bounded_slowdown"], weights=of["jobs"]) == pytest.approx(slowed)
     assert found.placed["run"].to_numpy().min() > BOUND_S
+
+
+def test_the_jobs_that_wait_longest_are_rows_and_a_chosen_one_is_found_in_the_bars(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("fairlane.views.schedule.MOST_JOBS", 5)
+    view = view_of([schedule()])
+    table = view.tables[-1]
+    waits = [row["wait"] for row in table.rows if row]
+    assert (len(waits), table.title) == (5, "The 5 longest waits")
+    assert waits == sorted(waits, reverse=True)
+    csv_of = {one.name: one.frame for one in view.charts}["gantt"]
+    assert csv_of is not None
+    for chart in view.charts:
+        rows = chart.spec.to_dict().get("usermeta", {}).get("rows")
+        assert rows in (None, {"chart": "gantt", "field": "job"})
+        assert rows or chart.name in ("gantt", "allocators")
 
 
 def test_a_schedule_is_stored_and_read_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,7 +19,7 @@ from fairlane.results.study import StudyResults
 from fairlane.study.replication import over_points
 from fairlane.views.kinds import view_of
 from fairlane.views.model import Chart, View
-from fairlane.views.study.measured import usual
+from fairlane.views.study.tables import usual
 from report_kinds import CONTROLLED, study
 
 TREATMENTS = ("default", "pairs-first", "total-first")

@@ -56,9 +56,14 @@ def estimate(rows: pl.DataFrame, column: str, unit: str, *, complete: bool = Fal
     return over_replicates(units)
 
 
-def over_points(work: pl.DataFrame, by: Sequence[str], columns: Sequence[str] = EFFECTS) -> pl.DataFrame:
-    """One row per group of rows of ``work``: each column's mean as by ``estimate``, and the ends of its interval."""
-    unit = outer_unit(work)
+def over_points(
+    work: pl.DataFrame, by: Sequence[str], columns: Sequence[str] = EFFECTS, unit: str = ""
+) -> pl.DataFrame:
+    """One row per group of rows of ``work``: each column's mean as by ``estimate``, and the ends of its interval.
+
+    ``unit`` is what replicates are, by default the ``outer_unit`` of the rows.
+    """
+    unit = unit or outer_unit(work)
     rows = []
     for key, of_group in work.group_by(by, maintain_order=True):
         found = [interval(column, estimate(of_group, column, unit)) for column in columns]

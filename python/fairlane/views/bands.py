@@ -5,16 +5,16 @@ band has two edges their distance is the unit; where it has one, the unit is the
 edge is one unit from it. Where the edge is zero the unit is the largest distance.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from textwrap import shorten
 from typing import Any
 
 import altair
 
 from fairlane.results.reproduction import Number
-from fairlane.views.charts import Layer, chart, described, layers
+from fairlane.views.charts import Layer, chart, chosen_key, highlighted, layers, linked, with_tooltip
 from fairlane.views.model import Chart
-from fairlane.views.tables import Column, Row
+from fairlane.views.tables import Column, Row, columns, naming
 from fairlane.wording import listed, significant
 
 LOWER, UPPER = 0.0, 1.0
@@ -29,16 +29,12 @@ _LETTERS = 62
 _WITHIN, _OUTSIDE = "in the band", "outside"
 _TEXTS = {"spread": (0, "median (range)"), "band": (190, "band"), "held": (300, "in it"), "verdict": (372, "verdict")}
 """Columns of text at the right of a picture: places and titles."""
+_TEXTS_OF = ("measured", "reported", "band", "spread", "held", "explained")
+"""What is said of a number with each of its replicates."""
 _TOLD = [
-    Column("claim", "claim"),
-    Column("measured", "measured"),
-    Column("replicate", "replicate"),
+    *columns(claim="claim", measured="measured", replicate="replicate"),
     Column("value", "value", significant),
-    Column("band", "band"),
-    Column("median (range)", "spread"),
-    Column("in the band", "held"),
-    Column("paper", "reported"),
-    Column("verdict", "explained"),
+    *columns(band="band", spread="median (range)", held="in the band", reported="paper", explained="verdict"),
 ]
 
 
@@ -65,23 +61,26 @@ def band_chart(names: Iterable[str], rows: Sequence[Row], headline: str, sentenc
         return
     names = list(names)
     first = [row for row in rows if row["result"] == rows[0]["result"]]
+    # The label of a line, after a text that tells it from others and says whether it is that of a claim.
     lines = {
-        row["key"]: f"{'number' if row['number'] else 'claim.'}{at:04}{_label(row)}" for at, row in enumerate(first)
+        row["line"]: f"{'number' if row['number'] else 'claim.'}{at:04}{_label(row)}" for at, row in enumerate(first)
     }
-    domain = list(lines.values())
+    numbers = [{**row, "line": lines[row["line"]]} for row in rows if row["number"] and row["line"] in lines]
     shapes = f" Circles, squares, diamonds: {listed(names)}." if len(names) > 1 else ""
+    every = [*lines.values()]
+    marks = _layers(names, numbers, every)
     yield Chart(
         "claims",
         "Numbers against their bands",
-        layers(_ROW * len(lines), *_layers(names, rows, lines), zoom=("x",)),
+        linked(layers(_ROW * len(every), *marks, zoom=("x",), choices=[chosen_key()])),
         sentence,
         "A dot is a replicate, the one with a ring replicate 1; shaded is the band. Each row has its own scale: edges "
         "of bands are at fixed places; where a band has one edge, twice its value is one unit away. Triangles: farther "
-        "out." + shapes,
+        f"out.{shapes}",
         [row for number in rows if number["number"] for row in _replicates(number)],
         wide=True,
         headline=headline,
-        aside=_texts(first, lines, domain) if len(names) == 1 else None,
+        aside=None if len(names) > 1 else _texts([{**row, "line": lines[row["line"]]} for row in first], every),
     )
 
 
@@ -92,89 +91,84 @@ def _label(row: Row) -> str:
 def _replicates(row: Row) -> Iterator[dict[str, Any]]:
     """A row for each replicate of a number, for export and for dots."""
     number: Number = row["number"]
-    told = {
-        key: row[key]
-        for key in ("result", "claim", "clause", "measured", "reported", "band", "spread", "held", "explained")
-    }
+    told = {key: row[key] for key in ("result", "claim", "clause", *_TEXTS_OF)}
     every = zip(number.replicates, number.values, number.lows, number.highs, number.holds, strict=True)
     for replicate, value, low, high, holds in every:
         yield {**told, "replicate": replicate, "value": value, "low": low, "high": high, "in_band": holds}
 
 
-def _layers(names: Sequence[str], rows: Sequence[Row], lines: Mapping[str, str]) -> Iterator[Layer]:
-    domain = list(lines.values())
+def _in_lines(lines: Sequence[str], axis: altair.Axis | None) -> altair.Y:
+    """The channel of lines."""
+    scale = altair.Scale(type="band", domain=[*lines], padding=0)
+    return altair.Y("line:N", sort=[*lines], axis=axis, scale=scale)
+
+
+def _layers(names: Sequence[str], numbers: Sequence[Row], lines: Sequence[str]) -> Iterator[Layer]:
     bold = {"condition": {"test": "slice(datum.value, 0, 6) === 'claim.'", "value": "bold"}, "value": "normal"}
-    axis = altair.Axis(labelExpr="slice(datum.value, 10)", labelFontWeight=bold, title=None)
-    y = altair.Y("line:N", sort=domain, axis=axis, scale=altair.Scale(type="band", domain=domain, padding=0))
+    y = _in_lines(lines, altair.Axis(labelExpr="slice(datum.value, 10)", labelFontWeight=bold, title=None))
     ends = altair.Scale(domain=[LEFT - 0.1, RIGHT + 0.1], nice=False, zero=False)
     edges = "datum.value < 0.5 ? 'lower edge' : 'upper edge'"
     across = altair.Axis(values=[LOWER, UPPER], labelExpr=edges, title=None, grid=False, orient="top")
-    numbers = [row for row in rows if row["number"] and row["key"] in lines]
-    bands = [_band(row["number"]) | {"line": lines[row["key"]]} for row in numbers if row["result"] == names[0]]
-    base = chart(bands).encode(y=y)
-    yield base.mark_bar(style="shade", height=_ROW - 5).encode(
-        x=altair.X("begin:Q", scale=ends, axis=across), x2="end:Q"
-    )
+
+    def x(field: str) -> altair.X:
+        return altair.X(f"{field}:Q", scale=ends, axis=across)
+
+    base = chart([_band(row) for row in numbers if row["result"] == names[0]]).encode(y=y)
+    yield base.mark_bar(style="shade", height=_ROW - 5).encode(x=x("begin"), x2="end:Q")
     for edge in ("lower", "upper"):
         shown = base.transform_filter(f"isValid(datum.{edge})").mark_tick(style="muted", height=_ROW - 5, thickness=1.5)
-        yield shown.encode(x=altair.X(f"{edge}:Q", scale=ends, axis=across))
-    dots = [dot for row in numbers for dot in _dots(row, lines[row["key"]], names.index(row["result"]), len(names))]
-    told, tooltip = described(dots, [*([Column("result", "result")] if len(names) > 1 else []), *_TOLD])
-    colour = altair.Color("holds:N", title=None, scale=altair.Scale(domain=[_WITHIN, _OUTSIDE]))
+        yield shown.encode(x=x(edge))
+    dots = [dot for row in numbers for dot in _dots(row, names.index(row["result"]), len(names))]
+    point, tooltip = with_tooltip(dots, [*naming(names, "result"), *_TOLD])
     shift = altair.YOffset("shift:Q", scale=altair.Scale(domain=[-0.5, 0.5]))
-    point = chart(told).encode(y=y, yOffset=shift, x=altair.X("place:Q", scale=ends, axis=across), tooltip=tooltip)
     kinds = ["inside", "left", "right", *names[1:]]
     forms = ["circle", "triangle-left", "triangle-right", "square", "diamond", "cross"]
     shape = altair.Shape("shape:N", legend=None, scale=altair.Scale(domain=kinds, range=forms[: len(kinds)]))
-    yield point.mark_point(size=38, opacity=0.85).encode(color=colour, shape=shape)
-    yield point.transform_filter("datum.first").mark_point(size=60, style="ink", filled=False).encode(shape=shape)
+    point = point.encode(y=y, yOffset=shift, x=x("place"), shape=shape, tooltip=tooltip)
+    holds = altair.Color("holds:N", title=None, scale=altair.Scale(domain=[_WITHIN, _OUTSIDE]))
+    yield point.mark_point(size=38).encode(color=holds, opacity=highlighted(0.85))
+    yield point.transform_filter("datum.first").mark_point(size=60, style="ink", filled=False)
 
 
-def _band(number: Number) -> dict[str, float | None]:
+def _band(row: Row) -> dict[str, Any]:
     """The ends of the shaded part, and the edges that there are."""
-    low, high = number.lows[0], number.highs[0]
+    low, high = row["number"].lows[0], row["number"].highs[0]
     begin, end = LEFT - 0.1 if low is None else LOWER, RIGHT + 0.1 if high is None else UPPER
     if low is not None and low == high:
         begin, end = (LOWER + UPPER) / 2 - 0.02, (LOWER + UPPER) / 2 + 0.02
-    return {"begin": begin, "end": end, "lower": None if low is None else begin, "upper": None if high is None else end}
+    edges = {"lower": None if low is None else begin, "upper": None if high is None else end}
+    return {"line": row["line"], "key": row["key"], "begin": begin, "end": end, **edges}
 
 
-def _dots(row: Row, line: str, result: int, results: int) -> Iterator[dict[str, Any]]:
+def _dots(row: Row, result: int, results: int) -> Iterator[dict[str, Any]]:
     unit = unit_of(row["number"])
     known = [one for one in _replicates(row) if one["value"] is not None]
     for at, one in enumerate(known):
         x = place(one["value"], one["low"], one["high"], unit)
         shift = (at / (len(known) - 1) - 0.5) * 2 * _SPREAD if len(known) > 1 else 0.0
-        shift = shift / results + ((result + 0.5) / results - 0.5) * 0.7
         beyond = "left" if x < LEFT else "right" if x > RIGHT else row["result"] if result else "inside"
         yield {
             **one,
-            "line": line,
+            "line": row["line"],
+            "key": row["key"],
             "place": min(max(x, LEFT), RIGHT),
-            "shift": shift,
+            "shift": shift / results + ((result + 0.5) / results - 0.5) * 0.7,
             "shape": beyond,
             "holds": _WITHIN if one["in_band"] else _OUTSIDE,
             "first": one["replicate"] == 1 and results == 1,
         }
 
 
-def _texts(rows: Sequence[Row], lines: Mapping[str, str], domain: Sequence[str]) -> altair.LayerChart:
+def _texts(rows: Sequence[Row], lines: Sequence[str]) -> altair.LayerChart:
     """Medians, bands and verdicts, in line with the dots."""
-    y = altair.Y(
-        "line:N", sort=list(domain), axis=None, scale=altair.Scale(type="band", domain=list(domain), padding=0)
-    )
-    every = [{"line": lines[row["key"]], **{key: row.get(key) for key in (*_TEXTS, "claim")}} for row in rows]
-    numbers = [row | {"verdict": row["verdict"]} for row, of in zip(every, rows, strict=True) if of["number"]]
-    heads = [row for row, of in zip(every, rows, strict=True) if not of["number"]]
-    texts: list[Layer] = [
-        chart(heads)
-        .mark_text(style="text", align="left", fontWeight="bold")
-        .encode(y=y, x=altair.value(0), text="verdict:N")
-    ]
+    told = [{key: row.get(key) for key in ("line", "number", "claim", *_TEXTS)} for row in rows]
+    numbers = [{**row, "number": None} for row in told if row["number"]]
+    heads = chart([row for row in told if not row["number"]]).encode(y=_in_lines(lines, None))
+    bold = heads.mark_text(style="text", align="left", fontWeight="bold")
+    texts: list[Layer] = [bold.encode(x=altair.value(0), text="verdict:N")]
     for key, (x, title) in _TEXTS.items():
-        texts.append(
-            chart(numbers).mark_text(style="text", align="left").encode(y=y, x=altair.value(x), text=f"{key}:N")
-        )
+        text = chart(numbers).mark_text(style="text", align="left")
+        texts.append(text.encode(y=_in_lines(lines, None), x=altair.value(x), text=f"{key}:N"))
         head = chart([{"title": title}]).mark_text(style="note", align="left", baseline="bottom")
         texts.append(head.encode(x=altair.value(x), y=altair.value(-6), text="title:N"))
-    return layers(_ROW * len(domain), *texts, zoom=()).properties(width=560)
+    return layers(_ROW * len(lines), *texts, zoom=()).properties(width=560)

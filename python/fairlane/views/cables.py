@@ -10,9 +10,9 @@ import polars as pl
 from fairlane.cables.results import Cables
 from fairlane.engine.tables import PS
 from fairlane.statistics import COVERAGE
-from fairlane.views.charts import Axis, Layer, chart, colour, described, layers, rule, whiskers
+from fairlane.views.charts import Axis, Layer, chart, colour, ends_of, layers, rule, whiskers, with_tooltip
 from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, scenario_of, title_of, together
-from fairlane.views.tables import Bad, Column, Row, Table, fixed, with_ratio
+from fairlane.views.tables import Bad, Column, Row, Table, fixed, naming, with_ratio
 from fairlane.wording import listed, percent, plural, seconds, shortened, significant, some
 
 MOST = 10
@@ -140,9 +140,8 @@ def _harmed(survey: Cables) -> str:
 
 def _jobs(surveys: Mapping[str, Cables]) -> Table:
     """A row for each part and job, for pages."""
-    several = len(surveys) > 1
     shown = [
-        *([Column("survey", "survey")] if several else []),
+        *naming(surveys, "survey"),
         Column("what fails", "part", left=True),
         *_JOB,
         Column("without a failure", "unbroken_s", seconds, note="without a failure: time per iteration, or latency"),
@@ -165,18 +164,18 @@ def _charts(surveys: Mapping[str, Cables]) -> Iterator[Chart]:
     parts = first.ranking["part"].head(MOST).to_list()
     names, rows = _drawn(surveys)
     own = [row for row in rows if row["part"] in parts]
-    ends = [row[f"slowdown{end}"] for row in own for end in ("", "_low", "_high")]
-    axis = Axis.of([1.0, *ends], "Slowdown against the unbroken fork", zero=False)
+    axis = Axis.of([1.0, *ends_of(own, "slowdown")], "Slowdown against the unbroken fork", zero=False)
+    harm = _MARKS if any(row["state"] for row in own) else ""
+    shapes = f" Circles, squares, triangles: {listed(list(surveys))}." if len(surveys) > 1 else ""
     height = len(parts) * max(26, 9 * len(names) * len(surveys))
-    harm = [row for row in own if row["state"]]
+    data = [row for row in rows if row["name"] != _OTHERS]
     yield Chart(
         "slowdowns",
         f"Slowdown by failure: the most critical {first.whats}",
         layers(height, *_critical(surveys, parts, names, own, axis), zoom=("x",)),
         f"{'; '.join(lines_of(surveys, Cables.headline))}.",
-        f"Means over seeds. Bars: {COVERAGE:.0%} intervals.{_MARKS if harm else ''}"
-        + (f" Circles, squares, triangles: {listed(list(surveys))}." if len(surveys) > 1 else ""),
-        [row for row in rows if row["name"] != _OTHERS],
+        f"Means over seeds. Bars: {COVERAGE:.0%} intervals.{harm}{shapes}",
+        data,
         picture="cables",
         wide=True,
     )
@@ -187,9 +186,9 @@ def _charts(surveys: Mapping[str, Cables]) -> Iterator[Chart]:
         "distribution",
         f"Slowdown, all {first.whats}",
         layers(200, *_distribution(surveys, names, rows, Axis.of([1.0, *known], "Slowdown", zero=False))),
-        f"{_harmed(first)}",
+        _harmed(first),
         f"Share of {first.whats} whose failure slows a job down by at most so much; never reached if the job failed.",
-        [row for row in rows if row["name"] != _OTHERS],
+        data,
         picture="cables",
         wide=True,
     )
@@ -214,10 +213,10 @@ def _critical(
 ) -> Iterator[Layer]:
     """A line for each part, the first one on top, with a point for each job; those that failed at the right."""
     labels = {part: f"{at}  {shortened(part, _LETTERS)}" for at, part in enumerate(parts, 1)}
-    columns = [Column("what fails", "part"), *_JOB, Column("state", "state", lambda state: state or "completed")]
-    columns = [*([Column("survey", "survey")] if len(surveys) > 1 else []), *columns]
-    told, tooltip = described(rows, columns)
-    told = [{**row, "label": labels[row["part"]], "series": f"{row['name']} {row['survey']}"} for row in told]
+    columns = [*naming(surveys, "survey"), Column("what fails", "part"), *_JOB]
+    columns.append(Column("state", "state", lambda state: state or "completed"))
+    marks = [{**row, "label": labels[row["part"]], "series": f"{row['name']} {row['survey']}"} for row in rows]
+    base, tooltip = with_tooltip(marks, columns)
     order = list(labels.values())
     y = altair.Y("label:N", sort=order, title=None, scale=altair.Scale(domain=order, paddingInner=0.15))
     series = [f"{name} {survey}" for name in names for survey in surveys]
@@ -225,8 +224,7 @@ def _critical(
     shade = chart([{"label": label} for label in order[1::2]]).mark_rect(style="band")
     yield shade.encode(y=altair.Y("label:N", sort=order, title=None))
     yield rule(1.0, axis, vertical=True)
-    coloured = colour("name", names)
-    base = chart(told).encode(y=y, yOffset=offset, color=coloured)
+    base = base.encode(y=y, yOffset=offset, color=colour("name", names))
     yield whiskers(base, axis, "slowdown_low", "slowdown_high", vertical=False)
     for state, symbol, angle in (("failed", "cross", 45), ("stalled", "triangle-right", 0)):
         of_state = base.transform_filter(f"indexof(datum.state, '{state}') === 0")
@@ -251,8 +249,8 @@ def _distribution(
             steps += [{"name": name, "survey": survey, "slowdown": value, "share": share} for value, share in ends]
     share = Axis.of([0.0, 1.0], f"Share of {next(iter(surveys.values())).whats}", "share", scale="linear")
     columns = [_JOB[0], Column("slowdown", "slowdown", significant), Column("share", "share", percent)]
-    told, tooltip = described(steps, columns)
+    base, tooltip = with_tooltip(steps, columns)
     yield rule(1.0, axis, vertical=True)
     dash = altair.StrokeDash("survey:N", sort=list(surveys), legend=None)
-    encoded = chart(told).encode(x=axis.x("slowdown"), y=share.y("share"), color=colour("name", names), strokeDash=dash)
-    yield encoded.mark_line(interpolate="step-after", clip=True).encode(tooltip=tooltip)
+    base = base.encode(x=axis.x("slowdown"), y=share.y("share"), color=colour("name", names), strokeDash=dash)
+    yield base.mark_line(interpolate="step-after", clip=True).encode(tooltip=tooltip)

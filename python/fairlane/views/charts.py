@@ -4,18 +4,19 @@ A chart is an ``altair.LayerChart`` without width, colours and fonts, which writ
 (seconds, shares); an axis has the unit.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from math import ceil, floor, log10, sqrt
 from typing import Any, Literal, cast
 
 import altair
+import polars as pl
 from altair import Undefined
 
 from fairlane.colours import LIGHT
 from fairlane.views.scales import is_wide, steps
-from fairlane.views.tables import Column, Row
+from fairlane.views.tables import INTERVAL, Column, Row
 from fairlane.wording import duration_unit, time_unit
 
 MARGIN = 0.04
@@ -178,10 +179,16 @@ def chart(rows: Sequence[Row]) -> altair.Chart:
     return altair.Chart(altair.InlineData(values=tuple(dict(row) for row in rows)))
 
 
-def layers(height: int, *every: Layer, zoom: Sequence[Literal["x", "y"]] = ("x", "y")) -> altair.LayerChart:
+def layers(
+    height: int | altair.Step,
+    *every: Layer,
+    zoom: Sequence[Literal["x", "y"]] = ("x", "y"),
+    choices: Sequence[altair.Parameter] = (),
+) -> altair.LayerChart:
     """A chart of layers, the last one on top. ``zoom`` are the channels of axes that move."""
     *below, top = every
-    return stacked(*below, _with(top, moved(zoom)) if zoom else top).properties(height=height)
+    top = _with(top, *choices, *([moved(zoom)] if zoom else []))
+    return stacked(*below, top).properties(height=height)
 
 
 def moved(channels: Sequence[Literal["x", "y"]], name: str | None = None) -> altair.Parameter:
@@ -204,12 +211,12 @@ def stacked(*every: Layer) -> altair.LayerChart:
     return cast("altair.LayerChart", altair.layer(*every))
 
 
-def _with(of: Layer, parameter: altair.Parameter) -> Layer:
-    """The chart with a parameter of its last layer, which has the fields that are selected by."""
-    if isinstance(of, altair.Chart):
-        return of.add_params(parameter)
+def _with(of: Layer, *parameters: altair.Parameter) -> Layer:
+    """The chart with parameters of its last layer, which has the fields that are selected by."""
+    if isinstance(of, altair.Chart) or not parameters:
+        return of.add_params(*parameters)
     *below, top = cast("list[Layer]", of.layer)
-    found = stacked(*below, _with(top, parameter))
+    found = stacked(*below, _with(top, *parameters))
     found.data = of.data  # of all layers
     return found
 
@@ -274,6 +281,52 @@ def caption(parameter: str, *, vertical: bool = False) -> altair.Chart:
     return text.encode(x=altair.value(0 if vertical else "width"), y=altair.value(0 if vertical else "height"))
 
 
+def long(table: pl.DataFrame, measures: Mapping[str, str], ends: Sequence[str] = INTERVAL) -> pl.DataFrame:
+    """A row for each measure that a row of the table has: in words as ``of``, and its ``value`` with interval.
+
+    ``measures`` are the words by column; names of columns of a measure end with ``ends``.
+    """
+    others = pl.exclude([f"{key}{end}" for key in measures for end in ends])
+    return pl.concat(
+        [
+            table.drop_nulls(key).select(
+                others, pl.lit(words).alias("of"), *(pl.col(f"{key}{end}").alias(f"value{end}") for end in ends)
+            )
+            for key, words in measures.items()
+        ]
+    )
+
+
+def outermost(most: int, *by: str) -> pl.Expr:
+    """Whether a row is one of the first or last rows, so many in all; of each group, if it is ``by`` something."""
+    half = pl.lit(most // 2)
+    kept = (pl.int_range(pl.len()) < half) | (pl.int_range(pl.len()) >= pl.len().cast(pl.Int64) - half)
+    return kept.over(by) if by else kept
+
+
+def ends_of(rows: Iterable[Row], key: str = "value") -> list[float | None]:
+    """The values of rows and the ends of their intervals, for an axis."""
+    return [row.get(f"{key}{end}") for row in rows for end in INTERVAL]
+
+
+def offered(
+    rows: Sequence[Row], columns: Sequence[Column], *choices: tuple[altair.Parameter, str]
+) -> tuple[altair.Chart, list[altair.Tooltip], list[altair.Parameter]]:
+    """A chart of the rows that a reader chooses, what its tooltips say (``columns``), and the choices, for ``layers``.
+
+    ``choices`` are those of ``choice``.
+    """
+    base, tooltip = with_tooltip(rows, columns)
+    parameters, tests = zip(*choices, strict=True)
+    return base.transform_filter(" && ".join(tests)), tooltip, list(parameters)
+
+
+def with_tooltip(rows: Sequence[Row], columns: Sequence[Column]) -> tuple[altair.Chart, list[altair.Tooltip]]:
+    """A chart of rows, and what its tooltips say, written as in a table of these columns."""
+    told, tooltip = described(rows, columns)
+    return chart(told), tooltip
+
+
 def described(rows: Iterable[Row], columns: Sequence[Column]) -> tuple[list[dict[str, Any]], list[altair.Tooltip]]:
     """Rows with what a tooltip says of them, written as in a table of these columns."""
     texts = [{f"text{at}": str(column.cell(row)) for at, column in enumerate(columns)} for row in rows]
@@ -285,8 +338,8 @@ def described(rows: Iterable[Row], columns: Sequence[Column]) -> tuple[list[dict
 def whiskers(
     of: altair.Chart,
     axis: Axis,
-    low: str,
-    high: str,
+    low: str = "value_low",
+    high: str = "value_high",
     *,
     vertical: bool,
     style: str = "ink",
@@ -318,8 +371,48 @@ def hollow(of: altair.Chart, **encoding: Any) -> altair.LayerChart:
     return stacked(of.mark_point(style="paper"), of.mark_point(filled=False, strokeWidth=1.6).encode(**encoding))
 
 
+def ordered(field: str, by: str, *, down: bool = True, **look: Any) -> altair.Y:
+    """The vertical channel of rows with names, in the order of another field; from the greatest ``down``.
+
+    ``look`` is that of the axis.
+    """
+    order = altair.EncodingSortField(by, op="max" if down else "min", order="descending" if down else "ascending")
+    return altair.Y(f"{field}:N", title=None, sort=order, axis=altair.Axis(**look) if look else Undefined)
+
+
 def rule(at: float, axis: Axis, *, vertical: bool, style: str = "ink") -> altair.Chart:
     """A line across the chart at a value."""
     line: altair.Chart = chart([{"at": at}]).mark_rule(style=style)
     channel = {"x": axis.x("at")} if vertical else {"y": axis.y("at")}
     return line.encode(**channel)
+
+
+def chosen_key() -> altair.Parameter:
+    """The key of what is chosen on a page: that of a row, or of what the row is a part of, or that is a part of it."""
+    return altair.param(name="chosen_key", value="")
+
+
+def highlighted(most: float = 1.0, least: float = 0.25) -> altair.OpacityValue:
+    """Paler marks of rows that are not chosen, where a ``chosen_key`` is; rows have a ``key``."""
+    ends = "datum.key + ' '", "chosen_key + ' '"
+    test = f"!chosen_key || indexof({ends[0]}, {ends[1]}) === 0 || indexof({ends[1]}, {ends[0]}) === 0"
+    return altair.OpacityValue(least, condition={"test": test, "value": most})
+
+
+def chosen_rows() -> altair.Chart:
+    """The rows of what is chosen on a page, which fills them in; none elsewhere."""
+    return altair.Chart(altair.NamedData("chosen"))
+
+
+def linked(
+    spec: altair.LayerChart,
+    choices: Mapping[str, Mapping[str, str] | None] | None = None,
+    rows: tuple[str, str] | None = None,
+) -> altair.LayerChart:
+    """A chart whose choices are those of the page.
+
+    ``choices`` are its parameters: their options by key, or None if they are keys. ``rows`` are the chart whose CSV has
+    the ``chosen_rows``, and its column that is their key.
+    """
+    of = {} if rows is None else {"rows": dict(zip(("chart", "field"), rows, strict=True))}
+    return spec.properties(usermeta={"choices": choices or {}, **of})

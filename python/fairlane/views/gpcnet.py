@@ -9,9 +9,9 @@ from fairlane.engine.tables import PS
 from fairlane.gpcnet.network_tests import TESTS
 from fairlane.gpcnet.results import Gpcnet, written
 from fairlane.statistics import COVERAGE
-from fairlane.views.charts import Axis, Layer, chart, colour, described, hollow, layers, rule, whiskers
+from fairlane.views.charts import Axis, Layer, colour, ends_of, hollow, layers, rule, whiskers, with_tooltip
 from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, scenario_of, title_of, together
-from fairlane.views.tables import Column, Estimated, Row, Table
+from fairlane.views.tables import Column, Estimated, Row, Table, interval_of, naming
 from fairlane.wording import plural, seconds, some
 
 _TABLES = {
@@ -20,6 +20,8 @@ _TABLES = {
     "impact": "Congestion Impact Factor",
 }
 """The tables of the benchmark by our columns."""
+_MEASURES = {"mean": "impact", "99%": "impact_p99"}
+"""Columns of factors."""
 _LOWEST = 0.8
 """The lower end of the axis, unless an interval reaches below it."""
 
@@ -77,14 +79,13 @@ def _column(heading: str, key: str) -> Column:
     return Column(heading, Estimated(key, lambda row: str(row["text"][key])))
 
 
-_BENCHMARK = [Column("benchmark", "benchmark")]
 _NAME = [Column("transport", "transport", left=True), Column("Name", lambda row: TESTS[row["test"]].title, left=True)]
 
 
 def _tables(benchmarks: Mapping[str, Gpcnet], rows: Sequence[Row]) -> Iterator[Table]:
     """The tables of the benchmark, with its names and units, for all transports."""
     for key, title in _TABLES.items():
-        shown = [*_BENCHMARK[: len(benchmarks) - 1], *_NAME, _column("Avg", key), _column("99%", f"{key}_p99")]
+        shown = [*naming(benchmarks, "benchmark"), *_NAME, _column("Avg", key), _column("99%", f"{key}_p99")]
         shown += [] if key == "impact" else [Column("Units", "unit", left=True)]
         trials = together(benchmarks, "benchmark", lambda one: one.trials)
         yield Table(shown, rows, title, sentence=_worst(rows, key), data=trials)
@@ -105,8 +106,7 @@ def _charts(benchmarks: Mapping[str, Gpcnet], rows: Sequence[Row]) -> Iterator[C
     known = [row for row in rows if row["impact"] is not None and row["impact_p99"] is not None]
     if not known:
         return
-    several = len(benchmarks) > 1
-    shapes = " Circles, squares, triangles: the benchmarks, in order." if several else ""
+    shapes = " Circles, squares, triangles: the benchmarks, in order." if len(benchmarks) > 1 else ""
     yield Chart(
         "gpcnet",
         "Congestion impact factors",
@@ -119,30 +119,27 @@ def _charts(benchmarks: Mapping[str, Gpcnet], rows: Sequence[Row]) -> Iterator[C
 
 
 def _impact(benchmarks: Mapping[str, Gpcnet], rows: Sequence[Row]) -> Iterator[Layer]:
-    long = []
-    for measure, key in (("mean", "impact"), ("99%", "impact_p99")):
-        for row in rows:
-            values = {f"value{end}": row[f"{key}{end}"] for end in ("", "_low", "_high")}
-            series = f"{row['transport']} {row['benchmark']} {measure}"
-            long.append({**row, **values, "name": TESTS[row["test"]].title, "measure": measure, "series": series})
-    ends = (row[end] for row in long for end in ("value", "value_low", "value_high"))
-    axis = Axis.of([_LOWEST, 1.0, *ends], "Congestion impact factor", scale="log")
-    factors = [_column("mean", "impact"), _column("99%", "impact_p99")]
-    told, tooltip = described(long, [*_BENCHMARK[: len(benchmarks) - 1], *_NAME, *factors])
+    marks = [
+        {key: value for key, value in row.items() if key != "text"}
+        | interval_of(row, key)
+        | {"name": TESTS[row["test"]].title, "measure": measure}
+        | {"series": f"{row['transport']} {row['benchmark']} {measure}"}
+        | {f"text_{of}": row["text"][of] for of in _MEASURES.values()}
+        for measure, key in _MEASURES.items()
+        for row in rows
+    ]
+    axis = Axis.of([_LOWEST, 1.0, *ends_of(marks)], "Congestion impact factor", scale="log")
+    factors = [Column(measure, f"text_{key}") for measure, key in _MEASURES.items()]
+    base, tooltip = with_tooltip(marks, [*naming(benchmarks, "benchmark"), *_NAME, *factors])
     transports = list(dict.fromkeys(row["transport"] for row in rows))
-    order = [f"{of} {name} {measure}" for of in transports for name in benchmarks for measure in ("mean", "99%")]
-    titles = [test.title for test in TESTS.values()]
-    x = altair.X(
-        "name:N", sort=titles, title=None, axis=altair.Axis(labelAngle=0), scale=altair.Scale(paddingInner=0.3)
-    )
-    offset = altair.XOffset("series:N", sort=order, scale=altair.Scale(padding=0.5))
-    base = chart([{key: value for key, value in row.items() if key != "text"} for row in told]).encode(
-        x=x, xOffset=offset
-    )
-    shape = altair.Shape("benchmark:N", sort=list(benchmarks), legend=None)
-    y, coloured = axis.y("value"), colour("transport", transports)
+    order = [f"{of} {name} {measure}" for of in transports for name in benchmarks for measure in _MEASURES]
+    titles, gaps = [test.title for test in TESTS.values()], altair.Scale(paddingInner=0.3)
+    x = altair.X("name:N", sort=titles, title=None, axis=altair.Axis(labelAngle=0), scale=gaps)
+    base = base.encode(x=x, xOffset=altair.XOffset("series:N", sort=order, scale=altair.Scale(padding=0.5)))
+    coloured = colour("transport", transports)
     yield rule(1.0, axis, vertical=False)
-    yield whiskers(base.encode(color=coloured), axis, "value_low", "value_high", vertical=True)
-    mean, tail = (base.encode(y=y, shape=shape).transform_filter(f"datum.measure === '{of}'") for of in ("mean", "99%"))
+    yield whiskers(base.encode(color=coloured), axis, vertical=True)
+    points = base.encode(y=axis.y("value"), shape=altair.Shape("benchmark:N", sort=list(benchmarks), legend=None))
+    mean, tail = (points.transform_filter(f"datum.measure === '{measure}'") for measure in _MEASURES)
     yield hollow(tail, color=coloured, tooltip=tooltip)
     yield mean.mark_point().encode(color=coloured, tooltip=tooltip)

@@ -140,8 +140,12 @@ def _table(table: Table) -> str:
 
 def cells_of(table: Table) -> str:
     """The rows of a table as HTML."""
-    rows = ("".join(_cell(table, column, row) for column in table.columns) for row in table.rows if row is not None)
-    return "".join(f"<tr>{cells}</tr>" for cells in rows)
+    return "".join(_row(table, row) for row in table.rows if row is not None)
+
+
+def _row(table: Table, row: Row) -> str:
+    key = f' data-key="{escape(row["key"])}"' if table.keyed else ""
+    return f"<tr{key}>{''.join(_cell(table, column, row) for column in table.columns)}</tr>"
 
 
 def _look(table: Table, column: Column) -> str:

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from statistics import median
 from typing import Any
 
@@ -11,7 +12,7 @@ from fairlane.results.reproduction import ClauseResult, Number, ReproductionResu
 from fairlane.views import robustness
 from fairlane.views.bands import band_chart
 from fairlane.views.model import Chart, View, lines_of, remarks_of
-from fairlane.views.tables import Bad, Column, Row, Table
+from fairlane.views.tables import Bad, Column, Row, Table, naming
 from fairlane.views.vegalite import completed, fields_of
 from fairlane.wording import listed, percent, plural, seconds, significant, some
 
@@ -25,34 +26,30 @@ _BAD = ("does not hold", "contradicted")
 
 def view(every: Mapping[str, ReproductionResults]) -> View:
     """One reproduction, or several against each other."""
-    papers = list(dict.fromkeys(one.meta.title for one in every.values()))
-    numbers = [row for name, one in every.items() for row in _numbers(name, one)]
+    rows = [row for name, one in every.items() for row in _numbers(name, one)]
+    numbers = [row for row in rows if row["number"] is not None]
     maps = {name: one.robustness for name, one in every.items() if one.robustness is not None}
+    verdicts = lines_of(every, _verdicts)
     return View(
-        title=", ".join(papers),
-        headline="\n".join(lines_of(every, _verdicts)),
+        title=", ".join(dict.fromkeys(one.meta.title for one in every.values())),
+        headline="\n".join(verdicts),
         facts=lines_of(every, _facts),
         parts=[
             _claims(every),
-            *band_chart(
-                every,
-                numbers,
-                "; ".join(lines_of(every, _verdicts)),
-                held_of([row for row in numbers if row["number"]]),
-            ),
+            *band_chart(every, rows, "; ".join(verdicts), held_of(numbers)),
             _table(every, numbers),
             *_figures(every),
             *(robustness.parts(maps) if maps else []),
             _simulations(every),
         ],
-        remarks=[*_EXPLAINED, *remarks_of(every, _remarks)],
+        remarks=[_EXPLAINED, *remarks_of(every, _remarks)],
         provenance={name: _provenance(one) for name, one in every.items()},
     )
 
 
 _EXPLAINED = (
     "A clause holds if its numbers are in their bands in at least 90% of the replicates, does not hold at 10% or "
-    "fewer, and is undecided between. Calibrated: an input was chosen by the number.",
+    "fewer, and is undecided between. Calibrated: an input was chosen by the number."
 )
 
 
@@ -65,9 +62,8 @@ def _verdicts(one: ReproductionResults) -> str:
 
 def _facts(one: ReproductionResults) -> str:
     meta = one.meta
-    replicates = {
-        at for claim in meta.claims for clause in claim.clauses for it in clause.numbers for at in it.replicates
-    }
+    numbers = (of for claim in meta.claims for clause in claim.clauses for of in clause.numbers)
+    replicates = {at for number in numbers for at in number.replicates}
     scaled = ["scaled: a trial, not a verdict"] if meta.quick else []
     simulated = f"{plural(meta.simulations, 'simulation')}, {seconds(meta.cpu_s)} of processor time"
     return "; ".join([plural(max(1, len(replicates)), "replicate"), simulated, *scaled])
@@ -90,49 +86,51 @@ def _remarks(one: ReproductionResults) -> Iterator[str]:
     yield from one.meta.notes
 
 
+def _together(every: Mapping[str, ReproductionResults], table: str) -> pl.DataFrame | None:
+    """A table of all results, with the name of each; None if there is none."""
+    known = {name: getattr(one, table) for name, one in every.items() if getattr(one, table).width}
+    frames = [frame.select(pl.lit(name).alias("result"), pl.all()) for name, frame in known.items()]
+    return pl.concat(frames, how="diagonal_relaxed") if frames else None
+
+
 def _claims(every: Mapping[str, ReproductionResults]) -> Table:
     """A row for each claim; of several results, with the verdict of each."""
     rows: dict[str, dict[str, Any]] = {}
     for name, one in every.items():
         for claim in one.meta.claims:
-            row = rows.setdefault(claim.id, {"claim": claim.id, "where": claim.where, "paper": claim.paper})
+            told = {"claim": claim.id, "where": claim.where, "paper": claim.paper}
+            row = rows.setdefault(claim.id, {"key": claim.id, **told, "verdicts": {}})
             row[f"verdict {name}"] = Bad(claim.words) if claim.verdict in _BAD else claim.words
-            row[f"order {name}"] = claim.verdict
-    verdicts = [
-        Column(name if len(every) > 1 else "verdict", f"verdict {name}", left=True, wrap=True) for name in every
-    ]
+            row["verdicts"][name] = claim.verdict
     shown = [
         Column("claim", "claim"),
         Column("where", "where", left=True, wrap=True, drop=2),
         Column("the paper reports", "paper", left=True, wrap=True, drop=1),
-        *verdicts,
     ]
-    names = [*every]
-    changed = [row for row in rows.values() if len({row.get(f"order {name}") for name in names}) > 1]
-    sentence = "; ".join(lines_of(every, _verdicts)) + "."
+    headers = {name: name if len(every) > 1 else "verdict" for name in every}
+    shown += [Column(header, f"verdict {name}", left=True, wrap=True) for name, header in headers.items()]
+    changed = [key for key, row in rows.items() if len({row["verdicts"].get(name) for name in every}) > 1]
+    sentence = "; ".join(lines_of(every, _verdicts))
     if len(every) > 1:
-        which = f": {some([row['claim'] for row in changed], 4)}" if changed else ""
-        sentence = f"{len(changed)} of {plural(len(rows), 'claim')} differ{which}."
-    data = [
-        one.claims.select(pl.lit(name).alias("result"), pl.all()) for name, one in every.items() if one.claims.width
-    ]
-    return Table(shown, list(rows.values()), "Claims", sentence=sentence, data=pl.concat(data) if data else None)
+        which = f": {some(changed, 4)}" if changed else ""
+        sentence = f"{len(changed)} of {plural(len(rows), 'claim')} differ{which}"
+    return Table(
+        shown, [*rows.values()], "Claims", sentence=f"{sentence}.", keyed=True, data=_together(every, "claims")
+    )
 
 
 def _numbers(name: str, one: ReproductionResults) -> Iterator[dict[str, Any]]:
-    """A row for each claim, by each of its variants, with a ``number`` of None; and one for each of its numbers."""
+    """A row for each claim, by each of its variants, with a ``number`` of None; and one for each of its numbers.
+
+    A ``key`` is that of the claim or clause, by which a page chooses it; ``line`` is that of the row.
+    """
     for claim in one.meta.claims:
         for setting in (claim, *claim.under):
-            base = {"result": name, "claim": setting.id, "where": setting.where}
+            base = {"result": name, "claim": setting.id, "where": setting.where, "number": None}
+            verdict = {"verdict": setting.brief or setting.verdict, "explained": setting.words}
             if setting.clauses:
-                yield {
-                    **base,
-                    "key": setting.id,
-                    "number": None,
-                    "verdict": setting.brief or setting.verdict,
-                    "explained": setting.words,
-                }
-            for at, clause in enumerate(setting.clauses):
+                yield {**base, "key": setting.id, "line": setting.id, **verdict}
+            for at, clause in enumerate(setting.clauses, 1):
                 yield from (_row(base, at, clause, place, number) for place, number in enumerate(clause.numbers))
 
 
@@ -145,8 +143,9 @@ def _row(base: Row, at: int, clause: ClauseResult, place: int, number: Number) -
         spread = middle if least == greatest else f"{middle} ({least} to {greatest})"
     return {
         **base,
-        "clause": at + 1,
-        "key": f"{base['claim']} {at} {place}",
+        "clause": at,
+        "key": f"{base['claim']} {at}",
+        "line": f"{base['claim']} {at} {place}",
         "measured": number.label,
         "spread": spread,
         "band": number.band,
@@ -159,11 +158,10 @@ def _row(base: Row, at: int, clause: ClauseResult, place: int, number: Number) -
     }
 
 
-def _table(every: Mapping[str, ReproductionResults], rows: Sequence[Row]) -> Table:
+def _table(every: Mapping[str, ReproductionResults], numbers: Sequence[Row]) -> Table:
     """A row for each number of each clause."""
-    numbers = [row for row in rows if row["number"] is not None]
     shown = [
-        *([Column("result", "result")] if len(every) > 1 else []),
+        *naming(every, "result"),
         Column("claim", "claim", left=True),
         Column("measured", "measured", left=True, wrap=True),
         Column("median (range)", "spread"),
@@ -172,20 +170,11 @@ def _table(every: Mapping[str, ReproductionResults], rows: Sequence[Row]) -> Tab
         Column("paper", "reported", left=True, wrap=True, drop=2),
         Column("verdict", lambda row: (Bad if row["bad"] else str)(row["verdict"]), left=True, wrap=True, drop=1),
     ]
-    data = [
-        one.clauses.select(pl.lit(name).alias("result"), pl.all()) for name, one in every.items() if one.clauses.width
-    ]
-    csv = pl.concat(data, how="diagonal_relaxed") if data else None
-    return Table(shown, list(_sections(numbers)), "Numbers", sentence=held_of(numbers), data=csv)
-
-
-def _sections(rows: Sequence[Row]) -> Iterator[Row | None]:
-    before = None
-    for row in rows:
-        if before not in (None, row["claim"]):
-            yield None
-        yield {**row, "claim": "" if row["claim"] == before else row["claim"]}
-        before = row["claim"]
+    rows: list[Row | None] = []
+    for _, group in groupby(numbers, lambda row: row["claim"]):
+        first, *others = group
+        rows += [*([None] if rows else []), first, *({**row, "claim": ""} for row in others)]
+    return Table(shown, rows, "Numbers", sentence=held_of(numbers), keyed=True, data=_together(every, "clauses"))
 
 
 def held_of(rows: Sequence[Row]) -> str:
@@ -210,17 +199,14 @@ def _figures(every: Mapping[str, ReproductionResults]) -> Iterator[Chart]:
                 if table.height < of.rows
             ]
             own = f"{figure.note.removesuffix('.')}." if figure.note else ""
-            note = " ".join(part for part in (own, boxes, *kept) if part)
+            numbered = [table.select(pl.lit(at).alias("chart"), pl.all()) for at, table in enumerate(tables, 1)]
             yield Chart(
                 f"figure-{figure.file}{suffix}",
                 f"{before}{figure.title}",
                 panels,
                 _range(specs[0], tables[0]),
-                note,
-                frame=pl.concat(
-                    [table.select(pl.lit(at).alias("chart"), pl.all()) for at, table in enumerate(tables, 1)],
-                    how="diagonal_relaxed",
-                ),
+                " ".join(filter(None, (own, boxes, *kept))),
+                frame=pl.concat(numbered, how="diagonal_relaxed"),
                 picture=f"{figure.file}{suffix}",
                 wide=len(panels.content["concat"]) > 1,
                 headline=f"{before}{figure.title}",
@@ -230,33 +216,28 @@ def _figures(every: Mapping[str, ReproductionResults]) -> Iterator[Chart]:
 
 def _range(spec: Mapping[str, Any], table: pl.DataFrame) -> str:
     """The range of the values of a chart, and where its ends are."""
-    channels = dict(fields_of(spec))
-    names = {channel: of["field"] for channel, of in channels.items() if of["field"] in table.columns}
-    known = (
-        one for one in ("y", "x", "color") if one in names and channels[one].get("type", "quantitative") in _NUMBERS
-    )
-    axis = next((channel for channel in known if table[names[channel]].dtype.is_numeric()), None)
-    if axis is None or not table[names[axis]].count():
+    channels = {channel: of for channel, of in fields_of(spec) if of["field"] in table.columns}
+    fields = {channel: of["field"] for channel, of in channels.items()}
+    numbers = (one for one in ("y", "x", "color") if channels.get(one, {}).get("type", _NUMBERS[0]) in _NUMBERS)
+    axis = next((one for one in numbers if one in fields and table[fields[one]].dtype.is_numeric()), None)
+    if axis is None or not table[fields[axis]].count():
         return f"{plural(table.height, 'row')}."
-    rows = table.drop_nulls(names[axis]).sort(names[axis])
+    rows = table.drop_nulls(fields[axis]).sort(fields[axis])
     form = percent if "%" in str((channels[axis].get("axis") or {}).get("format")) else significant
-    others = [names[channel] for channel in _WHERE if channel in names and names[channel] != names[axis]]
+    others = [fields[channel] for channel in _WHERE if channel in fields and fields[channel] != fields[axis]]
     ends = []
     for row in (rows.row(0, named=True), rows.row(-1, named=True)):
-        where = [
-            f"{name} {significant(row[name])}" if isinstance(row[name], int | float) else str(row[name])
-            for name in others
-        ]
-        ends.append(
-            f"{form(row[names[axis]])} ({', '.join(dict.fromkeys(where))})" if where else form(row[names[axis]])
-        )
-    label = str(channels[axis].get("title") or names[axis]).replace("_", " ")
+        known = {name: row[name] for name in others}
+        where = [f"{name} {significant(of)}" if isinstance(of, int | float) else str(of) for name, of in known.items()]
+        at = f" ({', '.join(dict.fromkeys(where))})" if where else ""
+        ends.append(f"{form(row[fields[axis]])}{at}")
+    label = str(channels[axis].get("title") or fields[axis]).replace("_", " ")
     return f"{label[0].upper()}{label[1:]}: from {' to '.join(ends)}.".replace("\n", " ")
 
 
 def _simulations(every: Mapping[str, ReproductionResults]) -> Table:
-    cells = [one.cells.select(pl.lit(name).alias("result"), pl.all()) for name, one in every.items()]
-    data = pl.concat(cells, how="diagonal_relaxed")
+    data = _together(every, "cells")
+    data = pl.DataFrame() if data is None else data
     failed = int(data["error"].is_not_null().sum()) if "error" in data.columns else 0
     sentence = "No simulation: the claims are judged by stored replicates."
     if data.height:
@@ -264,7 +245,7 @@ def _simulations(every: Mapping[str, ReproductionResults]) -> Table:
         time = "" if longest["cpu_s"] is None else f"; the longest took {seconds(longest['cpu_s'])} of processor time"
         sentence = f"{plural(data.height, 'simulation')}, {failed} failed{time}."
     shown = [
-        *([Column("result", "result")] if len(every) > 1 else []),
+        *naming(every, "result"),
         Column("simulation", "cell", left=True, wrap=True),
         Column("wall time", "wall_s", seconds),
         Column("processor time", "cpu_s", seconds),

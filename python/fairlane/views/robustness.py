@@ -23,17 +23,23 @@ from fairlane.views.charts import (
     caption,
     chart,
     choice,
+    chosen_key,
     colour,
     described,
+    highlighted,
     layers,
     legend_of,
+    linked,
+    offered,
+    ordered,
     rule,
+    with_tooltip,
 )
 from fairlane.views.heat import Heat
 from fairlane.views.model import Chart, View, lines_of, remarks_of
 from fairlane.views.rows import Rows
 from fairlane.views.scales import is_wide
-from fairlane.views.tables import Column, Row, Table, columns
+from fairlane.views.tables import Column, Row, Table, columns, naming
 from fairlane.wording import listed, number, percent, plural, significant
 
 CLAUSE = ("a clause", "holds", "the clause's margin")
@@ -46,8 +52,8 @@ _ROOM = 1.75
 """Length of the axis of shares: beyond 1 are the parameters that decide."""
 _THRESHOLDS = (0.1, 0.9)
 """Shares at which the verdict changes."""
-_CERTAIN, _UNCERTAIN = "beyond chance", "not beyond chance"
-_INSIDE, _OUTSIDE = "in the band", "outside"
+_CHANCE = {True: "beyond chance", False: "not beyond chance"}
+_BAND = {True: "in the band", False: "outside"}
 _VERDICTS = dict(zip(MAP_VERDICTS, (0, 1, 2, 4, 7), strict=True))
 """Colours of the palette: blue, orange, red, olive, grey."""
 
@@ -55,11 +61,10 @@ _VERDICTS = dict(zip(MAP_VERDICTS, (0, 1, 2, 4, 7), strict=True))
 def view(maps: Mapping[str, RobustnessResults]) -> View:
     """One map, or several: clauses of the same paper are next to each other."""
     titles = dict.fromkeys(one.meta.title for one in maps.values())
+    found = lines_of(maps, lambda one: f"{one.meta.title}: {_counts(one.frames['robustness-clauses'])}")
     return View(
         title=f"{', '.join(titles)}: robustness",
-        headline="\n".join(
-            lines_of(maps, lambda one: f"{one.meta.title}: {_counts(one.frames['robustness-clauses'])}")
-        ),
+        headline="\n".join(found),
         facts=lines_of(maps, lambda one: " ".join(one.meta.lines).removesuffix(".")),
         parts=parts(maps),
         remarks=[_EXPLAINED, *remarks_of(maps, lambda one: one.meta.left_out)],
@@ -73,12 +78,11 @@ def papers(clauses: pl.DataFrame) -> View:
     short = [title.split(",")[0] for title in found]
     names = [name if short.count(name) == 1 else title for name, title in zip(short, found, strict=True)]
     tables = dict(zip(names, found.values(), strict=True))
+    maps = f"{plural(len(tables), 'map')}, each of the plausible space of what a paper leaves open, on a small system"
     return View(
         title="Robustness of papers",
         headline="Which findings are robust, and what the others depend on",
-        facts=[
-            f"{plural(len(tables), 'map')}, each of the plausible space of what a paper leaves open, on a small system"
-        ],
+        facts=[maps],
         parts=[shares(tables), _table(tables)],
         remarks=[_EXPLAINED],
     )
@@ -94,13 +98,11 @@ _EXPLAINED = (
 def parts(maps: Mapping[str, RobustnessResults]) -> list[Chart | Table]:
     """The charts and tables of maps."""
     tables = {name: one.frames["robustness-clauses"] for name, one in maps.items()}
+    several = len(maps) > 1
     found: list[Chart | Table] = [shares(tables)] if any(table.height for table in tables.values()) else []
     for at, (name, one) in enumerate(maps.items()):
-        of, places = (name, str(at)) if len(maps) > 1 else ("", "")
-        found += _of_map(one, of, places)
-    found.append(_table(tables))
-    found += [_parameters(one, name if len(maps) > 1 else "") for name, one in maps.items()]
-    return found
+        found += _of_map(one, *((name, str(at)) if several else ("", "")))
+    return [*found, _table(tables), *(_parameters(one, name if several else "") for name, one in maps.items())]
 
 
 def _of_map(one: RobustnessResults, name: str, suffix: str) -> Iterator[Chart]:
@@ -115,37 +117,35 @@ def _of_map(one: RobustnessResults, name: str, suffix: str) -> Iterator[Chart]:
 
 def _provenance(one: RobustnessResults) -> dict[str, object]:
     meta = one.meta
-    return {
-        "folder": one.folder,
-        "paper": meta.paper,
-        "fairlane": meta.version,
-        "digest of the simulator": meta.simulator,
-    }
+    of = {"paper": meta.paper, "fairlane": meta.version, "digest of the simulator": meta.simulator}
+    return {"folder": one.folder, **of}
 
 
 def _counts(clauses: pl.DataFrame) -> str:
     """How many clauses have each verdict."""
     counts = dict(clauses.group_by("verdict").len().iter_rows())
     forms = {DEPENDS: "depend", RARE: "rarely hold"}
-    words = [
-        f"{count} {one if count == 1 else forms.get(one, one)}" for one in MAP_VERDICTS if (count := counts.get(one))
-    ]
+    known = [(verdict, counts[verdict]) for verdict in MAP_VERDICTS if counts.get(verdict)]
+    words = [f"{count} {verdict if count == 1 else forms.get(verdict, verdict)}" for verdict, count in known]
     return f"{plural(clauses.height, 'clause')}: {listed(words)}" if words else "No clause was judged"
-
-
-def _called(name: str, table: pl.DataFrame, *, of_many: bool) -> str:
-    """What a map is called before what is said of it: by its name among others, by its paper's title alone."""
-    if of_many:
-        return f"{name}: "
-    return f"{table['title'][0]}: " if table.height and "title" in table.columns else ""
 
 
 def _titled(title: str, name: str) -> str:
     return f"{name}: {title[0].lower()}{title[1:]}" if name else title
 
 
-def _key(row: Row) -> str:
-    return f"{row['claim']} {row['clause']}"
+def _keyed(table: pl.DataFrame) -> pl.DataFrame:
+    """Rows of clauses with the ``key`` by which a page chooses them: the claim, and the clause's number in it."""
+    return table.with_columns(key=pl.format("{} {}", "claim", "clause"))
+
+
+def _together(tables: Mapping[str, pl.DataFrame]) -> list[dict[str, Any]]:
+    """The rows of several maps, with the name of each."""
+    return [{"map": name, **row} for name, table in tables.items() for row in _keyed(table).to_dicts()]
+
+
+def _short(says: str) -> str:
+    return shorten(says, _LETTERS, placeholder=" …")
 
 
 def _decided(row: Row) -> str:
@@ -158,42 +158,27 @@ def _holds(row: Row) -> str:
     return f"{row['held']} of {row['points']} ({share})" if row.get("points") else share
 
 
-def _defaults(row: Row) -> str:
-    return f"{row['default_held']} of {row['default_points']}"
-
-
-def _verdict(row: Row) -> str:
-    return f"{row['verdict']}, near certain" if row.get("near_certain") else str(row["verdict"])
-
-
 _COLUMNS = [
-    Column("verdict", _verdict, left=True),
+    Column("verdict", lambda row: f"{row['verdict']}{', near certain' if row.get('near_certain') else ''}", left=True),
     Column("holds at", _holds),
     Column("95% interval", lambda row: f"{percent(row['share_low'])} to {percent(row['share_high'])}"),
-    Column("at the\ndefaults", _defaults),
+    Column("at the\ndefaults", lambda row: f"{row['default_held']} of {row['default_points']}"),
     Column("decided by", lambda row: _decided(row) or None, left=True, wrap=True),
 ]
 
 
 def _table(tables: Mapping[str, pl.DataFrame]) -> Table:
-    rows = [{"map": name, **row} for name, table in tables.items() for row in table.iter_rows(named=True)]
-    which = [Column("map", "map")] if len(tables) > 1 else []
-    shown = [*which, Column("claim", "claim", left=True), Column("clause", "says", left=True, wrap=True), *_COLUMNS]
+    claim = [Column("claim", "claim", left=True), Column("clause", "says", left=True, wrap=True)]
     data = pl.concat([table.cast({"decided_by": pl.String}) for table in tables.values()], how="diagonal_relaxed")
-    return Table(shown, rows, "Clauses", sentence=f"{_counts(data)}.", data=data)
+    shown = [*naming(tables, "map"), *claim, *_COLUMNS]
+    return Table(shown, _together(tables), "Clauses", sentence=f"{_counts(data)}.", keyed=True, data=data)
 
 
 def _parameters(one: RobustnessResults, name: str) -> Table:
     headings = {"name": "parameter", "title": "meaning", "range": "range", "default": "default", "source": "source"}
     shown = [Column(heading, key, left=True, wrap=key != "name") for key, heading in headings.items()]
-    count = plural(len(one.meta.parameters), "parameter")
-    return Table(
-        shown,
-        one.meta.parameters,
-        _titled("Plausible space", name),
-        sentence=f"{count} that the paper leaves open.",
-        only_page=True,
-    )
+    words = f"{plural(len(one.meta.parameters), 'parameter')} that the paper leaves open."
+    return Table(shown, one.meta.parameters, _titled("Plausible space", name), sentence=words, only_page=True)
 
 
 def shares(tables: Mapping[str, pl.DataFrame], of: Sequence[str] = CLAUSE) -> Chart:
@@ -201,42 +186,53 @@ def shares(tables: Mapping[str, pl.DataFrame], of: Sequence[str] = CLAUSE) -> Ch
 
     Clauses that several maps have are compared in one row; others are below the name of their map.
     """
-    rows = [{"map": name, **row} for name, table in tables.items() for row in table.iter_rows(named=True)]
-    keys = [_key(row) for row in rows]
+    rows = _together(tables)
+    keys = [row["key"] for row in rows]
     compared = len(tables) > 1 and len(set(keys)) < len(keys)
-    names = [*dict.fromkeys(keys)] if compared or len(tables) == 1 else _grouped(rows)
-    labels = {_key(row): shorten(row["says"], _LETTERS, placeholder=" …") for row in rows}
+    names = [*dict.fromkeys(keys)]
+    if len(tables) > 1 and not compared:
+        names = [
+            name
+            for of_map, group in groupby(rows, lambda row: row["map"])
+            for name in (of_map, *(row["key"] for row in group))
+        ]
+    labels = {row["key"]: _short(row["says"]) for row in rows}
     places = Rows(names, len(tables) if compared else 1, [labels.get(name, name) for name in names])
-    series = {name: at for at, name in enumerate(tables)} if compared else {}
-    drawn = [places.place(_share(row), _key(row), series.get(row["map"], 0)) for row in rows]
+    series = {name: at if compared else 0 for at, name in enumerate(tables)}
+    shown = [places.place(_share(row), row["key"], series[row["map"]]) for row in rows]
     bold = [at for at, name in enumerate(names) if name not in labels]
     height = len(names) * (_ROW + 8 * (places.series - 1))
-    counts = [f"{_called(name, table, of_many=len(tables) > 1)}{_counts(table)}" for name, table in tables.items()]
+    counts = "; ".join(f"{_called(name, table, len(tables))}{_counts(table)}" for name, table in tables.items())
     calibrated = " Calibrated: an input was chosen by it." if any(row["verdict"] == CALIBRATED for row in rows) else ""
     order = f" In each row from top to bottom: {listed([*tables])}." if compared else ""
     return Chart(
         "shares",
         f"Where {of[0].removeprefix('a ')}s {of[1].removesuffix('s') if of[1] == 'holds' else 'are predicted'}",
-        layers(height, *_share_layers(drawn, places, bold), zoom=("x",)),
-        f"{'; '.join(counts)}.",
+        linked(layers(height, *_share_layers(shown, places, bold), zoom=("x",), choices=[chosen_key()])),
+        f"{counts}.",
         f"Share of the points at which {of[0]} {of[1]}, with its {COVERAGE:.0%} interval. Blue: at 90% or more; "
         "red: at 10% or fewer. Triangles: share at the defaults, over seeds. At the right: what decides it beyond "
         f"chance.{calibrated}{order}",
-        [{key: value for key, value in row.items() if isinstance(value, str | int | float)} for row in rows],
+        [
+            {key: value for key, value in row.items() if key != "key" and isinstance(value, str | int | float)}
+            for row in rows
+        ],
         picture="robustness",
         wide=True,
     )
+
+
+def _called(name: str, table: pl.DataFrame, maps: int) -> str:
+    """What a map is called before what is said of it: by its name among others, by its paper's title alone."""
+    title = table["title"][0] if table.height and "title" in table.columns else ""
+    called = name if maps > 1 else title
+    return f"{called}: " if called else ""
 
 
 def _colour(field: str, places: Mapping[str, int]) -> altair.Color:
     """Colours by their places in the palette."""
     scale = altair.Scale(domain=[*places], range=[ExprRef(f"palette{at}") for at in places.values()])
     return altair.Color(f"{field}:N", scale=scale, legend=legend_of([*places]))
-
-
-def _grouped(rows: Sequence[Row]) -> list[str]:
-    """The clauses of each map below its name."""
-    return [name for of, group in groupby(rows, lambda row: row["map"]) for name in (str(of), *map(_key, group))]
 
 
 def _share(row: Row) -> dict[str, Any]:
@@ -246,12 +242,9 @@ def _share(row: Row) -> dict[str, Any]:
 
 def _share_layers(rows: Sequence[Row], places: Rows, bold: Sequence[int]) -> Iterator[Layer]:
     used = {row["verdict"] for row in rows}
-    colours = {verdict: at for verdict, at in _VERDICTS.items() if verdict in used}
-    told, tooltip = described(
-        rows, [*([Column("map", "map")] if places.series > 1 or bold else []), Column("clause", "says"), *_COLUMNS]
-    )
-    kept = [{key: value for key, value in row.items() if key not in ("paper", "title", "p", "chance")} for row in told]
-    base = chart(kept)
+    which = [Column("map", "map")] if places.series > 1 or bold else []
+    told, tooltip = described(rows, [*which, Column("clause", "says"), *_COLUMNS])
+    base = chart([{key: row[key] for key in row if key not in ("paper", "title", "p", "chance")} for row in told])
     ticks = altair.Axis(
         title="Share of points",
         values=[0, _THRESHOLDS[0], 0.5, _THRESHOLDS[1], 1],
@@ -261,35 +254,35 @@ def _share_layers(rows: Sequence[Row], places: Rows, bold: Sequence[int]) -> Ite
     def x(field: str) -> altair.X:
         return altair.X(f"{field}:Q", axis=ticks, scale=altair.Scale(domain=[0, _ROOM], nice=False))
 
-    at, top = places.y("at", bold), {"y": places.y("top", bold), "y2": "bottom:Q"}
-    coloured = _colour("verdict", colours)
-    yield base.mark_rect(clip=True).encode(x=x("zero"), x2="share:Q", color=coloured, tooltip=tooltip, **top)
+    at, top = places.y("at", bold), places.y("top", bold)
+    coloured = _colour("verdict", {verdict: at for verdict, at in _VERDICTS.items() if verdict in used})
+    look: dict[str, Any] = {"color": coloured, "tooltip": tooltip, "opacity": highlighted()}
+    yield base.mark_rect(clip=True).encode(x=x("zero"), x2="share:Q", y=top, y2="bottom:Q", **look)
     words = base.mark_text(style="text", fontSize=11, align="left", limit=ExprRef(f"width * {(_ROOM - 1.04) / _ROOM}"))
     yield words.encode(x=altair.value(ExprRef(f"width * {1.04 / _ROOM}")), y=at, text="decided:N")
     none = base.transform_filter("datum.share === 0")  # bars without length, which show no colour
-    yield none.mark_point(size=26).encode(x=x("share"), y=at, color=coloured, tooltip=tooltip)
+    yield none.mark_point(size=26).encode(x=x("share"), y=at, **look)
     yield base.mark_rule(style="ink", strokeWidth=1.3, clip=True).encode(x=x("share_low"), x2="share_high:Q", y=at)
-    usual = base.transform_filter("isValid(datum.usual)").mark_point(
-        shape="triangle-down", style="ink", size=34, yOffset=-1
-    )
-    yield usual.encode(x=x("usual"), y=top["y"], tooltip=tooltip)
+    usual = base.transform_filter("isValid(datum.usual)")
+    triangle = usual.mark_point(shape="triangle-down", style="ink", size=34, yOffset=-1)
+    yield triangle.encode(x=x("usual"), y=top, tooltip=tooltip)
 
 
 def indices(
     clauses: pl.DataFrame, table: pl.DataFrame, of: Sequence[str] = CLAUSE, *, name: str = "", suffix: str = ""
 ) -> Iterator[Chart]:
     """First-order Sobol' indices of the margins of clauses, by parameter; nothing without parameters."""
-    known = table.filter(pl.col("index").cast(pl.Float64, strict=False).is_not_null())
+    known = _keyed(table).filter(pl.col("index").cast(pl.Float64, strict=False).is_not_null())
     if not known.height:
         return
-    names = known["parameter"].unique(maintain_order=True).to_list()
-    keys = {_key(row): row["says"] for row in clauses.iter_rows(named=True)}
-    places = Rows([*keys], labels=[shorten(says, _LETTERS, placeholder=" …") for says in keys.values()])
+    names = [one.replace("_", " ") for one in known["parameter"].unique(maintain_order=True)]
+    says = dict(_keyed(clauses).select("key", "says").iter_rows())
+    places = Rows([*says], labels=[*map(_short, says.values())])
     heat = Heat(0.0, 1.0, log=False)
     rows = [
         {
-            **places.place(row, _key(row)),
-            "says": keys[_key(row)],
+            **places.place(row, row["key"]),
+            "says": says[row["key"]],
             "column": row["parameter"].replace("_", " "),
             "shade": heat.shade(row["index"]),
             "text": f"{row['index']:.2f}".removeprefix("0") if row["beyond_chance"] else "",
@@ -298,25 +291,22 @@ def indices(
         for row in known.iter_rows(named=True)
     ]
     shown = [Column(of[0].removeprefix("a "), "says"), Column("parameter", "column"), Column("index", _index)]
-    told, tooltip = described(rows, [*shown, Column("", lambda row: _CERTAIN if row["beyond_chance"] else _UNCERTAIN)])
-    scale = altair.Scale(domain=[one.replace("_", " ") for one in names], padding=0.04)
-    across = altair.X("column:N", scale=scale, axis=altair.Axis(title=None, labelAngle=-40, labelOverlap=False))
-    base = chart(told).encode(x=across)
-    cells = base.mark_rect().encode(
-        y=places.y("top"), y2="bottom:Q", color=heat.colour("shade", "index", share=False), tooltip=tooltip
-    )
-    numbers = base.mark_text(fontSize=11).encode(
-        y=places.y("at"), text="text:N", color=altair.Color("ink:N", scale=None)
-    )
+    base, tooltip = with_tooltip(rows, [*shown, Column("", lambda row: _CHANCE[bool(row["beyond_chance"])])])
+    look = altair.Axis(title=None, labelAngle=-40, labelOverlap=False)
+    base = base.encode(x=altair.X("column:N", scale=altair.Scale(domain=names, padding=0.04), axis=look))
+    colours: dict[str, Any] = {"color": heat.colour("shade", "index", share=False), "opacity": highlighted()}
+    cells = base.mark_rect().encode(y=places.y("top"), y2="bottom:Q", tooltip=tooltip, **colours)
+    ink = altair.Color("ink:N", scale=None)
+    numbers = base.mark_text(fontSize=11).encode(y=places.y("at"), text="text:N", color=ink)
     most = known.filter(pl.col("beyond_chance").cast(pl.Boolean, strict=False)).group_by("parameter").len()
     sentence = "No parameter decides a clause beyond chance."
     if most.height:
-        first = most.sort("len", "parameter").row(-1)
-        sentence = f"{first[0].replace('_', ' ')} decides most beyond chance: {first[1]} of {clauses.height}."
+        first, count = most.sort("len", "parameter").row(-1)
+        sentence = f"{first.replace('_', ' ')} decides most beyond chance: {count} of {clauses.height}."
     yield Chart(
         f"indices{suffix}",
         _titled("What decides", name),
-        layers(len(keys) * (_ROW + 4), cells, numbers, zoom=()),
+        linked(layers(len(says) * (_ROW + 4), cells, numbers, zoom=(), choices=[chosen_key()])),
         sentence,
         f"First-order Sobol' index of {of[2]}: the share of its variance that the parameter explains by itself. "
         "Numbers: beyond chance.",
@@ -334,50 +324,46 @@ def _index(row: Row) -> str:
 
 def _clauses(clauses: pl.DataFrame, of: pl.DataFrame) -> dict[str, str]:
     """Unique texts of the clauses of a table by key, for a choice; first the one that depends on something."""
-    rows = clauses.join(
-        of.select("claim", "clause").unique(), on=["claim", "clause"], how="semi", maintain_order="left"
-    ).to_dicts()
+    rows = _keyed(clauses).join(of, on=["claim", "clause"], how="semi", maintain_order="left").to_dicts()
     rows.sort(key=lambda row: not (row["verdict"] == DEPENDS and row["decided_by"]))
     texts = [row["says"] for row in rows]
-    return {_key(row): row["says"] if texts.count(row["says"]) == 1 else f"{row['says']} ({_key(row)})" for row in rows}
+    return {
+        row["key"]: row["says"] if texts.count(row["says"]) == 1 else f"{row['says']} ({row['key']})" for row in rows
+    }
 
 
 def _levels(clauses: pl.DataFrame, levels: pl.DataFrame, name: str, suffix: str) -> Chart:
     """The share of points at which a clause holds, by levels of parameters."""
-    texts, by_key = _clauses(clauses, levels), {_key(row): row for row in clauses.to_dicts()}
-    rows = []
-    for (claim, clause), of in levels.group_by("claim", "clause", maintain_order=True):
-        key = f"{claim} {clause}"
-        decided = str(by_key[key]["decided_by"] or "").split(", ")
-        for at, row in enumerate(of.iter_rows(named=True)):
-            label = f"{row['parameter'].replace('_', ' ')}: {row['level']}"
-            certain = _CERTAIN if row["parameter"] in decided else _UNCERTAIN
-            rows.append({**row, "of": texts[key], "order": at, "label": label, "certain": certain})
-    told, tooltip = described(rows, [Column("level", "label"), Column("holds at", _holds)])
-    parameter, chosen = choice(f"level_clause{suffix}", "Clause", [*texts.values()])
+    texts, by_key = _clauses(clauses, levels), {row["key"]: row for row in _keyed(clauses).to_dicts()}
+    order = pl.int_range(pl.len()).over("key")
+    rows = [
+        {
+            **row,
+            "of": texts[row["key"]],
+            "label": f"{row['parameter'].replace('_', ' ')}: {row['level']}",
+            "certain": _CHANCE[row["parameter"] in str(by_key[row["key"]]["decided_by"] or "").split(", ")],
+        }
+        for row in _keyed(levels).with_columns(order=order).to_dicts()
+    ]
+    parameter = f"level_clause{suffix}"
+    clause = choice(parameter, "Clause", [*texts.values()])
+    base, tooltip, choices = offered(rows, [Column("level", "label"), Column("holds at", _holds)], clause)
     share = Axis.of([0.0, 1.0], "Share of points", "share", scale="linear")
-    y = altair.Y(
-        "label:N", title=None, sort=altair.EncodingSortField("order", op="min"), axis=altair.Axis(labelLimit=260)
-    )
-    base = chart(told).transform_filter(chosen).encode(y=y)
-    bars = base.mark_bar(size=12).encode(
-        x=share.x("share"), color=_colour("certain", {_CERTAIN: 0, _UNCERTAIN: 5}), tooltip=tooltip
-    )
+    base = base.encode(y=ordered("label", "order", down=False, labelLimit=260))
+    colours = _colour("certain", {_CHANCE[True]: 0, _CHANCE[False]: 5})
+    bars = base.mark_bar(size=12).encode(x=share.x("share"), color=colours, tooltip=tooltip)
     lines = base.mark_rule(style="ink", strokeWidth=1.3).encode(x=share.x("share_low"), x2="share_high:Q")
-    most = max(len([*group]) for _, group in groupby(rows, lambda row: row["of"]))
+    most = max(row["order"] for row in rows) + 1
     first = by_key[next(iter(texts))]
-    by = (
-        f"decided by {listed(first['decided_by'].split(', '))}"
-        if first["decided_by"]
-        else "no parameter decides it beyond chance"
-    )
+    decided = listed((first["decided_by"] or "").split(", ")).replace("_", " ")
+    by = f"decided by {decided}" if decided else "no parameter decides it beyond chance"
     return Chart(
         f"levels{suffix}",
         _titled("A clause by levels of parameters", name),
-        layers(most * 19, bars.add_params(parameter), lines, zoom=()),
-        f"{first['says']}: holds at {percent(first['share'])} of the points; {by.replace('_', ' ')}.",
+        linked(layers(most * 19, bars, lines, zoom=(), choices=choices), {parameter: texts}),
+        f"{first['says']}: holds at {percent(first['share'])} of the points; {by}.",
         f"Share of the points with a level, or in a third of a range, at which the clause holds, with its "
-        f"{COVERAGE:.0%} interval. Blue: parameters that decide it {_CERTAIN}.",
+        f"{COVERAGE:.0%} interval. Blue: parameters that decide it {_CHANCE[True]}.",
         frame=levels,
         picture="levels",
         only_page=True,
@@ -391,54 +377,41 @@ def _margins(one: RobustnessResults, name: str, suffix: str) -> Iterator[Chart]:
     known = points.filter(pl.col("margin").cast(pl.Float64, strict=False).is_not_null(), pl.col("point") > 0)
     if not titles or not known.height:
         return
-    texts = _clauses(clauses, known)
-    ticks, columns_ = {}, []
-    for at, (key, title) in enumerate(titles.items()):
-        ticks[title], place = _placed(known[key])
-        columns_.append(place.alias(f"x{at}"))
-    table = known.select("point", "claim", "clause", "measured", "margin", "holds").with_columns(columns_)
+    texts, every = _clauses(clauses, known), [*titles.values()]
+    placed = {title: _placed(known[key]) for key, title in titles.items()}
+    places = [values.alias(f"x{at}") for at, (_, values) in enumerate(placed.values())]
+    table = known.select("point", "claim", "clause", "measured", "margin", "holds").with_columns(places)
     rows = [
-        {**row, "of": texts[_key(row)], "held": _INSIDE if row["holds"] else _OUTSIDE}
-        for row in table.iter_rows(named=True)
-        if _key(row) in texts
+        {**row, "of": texts[row["key"]], "held": _BAND[bool(row["holds"])]}
+        for row in _keyed(table).to_dicts()
+        if row["key"] in texts
     ]
-    told, tooltip = described(
-        rows, [*columns(point="point", measured="measured"), Column("margin", "margin", significant)]
-    )
-    clause, chosen = choice(f"margin_clause{suffix}", "Clause", [*texts.values()])
-    parameter = f"margin_parameter{suffix}"
-    bound = altair.binding_select(options=[*titles.values()], name="Parameter ")
-    labels = f"({to_json(ticks).decode()})[{parameter}]"
-    x = altair.X(
-        "x:Q",
-        scale=altair.Scale(domain=[-0.03, 1.03], nice=False),
-        axis=altair.Axis(
-            title=" ",
-            values=ExprRef(f"{labels}.at"),
-            labelExpr=f"{labels}.text[indexof({labels}.at, datum.value)]",
-            grid=False,
-        ),
-    )
+    told = [*columns(point="point", measured="measured"), Column("margin", "margin", significant)]
+    parameter, of_clause = f"margin_parameter{suffix}", f"margin_clause{suffix}"
+    base, tooltip, choices = offered(rows, told, choice(of_clause, "Clause", [*texts.values()]))
+    bound = altair.binding_select(options=every, name="Parameter ")
+    choices.append(altair.param(parameter, value=every[0], bind=bound))
+    labels = f"({to_json({title: labels for title, (labels, _) in placed.items()}).decode()})[{parameter}]"
+    text = f"{labels}.text[indexof({labels}.at, datum.value)]"
+    axis = altair.Axis(title=" ", values=ExprRef(f"{labels}.at"), labelExpr=text, grid=False)
     margin = replace(Axis.chosen(f"format(datum.value, '{NUMBERS}')"), title="Margin")
-    order = f"indexof({to_json([*titles.values()]).decode()}, {parameter})"
-    drawn = chart(told).transform_filter(chosen).transform_calculate(x=f"datum['x' + {order}]")
-    shape = altair.Shape("held:N", scale=altair.Scale(domain=[_INSIDE, _OUTSIDE], range=["circle", "triangle-up"]))
-    dots = drawn.mark_point(opacity=0.8, clip=True).encode(
-        x=x, y=margin.y("margin"), color=colour("held", [_INSIDE, _OUTSIDE]), shape=shape, tooltip=tooltip
+    dots = base.transform_calculate(x=f"datum['x' + indexof({to_json(every).decode()}, {parameter})]")
+    inside = [*_BAND.values()]
+    dots = dots.mark_point(opacity=0.8, clip=True).encode(
+        x=altair.X("x:Q", scale=altair.Scale(domain=[-0.03, 1.03], nice=False), axis=axis),
+        y=margin.y("margin"),
+        color=colour("held", inside),
+        shape=altair.Shape("held:N", scale=altair.Scale(domain=inside, range=["circle", "triangle-up"])),
+        tooltip=tooltip,
     )
-    of = next(iter(texts.values()))
-    held = [row["held"] == _INSIDE for row in rows if row["of"] == of]
+    line, title_of = rule(0.0, margin, vertical=False), caption(parameter)
+    first = next(iter(texts.values()))
+    held = [row["held"] == _BAND[True] for row in rows if row["of"] == first]
     yield Chart(
         f"margins{suffix}",
         _titled("Margins by parameter", name),
-        layers(
-            320,
-            rule(0.0, margin, vertical=False),
-            caption(parameter),
-            dots.add_params(clause, altair.param(parameter, value=next(iter(titles.values())), bind=bound)),
-            zoom=("y",),
-        ),
-        f"{of}: {sum(held)} of {len(held)} values are in their band.",
+        linked(layers(320, line, title_of, dots, zoom=("y",), choices=choices), {of_clause: texts}),
+        f"{first}: {sum(held)} of {len(held)} values are in their band.",
         "Distance of a value from the nearest edge of its band, in units of the value; below zero it is outside. A dot "
         "is a number of the clause at one point.",
         frame=points,

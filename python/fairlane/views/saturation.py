@@ -1,8 +1,6 @@
 """Load sweeps: accepted throughput and latency by offered load, and where the fabric saturates."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
-from typing import Any
 
 import altair
 import polars as pl
@@ -12,16 +10,29 @@ from fairlane.engine.tables import PS
 from fairlane.results.latency import BUCKET_WIDTH
 from fairlane.saturation.results import ACCEPTED_IN_FULL, FEW, Saturation
 from fairlane.statistics import COVERAGE, FEWEST
-from fairlane.views.charts import Axis, Layer, chart, choice, colour, described, hollow, layers, whiskers
+from fairlane.views.charts import (
+    Axis,
+    Layer,
+    chart,
+    choice,
+    colour,
+    ends_of,
+    hollow,
+    layers,
+    long,
+    offered,
+    whiskers,
+    with_tooltip,
+)
 from fairlane.views.model import Chart, View, lines_of, provenance_of, remarks_of, scenario_of, title_of, together
-from fairlane.views.tables import Column, Row, Table, fixed, with_interval
+from fairlane.views.tables import Column, Table, fixed, naming, with_interval
 from fairlane.wording import percent, plural, seconds, significant
 
 _NAMES = {"mean": "mean", "p50": "50%", "p99": "99%", "p999": "99.9%"}
 _DRAWN = {
-    "messages: mean, 99%": ("message_mean", "message_p99"),
-    "messages: 50%, 99.9%": ("message_p50", "message_p999"),
-    "packets: mean, 99%": ("packet_mean", "packet_p99"),
+    "messages: mean, 99%": (("message", "mean"), ("message", "p99")),
+    "messages: 50%, 99.9%": (("message", "p50"), ("message", "p999")),
+    "packets: mean, 99%": (("packet", "mean"), ("packet", "p99")),
 }
 """Latencies that the chart shows at a time."""
 _HEIGHT = 260
@@ -29,22 +40,21 @@ _HEIGHT = 260
 
 def view(sweeps: Mapping[str, Saturation]) -> View:
     """One sweep, or several against each other."""
-    rows = [row for name, sweep in sweeps.items() for row in _rows(name, sweep)]
+    points = together(sweeps, "sweep", _points)
     return View(
         title=title_of(sweeps, "load sweep"),
         headline="\n".join(lines_of(sweeps, Saturation.headline)),
         facts=lines_of(sweeps, _facts),
-        parts=[*_charts(sweeps, rows), _table(sweeps, rows)],
+        parts=[*_charts(sweeps, points), _table(sweeps, points)],
         remarks=[*_EXPLAINED, *remarks_of(sweeps, _remarks)],
         provenance=provenance_of(sweeps),
     )
 
 
-def _rows(name: str, sweep: Saturation) -> Iterator[dict[str, Any]]:
+def _points(sweep: Saturation) -> pl.DataFrame:
     """The points of a sweep, latencies in seconds."""
     times = [column for column in sweep.points.columns if "_ps" in column]
-    points = sweep.points.with_columns(pl.col(times) * PS).rename({time: time.replace("_ps", "") for time in times})
-    yield from ({"sweep": name, **row} for row in points.iter_rows(named=True))
+    return sweep.points.with_columns(pl.col(times) * PS).rename({time: time.replace("_ps", "") for time in times})
 
 
 def _facts(sweep: Saturation) -> str:
@@ -83,14 +93,14 @@ def _highest(sweep: Saturation) -> str:
     return f"Highest accepted throughput: {best['accepted']:.3f} at load {best['load']:g}"
 
 
-def _table(sweeps: Mapping[str, Saturation], rows: Sequence[Row]) -> Table:
+def _table(sweeps: Mapping[str, Saturation], points: pl.DataFrame) -> Table:
     def latency(of: str, heading: str, drop: int) -> Column:
         # A quantile is known to the width of a bucket of its histogram.
         resolution = 0.0 if of.endswith("mean") else BUCKET_WIDTH
         return Column(heading, with_interval(of, seconds, resolution=resolution), drop=drop)
 
     shown = [
-        *_SWEEP[: len(sweeps) - 1],
+        *naming(sweeps, "sweep"),
         Column("load", "load", lambda load: f"{load:g}", left=False),
         Column("offered", "offered", fixed(4), drop=1),
         Column("accepted", with_interval("accepted", fixed(4))),
@@ -103,41 +113,42 @@ def _table(sweeps: Mapping[str, Saturation], rows: Sequence[Row]) -> Table:
         Column("links", "links", significant, drop=4, note="links: those that a packet takes, on average"),
         Column("saturated", "saturated"),
     ]
-    saturated, undecided = (sum(row["saturated"] == word for row in rows) for word in ("yes", "undecided"))
-    sentence = f"{saturated} of {plural(len(rows), 'load')} are saturated, {undecided} undecided."
-    return Table(shown, rows, "Loads", sentence=sentence, data=together(sweeps, "sweep", lambda sweep: sweep.runs))
+    saturated, undecided = (int((points["saturated"] == word).sum()) for word in ("yes", "undecided"))
+    sentence = f"{saturated} of {plural(points.height, 'load')} are saturated, {undecided} undecided."
+    runs = together(sweeps, "sweep", lambda sweep: sweep.runs)
+    return Table(shown, points.to_dicts(), "Loads", sentence=sentence, data=runs)
 
 
-_SWEEP = [Column("sweep", "sweep")]
 _TOLD = [Column("load", "load", lambda load: f"{load:g}"), Column("saturated", "saturated")]
 
 
-def _charts(sweeps: Mapping[str, Saturation], rows: Sequence[Row]) -> Iterator[Chart]:
-    known = [row for row in rows if row["message_mean"] is not None]
-    if not known:
+def _charts(sweeps: Mapping[str, Saturation], points: pl.DataFrame) -> Iterator[Chart]:
+    known = points.drop_nulls("message_mean")
+    if not known.height:
         return
-    load = Axis.of(
-        (row["load"] for row in known), "Offered load, share of the injection bandwidth", "share", scale="linear"
-    )
+    load = Axis.of(known["load"], "Offered load, share of the injection bandwidth", "share", scale="linear")
     starts = [sweep.saturation()[1] for sweep in sweeps.values()]
-    shade = [] if len(starts) > 1 or starts[0] is None else [_shade(load, starts[0])]
+    shade: list[Layer] = []
+    if len(starts) == 1 and starts[0] is not None:  # the range of saturated loads
+        saturated = chart([{"from": starts[0], "to": load.high}]).mark_rect(style="shade")
+        shade.append(saturated.encode(x=load.x("from"), x2="to:Q"))
     yield Chart(
         "throughput",
         "Accepted throughput",
         layers(_HEIGHT, *shade, *_throughput(sweeps, known, load)),
         f"{'; '.join(lines_of(sweeps, _highest))}.",
         f"Bars: {COVERAGE:.0%} intervals over seeds. Grey line: all that is offered.",
-        known,
+        known.to_dicts(),
         picture="saturation",
     )
     yield Chart(
         "latency",
         "Latency of messages and packets",
-        layers(_HEIGHT, *shade, *_latency(sweeps, known, load)),
+        _latency(sweeps, known, load, shade),
         f"{'; '.join(lines_of(sweeps, _means))}.",
         f"{'Triangles: the greater of the two. ' if len(sweeps) > 1 else ''}Dashed, hollow: loads that are saturated "
         "or undecided, where latency depends on the simulated time.",
-        known,
+        known.to_dicts(),
         picture="saturation",
     )
 
@@ -149,65 +160,50 @@ def _means(sweep: Saturation) -> str:
     return f"Mean message latency: {ends or 'No message arrived'}"
 
 
-def _shade(load: Axis, start: float) -> Layer:
-    """The range of saturated loads."""
-    shade: altair.Chart = chart([{"from": start, "to": load.high}]).mark_rect(style="shade")
-    return shade.encode(x=load.x("from"), x2="to:Q")
-
-
-def _throughput(sweeps: Mapping[str, Saturation], rows: Sequence[Row], load: Axis) -> Iterator[Layer]:
-    highest = [row[end] for row in rows for end in ("load", "accepted", "accepted_high")]
+def _throughput(sweeps: Mapping[str, Saturation], points: pl.DataFrame, load: Axis) -> Iterator[Layer]:
+    highest = [*points["load"], *points["accepted"], *points["accepted_high"]]
     accepted = Axis.of(highest, "Throughput", "share", scale="linear")
     offered = chart([{"load": at, "accepted": at} for at in (0.0, load.high)])
     yield offered.mark_line(style="muted", clip=True).encode(x=load.x("load"), y=accepted.y("accepted"))
     percents = [Column(name, with_interval(name, percent)) for name in ("accepted", "offered")]
-    told, tooltip = described(rows, [*_SWEEP[: len(sweeps) - 1], *_TOLD, *percents])
-    base = chart(told).encode(x=load.x("load"), color=colour("sweep", list(sweeps)))
+    base, tooltip = with_tooltip(points.to_dicts(), [*naming(sweeps, "sweep"), *_TOLD, *percents])
+    base = base.encode(x=load.x("load"), color=colour("sweep", list(sweeps)))
     yield base.mark_line().encode(y=accepted.y("accepted"))
     yield whiskers(base, accepted, "accepted_low", "accepted_high", vertical=True)
     yield base.mark_point().encode(y=accepted.y("accepted"), tooltip=tooltip)
 
 
-def _latency(sweeps: Mapping[str, Saturation], rows: Sequence[Row], load: Axis) -> Iterator[Layer]:
+def _latency(
+    sweeps: Mapping[str, Saturation], points: pl.DataFrame, load: Axis, shade: Sequence[Layer]
+) -> altair.LayerChart:
     """Two lines for each sweep; colours are those of sweeps, or of a single one those of the latencies."""
-    long = [row for of in _DRAWN for row in _long(rows, of)]
-    ends = (row[end] for row in long for end in ("value", "value_low", "value_high"))
-    axis = Axis.of((end for end in ends if end is None or end > 0), "Latency", "time")
-    columns = [
-        *_SWEEP[: len(sweeps) - 1],
-        *_TOLD,
-        Column("latency", "line"),
-        Column("", with_interval("value", seconds)),
+    # Lines are steady up to the first load that is not; the last steady one begins their rest, too.
+    before = (pl.col("saturated") != "no").cum_sum().over("sweep") == 0
+    rest = ~before | (~before).shift(-1, fill_value=False).over("sweep")
+    lines = {f"{of}_{end}": (what, _NAMES[end]) for what, latencies in _DRAWN.items() for of, end in latencies}
+    kept = points.select("sweep", "load", "saturated", rf"^({'|'.join(lines)})(_low|_high)?$", steady=before, rest=rest)
+    rows = [
+        {**row, "of": lines[row["of"]][0], "line": lines[row["of"]][1]}
+        for row in long(kept, {key: key for key in lines}).to_dicts()
     ]
-    told, tooltip = described(long, columns)
-    of, chosen = choice("latency", "Of", list(_DRAWN))
+    axis = Axis.of((end for end in ends_of(rows) if end is None or end > 0), "Latency", "time")
+    told = [*naming(sweeps, "sweep"), *_TOLD, Column("latency", "line"), Column("", with_interval("value", seconds))]
+    base, tooltip, choices = offered(rows, told, choice("latency", "Of", list(_DRAWN)))
     names = list(_NAMES.values())
+    circles = altair.Scale(range=["circle", "triangle-up"])
+    of_line = altair.Shape("line:N", sort=names, legend=None, scale=circles) if len(sweeps) > 1 else Undefined
     by_line = altair.Color("line:N", sort=names, title=None)
-    coloured, shape = (by_line, Undefined) if len(sweeps) == 1 else (colour("sweep", list(sweeps)), _shape(names))
-    base = (
-        chart(told).transform_filter(chosen).encode(x=load.x("load"), y=axis.y("value"), detail=["sweep:N", "line:N"])
-    )
+    coloured = colour("sweep", list(sweeps)) if len(sweeps) > 1 else by_line
+    base = base.encode(x=load.x("load"), y=axis.y("value"), detail=["sweep:N", "line:N"])
     steady = base.transform_filter("datum.steady").encode(color=coloured)
-    yield base.transform_filter("datum.rest").mark_line(strokeDash=[5, 4]).encode(color=coloured)
-    yield steady.mark_line()
-    yield whiskers(steady, axis, "value_low", "value_high", vertical=True)
-    yield steady.mark_point().encode(shape=shape, tooltip=tooltip).add_params(of)
-    loose = base.transform_filter("!datum.steady").encode(shape=shape)
-    yield hollow(loose, color=coloured, tooltip=tooltip)
-
-
-def _shape(names: Sequence[str]) -> altair.Shape:
-    return altair.Shape("line:N", sort=list(names), legend=None, scale=altair.Scale(range=["circle", "triangle-up"]))
-
-
-def _long(rows: Sequence[Row], of: str) -> Iterator[dict[str, Any]]:
-    """A row for each point of each line: whether it is before the first load that is not steady, or not before it."""
-    for latency in _DRAWN[of]:
-        line = _NAMES[latency.partition("_")[2]]
-        for _, group in groupby((row for row in rows if row[latency] is not None), key=lambda row: row["sweep"]):
-            every = list(group)
-            first = next((at for at, row in enumerate(every) if row["saturated"] != "no"), len(every))
-            for at, row in enumerate(every):
-                value = {f"value{end}": row.get(f"{latency}{end}") for end in ("", "_low", "_high")}
-                told = {key: row[key] for key in ("sweep", "load", "saturated")}
-                yield {**told, **value, "of": of, "line": line, "steady": at < first, "rest": at >= first - 1}
+    loose = base.transform_filter("!datum.steady").encode(shape=of_line)
+    return layers(
+        _HEIGHT,
+        *shade,
+        base.transform_filter("datum.rest").mark_line(strokeDash=[5, 4]).encode(color=coloured),
+        steady.mark_line(),
+        whiskers(steady, axis, vertical=True),
+        steady.mark_point().encode(shape=of_line, tooltip=tooltip),
+        hollow(loose, color=coloured, tooltip=tooltip),
+        choices=choices,
+    )

@@ -3,7 +3,7 @@
 Formats of numbers are those of ``fairlane.wording``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -16,6 +16,8 @@ Row = Mapping[str, Any]
 """Values by name."""
 Write = Callable[[Any], Any]
 """Writes a value as text."""
+INTERVAL = ("", "_low", "_high")
+"""Ends of the names of a value and of the lower and the upper end of its 95% interval."""
 EMPTY = "–"
 """What stands for a value that there is not."""
 
@@ -137,6 +139,16 @@ class Column:
         return float(value) if isinstance(value, int | float) else None
 
 
+def interval_of(row: Row, key: str) -> dict[str, Any]:
+    """A value of a row and its interval, as the ``value`` of another row."""
+    return {f"value{end}": row.get(f"{key}{end}") for end in INTERVAL}
+
+
+def naming(every: Sized, key: str) -> list[Column]:
+    """The column of the names of results, where there are several."""
+    return [Column(key, key)] if len(every) > 1 else []
+
+
 def columns(form: Write = _plain, /, **headers: str) -> list[Column]:
     """Columns of one format: the keys of the rows with their headings."""
     return [Column(header, key, form) for key, header in headers.items()]
@@ -161,6 +173,8 @@ class Table:
     """How many rows a terminal shows; a page has all."""
     only_page: bool = False
     """Whether a terminal leaves it out."""
+    keyed: bool = False
+    """Whether rows have a ``key`` by which a page chooses them."""
     data: "pl.DataFrame | None" = None
     """What a page exports as CSV; by default what it shows."""
 

@@ -97,7 +97,60 @@ function order(table, at, button) {
   body.append(...[...body.rows].sort((a, b) => (down ? compare(value(b), value(a)) : compare(value(a), value(b)))));
 }
 
+/** Marks, rows and options have the key of what they are of: a part's begins with that of the whole. */
+let chosen = "";
+const isPart = (key, whole) => `${key} `.startsWith(`${whole} `);
+const isChosen = (key) => chosen !== "" && (isPart(key, chosen) || isPart(chosen, key));
+
+/** The rows of a CSV file without line breaks in its texts. */
+function rowsOf(text) {
+  const [head, ...lines] = text.trim().split("\n").map((line) => [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)]
+    .map(([, quoted, plain]) => quoted?.replaceAll('""', '"') ?? (plain && Number.isFinite(Number(plain)) ? Number(plain) : plain)));
+  return lines.map((line) => Object.fromEntries(head.map((name, at) => [name, line[at]])));
+}
+
+/** Chooses a key in all charts and tables; an empty one chooses nothing. */
+function choose(key) {
+  if (key === chosen) return;
+  chosen = key;
+  for (const row of document.querySelectorAll("tr[data-key]")) row.classList.toggle("chosen", isChosen(row.dataset.key));
+  for (const scroller of document.querySelectorAll(".scroller.low:not(:hover)")) {
+    const row = scroller.querySelector("tr.chosen");
+    if (row) scroller.scrollTop = row.offsetTop - scroller.clientHeight / 2;
+  }
+  const found = {};
+  for (const [id, view] of Object.entries(views)) {
+    const { choices = {}, rows } = charts[id].usermeta ?? {};
+    for (const [signal, texts] of Object.entries(choices)) {
+      const option = texts ? texts[Object.keys(texts).find(isChosen)] : key || null;
+      if (option !== undefined) view.signal(signal, option);
+    }
+    if (rows) {
+      found[rows.chart] ??= rowsOf(csv[rows.chart]).filter((row) => `${row[rows.field]}` === key);
+      view.data("chosen", found[rows.chart].map((row) => ({ ...row }))); // a chart adds fields of its own
+    }
+    view.run();
+  }
+  page.signal("chosen_key", key);
+}
+
+/** Chooses in all charts what is chosen in the controls of one, or by a click on a mark. */
+function listen({ usermeta }, view) {
+  if (!usermeta) return;
+  view.addEventListener("click", (_, { datum } = {}) => { if (datum?.key) choose(datum.key === chosen ? "" : datum.key); });
+  for (const [signal, texts] of Object.entries(usermeta.choices)) view.addSignalListener(signal, (_, value) => {
+    const key = texts ? Object.keys(texts).find((one) => texts[one] === value) : value ?? "";
+    if (key !== undefined && !isChosen(key)) setTimeout(choose, 0, key); // when the chart has been drawn
+  });
+}
+
 function enliven(section, table) {
+  for (const row of table.querySelectorAll("tr[data-key]")) {
+    row.tabIndex = 0;
+    const toggle = () => choose(row.dataset.key === chosen ? "" : row.dataset.key);
+    row.addEventListener("click", toggle);
+    row.addEventListener("keydown", (event) => { if (event.key === "Enter") toggle(); });
+  }
   [...table.tHead.rows[0].cells].forEach((heading, at) => {
     const button = Object.assign(document.createElement("button"), { type: "button", className: "sort", textContent: heading.textContent });
     button.addEventListener("click", () => order(table, at, button));
@@ -120,6 +173,7 @@ async function start(section) {
   if (table) enliven(section, table);
   if (id in charts) {
     views[id] = await draw(section, charts[id]);
+    listen(charts[id], views[id]);
     if (charts[id].concat) window.addEventListener("resize", async () => {
       views[id].finalize();
       views[id] = await draw(section, charts[id]);

@@ -2,32 +2,53 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import altair
 import polars as pl
 
 from fairlane.results.schedule import ScheduleResults
 from fairlane.scheduler.compare import BOUND_S
+from fairlane.views.charts import Layer, colour, layers, with_tooltip
 from fairlane.views.model import Chart, View, lines_of, remarks_of
-from fairlane.views.schedule.allocators import allocators_compared
 from fairlane.views.schedule.gantt import jobs_over_time
-from fairlane.views.schedule.jobs import distributions, sizes
-from fairlane.views.schedule.load import machine_over_time
+from fairlane.views.schedule.jobs import (
+    MEASURES,
+    distributions,
+    faded,
+    greatest,
+    jobs_of,
+    machine_over_time,
+    paler,
+    sizes,
+)
 from fairlane.views.slowdown import ERRORS
-from fairlane.views.tables import Column, Row, Table, Write, columns, fixed
+from fairlane.views.tables import Column, Row, Table, Write, columns, fixed, naming
 from fairlane.wording import duration, percent, plural
 
 Window = tuple[float, float]
 """Instants, s."""
 
 
+MOST_JOBS = 200
+"""Jobs in a table: those that wait longest."""
+_ROOM = 1.25
+"""Length of the axis of bars over that of the longest one, so that its number has room."""
+
+
 def view(schedules: Mapping[str, ScheduleResults], window: Window | None = None) -> View:
     """One comparison of allocators, or several against each other; ``window`` is the time that is shown first."""
     rows = [{"schedules": name, **row} for name, one in schedules.items() for row in one.allocators.to_dicts()]
     logs = dict.fromkeys(one.meta.log.split(".")[0] for one in schedules.values())
+    ran = {name: one for name, one in schedules.items() if one.placed.height}
+    jobs = jobs_of(ran) if ran else None
     return View(
         title=f"{', '.join(logs)}: schedules",
         headline="\n".join(lines_of(schedules, _headline)),
         facts=lines_of(schedules, _facts),
-        parts=[*_charts(schedules, rows, window), *_tables(schedules, rows)],
+        parts=[
+            *(_charts(ran, rows, jobs, window) if jobs is not None else []),
+            *_tables(schedules, rows),
+            *([_jobs(ran, jobs)] if jobs is not None else []),
+        ],
         remarks=[*_explained(rows), *remarks_of(schedules, lambda one: one.meta.notes)],
         provenance={name: _provenance(one) for name, one in schedules.items()},
     )
@@ -91,17 +112,50 @@ def _stretched(rows: Sequence[Row]) -> bool:
     return any(row["mean_slowdown"] != 1 for row in rows)
 
 
-def _charts(schedules: Mapping[str, ScheduleResults], rows: Sequence[Row], window: Window | None) -> Iterator[Chart]:
-    ran = {name: one for name, one in schedules.items() if one.placed.height}
-    if not ran:
-        return
+def _charts(
+    ran: Mapping[str, ScheduleResults], rows: Sequence[Row], jobs: pl.DataFrame, window: Window | None
+) -> Iterator[Chart]:
+    """The charts of the schedules in which jobs ran."""
     used = f"{'; '.join(lines_of(ran, lambda one: _ends(one, 'utilisation', 'Utilisation', percent)))}."
-    yield jobs_over_time(ran, used, window)
-    sentence = f"{'; '.join(lines_of(ran, _compared))}."
-    yield allocators_compared([row for row in rows if row["schedules"] in ran], metrics(rows), sentence)
+    yield jobs_over_time(ran, jobs, used, window)
+    yield _allocators([row for row in rows if row["schedules"] in ran], f"{'; '.join(lines_of(ran, _compared))}.")
     yield from machine_over_time(ran, used, f"{'; '.join(lines_of(ran, _fragmented))}.")
-    yield from distributions(ran, stretched=_stretched(rows))
-    yield from sizes(ran, stretched=_stretched(rows))
+    measures = [*MEASURES] if _stretched(rows) else [*MEASURES][:-1]
+    yield from distributions(jobs, measures)
+    yield from sizes(jobs, measures)
+
+
+def _allocators(rows: Sequence[Row], sentence: str) -> Chart:
+    """A group of bars for each metric, each on a scale of its own; a row for each comparison and allocator."""
+    names, which = ([*dict.fromkeys(row[key] for row in rows)] for key in ("allocator", "schedules"))
+    every = metrics(rows)
+    marks = [mark for column in every for mark in _bars(rows, column)]
+    columns = [Column("allocator", "allocator"), Column("metric", "metric"), Column("value", "text")]
+    base, tooltip = with_tooltip(marks, [*naming(which, "schedules"), *columns])
+    order = [*dict.fromkeys(mark["series"] for mark in marks)]
+    gaps = altair.Scale(paddingInner=0.2, paddingOuter=0.1)
+    base = base.encode(
+        x=altair.X("length:Q", axis=None, scale=altair.Scale(domain=[0, _ROOM], nice=False)),
+        y=altair.Y("metric:N", sort=None, title=None, scale=gaps),
+        yOffset=altair.YOffset("series:N", sort=order),
+    )
+    bars: Layer = base.mark_bar().encode(color=colour("allocator", names), opacity=faded(which), tooltip=tooltip)
+    numbers = base.mark_text(style="text", align="left", dx=5).encode(text="text:N")
+    note = "The longest bar of each metric has the greatest value; bars begin at zero, of slowdowns at one."
+    spec = layers(len(every) * (14 * len(rows) + 10), bars, numbers, zoom=())
+    return Chart("allocators", "Allocators compared", spec, sentence, f"{note}{paler(which)}", rows, wide=True)
+
+
+def _bars(rows: Sequence[Row], column: Column) -> Iterator[Row]:
+    """The bars of a metric."""
+    key = str(column.value)
+    least = 1.0 if "slowdown" in key else 0.0
+    longest = max(row[key] for row in rows) - least
+    title = " ".join(column.header.split()).replace("- ", "")
+    for row in rows:
+        shown = {"metric": title, "text": column.cell(row), "series": f"{row['allocator']} {row['schedules']}"}
+        named = {name: row[name] for name in ("schedules", "allocator")}
+        yield {**named, **shown, "length": max(0.0, (row[key] - least) / longest) if longest > 0 else 0.0}
 
 
 def _compared(one: ScheduleResults) -> str:
@@ -133,7 +187,7 @@ def metrics(rows: Sequence[Row]) -> list[Column]:
 
 
 def _tables(schedules: Mapping[str, ScheduleResults], rows: Sequence[Row]) -> Iterator[Table]:
-    which = [Column("schedules", "schedules")] if len(schedules) > 1 else []
+    which = naming(schedules, "schedules")
     counts = columns(str, jobs="jobs", refused="refused")
     shown = [*which, Column("allocator", "allocator", left=True), *counts, *metrics(rows)]
     refused = sum(row["refused"] for row in rows)
@@ -145,6 +199,20 @@ def _tables(schedules: Mapping[str, ScheduleResults], rows: Sequence[Row]) -> It
         note = "Snapshots of the schedules, simulated packet by packet. Bias: mean error with its sign."
         title = "Model of slowdowns against simulation"
         yield Table(shown, checked, title, note, sentence=_errors(checked), data=pl.DataFrame(checked))
+
+
+def _jobs(ran: Mapping[str, ScheduleResults], jobs: pl.DataFrame) -> Table:
+    """The jobs that wait longest, for pages, where one is chosen."""
+    rows = jobs.sort("wait", descending=True, maintain_order=True).head(MOST_JOBS)
+    rows = rows.with_columns(key=pl.col("job").cast(pl.String), ran=pl.col("end") - pl.col("start"))
+    longest = greatest(jobs, "wait")
+    words = f"Job {longest['job']} waits longest: {duration(longest['wait'])} under {longest['allocator']}."
+    shown = [Column("job", "job", str), *naming(ran, "schedules"), Column("allocator", "allocator", left=True)]
+    shown += columns(hosts="hosts", pattern="pattern")
+    shown += columns(duration, submit="submitted\nafter", wait="wait", ran="ran", run="in the log")
+    shown += columns(fixed(3), slowdown="run\nslowdown")
+    title = "Jobs" if rows.height == jobs.height else f"The {MOST_JOBS} longest waits"
+    return Table(shown, rows.to_dicts(), title, sentence=words, only_page=True, keyed=True, data=jobs)
 
 
 def _errors(checked: Sequence[Row]) -> str:

@@ -25,7 +25,7 @@ from fairlane.fabric import Fabric
 from fairlane.placement.grid import host_order, sides_of
 from fairlane.results.schedule import ScheduleResults, hosts_of_text
 from fairlane.slurm.hostlist import ranges_of
-from fairlane.views.charts import NUMBERS, Layer, chart, layers, moved
+from fairlane.views.charts import NUMBERS, Layer, chart, layers, linked, moved
 from fairlane.views.model import Chart
 from fairlane.wording import duration, percent, plural
 
@@ -58,60 +58,57 @@ class _Panel:
 
     label: str
     title: str
-    jobs: pl.DataFrame
+    offset: int
+    """Where it begins on the axis of hosts; the first one is on top."""
     hosts: int
     place: npt.NDArray[np.int64]
     """The place of each host on the axis."""
 
 
 def jobs_over_time(
-    schedules: Mapping[str, ScheduleResults], sentence: str, window: tuple[float, float] | None
+    schedules: Mapping[str, ScheduleResults], jobs: pl.DataFrame, sentence: str, window: tuple[float, float] | None
 ) -> Chart:
-    """The chart; ``window`` are the instants between which it is shown at first, s."""
-    panels = [panel for name, one in schedules.items() for panel in _panels(name if len(schedules) > 1 else "", one)]
-    jobs = pl.concat([panel.jobs.with_columns(panel=at) for at, panel in enumerate(panels)]).with_row_index("id")
-    bars, shortest = _bars(panels, jobs)
+    """The chart of ``jobs_of`` schedules; ``window`` are the instants between which it is shown at first, s."""
+    panels = _panels(schedules)
+    order = {of: at for at, of in enumerate(panels)}
+    number = pl.struct("schedules", "allocator").map_elements(lambda of: order[tuple(of.values())], pl.Int64)
+    jobs = jobs.with_columns(panel=number).sort("panel", "start", "job", maintain_order=True).with_row_index("id")
+    of_panels = [*panels.values()]
+    bars, shortest = _bars(of_panels, jobs)
     left = jobs.height - bars["id"].n_unique()
     whole = float(jobs["submit"].to_numpy().min()) / HOUR_S, float(jobs["end"].to_numpy().max()) / HOUR_S
-    first = tuple(at / HOUR_S for at in window) if window else _busiest(panels[0].jobs)
-    grid = any((panel.place != np.arange(panel.hosts)).any() for panel in panels)
-    labels = {at: panel.label for at, panel in enumerate(panels)}
+    first = (window[0] / HOUR_S, window[1] / HOUR_S) if window else _busiest(jobs.filter(panel=0))
+    grid = any((panel.place != np.arange(panel.hosts)).any() for panel in of_panels)
     note = [
         "A bar is a job on hosts that follow each other; what is free is empty.",
         *(["Hosts stand along Hilbert's curve through the grid."] if grid else []),
         f"Hours {first[0]:.0f} to {first[1]:.0f}; figures are of the whole schedule.",
         *([f"{plural(left, 'job')} of at most {duration(shortest)} are left out."] if left else []),
     ]
-    return Chart(
-        "gantt",
-        "Jobs over time",
-        layers(len(panels) * (PANEL + GAP), *_layers(panels, jobs, bars, (first[0], first[1]), whole), zoom=()),
-        sentence,
-        " ".join(note),
-        frame=jobs.select(allocator=pl.col("panel").replace_strict(labels), **_CSV),
-        wide=True,
-    )
+    drawn = layers(len(panels) * (PANEL + GAP), *_layers(of_panels, jobs, bars, first, whole), zoom=())
+    linked_jobs = linked(drawn, {f"{_JOB}_job": None})
+    times = {f"{name}_s": name for name in ("submit", "start", "end", "run", "lost")}
+    named = "schedules", "allocator", "job", "hosts", "pattern", "slowdown", "wait", "bounded_slowdown", "size"
+    rows = jobs.select(*named, **times)
+    return Chart("gantt", "Jobs over time", linked_jobs, sentence, " ".join(note), frame=rows, wide=True)
 
 
-_CSV = {
-    **{name: pl.col(name) for name in ("job", "hosts", "pattern")},
-    **{f"{name}_s": pl.col(name) for name in ("submit", "start", "end", "run")},
-    "slowdown": pl.col("slowdown"),
-    "lost_s": pl.col("lost"),
-}
-
-
-def _panels(name: str, one: ScheduleResults) -> Iterator[_Panel]:
-    fabric = Fabric.build(dict(one.meta.fabric))
-    place = np.argsort(host_order(fabric, "number" if sides_of(fabric) is None else "hilbert"))
-    stretched = bool((one.allocators["mean_slowdown"] != 1).any())
-    for row in one.allocators.iter_rows(named=True):
-        label = f"{name}: {row['allocator']}" if name else row["allocator"]
-        slower = f", mean slowdown {row['mean_slowdown']:.3f}" if stretched else ""
-        lost = f", {percent(row['interference'])} lost to neighbours" if row["mean_slowdown"] != 1 else ""
-        title = f"{label}: utilisation {percent(row['utilisation'])}{slower}{lost}"
-        jobs = one.placed.filter(allocator=row["allocator"]).drop("allocator").sort("start", "job")
-        yield _Panel(label, title, jobs, one.meta.hosts, place)
+def _panels(schedules: Mapping[str, ScheduleResults]) -> dict[tuple[str, str], _Panel]:
+    """The panel of each schedule and allocator."""
+    found = {}
+    below = sum(one.allocators.height for one in schedules.values())
+    for name, one in schedules.items():
+        fabric = Fabric.build(dict(one.meta.fabric))
+        place = np.argsort(host_order(fabric, "number" if sides_of(fabric) is None else "hilbert"))
+        stretched = bool((one.allocators["mean_slowdown"] != 1).any())
+        for row in one.allocators.iter_rows(named=True):
+            below -= 1
+            label = f"{name}: {row['allocator']}" if len(schedules) > 1 else row["allocator"]
+            slower = f", mean slowdown {row['mean_slowdown']:.3f}" if stretched else ""
+            lost = f", {percent(row['interference'])} lost to neighbours" if row["mean_slowdown"] != 1 else ""
+            title = f"{label}: utilisation {percent(row['utilisation'])}{slower}{lost}"
+            found[name, row["allocator"]] = _Panel(label, title, below * (PANEL + GAP), one.meta.hosts, place)
+    return found
 
 
 def _busiest(jobs: pl.DataFrame) -> tuple[float, float]:
@@ -127,11 +124,6 @@ def _busiest(jobs: pl.DataFrame) -> tuple[float, float]:
     return best, best + WINDOW_H
 
 
-def _offset(panels: Sequence[_Panel], at: int) -> int:
-    """Where a panel begins on the axis of hosts; the first one is on top."""
-    return (len(panels) - 1 - at) * (PANEL + GAP)
-
-
 def _bars(panels: Sequence[_Panel], jobs: pl.DataFrame) -> tuple[pl.DataFrame, float]:
     """A row for each bar and, if some are left out, the longest time of their jobs, s.
 
@@ -140,54 +132,54 @@ def _bars(panels: Sequence[_Panel], jobs: pl.DataFrame) -> tuple[pl.DataFrame, f
 
     @cache
     def runs(at: int, text: str) -> list[tuple[float, float]]:
-        panel, offset = panels[at], _offset(panels, at)
+        panel = panels[at]
         found = ranges_of(sorted(panel.place[hosts_of_text(text)].tolist()))
-        unit = PANEL / panel.hosts
-        return [(round(offset + unit * first, 2), round(offset + unit * (last + 1), 2)) for first, last in found]
+        ends = ([panel.offset + PANEL / panel.hosts * place for place in (first, last + 1)] for first, last in found)
+        return [(round(low, 2), round(high, 2)) for low, high in ends]
 
-    ran = jobs.select(
-        "id",
-        job=pl.col("job").cast(pl.String),
-        begin=(pl.col("start") / HOUR_S).round(4),
-        end_=(pl.col("end") / HOUR_S).round(4),
-        lasts=pl.col("end") - pl.col("start"),
-    )
     pieces = [runs(at, text) for at, text in jobs.select("panel", "host_numbers").iter_rows()]
-    count = pl.Series([len(piece) for piece in pieces], dtype=pl.Int64)
-    order = ran["lasts"].arg_sort(descending=True)
-    kept = order.filter(count.gather(order).cum_sum() <= MOST_BARS).sort()
-    rows = [(at, *piece) for at in kept for piece in pieces[at]]
-    bars = pl.DataFrame(rows, {"id": pl.UInt32, "low": pl.Float64, "high": pl.Float64}, orient="row")
-    least = float(ran["lasts"].gather(order.tail(jobs.height - kept.len()))[0]) if kept.len() < jobs.height else 0.0
-    return bars.join(ran.drop("lasts"), on="id", how="left", maintain_order="left").rename({"end_": "end"}), least
+    ran = jobs.select("id", "job", "start", "end", lasts=pl.col("end") - pl.col("start"), piece=pl.Series(pieces))
+    ran = ran.sort("lasts", descending=True, maintain_order=True)
+    kept = pl.col("piece").list.len().cum_sum() <= MOST_BARS
+    left = ran.filter(~kept)["lasts"]
+    bars = (
+        ran.filter(kept)
+        .sort("id")
+        .explode("piece")
+        .select(
+            "id",
+            pl.col("piece").list.get(0).alias("low"),
+            pl.col("piece").list.get(1).alias("high"),
+            pl.col("job").cast(pl.String),
+            (pl.col("start") / HOUR_S).round(4).alias("begin"),
+            (pl.col("end") / HOUR_S).round(4),
+        )
+    )
+    return bars, float(left[0]) if left.len() else 0.0
 
 
 def _described(panels: Sequence[_Panel], jobs: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, list[str]]]:
     """What is said of each job, and its classes by what colours can mean; and the names of the classes."""
     patterns = jobs["pattern"].drop_nulls().unique().sort().to_list()
-    times = {"submitted": "submit", "waited": "wait", "ran": "ran_s", "log": "run", "lost_": "lost"}
-    every = jobs.with_columns(wait=pl.col("start") - pl.col("submit"), ran_s=pl.col("end") - pl.col("start"))
-    texts = {name: [duration(value) for value in every[of]] for name, of in times.items()}
-    classes = {"pattern": patterns, "size": [*_SIZES], "slowdown": [*_SLOWDOWNS]}
-    slower = np.searchsorted(list(_SLOWDOWNS.values()), every["slowdown"].to_numpy(), side="left") - 1
-    found = every.select(
+    ran = jobs["end"] - jobs["start"]
+    times = {"submitted": jobs["submit"], "waited": jobs["wait"], "ran": ran, "log": jobs["run"], "lost_": jobs["lost"]}
+    slower = np.searchsorted(list(_SLOWDOWNS.values()), jobs["slowdown"].to_numpy(), side="left") - 1
+    found = jobs.select(
         "id",
-        label=pl.col("panel").replace_strict(dict(enumerate(panel.label for panel in panels)), return_dtype=pl.String),
-        top=pl.col("panel").map_elements(lambda at: _offset(panels, at) + PANEL, pl.Int64),
+        label=pl.col("panel").replace_strict({at: panel.label for at, panel in enumerate(panels)}),
+        top=pl.col("panel").replace_strict({at: panel.offset + PANEL for at, panel in enumerate(panels)}),
         shade=(pl.col("job") % len(_SHADES)).replace_strict(dict(enumerate(_SHADES))),
-        pattern_=pl.col("pattern"),
+        pattern_="pattern",
         pattern=pl.col("pattern").replace_strict({name: at for at, name in enumerate(patterns)}, return_dtype=pl.Int64),
-        size=pl.Series(np.searchsorted([*_SIZES.values()], every["hosts"].to_numpy(), side="right") - 1),
+        size=pl.Series(np.searchsorted([*_SIZES.values()], jobs["hosts"].to_numpy(), side="right") - 1),
         slowdown=pl.Series(np.array(_RISING)[np.maximum(slower, 0)]),
-        hosts=pl.col("hosts"),
-        slower=pl.Series([f"{value:.3f}" for value in every["slowdown"]], dtype=pl.String),
-        **{name: pl.Series(text, dtype=pl.String) for name, text in texts.items()},
+        hosts="hosts",
+        slower=pl.col("slowdown").map_elements(lambda value: f"{value:.3f}", pl.String),
+        **{name: pl.Series(map(duration, values), dtype=pl.String) for name, values in times.items()},
     )
-    if not patterns:
-        del classes["pattern"]
-    if (every["slowdown"] == 1).all():
-        del classes["slowdown"]
-    return found, classes
+    known = {"pattern": bool(patterns), "size": True, "slowdown": bool((jobs["slowdown"] != 1).any())}
+    classes = {"pattern": patterns, "size": [*_SIZES], "slowdown": [*_SLOWDOWNS]}
+    return found, {name: names for name, names in classes.items() if known[name]}
 
 
 def _csv(table: pl.DataFrame) -> altair.InlineData:
@@ -213,14 +205,11 @@ def _layers(
         bind=altair.binding(input="search", name="Find job", placeholder="number"),
     )
     of = altair.binding_select(options=[*classes], name="Colours by")
-    total = len(panels) * (PANEL + GAP)
     ticks = {
-        _offset(panels, at) + PANEL * part // 4: f"{round(panel.hosts * part / 4):,}"
-        for at, panel in enumerate(panels)
-        for part in range(5)
+        panel.offset + PANEL * part // 4: f"{round(panel.hosts * part / 4):,}" for panel in panels for part in range(5)
     }
     axis = altair.Axis(title="Host", values=[*ticks], labelExpr=f"({to_json(ticks).decode()})[datum.value]")
-    scale = altair.Scale(domain=[0, total], nice=False)
+    scale = altair.Scale(domain=[0, len(panels) * (PANEL + GAP)], nice=False)
     told = altair.LookupData(_csv(described), "id", [name for name in described.columns if name != "id"])
     every = altair.Chart(_csv(bars))
     extent: dict[str, Any] = {"x": x, "y": altair.Y("low:Q", axis=axis, scale=scale), "y2": "high:Q"}
@@ -247,7 +236,7 @@ def _layers(
     outlined = every.transform_filter(chosen).encode(**extent)
     yield outlined.mark_rect(style="ink", filled=False, strokeWidth=2.5, clip=True).encode(x2="end:Q")
     yield outlined.mark_rule(style="ink", strokeWidth=2.5, clip=True)
-    heads = chart([{"top": _offset(panels, at) + PANEL, "text": panel.title} for at, panel in enumerate(panels)])
+    heads = chart([{"top": panel.offset + PANEL, "text": panel.title} for panel in panels])
     look: dict[str, Any] = {"style": "text", "align": "left", "baseline": "bottom", "limit": ExprRef("width")}
     place: dict[str, Any] = {"x": altair.value(0), "y": altair.Y("top:Q", axis=axis, scale=scale)}
     yield heads.mark_text(dy=-6, fontWeight="bold", **look).encode(text="text:N", **place)

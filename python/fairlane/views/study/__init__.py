@@ -13,16 +13,8 @@ from fairlane.results.study import StudyResults
 from fairlane.statistics import COVERAGE
 from fairlane.study.conditions import timeless
 from fairlane.views.model import Chart, View, lines_of, remarks_of
-from fairlane.views.study.cells import cells_chart
-from fairlane.views.study.changes import changes_chart
-from fairlane.views.study.conditions import condition_charts
-from fairlane.views.study.design import terms_chart, terms_of, terms_table
-from fairlane.views.study.effects import effects_of, extremes, extremes_table, forest, has_extremes, replicates
-from fairlane.views.study.measured import measured_charts, measured_tables, rows_table
+from fairlane.views.study import conditions, effects, parameters, tables, work
 from fairlane.views.study.series import DEFAULT, Compared, alone_everywhere
-from fairlane.views.study.sweeps import periods_chart, sweep_charts
-from fairlane.views.study.tables import MOST_SINGLE, by_condition, by_repetition, failures_table
-from fairlane.views.study.work import headline, work_charts
 from fairlane.views.tables import Bad, Table
 from fairlane.wording import listed, plural, seconds
 
@@ -39,7 +31,7 @@ def view(studies: Mapping[str, StudyResults]) -> View:
         title=", ".join(dict.fromkeys(study.meta.study for study in studies.values())),
         headline="\n".join(_headlines(studies, compared)),
         facts=lines_of(studies, _facts),
-        parts=list(_parts(studies, compared, against)),
+        parts=[part for part in _parts(studies, compared, against) if part],
         remarks=[*_about(compared), *remarks_of(studies, _remarks), *apart],
         provenance={name: _provenance(study) for name, study in studies.items()},
     )
@@ -48,51 +40,45 @@ def view(studies: Mapping[str, StudyResults]) -> View:
 def _headlines(studies: Mapping[str, StudyResults], compared: Compared) -> Iterator[str]:
     """What each study found, or what it is a study of."""
     for name, study in studies.items():
-        found = headline(compared, name) if name in compared.studies else ""
-        words = found or study.headline()
+        words = (name in compared.studies and work.headline(compared, name)) or study.headline()
         yield f"{name}: {words}" if len(studies) > 1 else words
 
 
 def _facts(study: StudyResults) -> str:
     meta = study.meta
     shared = meta.runs - meta.simulations
-    found = [plural(meta.points, "point"), plural(meta.runs, "run")]
     again = f" ({plural(shared, 'run')} the same as another)" if shared > 0 else ""
-    found.append(f"{plural(meta.simulations, 'simulation')}{again}")
-    found += [f"{meta.failures} failed"] if meta.failures else []
-    return f"{meta.study}: {', '.join(found)}, {seconds(meta.wall_s)}"
+    failed = f", {meta.failures} failed" if meta.failures else ""
+    counts = f"{plural(meta.points, 'point')}, {plural(meta.runs, 'run')}, {plural(meta.simulations, 'simulation')}"
+    return f"{meta.study}: {counts}{again}{failed}, {seconds(meta.wall_s)}"
 
 
 def _parts(
     studies: Mapping[str, StudyResults], compared: Compared, against: Mapping[str, Comparison]
-) -> Iterator[Table | Chart]:
-    effects = effects_of(compared) if compared.effects else None
-    extreme = effects is not None and has_extremes(effects, compared.effects[0])
-    if effects:
-        yield forest(compared, effects)
-    yield from [changes_chart(against, _CHANGES)] if against else []
-    yield from work_charts(compared)
-    if effects and extreme:
-        yield extremes(compared, effects)
-    if effects:
-        yield replicates(compared, effects)
-    yield from condition_charts(compared)
-    yield from [cells_chart(compared)] if effects else []
-    yield from sweep_charts(compared)
-    periods = periods_chart(compared)
-    yield from [periods] if periods else []
-    tables, terms = measured_tables(studies), terms_of(studies)
-    yield from measured_charts(tables)
-    yield from [terms_chart(terms)] if terms else []
-    if compared.series:
-        yield by_condition(compared)
-        yield from by_repetition(compared)
-    if effects and extreme:
-        yield extremes_table(compared, effects)
-    yield from (rows_table(name, table) for name, table in tables.items())
-    yield from [terms_table(terms)] if terms else []
-    failed = failures_table(studies)
-    yield from [failed] if failed else []
+) -> Iterator[Table | Chart | None]:
+    found = effects.effects_of(compared) if compared.effects else None
+    extreme = found is not None and effects.has_extremes(found, compared.effect)
+    measured, terms = tables.measured_tables(studies), parameters.terms_of(studies)
+    yield effects.forest(compared, found) if found is not None else None
+    yield effects.changes_chart(against, _CHANGES) if against else None
+    yield from work.work_charts(compared)
+    if found is not None:
+        yield effects.extremes(compared, found) if extreme else None
+        yield effects.replicates(compared, found)
+    yield from conditions.condition_charts(compared)
+    yield effects.cells_chart(compared) if compared.effects else None
+    yield from parameters.sweep_charts(compared)
+    yield parameters.periods_chart(compared)
+    yield from tables.measured_charts(measured)
+    yield parameters.terms_chart(terms) if terms else None
+    if compared.studies:
+        yield tables.by_condition(compared)
+        yield from tables.by_repetition(compared)
+    if found is not None and extreme:
+        yield effects.extremes_table(compared, found)
+    yield from (tables.measured_table(name, table) for name, table in measured.items())
+    yield parameters.terms_table(terms) if terms else None
+    yield tables.failures_table(studies)
 
 
 def _changes(compared: Compared) -> tuple[dict[str, Comparison], list[str]]:
@@ -111,31 +97,26 @@ def _changes(compared: Compared) -> tuple[dict[str, Comparison], list[str]]:
 
 def _about(compared: Compared) -> Iterator[str]:
     """What columns are."""
-    if not compared.series:
+    if not compared.studies:
         return
-    effects = []
-    if compared.co_running:
-        effects.append("W: throughput change against the isolated run.")
-        if compared.treated:
-            effects.append("Improvement: throughput change against the default run.")
-        effects.append("Means over jobs, placements and seeds.")
-    else:
-        effects.append("Every scenario has one job, so there is no W. Means over placements and seeds.")
-    interval = f"±: {COVERAGE:.0%} interval over {compared.units}; of a single run over its iterations."
-    yield " ".join([*effects, interval])
+    improvement = " Improvement: throughput change against the default run." if compared.treated else ""
+    words = f"W: throughput change against the isolated run.{improvement} Means over jobs, placements and seeds."
+    if not compared.co_running:
+        words = "Every scenario has one job, so there is no W. Means over placements and seeds."
+    yield f"{words} ±: {COVERAGE:.0%} interval over {compared.units}; of a single run over its iterations."
 
 
 def _remarks(study: StudyResults) -> Iterator[str]:
     """What is weak about the figures, what failed."""
-    work = study.work
-    if study.measured is None and work.height:
-        apart = [name for name in ("placement", "seed") if work[name].n_unique() > 1]
-        points = work["point"].n_unique()
-        if apart and points > MOST_SINGLE:
+    rows = study.work
+    if study.measured is None and rows.height:
+        apart = [name for name in ("placement", "seed") if rows[name].n_unique() > 1]
+        points = rows["point"].n_unique()
+        if apart and points > tables.MOST_SINGLE:
             yield f"By {' and '.join(apart)}, {points} rows: see the table work, or fairlane report."
-        without = timeless(work)
+        without = timeless(rows)
         yield from [without] if without else []
-        yield from comparison_notes(work)
+        yield from comparison_notes(rows)
     yield from study.meta.notes
     for failure in study.failures.head(MOST_FAILURES).iter_rows(named=True):
         what = f"{failure['treatment']} run" + (f" of {failure['job']}" if failure["job"] else "")
@@ -145,11 +126,11 @@ def _remarks(study: StudyResults) -> Iterator[str]:
         yield Bad(f"... and {study.failures.height - MOST_FAILURES} others: see the table failures")
 
 
-def comparison_notes(work: pl.DataFrame) -> Iterator[str]:
+def comparison_notes(table: pl.DataFrame) -> Iterator[str]:
     """Sentences about rows that cannot be compared, or hardly."""
-    if "ten_iterations_ps" not in work.columns or alone_everywhere(work):
+    if "ten_iterations_ps" not in table.columns or alone_everywhere(table):
         return
-    default = work.filter(pl.col("treatment") == DEFAULT, pl.col("baseline") == "")
+    default = table.filter(pl.col("treatment") == DEFAULT, pl.col("baseline") == "")
     names = {"without": default.filter(pl.col("w").is_null()), "hardly": few(default)}
     for kind, rows in names.items():
         if rows.is_empty():
@@ -163,11 +144,5 @@ def comparison_notes(work: pl.DataFrame) -> Iterator[str]:
 
 def _provenance(study: StudyResults) -> dict[str, object]:
     meta = study.meta
-    return {
-        "folder": study.folder,
-        "study": meta.study,
-        "fairlane": meta.version,
-        "started": meta.started,
-        "simulations": meta.simulations,
-        "digest of the tables": meta.digest,
-    }
+    made = {"fairlane": meta.version, "started": meta.started, "simulations": meta.simulations}
+    return {"folder": study.folder, "study": meta.study, **made, "digest of the tables": meta.digest}

@@ -5,24 +5,23 @@ conditions of each workload, or of all together if there are many. With more tha
 is a row for each value of each parameter, over all others.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from textwrap import wrap
-from typing import Any
 
 import altair
 import polars as pl
 
+from fairlane.results.derive import interval
 from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.statistics import COVERAGE, Estimate
 from fairlane.study.conditions import CONDITION, condition_of, varied
 from fairlane.study.replication import estimate
-from fairlane.views.charts import Axis, Kind, Layer, chart, described, layers, rule, whiskers
+from fairlane.views.charts import Axis, Kind, Layer, ends_of, layers, rule, whiskers, with_tooltip
 from fairlane.views.model import Chart
 from fairlane.views.rows import Rows
-from fairlane.views.study.effects import placement_name
-from fairlane.views.study.series import IMPROVEMENT, RUN, Compared, Series, W, ends
-from fairlane.views.tables import Column, Write, change, with_change, with_interval
+from fairlane.views.study.series import DEFAULT, IMPROVEMENT, RUN, Compared, W
+from fairlane.views.tables import INTERVAL, Column, Write, change, with_change, with_interval
 from fairlane.wording import plural, seconds, significant
 
 MOST_CONDITIONS, MOST_WORKLOADS = 16, 4
@@ -31,9 +30,6 @@ MOST_DOTS = 2000
 SECONDS = "seconds_per_iteration"
 RELATIVE = "relative"
 """Time per iteration over the job's median in default runs: what jobs of many workloads have in common."""
-TIMED = "timed"  # whether a job has a time per iteration anywhere: some workloads have no iterations
-_EXPORTED = ("run", "label", "job", "where", "value", "value_low", "value_high")
-"""Fields of rows in the CSV; the mean of a label has no job."""
 _LETTERS = 34
 """Of a line of a label."""
 
@@ -43,192 +39,170 @@ class _Measure:
     """What a chart shows of each job."""
 
     key: str
+    name: str
+    """That of the chart."""
     words: str
+    mean: str
     kind: Kind
     form: Write
-    at: float
+    at: float = 0.0
     """Where there is a line: no change."""
 
+    @property
+    def is_time(self) -> bool:
+        """Whether it is one of times, of which some jobs have none."""
+        return self.name == "time"
 
-_MEASURES = {
-    SECONDS: _Measure(SECONDS, "Time per iteration", "time", seconds, 0.0),
-    RELATIVE: _Measure(RELATIVE, "Time per iteration over the job's median", "number", significant, 1.0),
-    "w": _Measure("w", W, "change", change, 0.0),
-    "improvement": _Measure("improvement", IMPROVEMENT, "change", change, 0.0),
-}
-_NAMES = {SECONDS: "time", RELATIVE: "time", "w": "w", "improvement": "improvement"}
+
+_SECONDS = _Measure(SECONDS, "time", "Time per iteration", "Mean time per iteration", "time", seconds)
+_RELATIVE = _Measure(RELATIVE, "time", "Time per iteration over the job's median", "", "number", significant, 1.0)
+_W = _Measure("w", "w", W, "Mean W", "change", change)
+_IMPROVEMENT = _Measure("improvement", "improvement", IMPROVEMENT, "Mean improvement", "change", change)
 
 
 def condition_charts(compared: Compared) -> Iterator[Chart]:
     """A chart for each measure; none if no study varies anything, or no job completed an iteration."""
-    conditions = list(dict.fromkeys(label for one in compared.series for label in one.work[CONDITION]))
-    if len(conditions) < 2 or not any(one.work[SECONDS].count() for one in compared.series):
+    if not compared.studies:
         return
-    works = _related(compared)
-    labels, several = _rows(compared, works, conditions)
-    measures = [_MEASURES[RELATIVE if several else SECONDS]]
-    measures += [_MEASURES["w"]] if compared.co_running else []
-    measures += [_MEASURES["improvement"]] if compared.treated else []
-    note = _note(compared, works, weak=len(measures) > 1)
-    words = {measure.key: _sentence(compared, works, conditions, measure.key) for measure in measures}
-    first = words["w" if "w" in words else measures[0].key]
-    for measure in measures:
-        made = _chart(compared, works, labels, measure, f"{words[measure.key]}.", note)
+    work = _related(compared)
+    conditions = work[CONDITION].n_unique()
+    if conditions < 2 or not work[SECONDS].count():
+        return
+    rows, several = _labelled(compared, work, conditions)
+    measures = [_RELATIVE if several else _SECONDS]
+    measures += [_W] if compared.co_running else []
+    measures += [_IMPROVEMENT] if compared.treated else []
+    note = _note(compared, work, weak=len(measures) > 1)
+    words = [_sentence(compared, work, conditions, measure) for measure in measures]
+    first = words[1 if compared.co_running else 0]
+    for measure, sentence in zip(measures, words, strict=True):
+        made = _chart(compared, rows, measure, f"{sentence}.", note)
         if made:
             yield replace(made, headline=first)
 
 
-def _related(compared: Compared) -> list[pl.DataFrame]:
-    """The rows of each series, with times over the median of the job in default runs of its study."""
-    found = []
-    for one in compared.series:
-        default = [other.work for other in compared.series if other.is_default and other.study == one.study]
-        own = pl.concat([other.work for other in compared.series if other.study == one.study])
-        median = pl.concat(default).group_by("name").agg(pl.col(SECONDS).median().alias("median")) if default else None
-        timed = own.group_by("name").agg((pl.col(SECONDS).count() > 0).alias(TIMED))
-        work = one.work.join(timed, on="name", how="left", maintain_order="left")
-        if median is None:
-            work = work.with_columns(median=pl.lit(None, pl.Float64))
-        else:
-            work = work.join(median, on="name", how="left", maintain_order="left")
-        relative = [
-            (pl.col(f"{SECONDS}{end}") / pl.col("median")).alias(f"{RELATIVE}{end}") for end in ("", "_low", "_high")
+def _related(compared: Compared) -> pl.DataFrame:
+    """The rows of all series, with times over the median of the job in default runs of its study.
+
+    ``timed`` is whether a job has a time per iteration anywhere: some workloads have no iterations.
+    """
+    median = pl.col(SECONDS).filter(pl.col("treatment") == DEFAULT).median()
+    relative = [
+        (pl.col(f"{SECONDS}{end}") / median).over("study", "name").alias(f"{RELATIVE}{end}") for end in INTERVAL
+    ]
+    return compared.work.with_columns(*relative, timed=pl.col(SECONDS).count().over("study", "name") > 0)
+
+
+def _labelled(compared: Compared, work: pl.DataFrame, conditions: int) -> tuple[pl.DataFrame, bool]:
+    """The rows of all series by the ``label`` of their row in the chart, and whether one has several workloads.
+
+    Labels are in order; of several workloads, those of each are next to each other.
+    """
+    workloads = work["workload"].unique(maintain_order=True).to_list()
+    label, several = pl.col(CONDITION), len(workloads) > 1
+    if several and len(workloads) <= MOST_WORKLOADS and conditions <= MOST_CONDITIONS:
+        label, several = pl.format("{}, {}", pl.col("workload").str.replace_all("_", " "), label), False
+    rows = work.with_columns(label=label)
+    if conditions > MOST_CONDITIONS:
+        names = dict.fromkeys(name for study in compared.studies.values() for name in varied(study.work))
+        labels = [
+            table.select("run", "point", label=pl.lit(f"{name}: ") + _shown(table[name]))
+            for name in names
+            for table in compared.tables.values()
+            if name in table.columns
         ]
-        found.append(work.with_columns(relative))
-    return found
+        rows = (
+            pl.concat(labels).unique(maintain_order=True).join(work, on=["run", "point"], maintain_order="left_right")
+        )
+    order = pl.col("workload").replace_strict(workloads, range(len(workloads)), return_dtype=pl.Int64)
+    return (rows if several or len(workloads) == 1 else rows.sort(order, maintain_order=True)), several
 
 
-_Labels = dict[str, pl.Expr]
-"""The rows of a chart by label: what chooses the rows of the table."""
+def _shown(values: pl.Series) -> pl.Series:
+    return pl.Series([condition_of({"": value}) for value in values], dtype=pl.String)
 
 
-def _rows(compared: Compared, works: Sequence[pl.DataFrame], conditions: Sequence[str]) -> tuple[_Labels, bool]:
-    """Rows by label, and whether any has jobs of several workloads."""
-    names = list(dict.fromkeys(name for work in works for name in work["workload"]))
-    if len(conditions) > MOST_CONDITIONS:
-        return dict(_by_parameter(compared, works)), len(names) > 1
-    if len(names) > MOST_WORKLOADS or len(names) == 1:
-        return {name: pl.col(CONDITION) == name for name in conditions}, len(names) > 1
-    return {
-        f"{name.replace('_', ' ')}, {condition}": (pl.col("workload") == name) & (pl.col(CONDITION) == condition)
-        for name in names
-        for condition in conditions
-    }, False
-
-
-def _by_parameter(compared: Compared, works: Sequence[pl.DataFrame]) -> Iterator[tuple[str, pl.Expr]]:
-    names = dict.fromkeys(name for study in compared.studies.values() for name in varied(study.work))
-    for name in names:
-        values = dict.fromkeys(value for work in works if name in work.columns for value in work[name])
-        for value in values:
-            shown = condition_of({name: value})
-            yield f"{name}: {shown}", pl.col(name).eq_missing(pl.lit(value))
-
-
-def _chart(
-    compared: Compared, works: Sequence[pl.DataFrame], labels: _Labels, measure: _Measure, words: str, note: str
-) -> Chart | None:
-    places = Rows(list(labels), len(works), [wrap(label, _LETTERS) or [""] for label in labels])
-    jobs: list[dict[str, Any]] = []
-    means: list[dict[str, Any]] = []
-    for at, (series, work) in enumerate(zip(compared.series, works, strict=True)):
-        for label, chosen in labels.items():
-            if any(name not in work.columns for name in chosen.meta.root_names()):
-                continue
-            rows = work.filter(chosen)
-            shared = {"run": series.name, "label": label}
-            mean = mean_of(rows, measure.key, series.unit)
-            if mean is not None:
-                means.append(places.place({**shared, **ends(mean)}, label, at))
-            jobs += [places.place({**shared, **row}, label, at) for row in _dots(series, rows, measure.key)]
-    values = [row[end] for row in (*jobs, *means) for end in ("value", "value_low", "value_high")]
-    if not any(value is not None for value in values):
+def _chart(compared: Compared, rows: pl.DataFrame, measure: _Measure, words: str, note: str) -> Chart | None:
+    labels = rows["label"].unique(maintain_order=True).to_list()
+    places = Rows(labels, len(compared.names), [wrap(label, _LETTERS) or [""] for label in labels])
+    series = {name: at for at, name in enumerate(compared.names)}
+    means = [
+        places.place({"run": run, "label": label, **interval("value", mean)}, label, series[run])
+        for (run, label), group in rows.group_by("run", "label", maintain_order=True)
+        for mean in [mean_of(group, measure)]
+        if mean is not None
+    ]
+    weak = pl.lit(measure.key == "w") & pl.col("ten_iterations_ps").is_not_null()
+    ends = {f"value{end}": f"{measure.key}{end}" for end in INTERVAL}
+    where = pl.format("{}, seed {}", "place", "seed")
+    known = rows.drop_nulls(measure.key).select("run", "label", where=where, **ends, job="name", weak=weak)
+    jobs = [places.place(row, row["label"], series[row["run"]]) for row in known.to_dicts()]
+    if not jobs and not means:
         return None
-    axis = Axis.of([measure.at, *values], measure.words, measure.kind, scale="linear", zero=measure.kind == "time")
+    values, zero = [measure.at, *ends_of([*jobs, *means])], measure is _SECONDS
+    axis = Axis.of(values, measure.words, measure.kind, scale="linear", zero=zero)
     form = with_change("value") if measure.kind == "change" else with_interval("value", measure.form)
-    value = Column(measure.words, form)
 
     def spec() -> altair.LayerChart:
-        told, tooltip = described(
-            jobs[:: -(-len(jobs) // MOST_DOTS)], [RUN, Column("job", "job"), Column("at", "where"), value]
-        )
-        shown, of_mean = described(means, [RUN, Column("of", "label"), Column(f"mean {value.header.lower()}", form)])
-        drawn = {row["run"] for row in jobs}
-        coloured = compared.colour(only=[name for name in compared.names if name in drawn])
-        dots = chart(told).encode(y=places.y("at"), color=coloured)
-        base = chart(shown).encode(y=places.y("at"))
-        every: list[Layer] = [rule(measure.at, axis, vertical=True)]
-        solid, weak = (
-            dots.transform_filter(f"{sign}datum.weak").encode(x=axis.x("value"), tooltip=tooltip) for sign in ("!", "")
-        )
-        every += [solid.mark_point(size=32, opacity=0.6)]
-        every += (
-            [weak.mark_point(size=32, opacity=0.7, filled=False, strokeWidth=1.4)]
-            if any(row["weak"] for row in jobs)
-            else []
-        )
-        every += [
-            whiskers(base, axis, "value_low", "value_high", vertical=False),
-            base.mark_rule(style="ink", strokeWidth=2.6).encode(
-                x=axis.x("value"), y=places.y("top"), y2="bottom:Q", tooltip=of_mean
-            ),
+        told = [RUN, Column("job", "job"), Column("at", "where"), Column(measure.words, form)]
+        dots, tooltip = with_tooltip(jobs[:: -(-len(jobs) // MOST_DOTS)], told)
+        base, of_mean = with_tooltip(means, [RUN, Column("of", "label"), Column(f"mean {measure.words.lower()}", form)])
+        with_dot = {row["run"] for row in jobs}
+        coloured = compared.colour(only=[name for name in compared.names if name in with_dot])
+        dots = dots.encode(x=axis.x("value"), y=places.y("at"), color=coloured, tooltip=tooltip)
+        every: list[Layer] = [
+            rule(measure.at, axis, vertical=True),
+            dots.transform_filter("!datum.weak").mark_point(size=32, opacity=0.6),
         ]
+        if any(row["weak"] for row in jobs):
+            weak_dots = dots.transform_filter("datum.weak")
+            every.append(weak_dots.mark_point(size=32, opacity=0.7, filled=False, strokeWidth=1.4))
+        upright = base.mark_rule(style="ink", strokeWidth=2.6)
+        every.append(whiskers(base.encode(y=places.y("at")), axis, vertical=False))
+        every.append(upright.encode(x=axis.x("value"), y=places.y("top"), y2="bottom:Q", tooltip=of_mean))
         return layers(places.height, *every, zoom=("x",))
 
-    data = [{key: row.get(key) for key in _EXPORTED} for row in (*means, *jobs)]
-    name = f"conditions_{_NAMES[measure.key]}"
-    return Chart(name, f"{measure.words} by condition", spec, words, note, data, picture="conditions")
+    exported = ("run", "label", "job", "where", *ends)
+    data = [{key: row.get(key) for key in exported} for row in (*means, *jobs)]  # the mean of a label has no job
+    title = f"{measure.words} by condition"
+    return Chart(f"conditions_{measure.name}", title, spec, words, note, data, picture="conditions")
 
 
-def _note(compared: Compared, works: Sequence[pl.DataFrame], *, weak: bool) -> str:
+def _note(compared: Compared, work: pl.DataFrame, *, weak: bool) -> str:
     """What the marks are; ``weak`` if there is W."""
     interval = f"its {COVERAGE:.0%} interval over {compared.units}"
     note = [f"A dot is a job at one placement and seed; an upright bar the mean, with {interval}."]
-    if weak and any(work.filter(pl.col("w").is_not_null())["ten_iterations_ps"].count() for work in works):
+    if weak and work.drop_nulls("w")["ten_iterations_ps"].count():
         note.append(f"Hollow: W over fewer than {FEW_ITERATIONS} iterations, not reliable.")
-    if sum(work.height for work in works) > MOST_DOTS:
+    if work.height > MOST_DOTS:
         note.append(f"Of more than {MOST_DOTS:,} jobs, evenly spaced ones have a dot.")
-    if any(work[SECONDS].null_count() for work in works):
+    if work[SECONDS].null_count():
         note.append("There is no mean time over jobs of which one has fewer than two iterations.")
     return " ".join(note)
 
 
-def _dots(series: Series, rows: pl.DataFrame, key: str) -> Iterator[dict[str, Any]]:
-    """A row for each job that has a value; weak where W compares too few iterations."""
-    names = series.results.meta.placements
-    for row in rows.drop_nulls(key).iter_rows(named=True):
-        where = f"{placement_name(names, row['placement'])}, seed {row['seed']}"
-        value = {f"value{end}": row.get(f"{key}{end}") for end in ("", "_low", "_high")}
-        weak = key == "w" and row["ten_iterations_ps"] is not None
-        yield {"job": row["name"], "where": where, **value, "weak": weak}
-
-
-def mean_of(rows: pl.DataFrame, measure: str, unit: str) -> Estimate | None:
+def mean_of(rows: pl.DataFrame, measure: _Measure) -> Estimate | None:
     """The mean of a condition over replicates; of times None if a run was too slow to have one."""
-    times = measure in (SECONDS, RELATIVE)
-    return estimate(rows.filter(pl.col(TIMED)) if times else rows, measure, unit, complete=times)
+    rows = rows.filter("timed") if measure.is_time else rows
+    return estimate(rows, measure.key, rows["unit"][0], complete=measure.is_time) if rows.height else None
 
 
-def _sentence(compared: Compared, works: Sequence[pl.DataFrame], conditions: Sequence[str], key: str) -> str:
+def _sentence(compared: Compared, work: pl.DataFrame, conditions: int, measure: _Measure) -> str:
     """What differs most between conditions: in the default runs, or of improvements in the others."""
-    treated = key == "improvement"
-    every = zip(compared.series, works, strict=True)
-    pairs = [(one, work) for one, work in every if one.is_default != treated]
-    comparable = [work.filter(pl.col("w").is_not_null()) for _, work in pairs]
-    weak = sum(rows["ten_iterations_ps"].count() for rows in comparable)
-    if key == "w" and weak > sum(rows.height for rows in comparable) / 2:
-        return f"{plural(len(conditions), 'condition')} compared, with too few iterations for a reliable W"
+    treated = measure is _IMPROVEMENT
+    work = work.filter((pl.col("treatment") == DEFAULT) != treated)
+    comparable = work.drop_nulls("w")
+    compared_words = f"{plural(conditions, 'condition')} compared"
+    if measure is _W and comparable["ten_iterations_ps"].count() > comparable.height / 2:
+        return f"{compared_words}, with too few iterations for a reliable W"
     means = []
-    for one, work in pairs:
-        for (label,), rows in work.group_by(CONDITION, maintain_order=True):
-            mean = mean_of(rows, key, one.unit)
-            of = (one.study if compared.several else None, str(label), one.treatment if treated else None)
-            means += [(mean.value, ", ".join(filter(None, of)))] if mean else []
+    for (_, label), rows in work.group_by("run", CONDITION, maintain_order=True):
+        mean, (study, treatment) = mean_of(rows, measure), rows.select("study", "treatment").row(0)
+        of = (study if compared.several else None, str(label), treatment if treated else None)
+        means += [(mean.value, ", ".join(filter(None, of)))] if mean else []
     if not means:
-        return f"{plural(len(conditions), 'condition')} compared"
+        return compared_words
     (least, low), (most, high) = min(means), max(means)
-    if key == RELATIVE:
+    if measure is _RELATIVE:
         return f"Iterations take {most / least:.2f} times as long with {high} as with {low}"
-    names = {SECONDS: "Mean time per iteration", "w": "Mean W", "improvement": "Mean improvement"}
-    form = _MEASURES[key].form
-    return f"{names[key]} from {form(least)} ({low}) to {form(most)} ({high})"
+    return f"{measure.mean} from {measure.form(least)} ({low}) to {measure.form(most)} ({high})"

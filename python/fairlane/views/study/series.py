@@ -1,6 +1,6 @@
 """The runs of studies in their charts and tables: a series for the default runs, and one for each treatment."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,8 +8,7 @@ import altair
 import polars as pl
 
 from fairlane.results.study import StudyResults
-from fairlane.statistics import Estimate
-from fairlane.study.conditions import with_condition
+from fairlane.study.conditions import CONDITION, with_condition
 from fairlane.study.replication import outer_unit
 from fairlane.views.charts import colour
 from fairlane.views.tables import Column, Row, change, with_change
@@ -19,41 +18,27 @@ DEFAULT = "default"
 IMPROVEMENT, W = "Change against the default run", "Change against the isolated run (W)"
 WORDS = {"improvement": IMPROVEMENT, "w": W}
 """Effects in words, the most interesting first."""
-
-
-@dataclass(frozen=True)
-class Series:
-    """The default runs of a study over one baseline, or its runs with one treatment."""
-
-    study: str
-    results: StudyResults
-    baseline: str
-    treatment: str
-    name: str
-    """What legends call it; no two have the same."""
-    work: pl.DataFrame
-    """Its rows of the table ``work``, with their condition."""
-    unit: str
-    """What replicates of the study are: placements or seeds."""
-
-    @property
-    def is_default(self) -> bool:
-        """Whether these are default runs."""
-        return self.treatment == DEFAULT
+VALUE = Column("change", with_change("value"))
+RUN = Column("runs", "run", left=True)
 
 
 @dataclass(frozen=True)
 class Compared:
-    """Studies by name, of those that compare runs the series, and what is asked of all of them."""
+    """Studies by name, of those that compare runs, and what is asked of all of them."""
 
     studies: Mapping[str, StudyResults]
-    series: Sequence[Series]
+    tables: Mapping[str, pl.DataFrame]
+    """The rows of ``work`` of each study, those of default runs first, with their condition and what they are called.
+
+    ``run`` is the name of their series in all charts, ``label`` that in tables of the study, ``unit`` what replicates
+    are; ``place``, ``replicate`` and ``where`` are the placement, the replicate and the point in words.
+    """
 
     @classmethod
     def of(cls, studies: Mapping[str, StudyResults]) -> "Compared":
-        """The series of studies: of each the default runs first."""
+        """The series of studies: of each the default runs, and those with each treatment."""
         own = {name: one for name, one in studies.items() if one.measured is None and one.work.height}
-        return cls(own, [one for name, study in own.items() for one in _series(name, study, len(studies) > 1)])
+        return cls(own, {name: _called(name, one, several=len(studies) > 1) for name, one in own.items()})
 
     @property
     def several(self) -> bool:
@@ -61,9 +46,20 @@ class Compared:
         return len(self.studies) > 1
 
     @cached_property
-    def effects(self) -> list[str]:
-        """The effects that some row has, the most interesting first."""
-        return [name for name in WORDS if any(one.work[name].count() for one in self.series)]
+    def work(self) -> pl.DataFrame:
+        """The rows of all studies without their parameters, which have other types in other studies."""
+        tables = [of.drop(of.columns[1 : of.columns.index("placement")]) for of in self.tables.values()]
+        return pl.concat(tables, how="diagonal_relaxed")
+
+    @cached_property
+    def effects(self) -> dict[str, str]:
+        """The effects that some row has, in words, the most interesting first."""
+        return {name: words for name, words in WORDS.items() if self.tables and self.work[name].count()}
+
+    @cached_property
+    def effect(self) -> str:
+        """The most interesting effect."""
+        return next(iter(self.effects))
 
     @cached_property
     def treated(self) -> bool:
@@ -78,48 +74,53 @@ class Compared:
     @property
     def names(self) -> list[str]:
         """The names of the series."""
-        return [one.name for one in self.series]
+        return self.work["run"].unique(maintain_order=True).to_list()
 
     @cached_property
     def units(self) -> str:
         """What replicates are, in the plural: placements, seeds, or both in several studies."""
-        return " and ".join(dict.fromkeys(f"{one.unit}s" for one in self.series))
+        return " and ".join(f"{unit}s" for unit in self.work["unit"].unique(maintain_order=True))
 
     def colour(self, *, only: Sequence[str] | None = None, raised: bool = False) -> altair.Color:
         """The colours of the series, with those of ``only`` in the legend; default runs of a single study are grey."""
-        greys = [one.name for one in self.series if one.is_default and not self.several]
+        default = self.work.filter(pl.col("treatment") == DEFAULT)["run"]
+        greys = [] if self.several else default.unique(maintain_order=True).to_list()
         return colour("run", self.names, greys, shown=only, raised=raised)
 
     def with_effect(self, effect: str) -> list[str]:
         """The names of the series that have an effect."""
-        return [one.name for one in self.series if one.work[effect].count()]
+        return self.work.drop_nulls(effect)["run"].unique(maintain_order=True).to_list()
+
+
+def _called(study: str, results: StudyResults, *, several: bool) -> pl.DataFrame:
+    work, _ = with_condition(results.work)
+    is_default = pl.col("treatment") == DEFAULT
+    # Default runs are told apart by their baselines, where there are several.
+    baselines = work.filter(is_default)["baseline"].n_unique()
+    default = pl.format(f"{DEFAULT} ({{}})", pl.col("baseline").replace("", "whole"))
+    label = pl.when(is_default & (baselines > 1)).then(default).otherwise("treatment")
+    names = dict(enumerate(results.meta.placements))
+    other, seed = pl.format("placement {}", "placement"), pl.format("seed {}", "seed")
+    place = pl.col("placement").replace_strict(names, default=other, return_dtype=pl.String)
+    words = {CONDITION: pl.col(CONDITION), "placement": pl.format("placement: {}", place), "seed": seed}
+    parts = [part for key, part in words.items() if work[key].n_unique() > 1]
+    unit = outer_unit(work)
+    work = work.with_columns(
+        study=pl.lit(study),
+        label=label,
+        run=pl.lit(f"{study}: " if several else "") + label,
+        unit=pl.lit(unit),
+        place=place,
+        replicate=place if unit == "placement" else seed,
+        where=pl.concat_str(parts, separator=", ") if parts else pl.format("point {}", "point"),
+    )
+    runs = work.sort(~is_default, maintain_order=True)["run"].unique(maintain_order=True)
+    return work.sort(pl.col("run").cast(pl.Enum(runs)), maintain_order=True)
 
 
 def alone_everywhere(work: pl.DataFrame) -> bool:
     """Whether no scenario has two jobs."""
     return bool((work.group_by("point").agg(pl.col("job").n_unique())["job"] == 1).all())
-
-
-def _series(study: str, results: StudyResults, several: bool) -> Iterator[Series]:
-    work, _ = with_condition(results.work)
-    unit = outer_unit(results.work)
-    pairs = list(work.select("baseline", "treatment").unique(maintain_order=True).iter_rows())
-    default = [pair for pair in pairs if pair[1] == DEFAULT]
-    for baseline, treatment in [*default, *(pair for pair in pairs if pair[1] != DEFAULT)]:
-        name = run_name(baseline, treatment, len(default))
-        rows = work.filter(baseline=baseline, treatment=treatment)
-        yield Series(study, results, baseline, treatment, f"{study}: {name}" if several else name, rows, unit)
-
-
-def run_name(baseline: str, treatment: str, baselines: int) -> str:
-    """The treatment; of default runs what they are like, where there are several."""
-    return f"{DEFAULT} ({baseline or 'whole'})" if baselines > 1 and treatment == DEFAULT else treatment
-
-
-def ends(estimate: Estimate | None, key: str = "value") -> dict[str, float | None]:
-    """An estimate as fields of a row: the value and the ends of its interval."""
-    values = (None, None, None) if estimate is None else (estimate.value, estimate.low, estimate.high)
-    return dict(zip((key, f"{key}_low", f"{key}_high"), values, strict=True))
 
 
 def in_words(row: Row, key: str = "value") -> str:
@@ -130,7 +131,3 @@ def in_words(row: Row, key: str = "value") -> str:
 def against(effect: str) -> str:
     """What an effect is a change against."""
     return "the default run" if effect == "improvement" else "the isolated run"
-
-
-VALUE = Column("change", with_change("value"))
-RUN = Column("runs", "run", left=True)
