@@ -4,7 +4,7 @@ A chart is an ``altair.LayerChart`` without width, colours and fonts, which writ
 (seconds, shares); an axis has the unit.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from math import ceil, floor, log10, sqrt
@@ -88,6 +88,22 @@ class Axis:
             low = 0.0 if zero and low >= 0 else low - margin
             high += margin
         return cls(f"{title} [{unit}]" if unit else title, kind, low, high, log, factor)
+
+    @classmethod
+    def over(
+        cls,
+        rows: Iterable[Row],
+        fields: str,
+        title: str,
+        kind: Kind = "number",
+        *,
+        also: Iterable[float | None] = (),
+        scale: Literal["auto", "linear", "log"] = "auto",
+        zero: bool = True,
+    ) -> "Axis":
+        """An axis that these fields of rows, named with spaces between, and other values fit on, as ``of``."""
+        values = [row[field] for row in rows for field in fields.split()]
+        return cls.of([*also, *values], title, kind, scale=scale, zero=zero)
 
     @classmethod
     def chosen(cls, labels: str = CHANGES) -> "Axis":
@@ -182,6 +198,13 @@ def layers(height: int, *every: Layer, zoom: Sequence[Literal["x", "y"]] = ("x",
     """A chart of layers, the last one on top. ``zoom`` are the channels of axes that move."""
     *below, top = every
     return stacked(*below, _with(top, moved(zoom)) if zoom else top).properties(height=height)
+
+
+def drawn(
+    height: int, every: Iterable[Layer], *, zoom: Sequence[Literal["x", "y"]] = ("x", "y")
+) -> Callable[[], altair.LayerChart]:
+    """What makes a chart of ``layers`` where it is drawn; ``every`` may be a generator that has not begun."""
+    return lambda: layers(height, *every, zoom=zoom)
 
 
 def moved(channels: Sequence[Literal["x", "y"]], name: str | None = None) -> altair.Parameter:
@@ -280,6 +303,21 @@ def described(rows: Iterable[Row], columns: Sequence[Column]) -> tuple[list[dict
     titles = [" ".join(column.header.split()) or "value" for column in columns]
     shown = [altair.Tooltip(f"text{at}:N", title=title) for at, title in enumerate(titles)]
     return [{**row, **text} for row, text in zip(rows, texts, strict=True)], shown
+
+
+def course(
+    rows: Sequence[Row], columns: Sequence[Column], line: Mapping[str, Any], point: Mapping[str, Any], **encoding: Any
+) -> Iterator[altair.Chart]:
+    """A line through rows, and on it points with a tooltip of these columns; ``line`` and ``point`` are their looks."""
+    shown, tooltip = described(rows, columns)
+    base = chart(shown).encode(**encoding)
+    yield base.mark_line(**line)
+    yield base.mark_point(**point).encode(tooltip=tooltip)
+
+
+def picked(rows: Iterable[Row], fields: str) -> list[dict[str, Any]]:
+    """Rows with some of their fields, named with spaces between: what a chart exports."""
+    return [{field: row[field] for field in fields.split()} for row in rows]
 
 
 def whiskers(

@@ -1,6 +1,6 @@
 """Rows of a chart with names: bars, boxes and dots of one or several series, at places that are computed here."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,6 +119,43 @@ def spread(count: int, reach: float) -> Floats:
     """Offsets that keep equal values apart; a low-discrepancy sequence, so a redrawn figure is the same."""
     golden = (5**0.5 - 1) / 2
     return ((np.arange(count, dtype=np.float64) * golden) % 1 * 2 - 1) * reach
+
+
+def strips(
+    groups: Iterable[tuple[Row, Floats, str, int]],
+    places: Rows,
+    whiskers: float | tuple[float, float] = EXTREMES,
+    *,
+    field: str = "value",
+    reach: float = 0.7,
+    beyond: bool = False,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows for ``boxes`` and for ``dots`` of groups of values.
+
+    A group is a row for all of its marks, its values, and the name and series of its place. Dots are all values, or
+    those ``beyond`` the whiskers, as ``field``; they are spread over a share ``reach`` of the mark's height.
+    """
+    boxed: list[dict[str, Any]] = []
+    dotted: list[dict[str, Any]] = []
+    for row, values, name, series in groups:
+        numbers = box_numbers(values, whiskers)
+        boxed.append(places.place({**row, **numbers}, name, series))
+        shown = thinned(values[(values < numbers["low"]) | (values > numbers["high"])] if beyond else values)
+        spots = places.at(name, series) + spread(shown.size, reach * places.reach)
+        dots_ = zip(shown.tolist(), spots.tolist(), strict=True)
+        dotted += [{**row, field: float(f"{value:.8g}"), "at": at} for value, at in dots_]
+    return boxed, dotted
+
+
+def stacked_rows(rows: Iterable[Row], by: str, size: str) -> list[dict[str, Any]]:
+    """Rows with the ends of their bars: those with the same ``by`` lie one after the other, as long as ``size``."""
+    ends: dict[Any, float] = {}
+    found = []
+    for row in rows:
+        begin = ends.get(row[by], 0)
+        ends[row[by]] = begin + row[size]
+        found.append({**row, "begin": begin, "end": ends[row[by]]})
+    return found
 
 
 def boxes(rows: Sequence[Row], axis: Axis, places: Rows, **encoding: Any) -> altair.LayerChart:

@@ -7,7 +7,7 @@ from typing import Any
 from fairlane.analysis.result import Analysis
 from fairlane.analysis.roots import roots
 from fairlane.views.analysis import flits, ranks, waits, walk
-from fairlane.views.analysis.spans import which
+from fairlane.views.analysis.ranks import which
 from fairlane.views.congestion import UNSATURATED, roots_table
 from fairlane.views.files import write
 from fairlane.views.kinds import shown, write_pictures

@@ -11,17 +11,12 @@ import polars as pl
 
 from fairlane.analysis import FLIT_BYTES, Analysis
 from fairlane.engine.tables import PS
-from fairlane.views.analysis.spans import stretch
-from fairlane.views.charts import Axis, Layer, chart, colour, described, layers, rule
-from fairlane.views.model import Chart
-from fairlane.views.rows import Rows, box_numbers, boxes, dots, thinned, whisker_words, whiskers_of
+from fairlane.views.analysis.ranks import stretch
+from fairlane.views.charts import Axis, Layer, chart, colour, described, drawn, rule
+from fairlane.views.model import Chart, together
+from fairlane.views.rows import Rows, boxes, dots, strips, whisker_words, whiskers_of
 from fairlane.views.tables import Column, Row, columns, count, time_ps
 from fairlane.wording import plural, seconds
-
-_MEASURES = {
-    "flits-waits": ("Waits against flits", "wait_ps", "Receiver's wait"),
-    "flits-in-flight": ("Messages against flits", "under_way_ps", "Message in flight"),
-}
 
 
 def remarks(found: Analysis) -> Iterator[str]:
@@ -47,45 +42,39 @@ def parts(found: Analysis) -> Iterator[Chart]:
     yield from _against(found)
     classes = found.chosen.flits["class"].unique(maintain_order=True).to_list()
     places = Rows(classes, len(found.stretches))
+    flits = pl.col("flits").cast(pl.Float64)
+    every = {one.span.name: one.flits.select("class", flits) for one in found.stretches}
     groups = [
-        (one.span.name, name, one.flits.filter(pl.col("class") == name)["flits"].cast(pl.Float64).to_numpy())
-        for one in found.stretches
+        ({"run": run, "class": name, "links": values.len()}, values.to_numpy(), name, series)
+        for series, (run, table) in enumerate(every.items())
         for name in classes
+        for values in [table.filter(pl.col("class") == name)["flits"]]
     ]
-    whiskers = whiskers_of(max(len(values) for _, _, values in groups))
-    drawn = layers(
-        places.height, *_boxes(groups, [one.span.name for one in found.stretches], places, whiskers), zoom=("x",)
+    whiskers = whiskers_of(max(len(values) for _, values, *_ in groups))
+    boxed, beyond = strips(groups, places, whiskers, field="flits", reach=0.0, beyond=True)
+    axis = Axis.of(
+        (float(values.max()) for _, values, *_ in groups), f"Flits of {FLIT_BYTES} bytes on a link", scale="linear"
     )
+    made = drawn(places.height, _boxes(boxed, beyond, [*every], axis, places), zoom=("x",))
     note = f"All jobs. Boxes: quartiles and median; whiskers: {whisker_words(whiskers)}; dots: links beyond."
-    data = [{"run": run, "class": name, "flits": value} for run, name, values in groups for value in values.tolist()]
-    yield Chart("flits", "Flits on the links", drawn, _load(found), note, data)
+    data = together(every, "run", lambda table: table).to_dicts()
+    yield Chart("flits", "Flits on the links", made, _load(found), note, data)
 
 
 def _boxes(
-    groups: Sequence[tuple[str, str, np.ndarray[Any, np.dtype[np.float64]]]],
-    runs: Sequence[str],
-    places: Rows,
-    whiskers: float | tuple[float, float],
+    boxed: Sequence[Row], beyond: Sequence[Row], runs: Sequence[str], axis: Axis, places: Rows
 ) -> Iterator[Layer]:
-    axis = Axis.of(
-        (float(values.max()) for *_, values in groups), f"Flits of {FLIT_BYTES} bytes on a link", scale="linear"
-    )
-    rows, beyond = [], []
-    for run, name, values in groups:
-        row = {"run": run, "class": name, "links": len(values)}
-        numbers = box_numbers(values, whiskers)
-        rows.append(places.place({**row, **numbers}, name, runs.index(run)))
-        apart = values[(values < numbers["low"]) | (values > numbers["high"])]
-        beyond += [places.place({**row, "flits": flits}, name, runs.index(run)) for flits in thinned(apart).tolist()]
-    who = [Column("run", "run"), Column("class", "class"), Column("links", "links")]
-    whole = columns(
-        lambda value: count(round(value)), low="whisker", q1="25%", median="median", q3="75%", high="whisker"
-    )
-    shown, tooltip = described(rows, [*who, *whole])
+    who = columns(run="run", **{"class": "class"})
+    numbers = columns(_whole, low="whisker", q1="25%", median="median", q3="75%", high="whisker")
+    shown, tooltip = described(boxed, [*who, Column("links", "links"), *numbers])
     yield boxes(shown, axis, places, color=colour("run", runs), tooltip=tooltip)
     if beyond:
-        outer, tooltip = described(beyond, [*who[:2], Column("flits", "flits", lambda value: count(round(value)))])
+        outer, tooltip = described(beyond, [*who, Column("flits", "flits", _whole)])
         yield dots(outer, axis, places, "flits", color=colour("run", runs), tooltip=tooltip)
+
+
+def _whole(value: float) -> str:
+    return count(round(value))
 
 
 def _load(found: Analysis) -> str:
@@ -100,35 +89,31 @@ def _against(found: Analysis) -> Iterator[Chart]:
     against = found.chosen.against
     if against.waits.low_p95 is None:
         return
-    trends = {"wait_ps": ("waits last", against.waits), "under_way_ps": ("messages take", against.under_way)}
+    measures = [
+        ("flits-waits", "Waits against flits", "wait_ps", "Receiver's wait", "waits last", against.waits),
+        ("flits-in-flight", "Messages against flits", "under_way_ps", "Message in flight", "messages take",
+         against.under_way),
+    ]  # fmt: skip
     pairs = f"{against.points.height} pairs of ranks, {stretch(found)}, without late partners"
-    telling = sorted(_MEASURES.items(), key=lambda item: not trends[item[1][1]][1].high_p95)
-    for name, (title, key, label) in telling:
+    for name, title, key, label, word, trend in sorted(measures, key=lambda measure: not measure[-1].high_p95):
         if not against.points[key].max():
             continue  # as where no receiver waited
-        word, trend = trends[key]
         few, many = time_ps(trend.low_p95), time_ps(trend.high_p95)
         said = f"95% of {word} at most {few} where flits are few, {many} where they are many."
-        rows = [
-            {**row, "time": row[key] * PS, "neighbour": str(row["neighbour"])}
-            for row in against.points.drop_nulls(key).iter_rows(named=True)
-        ]
+        known = against.points.drop_nulls(key).with_columns(pl.col("neighbour").cast(pl.String), time=pl.col(key) * PS)
+        rows = known.to_dicts()
         note = f"{pairs}. Lines: quarters of the pairs by flits."
-        drawn = layers(260, *_scatter(rows, against.points["flits"].to_numpy(), label))
-        yield Chart(name, title, drawn, said, note, rows, picture="flits-waits")
+        made = drawn(260, _scatter(rows, against.points["flits"].to_numpy(), label))
+        yield Chart(name, title, made, said, note, rows, picture="flits-waits")
 
 
 def _scatter(rows: Sequence[Row], flits: np.ndarray[Any, Any], label: str) -> Iterator[Layer]:
     x = Axis.of(map(float, flits), "Flits on the link between the two switches", scale="linear")
-    y = Axis.of([0.0, *(row["time"] for row in rows)], label, "time", scale="linear")
-    told = [
-        *columns(from_rank="from rank", to_rank="to rank", neighbour="neighbour"),
-        Column("flits", "flits", lambda value: count(round(value))),
-    ]
+    y = Axis.over(rows, "time", label, "time", scale="linear", also=[0.0])
+    told = [*columns(from_rank="from rank", to_rank="to rank", neighbour="neighbour"), Column("flits", "flits", _whole)]
     shown, tooltip = described(rows, [*told, Column(label.lower(), "time", seconds)])
     for bound in np.quantile(flits, [0.25, 0.75]):
         yield rule(float(bound), x, vertical=True, style="muted")
     names = list(dict.fromkeys(row["neighbour"] for row in rows))
-    size = 26 if len(rows) <= 1000 else 10
-    mark = chart(shown).mark_point(size=size, opacity=0.55)
+    mark = chart(shown).mark_point(size=26 if len(rows) <= 1000 else 10, opacity=0.55)
     yield mark.encode(x=x.x("flits"), y=y.y("time"), color=colour("neighbour", names), tooltip=tooltip)

@@ -10,7 +10,7 @@ from fairlane.analysis import Analysis, Walk
 from fairlane.analysis.delays import LATE
 from fairlane.analysis.packets import NO_ROOM, OWN
 from fairlane.engine.tables import PS
-from fairlane.views.analysis.spans import NETWORK, OWN_WORK, stretch
+from fairlane.views.analysis.ranks import NETWORK, OWN_WORK, stretch
 from fairlane.views.charts import Axis, Layer, chart, colour, described, layers
 from fairlane.views.model import Chart
 from fairlane.views.rows import Rows, bars

@@ -1,6 +1,6 @@
 """The runs of a view: their jobs, and what marks are coloured by, which is the same in every chart."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -66,6 +66,10 @@ class Series:
         workload = self.workloads.get(job, job)
         series = run if self.several else job if self.by_job else workload
         return {"run": run, "job": job, "workload": workload, "series": series, **values}
+
+    def having(self, wanted: Callable[[Run], object]) -> dict[str, Run]:
+        """The runs for which something is true, by name."""
+        return {name: run for name, run in self.runs.items() if wanted(run)}
 
     def jobs(self) -> Iterator[tuple[str, Run, Row]]:
         """The jobs of all runs, with their run."""
