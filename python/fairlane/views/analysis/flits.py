@@ -13,7 +13,7 @@ from fairlane.analysis import FLIT_BYTES, Analysis
 from fairlane.engine.tables import PS
 from fairlane.views.analysis.ranks import stretch
 from fairlane.views.charts import Axis, Layer, chart, colour, described, drawn, rule
-from fairlane.views.model import Chart, together
+from fairlane.views.model import Chart
 from fairlane.views.rows import Rows, boxes, dots, strips, whisker_words, whiskers_of
 from fairlane.views.tables import Column, Row, columns, count, time_ps
 from fairlane.wording import plural, seconds
@@ -42,23 +42,22 @@ def parts(found: Analysis) -> Iterator[Chart]:
     yield from _against(found)
     classes = found.chosen.flits["class"].unique(maintain_order=True).to_list()
     places = Rows(classes, len(found.stretches))
-    flits = pl.col("flits").cast(pl.Float64)
-    every = {one.span.name: one.flits.select("class", flits) for one in found.stretches}
+    runs, flits = [one.span.name for one in found.stretches], pl.col("flits").cast(pl.Float64)
+    every = pl.concat([one.flits.select(pl.lit(one.span.name).alias("run"), "class", flits) for one in found.stretches])
     groups = [
         ({"run": run, "class": name, "links": values.len()}, values.to_numpy(), name, series)
-        for series, (run, table) in enumerate(every.items())
+        for series, run in enumerate(runs)
         for name in classes
-        for values in [table.filter(pl.col("class") == name)["flits"]]
+        for values in [every.filter(pl.col("run") == run, pl.col("class") == name)["flits"]]
     ]
     whiskers = whiskers_of(max(len(values) for _, values, *_ in groups))
     boxed, beyond = strips(groups, places, whiskers, field="flits", reach=0.0, beyond=True)
     axis = Axis.of(
         (float(values.max()) for _, values, *_ in groups), f"Flits of {FLIT_BYTES} bytes on a link", scale="linear"
     )
-    made = drawn(places.height, _boxes(boxed, beyond, [*every], axis, places), zoom=("x",))
+    made = drawn(places.height, _boxes(boxed, beyond, runs, axis, places), zoom=("x",))
     note = f"All jobs. Boxes: quartiles and median; whiskers: {whisker_words(whiskers)}; dots: links beyond."
-    data = together(every, "run", lambda table: table).to_dicts()
-    yield Chart("flits", "Flits on the links", made, _load(found), note, data)
+    yield Chart("flits", "Flits on the links", made, _load(found), note, every.to_dicts())
 
 
 def _boxes(
