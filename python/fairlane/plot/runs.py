@@ -67,7 +67,7 @@ def interference(run: Run, axes: Given = None) -> Drawn | None:
         label="queueing delay, % of the victim's rank time",
         format=FuncFormatter(lambda value, _: significant(100 * value)),
     )
-    bar.outline.set_visible(False)  # type: ignore[operator]
+    bar.outline.set_visible(False)
     panel.set_xticks(range(count), matrix.labels, rotation=40, ha="right", rotation_mode="anchor")
     panel.set_yticks(range(count), matrix.labels)
     panel.set(xlabel="aggressor", ylabel="victim")
