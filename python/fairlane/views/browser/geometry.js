@@ -81,5 +81,5 @@ export function geometryOf({ kind, links, places }) {
   }
 
   const linksOf = (vertex) => Array.from({ length: linkCount }, (_, link) => link).filter((link) => links.from[link] === vertex || links.to[link] === vertex);
-  return { vertexCount, linkCount, placeOf, segments, pathOf, nearest, linksOf, ends, sizes };
+  return { vertexCount, linkCount, placeOf, pathOf, nearest, linksOf, ends, sizes };
 }

@@ -14,7 +14,7 @@ from fairlane.views.heat import HEAT, MOST_NUMBERS, Heat
 from fairlane.views.model import Chart, View
 from fairlane.views.page import cells_of
 from fairlane.views.tables import Column, Row, Table, change, columns, count
-from fairlane.wording import number, percent, plural, seconds
+from fairlane.wording import duration, number, percent, plural, seconds
 
 MOST_LINES = 12
 """Jobs whose iterations are drawn."""
@@ -58,21 +58,24 @@ class _Figure:
         return Chart(self.name, self.title, spec, words, self.note, rows, wide=self.wide)
 
 
-def view(state: State) -> View:
-    """What a page of the run begins with."""
+def view(state: State, name: str) -> View:
+    """What a page of the run begins with; ``name`` is that of its folder."""
     speed, *others = (figure.chart(state) for figure in _FIGURES)
+    started = f"started {state.started.astimezone():%d %b %Y, %H:%M:%S}"
+    process = f"process {state.pid} on {state.machine}"
+    what = [name, plural(len(state.jobs.name), "job"), f"seed {state.seed}", started, process]
     return View(
         title=state.scenario,
         headline="",
-        facts=[],
+        facts=[" · ".join([*what, f"fairlane {state.version}"])],
         parts=[speed, _links(state), _jobs(state), *others],
         provenance={state.scenario: {"seed": state.seed, "fairlane": state.version, "started": state.started}},
     )
 
 
 def update(state: State) -> dict[str, Any]:
-    """What changes in the page: rows and exports of charts, rows of tables, and sentences, by the ids of its cards."""
-    found: dict[str, dict[str, Any]] = {"charts": {}, "csv": {}, "tables": {}, "sentences": {}}
+    """What changes: facts, and by the ids of cards rows and exports of charts, rows of tables, and sentences."""
+    found: dict[str, dict[str, Any]] = {key: {} for key in ("charts", "csv", "tables", "sentences")}
     for figure in _FIGURES:
         rows = figure.rows(state)
         found["charts"][figure.name] = described(rows, figure.columns)[0]
@@ -81,7 +84,43 @@ def update(state: State) -> dict[str, Any]:
     for at, table in enumerate((_links(state), _jobs(state)), 1):
         found["tables"][f"table{at}"] = cells_of(table)
         found["sentences"][f"table{at}"] = table.sentence
-    return found
+    return {**found, "facts": dict(_facts(state))}
+
+
+def _facts(state: State) -> Iterator[tuple[str, str]]:
+    """How far the run is, and how fast, by term."""
+
+    def millions(rate: float | None) -> str:
+        return "–" if rate is None else f"{rate / 1e6:.2f} million"
+
+    now = state.progress
+    yield "done", percent(now.share)
+    yield "simulated", f"{seconds(now.simulated_s)} of {seconds(now.duration_s)}"
+    yield "time left", "–" if now.left_s is None else f"about {duration(now.left_s)}"
+    yield "time so far", duration(now.elapsed_s)
+    yield "packet-hops/s now", millions(now.hops_per_s)
+    yield "packet-hops/s, mean", millions(now.packet_hops / now.elapsed_s if now.elapsed_s > 0 else None)
+    yield "packet-hops", count(now.packet_hops)
+    if now.isolated:
+        yield "isolated runs done", f"{now.isolated_done} of {now.isolated}"
+
+
+def words_of(status: str, note: str | None, state: State | None) -> str:
+    """What the status of a run means; ``state`` is its last one, None if it has ended."""
+    if state is not None and state.phase == "storing" and status == "in progress":
+        return "The simulations are over; the results are being stored."
+    failed = f"{_WORDS['failed']} {note}" if note else _WORDS["failed"]
+    return failed if status == "failed" else _WORDS.get(status, note or status)
+
+
+_WORDS = {
+    "in progress": "The run is simulated.",
+    "killed": "The process of the run has ended without storing results: it was killed, or the machine was switched "
+    "off. This is the last state that it wrote.",
+    "failed": "The run has failed, and there are no results.",
+    "partial": "The run was interrupted; what it had measured is stored.",
+    "finished": "The run has finished.",
+}
 
 
 def _free(title: str, *, time: bool = False, zero: bool = True) -> dict[str, Any]:

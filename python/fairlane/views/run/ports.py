@@ -69,7 +69,7 @@ def _utilisation(series: Series) -> Iterator[Chart]:
     )
     for column, name, title, share, sentence in (
         (_ACTIVE, "utilisation", "Utilisation of ports", "Share of time carrying packets", _busiest),
-        (_STALLED, "stalls", "Stalls of ports", "Share of time stalled: packets wait, no credits", _stalled),
+        (_STALLED, "stalls", "Stalls of ports", "Share of time stalled: packets wait, no credits", stalled),
     ):
         yield Chart(
             name,
@@ -87,10 +87,11 @@ def _busiest(run: Run) -> str:
     return f"{busiest(links)} (busiest: {links.sort(_ACTIVE, 'link')['link_name'][-1]})"
 
 
-def _stalled(run: Run) -> str:
+def stalled(run: Run) -> str:
+    """How many ports are stalled much of the time."""
     links = by_link(run.ports)
-    stalled = int((links[_STALLED] > 0.1).sum())
-    return f"{plural(stalled, 'port')} of {links.height} stalled for more than 10% of the time"
+    many = int((links[_STALLED] > 0.1).sum())
+    return f"{plural(many, 'port')} of {links.height} stalled for more than 10% of the time"
 
 
 def _strips(
