@@ -231,7 +231,7 @@ class LiveData(Handler):
         """Answers."""
         entry = await self.entry(path)
         found = None if entry.status in {"finished", "partial"} else await self.in_progress(path)
-        words = live.words_of(entry.status, entry.note, found and found.state)
+        words = live.words_of(entry.status, entry.note, found.state if found else None)
         known = {"status": entry.status, "words": words, "report": None, "state": None}
         if found is None:
             self.send({**known, "report": f"/report/{quote(path)}"})

@@ -5,7 +5,7 @@ from functools import partial
 
 from fairlane.advice import Advice
 from fairlane.advice.fingerprint import MIN_MARKS
-from fairlane.views.charts import Axis, Layer, chart, described, drawn, hollow, whiskers
+from fairlane.views.charts import Axis, Layer, chart, described, drawing, hollow, whiskers
 from fairlane.views.model import Chart, View
 from fairlane.views.rows import Rows
 from fairlane.views.tables import Column, Row, Table, change, columns
@@ -106,7 +106,7 @@ def _chart(found: Advice, rows: Sequence[Row], said: str) -> Iterator[Chart]:
     yield Chart(
         "advice",
         "Time per iteration",
-        drawn(Rows(names).height, _layers(shown, Rows(names)), zoom=("x",)),
+        drawing(Rows(names).height, _layers(shown, Rows(names)), zoom=("x",)),
         said,
         f"Bars: intervals for {found.coverage:.0%} of run times.{isolated}{rest}",
         rows,

@@ -200,7 +200,7 @@ def layers(height: int, *every: Layer, zoom: Sequence[Literal["x", "y"]] = ("x",
     return stacked(*below, _with(top, moved(zoom)) if zoom else top).properties(height=height)
 
 
-def drawn(
+def drawing(
     height: int, every: Iterable[Layer], *, zoom: Sequence[Literal["x", "y"]] = ("x", "y")
 ) -> Callable[[], altair.LayerChart]:
     """What makes a chart of ``layers`` where it is drawn; ``every`` may be a generator that has not begun."""

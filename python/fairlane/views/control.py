@@ -9,7 +9,7 @@ from fairlane.controller import JobWork, Outcome, Work
 from fairlane.results.derive import interval
 from fairlane.results.milestones import common
 from fairlane.statistics import Estimate, ratio_change
-from fairlane.views.charts import Axis, Layer, colour, course, drawn, rule
+from fairlane.views.charts import Axis, Layer, colour, course, drawing, rule
 from fairlane.views.model import Chart, View
 from fairlane.views.tables import Column, Row, Table, change, columns, with_change
 from fairlane.wording import percent, plural
@@ -56,7 +56,7 @@ def _chart(outcomes: Sequence[Outcome], periods: Sequence[Row], said: str) -> Ch
     return Chart(
         "improvement",
         "Improvement by period",
-        drawn(300, _layers([row for row in rows if row["gain"] is not None], periods)),
+        drawing(300, _layers([row for row in rows if row["gain"] is not None], periods)),
         f"{said}.",
         "Throughput of each job against its default run of the same period; thick: their mean; dots on it: adopted "
         "settings.",

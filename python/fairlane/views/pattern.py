@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from fairlane.pattern import BULK, Pattern, Traffic
-from fairlane.views.charts import Axis, Layer, chart, colour, described, drawn, layers, legend_of
+from fairlane.views.charts import Axis, Layer, chart, colour, described, drawing, layers, legend_of
 from fairlane.views.heat import Heat
 from fairlane.views.model import Chart, View
 from fairlane.views.tables import Column, Row, Table, terms
@@ -82,7 +82,7 @@ def _sizes(traffic: Traffic) -> Table:
         for size, count in sorted(sizes.items()):
             at = (kind, 0 if size == 0 else 4 ** -(-(size - 1).bit_length() // 2))
             bins[at] = (bins[at][0] + count, bins[at][1] + size * count)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"kind": kind, "limit": limit, "count": number, "bytes": octets}
         for (kind, limit), (number, octets) in bins.items()
     ]
@@ -103,7 +103,7 @@ def _matrix(traffic: Traffic, said: str) -> Chart:
     return Chart(
         "pattern",
         "Communication matrix",
-        drawn(_SIDE, _cells(rows, traffic.ranks)),
+        drawing(_SIDE, _cells(rows, traffic.ranks)),
         said,
         f"Bytes from sender to receiver; colours are logarithmic; grey: nothing.{block}",
         rows,

@@ -17,7 +17,7 @@ from altair import Undefined
 
 from fairlane.fabric.subtrees import subtrees
 from fairlane.fabric.view import Fabric
-from fairlane.views.charts import PANEL, Layer, chart, described, drawn, legend_of
+from fairlane.views.charts import PANEL, Layer, chart, described, drawing, legend_of
 from fairlane.views.model import Chart, View
 from fairlane.views.tables import Column, Row, Table, columns, fixed
 from fairlane.wording import percent, plural, shortened
@@ -108,7 +108,7 @@ def _cells(layout: _Layout, fabric: Fabric, jobs: Mapping[str, Sequence[int]]) -
     ]
     ends = {"x": (-0.3, wide + 0.3), "y": (-1.2 if titles else -0.3, tall + 0.3)}
     size = PANEL * (ends["y"][1] - ends["y"][0]) / (ends["x"][1] - ends["x"][0])
-    return drawn(max(40, round(min(size, 1.4 * PANEL))), _layers(cells, titles, ends, list(jobs)))
+    return drawing(max(40, round(min(size, 1.4 * PANEL))), _layers(cells, titles, ends, list(jobs)))
 
 
 def _layers(

@@ -12,7 +12,7 @@ import polars as pl
 from fairlane.analysis import FLIT_BYTES, Analysis
 from fairlane.engine.tables import PS
 from fairlane.views.analysis.ranks import stretch
-from fairlane.views.charts import Axis, Layer, chart, colour, described, drawn, rule
+from fairlane.views.charts import Axis, Layer, chart, colour, described, drawing, rule
 from fairlane.views.model import Chart
 from fairlane.views.rows import Rows, boxes, dots, strips, whisker_words, whiskers_of
 from fairlane.views.tables import Column, Row, columns, count, time_ps
@@ -55,7 +55,7 @@ def parts(found: Analysis) -> Iterator[Chart]:
     axis = Axis.of(
         (float(values.max()) for _, values, *_ in groups), f"Flits of {FLIT_BYTES} bytes on a link", scale="linear"
     )
-    made = drawn(places.height, _boxes(boxed, beyond, runs, axis, places), zoom=("x",))
+    made = drawing(places.height, _boxes(boxed, beyond, runs, axis, places), zoom=("x",))
     note = f"All jobs. Boxes: quartiles and median; whiskers: {whisker_words(whiskers)}; dots: links beyond."
     yield Chart("flits", "Flits on the links", made, _load(found), note, every.to_dicts())
 
@@ -102,7 +102,7 @@ def _against(found: Analysis) -> Iterator[Chart]:
         known = against.points.drop_nulls(key).with_columns(pl.col("neighbour").cast(pl.String), time=pl.col(key) * PS)
         rows = known.to_dicts()
         note = f"{pairs}. Lines: quarters of the pairs by flits."
-        made = drawn(260, _scatter(rows, against.points["flits"].to_numpy(), label))
+        made = drawing(260, _scatter(rows, against.points["flits"].to_numpy(), label))
         yield Chart(name, title, made, said, note, rows, picture="flits-waits")
 
 

@@ -10,7 +10,7 @@ import polars as pl
 
 from fairlane.analysis import LATE, SLOW, Analysis, Span, dominant_share, spread
 from fairlane.results.views import has_timed_parts
-from fairlane.views.charts import Axis, Layer, chart, colour, course, described, drawn, whiskers
+from fairlane.views.charts import Axis, Layer, chart, colour, course, described, drawing, whiskers
 from fairlane.views.model import Chart
 from fairlane.views.rows import Rows, bars
 from fairlane.views.tables import Column, Row, Table, columns
@@ -53,13 +53,13 @@ def parts(found: Analysis) -> Iterator[Table | Chart]:
     axis = Axis.of([0.0, *ends], "Time of a rank", "time")
     coloured = {"color": colour("part", REASONS, shown=())}
     top = _bars(rows, "part", "mean", axis, times, seconds, reach=("min", "max"), **coloured)
-    yield Chart("breakdown", "Time of a rank", drawn(150, top, zoom=("x",)), said, note, rows)
+    yield Chart("breakdown", "Time of a rank", drawing(150, top, zoom=("x",)), said, note, rows)
     shown = [*columns(call="call", count="calls"), Column("time", "time_s", seconds), Column("share", "share", percent)]
     if calls:
         most = calls[:MOST_CALLS]
         ends = (_ROOM * (row["share"] or 0.0) for row in most)
         shares = Axis.of([0.0, *ends], "Share of the time in MPI", "share")
-        bottom = drawn(max(60, 30 * len(most)), _bars(most, "call", "share", shares, shown, percent), zoom=("x",))
+        bottom = drawing(max(60, 30 * len(most)), _bars(most, "call", "share", shares, shown, percent), zoom=("x",))
         yield Chart("calls", "MPI calls", bottom, share, "", calls, picture="breakdown")
     yield _ranks(rows)
     if calls:
@@ -108,7 +108,7 @@ def iterations(found: Analysis) -> Iterator[Chart]:
     note = "An iteration lasts from the last rank's mark before it to the last rank's mark."
     if has_timed_parts(found.run.completions, found.job):
         note = "The timed part of each iteration, of its slowest rank."
-    made = drawn(240, _iterations(found))
+    made = drawing(240, _iterations(found))
     yield Chart("iterations", f"Iterations of {found.job}", made, _slowest(found), note, found.iterations.to_dicts())
 
 

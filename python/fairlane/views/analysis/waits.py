@@ -11,7 +11,7 @@ from fairlane.analysis import Analysis, by_neighbour, confusion, table_one
 from fairlane.analysis.result import apart_from_collectives
 from fairlane.engine.tables import PS
 from fairlane.views.analysis.ranks import DELAYS, stretch
-from fairlane.views.charts import Axis, Layer, chart, colour, described, drawn
+from fairlane.views.charts import Axis, Layer, chart, colour, described, drawing
 from fairlane.views.model import Chart
 from fairlane.views.rows import Rows, bars, stacked_rows
 from fairlane.views.tables import Column, Row, Table, columns, time_ps
@@ -42,7 +42,7 @@ def _longest_waits(found: Analysis) -> Iterator[Chart]:
     worst = max(mine, key=lambda row: row["wait"], default=None)
     said = f"Rank {worst['rank']} waits longest, {seconds(worst['wait'])}." if worst else "No rank waits."
     note = f"Dashed: {seconds(found.threshold_ps * PS)}; longer waits are counted as delays."
-    yield Chart("waits", "Longest wait of each rank", drawn(240, _waits(found, rows)), said, note, rows)
+    yield Chart("waits", "Longest wait of each rank", drawing(240, _waits(found, rows)), said, note, rows)
 
 
 def _waits(found: Analysis, rows: Sequence[Row]) -> Iterator[Layer]:
@@ -80,7 +80,7 @@ def _by_neighbour(found: Analysis) -> Iterator[Table | Chart]:
         said = f"The slowest message, {slowest}, is between neighbours: {worst['neighbour']}."
         names = [str(row["neighbour"]) for row in known]
         height = Rows(names, 2).height
-        sums, longest = (drawn(height, layers(names, rows), zoom=("x",)) for layers in (_sums, _greatest))
+        sums, longest = (drawing(height, layers(names, rows), zoom=("x",)) for layers in (_sums, _greatest))
         yield Chart("delays", "Waiting by neighbour", sums, said, note, rows)
         sizes = ", ".join(
             f"{part} {seconds(max(row['longest'] for row in rows if row['part'] == part))}" for part in DELAYS
@@ -159,7 +159,7 @@ def _inference(found: Analysis) -> Iterator[Table | Chart]:
     said = f"Two-sided inference: right for {shares[0]} of the delays, {shares[1]} of their time"
     rows = table.to_dicts()
     note = "Inference: colours are what the delays are."
-    made = drawn(90, _judged(rows), zoom=("x",))
+    made = drawing(90, _judged(rows), zoom=("x",))
     yield Chart("inference", "Delays as inferred", made, f"{said}.", note, rows, picture="delays")
     shown = [Column("inferred", "inferred"), Column("in truth", "truth", left=True), Column("delays", "count")]
     yield Table([*shown, Column("time", "time_ps", time_ps)], rows, said, sentence=f"{plural(total, 'delay')} judged.")

@@ -11,7 +11,7 @@ from fairlane.analysis.delays import LATE
 from fairlane.analysis.packets import NO_ROOM, OWN
 from fairlane.engine.tables import PS
 from fairlane.views.analysis.ranks import NETWORK, OWN_WORK, stretch
-from fairlane.views.charts import Axis, Layer, chart, colour, described, drawn, layers, picked
+from fairlane.views.charts import Axis, Layer, chart, colour, described, drawing, layers, picked
 from fairlane.views.model import Chart
 from fairlane.views.rows import Rows, bars, stacked_rows
 from fairlane.views.tables import Column, Row, Table, columns, time_ps
@@ -217,7 +217,7 @@ def _walk(walk: Walk, steps: Sequence[dict[str, Any]], hosts: Sequence[str]) -> 
     ends = ((step["end_ps"] - begin) * PS for step in steps)
     axis = Axis.of(ends, f"Time from {time_ps(begin)} of the run on", "time", scale="linear")
     made = _layers(walk, steps, hosts, places, axis, begin)
-    return drawn(max(120, _HEIGHT * len(order)), made, zoom=("x",))
+    return drawing(max(120, _HEIGHT * len(order)), made, zoom=("x",))
 
 
 def _layers(

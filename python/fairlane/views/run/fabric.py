@@ -181,23 +181,27 @@ def fabric_of(fabric: Fabric) -> dict[str, Any]:
 
     Ends are vertices: hosts by their numbers, and switches after them.
     """
-    places = places_of(fabric)
+    found = places_of(fabric)
+    places = np.concatenate([found.hosts, found.switches])
     links = fabric.links
-    ends = {
-        side: np.where(links[f"{side}_host"] >= 0, links[f"{side}_host"], fabric.hosts + links[f"{side}_switch"])
+    ends = [
+        np.where(links[f"{side}_host"] >= 0, links[f"{side}_host"], fabric.hosts + links[f"{side}_switch"]).astype(
+            np.int64
+        )
         for side in ("from", "to")
-    }
-    vertices = smallest(fabric.hosts + fabric.switches)
+    ]
     roles, role = np.unique(links["role"], return_inverse=True)
     rates, rate = np.unique(links["bandwidth"], return_inverse=True)
+    segments = _segments(places, *ends)
     return {
-        "kind": places.kind,
         "hosts": fabric.host_names,
         "switches": fabric.switch_names,
-        "places": pack(np.concatenate([places.hosts, places.switches]), "f32"),
+        "places": pack(places, "f32"),
         "links": {
-            **{side: pack(at, vertices) for side, at in ends.items()},
+            **{side: pack(at, smallest(len(places))) for side, at in zip(("from", "to"), ends, strict=True)},
             **{f"{side}_port": pack(links[f"{side}_port"], "u16") for side in ("from", "to")},
+            "segments": pack(segments, "f32"),
+            "bent": pack(_bent(segments, found.kind), "u8"),
             "class": pack(links["class"], "u8"),
             "role": pack(role, "u8"),
             "bandwidth": pack(rate, smallest(len(rates))),
@@ -207,6 +211,28 @@ def fabric_of(fabric: Fabric) -> dict[str, Any]:
         "roles": roles.tolist(),
         "bandwidths": rates.tolist(),
     }
+
+
+def _segments(places: Floats, begin: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> Floats:
+    """The ends of each link, shape (links, 4): x, y, x, y. Links between the same two vertices are side by side."""
+    low, high = np.minimum(begin, end), np.maximum(begin, end)
+    _, pair, counts = np.unique(low * len(places) + high, return_inverse=True, return_counts=True)
+    number = np.empty(len(pair))
+    number[np.argsort(pair, kind="stable")] = np.concatenate([np.arange(count) for count in counts])
+    along = places[high] - places[low]
+    gap = 0.005 * np.ptp(places, axis=0).max() * min(1.0, 10 / len(places) ** 0.5)
+    length = np.hypot(*along.T)
+    offset = gap * (number - (counts[pair] - 1) / 2) / np.where(length > 0, length, 1.0)
+    across = np.column_stack([-along[:, 1], along[:, 0]]) * offset[:, np.newaxis]
+    return np.hstack([places[begin] + across, places[end] + across])
+
+
+def _bent(segments: Floats, kind: str) -> npt.NDArray[np.bool_]:
+    """Which links would lead through other switches if they were straight: along a row or column of a plan."""
+    across, up = np.abs(segments[:, 2:] - segments[:, :2]).T
+    if kind == "grid":  # neighbours are 1 apart
+        return np.asarray((np.minimum(across, up) < 0.1) & (np.maximum(across, up) > 1.1))
+    return np.asarray((up < 0.01 * across) & (kind == "tree"))
 
 
 def _rail_of_links(fabric: Fabric) -> npt.NDArray[np.int64]:

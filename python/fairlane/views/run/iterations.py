@@ -10,7 +10,7 @@ import polars as pl
 from fairlane.engine.tables import PS
 from fairlane.results.run import Run
 from fairlane.results.views import distribution, iteration_times
-from fairlane.views.charts import Axis, Layer, chart, choice, course, described, drawn, picked, whiskers
+from fairlane.views.charts import Axis, Layer, chart, choice, course, described, drawing, picked, whiskers
 from fairlane.views.model import Chart, sentences_of, together
 from fairlane.views.rows import TAILS, Rows, boxes, dots, strips
 from fairlane.views.run.series import CHOSEN, JOB, MOST_LINES, WORKLOAD, Series, chosen
@@ -70,7 +70,7 @@ def _distributions(series: Series) -> Iterator[Chart]:
     yield Chart(
         "iteration-times",
         "Distribution of the time per iteration",
-        drawn(places.height, _boxed(series, boxed, beyond, means, places), zoom=("x",)),
+        drawing(places.height, _boxed(series, boxed, beyond, means, places), zoom=("x",)),
         sentences_of(kept, _slowest),
         "Boxes, over all ranks: quartiles and median; whiskers: 1% and 99%; dots: iterations beyond. Diamonds: mean "
         f"time per iteration of the job (of its last rank), with its 95% interval.{series.below()}",
@@ -122,7 +122,7 @@ def _course(series: Series) -> Iterator[Chart]:
     yield Chart(
         "iterations",
         "Time per iteration",
-        drawn(280, _lines(series, rows, jobs)),
+        drawing(280, _lines(series, rows, jobs)),
         sentences_of(known, _varies),
         f"When a job completed an iteration, and how long it took; without the first one.{shown}"
         + ("" if series.several else " Dashes: jobs of the same colour."),

@@ -11,7 +11,7 @@ from fairlane.engine.tables import PS
 from fairlane.results.latency import BUCKET_WIDTH
 from fairlane.results.run import Run
 from fairlane.statistics import COVERAGE
-from fairlane.views.charts import Axis, Layer, chart, described, drawn, legend_of, picked, whiskers
+from fairlane.views.charts import Axis, Layer, chart, described, drawing, legend_of, picked, whiskers
 from fairlane.views.model import Chart, sentences_of, together
 from fairlane.views.rows import Rows
 from fairlane.views.run.series import CHOSEN, JOB, MOST_LINES, Series, chosen, highlighted
@@ -54,7 +54,7 @@ def charts(series: Series) -> Iterator[Chart]:
     yield Chart(
         "latency",
         "Message latency",
-        drawn(places.height, _latency(series, rows, places), zoom=("x",)),
+        drawing(places.height, _latency(series, rows, places), zoom=("x",)),
         sentences_of(known, lambda run: longest_tail(run, level)),
         note + series.below(),
         [{key: value for key, value in row.items() if key not in internal} for row in rows],
@@ -127,7 +127,7 @@ def _distributions(series: Series) -> Iterator[Chart]:
     yield Chart(
         "histogram",
         "Distribution of message latency",
-        drawn(260, _distribution(series, rows)),
+        drawing(260, _distribution(series, rows)),
         sentences_of(known, _half),
         f"The share of messages whose latency is above the value; both axes are logarithmic. Thick: all jobs.{thin}",
         picked(rows, "run job latency share"),

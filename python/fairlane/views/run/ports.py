@@ -10,7 +10,7 @@ import polars as pl
 from fairlane.engine.tables import PS
 from fairlane.results.run import Run
 from fairlane.results.views import by_link, over_time
-from fairlane.views.charts import Axis, Layer, choice, colour, course, described, drawn, layers, picked
+from fairlane.views.charts import Axis, Layer, choice, colour, course, described, drawing, layers, picked
 from fairlane.views.model import Chart, sentences_of, together
 from fairlane.views.rows import MOST_DOTS, Rows, boxes, dots, strips
 from fairlane.views.run.series import Series
@@ -74,7 +74,7 @@ def _utilisation(series: Series) -> Iterator[Chart]:
         yield Chart(
             name,
             title,
-            drawn(places.height, _strips(series, links, places, level, column, share), zoom=("x",)),
+            drawing(places.height, _strips(series, links, places, level, column, share), zoom=("x",)),
             sentences_of(known, sentence),
             f"A dot is a port; boxes: quartiles and median; whiskers: extremes.{thin}{series.below()}",
             links.select("run", "class", column).head(MOST_LINKS).to_dicts(),

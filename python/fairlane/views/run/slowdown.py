@@ -17,7 +17,7 @@ from fairlane.results.milestones import FEW_ITERATIONS
 from fairlane.results.notes import few, stops, sufficient
 from fairlane.results.run import Run
 from fairlane.results.views import spread_of_iterations
-from fairlane.views.charts import Axis, Layer, chart, described, drawn, picked, rule, whiskers
+from fairlane.views.charts import Axis, Layer, chart, described, drawing, picked, rule, whiskers
 from fairlane.views.model import Chart, sentences_of, together
 from fairlane.views.rows import EXTREMES, Rows, bars, box_numbers, boxes, dots, spread
 from fairlane.views.run.series import JOB, WORKLOAD, Series, chosen, highlighted
@@ -88,7 +88,7 @@ def charts(series: Series) -> Iterator[Chart]:
     yield Chart(
         "slowdown",
         "Throughput change against the isolated run (W)",
-        drawn(places.height, made, zoom=("x",)),
+        drawing(places.height, made, zoom=("x",)),
         sentences_of(compared, lambda run: title(run.jobs.drop_nulls("w"))),
         " ".join([marks + series.below(), *(line for run in compared.values() for line in notes(run.jobs))]),
         picked(rows, "run job workload w w_low w_high few"),
@@ -194,7 +194,7 @@ def comparison(series: Series) -> Iterator[Chart]:
     yield Chart(
         "comparison",
         f"Changes from {second} to {first}",
-        drawn(places.height, made, zoom=("x",)),
+        drawing(places.height, made, zoom=("x",)),
         summary(compared),
         f"Throughput of {first} against that of {second}, over the iterations that both completed; of jobs without "
         f"iterations, the mean message latency, positive where it is lower. Pale: within noise.{left}",

@@ -8,7 +8,7 @@ import polars as pl
 from fairlane.engine.tables import PS
 from fairlane.power import by_job
 from fairlane.results.run import Run
-from fairlane.views.charts import Axis, Layer, chart, described, drawn, layers, legend_of, picked
+from fairlane.views.charts import Axis, Layer, chart, described, drawing, layers, legend_of, picked
 from fairlane.views.model import Chart, sentences_of, together
 from fairlane.views.rows import Rows, bars, boxes, dots, stacked_rows, strips
 from fairlane.views.run.series import JOB, WORKLOAD, Series, chosen, highlighted
@@ -133,7 +133,7 @@ def _power(series: Series) -> Iterator[Chart]:
         ("power", "Frequency of sockets", "frequency_share", _slowest, boxed),
         ("power-drawn", "Power of sockets", "mean_w", _together, capped),
     ):
-        made = drawn(places.height, _sockets(series, known, places, of), zoom=("x",))
+        made = drawing(places.height, _sockets(series, known, places, of), zoom=("x",))
         yield Chart(name, title, made, sentences_of(known, said), f"{note}{series.below()}", rows, picture="power")
 
 
