@@ -339,9 +339,9 @@ def whiskers(
     """
     known = of.transform_filter(f"isValid(datum['{low}']) && isValid(datum['{high}'])")
     known = known.transform_calculate(_low=f"max(datum['{low}'], {axis.low})" if axis.log else f"datum['{low}']")
-    along, name = (axis.y, "y") if vertical else (axis.x, "x")
+    along, name, end = (axis.y, "y", altair.Y2) if vertical else (axis.x, "x", altair.X2)
     line = known.mark_rule(style=style, strokeWidth=width).encode(
-        **{name: along("_low"), f"{name}2": f"{high}:Q"}, **encoding
+        **{name: along("_low"), f"{name}2": end(f"{high}:Q")}, **encoding
     )
     turned = 0 if vertical else 90
     ends = known.mark_point(style=style, strokeWidth=width, shape="stroke", size=40, filled=False, angle=turned)

@@ -100,7 +100,8 @@ def texts(cells: altair.Chart, columns: int, *, plain: bool = False) -> altair.L
     colour: dict[str, Any] = {} if plain else {"color": altair.Color("ink:N", scale=None)}
     if columns > MOST_TEXTS:
         return stacked(cells.mark_text(text="").encode())
+    upper, lower = (cells.encode(text=altair.Text(f"{field}:N"), **colour) for field in ("text", "below"))
     if columns > MOST_NUMBERS:
-        return stacked(cells.mark_text(fontSize=9, **look).encode(text="text:N", **colour))
-    upper = cells.mark_text(fontSize=12, dy=-6, **look).encode(text="text:N", **colour)
-    return stacked(upper, cells.mark_text(fontSize=10, dy=8, opacity=0.85, **look).encode(text="below:N", **colour))
+        return stacked(upper.mark_text(fontSize=9, **look))
+    lower = lower.mark_text(fontSize=10, dy=8, opacity=0.85, **look)
+    return stacked(upper.mark_text(fontSize=12, dy=-6, **look), lower)

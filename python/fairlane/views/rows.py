@@ -71,6 +71,11 @@ class Rows:
         scale = altair.Scale(domain=[count - 0.5, -0.5], nice=False, zero=False)
         return altair.Y(f"{field}:Q", axis=axis, scale=scale)
 
+    @property
+    def edges(self) -> dict[str, Any]:
+        """The vertical channels of a mark from its ``top`` to its ``bottom``."""
+        return {"y": self.y("top"), "y2": altair.Y2("bottom:Q")}
+
     def place(self, row: Row, name: str, series: int = 0) -> dict[str, Any]:
         """The row with its place: ``at``, and the edges ``top`` and ``bottom`` of its mark."""
         at = self.at(name, series)
@@ -161,14 +166,11 @@ def stacked_rows(rows: Iterable[Row], by: str, size: str) -> list[dict[str, Any]
 def boxes(rows: Sequence[Row], axis: Axis, places: Rows, **encoding: Any) -> altair.LayerChart:
     """Boxes of ``box_numbers``, at their ``place``; ``encoding`` has their colour and tooltip."""
     base = chart(rows)
-    line = base.mark_rule(style="ink").encode(x=axis.x("low"), x2="high:Q", y=places.y("at"))
-    box = base.mark_rect(fillOpacity=0.35, strokeWidth=1.2).encode(
-        x=axis.x("q1"), x2="q3:Q", y=places.y("top"), y2="bottom:Q", **encoding
-    )
+    line = base.mark_rule(style="ink").encode(x=axis.x("low"), x2=altair.X2("high:Q"), y=places.y("at"))
+    box = base.mark_rect(fillOpacity=0.35, strokeWidth=1.2)
+    box = box.encode(x=axis.x("q1"), x2=altair.X2("q3:Q"), **places.edges, **encoding)
     ends = [
-        base.mark_rule(style="ink", strokeWidth=2.4 if end == "median" else 1).encode(
-            x=axis.x(end), y=places.y("top"), y2="bottom:Q"
-        )
+        base.mark_rule(style="ink", strokeWidth=2.4 if end == "median" else 1).encode(x=axis.x(end), **places.edges)
         for end in ("low", "median", "high")
     ]
     return stacked(line, box, *ends)
@@ -177,7 +179,7 @@ def boxes(rows: Sequence[Row], axis: Axis, places: Rows, **encoding: Any) -> alt
 def bars(rows: Sequence[Row], axis: Axis, places: Rows, begin: str, end: str, **encoding: Any) -> altair.Chart:
     """Bars from one field to another, at their ``place``."""
     bar: altair.Chart = chart(rows).mark_rect()
-    return bar.encode(x=axis.x(begin), x2=f"{end}:Q", y=places.y("top"), y2="bottom:Q", **encoding)
+    return bar.encode(x=axis.x(begin), x2=altair.X2(f"{end}:Q"), **places.edges, **encoding)
 
 
 def dots(rows: Sequence[Row], axis: Axis, places: Rows, field: str, **encoding: Any) -> Layer:

@@ -13,7 +13,7 @@ from fairlane.results.views import distribution, iteration_times
 from fairlane.views.charts import Axis, Layer, chart, choice, course, described, drawing, picked, whiskers
 from fairlane.views.model import Chart, sentences_of, together
 from fairlane.views.rows import TAILS, Rows, boxes, dots, strips
-from fairlane.views.run.series import CHOSEN, JOB, MOST_LINES, WORKLOAD, Series, chosen
+from fairlane.views.run.series import BY_JOB, CHOSEN, JOB, MOST_LINES, WORKLOAD, Series, chosen
 from fairlane.views.scales import has_tail
 from fairlane.views.tables import Column, Row, Table, columns, count, with_interval
 from fairlane.wording import plural, seconds
@@ -138,7 +138,7 @@ def _lines(series: Series, rows: Sequence[Row], jobs: Sequence[str]) -> Iterator
     told += columns(seconds, at_s="completed", time="time")
     point = {"size": 24 if len(rows) < 1000 else 12, "opacity": 0.9}
     channels: dict[str, Any] = {"x": at.x("at_s"), "y": time.y("time"), "color": series.colour(rows)}
-    line, points = course(rows, told, {"strokeWidth": 1.6}, point, detail=["run:N", "job:N"], **channels)
+    line, points = course(rows, told, {"strokeWidth": 1.6}, point, detail=BY_JOB, **channels)
     if series.several:
         parameter, wanted = choice("course", "Job", _by_range(rows, jobs))
     else:

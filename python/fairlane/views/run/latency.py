@@ -14,7 +14,7 @@ from fairlane.statistics import COVERAGE
 from fairlane.views.charts import Axis, Layer, chart, described, drawing, legend_of, picked, whiskers
 from fairlane.views.model import Chart, sentences_of, together
 from fairlane.views.rows import Rows
-from fairlane.views.run.series import CHOSEN, JOB, MOST_LINES, Series, chosen, highlighted
+from fairlane.views.run.series import BY_JOB, CHOSEN, JOB, MOST_LINES, Series, chosen, highlighted
 from fairlane.views.tables import Column, Row, Table, count, time_ps, with_interval
 from fairlane.wording import amount, percent, plural, seconds
 
@@ -141,7 +141,7 @@ def _distribution(series: Series, rows: Sequence[Row]) -> Iterator[Layer]:
     told = [Column("above", "latency", seconds), Column("share of messages", "share", percent)]
     shown, tooltip = described(rows, [*series.run_column, JOB, *told])
     base = chart(shown).transform_filter(f"datum.job == '{_ALL}' || (length(chosen) ? {CHOSEN} : datum.first)")
-    base = base.encode(x=axis.x("latency"), y=share.y("share"), detail=["run:N", "job:N"], tooltip=tooltip)
+    base = base.encode(x=axis.x("latency"), y=share.y("share"), detail=BY_JOB, tooltip=tooltip)
     jobs, whole = (base.transform_filter(f"datum.job {of} '{_ALL}'") for of in ("!=", "=="))
     colour = series.colour([row for row in rows if row["job"] != _ALL])
     yield jobs.mark_line(interpolate="step-after", strokeWidth=1.2, opacity=0.8).encode(color=colour)

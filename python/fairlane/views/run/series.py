@@ -17,6 +17,8 @@ CHOSEN = "!length(chosen) || indexof(chosen, datum.job) >= 0"
 """Whether the job of a mark is among those that were chosen in the fabric or the matrix, or none was."""
 MOST_LINES = 12
 """Jobs that have a line where none is chosen."""
+BY_JOB = [altair.Detail("run:N"), altair.Detail("job:N")]
+"""What has a line of its own."""
 JOB, WORKLOAD = Column("job", "job"), Column("workload", "workload", left=True)
 
 

@@ -6,6 +6,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+import altair
 import numpy as np
 import polars as pl
 
@@ -132,14 +133,14 @@ def change_bars(
         yield bar.add_params(chosen()) if is_pale or not kinds[True] else bar
         if is_pale and dashed:
             edge = chart(some).mark_rect(style="ink", filled=False, strokeDash=[3, 3])
-            yield edge.encode(x=axis.x("zero"), x2=f"{field}:Q", y=places.y("top"), y2="bottom:Q")
+            yield edge.encode(x=axis.x("zero"), x2=altair.X2(f"{field}:Q"), **places.edges)
     base = chart(told)
     yield whiskers(base, axis, f"{field}_low", f"{field}_high", vertical=False, y=places.y("at"))
     yield rule(0.0, axis, vertical=True)
     looks: dict[str, dict[str, Any]] = {"> 0": {"align": "left", "dx": 6}, "<= 0": {"align": "right", "dx": -6}}
     for side, look in looks.items():
         text = base.transform_filter(f"datum.{field} {side}").mark_text(style="text", fontSize=11, **look)
-        yield text.encode(x=axis.x("end"), y=places.y("at"), text="number:N")
+        yield text.encode(x=axis.x("end"), y=places.y("at"), text=altair.Text("number:N"))
 
 
 def _by_workload(series: Series) -> Rows:

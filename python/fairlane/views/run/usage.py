@@ -176,7 +176,7 @@ def _sockets(series: Series, runs: Mapping[str, Run], places: Rows, key: str) ->
     yield boxes(boxed, axis, places, color=colour)
     if key == "mean_w" and caps:
         line = chart(caps).mark_rule(strokeWidth=2.4, color="#c91f16")
-        yield line.encode(x=axis.x("cap"), y=places.y("top"), y2="bottom:Q")
+        yield line.encode(x=axis.x("cap"), **places.edges)
     dot = dots(shown, axis, places, "value", color=colour, tooltip=tooltip, opacity=highlighted(0.1, 0.8))
     yield dot.add_params(chosen())
 
