@@ -16,10 +16,10 @@ from matplotlib.patches import Rectangle
 import fairlane
 from fairlane.cli.main import execute
 from fairlane.colours import THEMES
-from fairlane.plot import draw_into, interference, slowdown
+from fairlane.plot import draw_into
 from fairlane.plot.panels import figure_of
-from fairlane.plot.style import INK, styled
-from fairlane.plot.theme import darken
+from fairlane.plot.runs import interference, slowdown
+from fairlane.plot.style import INK, darken, styled
 from fairlane.results import ResultsError
 from fairlane.views.look import Look
 from made_runs import make_run
@@ -37,7 +37,7 @@ def test_a_run_in_memory_cannot_be_drawn() -> None:
     with pytest.raises(ResultsError, match="only in memory"):
         make_run(2).draw()
     with pytest.raises(ResultsError, match="only in memory"):
-        draw_into(None, make_run(2), "slowdown", slowdown.draw)
+        draw_into(None, make_run(2), "slowdown", slowdown)
 
 
 def test_a_run_is_drawn_on_axes_of_the_callers() -> None:
@@ -110,13 +110,13 @@ def test_a_dark_figure_has_light_ink(tmp_path: Path) -> None:
         for transparent in (False, True):
             folder = tmp_path / f"{theme}-{transparent}"
             folder.mkdir()
-            path = draw_into(folder, run, "interference", interference.draw, Look(theme, transparent))
+            path = draw_into(folder, run, "interference", interference, Look(theme, transparent))
             assert path is not None
             corner = imread(path)[0, 0]
             assert (corner[3] == 0) == transparent
             if not transparent:
                 assert (corner[:3].mean() < 0.2) == (theme == "dark")
-    axes = interference.draw(run)
+    axes = interference(run)
     assert isinstance(axes, Axes)
     darken(figure_of(axes))
     assert axes.get_xticklabels()[0].get_color() != INK

@@ -197,12 +197,12 @@ def plot(
     others = [name for name in figure or () if name not in viewed]
     with folder_for(out), code.allow_code(allow_code):
         paths = []
-        if viewed or (not others and (several or views.has_picture(first))):
+        if viewed or not others:
             paths += views.draw(every, viewed, look, out)
-        if others or not (several or views.has_picture(first)):
-            from fairlane.plot import draw_all, draw_figures
+        if others:
+            from fairlane.plot import draw_figures
 
-            paths += draw_figures(first, others, look, out) if others else draw_all(first, look, out)
+            paths += draw_figures(first, others, look, out)
     return Answer({"figures": paths}, map(str, paths))
 
 

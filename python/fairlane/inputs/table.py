@@ -15,6 +15,8 @@ from fairlane.inputs.problems import located, unfold
 class TableModel(BaseModel):
     """A model that can be read by itself."""
 
+    model_config = ConfigDict(defer_build=True)  # most commands validate few of the models that are imported
+
     @classmethod
     def read(cls, data: Mapping[str, Any], assignments: Iterable[str] = ()) -> Self:
         """The table by itself, with assignments as ``--set`` takes them; raises ``ScenarioError``."""

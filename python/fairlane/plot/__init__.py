@@ -12,10 +12,9 @@ from typing import Any, get_type_hints
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.problems import refusing
 from fairlane.inputs.registry import Registry, blamed
-from fairlane.plot import interference, slowdown
 from fairlane.plot.panels import Given, figure_of
-from fairlane.plot.style import styled
-from fairlane.plot.theme import save
+from fairlane.plot.runs import interference, slowdown
+from fairlane.plot.style import save, styled
 from fairlane.results.base import Results
 from fairlane.results.errors import ResultsError
 from fairlane.results.run import Run
@@ -23,7 +22,7 @@ from fairlane.views.kinds import KINDS, LIGHT, nothing_in
 from fairlane.views.look import Look
 from fairlane.views.picture import rendered
 
-__all__ = ["FIGURES", "Draw", "draw_all", "draw_figures", "draw_into", "draw_new", "show"]
+__all__ = ["FIGURES", "Draw", "draw_figures", "draw_into", "draw_new", "show"]
 
 Draw = Callable[..., Any]
 """Draws a figure of results, on the axes given as ``axes`` if there are any, and returns the axes (see ``panels``), a
@@ -40,32 +39,12 @@ FIGURES: Registry[Draw] = Registry(
     "figure",
     "fairlane.figures",
     {
-        "slowdown": slowdown.draw,
-        "interference": interference.draw,
+        "interference": interference,
+        "slowdown": slowdown,
     },
     unread=_unread,
 )
 """Figures of runs by name that Matplotlib draws on axes of a caller's. Other pictures are those of ``views.kinds``."""
-
-
-def draw_all(results: Results, look: Look = LIGHT, to: Path | None = None) -> list[Path]:
-    """Draws every built-in figure that results have data for into ``to`` or their folder; returns their paths.
-
-    Raises:
-        ResultsError: it has no folder, or the folder cannot be written.
-    """
-    suiting = _suiting(results)
-    folder = to or results.folder
-    return [path for name, draw in suiting.items() if (path := draw_into(folder, results, name, draw, look))]
-
-
-def _suiting(results: Results) -> dict[str, Draw]:
-    """The built-in figures of such results; ``ScenarioError`` if there are none."""
-    found = {name: draw for name, draw in FIGURES.builtin.items() if isinstance(results, _subject(draw))}
-    if not found:
-        words = f"there is none of a {type(results).__name__}"
-        raise ScenarioError(Problem("figure", words, allowed="a page of them: fairlane report"))
-    return found
 
 
 def draw_figures(results: Results, names: Iterable[str], look: Look = LIGHT, to: Path | None = None) -> list[Path]:
@@ -73,7 +52,7 @@ def draw_figures(results: Results, names: Iterable[str], look: Look = LIGHT, to:
 
     Raises:
         ScenarioError: there is no such figure, or it is not one of such results or has nothing to show.
-        ResultsError: as ``draw_all``.
+        ResultsError: it has no folder, or the folder cannot be written.
     """
     chosen = [(name, _found(results, name)) for name in names]
     paths = []
@@ -88,13 +67,13 @@ def draw_figures(results: Results, names: Iterable[str], look: Look = LIGHT, to:
 def show(results: Results, name: str | None = None, axes: Given = None) -> Any:
     """Draws a figure by name and returns its axes; without ``axes`` in a new figure that notebooks show.
 
-    Without a name it is the results' own (``Results.FIGURE``), or the first that there are data for.
+    Without a name it is the first that there are data for.
 
     Raises:
         ScenarioError: there is no such figure, or it is not one of such results or has nothing to show.
         ResultsError: ``axes`` are more or fewer than the figure has panels.
     """
-    names = [name] if name else [*dict.fromkeys([results.FIGURE, *_suiting(results)])]
+    names = [name] if name else list(FIGURES.builtin)
     for one in names:
         drawn = draw_new(results, one, _found(results, one), axes)
         if drawn is not None:
@@ -105,7 +84,7 @@ def show(results: Results, name: str | None = None, axes: Given = None) -> Any:
 def _found(results: Results, name: str) -> Draw:
     """The function of a figure of such results; ``ScenarioError`` if there is none."""
     viewed = KINDS.get(type(results))
-    allowed = list(viewed.pictures if viewed else _suiting(results))
+    allowed = list(viewed.pictures) if viewed else []
     if ":" not in name and name not in {*allowed, *FIGURES}:
         raise ScenarioError(Problem.unknown("figure", "figure", name, [*allowed, "file.py:function"], name))
     with refusing("figure"):

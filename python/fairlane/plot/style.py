@@ -1,24 +1,38 @@
-"""How every figure looks: one palette that colour-blind readers can tell apart, large labels, few lines."""
+"""How figures of Matplotlib look: one palette that colour-blind readers can tell apart, large labels, few lines.
 
-from collections.abc import Iterable
-from contextlib import AbstractContextManager
+They are drawn in colours for white paper. For a dark theme, ink, grid, paper and palette of a finished figure are
+replaced by those of ``fairlane.colours.DARK``.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from textwrap import wrap
+from typing import Any
 
 import matplotlib
-from matplotlib.axes import Axes
+from matplotlib import rcParams
+from matplotlib.artist import Artist
 from matplotlib.axis import Axis
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+from matplotlib.ticker import FuncFormatter
 
-from fairlane.colours import LIGHT
+from fairlane.colours import DARK, LIGHT
 from fairlane.results.run import Run
-from fairlane.views.scales import steps
-from fairlane.wording import seconds, significant
+from fairlane.views.look import Look
+from fairlane.wording import seconds
 
 INK, MUTED, GRID = LIGHT.ink, LIGHT.muted, LIGHT.grid
 PALETTE = list(LIGHT.palette)
+EMPTY = "#eeeeee"
+"""Colour of cells without a value."""
 LETTERS_AN_INCH = 11.5  # how many letters of a note fit on an inch
 
+_DARK = {to_rgb(getattr(LIGHT, name)): getattr(DARK, name) for name in ("ink", "muted", "grid", "paper")}
+_DARK |= {to_rgb("black"): DARK.ink, to_rgb(EMPTY): "#26282b"}
+_DARK |= {to_rgb(light): dark for light, dark in zip(LIGHT.palette, DARK.palette, strict=True)}
+_SETTERS = ("color", "facecolor", "edgecolor", "markerfacecolor", "markeredgecolor")
 _STYLE: dict[str, object] = {
     "figure.dpi": 100,
     "savefig.dpi": 150,
@@ -94,16 +108,60 @@ def percentages(axis: Axis, *, signed: bool = False) -> None:
     axis.set_major_formatter(FuncFormatter(write))
 
 
-def plain_ticks(axis: Axis) -> None:
-    """Plain numbers on a logarithmic axis that has its limits: at 1, 2 and 5 in each decade, at more on a short one."""
-    low, high = axis.get_view_interval()
-    axis.set_major_locator(LogLocator(subs=steps(low, high)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: significant(value)))
-    axis.set_minor_formatter(NullFormatter())
-    axis.set_tick_params(which="minor", length=0)
+def save(figure: Figure, path: Path, look: Look) -> None:
+    """Writes the figure; raises ``OSError``."""
+    if look.theme == "dark":
+        darken(figure)
+    with _laid_out(figure, path):
+        figure.savefig(path, transparent=look.transparent)
 
 
-def bare(axes: Axes) -> None:
-    """Leaves the vertical grid as the only line."""
-    axes.grid(axis="x")
-    axes.tick_params(axis="y", pad=6)
+@contextmanager
+def _laid_out(figure: Figure, path: Path) -> Iterator[None]:
+    """A figure without a layout engine, which has done its work: with one, ``savefig`` draws twice, once unseen.
+
+    Vector formats measure texts by other means than PNG does, at another resolution, and are left to ``savefig``.
+    """
+    engine, dpi = figure.get_layout_engine(), figure.dpi
+    if engine is None or path.suffix.lower() != ".png":
+        yield
+        return
+    try:
+        figure.dpi = rcParams["savefig.dpi"]
+        engine.execute(figure)
+        figure.set_layout_engine(None)
+        yield
+    finally:
+        figure.set_layout_engine(engine)
+        figure.dpi = dpi
+
+
+def darken(figure: Figure) -> None:
+    """Replaces ink, grid and paper of a finished figure by those of the dark theme."""
+    figure.draw_without_rendering()  # which makes the ticks
+    for artist in figure.findobj():
+        _darken(artist)
+
+
+def _darken(artist: Artist) -> None:
+    for name in _SETTERS:
+        given = getattr(artist, f"get_{name}", None)
+        if given is None:
+            continue
+        shown = given()
+        colour: tuple[float, float, float] | None
+        try:
+            colour = to_rgb(shown)
+        except (TypeError, ValueError):  # one for each element, or none
+            colour = _common(shown)
+        if colour in _DARK:
+            getattr(artist, f"set_{name}")(_DARK[colour])
+
+
+def _common(colours: Any) -> tuple[float, float, float] | None:
+    """The colour of all elements of a collection, if it is one."""
+    try:
+        distinct = {to_rgb(colour) for colour in colours}
+    except (TypeError, ValueError):
+        return None
+    return distinct.pop() if len(distinct) == 1 else None

@@ -22,8 +22,6 @@ class Results:
     """The names of the tables: attributes here, files in the folder, views in a query."""
     ON_DEMAND: ClassVar[Sequence[str]] = ()
     """The names of optional tables."""
-    FIGURE: ClassVar[str] = ""
-    """The figure that ``plot`` draws by default."""
     folder: Path | None
     """Where they are stored; None while they are only in memory."""
 
@@ -63,13 +61,9 @@ class Results:
 
         Raises ``ResultsError`` if there is no folder, or it cannot be written.
         """
-        from fairlane.views.kinds import draw, has_picture
+        from fairlane.views.kinds import draw
 
-        if has_picture(self):
-            return draw([self])
-        from fairlane.plot import draw_all
-
-        return draw_all(self)
+        return draw([self])
 
     def _repr_html_(self) -> str | None:
         from fairlane.views.kinds import has_picture, html_of

@@ -151,7 +151,6 @@ class Run(Results):
 
     TABLES = tuple(ALWAYS)
     ON_DEMAND = tuple(ON_DEMAND)
-    FIGURE = "interference"
 
     @classmethod
     def of(cls, meta: RunMeta, tables: Mapping[str, Any], **more: Any) -> Self:

@@ -209,17 +209,17 @@ class LivePage(Handler):
         if entry.status in {"finished", "partial"}:
             self.redirect(f"/report/{quote(path)}", status=303)
             return
-        data = {"path": quote(path), "name": path, "action": self.served.access.action, "header": HEADER}
+        data = {"path": quote(path), "action": self.served.access.action, "header": HEADER}
         found = await self.in_progress(path)
         if found is None:
             raise Refused(404, _NOTHING)
-        page = await self.away(_live_page, found.state)
+        page = await self.away(_live_page, found.state, path)
         self.allow_styles()
         self.finish(shell.live(page, self.nonce, data))
 
 
-def _live_page(state: State) -> str:
-    return page_of_view(live.view(state))
+def _live_page(state: State, name: str) -> str:
+    return page_of_view(live.view(state, name))
 
 
 class LiveData(Handler):
@@ -231,7 +231,8 @@ class LiveData(Handler):
         """Answers."""
         entry = await self.entry(path)
         found = None if entry.status in {"finished", "partial"} else await self.in_progress(path)
-        known = {"status": entry.status, "note": entry.note, "report": None, "state": None}
+        words = live.words_of(entry.status, entry.note, found.state if found else None)
+        known = {"status": entry.status, "words": words, "report": None, "state": None}
         if found is None:
             self.send({**known, "report": f"/report/{quote(path)}"})
             return

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any
 
 from fairlane.advice import Advice
 from fairlane.advice.fingerprint import MIN_MARKS
-from fairlane.views.charts import Axis, Layer, chart, described, hollow, layers, whiskers
+from fairlane.views.charts import Axis, Layer, chart, described, drawing, hollow, whiskers
 from fairlane.views.model import Chart, View
 from fairlane.views.rows import Rows
 from fairlane.views.tables import Column, Row, Table, change, columns
@@ -107,7 +106,7 @@ def _chart(found: Advice, rows: Sequence[Row], said: str) -> Iterator[Chart]:
     yield Chart(
         "advice",
         "Time per iteration",
-        layers(Rows(names).height, *_layers(shown, Rows(names)), zoom=("x",)),
+        drawing(Rows(names).height, _layers(shown, Rows(names)), zoom=("x",)),
         said,
         f"Bars: intervals for {found.coverage:.0%} of run times.{isolated}{rest}",
         rows,
@@ -117,24 +116,15 @@ def _chart(found: Advice, rows: Sequence[Row], said: str) -> Iterator[Chart]:
 
 def _layers(rows: Sequence[Row], places: Rows) -> Iterator[Layer]:
     keys = {"time": "iteration_ms", "low": "low_ms", "high": "high_ms", "isolated": "isolated_ms"}
-    long = [
-        {
-            **row,
-            "name": _name(row),
-            **{name: None if row[key] is None else row[key] * _MS for name, key in keys.items()},
-        }
-        for row in rows
-    ]
-    axis = Axis.of((row[name] for row in long for name in keys), "Time per iteration", "time", zero=False)
-    told = [
-        Column("alternative", "name"),
-        *columns(seconds, time="iteration", low="from", high="to", isolated="isolated"),
-    ]
-    shown, tooltip = described(long, [*told, Column("neighbours", "neighbours", percent)])
-    placed: list[dict[str, Any]] = [places.place(row, row["name"]) for row in shown]
-    base = chart(placed).encode(y=places.y("at"))
-    yield whiskers(base, axis, "low", "high", vertical=False, style="ink")
-    if any(row["isolated"] is not None for row in placed):
+    times = ({name: None if row[key] is None else row[key] * _MS for name, key in keys.items()} for row in rows)
+    placed = [places.place({**row, **of, "name": _name(row)}, _name(row)) for row, of in zip(rows, times, strict=True)]
+    axis = Axis.over(placed, " ".join(keys), "Time per iteration", "time", zero=False)
+    told = columns(seconds, time="iteration", low="from", high="to", isolated="isolated")
+    neighbours = Column("neighbours", "neighbours", percent)
+    shown, tooltip = described(placed, [Column("alternative", "name"), *told, neighbours])
+    base = chart(shown).encode(y=places.y("at"))
+    yield whiskers(base, axis, "low", "high", vertical=False)
+    if any(row["isolated"] is not None for row in shown):
         apart = base.transform_filter("isValid(datum.isolated)").encode(x=axis.x("isolated"))
         yield hollow(apart, tooltip=tooltip)
     yield base.mark_point(size=70).encode(x=axis.x("time"), tooltip=tooltip)

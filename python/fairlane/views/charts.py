@@ -4,7 +4,7 @@ A chart is an ``altair.LayerChart`` without width, colours and fonts, which writ
 (seconds, shares); an axis has the unit.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from math import ceil, floor, log10, sqrt
@@ -89,6 +89,22 @@ class Axis:
             low = 0.0 if zero and low >= 0 else low - margin
             high += margin
         return cls(f"{title} [{unit}]" if unit else title, kind, low, high, log, factor)
+
+    @classmethod
+    def over(
+        cls,
+        rows: Iterable[Row],
+        fields: str,
+        title: str,
+        kind: Kind = "number",
+        *,
+        also: Iterable[float | None] = (),
+        scale: Literal["auto", "linear", "log"] = "auto",
+        zero: bool = True,
+    ) -> "Axis":
+        """An axis that these fields of rows, named with spaces between, and other values fit on, as ``of``."""
+        values = [row[field] for row in rows for field in fields.split()]
+        return cls.of([*also, *values], title, kind, scale=scale, zero=zero)
 
     @classmethod
     def chosen(cls, labels: str = CHANGES) -> "Axis":
@@ -189,6 +205,13 @@ def layers(
     *below, top = every
     top = _with(top, *choices, *([moved(zoom)] if zoom else []))
     return stacked(*below, top).properties(height=height)
+
+
+def drawing(
+    height: int, every: Iterable[Layer], *, zoom: Sequence[Literal["x", "y"]] = ("x", "y")
+) -> Callable[[], altair.LayerChart]:
+    """What makes a chart of ``layers`` where it is drawn; ``every`` may be a generator that has not begun."""
+    return lambda: layers(height, *every, zoom=zoom)
 
 
 def moved(channels: Sequence[Literal["x", "y"]], name: str | None = None) -> altair.Parameter:
@@ -335,6 +358,21 @@ def described(rows: Iterable[Row], columns: Sequence[Column]) -> tuple[list[dict
     return [{**row, **text} for row, text in zip(rows, texts, strict=True)], shown
 
 
+def course(
+    rows: Sequence[Row], columns: Sequence[Column], line: Mapping[str, Any], point: Mapping[str, Any], **encoding: Any
+) -> Iterator[altair.Chart]:
+    """A line through rows, and on it points with a tooltip of these columns; ``line`` and ``point`` are their looks."""
+    shown, tooltip = described(rows, columns)
+    base = chart(shown).encode(**encoding)
+    yield base.mark_line(**line)
+    yield base.mark_point(**point).encode(tooltip=tooltip)
+
+
+def picked(rows: Iterable[Row], fields: str) -> list[dict[str, Any]]:
+    """Rows with some of their fields, named with spaces between: what a chart exports."""
+    return [{field: row[field] for field in fields.split()} for row in rows]
+
+
 def whiskers(
     of: altair.Chart,
     axis: Axis,
@@ -354,9 +392,9 @@ def whiskers(
     """
     known = of.transform_filter(f"isValid(datum['{low}']) && isValid(datum['{high}'])")
     known = known.transform_calculate(_low=f"max(datum['{low}'], {axis.low})" if axis.log else f"datum['{low}']")
-    along, name = (axis.y, "y") if vertical else (axis.x, "x")
+    along, name, end = (axis.y, "y", altair.Y2) if vertical else (axis.x, "x", altair.X2)
     line = known.mark_rule(style=style, strokeWidth=width).encode(
-        **{name: along("_low"), f"{name}2": f"{high}:Q"}, **encoding
+        **{name: along("_low"), f"{name}2": end(f"{high}:Q")}, **encoding
     )
     turned = 0 if vertical else 90
     ends = known.mark_point(style=style, strokeWidth=width, shape="stroke", size=40, filled=False, angle=turned)

@@ -9,12 +9,13 @@ from fairlane.controller import JobWork, Outcome, Work
 from fairlane.results.derive import interval
 from fairlane.results.milestones import common
 from fairlane.statistics import Estimate, ratio_change
-from fairlane.views.charts import Axis, Layer, chart, colour, described, layers, rule
+from fairlane.views.charts import Axis, Layer, colour, course, drawing, rule
 from fairlane.views.model import Chart, View
 from fairlane.views.tables import Column, Row, Table, change, columns, with_change
 from fairlane.wording import percent, plural
 
 _PERIOD = [Column("period", "period", str), Column("state", "state", left=True), Column("adopted", "adopted")]
+_MEANS = columns(change, mean="mean", worst="worst", best="best")
 
 
 def view(outcomes: Sequence[Outcome], name: str) -> View:
@@ -52,11 +53,10 @@ def _chart(outcomes: Sequence[Outcome], periods: Sequence[Row], said: str) -> Ch
         for outcome in outcomes
         for job in outcome.treated.jobs
     ]
-    known = [row for row in rows if row["gain"] is not None]
     return Chart(
         "improvement",
         "Improvement by period",
-        layers(300, *_layers(known, periods)),
+        drawing(300, _layers([row for row in rows if row["gain"] is not None], periods)),
         f"{said}.",
         "Throughput of each job against its default run of the same period; thick: their mean; dots on it: adopted "
         "settings.",
@@ -66,29 +66,27 @@ def _chart(outcomes: Sequence[Outcome], periods: Sequence[Row], said: str) -> Ch
 
 
 def _layers(rows: Sequence[Row], periods: Sequence[Row]) -> Iterator[Layer]:
-    number = Axis.of((row["period"] for row in periods), "Period", "count", scale="linear", zero=False)
-    gains = [*(row["gain"] for row in rows), *(row["mean"] for row in periods), 0.0]
-    gain = Axis.of(gains, "Improvement over the default", "change", scale="linear")
+    number = Axis.over(periods, "period", "Period", "count", scale="linear", zero=False)
+    also = [0.0, *(row["mean"] for row in periods)]
+    gain = Axis.over(rows, "gain", "Improvement over the default", "change", scale="linear", also=also)
     yield rule(0.0, gain, vertical=False)
     if rows:
-        shown, tooltip = described(rows, [Column("job", "job"), *_PERIOD[:2], Column("improvement", "gain", change)])
-        base = chart(shown).encode(
-            x=number.x("period"), y=gain.y("gain"), color=colour("job", list(dict.fromkeys(row["job"] for row in rows)))
-        )
-        yield base.mark_line(strokeWidth=1, opacity=0.7)
-        yield base.mark_point(size=14).encode(tooltip=tooltip)
-    shown, tooltip = described(periods, [*_PERIOD, *columns(change, mean="mean", worst="worst", best="best")])
-    base = chart(shown).encode(x=number.x("period"), y=gain.y("mean"))
-    yield base.mark_line(style="ink", strokeWidth=2.6)
-    size = altair.condition("datum.adopted === 'yes'", altair.value(70), altair.value(1))
-    yield base.mark_point(style="ink").encode(size=size, tooltip=tooltip)
+        told = [Column("job", "job"), *_PERIOD[:2], Column("improvement", "gain", change)]
+        jobs = colour("job", list(dict.fromkeys(row["job"] for row in rows)))
+        channels: dict[str, Any] = {"x": number.x("period"), "y": gain.y("gain"), "color": jobs}
+        yield from course(rows, told, {"strokeWidth": 1, "opacity": 0.7}, {"size": 14}, **channels)
+    size: Any = altair.condition("datum.adopted === 'yes'", altair.value(70), altair.value(1))
+    ink: dict[str, Any] = {"style": "ink"}
+    channels = {"x": number.x("period"), "y": gain.y("mean")}
+    line, points = course(periods, [*_PERIOD, *_MEANS], {**ink, "strokeWidth": 2.6}, ink, **channels)
+    yield line
+    yield points.encode(size=size)
 
 
 def _periods(periods: Sequence[Row]) -> Table:
-    shown = [*_PERIOD, *columns(change, mean="mean", worst="worst", best="best")]
     best = max(periods, key=lambda row: row["mean"])
     said = f"The greatest mean is {change(best['mean'])}, in period {best['period']}."
-    return Table(shown, periods, "Periods", sentence=said, only_page=True)
+    return Table([*_PERIOD, *_MEANS], periods, "Periods", sentence=said, only_page=True)
 
 
 def _totals(outcomes: Sequence[Outcome]) -> Table:

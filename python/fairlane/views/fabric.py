@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import polars as pl
@@ -21,20 +22,12 @@ _MOST_NAMES = 6
 
 def described(fabric: FabricDescription) -> View:
     """Hosts, switches, links, bisection and routes."""
-    links = [
-        {
-            "class": kind.name,
-            "role": kind.role,
-            "links": kind.links,
-            "rate": _rate(kind.bandwidth),
-            "latency": kind.latency,
-        }
-        for kind in fabric.links
-    ]
+    links = [asdict(kind) for kind in fabric.links]
     shown = [
-        Column("class", "class"),
+        Column("class", "name"),
         Column("role", "role", left=True),
-        *columns(links="links", rate="bandwidth"),
+        Column("links", "links"),
+        Column("bandwidth", "bandwidth", _rate),
         Column("latency", "latency", DURATION.format),
     ]
     total = sum(kind.links for kind in fabric.links)

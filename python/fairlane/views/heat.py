@@ -91,15 +91,17 @@ def side(columns: int) -> int:
     return 38 if columns <= MOST_NUMBERS else 20 if columns <= MOST_TEXTS else max(6, 600 // columns)
 
 
-def texts(cells: altair.Chart, columns: int, field: str = "text", below: str = "below") -> altair.LayerChart:
-    """Texts in the middle of cells: one, and a second one below it where there is room; none in many columns.
+def texts(cells: altair.Chart, columns: int, *, plain: bool = False) -> altair.LayerChart:
+    """Texts in the middle of cells: ``text``, and ``below`` it where there is room; none in many columns.
 
-    Rows have their colour in ``ink``.
+    Rows have their colour in ``ink``, unless it is the ``plain`` one of the theme.
     """
-    colour = altair.Color("ink:N", scale=None)
+    look: dict[str, Any] = {"style": "text"} if plain else {}
+    colour: dict[str, Any] = {} if plain else {"color": altair.Color("ink:N", scale=None)}
     if columns > MOST_TEXTS:
         return stacked(cells.mark_text(text="").encode())
+    upper, lower = (cells.encode(text=altair.Text(f"{field}:N"), **colour) for field in ("text", "below"))
     if columns > MOST_NUMBERS:
-        return stacked(cells.mark_text(fontSize=9).encode(text=f"{field}:N", color=colour))
-    upper = cells.mark_text(fontSize=12, dy=-6).encode(text=f"{field}:N", color=colour)
-    return stacked(upper, cells.mark_text(fontSize=10, dy=8, opacity=0.85).encode(text=f"{below}:N", color=colour))
+        return stacked(upper.mark_text(fontSize=9, **look))
+    lower = lower.mark_text(fontSize=10, dy=8, opacity=0.85, **look)
+    return stacked(upper.mark_text(fontSize=12, dy=-6, **look), lower)

@@ -1,15 +1,16 @@
 """Who sends how much to whom in a job: its pattern with the evidence, its communication matrix, sizes of messages."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import altair
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from fairlane.pattern import BULK, Pattern, Traffic
-from fairlane.views.charts import Axis, Layer, chart, colour, described, layers, legend_of
+from fairlane.views.charts import Axis, Layer, chart, colour, described, drawing, layers, legend_of
 from fairlane.views.heat import Heat
 from fairlane.views.model import Chart, View
 from fairlane.views.tables import Column, Row, Table, terms
@@ -75,11 +76,15 @@ def _against_chance(what: str, share: float, chance: float) -> str:
 
 
 def _sizes(traffic: Traffic) -> Table:
-    """Messages and bytes by size."""
+    """Messages and bytes by size, in powers of four."""
+    bins: dict[tuple[str, int], tuple[int, int]] = defaultdict(lambda: (0, 0))
+    for kind, sizes in traffic.sizes.items():
+        for size, count in sorted(sizes.items()):
+            at = (kind, 0 if size == 0 else 4 ** -(-(size - 1).bit_length() // 2))
+            bins[at] = (bins[at][0] + count, bins[at][1] + size * count)
     rows: list[dict[str, Any]] = [
-        {"kind": kind, "limit": limit, "count": count, "bytes": octets}
-        for kind, sizes in traffic.sizes.items()
-        for limit, (count, octets) in _binned(sizes).items()
+        {"kind": kind, "limit": limit, "count": number, "bytes": octets}
+        for (kind, limit), (number, octets) in bins.items()
     ]
     shown = [Column("messages", "kind"), Column("up to", "limit", data_size), Column("count", "count")]
     most = max(rows, key=lambda row: row["bytes"])
@@ -87,41 +92,23 @@ def _sizes(traffic: Traffic) -> Table:
     return Table([*shown, Column("bytes", "bytes", data_size)], rows, "Messages by size", sentence=said)
 
 
-def _binned(sizes: Mapping[int, int]) -> dict[int, tuple[int, int]]:
-    """Messages and bytes by powers of four."""
-    bins: dict[int, tuple[int, int]] = defaultdict(lambda: (0, 0))
-    for size, count in sorted(sizes.items()):
-        limit = 0 if size == 0 else 4 ** -(-(size - 1).bit_length() // 2)
-        bins[limit] = (bins[limit][0] + count, bins[limit][1] + size * count)
-    return dict(bins)
-
-
 def _matrix(traffic: Traffic, said: str) -> Chart:
     side = -(-traffic.ranks // MOST_CELLS)
     total = _blocks(traffic.total, side)
-    rows = [
-        {
-            "sender": int(sender) * side,
-            "receiver": int(receiver) * side,
-            "bytes": int(total[sender, receiver]),
-            **{f"{name}_end": min(traffic.ranks, (int(at) + 1) * side) for name, at in zip(_ENDS, place, strict=True)},
-        }
-        for place in zip(*np.nonzero(total), strict=True)
-        for sender, receiver in [place]
-    ]
+    sender, receiver = np.nonzero(total)
+    starts = {"sender": sender * side, "receiver": receiver * side}
+    ends = {f"{name}_end": np.minimum(traffic.ranks, at + side) for name, at in starts.items()}
+    rows = pl.DataFrame({**starts, "bytes": total[sender, receiver], **ends}).to_dicts()
     block = f" A cell is a block of {side} x {side} ranks." if side > 1 else ""
     return Chart(
         "pattern",
         "Communication matrix",
-        layers(_SIDE, *_cells(rows, traffic.ranks)),
+        drawing(_SIDE, _cells(rows, traffic.ranks)),
         said,
         f"Bytes from sender to receiver; colours are logarithmic; grey: nothing.{block}",
         rows,
         wide=True,
     )
-
-
-_ENDS = ("sender", "receiver")
 
 
 def _blocks(total: Ints, side: int) -> Ints:
@@ -161,15 +148,9 @@ def _cells(rows: Sequence[Row], ranks: int) -> Iterator[Layer]:
     shade["legend"] = altair.Legend(
         title=None, orient="top", values=list(ticks), labelExpr=f"{label} : ''", gradientLength=260
     )
-    cells = chart(shown).mark_rect(stroke=None)
-    yield cells.encode(
-        x=altair.X("receiver:Q", scale=scale),
-        x2="receiver_end:Q",
-        y=altair.Y("sender:Q", scale=down),
-        y2="sender_end:Q",
-        color=shade,
-        tooltip=tooltip,
-    )
+    x, y = altair.X("receiver:Q", scale=scale), altair.Y("sender:Q", scale=down)
+    cells = chart(shown).mark_rect(stroke=None).encode(color=shade, tooltip=tooltip)
+    yield cells.encode(x=x, x2="receiver_end:Q", y=y, y2="sender_end:Q")
 
 
 def _powers(least: float, most: float) -> list[float]:
@@ -180,25 +161,24 @@ def _powers(least: float, most: float) -> list[float]:
 
 
 def _by_rank(traffic: Traffic) -> Chart:
-    most = max(1, int(traffic.sent.max()), int(traffic.received.max()))
+    amounts = {"sent": traffic.sent, "received": traffic.received}
+    most = max(1, *(int(octets.max()) for octets in amounts.values()))
     unit, name = next((size, name) for size, name in _UNITS if most >= size)
     rows: list[dict[str, Any]] = [
-        {"rank": rank, "what": what, "bytes": int(octets), "amount": int(octets) / unit}
-        for what, amounts in (("sent", traffic.sent), ("received", traffic.received))
-        for rank, octets in enumerate(amounts)
+        {"rank": rank, "what": what, "bytes": octets, "amount": octets / unit}
+        for what, every in amounts.items()
+        for rank, octets in enumerate(every.tolist())
     ]
-    rank = Axis.of((row["rank"] for row in rows), "Rank", "count", scale="linear", zero=False)
-    amount = Axis.of([0.0, *(row["amount"] for row in rows)], f"Bytes of a rank [{name}]", scale="linear")
-    shown, tooltip = described(
-        rows, [Column("rank", "rank", str), Column("", "what"), Column("bytes", "bytes", data_size)]
+    rank = Axis.over(rows, "rank", "Rank", "count", scale="linear", zero=False)
+    amount = Axis.over(rows, "amount", f"Bytes of a rank [{name}]", scale="linear", also=[0.0])
+    told = [Column("rank", "rank", str), Column("", "what"), Column("bytes", "bytes", data_size)]
+    shown, tooltip = described(rows, told)
+    names = list(amounts)
+    dash = altair.StrokeDash(
+        "what:N", scale=altair.Scale(domain=names, range=[[1, 0], [4, 3]]), legend=legend_of(names)
     )
-    names = ("sent", "received")
-    dashes = altair.Scale(domain=names, range=[[1, 0], [4, 3]])
-    dash = altair.StrokeDash("what:N", scale=dashes, legend=legend_of(names))
-    line = chart(shown).mark_line(interpolate="step", strokeWidth=1.6)
-    drawn = line.encode(
-        x=rank.x("rank"), y=amount.y("amount"), color=colour("what", names), strokeDash=dash, tooltip=tooltip
-    )
+    line = chart(shown).mark_line(interpolate="step", strokeWidth=1.6).encode(strokeDash=dash, tooltip=tooltip)
+    line = line.encode(x=rank.x("rank"), y=amount.y("amount"), color=colour("what", names))
     ends = [data_size(int(end)) for end in (traffic.sent.min(), traffic.sent.max())]
     said = f"A rank sends {ends[0]} to {ends[1]}."
-    return Chart("by-rank", "Bytes of each rank", layers(200, drawn), said, "", rows, picture="pattern", wide=True)
+    return Chart("by-rank", "Bytes of each rank", layers(200, line), said, "", rows, picture="pattern", wide=True)

@@ -39,35 +39,30 @@ def figure(view: View, charts: list[Chart]) -> dict[str, Any]:
     width = max(map(_arrange, panels))
     for at, chart in enumerate(charts):
         if len(charts) > 1:
-            lines = chart.sentence.split("\n") if len(view.pictures) > 1 and at else []
-            subtitle = [part for line in lines for part in wrap(line, int(_LETTERS_OF_NOTE * width))]
-            panels[at]["title"] = {"text": chart.title, "subtitle": subtitle, "offset": 8}
+            said = chart.sentence if len(view.pictures) > 1 and at else ""
+            panels[at]["title"] = {"text": chart.title, "subtitle": _lines(said, _LETTERS_OF_NOTE * width), "offset": 8}
         if chart.aside is not None:
             panels[at] = _joined(panels[at], _specification(chart.aside, f"{chart.name}_aside"))
     datasets = {name: rows for panel in panels for name, rows in panel.pop("datasets", {}).items()}
     parameters = {parameter["name"]: parameter for panel in panels for parameter in panel.pop("params", [])}
-    shown = charts[0].sentence.removesuffix(".") if len(view.pictures) > 1 else view.headline
-    title = charts[0].headline or shown
+    shown = charts[0].headline or (charts[0].sentence if len(view.pictures) > 1 else view.headline)
+    title = "\n".join(line.removesuffix(".") for line in shown.split("\n"))
     facts = [] if charts[0].alone or not view.facts else [f"{'; '.join(view.facts)}."]
     notes = " ".join([*facts, *dict.fromkeys(chart.note for chart in charts)])
     return {
         "$schema": SCHEMA_URL,
         "datasets": datasets,
         "params": list(parameters.values()),
-        "title": {
-            "text": [
-                part
-                for line in title.split("\n")
-                for part in wrap(line.removesuffix("."), int(_LETTERS_OF_TITLE * width))
-            ],
-            "fontSize": 16,
-            "offset": 14,
-            "frame": "bounds",
-        },
-        "vconcat": [*panels, _note(wrap(notes, int(_LETTERS_OF_NOTE * width)))],
+        "title": {"text": _lines(title, _LETTERS_OF_TITLE * width), "fontSize": 16, "offset": 14, "frame": "bounds"},
+        "vconcat": [*panels, _note(_lines(notes, _LETTERS_OF_NOTE * width))],
         "spacing": 26,
         "resolve": {"scale": dict.fromkeys(("color", "shape", "strokeDash"), "independent")},
     }
+
+
+def _lines(text: str, letters: float) -> list[str]:
+    """A text in lines of at most so many letters."""
+    return [part for line in text.split("\n") for part in wrap(line, int(letters))]
 
 
 def _specification(spec: Any, name: str) -> dict[str, Any]:

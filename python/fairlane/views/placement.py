@@ -5,7 +5,7 @@ dimensions of a grid, groups, or what hangs below one switch of the level under 
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil, prod, sqrt
 from typing import Any
@@ -17,7 +17,7 @@ from altair import Undefined
 
 from fairlane.fabric.subtrees import subtrees
 from fairlane.fabric.view import Fabric
-from fairlane.views.charts import PANEL, Layer, chart, described, layers, legend_of
+from fairlane.views.charts import PANEL, Layer, chart, described, drawing, legend_of
 from fairlane.views.model import Chart, View
 from fairlane.views.tables import Column, Row, Table, columns, fixed
 from fairlane.wording import percent, plural, shortened
@@ -57,7 +57,7 @@ def view(name: str, fabric: Fabric, jobs: Mapping[str, Sequence[int]], rows: Map
     layout = _layout(fabric)
     rest = f" {len(jobs) - MOST_NAMED} more jobs are not named." if len(jobs) > MOST_NAMED else ""
     note = f"A cell is a host; {layout.what}. Grey hosts are free.{rest}"
-    chart_of = Chart("placement", "Hosts of each job", _drawn(layout, fabric, jobs), f"{said}.", note, wide=True)
+    chart_of = Chart("placement", "Hosts of each job", _cells(layout, fabric, jobs), f"{said}.", note, wide=True)
     return View(
         title=f"{name}: hosts of jobs",
         headline=said,
@@ -83,24 +83,23 @@ def _table(rows: Mapping[str, Mapping[str, Any]]) -> Table:
     return Table(shown, [{"job": name, **row} for name, row in rows.items()], "Jobs", sentence=said)
 
 
-def _drawn(layout: _Layout, fabric: Fabric, jobs: Mapping[str, Sequence[int]]) -> altair.LayerChart:
+def _cells(layout: _Layout, fabric: Fabric, jobs: Mapping[str, Sequence[int]]) -> Callable[[], altair.LayerChart]:
     width, height = int(layout.column.max()) + 1, int(layout.row.max()) + 1
     blocks = len(layout.names)
     across = max(1, min(blocks, round(sqrt(blocks * _SHAPE * (height + _GAP) / (width + _GAP)))))
     wide, tall = across * (width + _GAP) - _GAP, ceil(blocks / across) * (height + _GAP) - _GAP
     left = layout.block % across * (width + _GAP) + layout.column
     top = layout.block // across * (height + _GAP) + layout.row
-    owners: dict[int, list[str]] = defaultdict(list)
+    owners: dict[int, list[str | None]] = defaultdict(list)
     for name, hosts in jobs.items():
         for host in set(hosts):
             owners[host].append(name)
     cells: list[dict[str, Any]] = []
     for host, (x, y) in enumerate(zip(left.tolist(), top.tolist(), strict=True)):
-        # Jobs that have a host one after the other share its cell.
-        own: list[str | None] = [*owners[host]] or [None]
-        part = 0.88 / len(own)
-        for at, job in enumerate(own):
-            place = {"x": x + 0.06, "x2": x + 0.94, "y": y + 0.06 + at * part, "y2": y + 0.06 + (at + 1) * part}
+        own = owners[host] or [None]
+        for at, job in enumerate(own):  # jobs that have a host one after the other share its cell
+            above, below = (y + 0.06 + 0.88 * edge / len(own) for edge in (at, at + 1))
+            place = {"x": x + 0.06, "x2": x + 0.94, "y": above, "y2": below}
             cells.append({"host": fabric.host_names[host], "job": job, **place})
     titles = [
         {"x": number % across * (width + _GAP), "y": number // across * (height + _GAP) - 0.2, "name": name}
@@ -109,29 +108,23 @@ def _drawn(layout: _Layout, fabric: Fabric, jobs: Mapping[str, Sequence[int]]) -
     ]
     ends = {"x": (-0.3, wide + 0.3), "y": (-1.2 if titles else -0.3, tall + 0.3)}
     size = PANEL * (ends["y"][1] - ends["y"][0]) / (ends["x"][1] - ends["x"][0])
-    return layers(max(40, round(min(size, 1.4 * PANEL))), *_layers(cells, titles, ends, list(jobs)))
+    return drawing(max(40, round(min(size, 1.4 * PANEL))), _layers(cells, titles, ends, list(jobs)))
 
 
 def _layers(
     cells: Sequence[Row], titles: Sequence[Row], ends: Mapping[str, tuple[float, float]], jobs: Sequence[str]
 ) -> Iterator[Layer]:
-    scales = {
-        "x": altair.Scale(domain=ends["x"], nice=False),
-        "y": altair.Scale(domain=ends["y"], nice=False, reverse=True),
-    }
-    x = altair.X("x:Q", scale=scales["x"], axis=None)
-    y = altair.Y("y:Q", scale=scales["y"], axis=None)
+    x = altair.X("x:Q", scale=altair.Scale(domain=ends["x"], nice=False), axis=None)
+    y = altair.Y("y:Q", scale=altair.Scale(domain=ends["y"], nice=False, reverse=True), axis=None)
     shown, tooltip = described(cells, [Column("host", "host"), Column("job", "job", lambda job: job or "free")])
-    for busy in (False, True):
-        rows = [row for row in shown if (row["job"] is not None) == busy]
-        if not rows:
-            continue
-        rect = chart(rows).mark_rect() if busy else chart(rows).mark_rect(style="free")
-        drawn = rect.encode(x=x, x2="x2:Q", y=y, y2="y2:Q", tooltip=tooltip)
-        yield drawn.encode(color=_colour(jobs)) if busy else drawn
+    free, busy = ([row for row in shown if (row["job"] is None) == is_free] for is_free in (True, False))
+    for rect in [
+        *([chart(free).mark_rect(style="free")] if free else []),
+        *([chart(busy).mark_rect().encode(color=_colour(jobs))] if busy else []),
+    ]:
+        yield rect.encode(x=x, x2="x2:Q", y=y, y2="y2:Q", tooltip=tooltip)
     if titles:
-        text = chart(titles).mark_text(style="note", align="left", baseline="bottom")
-        yield text.encode(x=x, y=y, text="name:N")
+        yield chart(titles).mark_text(style="note", align="left", baseline="bottom").encode(x=x, y=y, text="name:N")
 
 
 def _colour(jobs: Sequence[str]) -> altair.Color:

@@ -1,6 +1,6 @@
 """Rows of a chart with names: bars, boxes and dots of one or several series, at places that are computed here."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,6 +71,11 @@ class Rows:
         scale = altair.Scale(domain=[count - 0.5, -0.5], nice=False, zero=False)
         return altair.Y(f"{field}:Q", axis=axis, scale=scale)
 
+    @property
+    def edges(self) -> dict[str, Any]:
+        """The vertical channels of a mark from its ``top`` to its ``bottom``."""
+        return {"y": self.y("top"), "y2": altair.Y2("bottom:Q")}
+
     def place(self, row: Row, name: str, series: int = 0) -> dict[str, Any]:
         """The row with its place: ``at``, and the edges ``top`` and ``bottom`` of its mark."""
         at = self.at(name, series)
@@ -121,17 +126,51 @@ def spread(count: int, reach: float) -> Floats:
     return ((np.arange(count, dtype=np.float64) * golden) % 1 * 2 - 1) * reach
 
 
+def strips(
+    groups: Iterable[tuple[Row, Floats, str, int]],
+    places: Rows,
+    whiskers: float | tuple[float, float] = EXTREMES,
+    *,
+    field: str = "value",
+    reach: float = 0.7,
+    beyond: bool = False,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows for ``boxes`` and for ``dots`` of groups of values.
+
+    A group is a row for all of its marks, its values, and the name and series of its place. Dots are all values, or
+    those ``beyond`` the whiskers, as ``field``; they are spread over a share ``reach`` of the mark's height.
+    """
+    boxed: list[dict[str, Any]] = []
+    dotted: list[dict[str, Any]] = []
+    for row, values, name, series in groups:
+        numbers = box_numbers(values, whiskers)
+        boxed.append(places.place({**row, **numbers}, name, series))
+        shown = thinned(values[(values < numbers["low"]) | (values > numbers["high"])] if beyond else values)
+        spots = places.at(name, series) + spread(shown.size, reach * places.reach)
+        dots_ = zip(shown.tolist(), spots.tolist(), strict=True)
+        dotted += [{**row, field: float(f"{value:.8g}"), "at": at} for value, at in dots_]
+    return boxed, dotted
+
+
+def stacked_rows(rows: Iterable[Row], by: str, size: str) -> list[dict[str, Any]]:
+    """Rows with the ends of their bars: those with the same ``by`` lie one after the other, as long as ``size``."""
+    ends: dict[Any, float] = {}
+    found = []
+    for row in rows:
+        begin = ends.get(row[by], 0)
+        ends[row[by]] = begin + row[size]
+        found.append({**row, "begin": begin, "end": ends[row[by]]})
+    return found
+
+
 def boxes(rows: Sequence[Row], axis: Axis, places: Rows, **encoding: Any) -> altair.LayerChart:
     """Boxes of ``box_numbers``, at their ``place``; ``encoding`` has their colour and tooltip."""
     base = chart(rows)
-    line = base.mark_rule(style="ink").encode(x=axis.x("low"), x2="high:Q", y=places.y("at"))
-    box = base.mark_rect(fillOpacity=0.35, strokeWidth=1.2).encode(
-        x=axis.x("q1"), x2="q3:Q", y=places.y("top"), y2="bottom:Q", **encoding
-    )
+    line = base.mark_rule(style="ink").encode(x=axis.x("low"), x2=altair.X2("high:Q"), y=places.y("at"))
+    box = base.mark_rect(fillOpacity=0.35, strokeWidth=1.2)
+    box = box.encode(x=axis.x("q1"), x2=altair.X2("q3:Q"), **places.edges, **encoding)
     ends = [
-        base.mark_rule(style="ink", strokeWidth=2.4 if end == "median" else 1).encode(
-            x=axis.x(end), y=places.y("top"), y2="bottom:Q"
-        )
+        base.mark_rule(style="ink", strokeWidth=2.4 if end == "median" else 1).encode(x=axis.x(end), **places.edges)
         for end in ("low", "median", "high")
     ]
     return stacked(line, box, *ends)
@@ -140,7 +179,7 @@ def boxes(rows: Sequence[Row], axis: Axis, places: Rows, **encoding: Any) -> alt
 def bars(rows: Sequence[Row], axis: Axis, places: Rows, begin: str, end: str, **encoding: Any) -> altair.Chart:
     """Bars from one field to another, at their ``place``."""
     bar: altair.Chart = chart(rows).mark_rect()
-    return bar.encode(x=axis.x(begin), x2=f"{end}:Q", y=places.y("top"), y2="bottom:Q", **encoding)
+    return bar.encode(x=axis.x(begin), x2=altair.X2(f"{end}:Q"), **places.edges, **encoding)
 
 
 def dots(rows: Sequence[Row], axis: Axis, places: Rows, field: str, **encoding: Any) -> Layer:

@@ -5,12 +5,17 @@ Dragonflies are rings of groups with global links as chords, tori grids of grids
 
 from pathlib import Path
 
+from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric.view import Fabric
+from fairlane.inputs.files import replacing
 from fairlane.plot.fabric import grid, groups, levels, ring
-from fairlane.plot.files import write
-from fairlane.plot.panels import Drawn, Given
+from fairlane.plot.panels import Drawn, Given, figure_of
+from fairlane.plot.style import save, styled
+from fairlane.views.look import Look
 
 __all__ = ["draw", "write_figure"]
+
+FORMATS = (".png", ".svg", ".pdf")
 
 
 def draw(fabric: Fabric, axes: Given = None) -> Drawn:
@@ -28,4 +33,13 @@ def draw(fabric: Fabric, axes: Given = None) -> Drawn:
 
 def write_figure(fabric: Fabric, path: Path) -> Path:
     """Draws a fabric into a file and returns its path. Raises ``ScenarioError`` if that is not possible."""
-    return write(lambda: draw(fabric), path)
+    if path.suffix.lower() not in FORMATS:
+        raise ScenarioError(Problem("--out", "unknown picture format", str(path), ", ".join(FORMATS)))
+    with styled():
+        picture = figure_of(draw(fabric))
+        try:
+            with replacing(path) as scratch:
+                save(picture, scratch, Look())
+        except OSError as error:
+            raise ScenarioError(Problem("", f"cannot be written: {error.strerror}", file=str(path))) from None
+    return path

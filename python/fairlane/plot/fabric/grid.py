@@ -10,7 +10,7 @@ from fairlane.fabric.places.base import Floats
 from fairlane.fabric.places.grid import Step, longest, places_in, steps_of
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
-from fairlane.plot.legend import DOT, LINE
+from fairlane.plot.fabric.parts import DOT, LINE
 from fairlane.plot.panels import Drawn, Given
 from fairlane.plot.style import PALETTE
 from fairlane.wording import plural

@@ -12,7 +12,7 @@ from fairlane.fabric.places.base import Floats
 from fairlane.fabric.places.groups import Shape, in_group, outwards, radius_of
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
-from fairlane.plot.legend import DOT, LINE, SQUARE
+from fairlane.plot.fabric.parts import DOT, LINE, SQUARE
 from fairlane.plot.panels import Drawn, Given
 from fairlane.plot.style import INK, PALETTE
 from fairlane.wording import plural

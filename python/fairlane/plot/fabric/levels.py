@@ -12,7 +12,7 @@ from fairlane.fabric.places import base
 from fairlane.fabric.places.levels import Tree, columns
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
-from fairlane.plot.legend import DOT, LINE, SQUARE, WIDE
+from fairlane.plot.fabric.parts import DOT, LINE, SQUARE, WIDE
 from fairlane.plot.panels import Drawn, Given
 from fairlane.plot.style import PALETTE
 from fairlane.wording import plural

@@ -8,11 +8,11 @@ from textwrap import wrap
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
+from matplotlib.lines import Line2D
 
 from fairlane.fabric.places import base
 from fairlane.fabric.places.base import Floats, Point
 from fairlane.fabric.view import Fabric
-from fairlane.plot.legend import legend_below
 from fairlane.plot.panels import Drawn, Given, Panels
 from fairlane.plot.style import INK, LETTERS_AN_INCH, MUTED, PALETTE, title_of
 from fairlane.units import BANDWIDTH
@@ -22,6 +22,9 @@ SWITCH = PALETTE[0]
 HOST = "#9a9a9a"
 LOCAL = "#8fa3b5"
 GLOBAL = PALETTE[1]
+LINE, WIDE, DOT, SQUARE = "-", "=", "o", "s"
+"""Marks of a legend."""
+_WIDTHS = {LINE: 2.0, WIDE: 5.0}
 
 
 def blank(given: Given, width: float, height: float, columns: int = 1, rows_of_legend: int = 1) -> Panels:
@@ -48,9 +51,17 @@ def headline(panels: Panels, title: str, note: str) -> Drawn:
 
 
 def legend(axes: Axes, rows: Iterable[tuple[str, str, str]], columns: int = 4) -> None:
-    """A legend below the panel: words, colour and mark."""
-    # The panel keeps its size; ``blank`` leaves room below.
-    legend_below(axes, rows, columns).set_in_layout(False)
+    """A legend below the panel: words, colour and mark, which is a line, a wide one, a dot or a square."""
+    known = list(rows)
+    marks = [
+        Line2D([], [], color=colour, linewidth=_WIDTHS[mark])
+        if mark in _WIDTHS
+        else Line2D([], [], color=colour, marker=mark, linestyle="")
+        for _, colour, mark in known
+    ]
+    names = [words for words, _, _ in known]
+    made = axes.legend(marks, names, fontsize=10, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=columns)
+    made.set_in_layout(False)  # the panel keeps its size; ``blank`` leaves room below
 
 
 def hosts_in_words(fabric: Fabric) -> str:

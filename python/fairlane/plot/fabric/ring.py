@@ -12,7 +12,7 @@ from fairlane.fabric.places import base
 from fairlane.fabric.places.ring import around
 from fairlane.fabric.view import Fabric
 from fairlane.plot.fabric import parts
-from fairlane.plot.legend import DOT, LINE
+from fairlane.plot.fabric.parts import DOT, LINE
 from fairlane.plot.panels import Drawn, Given
 from fairlane.wording import plural
 

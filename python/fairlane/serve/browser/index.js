@@ -23,10 +23,7 @@ function compareWith(path, wanted) {
 
 function box({ path, name, comparable }) {
   if (!comparable) return "";
-  const made = element("input", { type: "checkbox", checked: chosen.includes(path), onchange: ({ target }) => compareWith(path, target.checked) });
-  made.setAttribute("aria-label", `Compare ${name}`);
-  made.dataset.path = path;
-  return made;
+  return element("input", { type: "checkbox", value: path, ariaLabel: `Compare ${name}`, checked: chosen.includes(path), onchange: ({ target }) => compareWith(path, target.checked) });
 }
 
 function state({ status, note: words, share, kind: of, page }) {
@@ -34,13 +31,10 @@ function state({ status, note: words, share, kind: of, page }) {
   mark.dataset.status = status;
   const text = share !== null && status === "in progress" ? `${status}, ${percent(share)}` : status;
   const cell = element("td", { className: "state" }, mark, text);
-  if (share !== null && status === "in progress") {
-    const bar = element("progress", { max: 1, value: share });
-    bar.setAttribute("aria-label", "progress");
-    cell.append(bar);
-  }
-  if (words) cell.append(element("span", { className: "note", textContent: words }));
-  if (!page && (status === "finished" || status === "partial")) cell.append(element("span", { className: "note", textContent: `no page for the kind ${of}` }));
+  const note = (textContent) => element("span", { className: "note", textContent });
+  if (share !== null && status === "in progress") cell.append(element("progress", { max: 1, value: share, ariaLabel: "progress" }));
+  if (words) cell.append(note(words));
+  if (!page && (status === "finished" || status === "partial")) cell.append(note(`no page for the kind ${of}`));
   return cell;
 }
 
@@ -76,9 +70,9 @@ function show() {
   const now = JSON.stringify([wanted, chosen]);
   if (now !== before) {
     before = now;
-    const focused = document.activeElement?.dataset?.path;
+    const focused = body.contains(document.activeElement) ? document.activeElement.value : null;
     body.replaceChildren(...wanted.map(row));
-    if (focused !== undefined) [...body.querySelectorAll("input")].find((one) => one.dataset.path === focused)?.focus();
+    [...body.querySelectorAll("input")].find((one) => one.value === focused)?.focus();
   }
   const running = entries.filter((entry) => entry.status === "in progress").length;
   const count = entries.length === 1 ? "1 folder of results" : `${number(entries.length)} folders of results`;

@@ -6,8 +6,8 @@ from typing import Any
 
 from fairlane.analysis.result import Analysis
 from fairlane.analysis.roots import roots
-from fairlane.views.analysis import flits, ranks, waits, walk
-from fairlane.views.analysis.spans import which
+from fairlane.views.analysis import ranks, waits, walk
+from fairlane.views.analysis.ranks import which
 from fairlane.views.congestion import UNSATURATED, roots_table
 from fairlane.views.files import write
 from fairlane.views.kinds import shown, write_pictures
@@ -35,7 +35,7 @@ def view(found: Analysis) -> View:
         parts=list(_parts(found)),
         remarks=[
             *walk.cause(found),
-            *flits.remarks(found),
+            *waits.remarks(found),
             *([] if roots(found.run) else [UNSATURATED]),
             *map(str, meta.notes),
         ],
@@ -60,7 +60,7 @@ def _parts(found: Analysis) -> Iterator[Table | Chart]:
     yield from ranks.iterations(found)
     yield from waits.parts(found)
     yield from ranks.parts(found)
-    yield from flits.parts(found)
+    yield from waits.flits(found)
 
 
 def _facts(found: Analysis) -> str:

@@ -10,10 +10,10 @@ from fairlane.analysis import Analysis, Walk
 from fairlane.analysis.delays import LATE
 from fairlane.analysis.packets import NO_ROOM, OWN
 from fairlane.engine.tables import PS
-from fairlane.views.analysis.spans import NETWORK, OWN_WORK, stretch
-from fairlane.views.charts import Axis, Layer, chart, colour, described, layers
+from fairlane.views.analysis.ranks import NETWORK, OWN_WORK, stretch
+from fairlane.views.charts import Axis, Layer, chart, colour, described, drawing, layers, picked
 from fairlane.views.model import Chart
-from fairlane.views.rows import Rows, bars
+from fairlane.views.rows import Rows, bars, stacked_rows
 from fairlane.views.tables import Column, Row, Table, columns, time_ps
 from fairlane.wording import percent, seconds, shortened
 
@@ -31,7 +31,9 @@ _HEIGHT = 46
 """Of a row, px."""
 _HALF = 0.18
 """Half the height of a wait, in rows."""
-_GAP = "…"
+_GAP = -1
+"""What stands for a rank where steps are left out."""
+_NO_RANK = str(_GAP)
 
 
 def headline(walk: Walk | None) -> str:
@@ -99,14 +101,14 @@ def parts(found: Analysis) -> Iterator[Table | Chart]:
         return
     hosts = found.view.host_names(found.job)
     steps = _steps(walk)
-    drawn = [step for step in steps if step["message"] is not None]
+    visible = [step for step in steps if step["message"] is not None]
     said = f"{headline(walk)}."
-    if drawn:
+    if visible:
         yield Chart(
             "walk",
             "From the longest wait back to its cause",
-            _walk(walk, drawn, hosts),
-            said if any(letter.isdigit() for letter in said) else f"{said[:-1]}, {len(drawn)} waits back.",
+            _walk(walk, visible, hosts),
+            said if any(letter.isdigit() for letter in said) else f"{said[:-1]}, {len(visible)} waits back.",
             f"{found.job}, {found.chosen.span.name}: from its longest wait (1) back along the critical path. "
             "Lines: messages that end waits, triangles their ends.",
             [{key: value for key, value in step.items() if key != "number"} for step in walk.steps.to_dicts()],
@@ -151,15 +153,9 @@ def _table(found: Analysis, steps: Sequence[Row], hosts: Sequence[str]) -> Table
     for step in steps:
         if rows and step["number"] > rows[-1]["number"] + 1:
             between = step["number"] - rows[-1]["number"] - 1
-            rows.append({"number": step["number"] - 1, "step": f"{_GAP} {between} steps"})
-        rows.append(
-            {
-                **step,
-                "step": str(step["number"]),
-                "on": hosts[step["rank"]],
-                "wait_ps": step["end_ps"] - step["since_ps"],
-            }
-        )
+            rows.append({"number": step["number"] - 1, "step": f"… {between} steps"})
+        wait = step["end_ps"] - step["since_ps"]
+        rows.append({**step, "step": str(step["number"]), "on": hosts[step["rank"]], "wait_ps": wait})
     shown = [
         Column("step", "step"),
         Column("rank", "rank", str),
@@ -207,27 +203,21 @@ def _whose(delayers: pl.DataFrame) -> str:
 
 def _walk(walk: Walk, steps: Sequence[dict[str, Any]], hosts: Sequence[str]) -> Any:
     """A row for each rank with its waits, numbered, its work between them, and the messages that ended them."""
-    order: list[int | str] = []
+    order: list[int] = []
+    labels: list[list[str]] = []
     for before, step in zip([None, *steps], steps, strict=False):
         if before is not None and step["number"] > before["number"] + 1:
             order.append(_GAP)
-        order += [rank for rank in dict.fromkeys(_ranks(step)) if rank not in order]
-    between = [
-        f"{after['number'] - step['number'] - 1} steps"
-        for step, after in pairwise(steps)
-        if after["number"] > step["number"] + 1
-    ]
-    labels = [[_GAP, *between] if rank == _GAP else [f"rank {rank}", shortened(hosts[int(rank)], 24)] for rank in order]
+            labels.append(["…", f"{step['number'] - before['number'] - 1} steps"])
+        new = [rank for rank in dict.fromkeys(_ranks(step)) if rank not in order]
+        order += new
+        labels += [[f"rank {rank}", shortened(hosts[rank], 24)] for rank in new]
     places = Rows([str(rank) for rank in order], labels=labels)
     begin = min(min(step["since_ps"], step["origin_ps"]) for step in steps)
-    axis = Axis.of(
-        ((step["end_ps"] - begin) * PS for step in steps),
-        f"Time from {time_ps(begin)} of the run on",
-        "time",
-        scale="linear",
-    )
-    height = max(120, _HEIGHT * len(order))
-    return layers(height, *_layers(walk, steps, hosts, places, axis, begin), zoom=("x",))
+    ends = ((step["end_ps"] - begin) * PS for step in steps)
+    axis = Axis.of(ends, f"Time from {time_ps(begin)} of the run on", "time", scale="linear")
+    made = _layers(walk, steps, hosts, places, axis, begin)
+    return drawing(max(120, _HEIGHT * len(order)), made, zoom=("x",))
 
 
 def _layers(
@@ -236,50 +226,40 @@ def _layers(
     def at(picoseconds: int) -> float:
         return (picoseconds - begin) * PS
 
+    def bar(rank: int, since: int, until: int, part: str, half: float) -> dict[str, Any]:
+        ends = {"begin": at(since), "end": at(until), "top": place(rank) - half, "bottom": place(rank) + half}
+        return {**ends, "part": part, "rank": rank, "on": hosts[rank]}
+
     def place(rank: int) -> float:
         return places.at(str(rank))
 
-    lines = [{"at": place(int(name)), "left": axis.low, "right": axis.high} for name in places.names if name != _GAP]
+    lines = [{"at": places.at(name), "left": axis.low, "right": axis.high} for name in places.names if name != _NO_RANK]
     yield chart(lines).mark_rule(style="muted", opacity=0.35).encode(x=axis.x("left"), x2="right:Q", y=places.y("at"))
-    bars_, labels, legs = [], [], []
+    waits, labels, legs = [], [], []
     for step in steps:
-        middle, left = place(step["rank"]), step["since_ps"]
-        waited = {**step, "on": hosts[step["rank"]], "wait_ps": step["end_ps"] - left}
+        since, late_until = step["since_ps"], step["since_ps"] + step["late_ps"]
+        waited = {**step, "wait_ps": step["end_ps"] - since}
         text = f"{step['number']}: waited {time_ps(waited['wait_ps'])}"
-        labels.append({"x": at(left), "at": middle - _HALF, "text": text, "left": at(left) < 0.7 * axis.high})
-        for key, part in (("late_ps", LATE), ("network_ps", NETWORK)):
-            ends = {"begin": at(left), "end": at(left + step[key])}
-            bars_.append({**waited, **ends, "part": part, "top": middle - _HALF, "bottom": middle + _HALF})
-            left += step[key]
-        legs += [{**leg, "slow": step["number"] - 1 == walk.slow} for leg in _legs(step, at, place)]
-    bars_ += [
-        {
-            "begin": at(before["end_ps"]),
-            "end": at(after["origin_ps"]),
-            "part": OWN_WORK,
-            "rank": before["rank"],
-            "on": hosts[before["rank"]],
-            "top": place(before["rank"]) - 0.06,
-            "bottom": place(before["rank"]) + 0.06,
-        }
+        left = at(since) < 0.7 * axis.high
+        labels.append({"x": at(since), "at": place(step["rank"]) - _HALF, "text": text, "left": left})
+        for ends, part in (((since, late_until), LATE), ((late_until, late_until + step["network_ps"]), NETWORK)):
+            waits.append({**waited, **bar(step["rank"], *ends, part, _HALF)})
+        legs += [{**leg, "part": _SLOWEST, "slow": step["number"] - 1 == walk.slow} for leg in _legs(step, at, place)]
+    waits += [
+        bar(before["rank"], before["end_ps"], after["origin_ps"], OWN_WORK, 0.06)
         for after, before in pairwise(steps)
         if before["rank"] == after["origin_rank"] and after["origin_ps"] > before["end_ps"]
     ]  # what the rank did between the end of a wait and the message that ended the wait after it
-    present = [part for part in _COLOURS if part == _SLOWEST or any(row["part"] == part for row in bars_)]
-    coloured = colour("part", _COLOURS, shown=present if walk.slow is not None else present[:-1])
-    told = [
-        Column("rank", "rank", str),
-        Column("host", "on"),
-        Column("spent on", "part"),
-        Column("step", "number", str),
-    ]
+    present = [part for part in _COLOURS if any(row["part"] == part for row in waits)]
+    coloured = colour("part", _COLOURS, shown=[*present, _SLOWEST] if walk.slow is not None else present)
+    told = [Column("rank", "rank", str), *columns(on="host", part="spent on"), Column("step", "number", str)]
     told += [Column("in", "call"), *columns(time_ps, wait_ps="waited", late_ps="late partner", network_ps="network")]
-    shown, tooltip = described(bars_, told)
+    shown, tooltip = described(waits, told)
     yield bars(shown, axis, places, "begin", "end", color=coloured, tooltip=tooltip)
-    for slow in (False, True):
-        drawn = [{**leg, "part": _SLOWEST} for leg in legs if leg["slow"] == slow]
-        if drawn:
-            yield from _arrows(drawn, axis, places, {"color": coloured} if slow else {}, 3.0 if slow else 1.2)
+    for slow, width in ((False, 1.2), (True, 3.0)):
+        shown_legs = [leg for leg in legs if leg["slow"] == slow]
+        if shown_legs:
+            yield from _arrows(shown_legs, axis, places, {"color": coloured} if slow else {}, width)
     aligned: tuple[tuple[bool, Literal["left", "right"]], ...] = ((True, "left"), (False, "right"))
     for left_half, align in aligned:
         texts = [label for label in labels if label["left"] == left_half]
@@ -313,50 +293,36 @@ def _arrows(
 
 def links_chart(walk: Walk, jobs: Sequence[str]) -> Chart:
     """What the packets of the slow message waited for, by link, in the order in which they came to them."""
-    waiting = pl.col("queueing_ps")
-    by_link = walk.delayers.group_by("link").agg(waiting.sum())
-    most = by_link.sort("queueing_ps", "link").tail(MOST_LINKS)["link"]
+    waiting = pl.col("queueing_ps").sum()
+    most = walk.delayers.group_by("link").agg(waiting).sort("queueing_ps", "link").tail(MOST_LINKS)["link"]
     links = walk.links.filter(pl.col("link").is_in(most.implode())).to_dicts()
     names = [*jobs, OWN]
     places = Rows([str(link["link"]) for link in links], labels=[_two_lines(link) for link in links])
-    by_job = {
-        (row["link"], row["by"]): row["queueing_ps"]
-        for row in walk.delayers.group_by("link", "by").agg(waiting.sum()).iter_rows(named=True)
-    }
-    rows = []
-    for link in links:
-        end = 0.0
-        for name in names:
-            time = by_job.get((link["link"], name), 0) * PS
-            if time:
-                row = {
-                    "link": link["link_name"],
-                    "class": link["class"],
-                    "by": name,
-                    "time": time,
-                    "begin": end,
-                    "end": end + time,
-                }
-                rows.append(places.place(row, str(link["link"])))
-                end += time
-    axis = Axis.of([0.0, *(row["end"] for row in rows)], "Queueing delay of its packets", "time", scale="linear")
-    told = [
-        Column("link", "link"),
-        Column("class", "class"),
-        Column("for packets of", "by"),
-        Column("queueing delay", "time", seconds),
+    sums = walk.delayers.group_by("link", "by").agg(waiting)
+    by_job = {(link, by): delay * PS for link, by, delay in sums.iter_rows()}
+    waits = [
+        places.place({"link": link["link_name"], "class": link["class"], "by": by, "time": time}, str(link["link"]))
+        for link in links
+        for by in names
+        if (time := by_job.get((link["link"], by)))
     ]
-    shown, tooltip = described(rows, told)
-    present = [name for name in names if any(row["by"] == name for row in rows)]
-    bar = bars(shown, axis, places, "begin", "end", color=colour("by", names, shown=present), tooltip=tooltip)
+    rows = stacked_rows(waits, "at", "time")
+    axis = Axis.over(rows, "end", "Queueing delay of its packets", "time", scale="linear", also=[0.0])
+    told = columns(link="link", **{"class": "class"}, by="for packets of")
+    shown, tooltip = described(rows, [*told, Column("queueing delay", "time", seconds)])
+    coloured = colour("by", names, shown={row["by"] for row in rows})
     worst = max(rows, key=lambda row: row["end"])
     return Chart(
         "walk-links",
         "Where the slowest message waited, by job",
-        layers(max(80, 40 * len(links)), bar, zoom=("x",)),
+        layers(
+            max(80, 40 * len(links)),
+            bars(shown, axis, places, "begin", "end", color=coloured, tooltip=tooltip),
+            zoom=("x",),
+        ),
         f"Most of it at {worst['link']}, {seconds(worst['end'])}.",
         "Links in the order of the path.",
-        [{key: row[key] for key in ("link", "class", "by", "time")} for row in rows],
+        picked(rows, "link class by time"),
         picture="walk",
         wide=True,
     )

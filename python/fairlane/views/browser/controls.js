@@ -1,8 +1,7 @@
 /** The controls of the fabric: colours, jobs, search, the slider with its play button, zoom. */
 
-import { element, labelled, seconds, select } from "fairlane/kit";
-import { choose, chosen, subscribe } from "fairlane/state";
-import { METRICS } from "fairlane/values";
+import { button, element, labelled, seconds, select } from "fairlane/kit";
+import { choose, chosen, METRICS, subscribe } from "fairlane/state";
 
 const STEP_MS = 300; // of the play button
 const MOST_HINTS = 20;
@@ -62,10 +61,18 @@ export function startControls(section, { data, geometry, source, vertexName, lin
   function slider() {
     const count = samples.from_s.length;
     const field = element("input", { id: "time", type: "range", min: 0, max: count, value: 0 });
-    const play = element("button", { id: "play", type: "button", textContent: "Play" });
-    const label = element("output", { id: "time-label" });
-    label.htmlFor = "time";
+    const play = button("Play", () => (timer === null ? start() : stop()), { id: "play" });
+    const label = element("output", { id: "time-label", htmlFor: "time" });
     let timer = null;
+    const start = () => {
+      play.textContent = "Pause";
+      if (chosen.interval === count - 1) choose({ interval: 0 });
+      timer = setInterval(() => {
+        const next = chosen.interval === null ? 0 : chosen.interval + 1;
+        if (next >= count) stop();
+        else choose({ interval: next });
+      }, STEP_MS);
+    };
     const stop = () => {
       clearInterval(timer);
       timer = null;
@@ -74,42 +81,21 @@ export function startControls(section, { data, geometry, source, vertexName, lin
     const draw = () => {
       const { interval } = chosen;
       const usable = source.overTime();
+      if (!usable) stop();
       field.value = interval === null ? 0 : interval + 1;
-      label.textContent = interval === null ? "whole run" : `${seconds(samples.from_s[interval])} to ${seconds(samples.to_s[interval])}`;
-      if (!usable) {
-        label.textContent = "whole run: samples are of one run and do not tell jobs apart";
-        stop();
-      }
-      field.setAttribute("aria-valuetext", label.textContent);
+      const words = interval === null ? "whole run" : `${seconds(samples.from_s[interval])} to ${seconds(samples.to_s[interval])}`;
+      field.ariaValueText = label.textContent = usable ? words : "whole run: samples are of one run and do not tell jobs apart";
       field.disabled = play.disabled = !usable;
     };
     field.addEventListener("input", () => choose({ interval: Number(field.value) === 0 ? null : Number(field.value) - 1 }));
-    play.addEventListener("click", () => {
-      if (timer !== null) {
-        stop();
-        return;
-      }
-      play.textContent = "Pause";
-      if (chosen.interval === count - 1) choose({ interval: 0 });
-      timer = setInterval(() => {
-        const next = chosen.interval === null ? 0 : chosen.interval + 1;
-        if (next >= count) stop();
-        else choose({ interval: next });
-      }, STEP_MS);
-    });
     subscribe(["interval", "metric", "difference"], draw);
     draw();
     return element("div", { className: "control time" }, element("label", { htmlFor: "time", textContent: "Time" }), field, play, label);
   }
 
-  const button = (text, name, click) => {
-    const made = element("button", { type: "button", textContent: text, onclick: click });
-    made.setAttribute("aria-label", name);
-    return made;
-  };
   const zooms = [["+", "Zoom in", () => zoom(1.4)], ["−", "Zoom out", () => zoom(0.7)], ["Reset", "Reset: show the whole fabric", reset]];
   into.append(labelled("Colour of links", metricSelect()), labelled("Victim", jobSelect("victim")), labelled("Aggressor", jobSelect("aggressor")), labelled("Find", search()));
-  into.append(element("span", { className: "zoom" }, ...zooms.map((one) => button(...one))));
+  into.append(element("span", { className: "zoom" }, ...zooms.map(([text, ariaLabel, click]) => button(text, click, { ariaLabel }))));
   if (compare) {
     const box = element("input", { id: "difference", type: "checkbox", onchange: () => choose({ difference: box.checked }) });
     into.append(element("label", { className: "control check" }, box, `Difference to ${compare.name}`));

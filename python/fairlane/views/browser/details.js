@@ -1,8 +1,7 @@
 /** The panel beside the fabric: what is chosen there, and the links with the highest values. */
 
-import { bytes, element, number, percent, rate, seconds } from "fairlane/kit";
-import { choose, chosen, subscribe } from "fairlane/state";
-import { METRICS } from "fairlane/values";
+import { button, bytes, element, number, percent, rate, seconds } from "fairlane/kit";
+import { choose, chosen, METRICS, rowsOf, subscribe } from "fairlane/state";
 
 const MOST_LINKS = 10;
 const MOST_PAIRS = 8;
@@ -10,7 +9,7 @@ const MOST_PAIRS = 8;
 const cells = (name, row) => element("tr", {}, ...row.map((cell) => element(name, {}, cell)));
 const table = (head, rows) => element("table", {}, element("thead", {}, cells("th", head)), element("tbody", {}, ...rows.map((row) => cells("td", row))));
 const facts = (rows) => element("dl", {}, ...rows.flatMap(([name, value]) => [element("dt", { textContent: name }), element("dd", {}, value)]));
-const button = (text, click) => element("button", { type: "button", className: "plain", textContent: text, onclick: click });
+const plain = (text, click) => button(text, click, { className: "plain" });
 const heading = (level, textContent) => element(level, { textContent });
 const note = (textContent) => element("p", { className: "note", textContent });
 const more = (count, what) => (count > 0 ? [note(`and ${count} more ${what}`)] : []);
@@ -20,21 +19,17 @@ export function startDetails({ data, geometry, source, vertexName, linkName, job
   const { links } = fabric;
   const panel = document.getElementById("details");
   const top = document.getElementById("top-links");
-  const linkButton = (link) => button(linkName(link), () => {
+  const linkButton = (link) => plain(linkName(link), () => {
     choose({ link, vertex: null });
     show({ link });
   });
-  const vertexButton = (vertex) => button(vertexName(vertex), () => choose({ link: null, vertex }));
-  const jobButton = (job) => button(jobs.name[job], () => choose({ victim: [job], aggressor: null, ...(data.by_jobs && { metric: "jobs" }) }));
-  const pairButton = ({ victim, aggressor }) => button(`${jobs.name[victim]} by ${jobs.name[aggressor]}`, () => choose({ victim: [victim], aggressor: [aggressor], metric: "jobs" }));
+  const vertexButton = (vertex) => plain(vertexName(vertex), () => choose({ link: null, vertex }));
+  const jobButton = (job) => plain(jobs.name[job], () => choose({ victim: [job], aggressor: null, ...(data.by_jobs && { metric: "jobs" }) }));
+  const pairButton = ({ victim, aggressor }) => plain(`${jobs.name[victim]} by ${jobs.name[aggressor]}`, () => choose({ victim: [victim], aggressor: [aggressor], metric: "jobs" }));
 
   function lanesOf(link) {
     const { lanes } = measured;
-    const found = [];
-    for (let row = lanes.link.indexOf(link); row >= 0 && lanes.link[row] === link; row += 1) {
-      found.push([String(lanes.lane[row]), bytes(lanes.bytes[row]), number(lanes.packets[row]), number(lanes.queue[row]), percent(lanes.stalled[row]), String(lanes.max_queue[row])]);
-    }
-    return found;
+    return rowsOf(lanes.link, link).map((row) => [String(lanes.lane[row]), bytes(lanes.bytes[row]), number(lanes.packets[row]), number(lanes.queue[row]), percent(lanes.stalled[row]), String(lanes.max_queue[row])]);
   }
 
   function linkDetails(link) {

@@ -4,8 +4,7 @@ import { startControls } from "fairlane/controls";
 import { startDetails } from "fairlane/details";
 import { geometryOf } from "fairlane/geometry";
 import { canvasIn, colours, csvOf, drawLegend, element, scaleOf, Svg } from "fairlane/kit";
-import { choose, chosen, subscribe } from "fairlane/state";
-import { METRICS, valuesOf } from "fairlane/values";
+import { choose, chosen, METRICS, subscribe, valuesOf } from "fairlane/state";
 
 const BINS = 24; // colours of links; all links of one are drawn at once
 const REACH = 8; // pixels from which a link is found
@@ -23,14 +22,10 @@ export async function start(section, data, page) {
   const source = valuesOf(data, linkCount);
   const body = section.querySelector(".custom");
   const legend = element("div", { className: "legend", id: "fabric-legend" });
-  const plot = element("div", { id: "fabric-plot", tabIndex: 0 });
-  const tip = element("div", { id: "fabric-tip", hidden: true });
-  plot.setAttribute("role", "group");
-  plot.setAttribute("aria-label", "Fabric");
+  const plot = element("div", { id: "fabric-plot", tabIndex: 0, role: "group", ariaLabel: "Fabric" });
+  const tip = element("div", { id: "fabric-tip", hidden: true, role: "status" });
   plot.setAttribute("aria-describedby", "fabric-note");
-  tip.setAttribute("role", "status");
-  const aside = element("aside", {}, element("div", { id: "details" }), element("div", { id: "top-links" }));
-  aside.setAttribute("aria-label", "What is chosen in the fabric");
+  const aside = element("aside", { ariaLabel: "What is chosen in the fabric" }, element("div", { id: "details" }), element("div", { id: "top-links" }));
   body.append(legend, element("div", { className: "fabric" }, element("div", { className: "view" }, plot, tip), aside));
   const layers = [element("canvas"), element("canvas")]; // what is chosen is drawn above the rest
   let view = { x: 0, y: 0, zoom: 1 }; // the place in the middle, and the size against that of the whole
@@ -99,14 +94,12 @@ export async function start(section, data, page) {
     marks(range(hostCount, vertexCount), ink, (x, y) => context.rect(x - size / 2, y - size / 2, size, size));
     marks(hostsOf(chosen.aggressor), palette1, (x, y) => {
       context.moveTo(x, y - 1.3 * large);
-      context.lineTo(x + 1.2 * large, y + large);
-      context.lineTo(x - 1.2 * large, y + large);
-      context.lineTo(x, y - 1.3 * large);
+      for (const [dx, dy] of [[1.2, 1], [-1.2, 1], [0, -1.3]]) context.lineTo(x + dx * large, y + dy * large);
     });
     marks(hostsOf(chosen.victim), palette0, circle(large));
   }
 
-  function drawOverlay(hovered = {}) {
+  function drawOverlay(hovered = { link: null, vertex: null }) {
     const context = contexts[1];
     const { ink, palette1 } = colours();
     context.clearRect(0, 0, plot.clientWidth, plot.clientHeight);
@@ -114,8 +107,8 @@ export async function start(section, data, page) {
       context.beginPath();
       context.strokeStyle = colour;
       context.lineWidth = 3;
-      if (link !== null && link !== undefined) trace(context, pathOf(link));
-      if (vertex !== null && vertex !== undefined) {
+      if (link !== null) trace(context, pathOf(link));
+      if (vertex !== null) {
         const [x, y] = pixel(placeOf(vertex));
         context.moveTo(x + 9, y);
         context.arc(x, y, 9, 0, 2 * Math.PI);
@@ -156,38 +149,36 @@ export async function start(section, data, page) {
     const before = placeAt(x, y);
     view.zoom = Math.min(MOST_ZOOM, Math.max(0.5, view.zoom * factor));
     const after = placeAt(x, y);
-    view = { ...view, x: view.x + before[0] - after[0], y: view.y + before[1] - after[1] };
-    later();
+    look({ x: view.x + before[0] - after[0], y: view.y + before[1] - after[1] });
   }
 
-  function move(dx, dy) {
-    view = { ...view, x: view.x - dx / unit(), y: view.y + dy / unit() };
+  function look(changes) {
+    view = { ...view, ...changes };
     later();
   }
-
-  function reset() {
-    view = home();
-    later();
-  }
+  const move = (dx, dy) => look({ x: view.x - dx / unit(), y: view.y + dy / unit() });
+  const reset = () => look(home());
 
   /** Centres the view on a link or vertex. */
   function show({ link = null, vertex = null }) {
     const path = vertex === null ? pathOf(link) : [placeOf(vertex)];
     const [[ax, ay], [bx, by]] = [path[0], path.at(-1)];
-    view = { ...view, x: (ax + bx) / 2, y: (ay + by) / 2 };
-    later();
+    look({ x: (ax + bx) / 2, y: (ay + by) / 2 });
   }
 
-  const find = (event) => geometry.nearest(...placeAt(event.offsetX, event.offsetY), REACH / unit());
+  function find(event) {
+    const { link = null, vertex = null } = geometry.nearest(...placeAt(event.offsetX, event.offsetY), REACH / unit());
+    return { link, vertex };
+  }
 
   function hover(event) {
     const { link, vertex } = find(event);
-    tip.hidden = link === undefined && vertex === undefined;
+    tip.hidden = link === null && vertex === null;
     plot.style.cursor = tip.hidden ? "grab" : "pointer";
     drawOverlay({ link, vertex });
     if (tip.hidden) return;
-    const here = vertex < hostCount ? jobsOf(vertex).map((job) => jobs.name[job]).join(", ") : "";
-    if (link !== undefined) tip.textContent = `${linkName(link)}: ${METRICS[chosen.metric].label.toLowerCase()} ${form(values[link])}`;
+    const here = vertex !== null && vertex < hostCount ? jobsOf(vertex).map((job) => jobs.name[job]).join(", ") : "";
+    if (link !== null) tip.textContent = `${linkName(link)}: ${METRICS[chosen.metric].label.toLowerCase()} ${form(values[link])}`;
     else tip.textContent = `${vertexName(vertex)}: ${vertex >= hostCount ? "switch" : here ? `host of ${here}` : "host, no job"}`;
     tip.style.left = `${Math.max(4, Math.min(event.offsetX + 14, plot.clientWidth - tip.offsetWidth - 4))}px`;
     tip.style.top = `${Math.max(4, event.offsetY - tip.offsetHeight - 10)}px`;
@@ -227,9 +218,7 @@ export async function start(section, data, page) {
       drawOverlay();
     });
     plot.addEventListener("click", (event) => {
-      if (moved) return;
-      const { link = null, vertex = null } = find(event);
-      choose({ link, vertex });
+      if (!moved) choose(find(event));
     });
     plot.addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey) return;

@@ -10,7 +10,7 @@ function distanceTo(x, y, ax, ay, bx, by) {
   return Math.hypot(ax + along * dx - x, ay + along * dy - y);
 }
 
-export function geometryOf({ kind, links, places }) {
+export function geometryOf({ links, places }) {
   const vertexCount = places.length / 2;
   const linkCount = links.from.length;
   const placeOf = (vertex) => [places[2 * vertex], places[2 * vertex + 1]];
@@ -20,40 +20,10 @@ export function geometryOf({ kind, links, places }) {
   });
   const sizes = ends.map(([low, high]) => high - low);
 
-  /** Ends of each link: x, y, x, y. Links between the same two vertices are side by side. */
-  const together = new Map();
-  for (let link = 0; link < linkCount; link += 1) {
-    const [a, b] = [links.from[link], links.to[link]].sort((one, two) => one - two);
-    const key = a * vertexCount + b;
-    if (!together.has(key)) together.set(key, []);
-    together.get(key).push(link);
-  }
-  const gap = 0.005 * Math.max(...sizes) * Math.min(1, 10 / Math.sqrt(vertexCount));
-  const segments = new Float64Array(4 * linkCount);
-  for (const [key, group] of together) {
-    const [ax, ay] = placeOf(Math.floor(key / vertexCount));
-    const [bx, by] = placeOf(key % vertexCount);
-    const length = Math.hypot(bx - ax, by - ay) || 1;
-    group.forEach((link, at) => {
-      const shift = ((at - (group.length - 1) / 2) * gap) / length;
-      const [dx, dy] = [-(by - ay) * shift, (bx - ax) * shift];
-      const found = [ax + dx, ay + dy, bx + dx, by + dy];
-      segments.set(links.from[link] < links.to[link] ? found : [found[2], found[3], found[0], found[1]], 4 * link);
-    });
-  }
-
-  /** Whether a link has to be bent, because it would lead through other switches: along a row or column of a plan. */
-  const bent = Uint8Array.from({ length: linkCount }, (_, link) => {
-    const [ax, ay, bx, by] = segments.subarray(4 * link, 4 * link + 4);
-    const [dx, dy] = [Math.abs(bx - ax), Math.abs(by - ay)];
-    if (kind === "grid") return Number(Math.min(dx, dy) < 0.1 && Math.max(dx, dy) > 1.1); // neighbours are 1 apart
-    return Number(kind === "tree" && dy < 0.01 * dx);
-  });
-
   /** The points of a link: its ends, or those of a curve. Both directions of a cable bend to the same side. */
   function pathOf(link) {
-    const [ax, ay, bx, by] = segments.subarray(4 * link, 4 * link + 4);
-    if (!bent[link]) return [[ax, ay], [bx, by]];
+    const [ax, ay, bx, by] = links.segments.subarray(4 * link, 4 * link + 4);
+    if (!links.bent[link]) return [[ax, ay], [bx, by]];
     const side = links.from[link] < links.to[link] ? 2 * BEND : -2 * BEND;
     const [cx, cy] = [(ax + bx) / 2 - side * (by - ay), (ay + by) / 2 + side * (bx - ax)];
     return Array.from({ length: STEPS + 1 }, (_, at) => {
@@ -81,5 +51,5 @@ export function geometryOf({ kind, links, places }) {
   }
 
   const linksOf = (vertex) => Array.from({ length: linkCount }, (_, link) => link).filter((link) => links.from[link] === vertex || links.to[link] === vertex);
-  return { vertexCount, linkCount, placeOf, segments, pathOf, nearest, linksOf, ends, sizes };
+  return { vertexCount, linkCount, placeOf, pathOf, nearest, linksOf, ends, sizes };
 }

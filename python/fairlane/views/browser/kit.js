@@ -9,12 +9,8 @@ export function element(name, properties = {}, ...children) {
 /** A labelled control. */
 export const labelled = (text, control) => element("label", { className: "control" }, element("span", { textContent: text }), control);
 
-export function select(id, options, change) {
-  const made = element("select", { id });
-  made.append(...options.map(([value, text]) => element("option", { value, textContent: text })));
-  made.addEventListener("input", () => change(made.value));
-  return made;
-}
+export const select = (id, options, change) => element("select", { id, oninput: ({ target }) => change(target.value) }, ...options.map(([value, textContent]) => element("option", { value, textContent })));
+export const button = (textContent, onclick, properties = {}) => element("button", { type: "button", textContent, onclick, ...properties });
 
 const ARRAYS = { f32: Float32Array, u8: Uint8Array, u16: Uint16Array, u32: Uint32Array, i32: Int32Array };
 
@@ -124,29 +120,19 @@ export class Svg {
   constructor(width, height) {
     Object.assign(this, { width, height, parts: [], path: "", fillStyle: "", strokeStyle: "", lineWidth: 1, globalAlpha: 1, font: "", textAlign: "left", turn: "" });
   }
-
   beginPath() { this.path = ""; }
-
   moveTo(x, y) { this.path += `M${x.toFixed(1)} ${y.toFixed(1)}`; }
-
   lineTo(x, y) { this.path += `L${x.toFixed(1)} ${y.toFixed(1)}`; }
-
   rect(x, y, width, height) { this.path += `M${x.toFixed(1)} ${y.toFixed(1)}h${width}v${height}h${-width}z`; }
-
   arc(x, y, r) { this.path += `M${(x - r).toFixed(1)} ${y.toFixed(1)}a${r} ${r} 0 1 0 ${2 * r} 0a${r} ${r} 0 1 0 ${-2 * r} 0`; }
-
   clearRect() { this.parts = []; }
-
   stroke() { this.parts.push(`<path d="${this.path}" fill="none" stroke="${this.strokeStyle}" stroke-width="${this.lineWidth}" opacity="${this.globalAlpha}"/>`); }
-
   fill() { this.parts.push(`<path d="${this.path}" fill="${this.fillStyle}" opacity="${this.globalAlpha}"/>`); }
-
   fillText(text, x, y) {
     const anchor = { left: "start", center: "middle", right: "end" }[this.textAlign];
     const node = document.createElementNS("http://www.w3.org/2000/svg", "text");
     node.textContent = text;
     this.parts.push(`<text x="${x}" y="${y}" fill="${this.fillStyle}" style="font: ${this.font}" text-anchor="${anchor}" dominant-baseline="middle" transform="${this.turn}">${node.innerHTML}</text>`);
   }
-
   toString() { return `<svg xmlns="http://www.w3.org/2000/svg" width="${this.width}" height="${this.height}">${this.parts.join("")}</svg>`; }
 }

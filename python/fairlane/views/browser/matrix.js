@@ -25,11 +25,9 @@ export async function start(section, data, page) {
   section.querySelector(".controls").append(labelled("Order", order), labelled("Only jobs", filter));
   if (background) section.querySelector(".controls").append(element("label", { className: "control check" }, grouping, "background jobs together"));
   const legend = element("div", { className: "legend" });
-  const plot = element("div", { id: "matrix-plot", tabIndex: 0 });
-  plot.setAttribute("role", "group");
-  plot.setAttribute("aria-label", "Interference matrix: arrows move between cells, Enter shows the links of a cell");
-  const tip = element("p", { className: "note", id: "matrix-tip" });
-  tip.setAttribute("role", "status");
+  const ariaLabel = "Interference matrix: arrows move between cells, Enter shows the links of a cell";
+  const plot = element("div", { id: "matrix-plot", tabIndex: 0, role: "group", ariaLabel });
+  const tip = element("p", { className: "note", id: "matrix-tip", role: "status" });
   section.querySelector(".custom").append(legend, plot, tip);
   const canvas = element("canvas");
   let shown = [];

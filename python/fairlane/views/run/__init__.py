@@ -6,7 +6,7 @@ from fairlane.results.culprit import HINT, LostTime, headline
 from fairlane.results.notes import notes
 from fairlane.results.run import Run
 from fairlane.views.model import Chart, Custom, View, lines_of, remarks_of
-from fairlane.views.run import changes, fabric, interference, iterations, latency, ports, slowdown, tables, usage
+from fairlane.views.run import fabric, interference, iterations, latency, ports, slowdown, usage
 from fairlane.views.run.series import Series
 from fairlane.wording import plural, seconds
 
@@ -25,10 +25,10 @@ def view(runs: Mapping[str, Run], *, charts: bool = True) -> View:
         facts=lines_of(runs, _facts),
         parts=[
             *(_charts(series) if charts else ()),
-            tables.jobs_table(series),
-            *tables.iterations_tables(series),
-            *tables.latency_tables(series),
-            *tables.power_tables(series),
+            slowdown.jobs_table(series),
+            *iterations.tables(series),
+            *latency.tables(series),
+            *usage.power_tables(series),
             *interference.tables(series),
             *latency.by_kind(series),
         ],
@@ -39,7 +39,9 @@ def view(runs: Mapping[str, Run], *, charts: bool = True) -> View:
 
 def _charts(series: Series) -> Iterator[Chart | Custom]:
     yield from fabric.parts(series)
-    for one in (interference, changes, slowdown, latency, iterations, usage, ports):
+    yield from interference.charts(series)
+    yield from slowdown.comparison(series)
+    for one in (slowdown, latency, iterations, usage, ports):
         yield from one.charts(series)
 
 

@@ -5,7 +5,6 @@ link is the mean number of packets that wait for it, which is the queueing delay
 """
 
 import json
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -26,10 +25,9 @@ from fairlane.views.heat import HEAT
 from fairlane.views.model import Custom
 from fairlane.views.packing import pack, smallest
 from fairlane.views.run.interference import sentence as about
-from fairlane.views.run.ports import busiest
+from fairlane.views.run.ports import busiest, stalled
 from fairlane.views.run.series import Series
 from fairlane.views.scales import DECADES, FEW_LARGE
-from fairlane.wording import plural
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,7 +44,6 @@ METRICS = {"active": "port_active_share", "stalled": "port_stalled_share", "queu
 
 
 _SCALE = {"few_large": FEW_LARGE, "decades": DECADES}
-_BACKGROUND = re.compile(r"background-\d+")
 _MARKS = (
     "Squares: switches. Circles: hosts of the victim. Triangles: hosts of the aggressor. Drag to move, turn the wheel "
     "to zoom; keys: arrows, +, −, 0 for the whole, Escape for no choice."
@@ -80,18 +77,13 @@ def _fabric(run: Run, spec: dict[str, Any], second: tuple[str, Run] | None) -> d
     count = len(fabric.links["link"])
     compare = None
     if second is not None and (other := _matched(run, second[1])) is not None:
-        apart = count - other.ports["link"].n_unique()
-        found = {"measured": measured(other, count), "by_jobs": by_jobs(other, count)}
-        compare = {"name": second[0], "apart": apart, **found}
-    return {
-        "fabric": fabric_of(fabric),
-        "measured": measured(run, count),
-        "by_jobs": by_jobs(run, count),
-        "samples": over_time(run, count),
-        "jobs": jobs_of(run),
-        "compare": compare,
-        "scale": _SCALE,
-    }
+        compare = {"name": second[0], "apart": count - other.ports["link"].n_unique(), **_of_links(other, count)}
+    own = {"jobs": jobs_of(run), "samples": over_time(run, count), **_of_links(run, count)}
+    return {"fabric": fabric_of(fabric), **own, "compare": compare, "scale": _SCALE}
+
+
+def _of_links(run: Run, count: int) -> dict[str, Any]:
+    return {"measured": measured(run, count), "by_jobs": by_jobs(run, count)}
 
 
 def _matrix(run: Run, second: tuple[str, Run] | None) -> dict[str, Any]:
@@ -116,9 +108,7 @@ def _specification(run: Run) -> dict[str, Any] | None:
 def _links(run: Run) -> str:
     if not run.ports.height or not run.ports["packets"].sum():
         return "No port transmitted anything, or the run did not count it (observe.counters = false)."
-    links = by_link(run.ports)
-    stalled = int((links["port_stalled_share"] > 0.1).sum())
-    return f"{busiest(links)}. {plural(stalled, 'port')} stalled for more than 10% of the time."
+    return f"{busiest(by_link(run.ports))}. {stalled(run)}."
 
 
 def _rails(run: Run) -> str:
@@ -146,16 +136,15 @@ def _matched(run: Run, other: Run) -> Run | None:
 
 def jobs_of(run: Run) -> dict[str, Any]:
     """By job: name, workload, hosts, rank-seconds, and whether it is one of the background."""
-    hosts = run.ranks.group_by("job").agg(pl.col("host").unique().sort())
-    by_job = dict(zip(hosts["job"], hosts["host"].to_list(), strict=True))
-    names = run.jobs["name"].to_list()
-    return {
-        "name": names,
-        "workload": run.jobs["workload"].to_list(),
-        "hosts": [by_job.get(job, []) for job in run.jobs["job"]],
-        "background": [_BACKGROUND.fullmatch(name) is not None for name in names],
-        "rank_time_s": (run.jobs["ranks"].cast(pl.Float64) * run.jobs["span_ps"] * PS).to_list(),
-    }
+    hosts = run.ranks.group_by("job").agg(hosts=pl.col("host").unique().sort())
+    table = run.jobs.join(hosts, on="job", how="left", maintain_order="left").select(
+        "name",
+        "workload",
+        pl.col("hosts").fill_null([]),
+        background=pl.col("name").str.contains(r"^background-\d+$"),
+        rank_time_s=pl.col("ranks").cast(pl.Float64) * pl.col("span_ps") * PS,
+    )
+    return table.to_dict(as_series=False)
 
 
 def matrix_of(run: Run) -> dict[str, Any]:
@@ -192,23 +181,27 @@ def fabric_of(fabric: Fabric) -> dict[str, Any]:
 
     Ends are vertices: hosts by their numbers, and switches after them.
     """
-    places = places_of(fabric)
+    found = places_of(fabric)
+    places = np.concatenate([found.hosts, found.switches])
     links = fabric.links
-    ends = {
-        side: np.where(links[f"{side}_host"] >= 0, links[f"{side}_host"], fabric.hosts + links[f"{side}_switch"])
+    ends = [
+        np.where(links[f"{side}_host"] >= 0, links[f"{side}_host"], fabric.hosts + links[f"{side}_switch"]).astype(
+            np.int64
+        )
         for side in ("from", "to")
-    }
-    vertices = smallest(fabric.hosts + fabric.switches)
+    ]
     roles, role = np.unique(links["role"], return_inverse=True)
     rates, rate = np.unique(links["bandwidth"], return_inverse=True)
+    segments = _segments(places, *ends)
     return {
-        "kind": places.kind,
         "hosts": fabric.host_names,
         "switches": fabric.switch_names,
-        "places": pack(np.concatenate([places.hosts, places.switches]), "f32"),
+        "places": pack(places, "f32"),
         "links": {
-            **{side: pack(at, vertices) for side, at in ends.items()},
+            **{side: pack(at, smallest(len(places))) for side, at in zip(("from", "to"), ends, strict=True)},
             **{f"{side}_port": pack(links[f"{side}_port"], "u16") for side in ("from", "to")},
+            "segments": pack(segments, "f32"),
+            "bent": pack(_bent(segments, found.kind), "u8"),
             "class": pack(links["class"], "u8"),
             "role": pack(role, "u8"),
             "bandwidth": pack(rate, smallest(len(rates))),
@@ -218,6 +211,28 @@ def fabric_of(fabric: Fabric) -> dict[str, Any]:
         "roles": roles.tolist(),
         "bandwidths": rates.tolist(),
     }
+
+
+def _segments(places: Floats, begin: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> Floats:
+    """The ends of each link, shape (links, 4): x, y, x, y. Links between the same two vertices are side by side."""
+    low, high = np.minimum(begin, end), np.maximum(begin, end)
+    _, pair, counts = np.unique(low * len(places) + high, return_inverse=True, return_counts=True)
+    number = np.empty(len(pair))
+    number[np.argsort(pair, kind="stable")] = np.concatenate([np.arange(count) for count in counts])
+    along = places[high] - places[low]
+    gap = 0.005 * np.ptp(places, axis=0).max() * min(1.0, 10 / len(places) ** 0.5)
+    length = np.hypot(*along.T)
+    offset = gap * (number - (counts[pair] - 1) / 2) / np.where(length > 0, length, 1.0)
+    across = np.column_stack([-along[:, 1], along[:, 0]]) * offset[:, np.newaxis]
+    return np.hstack([places[begin] + across, places[end] + across])
+
+
+def _bent(segments: Floats, kind: str) -> npt.NDArray[np.bool_]:
+    """Which links would lead through other switches if they were straight: along a row or column of a plan."""
+    across, up = np.abs(segments[:, 2:] - segments[:, :2]).T
+    if kind == "grid":  # neighbours are 1 apart
+        return np.asarray((np.minimum(across, up) < 0.1) & (np.maximum(across, up) > 1.1))
+    return np.asarray((up < 0.01 * across) & (kind == "tree"))
 
 
 def _rail_of_links(fabric: Fabric) -> npt.NDArray[np.int64]:
@@ -237,18 +252,16 @@ def measured(run: Run, links: int) -> dict[str, Any] | None:
         return None
     whole = by_link(run.ports)
     lanes = run.ports.filter(pl.col("packets") > 0).sort("link", "lane")
-    time = max(run.meta.simulated_ps, 1)
+    stalled_share = lanes["stalled_ps"] / max(run.meta.simulated_ps, 1)
+    known = {**METRICS, "bytes": "bytes", "packets": "packets"}
     return {
-        **{name: pack(_spread(whole, column, links), "f32") for name, column in METRICS.items()},
-        "bytes": pack(_spread(whole, "bytes", links), "f32"),
-        "packets": pack(_spread(whole, "packets", links), "f32"),
+        **{name: pack(_spread(whole, column, links), "f32") for name, column in known.items()},
         "lanes": {
             "link": pack(lanes["link"], smallest(links)),
             "lane": pack(lanes["lane"], "u8"),
-            "bytes": pack(lanes["bytes"], "f32"),
-            "packets": pack(lanes["packets"], "f32"),
+            **{name: pack(lanes[name], "f32") for name in ("bytes", "packets")},
             "queue": pack(lanes["mean_queue"], "f32"),
-            "stalled": pack(lanes["stalled_ps"] / time, "f32"),
+            "stalled": pack(stalled_share, "f32"),
             "max_queue": pack(lanes["max_queue"], "u32"),
         },
     }
@@ -270,16 +283,13 @@ def by_jobs(run: Run, links: int) -> dict[str, Any] | None:
     if table is None:
         return None
     number = {name: index for index, name in enumerate(run.jobs["name"])}
-    rows = table.filter(pl.col("queueing_ps") > 0)
-    total = int(rows["queueing_ps"].sum())
-    rows = rows.sort("queueing_ps", descending=True).head(MOST_CELLS).sort("link")
-    jobs = smallest(len(number))
+    delayed = table.filter(pl.col("queueing_ps") > 0)
+    total = int(delayed["queueing_ps"].sum())
+    rows = delayed.sort("queueing_ps", descending=True).head(MOST_CELLS).sort("link")
+    ends = {side: rows[side].replace_strict(number, return_dtype=pl.UInt32) for side in ("victim", "aggressor")}
     return {
         "link": pack(rows["link"], smallest(links)),
-        **{
-            side: pack(rows[side].replace_strict(number, return_dtype=pl.UInt32), jobs)
-            for side in ("victim", "aggressor")
-        },
+        **{side: pack(of, smallest(len(number))) for side, of in ends.items()},
         "queueing_s": pack(rows["queueing_s"], "f32"),
         "kept": int(rows["queueing_ps"].sum()) / total if total else 1.0,
     }
@@ -294,28 +304,23 @@ def over_time(run: Run, links: int) -> dict[str, Any] | None:
     if run.samples is None or run.samples.is_empty():
         return None
     intervals = run.samples.select("from_ps", "to_ps").unique().sort("from_ps")
-    most = max(1, min(MOST_INTERVALS, MOST_SAMPLES // max(links, 1)))
-    together = -(-intervals.height // most)
-    length = (intervals["to_ps"] - intervals["from_ps"]).to_numpy().astype(float)
-    group = np.arange(intervals.height) // together
-    count = int(group[-1]) + 1
-    index = intervals.with_row_index("at").select("from_ps", "at")
+    together = -(-intervals.height // max(1, min(MOST_INTERVALS, MOST_SAMPLES // max(links, 1))))
+    length = (pl.col("to_ps") - pl.col("from_ps")).cast(pl.Float64)
+    grouped = intervals.with_columns(length=length, group=pl.int_range(pl.len()) // together)
+    groups = grouped.group_by("group").agg(pl.col("from_ps").first(), pl.col("to_ps").last(), pl.col("length").sum())
+    groups = groups.sort("group")
     rows = (
         run.samples.group_by("from_ps", "link")
         .agg(pl.col("port_active_share", "port_stalled_share").first(), pl.col("mean_queue").sum())
-        .join(index, on="from_ps")
+        .join(grouped, on="from_ps")
     )
-    at, link = rows["at"].to_numpy(), rows["link"].to_numpy()
-    whole = np.bincount(group, length)
-    found: dict[str, Any] = {
-        "from_s": (intervals["from_ps"].to_numpy()[::together] * 1e-12).tolist(),
-        "to_s": [float(intervals["to_ps"].to_numpy()[group == part][-1]) * 1e-12 for part in range(count)],
-        "together": together,
-    }
+    at = rows["group"].to_numpy(), rows["link"].to_numpy()
+    ends = {f"{end}_s": (groups[f"{end}_ps"].cast(pl.Float64) * PS).to_list() for end in ("from", "to")}
+    found: dict[str, Any] = {**ends, "together": together}
     for name, column in METRICS.items():
-        sums = np.zeros((count, links))
-        np.add.at(sums, (group[at], link), rows[column].to_numpy() * length[at])
-        values = sums / whole[:, np.newaxis]
+        sums = np.zeros((groups.height, links))
+        np.add.at(sums, at, (rows[column] * rows["length"]).to_numpy())
+        values = sums / groups["length"].to_numpy()[:, np.newaxis]
         largest = float(values.max(initial=0.0))
         scaled = np.rint(255 * np.sqrt(values / largest)) if largest else values
         found[name] = {"max": largest, "roots": pack(scaled, "u8")}

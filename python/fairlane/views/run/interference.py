@@ -1,6 +1,6 @@
 """Who delays whom: lost time, and queueing delay, by victim and aggressor."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Literal
 
@@ -10,11 +10,11 @@ import numpy as np
 from fairlane.results.culprit import HINT, LostTime, cell_of, headline, largest
 from fairlane.results.run import Run
 from fairlane.results.views import Interference
-from fairlane.views.charts import chart, described, stacked
+from fairlane.views.charts import chart, described, picked, stacked
 from fairlane.views.heat import MOST_NUMBERS, MOST_TEXTS, Heat, columns_in, rows_in, side, texts
 from fairlane.views.model import Chart
 from fairlane.views.run.series import Series
-from fairlane.views.tables import Column, Estimated, Faint, Row, Table, change
+from fairlane.views.tables import Column, Estimated, Faint, Row, Table, change, columns
 from fairlane.wording import number, percent, seconds, short_percent, time_unit, with_half_width
 
 MOST_COLUMNS = 12
@@ -27,16 +27,17 @@ ABOUT_LOST = "±: 95% interval over iterations. Losses to several aggressors nee
 LOST_TITLE = "Lost time by victim and aggressor: how much longer an iteration takes than without the aggressor"
 ABOUT_PERCENT = "Packets queue concurrently: 200% is two queueing packets per rank, all the time."
 _OWN = "itself"
+_LOST = Estimated("lost_s", lambda row: with_half_width(row["lost_s"], row["lost_s_low"], row["lost_s_high"], seconds))
 
 
 def charts(series: Series) -> Iterator[Chart]:
     """Of each run the lost time, or the queueing delay where no job was left out; a page has its own matrix."""
     for name, run in series.runs.items():
-        which = {"name": name} if series.several else {}
+        suffix, of = (f"-{name}", f"{name}: ") if series.several else ("", "")
         if lost := LostTime.of(run):
-            yield _lost(lost, run, **which)
+            yield _lost(lost, run, suffix, f"{of}lost time" if of else "Lost time by victim and aggressor")
         elif run.interference["queueing_s"].sum() > 0:
-            yield _delays(run, **which)
+            yield _delays(run, suffix, f"{of}queueing delay" if of else "Queueing delay by victim and aggressor")
 
 
 def tables(series: Series) -> Iterator[Table]:
@@ -59,91 +60,61 @@ def sentence(run: Run) -> str:
     return of_all if LostTime.of(run) else f"{headline(run)}. {of_all}"
 
 
-def _delays(run: Run, name: str = "") -> Chart:
+def _delays(run: Run, suffix: str, title: str) -> Chart:
     by: Literal["job", "workload"] = "job" if run.jobs.height <= MOST_JOBS else "workload"
     matrix = Interference.of(run, by)
     factor, unit = matrix.unit()
-    shares, own = matrix.share(matrix.others), matrix.share(matrix.own)
-    heat = Heat.of(shares.ravel())
-    columns = [*matrix.labels, " ", _OWN]
+    delays = np.column_stack([matrix.others, matrix.own])
+    shares = np.column_stack([matrix.share(matrix.others), matrix.share(matrix.own)])
+    heat = Heat.of(shares[:, :-1].ravel())
+    causes = [*matrix.labels, _OWN]
     rows: list[dict[str, Any]] = []
-    for at, victim in enumerate(matrix.labels):
-        cells = {aggressor: (matrix.others[at, of], shares[at, of]) for of, aggressor in enumerate(matrix.labels)}
-        if by == "job":
-            del cells[victim]
-        rows += [
-            _cell(victim, aggressor, delay, share, factor, heat.shade(share), heat.text(share))
-            for aggressor, (delay, share) in cells.items()
-        ]
-        rows.append(_cell(victim, _OWN, matrix.own[at], own[at], factor, None, ""))
-    spec = _map(rows, heat, matrix.labels, columns, "queueing delay, share of the victim's rank time", _DELAY)
-    small = f"Small numbers: queueing delay, {unit}. " if len(columns) <= MOST_NUMBERS + 2 else ""
+    for (victim, cause), delay in np.ndenumerate(delays):
+        share = float(shares[victim, cause])
+        cell = {"victim": matrix.labels[victim], "aggressor": causes[cause], "queueing_s": float(delay), "share": share}
+        texts_ = {"text": percent(share), "below": number(delay / factor)} if share else {"text": "0", "below": ""}
+        coloured = {"shade": heat.shade(share), "ink": heat.text(share)} if cause < len(matrix.labels) else {}
+        if by == "workload" or victim != cause:
+            rows.append({**cell, **texts_, "shade": None, "ink": "", **coloured})
+    shown = [*matrix.labels, " ", _OWN]
+    told = [*columns(victim="victim", aggressor="aggressor"), Column("queueing delay", "queueing_s", seconds)]
+    label = "queueing delay, share of the victim's rank time"
+    small = f"Small numbers: queueing delay, {unit}. " if len(shown) <= MOST_NUMBERS + 2 else ""
     return Chart(
-        f"interference-{name}" if name else "interference",
-        f"{name}: queueing delay" if name else "Queueing delay by victim and aggressor",
-        spec,
+        f"interference{suffix}",
+        title,
+        _map(rows, heat, matrix.labels, shown, label, [*told, Column("of its rank time", "share", percent)]),
         f"{headline(run)}.",
         f"{small}Rank time: ranks × simulated time; packets queue concurrently, so there can be more than 100%. Grey: "
         f"delay caused by the job's own packets. {HINT}",
-        [{key: row[key] for key in ("victim", "aggressor", "queueing_s", "share")} for row in rows],
+        picked(rows, "victim aggressor queueing_s share"),
         picture="interference",
         only_picture=True,
     )
 
 
-_DELAY = [
-    Column("victim", "victim"),
-    Column("aggressor", "aggressor"),
-    Column("queueing delay", "queueing_s", seconds),
-    Column("of its rank time", "share", percent),
-]
-
-
-def _cell(
-    victim: str, aggressor: str, delay: float, share: float, factor: float, shade: float | None, ink: str
-) -> dict[str, Any]:
-    text, below = (percent(share), number(delay / factor)) if share else ("0", "")
-    values = {"queueing_s": float(delay), "share": float(share), "text": text, "below": below}
-    return {"victim": victim, "aggressor": aggressor, **values, "shade": shade, "ink": ink}
-
-
 def _map(
-    rows: list[dict[str, Any]], heat: Heat, victims: list[str], columns: list[str], title: str, told: list[Column]
-) -> altair.LayerChart:
+    rows: list[dict[str, Any]], heat: Heat, victims: list[str], causes: list[str], title: str, told: list[Column]
+) -> Callable[[], altair.LayerChart]:
     """Cells in colours, grey where they have none; with their texts where there is room."""
-    count = len(columns)
-    said, tooltip = described(rows, told)
-    if count > MOST_NUMBERS + 2:
-        for row in said:
-            row["text"] = row["text"].removesuffix("%")
-    base = chart(said).encode(
-        x=columns_in("aggressor", columns, "aggressor"),
-        y=rows_in("victim", victims, "victim"),
-        tooltip=tooltip,
-    )
-    known = base.transform_filter("isValid(datum.shade)")
-    grey = base.transform_filter("!isValid(datum.shade)")
-    drawn: list[Any] = [
-        grey.mark_rect(style="band"),
-        known.mark_rect().encode(color=heat.colour("shade", title)),
-    ]
-    if count <= MOST_NUMBERS + 2:
-        drawn += [texts(known, MOST_NUMBERS), _plain(grey, MOST_NUMBERS)]
-    elif count <= MOST_TEXTS + 2:
-        drawn += [texts(known, MOST_TEXTS), _plain(grey, MOST_TEXTS)]
-    found = stacked(*drawn).resolve_scale(color="independent")
-    return found.properties(height=max(60, side(count) * len(victims)))  # type: ignore[no-any-return]
+
+    def made() -> altair.LayerChart:
+        said, tooltip = described(rows, told)
+        if len(causes) > MOST_NUMBERS + 2:
+            said = [{**row, "text": row["text"].removesuffix("%")} for row in said]
+        x, y = columns_in("aggressor", causes, "aggressor"), rows_in("victim", victims, "victim")
+        base = chart(said).encode(x=x, y=y, tooltip=tooltip)
+        known, grey = (base.transform_filter(f"{sign}isValid(datum.shade)") for sign in ("", "!"))
+        drawn = [grey.mark_rect(style="band"), known.mark_rect().encode(color=heat.colour("shade", title))]
+        room = len(causes) - 2
+        written = [texts(known, room), texts(grey, room, plain=True)] if room <= MOST_TEXTS else []
+        found = stacked(*drawn, *written).resolve_scale(color="independent")
+        return found.properties(height=max(60, side(len(causes)) * len(victims)))  # type: ignore[no-any-return]
+
+    return made
 
 
-def _plain(cells: altair.Chart, columns: int) -> altair.LayerChart:
-    """Texts on grey cells, in the ink of the theme."""
-    if columns > MOST_NUMBERS:
-        return stacked(cells.mark_text(style="text", fontSize=9).encode(text="text:N"))
-    upper = cells.mark_text(style="text", dy=-6).encode(text="text:N")
-    return stacked(upper, cells.mark_text(style="text", fontSize=10, dy=8).encode(text="below:N"))
-
-
-def _lost(lost: LostTime, run: Run, name: str = "") -> Chart:
+def _lost(lost: LostTime, run: Run, suffix: str, title: str) -> Chart:
     heat = Heat(0.0, max(float(np.nanmax(lost.share)), 1e-6), log=False)
     factor, unit = time_unit(float(lost.queueing.max(initial=0)))
     rows = []
@@ -151,20 +122,11 @@ def _lost(lost: LostTime, run: Run, name: str = "") -> Chart:
         cell, certain = cell_of(lost, row, column), bool(lost.certain[row, column])
         share, delay = cell["share"], float(lost.queueing[row, column])
         text = percent(share, signed=share < 0)
-        rows.append(
-            {
-                **cell,
-                "within_noise": not certain,
-                "queueing_s": delay,
-                "text": text if certain else f"({text})",
-                "below": number(delay / factor) if delay else "0",
-                "shade": heat.shade(share),
-                "ink": heat.text(share),
-            }
-        )
+        texts_ = {"text": text if certain else f"({text})", "below": number(delay / factor) if delay else "0"}
+        measured = {**cell, "within_noise": not certain, "queueing_s": delay}
+        rows.append({**measured, **texts_, "shade": heat.shade(share), "ink": heat.text(share)})
     told = [
-        Column("victim", "victim"),
-        Column("without", "aggressor"),
+        *columns(victim="victim", aggressor="without"),
         Column("lost per iteration", _LOST),
         Column("of its time", "share", change),
         Column("within noise", "within_noise"),
@@ -172,20 +134,16 @@ def _lost(lost: LostTime, run: Run, name: str = "") -> Chart:
     ]
     small = f"Small numbers: queueing delay, {unit}. " if len(lost.aggressors) <= MOST_NUMBERS else ""
     return Chart(
-        f"lost-{name}" if name else "lost",
-        f"{name}: lost time" if name else "Lost time by victim and aggressor",
+        f"lost{suffix}",
+        title,
         _map(rows, heat, lost.victims, lost.aggressors, "lost time, share of the victim's time", told),
         f"{headline(run)}.",
         f"How much longer an iteration takes than without the aggressor. {small}Brackets: within noise. Losses to "
         "several aggressors need not add up to the whole loss.",
-        [{key: row[key] for key in _EXPORTED} for row in rows],
+        picked(rows, "victim aggressor lost_s lost_s_low lost_s_high share within_noise queueing_s"),
         picture="interference",
         wide=True,
     )
-
-
-_LOST = Estimated("lost_s", lambda row: with_half_width(row["lost_s"], row["lost_s_low"], row["lost_s_high"], seconds))
-_EXPORTED = ("victim", "aggressor", "lost_s", "lost_s_low", "lost_s_high", "share", "within_noise", "queueing_s")
 
 
 def interference_table(run: Run, by: Literal["job", "workload"] = "job", of: str = "") -> Table:
@@ -240,13 +198,8 @@ def lost_table(run: Run, lost: LostTime, of: str = "") -> Table:
 def lost_list(lost: LostTime, of: str = "") -> Table:
     """The largest cells of the same, a row each."""
     cells = [cell_of(lost, *at) for at in largest(lost, MOST_CELLS)]
-    shown = [
-        Column("victim", "victim"),
-        Column("aggressor", "aggressor", left=True),
-        Column("lost time", _LOST),
-        Column("share", "share", change),
-    ]
-    return Table(shown, cells, f"{of}{LOST_TITLE}, the largest", ABOUT_LOST)
+    shown = [Column("victim", "victim"), Column("aggressor", "aggressor", left=True), Column("lost time", _LOST)]
+    return Table([*shown, Column("share", "share", change)], cells, f"{of}{LOST_TITLE}, the largest", ABOUT_LOST)
 
 
 def _lost_cell(lost: LostTime, row: int, column: int) -> str | None:

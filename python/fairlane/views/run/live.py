@@ -1,19 +1,20 @@
 """Runs in progress: what they have measured so far. A page gets new rows for the same charts while it is looked at."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import altair
 import polars as pl
 
 from fairlane.results.live import State
-from fairlane.views.charts import Axis, Layer, described, layers, stacked
+from fairlane.views.charts import Axis, Layer, described, layers
 from fairlane.views.heat import HEAT, MOST_NUMBERS, Heat
 from fairlane.views.model import Chart, View
 from fairlane.views.page import cells_of
 from fairlane.views.tables import Column, Row, Table, change, columns, count
-from fairlane.wording import number, percent, plural, seconds
+from fairlane.wording import duration, number, percent, plural, seconds
 
 MOST_LINES = 12
 """Jobs whose iterations are drawn."""
@@ -27,7 +28,6 @@ _ROWS = "rows"
 """The name of the data of each chart."""
 _TIME = "replace(format(datum.value, '.3~s'), /(-?[0-9.]+)(.*)/, '$1 $2s')"
 """The label of a time in s, with a unit of its own."""
-Draw = Callable[[list[altair.Tooltip]], altair.LayerChart]
 
 
 @dataclass(frozen=True)
@@ -38,29 +38,44 @@ class _Figure:
     sentence: Callable[[State, Sequence[Row]], str]
     columns: Sequence[Column]
     """What a tooltip says."""
-    draw: Draw
-    blank: Row
-    """A row for charts that are not shown yet."""
+    layers: Callable[[list[altair.Tooltip]], Iterator[Layer]]
+    """The layers of the chart, which get the rows as their data."""
+    height: int
     note: str = ""
     wide: bool = False
+    moves: bool = True
+    """Whether its axes can be moved and zoomed."""
+
+    def chart(self, state: State) -> Chart:
+        """The chart; of a state without rows, one of an empty row, which is not shown yet."""
+        rows = self.rows(state)
+        told, tooltip = described(rows or [{}], self.columns)
+        spec = layers(self.height, *self.layers(tooltip), zoom=("x", "y") if self.moves else ())
+        spec.data = altair.InlineData(values=told, name=_ROWS)
+        if self.wide:
+            spec = spec.resolve_scale(color="independent")
+        words = self.sentence(state, rows) if rows else "No data yet."
+        return Chart(self.name, self.title, spec, words, self.note, rows, wide=self.wide)
 
 
-def view(state: State) -> View:
-    """What a page of the run begins with."""
-    charts = [_chart(figure, state) for figure in _FIGURES]
-    speed, *others = charts
+def view(state: State, name: str) -> View:
+    """What a page of the run begins with; ``name`` is that of its folder."""
+    speed, *others = (figure.chart(state) for figure in _FIGURES)
+    started = f"started {state.started.astimezone():%d %b %Y, %H:%M:%S}"
+    process = f"process {state.pid} on {state.machine}"
+    what = [name, plural(len(state.jobs.name), "job"), f"seed {state.seed}", started, process]
     return View(
         title=state.scenario,
         headline="",
-        facts=[],
+        facts=[" · ".join([*what, f"fairlane {state.version}"])],
         parts=[speed, _links(state), _jobs(state), *others],
         provenance={state.scenario: {"seed": state.seed, "fairlane": state.version, "started": state.started}},
     )
 
 
 def update(state: State) -> dict[str, Any]:
-    """What changes in the page: rows and exports of charts, rows of tables, and sentences, by the ids of its cards."""
-    found: dict[str, dict[str, Any]] = {"charts": {}, "csv": {}, "tables": {}, "sentences": {}}
+    """What changes: facts, and by the ids of cards rows and exports of charts, rows of tables, and sentences."""
+    found: dict[str, dict[str, Any]] = {key: {} for key in ("charts", "csv", "tables", "sentences")}
     for figure in _FIGURES:
         rows = figure.rows(state)
         found["charts"][figure.name] = described(rows, figure.columns)[0]
@@ -69,27 +84,48 @@ def update(state: State) -> dict[str, Any]:
     for at, table in enumerate((_links(state), _jobs(state)), 1):
         found["tables"][f"table{at}"] = cells_of(table)
         found["sentences"][f"table{at}"] = table.sentence
-    return found
+    return {**found, "facts": dict(_facts(state))}
 
 
-def _chart(figure: _Figure, state: State) -> Chart:
-    rows = figure.rows(state)
-    told, tooltip = described([*rows] or [figure.blank], figure.columns)
-    spec = figure.draw(tooltip)
-    spec.data = altair.InlineData(values=told, name=_ROWS)
-    words = figure.sentence(state, rows) if rows else "No data yet."
-    return Chart(figure.name, figure.title, spec, words, figure.note, rows, wide=figure.wide)
+def _facts(state: State) -> Iterator[tuple[str, str]]:
+    """How far the run is, and how fast, by term."""
+
+    def millions(rate: float | None) -> str:
+        return "–" if rate is None else f"{rate / 1e6:.2f} million"
+
+    now = state.progress
+    yield "done", percent(now.share)
+    yield "simulated", f"{seconds(now.simulated_s)} of {seconds(now.duration_s)}"
+    yield "time left", "–" if now.left_s is None else f"about {duration(now.left_s)}"
+    yield "time so far", duration(now.elapsed_s)
+    yield "packet-hops/s now", millions(now.hops_per_s)
+    yield "packet-hops/s, mean", millions(now.packet_hops / now.elapsed_s if now.elapsed_s > 0 else None)
+    yield "packet-hops", count(now.packet_hops)
+    if now.isolated:
+        yield "isolated runs done", f"{now.isolated_done} of {now.isolated}"
 
 
-def _base() -> altair.Chart:
-    return altair.Chart()
+def words_of(status: str, note: str | None, state: State | None) -> str:
+    """What the status of a run means; ``state`` is its last one, None if it has ended."""
+    if state is not None and state.phase == "storing" and status == "in progress":
+        return "The simulations are over; the results are being stored."
+    failed = f"{_WORDS['failed']} {note}" if note else _WORDS["failed"]
+    return failed if status == "failed" else _WORDS.get(status, note or status)
 
 
-def _free(title: str, kind: Any = "number", *, zero: bool = True) -> dict[str, Any]:
+_WORDS = {
+    "in progress": "The run is simulated.",
+    "killed": "The process of the run has ended without storing results: it was killed, or the machine was switched "
+    "off. This is the last state that it wrote.",
+    "failed": "The run has failed, and there are no results.",
+    "partial": "The run was interrupted; what it had measured is stored.",
+    "finished": "The run has finished.",
+}
+
+
+def _free(title: str, *, time: bool = False, zero: bool = True) -> dict[str, Any]:
     """The options of an axis for rows that change."""
-    axis = altair.Axis(title=title, labelOverlap=True, tickCount=6)
-    if kind == "time":
-        axis.labelExpr = _TIME
+    axis = altair.Axis(title=title, labelOverlap=True, tickCount=6, labelExpr=_TIME if time else altair.Undefined)
     return {"axis": axis, "scale": altair.Scale(zero=zero, nice=False)}
 
 
@@ -107,54 +143,48 @@ def _speeds(_: State, rows: Sequence[Row]) -> str:
     return f"Between {low:.2f} and {high:.2f} million packet-hops per second of wall time."
 
 
-def _draw_speed(tooltip: list[altair.Tooltip]) -> altair.LayerChart:
-    base = _base().encode(
-        x=altair.X("elapsed_s:Q", **_free("Wall time [s]", zero=False)),
-        y=altair.Y("rate:Q", **_free("Million packet-hops/s")),
-    )
-    area = base.mark_area(opacity=0.12)
-    return layers(240, area, base.mark_line(), base.mark_point(size=30, opacity=0).encode(tooltip=tooltip))
+def _draw_speed(tooltip: list[altair.Tooltip]) -> Iterator[Layer]:
+    x = altair.X("elapsed_s:Q", **_free("Wall time [s]", zero=False))
+    base = altair.Chart().encode(x=x, y=altair.Y("rate:Q", **_free("Million packet-hops/s")))
+    yield base.mark_area(opacity=0.12)
+    yield base.mark_line()
+    yield base.mark_point(size=30, opacity=0).encode(tooltip=tooltip)
 
 
 def _compared(state: State) -> list[dict[str, Any]]:
     """The jobs that can be compared, those slowed down most first."""
-    known: list[dict[str, Any]] = [
-        {"job": job, "w": w} for job, w in zip(state.jobs.name, state.jobs.w, strict=False) if w is not None
-    ]
-    return sorted(known, key=lambda row: row["w"])[:MOST_BARS]
+    known = [(w, job) for job, w in zip(state.jobs.name, state.jobs.w, strict=False) if w is not None]
+    return [{"job": job, "w": w} for w, job in sorted(known, key=lambda one: one[0])[:MOST_BARS]]
 
 
-def _draw_w(tooltip: list[altair.Tooltip]) -> altair.LayerChart:
-    bar = (
-        _base()
-        .mark_bar()
-        .encode(
-            x=altair.X("w:Q", **Axis.chosen().options),
-            y=altair.Y("job:N", sort=None, title=None),
-            tooltip=tooltip,
-        )
-    )
-    return layers(280, bar, zoom=())
+def _draw_w(tooltip: list[altair.Tooltip]) -> Iterator[Layer]:
+    x, y = altair.X("w:Q", **Axis.chosen().options), altair.Y("job:N", sort=None, title=None)
+    yield altair.Chart().mark_bar().encode(x=x, y=y, tooltip=tooltip)
 
 
 def _iterations(state: State) -> list[dict[str, Any]]:
     """The times per iteration of the first jobs."""
-    jobs = [*zip(state.jobs.name, state.jobs.at_s, state.jobs.time_s, strict=False)]
+    jobs = [job for job in zip(state.jobs.name, state.jobs.at_s, state.jobs.time_s, strict=False) if job[1]]
     return [
         {"job": name, "at_s": at, "time": time}
-        for name, ats, times in [job for job in jobs if job[1]][:MOST_LINES]
+        for name, ats, times in jobs[:MOST_LINES]
         for at, time in zip(ats, times, strict=True)
     ]
 
 
-def _draw_iterations(tooltip: list[altair.Tooltip]) -> altair.LayerChart:
-    base = _base().encode(
-        x=altair.X("at_s:Q", **_free("Simulated time", "time")),
-        y=altair.Y("time:Q", **_free("Time per iteration", "time")),
+def _completed(state: State, _: Sequence[Row]) -> str:
+    first = f" The first {MOST_LINES} jobs." if len(state.jobs.name) > MOST_LINES else ""
+    return f"When jobs completed iterations, and how long these took.{first}"
+
+
+def _draw_iterations(tooltip: list[altair.Tooltip]) -> Iterator[Layer]:
+    base = altair.Chart().encode(
+        x=altair.X("at_s:Q", **_free("Simulated time", time=True)),
+        y=altair.Y("time:Q", **_free("Time per iteration", time=True)),
         color=altair.Color("job:N", sort=None, legend=altair.Legend(title=None, orient="top", columns=4)),
     )
-    points = base.mark_point(size=16).encode(tooltip=tooltip)
-    return layers(260, base.mark_line(strokeWidth=1.6), points)
+    yield base.mark_line(strokeWidth=1.6)
+    yield base.mark_point(size=16).encode(tooltip=tooltip)
 
 
 def _cells(state: State) -> list[dict[str, Any]]:
@@ -166,80 +196,64 @@ def _cells(state: State) -> list[dict[str, Any]]:
         for job in {victim, aggressor}:
             sums[job] += delay
     kept = {job for job in sorted(range(len(names)), key=lambda job: -sums[job])[:MOST_JOBS] if sums[job] > 0}
+    cells = [cell for cell in sorted(every) if kept.issuperset(cell[:2])]
     time = state.measured_s or 1.0
-    cells: list[dict[str, Any]] = [
-        {"victim": victim, "aggressor": aggressor, "delay": delay, "share": delay / (state.jobs.ranks[victim] * time)}
-        for victim, aggressor, delay in sorted(every)
-        if victim in kept and aggressor in kept
-    ]
-    heat = Heat.of(cell["share"] for cell in cells if cell["victim"] != cell["aggressor"])
-    for cell in cells:
-        itself = cell["victim"] == cell["aggressor"]
-        cell |= {
-            "place": None if itself else heat.place(cell["share"]),
-            "text": percent(cell["share"]) if len(kept) <= MOST_NUMBERS else "",
-            "ink": heat.text(cell["share"]),
-            "by": "its own packets" if itself else names[cell["aggressor"]],
-            "victim": names[cell["victim"]],
-            "aggressor": names[cell["aggressor"]],
+    shares = [delay / (state.jobs.ranks[victim] * time) for victim, _, delay in cells]
+    heat = Heat.of(share for (victim, cause, _), share in zip(cells, shares, strict=True) if victim != cause)
+    return [
+        {
+            "victim": names[victim],
+            "aggressor": names[cause],
+            "by": "its own packets" if victim == cause else names[cause],
+            "delay": delay,
+            "share": share,
+            "place": None if victim == cause else heat.place(share),
+            "text": percent(share) if len(kept) <= MOST_NUMBERS else "",
+            "ink": heat.text(share),
         }
-    return cells
+        for (victim, cause, delay), share in zip(cells, shares, strict=True)
+    ]
 
 
 def _most_delayed(state: State, rows: Sequence[Row]) -> str:
     kept = state.matrix.kept
     omitted = f" The cells have {percent(kept)} of all queueing delay." if kept < 0.9995 else ""
-    others = sorted((row for row in rows if row["place"] is not None), key=lambda row: -row["delay"])
+    most = max((row for row in rows if row["place"] is not None), key=lambda row: row["delay"], default=None)
     until = f"Up to {seconds(state.measured_s or 0.0)}"
-    if not others:
+    if most is None:
         return f"{until} no job's packets were delayed by another job's.{omitted}"
-    most = others[0]
     share = percent(most["share"])
     return f"{until}, {most['victim']} is delayed most by {most['aggressor']}: {share} of its rank time.{omitted}"
 
 
-def _draw_matrix(tooltip: list[altair.Tooltip]) -> altair.LayerChart:
-    base = _base().encode(
-        x=altair.X("aggressor:N", sort=None, axis=altair.Axis(labelAngle=-40, labelOverlap=False)),
-        y=altair.Y("victim:N", sort=None, axis=altair.Axis(labelOverlap=False)),
-        tooltip=tooltip,
-    )
+def _draw_matrix(tooltip: list[altair.Tooltip]) -> Iterator[Layer]:
+    x = altair.X("aggressor:N", sort=None, axis=altair.Axis(labelAngle=-40, labelOverlap=False))
+    y = altair.Y("victim:N", sort=None, axis=altair.Axis(labelOverlap=False))
+    base = altair.Chart().encode(x=x, y=y, tooltip=tooltip)
+    known, own = (base.transform_filter(f"{sign}isValid(datum.place)") for sign in ("", "!"))
     scale = altair.Scale(domain=[0, 1], range=list(HEAT), interpolate="rgb")
-    known = base.transform_filter("isValid(datum.place)")
-    colours: list[Layer] = [
-        base.transform_filter("!isValid(datum.place)").mark_rect(style="band"),
-        known.mark_rect().encode(color=altair.Color("place:Q", scale=scale, legend=None)),
-        known.mark_text(fontSize=11).encode(text="text:N", color=altair.Color("ink:N", scale=None)),
-    ]
-    own = base.transform_filter("!isValid(datum.place)").mark_text(style="text", fontSize=11).encode(text="text:N")
-    made = stacked(*colours, own).resolve_scale(color="independent")
-    return made.properties(height=360)  # type: ignore[no-any-return]
+    yield own.mark_rect(style="band")
+    yield known.mark_rect().encode(color=altair.Color("place:Q", scale=scale, legend=None))
+    yield known.mark_text(fontSize=11).encode(text="text:N", color=altair.Color("ink:N", scale=None))
+    yield own.mark_text(style="text", fontSize=11).encode(text="text:N")
 
 
 def _links(state: State) -> Table:
     links = state.links
-    rows = [
-        {"name": name, "active": active, "stalled": stalled}
-        for name, active, stalled in zip(links.name, links.active_share, links.stalled_share, strict=True)
-    ]
-    until = seconds(state.measured_s or 0.0)
+    every = zip(links.name, links.active_share, links.stalled_share, strict=True)
+    rows = [{"name": name, "active": active, "stalled": stalled} for name, active, stalled in every]
     shown = [*columns(name="link"), *columns(percent, active="utilisation", stalled="stalled")]
+    until = seconds(state.measured_s or 0.0)
     return Table(shown, rows, "Busiest links", sentence=f"Shares of the simulated time up to {until}.")
 
 
 def _jobs(state: State) -> Table:
     jobs = state.jobs
-    fields: Mapping[str, Sequence[Any]] = {
-        "workload": jobs.workload,
-        "ranks": jobs.ranks,
-        "iterations": jobs.iterations,
-        "pace": jobs.seconds_per_iteration,
-        "w": jobs.w,
-    }
-    rows = [
-        {"name": name, **{key: values[at] if at < len(values) else None for key, values in fields.items()}}
-        for at, name in enumerate(jobs.name[:MOST_ROWS])
-    ]
+    names = jobs.name[:MOST_ROWS]
+    known = (jobs.workload, jobs.ranks, jobs.iterations, jobs.seconds_per_iteration, jobs.w)
+    keys = ("name", "workload", "ranks", "iterations", "pace", "w")
+    every = zip_longest(names, *(values[: len(names)] for values in known))
+    rows = [dict(zip(keys, values, strict=True)) for values in every]
     shown = [
         Column("job", "name"),
         Column("workload", "workload", left=True),
@@ -264,7 +278,7 @@ _FIGURES = [
             Column("simulated", "simulated_s", seconds),
         ],
         _draw_speed,
-        {"elapsed_s": 0.0, "rate": 1.0, "simulated_s": 0.0},
+        240,
     ),
     _Figure(
         "live-matrix",
@@ -272,16 +286,16 @@ _FIGURES = [
         _cells,
         _most_delayed,
         [
-            Column("victim", "victim"),
-            Column("delayed by", "by"),
+            *columns(victim="victim", by="delayed by"),
             Column("queueing delay", "delay", seconds),
             Column("of its rank time", "share", percent),
         ],
         _draw_matrix,
-        {"victim": "", "aggressor": "", "by": "", "delay": 0.0, "share": 0.0, "place": 0.0, "text": "", "ink": ""},
+        360,
         "A cell is the queueing delay of the victim's packets that the aggressor's packets caused, as a share of the "
         "victim's rank time. Grey: a job's own packets.",
         wide=True,
+        moves=False,
     ),
     _Figure(
         "live-w",
@@ -290,24 +304,18 @@ _FIGURES = [
         lambda _, rows: f"{rows[0]['job']} is slowed down most so far: W {change(rows[0]['w'])}.",
         [Column("job", "job"), Column("W", "w", change)],
         _draw_w,
-        {"job": "", "w": 0.0},
+        280,
         "Over all iterations that the co-run and the isolated run have both completed. The report leaves out the "
         "warm-up, and has intervals.",
+        moves=False,
     ),
     _Figure(
         "live-iterations",
         "Time per iteration",
         _iterations,
-        lambda state, _: (
-            "When jobs completed iterations, and how long these took."
-            + (f" The first {MOST_LINES} jobs." if len(state.jobs.name) > MOST_LINES else "")
-        ),
-        [
-            Column("job", "job"),
-            Column("time per iteration", "time", seconds),
-            Column("simulated time", "at_s", seconds),
-        ],
+        _completed,
+        [Column("job", "job"), *columns(seconds, time="time per iteration", at_s="simulated time")],
         _draw_iterations,
-        {"job": "", "at_s": 1.0, "time": 1.0},
+        260,
     ),
 ]

@@ -1,6 +1,6 @@
 """How busy and how blocked ports are: by level of the tree or class of link, and over time by role."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -10,18 +10,19 @@ import polars as pl
 from fairlane.engine.tables import PS
 from fairlane.results.run import Run
 from fairlane.results.views import by_link, over_time
-from fairlane.views.charts import Axis, Layer, chart, choice, colour, described, layers
-from fairlane.views.model import Chart, sentences_of
-from fairlane.views.rows import MOST_DOTS, Rows, box_numbers, boxes, dots, spread, thinned
+from fairlane.views.charts import Axis, Layer, choice, colour, course, described, drawing, layers, picked
+from fairlane.views.model import Chart, sentences_of, together
+from fairlane.views.rows import MOST_DOTS, Rows, boxes, dots, strips
 from fairlane.views.run.series import Series
-from fairlane.views.tables import Column, Row
+from fairlane.views.tables import Column
 from fairlane.wording import percent, plural, seconds
 
 MOST_INTERVALS = 400
 """Of more intervals, successive ones are merged."""
+MOST_LINKS = 20_000
+"""Links of all runs that are exported."""
 _ACTIVE, _STALLED = "port_active_share", "port_stalled_share"
-_SHARES = {_ACTIVE: "Share of time carrying packets", _STALLED: "Share of time stalled: packets wait, no credits"}
-_LEAST = {_ACTIVE: 0.05, _STALLED: 0.05}
+_LEAST = 0.05
 """An axis reaches at least this share of time, so that next to nothing looks like it."""
 
 
@@ -53,164 +54,128 @@ def _classes(links: pl.DataFrame) -> pl.DataFrame:
 
 
 def _utilisation(series: Series) -> Iterator[Chart]:
-    known = {name: links for name, run in series.runs.items() if (links := by_link(run.ports)).height}
+    known = series.having(lambda run: by_link(run.ports).height)
     if not known:
         return
-    every = pl.concat([_classes(links) for links in known.values()])
-    classes = every.group_by("class", maintain_order=True).agg(pl.col("count").max(), pl.col("level").min())
-    names = classes["class"].to_list()
+    links = together(known, "run", lambda run: by_link(run.ports))
+    every = together(known, "run", lambda run: _classes(by_link(run.ports))).group_by("class", maintain_order=True)
+    classes = every.agg(pl.col("count").max(), pl.col("level").min())
     labels = [[name, plural(count, "port")] for name, count in classes.select("class", "count").iter_rows()]
-    places = Rows(names, len(series.runs), labels)
+    places = Rows(classes["class"].to_list(), len(series.runs), labels)
     level = dict(classes.select("class", "level").iter_rows())
     many = int(classes["count"].to_numpy().max()) > MOST_DOTS
     thin = (
         f" Of more than {MOST_DOTS} ports of a class, those that are evenly spaced in order are drawn." if many else ""
     )
-    note = f"A dot is a port; boxes: quartiles and median; whiskers: extremes.{thin}{series.below()}"
-    runs = {name: series.runs[name] for name in known}
-    sentences = {
-        _ACTIVE: sentences_of(runs, lambda run: busiest(by_link(run.ports)) + _named(run)),
-        _STALLED: sentences_of(runs, _stalled),
-    }
-    for column in _SHARES:
+    for column, name, title, share, sentence in (
+        (_ACTIVE, "utilisation", "Utilisation of ports", "Share of time carrying packets", _busiest),
+        (_STALLED, "stalls", "Stalls of ports", "Share of time stalled: packets wait, no credits", stalled),
+    ):
         yield Chart(
-            "utilisation" if column == _ACTIVE else "stalls",
-            "Utilisation of ports" if column == _ACTIVE else "Stalls of ports",
-            layers(places.height, *_strips(series, known, places, level, column), zoom=("x",)),
-            sentences[column],
-            note,
-            [
-                {"run": name, "class": row["class"], column: row[column]}
-                for name, links in known.items()
-                for row in links.select("class", column).iter_rows(named=True)
-            ][:20_000],
+            name,
+            title,
+            drawing(places.height, _strips(series, links, places, level, column, share), zoom=("x",)),
+            sentences_of(known, sentence),
+            f"A dot is a port; boxes: quartiles and median; whiskers: extremes.{thin}{series.below()}",
+            links.select("run", "class", column).head(MOST_LINKS).to_dicts(),
             picture="utilisation",
         )
 
 
-def _named(run: Run) -> str:
-    """The name of the busiest port."""
-    most = by_link(run.ports).sort(_ACTIVE, "link").row(-1, named=True)
-    return f" (busiest: {most['link_name']})"
-
-
-def _stalled(run: Run) -> str:
+def _busiest(run: Run) -> str:
     links = by_link(run.ports)
-    stalled = int((links[_STALLED] > 0.1).sum())
-    return f"{plural(stalled, 'port')} of {links.height} stalled for more than 10% of the time"
+    return f"{busiest(links)} (busiest: {links.sort(_ACTIVE, 'link')['link_name'][-1]})"
+
+
+def stalled(run: Run) -> str:
+    """How many ports are stalled much of the time."""
+    links = by_link(run.ports)
+    many = int((links[_STALLED] > 0.1).sum())
+    return f"{plural(many, 'port')} of {links.height} stalled for more than 10% of the time"
 
 
 def _strips(
-    series: Series, known: dict[str, pl.DataFrame], places: Rows, level: dict[str, int], column: str
+    series: Series, links: pl.DataFrame, places: Rows, level: Mapping[str, int], column: str, title: str
 ) -> Iterator[Layer]:
-    boxed: list[Row] = []
-    points: list[Row] = []
-    for name, links in known.items():
-        number = series.number(name)
-        for of in places.names:
-            values = links.filter(pl.col("class") == of)[column].to_numpy()
-            if not values.size:
-                continue
-            row = {"run": name, "class": of, "series": name if series.several else f"level {level[of]}"}
-            boxed.append(places.place({**row, **box_numbers(values, (0, 100))}, of, number))
-            some = thinned(values)
-            at = places.at(of, number)
-            shift = spread(some.size, 0.7 * places.reach)
-            points += [
-                {**row, "value": float(f"{value:.5g}"), "at": at + off} for value, off in zip(some, shift, strict=True)
-            ]
-    axis = Axis.of([_LEAST[column], *(row["value"] for row in points)], _SHARES[column], "share", scale="linear")
+    groups = []
+    for (run, of), found in links.group_by("run", "class", maintain_order=True):
+        row = {"run": run, "class": of, "series": run if series.several else f"level {level[str(of)]}"}
+        groups.append((row, found[column].to_numpy(), str(of), series.number(str(run))))
+    boxed, dotted = strips(groups, places)
+    axis = Axis.over(dotted, "value", title, "share", scale="linear", also=[_LEAST])
     axis = replace(axis, high=min(axis.high, 1.02))
-    names = list(series.runs) if series.several else list(dict.fromkeys(row["series"] for row in boxed))
-    told, tooltip = described(
-        points, [*series.run_column, Column("ports", "class"), Column("share of time", "value", percent)]
-    )
-    channel = colour("series", names, shown=names if series.several else ())
+    levels = dict.fromkeys(f"level {level[name]}" for name in places.names)
+    channel = colour("series", list(series.runs if series.several else levels), shown=series.runs)
+    told = [*series.run_column, Column("ports", "class"), Column("share of time", "value", percent)]
+    shown, tooltip = described(dotted, told)
     yield boxes(boxed, axis, places, color=channel)
-    yield dots(told, axis, places, "value", color=channel, tooltip=tooltip)
+    yield dots(shown, axis, places, "value", color=channel, tooltip=tooltip)
 
 
 def _timeline(series: Series) -> Iterator[Chart]:
-    tables = {
-        name: table
-        for name, run in series.runs.items()
-        if run.samples is not None
-        and not run.samples.is_empty()
-        and not (table := over_time(run.samples, run.ports)).is_empty()
-    }
-    if not tables:
+    known = series.having(lambda run: not _samples(run).is_empty())
+    if not known:
         return
-    rows = [row for name, table in tables.items() for row in _intervals(series, name, table)]
-    runs = {name: series.runs[name] for name in tables}
+    rows = [row for name, run in known.items() for row in _intervals(series, name, _samples(run))]
     roles = list(dict.fromkeys(row["role"] for row in sorted(rows, key=lambda row: -row[_ACTIVE])))
-    time = Axis.of((row["to_s"] for row in rows), "Time", "time", scale="linear")
-    for column, title in {_ACTIVE: "Carrying packets", _STALLED: "Stalled"}.items():
-        axis = Axis.of([0.01, *(row[column] for row in rows)], title, "share", scale="linear")
-        columns = [
-            *series.run_column,
-            Column("ports", "label"),
-            Column("from", "at_s", seconds),
-            Column("share of time", column, percent),
-        ]
-        told, tooltip = described(rows, columns)
-        base = chart(told)
-        names = list(series.runs) if series.several else list(dict.fromkeys(row["label"] for row in rows))
-        encoding: dict[str, Any] = {"x": time.x("at_s"), "y": axis.y(column), "color": colour("series", names)}
-        parameters = []
+    names = list(series.runs if series.several else dict.fromkeys(row["label"] for row in rows))
+    time = Axis.over(rows, "to_s", "Time", "time", scale="linear")
+    only = f" Shown: {roles[0]} ports, or those that are chosen on a page." if series.several else ""
+    for column, name, title, most in (
+        (_ACTIVE, "timeline", "Carrying packets", "busiest"),
+        (_STALLED, "timeline-stalls", "Stalled", "stalled most"),
+    ):
+        axis = Axis.over(rows, column, title, "share", scale="linear", also=[0.01])
+        told = [*series.run_column, Column("ports", "label"), Column("from", "at_s", seconds)]
+        looks: list[dict[str, Any]] = [{"interpolate": "step-after", "strokeWidth": 1.8}, {"size": 40, "opacity": 0}]
+        channels: dict[str, Any] = {"x": time.x("at_s"), "y": axis.y(column), "color": colour("series", names)}
+        line, points = course(rows, [*told, Column("share of time", column, percent)], *looks, **channels)
         if series.several:
             selected, wanted = choice("role", "Ports", roles)
-            base, parameters = base.transform_filter(wanted), [selected]
-        line = base.mark_line(interpolate="step-after", strokeWidth=1.8).encode(**encoding)
-        points = base.mark_point(size=40, opacity=0).encode(**encoding, tooltip=tooltip)
-        what = "Mean share of time of all ports of a role."
+            line, points = line.transform_filter(wanted), points.transform_filter(wanted).add_params(selected)
         yield Chart(
-            "timeline" if column == _ACTIVE else "timeline-stalls",
+            name,
             f"Ports over time: {title.lower()}",
-            layers(220, line, points.add_params(*parameters)),
-            sentences_of(runs, _most_active if column == _ACTIVE else _most_stalled),
-            what if not series.several else f"{what} Shown: {roles[0]} ports, or those that are chosen on a page.",
-            [{key: row[key] for key in ("run", "role", "at_s", "to_s", column)} for row in rows],
+            layers(220, line, points),
+            sentences_of(known, _most(column, most)),
+            f"Mean share of time of all ports of a role.{only}",
+            picked(rows, f"run role at_s to_s {column}"),
             picture="timeline",
         )
 
 
+def _samples(run: Run) -> pl.DataFrame:
+    """What the ports of each role did in each interval; no rows without samples."""
+    known = run.samples is not None and not run.samples.is_empty()
+    return over_time(run.samples, run.ports) if known else pl.DataFrame()  # type: ignore[arg-type]
+
+
 def _intervals(series: Series, name: str, table: pl.DataFrame) -> Iterator[dict[str, Any]]:
     """A row for each interval and role; a last one at the end of the last interval, which a line of steps needs."""
-    together = -(-table["from_ps"].n_unique() // MOST_INTERVALS)
-    number = pl.col("from_ps").rank("dense").sub(1) // together
+    together_ = -(-table["from_ps"].n_unique() // MOST_INTERVALS)
+    number = pl.col("from_ps").rank("dense").sub(1) // together_
     merged = (
-        table.with_columns(group=number)
-        .group_by("role", "group")
+        table.group_by("role", group=number)
         .agg(pl.col("ports").first(), pl.col("from_ps").min(), pl.col("to_ps").max(), pl.col(_ACTIVE, _STALLED).mean())
         .sort("role", "from_ps")
     )
-    for (role,), rows in merged.group_by("role", maintain_order=True):
-        label = f"{role} ({rows['ports'][0]})"
-        last = rows[-1].with_columns(from_ps=pl.col("to_ps"))
-        for row in pl.concat([rows, last]).iter_rows(named=True):
-            yield {
-                "run": name,
-                "role": role,
-                "of": role,
-                "label": label,
-                "series": name if series.several else label,
-                "at_s": row["from_ps"] * PS,
-                "to_s": row["to_ps"] * PS,
-                **{key: float(f"{row[key]:.5g}") for key in (_ACTIVE, _STALLED)},
-            }
+    last = merged.group_by("role").last().with_columns(from_ps="to_ps").select(merged.columns)
+    rows = pl.concat([merged, last]).sort("role", "from_ps").with_columns(pl.col(_ACTIVE, _STALLED).round_sig_figs(5))
+    for row in rows.with_columns(pl.col("from_ps", "to_ps") * PS).iter_rows(named=True):
+        label = f"{row['role']} ({row['ports']})"
+        at = {"at_s": row["from_ps"], "to_s": row["to_ps"], _ACTIVE: row[_ACTIVE], _STALLED: row[_STALLED]}
+        series_ = name if series.several else label
+        yield {"run": name, "role": row["role"], "of": row["role"], "label": label, "series": series_, **at}
 
 
-def _most_stalled(run: Run) -> str:
-    assert run.samples is not None, "invariant: there are samples"
-    most = over_time(run.samples, run.ports).sort(_STALLED, "from_ps", "role").row(-1, named=True)
-    if most[_STALLED] == 0:
-        return "No port was ever stalled"
-    share, when = percent(most[_STALLED]), seconds(most["from_ps"] * PS)
-    return f"{most['role'].capitalize()} ports are stalled most, {share} of the time from {when} on"
+def _most(column: str, word: str) -> Callable[[Run], str]:
+    """The role and the time of the greatest mean share of a run."""
 
+    def sentence(run: Run) -> str:
+        most = _samples(run).sort(column, "from_ps", "role").row(-1, named=True)
+        if column == _STALLED and most[column] == 0:
+            return "No port was ever stalled"
+        share, when = percent(most[column]), seconds(most["from_ps"] * PS)
+        return f"{most['role'].capitalize()} ports are {word}, {share} of the time from {when} on"
 
-def _most_active(run: Run) -> str:
-    assert run.samples is not None, "invariant: there are samples"
-    most = over_time(run.samples, run.ports).sort(_ACTIVE, "from_ps", "role").row(-1, named=True)
-    share, when = percent(most[_ACTIVE]), seconds(most["from_ps"] * PS)
-    return f"{most['role'].capitalize()} ports are busiest, {share} of the time from {when} on"
+    return sentence

@@ -1,6 +1,6 @@
 """The runs of a view: their jobs, and what marks are coloured by, which is the same in every chart."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,6 +17,8 @@ CHOSEN = "!length(chosen) || indexof(chosen, datum.job) >= 0"
 """Whether the job of a mark is among those that were chosen in the fabric or the matrix, or none was."""
 MOST_LINES = 12
 """Jobs that have a line where none is chosen."""
+BY_JOB = [altair.Detail("run:N"), altair.Detail("job:N")]
+"""What has a line of its own."""
 JOB, WORKLOAD = Column("job", "job"), Column("workload", "workload", left=True)
 
 
@@ -66,6 +68,10 @@ class Series:
         workload = self.workloads.get(job, job)
         series = run if self.several else job if self.by_job else workload
         return {"run": run, "job": job, "workload": workload, "series": series, **values}
+
+    def having(self, wanted: Callable[[Run], object]) -> dict[str, Run]:
+        """The runs for which something is true, by name."""
+        return {name: run for name, run in self.runs.items() if wanted(run)}
 
     def jobs(self) -> Iterator[tuple[str, Run, Row]]:
         """The jobs of all runs, with their run."""

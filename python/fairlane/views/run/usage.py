@@ -1,25 +1,22 @@
 """What jobs spend: time in MPI calls and in waits, and power."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 import altair
-import numpy as np
 import polars as pl
 
 from fairlane.engine.tables import PS
 from fairlane.power import by_job
 from fairlane.results.run import Run
-from fairlane.views.charts import Axis, Layer, chart, described, layers, legend_of
-from fairlane.views.model import Chart, sentences_of
-from fairlane.views.rows import Rows, bars, box_numbers, boxes, dots, spread, thinned
+from fairlane.views.charts import Axis, Layer, chart, described, drawing, layers, legend_of, picked
+from fairlane.views.model import Chart, sentences_of, together
+from fairlane.views.rows import Rows, bars, boxes, dots, stacked_rows, strips
 from fairlane.views.run.series import JOB, WORKLOAD, Series, chosen, highlighted
-from fairlane.views.tables import Column, fixed
-from fairlane.wording import percent, plural
+from fairlane.views.tables import Column, Table, columns, fixed
+from fairlane.wording import number, percent, plural
 
 MOST_JOBS = 60
 """Jobs that have a row in these charts: those that compute least, or run slowest."""
-_BY = {"calls": "MPI breakdown", "waits": "Waits in MPI calls by cause"}
 
 
 def charts(series: Series) -> Iterator[Chart]:
@@ -29,165 +26,187 @@ def charts(series: Series) -> Iterator[Chart]:
 
 
 def _calls(series: Series) -> Iterator[Chart]:
-    known = {name: run for name, run in series.runs.items() if not run.calls.is_empty() and _rank_time(run).sum() > 0}
+    known = series.having(lambda run: not run.calls.is_empty() and _times(run).height)
     if not known:
         return
-    jobs = _most(known, MOST_JOBS)
-    places = series.places(jobs)
+    every = together(known, "run", lambda run: run.jobs.select("name", pl.col("compute_share").fill_null(0.0)))
+    least = (
+        every.group_by("name", maintain_order=True).agg(pl.col("compute_share").mean()).sort("compute_share", "name")
+    )
+    places = series.places(least["name"].head(MOST_JOBS).to_list())
     left = len(series.workloads) - len(places.names)
     few = f" The {plural(left, 'job')} that compute most are not shown." if left > 0 else ""
-    every = [row for name, run in known.items() for row in _parts(series, name, run, places)]
-    sentences = {"calls": _most_time, "waits": _waits}
-    for by, title in _BY.items():
-        rows = [row for row in every if row["by"] == by]
+    told = [*series.run_column, JOB, WORKLOAD, Column("part", "part"), Column("share", "share", percent)]
+    for by, title, shares, sentence in (
+        ("calls", "MPI breakdown", _by_call, _most_time),
+        ("waits", "Waits in MPI calls by cause", _by_wait, _waits),
+    ):
+        placed = [
+            places.place(series.row(row["run"], row["name"]) | row, row["name"], series.number(row["run"]))
+            for row in together(known, "run", shares).iter_rows(named=True)
+            if row["name"] in places.names
+        ]
+        rows = stacked_rows(placed, "at", "share")
         parts = list(dict.fromkeys(row["part"] for row in rows))
-        axis = Axis.of([0.0, 1.0, *(row["end"] for row in rows)], "Share of the time of ranks", "share", scale="linear")
-        columns = [*series.run_column, JOB, WORKLOAD, Column("part", "part"), Column("share", "share", percent)]
-        told, tooltip = described(rows, columns)
+        axis = Axis.over(rows, "end", "Share of the time of ranks", "share", also=[0.0, 1.0])
+        shown, tooltip = described(rows, told)
         colour = altair.Color("part:N", scale=altair.Scale(domain=parts), legend=legend_of(parts))
-        bar = bars(told, axis, places, "begin", "end", color=colour, tooltip=tooltip, opacity=highlighted())
+        bar = bars(shown, axis, places, "begin", "end", color=colour, tooltip=tooltip, opacity=highlighted())
         yield Chart(
             by,
             title,
             layers(places.height, bar.add_params(chosen()), zoom=("x",)),
-            sentences_of(known, sentences[by]),
+            sentences_of(known, sentence),
             f"Shares of the time of a job's ranks. MPI calls that were in progress at the end are in no share."
             f"{few}{series.below()}",
-            [{key: row[key] for key in ("run", "job", "part", "share")} for row in rows],
+            picked(rows, "run job part share"),
             picture="calls",
         )
 
 
-def _most(runs: dict[str, Run], most: int) -> list[str]:
-    every = pl.concat([run.jobs.select("name", pl.col("compute_share").fill_null(0.0)) for run in runs.values()])
-    sums = every.group_by("name", maintain_order=True).agg(pl.col("compute_share").mean())
-    return sums.sort("compute_share", "name").head(most)["name"].to_list()
+def _times(run: Run) -> pl.DataFrame:
+    """The time of the ranks of each job, s, with its shares."""
+    time = pl.col("ranks").cast(pl.Float64) * pl.col("span_ps").cast(pl.Float64) * PS
+    shares = pl.col("compute_share", "communication_share").fill_null(0.0)
+    return run.jobs.select("name", shares, time=time).filter(pl.col("time") > 0)
 
 
-def _rank_time(run: Run) -> pl.Series:
-    return run.jobs["ranks"].cast(pl.Float64) * run.jobs["span_ps"].cast(pl.Float64) * PS
+def _calls_by_time(run: Run) -> pl.DataFrame:
+    calls = run.calls.group_by(part="call").agg(pl.col("time_s").sum()).filter(pl.col("time_s") > 0)
+    return calls.sort("time_s", "part", descending=[True, False])
 
 
-def _parts(series: Series, name: str, run: Run, places: Rows) -> Iterator[dict[str, Any]]:
-    """The parts of each job's time, one after the other: by call, and by cause."""
-    time = dict(zip(run.jobs["name"], _rank_time(run), strict=True))
-    calls = run.calls.group_by("call").agg(pl.col("time_s").sum()).filter(pl.col("time_s") > 0)
-    order = calls.sort("time_s", "call", descending=[True, False])["call"].to_list()
-    by_call = {(job, call): spent for job, call, spent in run.calls.select("name", "call", "time_s").iter_rows()}
-    sums = run.ranks.group_by("name").agg(pl.col("late_partner_ps", "network_ps").sum())
-    waits = {job: (late * PS, network * PS) for job, late, network in sums.iter_rows()}
-    shares = run.jobs.select("name", "compute_share", "communication_share").fill_null(0.0)
-    for job, compute, communication in shares.iter_rows():
-        if job not in places.names or not time[job]:
-            continue
-        late, network = (spent / time[job] for spent in waits.get(job, (0.0, 0.0)))
-        rest = max(0.0, communication - late - network)
-        every = {
-            "calls": {"compute": compute, **{call: by_call.get((job, call), 0.0) / time[job] for call in order}},
-            "waits": {"compute": compute, "late sender or receiver": late, "network": network, "other MPI time": rest},
-        }
-        for by, parts in every.items():
-            ends = np.cumsum(list(parts.values())).tolist()
-            for (part, share), end in zip(parts.items(), ends, strict=True):
-                values = {"by": by, "part": part, "share": share, "begin": end - share, "end": end}
-                yield places.place(series.row(name, job, **values), job, series.number(name))
+def _by_call(run: Run) -> pl.DataFrame:
+    """The shares of each job's time: of compute, and of each call, the one with most time first."""
+    times = _times(run)
+    calls = times.join(_calls_by_time(run).select("part"), how="cross")
+    spent = calls.join(run.calls.rename({"call": "part"}), on=["name", "part"], how="left", maintain_order="left")
+    shares = spent.select("name", "part", share=pl.col("time_s").fill_null(0.0) / pl.col("time"))
+    return pl.concat([times.select("name", pl.lit("compute").alias("part"), share="compute_share"), shares])
+
+
+def _by_wait(run: Run) -> pl.DataFrame:
+    """The shares of each job's time: of compute, of waits by cause, and the rest."""
+    waits = run.ranks.group_by("name").agg(pl.col("late_partner_ps", "network_ps").sum().cast(pl.Float64) * PS)
+    times = _times(run).join(waits, on="name", how="left", maintain_order="left")
+    late, network = (pl.col(f"{cause}_ps").fill_null(0.0) / pl.col("time") for cause in ("late_partner", "network"))
+    rest = (pl.col("communication_share") - late - network).clip(0.0)
+    named = {"compute": "compute_share", "late sender or receiver": late, "network": network, "other MPI time": rest}
+    return times.select("name", **named).unpivot(index="name", variable_name="part", value_name="share")  # type: ignore[arg-type]
 
 
 def _most_time(run: Run) -> str:
-    time = _rank_time(run)
-    compute = float((run.jobs["compute_share"].fill_null(0.0) * time).sum()) / float(time.sum())
-    most = run.calls.group_by("call").agg(pl.col("time_s").sum()).sort("time_s", "call").row(-1, named=True)
-    share = percent(most["time_s"] / float(time.sum()))
-    return f"Ranks compute for {percent(compute)} of their time; the MPI call with most time is {most['call']}: {share}"
+    times, most = _times(run), _calls_by_time(run).row(0, named=True)
+    compute = float((times["compute_share"] * times["time"]).sum()) / float(times["time"].sum())
+    share = percent(most["time_s"] / float(times["time"].sum()))
+    return f"Ranks compute for {percent(compute)} of their time; the MPI call with most time is {most['part']}: {share}"
 
 
 def _waits(run: Run) -> str:
-    total = float(_rank_time(run).sum())
+    total = float(_times(run)["time"].sum())
     late, network = (
-        float(run.ranks[f"{name}_ps"].cast(pl.Float64).sum()) * PS / total for name in ("late_partner", "network")
+        percent(float(run.ranks[f"{cause}_ps"].cast(pl.Float64).sum()) * PS / total)
+        for cause in ("late_partner", "network")
     )
-    return f"Ranks wait {percent(late)} of their time for late senders or receivers, {percent(network)} for the network"
+    return f"Ranks wait {late} of their time for late senders or receivers, {network} for the network"
+
+
+def _sockets_of(run: Run) -> pl.DataFrame:
+    assert run.power is not None, "invariant: it is known"
+    return run.power
 
 
 def _power(series: Series) -> Iterator[Chart]:
-    known = {name: run for name, run in series.runs.items() if run.power is not None and run.power.height}
+    known = series.having(lambda run: run.power is not None and run.power.height)
     if not known:
         return
-    slowest = pl.concat([by_job(run.power).select("name", "least_frequency") for run in known.values()])  # type: ignore[arg-type]
-    jobs = slowest.sort("least_frequency", maintain_order=True)["name"].unique(maintain_order=True).head(MOST_JOBS)
-    places = series.places(jobs.to_list())
-    caps = {row["name"]: row["cap_w"] for run in known.values() for row in by_job(run.power).iter_rows(named=True)}  # type: ignore[arg-type]
-    labels = [[name, "no cap" if caps[name] is None else f"{caps[name]:g} W"] for name in places.names]
-    places = Rows(places.names, places.series, labels)
-    rows = [row for name, run in known.items() for row in _by_job(name, run)]
-    boxes = "A dot is a socket; boxes: quartiles and median, whiskers: the slowest and the fastest."
-    drawn = "Mean power of each socket. Red lines: the cap."
+    every = together(known, "run", lambda run: by_job(_sockets_of(run)))
+    slowest = every.sort("least_frequency", maintain_order=True)["name"].unique(maintain_order=True).head(MOST_JOBS)
+    names = series.places(slowest.to_list()).names
+    caps = dict(every.select("name", "cap_w").iter_rows())
+    labels = [[name, "no cap" if caps[name] is None else f"{caps[name]:g} W"] for name in names]
+    places = Rows(names, len(series.runs), labels)
+    rows = together(known, "run", _by_job).to_dicts()
+    boxed = "A dot is a socket; boxes: quartiles and median, whiskers: the slowest and the fastest."
+    capped = "Mean power of each socket. Red lines: the cap."
     for name, title, of, said, note in (
-        ("power", "Frequency of sockets", "frequency_share", _slowest, boxes),
-        ("power-drawn", "Power of sockets", "mean_w", _together, drawn),
+        ("power", "Frequency of sockets", "frequency_share", _slowest, boxed),
+        ("power-drawn", "Power of sockets", "mean_w", _together, capped),
     ):
-        chart = layers(places.height, *_sockets(series, known, places, of), zoom=("x",))
-        yield Chart(name, title, chart, sentences_of(known, said), f"{note}{series.below()}", rows, picture="power")
+        made = drawing(places.height, _sockets(series, known, places, of), zoom=("x",))
+        yield Chart(name, title, made, sentences_of(known, said), f"{note}{series.below()}", rows, picture="power")
 
 
-def _by_job(name: str, run: Run) -> Iterator[dict[str, Any]]:
-    assert run.power is not None, "invariant: it is known"
-    rows = run.power.group_by("name", maintain_order=True).agg(
-        pl.len().alias("sockets"),
-        pl.col("mean_w").mean(),
-        pl.col("mean_w").min().alias("min_w"),
-        pl.col("mean_w").max().alias("max_w"),
-        pl.col("cap_w").max(),
-        pl.col("energy_j").sum(),
-        pl.col("frequency_share").mean(),
-        pl.col("frequency_share").min().alias("min_frequency_share"),
+def _by_job(run: Run) -> pl.DataFrame:
+    return (
+        _sockets_of(run)
+        .group_by(job="name", maintain_order=True)
+        .agg(
+            pl.len().alias("sockets"),
+            pl.col("mean_w").mean(),
+            pl.col("mean_w").min().alias("min_w"),
+            pl.col("mean_w").max().alias("max_w"),
+            pl.col("cap_w").max(),
+            pl.col("energy_j").sum(),
+            pl.col("frequency_share").mean(),
+            pl.col("frequency_share").min().alias("min_frequency_share"),
+        )
     )
-    yield from ({"run": name, "job": row.pop("name"), **row} for row in rows.iter_rows(named=True))
 
 
-def _sockets(series: Series, runs: dict[str, Run], places: Rows, key: str) -> Iterator[Layer]:
-    boxed, points, caps = [], [], []
+def _sockets(series: Series, runs: Mapping[str, Run], places: Rows, key: str) -> Iterator[Layer]:
+    groups, caps = [], []
     for name, run in runs.items():
-        assert run.power is not None, "invariant: it is known"
-        number = series.number(name)
-        for job in places.names:
-            found = run.power.filter(name=job)
-            if found.is_empty():
+        for (job,), found in _sockets_of(run).group_by("name", maintain_order=True):
+            if job not in places.names:
                 continue
-            values = found[key].to_numpy()
-            boxed.append(places.place(series.row(name, job, **box_numbers(values, (0, 100))), job, number))
-            some = thinned(values)
-            shift = spread(some.size, 0.7 * places.reach)
-            at = places.at(job, number)
-            points += [
-                series.row(name, job, value=float(value), at=at + off) for value, off in zip(some, shift, strict=True)
-            ]
-            cap = found["cap_w"][0]
-            caps += [] if cap is None else [places.place({"cap": cap}, job, number)]
-    is_power = key == "mean_w"
-    shown = [row["value"] for row in points] + [row["cap"] for row in caps if is_power]
-    title = "Mean power of a socket [W]" if is_power else "Frequency of a socket, as a share of the full one"
-    axis = Axis.of(shown, title, "number" if is_power else "share", scale="linear", zero=is_power)
-    form = fixed(1, " W") if is_power else percent
-    told, tooltip = described(points, [*series.run_column, JOB, Column("socket", "value", form)])
-    colour = series.colour(points, named=True)
+            at = (str(job), series.number(name))
+            groups.append((series.row(name, str(job)), found[key].to_numpy(), *at))
+            caps += [] if found["cap_w"][0] is None else [places.place({"cap": found["cap_w"][0]}, *at)]
+    boxed, dotted = strips(groups, places)
+    form, colour = percent, series.colour(dotted, named=True)
+    if key == "mean_w":
+        form = fixed(1, " W")  # type: ignore[assignment]
+        also = [row["cap"] for row in caps]
+        axis = Axis.over(dotted, "value", "Mean power of a socket [W]", scale="linear", also=also)
+    else:
+        full = "Frequency of a socket, as a share of the full one"
+        axis = Axis.over(dotted, "value", full, "share", scale="linear", zero=False)
+    shown, tooltip = described(dotted, [*series.run_column, JOB, Column("socket", "value", form)])
     yield boxes(boxed, axis, places, color=colour)
-    if is_power and caps:
+    if key == "mean_w" and caps:
         line = chart(caps).mark_rule(strokeWidth=2.4, color="#c91f16")
-        yield line.encode(x=axis.x("cap"), y=places.y("top"), y2="bottom:Q")
-    yield dots(told, axis, places, "value", color=colour, tooltip=tooltip, opacity=highlighted(0.1, 0.8)).add_params(
-        chosen()
-    )
+        yield line.encode(x=axis.x("cap"), **places.edges)
+    dot = dots(shown, axis, places, "value", color=colour, tooltip=tooltip, opacity=highlighted(0.1, 0.8))
+    yield dot.add_params(chosen())
 
 
 def _slowest(run: Run) -> str:
-    assert run.power is not None, "invariant: it is known"
-    slowest = by_job(run.power).sort("least_frequency", "name").row(0, named=True)
+    slowest = by_job(_sockets_of(run)).sort("least_frequency", "name").row(0, named=True)
     if (share := slowest["least_frequency"]) < 1:
         return f"{slowest['name']}: at {slowest['cap_w']:g} W its slowest socket runs at {share:.0%} of its frequency"
     return "No socket is slowed down by its cap"
 
 
 def _together(run: Run) -> str:
-    assert run.power is not None, "invariant: it is known"
-    return f"{plural(run.power.height, 'socket')} take {float(run.power['mean_w'].sum()):,.0f} W together"
+    sockets = _sockets_of(run)
+    return f"{plural(sockets.height, 'socket')} take {float(sockets['mean_w'].sum()):,.0f} W together"
+
+
+def power_tables(series: Series) -> Iterator[Table]:
+    """One row per job: its cap, how far that slows its sockets down, what a host draws, and the energy of all."""
+    known = series.having(lambda run: run.power is not None)
+    rows = together(known, "run", lambda run: by_job(_sockets_of(run))).to_dicts() if known else []
+    if not rows:
+        return
+    shown = [
+        *series.run_column,
+        Column("job", "name", left=True),
+        Column("hosts", "hosts"),
+        Column("cap of a\nsocket", "cap_w", lambda cap: f"{cap:g} W"),
+        *columns(percent, mean_frequency="frequency:\nmean", least_frequency="slowest\nsocket"),
+        Column("power of\na host", "host_w", fixed(1, " W")),
+        Column("energy", "energy_j", lambda joules: f"{number(joules)} J"),
+    ]
+    energy = number(sum(row["energy_j"] for row in rows))
+    yield Table(shown, rows, "Power", sentence=f"{energy} J altogether.", note="–: no cap.")

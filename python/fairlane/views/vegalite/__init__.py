@@ -1,8 +1,8 @@
 """Specifications of Vega-Lite that others write: checked against its schema, and completed for the rows of a query.
 
 Types of fields default to those of the columns and the order of names to that of the rows (``channels``). Facets become
-panels, which a page arranges by its width. The mark ``boxplot`` is computed here (``boxes``), so that a page need not
-hold every value. ``problems`` says what is wrong.
+panels, which a page arranges by its width. The mark ``boxplot`` is computed here, so that a page need not hold every
+value. ``problems`` says what is wrong.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
