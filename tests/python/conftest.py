@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 import own_code
 from fairlane.inputs.code import ENVIRONMENT
@@ -15,11 +14,6 @@ from samples import PAIRS
 
 if TYPE_CHECKING:
     from serving import Client
-
-
-# A slow machine is no failure: no example has a deadline, and the time that it takes to draw some is not looked at.
-settings.register_profile("fairlane", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("fairlane")
 
 
 def pytest_configure() -> None:
