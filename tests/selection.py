@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).parents[1]
 MARKERS = (
-    "live(*folders): needs Slurm, OpenSM, namespaces, MPI or a browser; folders of python/fairlane that it is a test of",
+    "live(*folders, absent): needs Slurm, OpenSM, namespaces, MPI or a browser: absent() says what is missing; the "
+    "folders of python/fairlane are those that it is a test of",
     "campaign: random cases: a few fixed ones, or with --hypothesis-seed many new ones",
 )
 
@@ -41,6 +42,13 @@ def campaign_seed(request: pytest.FixtureRequest) -> int | None:
     """The seed of a campaign; None for a few fixed cases."""
     seed = request.config.getoption("--hypothesis-seed")
     return None if seed is None else int(seed)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips live tests without the programs that they need."""
+    for marker in item.iter_markers("live"):
+        if reason := marker.kwargs["absent"]():
+            pytest.skip(reason)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -13,6 +13,7 @@ from fairlane.inputs.code import ENVIRONMENT
 from samples import PAIRS
 
 if TYPE_CHECKING:
+    from browsers import Browser
     from serving import Client
 
 
@@ -65,3 +66,18 @@ def client(root: Path) -> Iterator["Client"]:
     with serving(root) as client:
         client.log_in()
         yield client
+
+
+@pytest.fixture(scope="session")
+def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the browser stores files."""
+    return tmp_path_factory.mktemp("downloads")
+
+
+@pytest.fixture(scope="session")
+def chromium(downloads: Path) -> Iterator["Browser"]:
+    """One browser for all pages."""
+    from browsers import browser
+
+    with browser(downloads) as started:
+        yield started
