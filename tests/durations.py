@@ -1,4 +1,4 @@
-"""Processor time of each test, its fixtures and the processes that they wait for, as a table: ``--durations-table``.
+"""Processor time of tests, their fixtures and the processes that they wait for, by file: ``--durations-table``.
 
 Wall times depend on what else a machine does; these hardly do.
 """
@@ -17,7 +17,7 @@ _SPENT = pytest.StashKey[float]()
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The option."""
-    parser.addoption("--durations-table", metavar="FILE", type=Path, help="write processor seconds by test, as CSV")
+    parser.addoption("--durations-table", metavar="FILE", type=Path, help="write processor seconds by file, as CSV")
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -47,11 +47,17 @@ class Table:
         self._spent[report.nodeid] += dict(report.user_properties)[_PROPERTY]
 
     def pytest_sessionfinish(self) -> None:
-        """Writes the table, the longest test first."""
-        with self._path.open("w", newline="") as file:
-            rows = csv.writer(file, lineterminator="\n")
-            rows.writerow(("test", "seconds"))
-            rows.writerows((name, f"{seconds:.2f}") for name, seconds in self._spent.most_common())
+        """Writes the table, the longest file first."""
+        files: dict[str, Counter[str]] = {}
+        for test, seconds in self._spent.items():
+            file, _, name = test.partition("::")
+            files.setdefault(file, Counter())[name] = seconds
+        with self._path.open("w", newline="") as table:
+            rows = csv.writer(table, lineterminator="\n")
+            rows.writerow(("file", "tests", "seconds", "longest", "longest_seconds"))
+            for file, spent in sorted(files.items(), key=lambda item: -item[1].total()):
+                ((longest, most),) = spent.most_common(1)
+                rows.writerow((file, len(spent), f"{spent.total():.1f}", longest, f"{most:.1f}"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
