@@ -45,16 +45,16 @@ build: $(EXTENSION) ## set everything up: .venv with the libraries and the simul
 demo: $(EXTENSION) ## simulate the quick start and show who slows down whom
 	$(BIN)/fairlane run examples/quickstart.toml
 
-test: $(EXTENSION) ## run the tests, Rust and Python: everything but live parts and large campaigns
+test: $(EXTENSION) ## run the tests, Rust and Python: what guards behaviour, without live and long ones
 	cargo test --locked --quiet $(RUST_ALONE)
-	$(PYTEST) -m "not live"
+	$(PYTEST) -m "not live and not long"
 
 test-all: $(EXTENSION) $(BROWSER) ## also Slurm, OpenSM, namespaces, MPI and browser, and campaigns of random cases
 	cargo test --locked --quiet $(RUST_ALONE)
 	$(PYTEST) --hypothesis-seed $(SEED)
 
-test-more: $(EXTENSION) $(BROWSER) ## what test-all has more than test; with SINCE=COMMIT only live parts of what has changed
-	$(PYTEST) -m "live or campaign" --hypothesis-seed $(SEED) $(if $(SINCE),--changed-since $(SINCE))
+test-more: $(EXTENSION) $(BROWSER) ## what test leaves out; with SINCE=COMMIT only of what has changed
+	$(PYTEST) -m "live or long or campaign" --hypothesis-seed $(SEED) $(if $(SINCE),--changed-since $(SINCE))
 
 test-binaries: ## compile the tests in Rust, which needs no .venv
 	cargo test --locked --quiet --no-run $(RUST_ALONE)

@@ -1,7 +1,8 @@
 """Which tests run, and how large campaigns are.
 
-``make test`` leaves live parts out and runs a few fixed cases of each campaign; ``make test-all`` has everything. CI
-adds the live parts of what has changed, and campaigns whose ``--hypothesis-seed`` is another one each day.
+``make test`` leaves live and long tests out and runs a few fixed cases of each campaign; ``make test-all`` has
+everything. CI adds live and long tests of what has changed, and campaigns whose ``--hypothesis-seed`` is another one
+each day.
 """
 
 import subprocess
@@ -15,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 MARKERS = (
     "live(*folders, absent): needs Slurm, OpenSM, namespaces, MPI or a browser: absent() says what is missing; the "
     "folders of python/fairlane are those that it is a test of",
+    "long(*folders): takes many seconds, and guards what changes with these folders of python/fairlane only; '' is all",
     "campaign: random cases: a few fixed ones, or with --hypothesis-seed many new ones",
 )
 
@@ -27,7 +29,7 @@ settings.register_profile("campaign", _ALWAYS, max_examples=100)
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options."""
     group = parser.getgroup("fairlane")
-    group.addoption("--changed-since", metavar="COMMIT", help="of live tests, only those of what changed since then")
+    group.addoption("--changed-since", metavar="COMMIT", help="only live and long tests of what changed since")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -52,7 +54,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leaves out live tests of what has not changed."""
+    """Leaves out live and long tests of what has not changed."""
     since = config.getoption("--changed-since")
     if since is None:
         return
@@ -68,8 +70,8 @@ def _git(*words: str) -> list[str]:
 
 
 def _is_of(item: pytest.Item, changed: list[str]) -> bool:
-    """Whether a test is not live, or one of these files is its own, a helper of it, or in one of its folders."""
-    markers = list(item.iter_markers("live"))
+    """Whether a test is neither live nor long, or one of the files is its own, a helper of it, or in its folders."""
+    markers = [*item.iter_markers("live"), *item.iter_markers("long")]
     if not markers:
         return True
     assert isinstance(item, pytest.Function)

@@ -73,6 +73,7 @@ def test_weights_are_lines_of_opensm_conf_that_can_be_taken_back(tmp_path: Path)
         assert conf.read_text() == "# of the operator\n" + before
 
 
+@pytest.mark.long("agent")
 def test_the_agent_killed_at_every_step_is_repaired(tmp_path: Path) -> None:
     with agents.opensm(tmp_path) as given:
         conf = tmp_path / "opensm.conf"

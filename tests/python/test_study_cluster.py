@@ -150,6 +150,7 @@ def test_a_scheduler_that_is_not_there_is_wrong_input(
         run(study, out=tmp_path / "out", dask="tcp://127.0.0.1:9")
 
 
+@pytest.mark.long("tasks", "study")
 def test_a_scheduler_that_dies_leaves_what_was_found(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
