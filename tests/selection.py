@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if since is None:
         return
     changed = _git("diff", "--name-only", since, "--")
-    left = [item for item in items if not _is_of(item, changed)]
+    left = [item for item in items if not is_of(item, changed)]
     items[:] = [item for item in items if item not in set(left)]
     config.hook.pytest_deselected(items=left)
 
@@ -69,7 +69,7 @@ def _git(*words: str) -> list[str]:
     return done.stdout.splitlines()
 
 
-def _is_of(item: pytest.Item, changed: list[str]) -> bool:
+def is_of(item: pytest.Item, changed: list[str]) -> bool:
     """Whether a test is neither live nor long, or one of the files is its own, a helper of it, or in its folders."""
     markers = [*item.iter_markers("live"), *item.iter_markers("long")]
     if not markers:
