@@ -22,8 +22,11 @@ PYTHON ?=
 RUST_SOURCES := Cargo.toml Cargo.lock $(shell find crates -name Cargo.toml -o -name '*.rs' 2>/dev/null)
 # The bindings are left out of what links on its own: they are a library that only a Python process can load.
 RUST_ALONE := --workspace --exclude fairlane-python
-# A crate of its own workspace, built into the same folder so that it compiles nothing twice.
-PLUGIN_CRATE := --manifest-path examples/plugin-crate/Cargo.toml --target-dir target
+
+# Tests that wait leave a core to others.
+PYTEST := $(BIN)/python -m pytest --numprocesses 3 --dist worksteal
+# Of campaigns: another one each day.
+SEED := $(shell expr $$(date +%s) / 86400)
 
 export VIRTUAL_ENV := $(CURDIR)/$(VENV)
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
@@ -32,7 +35,7 @@ export PYO3_BUILD_EXTENSION_MODULE := 1
 export PATH := $(PATH):$(HOME)/.cargo/bin
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: help build demo test test-binaries quick lint format docs man bench bench-threads bench-million bench-instructions readme pages lock wheel wheel-test sdist-test clean
+.PHONY: help build demo test test-all test-more test-binaries quick lint format docs man bench bench-threads bench-million bench-instructions readme pages lock wheel wheel-test sdist-test clean
 
 help: ## say what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /make \1\t/' | expand -t 26
@@ -42,14 +45,19 @@ build: $(EXTENSION) ## set everything up: .venv with the libraries and the simul
 demo: $(EXTENSION) ## simulate the quick start and show who slows down whom
 	$(BIN)/fairlane run examples/quickstart.toml
 
-test: $(EXTENSION) $(BROWSER) ## run all tests, Rust and Python
+test: $(EXTENSION) ## run the tests, Rust and Python: what guards behaviour, without live and long ones
 	cargo test --locked --quiet $(RUST_ALONE)
-	cargo test --locked --quiet $(PLUGIN_CRATE)
-	$(BIN)/python -m pytest --numprocesses 3 --dist loadfile
+	$(PYTEST) -m "not live and not long"
+
+test-all: $(EXTENSION) $(BROWSER) ## also Slurm, OpenSM, namespaces, MPI and browser, and campaigns of random cases
+	cargo test --locked --quiet $(RUST_ALONE)
+	$(PYTEST) --hypothesis-seed $(SEED)
+
+test-more: $(EXTENSION) $(BROWSER) ## what test leaves out; with SINCE=COMMIT only of what has changed
+	$(PYTEST) -m "live or long or campaign" --hypothesis-seed $(SEED) $(if $(SINCE),--changed-since $(SINCE))
 
 test-binaries: ## compile the tests in Rust, which needs no .venv
 	cargo test --locked --quiet --no-run $(RUST_ALONE)
-	cargo test --locked --quiet --no-run $(PLUGIN_CRATE)
 
 quick: $(EXTENSION) ## reproduce savoie2020, scaled to a minute or two
 	$(BIN)/fairlane reproduce savoie2020 --quick --resume --out runs/savoie2020-quick
@@ -58,8 +66,6 @@ quick: $(EXTENSION) ## reproduce savoie2020, scaled to a minute or two
 lint: $(EXTENSION) ## check format, lints, types and documentation comments
 	cargo fmt --check
 	cargo clippy --release --locked --quiet --workspace --all-targets -- -D warnings
-	cargo fmt --check --manifest-path examples/plugin-crate/Cargo.toml
-	cargo clippy --release --locked --quiet $(PLUGIN_CRATE) --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --quiet --workspace --no-deps
 	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked --quiet --workspace --no-deps --document-private-items
 	$(BIN)/ruff check
@@ -69,7 +75,6 @@ lint: $(EXTENSION) ## check format, lints, types and documentation comments
 
 format: $(VENV)/.libraries ## format all sources
 	cargo fmt
-	cargo fmt --manifest-path examples/plugin-crate/Cargo.toml
 	$(BIN)/ruff check --fix-only --quiet
 	$(BIN)/ruff format
 
@@ -109,7 +114,6 @@ pages: $(EXTENSION) ## run the studies that the pages of examples and questions 
 
 lock: $(VENV)/.libraries ## choose library versions anew: Cargo.lock and requirements/lock.txt
 	cargo update
-	cp Cargo.lock examples/plugin-crate/ && cargo metadata --quiet --format-version 1 --manifest-path examples/plugin-crate/Cargo.toml >/dev/null
 	$(BIN)/uv --no-config pip compile pyproject.toml --extra dask --extra papers --extra serve --extra timeline --group dev --group docs --output-file requirements/lock.txt \
 	    --upgrade --universal --fork-strategy fewest --python-version 3.11 --generate-hashes --no-emit-index-url \
 	    --quiet --custom-compile-command "make lock"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from importlib import metadata
+from hashlib import sha256
+from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,15 @@ import reference  # noqa: E402
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
+
+
+
+def _digest() -> str:
+    """What fairlane is installed."""
+    with resources.as_file(resources.files("fairlane")) as folder:
+        files = sorted(path for path in folder.rglob("*") if path.suffix in (".py", ".so", ".toml"))
+        return sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:16]
+
 
 project = "fairlane"
 author = "The fairlane developers"
@@ -34,8 +44,9 @@ myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 default_role = "code"
 
-# Notebooks are run at every build, and one that fails ends it. What they print is not kept between builds.
-nb_execution_mode = "force"
+# Notebooks are run again if they, or fairlane, have changed; one that fails ends the build.
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(HERE.parent / "target" / "notebooks" / _digest())
 nb_execution_timeout = 1800
 nb_execution_raise_on_error = True
 nb_merge_streams = True

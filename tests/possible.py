@@ -1,4 +1,4 @@
-"""What this machine can run: MPI programs, and testbeds of network namespaces."""
+"""What this machine can run: MPI programs, Slurm, OpenSM, browsers, and testbeds of network namespaces."""
 
 import fcntl
 import os
@@ -6,10 +6,42 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from tempfile import gettempdir
 
+import slurm
+from fairlane.opensm.check import missing_programs
 from fairlane.testbed import machine
+
+
+def no_slurm() -> str:
+    """Why no Slurm can run here; empty if it can."""
+    absent = slurm.missing()
+    return f"not installed: {', '.join(absent)} (slurm-wlm, munge)" if absent else ""
+
+
+def no_slurm_with_mpi() -> str:
+    """Why no MPI job can run under a Slurm; empty if it can."""
+    plugins = Path("/usr/lib").glob("*/slurm*/mpi_pmix.so")
+    return no_slurm() or no_mpi() or no_compiler() or ("" if any(plugins) else "Slurm has no plugin for PMIx")
+
+
+def no_subnet() -> str:
+    """Why no OpenSM can manage a simulated subnet here; empty if it can."""
+    absent = missing_programs()
+    return f"not installed: {', '.join(absent)}" if absent else ""
+
+
+def no_otf2_print() -> str:
+    """Why no OTF2 archive can be printed here; empty if it can."""
+    return "" if shutil.which("otf2-print") else "not installed: otf2-print (otf2-tools)"
+
+
+def no_browser() -> str:
+    """Why no page can be opened here; empty if it can."""
+    absent = [name for name in ("chromium", "chromedriver") if shutil.which(name) is None]
+    return f"not installed: {', '.join(absent)} (chromium, chromium-driver)" if absent else ""
 
 
 def no_mpi() -> str:
@@ -18,6 +50,7 @@ def no_mpi() -> str:
     return f"not installed: {', '.join(absent)} (openmpi-bin, libopenmpi-dev)" if absent else ""
 
 
+@cache
 def no_testbed() -> str:
     """Why there can be no testbed here; empty if there can."""
     if words := machine.missing():

@@ -7,19 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 import own_code
 from fairlane.inputs.code import ENVIRONMENT
 from samples import PAIRS
 
 if TYPE_CHECKING:
+    from browsers import Browser
     from serving import Client
-
-
-# A slow machine is no failure: no example has a deadline, and the time that it takes to draw some is not looked at.
-settings.register_profile("fairlane", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("fairlane")
 
 
 def pytest_configure() -> None:
@@ -71,3 +66,18 @@ def client(root: Path) -> Iterator["Client"]:
     with serving(root) as client:
         client.log_in()
         yield client
+
+
+@pytest.fixture(scope="session")
+def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the browser stores files."""
+    return tmp_path_factory.mktemp("downloads")
+
+
+@pytest.fixture(scope="session")
+def chromium(downloads: Path) -> Iterator["Browser"]:
+    """One browser for all pages."""
+    from browsers import browser
+
+    with browser(downloads) as started:
+        yield started

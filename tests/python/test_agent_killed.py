@@ -21,6 +21,7 @@ def _file(folder: Path, backend: dict[str, Any], text: str = agents.CONFIG, jobs
     return agents.config_file(folder, text + table, jobs)
 
 
+@pytest.mark.long("agent")
 def test_a_dry_run_is_repaired(tmp_path: Path) -> None:
     # Four lines of the journal and one file, killed before and after each.
     agents.check_killed(agents.killed(tmp_path, {"name": "dry_run"}, stride=2), 10)
@@ -36,6 +37,7 @@ def test_opensm_is_repaired_and_has_read_what_the_file_has(tmp_path: Path) -> No
         assert row["state"] == "verified" or row["file"] == agents.POLICY
 
 
+@pytest.mark.long("agent")
 def test_a_whole_agent_that_is_killed_while_opensm_is_silent_undoes_its_change(tmp_path: Path) -> None:
     with agents.opensm(tmp_path) as backend:
         file = _file(tmp_path, backend)
@@ -64,6 +66,7 @@ def test_a_whole_agent_that_is_killed_while_opensm_is_silent_undoes_its_change(t
     assert (tmp_path / "loaded.conf").read_text() == agents.POLICY
 
 
+@pytest.mark.long("agent")
 def test_an_agent_hears_of_jobs_ends_on_sigterm_and_is_undone(tmp_path: Path) -> None:
     with agents.opensm(tmp_path) as backend:
         file = _file(tmp_path, backend, jobs=[agents.WRITER])

@@ -22,7 +22,8 @@ from fairlane.agent.jobs import levels_of
 from fairlane.errors import ScenarioError
 from fairlane.inputs.problems import Problems
 from fairlane.opensm import read_policy
-from fairlane.opensm.check import Sizes, missing_programs, simulated_subnet
+from fairlane.opensm.check import Sizes, simulated_subnet
+from possible import no_subnet
 from waiting import HANG
 
 HOSTS = [f"host{number}" for number in range(16)]
@@ -331,7 +332,6 @@ Hca 1 "host4"
 Hca 1 "host8"
 [1] "leaf"[3]
 """
-MISSING = missing_programs()
 
 
 @contextmanager
@@ -360,7 +360,7 @@ def managed_subnet(folder: Path) -> Iterator[dict[str, Any]]:
         }
 
 
-@pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+@pytest.mark.live("agent", "opensm", absent=no_subnet)
 def test_a_real_opensm_gives_paths_the_level_and_takes_it_back(tmp_path: Path) -> None:
     with managed_subnet(tmp_path) as parameters, Journal(tmp_path / "agent.db") as journal:
         command = [*parameters["discover"], "-p"]

@@ -21,6 +21,7 @@ from fairlane.agent.squeue import read_jobs, running
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.inputs.slurm_jobs import read_job_list
+from possible import no_slurm
 from waiting import FOREVER, HANG, HANG_S, wait_for
 
 COMMON = {"name": "lammps", "account": "phys", "partition": "all", "user_name": "ada"}
@@ -211,7 +212,7 @@ def test_a_prolog_is_not_held_up_by_a_missing_agent(
         from_environment("end", {"SLURM_JOB_ID": "7; rm"})
 
 
-@pytest.mark.skipif(bool(slurm.missing()), reason=f"not installed: {', '.join(slurm.missing())}")
+@pytest.mark.live("agent", "slurm", absent=no_slurm)
 def test_a_real_slurm_reports_jobs_by_prolog_epilog_and_squeue(tmp_path: Path) -> None:
     folder, path, started = tmp_path / "slurm", tmp_path / "agent.socket", tmp_path / "started"
     folder.mkdir()

@@ -13,10 +13,11 @@ from fairlane.agent.backends import opensm_weights
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import read_wiring
-from fairlane.opensm.check import checking, missing_programs
+from fairlane.opensm.check import checking
 from fairlane.opensm.check.layout import layout_of
 from fairlane.opensm.check.query import HIGH, LOW, VL_ARBITRATION, Smp, ask, decode_vlarb
 from fairlane.opensm.check.simulated import simulated_subnet
+from possible import no_subnet
 from simulated_subnets import TREES, exported, scenario
 from steered_jobs import BOTH, CONFIG, RANKS, Jobs
 from waiting import HANG
@@ -72,6 +73,7 @@ def test_weights_are_lines_of_opensm_conf_that_can_be_taken_back(tmp_path: Path)
         assert conf.read_text() == "# of the operator\n" + before
 
 
+@pytest.mark.long("agent")
 def test_the_agent_killed_at_every_step_is_repaired(tmp_path: Path) -> None:
     with agents.opensm(tmp_path) as given:
         conf = tmp_path / "opensm.conf"
@@ -117,7 +119,7 @@ def test_weights_need_opensm_conf(tmp_path: Path) -> None:
         opensm_weights.lines_for(tmp_path / "opensm.conf", "", SETTINGS, LANES)
 
 
-@pytest.mark.skipif(bool(missing_programs()), reason=f"not installed: {', '.join(missing_programs())}")
+@pytest.mark.live("agent", "opensm", absent=no_subnet)
 def test_a_real_opensm_sets_the_weights_in_all_ports_and_takes_them_back(tmp_path: Path) -> None:
     lanes = list(range(8))
     weights = [[lane, 8 + lane] for lane in lanes]

@@ -291,6 +291,7 @@ def test_iterations_can_be_chosen(whole: Path, capsys: pytest.CaptureFixture[str
     assert "FIRST..LAST" in capsys.readouterr().err
 
 
+@pytest.mark.long("analysis")
 def test_a_recorded_application_on_a_fat_tree_is_analysed_whole(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copy(TRACE, folder / "trace.tar.zst")
     path = run(folder, "recorded", RECORDED)

@@ -15,7 +15,7 @@ from fairlane.campaign.reading import read
 from fairlane.campaign.script import Options, Wanted, campaign_of, write
 from fairlane.cli.main import execute
 from fairlane.testbed import machine
-from possible import no_mpi, no_testbed, turn_of_testbed
+from possible import no_slurm_with_mpi, no_testbed, turn_of_testbed
 from waiting import wait_for
 
 CELLS = ["--nodes=4", "--sizes=16 KiB"]
@@ -193,14 +193,6 @@ def test_too_few_hosts_and_a_program_that_is_not_built_are_named(folder: Path) -
     assert not (folder / "results").exists()
 
 
-def no_slurm() -> str:
-    """Why no MPI job can run under a Slurm of the tests' own; empty if it can."""
-    if absent := [*slurm.missing(), *([] if shutil.which("make") else ["make"])]:
-        return f"not installed: {', '.join(absent)}"
-    plugins = Path("/usr/lib").glob("*/slurm*/mpi_pmix.so")
-    return no_mpi() or ("" if any(plugins) else "Slurm has no plugin for PMIx")
-
-
 @pytest.fixture
 def environment() -> Iterator[dict[str, str]]:
     """That of a Slurm of four nodes. PMIx wants short paths, and a folder for each node.
@@ -216,7 +208,7 @@ def environment() -> Iterator[dict[str, str]]:
             yield {**found, **apart}
 
 
-@pytest.mark.skipif(bool(no_slurm()), reason=no_slurm())
+@pytest.mark.live("campaign", absent=no_slurm_with_mpi)
 def test_a_batch_job_of_slurm_measures_every_cell(tmp_path: Path, environment: dict[str, str]) -> None:
     (tmp_path / "campaign.toml").write_text(CAMPAIGN)
     out = tmp_path / "out"
@@ -245,7 +237,7 @@ def test_a_batch_job_of_slurm_measures_every_cell(tmp_path: Path, environment: d
     assert found.placements["node"].to_list() == ["n1", "n3", "n2", "n4"]
 
 
-@pytest.mark.skipif(bool(no_testbed()), reason=no_testbed())
+@pytest.mark.live("campaign", "testbed", absent=no_testbed)
 def test_a_campaign_is_measured_in_namespaces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "campaign.toml").write_text(CAMPAIGN)
     (tmp_path / "testbed.toml").write_text(TESTBED)

@@ -33,7 +33,7 @@ messages_per_iteration = 1
 message_size = "1 MiB"
 """
 WANTED = Wanted([8, 4], [512, 32768], [(1e-3, 1e-5)])
-needs_mpi = pytest.mark.skipif(bool(no_mpi()), reason=no_mpi())
+needs_mpi = pytest.mark.live("campaign", absent=no_mpi)
 
 
 def campaign(folder: Path, text: str = CAMPAIGN) -> Path:

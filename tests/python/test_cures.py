@@ -138,6 +138,7 @@ def test_what_is_tested_was_not_used_for_tuning() -> None:
 SHORT = {"periods": 5, "period": "2 ms", "draws": 1}
 
 
+@pytest.mark.long("reproduce")
 def test_a_small_run_ranks_the_controllers(tmp_path: Path) -> None:
     changes = {
         study: {

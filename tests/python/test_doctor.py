@@ -150,6 +150,7 @@ def test_a_wrong_backend_of_matplotlib_is_found() -> None:
     assert "nothing" in done.stdout
 
 
+@pytest.mark.long("doctor")
 def test_a_missing_library_does_not_stop_the_report(tmp_path: Path) -> None:
     """Without polars, nothing that has tables can be imported."""
     code = """

@@ -44,6 +44,7 @@ def folder(small: str) -> Path:
     return folder
 
 
+@pytest.mark.long("")
 def test_the_core_works_without_extras(folder: Path) -> None:
     commands = [
         ["check", "small.toml"],

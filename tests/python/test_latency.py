@@ -192,6 +192,7 @@ def test_poisson_messages_wait_as_in_an_m_d_1_queue() -> None:
     assert np.mean(waits) == pytest.approx(expected, abs=5 * error)
 
 
+@pytest.mark.long("results", "statistics", "runner")
 def test_the_interval_of_the_mean_covers_the_wait_in_an_m_d_1_queue_and_that_of_quantiles_holds_them() -> None:
     """Of 40 runs 95% are 38: fewer than 34 have a probability of 1%."""
     load, covered, runs = 0.5, 0, 40

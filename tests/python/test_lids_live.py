@@ -14,12 +14,12 @@ from fairlane.fabric.identities import endpoint_lids
 from fairlane.opensm import export
 from fairlane.opensm.check import check
 from fairlane.opensm.check.layout import layout_of
-from fairlane.opensm.check.programs import missing_programs
 from fairlane.opensm.check.simulated import simulated_subnet
+from possible import no_subnet
 from simulated_subnets import QOS, TREES, lid_tree
 from waiting import wait_for
 
-pytestmark = pytest.mark.skipif(bool(missing_programs()), reason=f"not installed: {', '.join(missing_programs())}")
+pytestmark = pytest.mark.live("opensm", "fabric", absent=no_subnet)
 
 
 def scenario(fabric: dict[str, Any], hosts: int) -> Scenario:

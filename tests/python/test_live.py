@@ -216,6 +216,7 @@ def test_a_request_stops_a_run_and_what_it_measured_is_stored(tmp_path: Path) ->
     assert not live_folder(tmp_path / "run").exists()
 
 
+@pytest.mark.long("runner", "results")
 def test_a_run_that_was_killed_is_not_alive_and_its_folder_is_free(tmp_path: Path) -> None:
     with running(tmp_path / "run") as process:
         wait_for(lambda: _share(tmp_path / "run", 0.0))

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairlane.cli.main import execute
-from fairlane.errors import ScenarioError
-from fairlane.opensm.check import find_programs
+from possible import no_subnet
 from small_study import Here
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +32,7 @@ def commands() -> list[list[str]]:
     return [shlex.split(line) for line in re.findall(r"^\$ fairlane (.*)$", block, re.MULTILINE)]
 
 
+@pytest.mark.live("fabric", "counters", "analysis", "opensm", absent=no_subnet)
 def test_the_ten_commands_lead_from_a_dump_to_a_policy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -52,11 +52,6 @@ def test_the_ten_commands_lead_from_a_dump_to_a_policy(
     capsys.readouterr()
     printed = {}
     for arguments in commands():
-        if arguments[:2] == ["sm", "check"]:
-            try:
-                find_programs()
-            except ScenarioError as error:
-                pytest.skip(str(error))
         # The counters of the page are of a minute, those of the test of 3 ms.
         simulated = ["3 ms" if argument == "60 s" else argument for argument in arguments]
         assert execute(simulated) == 0, (arguments, capsys.readouterr().err)

@@ -13,8 +13,8 @@ from oracle.case import Collective, EndBurst, Pause
 from oracle.cases import MoreScripts, cases, wide_cases
 from vopr.reference import ALGORITHMS
 
-thorough = settings(
-    max_examples=100,
+pytestmark = pytest.mark.campaign
+relaxed = settings(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
 )
 
@@ -28,19 +28,19 @@ def first_difference(found: Outcome, expected: Outcome) -> str:
     return ""
 
 
-@thorough
+@relaxed
 @given(cases())
 def test_engine_and_oracle_agree(case: Case) -> None:
     agree(case)
 
 
-@thorough
+@relaxed
 @given(cases(MoreScripts))
 def test_engine_and_oracle_agree_on_collectives_and_windows(case: Case) -> None:
     agree(case)
 
 
-@settings(thorough, max_examples=8)
+@settings(relaxed, max_examples=settings.default.max_examples // 10)
 @given(data=st.data())
 @pytest.mark.parametrize("routing", sorted(entries("routing")))
 def test_engine_and_oracle_agree_on_every_topology_and_routing(routing: str, data: st.DataObject) -> None:
@@ -89,7 +89,7 @@ def test_every_rank_hears_whether_the_burst_goes_on(ranks: int) -> None:
     assert all(outcome.progress[0, rank].marks == 4 for rank in range(ranks))
 
 
-@thorough
+@relaxed
 @given(cases())
 def test_oracle_keeps_the_laws(case: Case) -> None:
     outcome = simulate(case)

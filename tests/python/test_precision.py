@@ -114,6 +114,7 @@ def marked(times: "numpy.typing.NDArray[numpy.int64]") -> Work:
     return Work(int(at[-1]), ranks, marks.cast({"job": pl.UInt64, "time": pl.UInt64}))
 
 
+@pytest.mark.long("runner", "statistics")
 def test_the_interval_at_which_a_run_ends_covers_the_true_change() -> None:
     """Iterations of a correlated process, in a run whose true W is -0.2: ending early costs little of the coverage."""
     from scipy.signal import lfilter

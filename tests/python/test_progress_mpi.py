@@ -15,7 +15,7 @@ from marking import marks, surroundings
 from possible import fortran, no_compiler, no_mpi
 from waiting import HANG_S, wait_for
 
-pytestmark = pytest.mark.skipif(bool(no_mpi() or no_compiler()), reason=no_mpi() or no_compiler())
+pytestmark = pytest.mark.live("progress", absent=lambda: no_mpi() or no_compiler())
 
 RANKS, ITERATIONS = 2, 12
 C = """

@@ -22,6 +22,7 @@ from fairlane.errors import ScenarioError
 from fairlane.fabric import read_wiring
 from fairlane.opensm import export, read_policy
 from fairlane.slurm import expand, slurm_names
+from possible import no_slurm
 from waiting import wait_for
 
 X5 = Path(__file__).parents[1] / "data" / "fabrics" / "x5.ibnetdiscover"
@@ -305,7 +306,7 @@ def test_a_job_is_not_held_up_where_nobody_applies_levels(tmp_path: Path) -> Non
     assert "cannot be read by" in run(tmp_path / "prolog.sh", job, wait=60).stderr
 
 
-@pytest.mark.skipif(bool(slurm.missing()), reason=f"not installed: {', '.join(slurm.missing())}")
+@pytest.mark.live("opensm", "slurm", absent=no_slurm)
 def test_a_real_slurm_starts_a_job_when_its_level_is_in_force(tmp_path: Path) -> None:
     with applying(tmp_path, hosts="n[1-2]", interval="1 ms") as (_, _, _):
         folder, seen, qos = tmp_path / "slurm", tmp_path / "seen", tmp_path / "qos"

@@ -207,6 +207,7 @@ levels = { one = {}, other = {} }
 """
 
 
+@pytest.mark.long("reproduce", "tasks")
 def test_points_of_a_further_space_can_share_the_simulations_of_the_repeats(
     place: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -399,6 +400,7 @@ class Ends(Here):
         return super().submit(task)
 
 
+@pytest.mark.long("reproduce", "tasks")
 def test_an_interrupted_map_goes_on_where_it_was_and_ends_as_one_in_one_go(place: Path, tmp_path: Path) -> None:
     folder = folder_of(place)
     with pytest.raises(KeyboardInterrupt):

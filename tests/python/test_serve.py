@@ -226,6 +226,7 @@ def _refuses_to_stop_for_others(client: Client) -> None:
     assert client.ask("/api/stop/first", "POST", **good).status == 409
 
 
+@pytest.mark.long("serve")
 def test_a_run_that_was_killed_is_shown_as_killed(root: Path) -> None:
     with serving(root) as client, running(root / "now") as process:
         client.log_in()

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("tornado", reason="the extra `serve` is not installed")
-from browsers import Browser, browser
+from browsers import Browser
 from fairlane import load
 from fairlane.cli.main import execute
 from live_runs import running
+from possible import no_browser
 from report_runs import SCENARIO, simulated
 from samples import PAIRS
 from serving import Client, serving
@@ -21,6 +22,7 @@ from waiting import wait_for
 AXE = Path(__file__).parents[2] / "target" / "browser" / "axe.min.js"
 STATUS = "document.documentElement.dataset.status"
 FIGURES = {"live-speed", "live-matrix", "live-iterations"}
+pytestmark = pytest.mark.live("serve", "views", absent=no_browser)
 
 
 @pytest.fixture(scope="module")
@@ -33,12 +35,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "maps").mkdir()
     (root / "maps" / "manifest.json").write_text('{"kind": "<b>maps</b>"}')
     return root
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with browser(tmp_path_factory.mktemp("downloads")) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")

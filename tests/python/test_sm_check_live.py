@@ -14,12 +14,12 @@ import tomlkit
 from fairlane.cli.main import execute
 from fairlane.errors import ScenarioError
 from fairlane.fabric import read_wiring
-from fairlane.opensm.check import check, checking, missing_programs
+from fairlane.opensm.check import check, checking
+from possible import no_subnet
 from simulated_subnets import TREES, exported, scenario
 from waiting import wait_for
 
-MISSING = missing_programs()
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not installed: {', '.join(MISSING)}")
+pytestmark = pytest.mark.live("opensm", absent=no_subnet)
 
 
 def folder(tmp_path: Path, name: str = "files") -> Path:

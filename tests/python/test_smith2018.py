@@ -233,6 +233,7 @@ def test_a_traced_run_is_the_run_and_says_who_waited(runs: Small, tmp_path: Path
     assert stored_tables("smith2018", tmp_path) == stored
 
 
+@pytest.mark.long("predict", "reproduce")
 def test_windows_before_timesteps_are_compared_with_the_timesteps(others: Small) -> None:
     table = others.table("windows_table").filter(study="eighth", model="gbm")
     lengths = ["0.5 ms before", "1 ms before", "2 ms before"]

@@ -19,6 +19,7 @@ from fairlane.results import StudyResults
 from fairlane.study import Study, run
 from fairlane.tasks import cluster
 from fairlane.tasks.store import Store
+from possible import no_slurm
 from small_study import CONTROLLED, SCENARIO, STUDY, Here
 
 LOCAL = """
@@ -75,7 +76,7 @@ def test_dask_makes_the_same_tables(study: Study, tmp_path: Path) -> None:
     assert all(table.equals(there.tables()[name]) for name, table in here.tables().items())
 
 
-@pytest.mark.skipif(bool(slurm.missing()), reason=f"not installed: {', '.join(slurm.missing())} (slurm-wlm, munge)")
+@pytest.mark.live("tasks", absent=no_slurm)
 def test_slurm_makes_the_same_tables(study: Study, tmp_path: Path) -> None:
     here = alone(study, tmp_path)
     (tmp_path / "slurm").mkdir()
@@ -96,7 +97,7 @@ def test_slurm_makes_the_same_tables(study: Study, tmp_path: Path) -> None:
     assert there.meta.digest == here.meta.digest
 
 
-@pytest.mark.skipif(bool(slurm.missing()), reason=f"not installed: {', '.join(slurm.missing())} (slurm-wlm, munge)")
+@pytest.mark.live("tasks", absent=no_slurm)
 def test_jobs_that_slurm_does_not_take_are_wrong_input(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -149,6 +150,7 @@ def test_a_scheduler_that_is_not_there_is_wrong_input(
         run(study, out=tmp_path / "out", dask="tcp://127.0.0.1:9")
 
 
+@pytest.mark.long("tasks", "study")
 def test_a_scheduler_that_dies_leaves_what_was_found(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,6 +73,7 @@ def test_any_number_of_workers_makes_the_same_tables(folder: Path, whole: StudyR
     assert all(table.equals(whole.tables()[name]) for name, table in found.tables().items())
 
 
+@pytest.mark.long("tasks", "study")
 def test_a_worker_that_dies_is_replaced_and_its_cell_retried(folder: Path) -> None:
     text = 'scenario = "small.toml"\n'
     found = computed(folder, text + fake(folder, "mortal", deaths=1) + fake(folder, "shy", errors=1), "out", 1)
@@ -85,6 +86,7 @@ def test_a_worker_that_dies_is_replaced_and_its_cell_retried(folder: Path) -> No
         assert found.work.filter(found.work["treatment"] == name)["improvement"].to_list() == [0.0] * 3
 
 
+@pytest.mark.long("tasks", "study")
 def test_what_fails_twice_is_reported_and_the_others_go_on(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = STUDY + fake(folder, "doomed", deaths=9) + fake(folder, "wrong", errors=9)
     (folder / "levels.toml").write_text(text.replace("seeds = [1, 2]", "seeds = [1]").replace("placements = 2", ""))
@@ -104,6 +106,7 @@ def test_what_fails_twice_is_reported_and_the_others_go_on(folder: Path, capsys:
         assert execute(["check", str(folder / "out" / row["scenario"])]) == 0, "it can be run by itself"
 
 
+@pytest.mark.long("tasks", "study")
 def test_a_killed_study_goes_on(folder: Path, whole: StudyResults) -> None:
     (folder / "levels.toml").write_text(STUDY + CONTROLLED)
     out = folder / "out"
@@ -122,6 +125,7 @@ def test_a_killed_study_goes_on(folder: Path, whole: StudyResults) -> None:
     assert {name: after[name] for name in before} == before, "what was finished is not computed again"
 
 
+@pytest.mark.long("tasks", "study")
 def test_a_killed_study_leaves_no_worker(folder: Path) -> None:
     gate = folder / "gate"
     os.mkfifo(gate)

@@ -97,6 +97,7 @@ def test_what_the_others_would_need_is_said_when_the_replicates_are_used_up() ->
     assert 60 <= needed <= 160
 
 
+@pytest.mark.long("study", "statistics")
 def test_ending_at_a_precision_costs_little_of_the_coverage() -> None:
     rng = numpy.random.default_rng(3)
     covered, runs = 0, 150
@@ -111,6 +112,7 @@ def test_ending_at_a_precision_costs_little_of_the_coverage() -> None:
     assert covered / runs >= 0.88
 
 
+@pytest.mark.long("study", "statistics")
 def test_a_study_adds_replicates_with_seeds_of_their_own_until_it_is_precise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,7 +69,7 @@ duration = "6 s"
 
 CLASS = re.compile(r"class htb (\S+) .*?\n Sent \d+ bytes (\d+) pkt")
 
-pytestmark = pytest.mark.skipif(bool(no_testbed()), reason=no_testbed())
+pytestmark = pytest.mark.live("testbed", absent=no_testbed)
 
 
 @pytest.fixture(autouse=True)

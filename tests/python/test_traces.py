@@ -122,6 +122,7 @@ while simulation.work()["job"] < int(sys.argv[2]):
 
 
 @pytest.mark.parametrize("name", ["crystal_test-100.tar.zst", "npb_ft-64.tar.zst", "stencil4d-32.otf2"])
+@pytest.mark.long("workload", "inputs")
 def test_memory_does_not_grow_with_the_number_of_passes(name: str, tmp_path: Path) -> None:
     file = tmp_path / "scenario.toml"
     file.write_text(

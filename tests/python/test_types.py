@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parent.parent.parent
 RIGHT = """
 import fairlane
@@ -35,6 +37,7 @@ WRONG = {
 }
 
 
+@pytest.mark.long("")
 def test_examples_and_scenarios_in_python_pass_mypy_as_users_write_them(tmp_path: Path) -> None:
     """In one run of mypy: most of its time is that of reading the package."""
     right, wrong, settings = (tmp_path / name for name in ("right.py", "wrong.py", "mypy.ini"))

@@ -69,6 +69,12 @@ def test_results_without_anything_to_draw_have_a_view(results: Results, tmp_path
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("look", [Look("dark", transparent=True), Look(format="svg"), Look(format="pdf")], ids=str)
+def test_the_first_picture_of_a_kind_is_drawn_in_every_look(results: Results, look: Look) -> None:
+    view = views.view_of([results])
+    assert picture(view, next(iter(view.pictures.values())), look).startswith((b"\x89PNG", b"<svg", b"%PDF"))
+
+
 def test_results_of_other_kinds_are_refused() -> None:
     class Other(Results):
         folder = None

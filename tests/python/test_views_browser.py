@@ -8,26 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from browsers import Browser, browser
+from browsers import Browser
 from fairlane.report import write_report
 from fairlane.views.files import write
+from possible import no_browser
 from report_kinds import EXAMPLES
 from report_runs import EVIL
 from view_examples import VIEWS
 from waiting import wait_for
 
 AXE = Path(__file__).parents[2] / "target" / "browser" / "axe.min.js"
-
-
-@pytest.fixture(scope="module")
-def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("downloads")
-
-
-@pytest.fixture(scope="module")
-def chromium(downloads: Path) -> Iterator[Browser]:
-    with browser(downloads) as started:
-        yield started
+pytestmark = pytest.mark.live("views", absent=no_browser)
 
 
 @pytest.fixture(scope="module")

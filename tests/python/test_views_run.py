@@ -393,6 +393,7 @@ def test_every_vertex_has_a_place_of_its_own(kind: str, spec: dict[str, Any]) ->
     assert len(np.unique(every.round(9), axis=0)) == len(every)
 
 
+@pytest.mark.long("views")
 def test_a_thousand_hosts_and_a_hundred_jobs_fit_into_five_megabytes(tmp_path: Path) -> None:
     text = """
     duration = "10 us"

@@ -9,30 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from browsers import Browser, browser
+from browsers import Browser
 from fairlane import Run
 from fairlane.report import write_report
+from possible import no_browser
 from report_runs import EVIL, evil, simulated
 from waiting import wait_for
 
 FABRIC, MATRIX = "fairlane.parts.fabric", "fairlane.parts.matrix"
+pytestmark = pytest.mark.live("views", absent=no_browser)
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """A small run, with a name that tries to break out of the page."""
     return evil(simulated(tmp_path_factory.mktemp("runs") / "small"))
-
-
-@pytest.fixture(scope="module")
-def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("downloads")
-
-
-@pytest.fixture(scope="module")
-def chromium(downloads: Path) -> Iterator[Browser]:
-    with browser(downloads) as started:
-        yield started
 
 
 @pytest.fixture(scope="module")
