@@ -268,7 +268,7 @@ def test_the_bisection_is_also_that_of_the_links_in_use() -> None:
     assert described.coverage.warnings == (
         "2 of 4 level 1 up links are used by no route",
         "2 of 4 level 1 down links are used by no route",
-        "only 50% of the minimal paths have no idle link",
+        "of only 50% of the minimal paths every link is used by some route",
     )
     spread = wiring.fabric("up_down").describe()
     assert spread.usable_bisection == spread.bisection

@@ -42,7 +42,7 @@ def test_service_levels_may_share_lanes() -> None:
     """Pairs name all levels of a lane, and lanes that no level takes."""
     found = required_virtual_lanes(FAT_TREE, qos={"sl2vl": [0, 0, 2]})
     assert found == [("0+1", 0), ("none on lane 1", 0), ("2", 0)]
-    assert lanes_text(found) == "3 virtual lanes (service levels x channels): 0+1, none on lane 1, 2 x 1"
+    assert lanes_text(found) == "3 virtual lanes: 1 channel each for service levels 0+1, none on lane 1, 2"
 
 
 def scenario(lanes: int) -> str:
@@ -76,7 +76,7 @@ def test_too_few_lanes_are_refused_and_check_says_what_is_needed(
     assert "(0, 0) (0, 1) (0, 2) (0, 3) (0, 4) (0, 5) (1, 0) (1, 1)" in str(error.value)
     file.write_text(scenario(8))
     assert execute(["check", str(file)]) == 0
-    assert "8 virtual lanes (service levels x channels): 0 x 6; 1 x 2" in capsys.readouterr().out
+    assert "8 virtual lanes: 6 channels for service level 0; 2 channels for service level 1" in capsys.readouterr().out
 
 
 def test_eight_isolated_jobs_under_par_have_48_lanes() -> None:

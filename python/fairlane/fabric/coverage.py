@@ -78,7 +78,7 @@ def _warnings(idle: Sequence[IdleLinks], is_exact: bool, paths: float, routes: f
         if some.role != "host":
             yield f"{bound}{some.links} of {some.total} {some.name} links are used by no route"
     if paths < _LOW:
-        yield f"only {share_text(paths)} of the minimal paths have no idle link"
+        yield f"of only {share_text(paths)} of the minimal paths every link is used by some route"
     if routes is not None and routes < _LOW:
         yield f"only {share_text(routes)} of host pairs have a minimal route"
 

@@ -73,7 +73,7 @@ class Scenario(Table):
     placement: PlacementField = Field(default_factory=Placement)
     """Which hosts jobs get."""
     jobs: Written[list[Job]] = Field(min_length=1)
-    """The jobs."""
+    """Tables `[[jobs]]`: one for each job."""
     fault: Written[list[Fault]] = Field(default_factory=list)
     """What goes wrong with the fabric, and when."""
     background: Written[Background | None] = None

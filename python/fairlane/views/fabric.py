@@ -76,21 +76,24 @@ def routes_text(coverage: Coverage) -> str:
     """The shares of minimal routes and paths: ``100% of host pairs have a minimal route; ...``."""
     measured, all_of_them = coverage.sources
     sample = "" if measured == all_of_them else f" (from {measured} of {all_of_them} switches)"
-    paths = f"{share_text(coverage.minimal_paths)} of the minimal paths have no idle link{sample}"
+    paths = f"every link of {share_text(coverage.minimal_paths)} of the minimal paths is used by some route{sample}"
     if coverage.minimal_routes is None:
         return paths
     return f"{share_text(coverage.minimal_routes)} of host pairs have a minimal route; {paths}"
 
 
 def lanes_text(pairs: Iterable[tuple[str, int]]) -> str:
-    """How many virtual lanes a port needs, and for what: ``16 virtual lanes (...): 0, 1 x 6; 2, 3 x 2``."""
+    """How many virtual lanes a port needs: ``16 virtual lanes: 6 channels each for service levels 0, 1; ...``."""
     channels = Counter(levels for levels, _ in pairs)
     alike: dict[int, list[str]] = {}
     for levels, count in channels.items():
         alike.setdefault(count, []).append(levels)
-    kinds = [f"{', '.join(levels)} x {count}" for count, levels in alike.items()]
-    total = sum(channels.values())
-    return f"{plural(total, 'virtual lane')} (service levels x channels): {'; '.join(kinds)}"
+    kinds = [
+        f"{plural(count, 'channel')}{' each' if len(levels) > 1 else ''} for service level"
+        f"{'s' if len(levels) > 1 else ''} {', '.join(levels)}"
+        for count, levels in alike.items()
+    ]
+    return f"{plural(sum(channels.values()), 'virtual lane')}: {'; '.join(kinds)}"
 
 
 def _adapters(fabric: FabricDescription) -> str:
