@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 
-
 def _digest() -> str:
     """What fairlane is installed."""
     with resources.as_file(resources.files("fairlane")) as folder:

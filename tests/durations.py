@@ -5,8 +5,8 @@ Wall times depend on what else a machine does; these hardly do.
 
 import csv
 import os
-from collections import Counter
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
@@ -26,7 +26,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Adds to each phase what has been spent since the last one."""
     report = yield
     spent = sum(os.times()[:4])
@@ -40,24 +40,26 @@ class Table:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._spent: Counter[str] = Counter()
+        self._spent: defaultdict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Adds a phase of a test."""
-        self._spent[report.nodeid] += dict(report.user_properties)[_PROPERTY]
+        self._spent[report.nodeid] += sum(
+            float(str(spent)) for name, spent in report.user_properties if name == _PROPERTY
+        )
 
     def pytest_sessionfinish(self) -> None:
         """Writes the table, the longest file first."""
-        files: dict[str, Counter[str]] = {}
+        files: defaultdict[str, dict[str, float]] = defaultdict(dict)
         for test, seconds in self._spent.items():
             file, _, name = test.partition("::")
-            files.setdefault(file, Counter())[name] = seconds
+            files[file][name] = seconds
         with self._path.open("w", newline="") as table:
             rows = csv.writer(table, lineterminator="\n")
             rows.writerow(("file", "tests", "seconds", "longest", "longest_seconds"))
-            for file, spent in sorted(files.items(), key=lambda item: -item[1].total()):
-                ((longest, most),) = spent.most_common(1)
-                rows.writerow((file, len(spent), f"{spent.total():.1f}", longest, f"{most:.1f}"))
+            for file, spent in sorted(files.items(), key=lambda item: -sum(item[1].values())):
+                longest = max(spent, key=spent.__getitem__)
+                rows.writerow((file, len(spent), f"{sum(spent.values()):.1f}", longest, f"{spent[longest]:.1f}"))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -40,7 +40,7 @@ def test_engine_and_oracle_agree_on_collectives_and_windows(case: Case) -> None:
     agree(case)
 
 
-@settings(relaxed, max_examples=settings.default.max_examples // 10)
+@settings(relaxed, max_examples=relaxed.max_examples // 10)
 @given(data=st.data())
 @pytest.mark.parametrize("routing", sorted(entries("routing")))
 def test_engine_and_oracle_agree_on_every_topology_and_routing(routing: str, data: st.DataObject) -> None:

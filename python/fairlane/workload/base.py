@@ -47,7 +47,7 @@ class Workload(Named):
         default=None,
         gt=0,
         lt=1,
-        description="compute share of the slowest rank in the isolated run, in place of `compute`; 0.65 if neither is set",
+        description="compute share of the slowest rank in the isolated run; 0.65 if `compute` is not set either",
     )
     imbalance: ImbalanceField = Field(default_factory=Uniform, description="distribution of Y over the ranks")
     memory_bound: Share = Field(
