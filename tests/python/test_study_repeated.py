@@ -182,3 +182,12 @@ def test_runs_that_are_measured_are_named_if_they_repeat(tmp_path: Path) -> None
         "10 of 12 points repeat another of the same condition, bit for bit, and count once: placements and seeds "
         "change nothing there."
     ]
+
+
+@pytest.mark.parametrize(
+    ("placements", "words"),
+    [('["linear", "packed", "spread"]', ["placements differ in more than their seed and are no sample"]), ("3", [])],
+)
+def test_policies_side_by_side_are_no_sample(placements: str, words: list[str], tmp_path: Path) -> None:
+    found = computed(tmp_path, f"placements = {placements}\nseeds = [1]")
+    assert [note.partition(":")[0] for note in found.meta.notes] == words

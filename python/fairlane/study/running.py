@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import datetime
 from importlib.metadata import version
@@ -124,6 +124,7 @@ def run(
             *planned.notes,
             *repeated(found["runs"], found["work"] if study.table.measure is None else None),
             *_without_effect(cells),
+            *_chosen(study.table.placements or ()),
         ],
     )
     kept = dict(found)
@@ -146,6 +147,16 @@ def _without_effect(cells: Sequence[Mapping[str, Any]]) -> Sequence[str]:
     if any(cell["scenario"].get("observe", {}).get("leave_one_out") for cell in cells):
         found.append("observe.leave_one_out has no effect: only fairlane run simulates the jobs without each of them")
     return found
+
+
+def _chosen(placements: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Placements that are no sample: they differ in more than their seed."""
+    unseeded = [{key: value for key, value in table.items() if key != "seed"} for table in placements]
+    if len(unseeded) >= 3 and any(table != unseeded[0] for table in unseeded):  # of fewer there is no interval
+        yield (
+            "placements differ in more than their seed and are no sample: ± says how much these differ, and not how "
+            "certain a mean is; for that, give one policy and a number of placements"
+        )
 
 
 def _placements(study: Study, found: Mapping[str, pl.DataFrame]) -> Sequence[Mapping[str, Any]]:
