@@ -184,7 +184,7 @@ def _value(column: str, value: Any, schemas: Any) -> str:
 
 def names_page() -> str:
     """The page of everything that has a name, from the tables of the simulator and the registries."""
-    listing = importlib.import_module("fairlane.cli.listing")
+    listing = importlib.import_module("fairlane.names")
     parts = [
         "# Names\n\nEverything that inputs can name. `fairlane list` prints the same, `fairlane list KIND NAME` the "
         "parameters, which are described with [scenario files](scenario.md) unless they are given here. "

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from fairlane.cli.fabrics import _chosen
 from fairlane.cli.main import execute
 from fairlane.cli.options import folder_for
 from fairlane.errors import BuildError
 from fairlane.inputs.parameters import entries
 from fairlane.placement import PLACEMENTS
 from fairlane.scenario import schema
+from fairlane.scenario.fabrics import spec_of
 from fairlane.workload import WORKLOADS
 from pictures import assert_drawn
 from samples import PAIRS
@@ -172,8 +172,8 @@ def test_every_preset_is_known_by_its_name_alone(capsys: pytest.CaptureFixture[s
     for name, topologies in presets.items():
         for topology in topologies:
             source = name if len(topologies) == 1 else f"{topology}:preset={name}"
-            whole = _chosen("fabric describe", None, topology, None, [f"preset={name}"])
-            assert _chosen("fabric describe", Path(source), None, None, None) == whole
+            whole = spec_of("fabric describe", None, topology, [f"preset={name}"])
+            assert spec_of("fabric describe", Path(source), None) == whole
     assert execute(["fabric", "describe", "fat_tree:hosts=16:levels=2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["hosts"] == 16
 

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 import reference
 from rich.console import Console
-from typer.testing import CliRunner
 
-from fairlane.cli.main import app, execute
+from fairlane.cli.main import execute
 from fairlane.cli.terminal import Part, long, show
 from fairlane.views.tables import Column, Table, change, time_ps
 
@@ -28,7 +27,8 @@ def leaves() -> Iterator[tuple[str, Any]]:
 
 @pytest.mark.parametrize(("name", "command"), [pytest.param(*leaf, id=leaf[0]) for leaf in leaves()])
 def test_every_command_has_the_standard_options(name: str, command: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    options = {option for parameter in command.params for option in parameter.opts}
+    context = command.make_context(name, [], resilient_parsing=True)
+    options = {option for parameter in command.get_params(context) for option in parameter.opts}
     assert {"--out", "-o", "--json", "--quiet", "-q"} <= options
     if name in RANDOM:
         assert "--seed" in options
@@ -117,10 +117,21 @@ def test_a_control_without_seed_is_as_before(small: str, capsys: pytest.CaptureF
         ("run x --qui", ["--quiet"]),
     ],
 )
-def test_shells_complete_names(words: str, offered: list[str]) -> None:
-    line = f"fairlane {words}"
-    environment = {"_FAIRLANE_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
-    assert CliRunner().invoke(app, [], prog_name="fairlane", env=environment).stdout.split() == offered
+def test_shells_complete_names(
+    words: str, offered: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("_FAIRLANE_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", f"fairlane {words}")
+    monkeypatch.setenv("COMP_CWORD", str(len(words.split())))
+    with pytest.raises(SystemExit):
+        execute([])
+    assert capsys.readouterr().out.split() == offered
+
+
+@pytest.mark.parametrize(("name", "command"), [pytest.param(*leaf, id=leaf[0]) for leaf in leaves()])
+def test_what_a_command_is_for_is_known_before_it_is_loaded(name: str, command: Any) -> None:
+    command.make_context(name, [], resilient_parsing=True)
+    assert type(command)(command.name, command.where).help == command.help
 
 
 def test_every_command_has_a_man_page_with_all_options() -> None:

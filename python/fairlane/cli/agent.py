@@ -1,16 +1,26 @@
-"""The agent on a cluster: agent run, agent undo, agent status, agent notify."""
+"""The agent on a cluster, and the progress of programs: agent run, undo, status, notify, progress; progress build."""
 
 import os
+import signal
+import time
+from dataclasses import asdict
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Argument, Option
 
-from fairlane.cli.command import Answer, ExitCode
-from fairlane.cli.options import AllowCode, duration_of, one_of, report
+from fairlane.agent.errors import AgentError
+from fairlane.agent.events import from_environment
+from fairlane.agent.events import notify as send
+from fairlane.agent.progress import Key, Snapshot, gained, read, server
+from fairlane.cli.command import Answer, ExitCode, out_option
+from fairlane.cli.options import AllowCode, one_of, quantity_of, refused, report
+from fairlane.progress.build import build as build_libraries
+from fairlane.signals import awaited_signals
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the agent itself takes long to import, and the prolog of every job calls notify
     from fairlane.agent import Status
 
 ConfigFile = Annotated[Path, Option("--config", metavar="FILE", help="The configuration, agent.toml.")]
@@ -31,8 +41,6 @@ def run(
     Every decision is in the journal with its reason, and is printed. SIGTERM ends the agent after what it is at, Ctrl-C
     at once; settings stay in force, and the next start goes on with them. `fairlane agent --config FILE` is the same.
     """
-    import signal
-
     from fairlane.agent import Agent, AgentConfig, Journal, Listener, Steered
 
     loaded = AgentConfig.from_file(config, allow_code=allow_code)
@@ -50,8 +58,6 @@ def run(
 
 def undo(config: ConfigFile, allow_code: AllowCode = False) -> Answer:
     """Take back every service level that the agent has set on the network, while no agent runs."""
-    from queue import SimpleQueue
-
     from fairlane.agent import Agent, AgentConfig, Journal, Steered
 
     loaded = AgentConfig.from_file(config, allow_code=allow_code)
@@ -69,7 +75,6 @@ def status(
     """Print whether an agent runs, its jobs and their service levels, and the last decisions."""
     from fairlane.agent import status_of, steps_of
     from fairlane.agent.paths import journal_of
-    from fairlane.cli.terminal import parts_of
     from fairlane.views import agent as views
 
     journal = journal_of(config)
@@ -77,7 +82,7 @@ def status(
     if decision is not None:
         steps = [{"at": at, "state": state, "note": note} for at, state, note in steps_of(journal, decision)]
         return Answer(steps, [views.steps(decision, steps)])
-    return Answer(_data(found), parts_of(views.status(found), None))
+    return Answer(_status(found), [views.status(found)])
 
 
 def notify(
@@ -96,14 +101,10 @@ def notify(
     SLURM_JOB_PARTITION and SLURM_JOB_USER. Slurm holds or requeues a job whose prolog fails, so without --strict the
     exit code is 0 even if no agent answers; it finds the job by squeue then.
     """
-    from fairlane.agent.errors import AgentError
-    from fairlane.agent.events import from_environment
-    from fairlane.agent.events import notify as send
-
     chosen: Any = one_of("begin|end", what, ["begin", "end"])
     event = from_environment(chosen, os.environ)
     try:
-        send(socket, event, duration_of("--wait", wait) * 1e-12)
+        send(socket, event, quantity_of("--wait", wait) * 1e-12)
     except AgentError as error:
         if strict:
             raise
@@ -112,7 +113,70 @@ def notify(
     return Answer({"sent": True, **event})
 
 
-def _data(found: "Status") -> dict[str, Any]:
+def progress(
+    directory: Annotated[
+        list[Path] | None,
+        Option(
+            "--dir", metavar="DIR", help="A directory of pages; by default those of this user, of all users for root."
+        ),
+    ] = None,
+    socket: Annotated[Path | None, Option("--socket", metavar="PATH", help="Ask the server at this socket.")] = None,
+    serve: Annotated[bool, Option("--serve", help="Be the server at --socket, until SIGTERM or Ctrl-C.")] = False,
+    group: Annotated[str | None, Option(help="A group that may ask the server, besides its owner.")] = None,
+    interval: Annotated[str, Option(help="Time over which rates are measured; 0s for none.")] = "1 s",
+) -> Answer:
+    """Print how far the processes of jobs on this host are: job, rank, process, marks and marks per second.
+
+    Programs mark their progress by libfairlane-progress (fairlane progress build). Root sees all users' processes; with
+    --serve it passes their counts on.
+    """
+    from fairlane.views.agent import progress as view
+
+    directory = [one.resolve() for one in directory] if directory else None
+    if serve:
+        return _serve(socket, directory, group)
+    for option, given in (("--group", group), ("--dir", directory if socket else None)):
+        if given is not None:
+            raise refused(option, "is for the server: --serve" if option == "--group" else "not together with --socket")
+    wait = quantity_of("--interval", interval) * 1e-12
+    first = last = read(socket=socket, directories=directory)
+    rates: dict[Key, float] = {}
+    if wait:
+        time.sleep(wait)
+        last = read(socket=socket, directories=directory)
+        rates = {key: marks / (last.at - first.at) for key, marks in gained(first, last).items()}
+    return Answer(_progress(last, rates), [view(last, rates)])
+
+
+def build(
+    out: Annotated[Path, out_option("Folder for the sources and libraries.", "FOLDER")],
+    cc: Annotated[str | None, Option("--cc", metavar="NAME", help="The C compiler; cc by default.")] = None,
+    mpicc: Annotated[str | None, Option("--mpicc", metavar="NAME", help="MPI's C compiler; mpicc by default.")] = None,
+    fc: Annotated[str | None, Option("--fc", metavar="NAME", help="The Fortran compiler; gfortran by default.")] = None,
+) -> Answer:
+    """Write the sources of libfairlane-progress, and build what the compilers of this machine can.
+
+    Programs mark their progress with it: libfairlane-progress for C and Fortran, libfairlane-pmpi for MPI programs that
+    cannot be changed. On another machine, copy the folder and run make in it.
+    """
+    libraries = build_libraries(out, CC=cc, MPICC=mpicc, FC=fc)
+    lines = [
+        f"{out / one.target}" if one.missing is None else f"{one.target}: not built, {one.missing} is not installed"
+        for one in libraries
+    ]
+    return Answer(libraries, [f"sources: {out}", *lines], where=out)
+
+
+def _serve(socket: Path | None, directory: list[Path] | None, group: str | None) -> Answer:
+    if socket is None:
+        raise refused("--serve", "needs --socket PATH")
+    with awaited_signals() as wait, server(socket, directory, group):
+        report(f"answers at {socket}")
+        wait()
+    return Answer()
+
+
+def _status(found: "Status") -> dict[str, Any]:
     return {
         "runs": found.runs,
         "pid": found.pid if found.runs else None,
@@ -124,3 +188,10 @@ def _data(found: "Status") -> dict[str, Any]:
         "settings": [one.written() for one in found.settings],
         "decisions": [entry.written() for entry in found.decisions],
     }
+
+
+def _progress(found: Snapshot, rates: dict[Key, float]) -> dict[str, Any]:
+    data = asdict(found)
+    for one in data["processes"]:
+        one["rate"] = rates.get((one["job"], one["rank"]))
+    return data

@@ -1,0 +1,34 @@
+"""What a real OpenSM has set in the ports of a subnet, against what was exported."""
+
+from fairlane.opensm.check import Checked
+from fairlane.views.model import View
+from fairlane.views.tables import Column, Table, columns
+from fairlane.wording import plural, seconds
+
+_MOST = 40
+"""Differences that a terminal shows."""
+
+
+def view(found: Checked) -> View:
+    """What was compared, and the differences."""
+    counts = [{"what": what, "count": count} for what, count in found.counts.items()]
+    compared = f"{sum(found.counts.values()):,} compared."
+    parts = [Table([Column("compared", "what"), Column("number", "count")], counts, sentence=compared)]
+    differences = plural(len(found.differences), "difference") if found.differences else "all equal"
+    if found.differences:
+        shown = columns(
+            node="node", port="port", what="what", expected="expected", found="found", cause="due to", effect="effect"
+        )
+        rows = [vars(one) for one in found.differences]
+        left = [Column(one.header, one.value, left=True) for one in shown]
+        parts.append(Table(left, rows, "Differences", sentence=f"{differences}.", most=_MOST))
+    loaded = ", which has loaded the tables of the simulator" if found.engine == "file" else ""
+    return View(
+        title="OpenSM against the exported settings",
+        headline=differences,
+        facts=[
+            f"routing engine: {found.engine}{loaded}",
+            f"subnet up after {seconds(found.up_s)}, read back in {seconds(found.read_s)}",
+        ],
+        parts=parts,
+    )
