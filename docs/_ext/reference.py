@@ -249,9 +249,10 @@ def command_line_page(pages: Collection[str]) -> str:
     listed = "\n".join(pages)
     words = (
         "Every command has `--help` (`-h`), `--out` (`-o`), `--json` and `--quiet` (`-q`), and `--seed` where it draws "
-        "random numbers. Results go to standard output, progress and errors to standard error. Ctrl-C stops a run "
-        "within a second; its results until then are kept and marked as partial. Exit codes: 0 done, 1 a run failed or "
-        "a check does not hold, 2 wrong input, 3 disk full, 130 interrupted. `fairlane --install-completion` sets up "
+        "random numbers. Where `--out` takes what is printed, tables become a page if the file is `.html`. Results go to "
+        "standard output, progress and errors to standard error. Ctrl-C stops a run within a second; its results until "
+        "then are kept and marked as partial. Exit codes: 0 done, 1 a run failed or a check does not hold, 2 wrong "
+        "input, 3 disk full, 130 interrupted. `fairlane --install-completion` sets up "
         "completion for the shell; `make man` writes these pages as man pages."
     )
     return f"# Command line\n\n{words}\n\n```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n"

@@ -6,7 +6,7 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -19,9 +19,6 @@ from fairlane.cli.command import Answer, ExitCode, out_option
 from fairlane.cli.options import AllowCode, one_of, quantity_of, refused, report
 from fairlane.progress.build import build as build_libraries
 from fairlane.signals import awaited_signals
-
-if TYPE_CHECKING:  # the agent itself takes long to import, and the prolog of every job calls notify
-    from fairlane.agent import Status
 
 ConfigFile = Annotated[Path, Option("--config", metavar="FILE", help="The configuration, agent.toml.")]
 
@@ -82,7 +79,7 @@ def status(
     if decision is not None:
         steps = [{"at": at, "state": state, "note": note} for at, state, note in steps_of(journal, decision)]
         return Answer(steps, [views.steps(decision, steps)])
-    return Answer(_status(found), [views.status(found)])
+    return Answer(found.written(), [views.status(found)])
 
 
 def notify(
@@ -174,20 +171,6 @@ def _serve(socket: Path | None, directory: list[Path] | None, group: str | None)
         report(f"answers at {socket}")
         wait()
     return Answer()
-
-
-def _status(found: "Status") -> dict[str, Any]:
-    return {
-        "runs": found.runs,
-        "pid": found.pid if found.runs else None,
-        "backend": found.backend,
-        "started": found.started,
-        "at": found.at,
-        "doing": found.doing,
-        "jobs": [job.written() for job in found.jobs.values()],
-        "settings": [one.written() for one in found.settings],
-        "decisions": [entry.written() for entry in found.decisions],
-    }
 
 
 def _progress(found: Snapshot, rates: dict[Key, float]) -> dict[str, Any]:

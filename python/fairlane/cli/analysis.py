@@ -1,6 +1,5 @@
 """A run in detail: analyze, why it was slow, and export, its timelines for trace viewers."""
 
-import re
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -223,10 +222,9 @@ def _written(found: Timelines, perfetto: Path | None, otf2: Path | None, ports: 
 
 def _ranks(given: str) -> range:
     """What 0..15, 3.., or 3 stand for."""
-    found = re.fullmatch(r"(\d{1,9})(?:(\.\.)(\d{0,9}))?", given.strip())
-    if found is None:
+    first, last = iteration_range(given) or (None, None)
+    if first is None:
         raise refused("--ranks", "no range of ranks", given, "FIRST..LAST, FIRST.., ONE")
-    first, last = int(found[1]), int(found[3] or 10**9) if found[2] else int(found[1])
-    if last < first:
+    if last is not None and last < first:
         raise refused("--ranks", "the last is less than the first", given, "FIRST..LAST")
-    return range(first, last + 1)
+    return range(first, 10**9 if last is None else last + 1)

@@ -1,10 +1,10 @@
 """Campaigns on real machines: campaign fit, predict, compare, map, script and read."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 from typer import Argument, Option
 
@@ -15,24 +15,20 @@ from fairlane.campaign.file import CampaignFile
 from fairlane.campaign.predicting import predicted
 from fairlane.campaign.reading import read as read_results
 from fairlane.campaign.robustness import mapped
-from fairlane.campaign.script import MOST_BYTES, MOST_NODES, Options, Wanted, campaign_of
+from fairlane.campaign.script import Options, campaign_of, numbers_of, wanted_of
 from fairlane.campaign.script import write as write_scripts
-from fairlane.campaign.simulating import Model
 from fairlane.cli.command import Answer, ExitCode, OutFolder, Quiet, out_option, write_table
 from fairlane.cli.options import AllowCode, Resume, Workers, folder_of, one_of, refused, report
-from fairlane.errors import Problem, ScenarioError
 from fairlane.signals import exit_on_sigterm
 from fairlane.tasks.executor import Executor
 from fairlane.tasks.measuring import simulating
 from fairlane.tasks.pools import open_pool
 from fairlane.tasks.store import Store
 from fairlane.testbed.file import TestbedFile
-from fairlane.units import DURATION, SIZE
 from fairlane.views.files import write
 from fairlane.views.kinds import write_pictures
 from fairlane.wording import plural
 
-_T = TypeVar("_T")
 Folder = Annotated[Path, Argument(metavar="DIR", help="Folder of the campaign.")]
 Nodes = Annotated[str | None, Option(metavar="NUMBERS", help="Only cells of these numbers of nodes, e.g. 8,16,32.")]
 CpuHours = Annotated[float | None, Option(min=0, help="Processor time after which no simulation is begun, hours.")]
@@ -95,7 +91,7 @@ def predict(
     """
     _word(label)
     cells, wanted = _cells(folder, allow_code, nodes)
-    model = _model(cells, assignments)
+    model = fitting.model_of(cells, assignments or ())
     registry.registered(folder)  # an earlier one that has changed is an error now, not after hours
     with _executor(folder, out, workers, resume=resume, cpu_hours=cpu_hours, progress=not quiet) as executor:
         table = predicted(model, wanted, executor)
@@ -159,7 +155,7 @@ def draw_map(
     unregistered = [cell for cell in wanted if not any(cell.key in one.keys for one in every)]
     if unregistered:
         raise refused("--nodes", f"no prediction is registered for {unregistered[0]}", nodes)
-    model = _model(cells, None)
+    model = fitting.model_of(cells)
     with _executor(
         folder, out, workers, resume=resume, cpu_hours=cpu_hours, progress=not quiet, partial=True
     ) as executor:
@@ -219,7 +215,7 @@ def script(
     allocation. Copy the folder to the machine; in it, run make and submit each script with sbatch.
     """
     one_of("--launcher", launcher, ("srun", "mpirun"))
-    found = campaign_of(folder, _wanted(nodes, sizes, bursts))
+    found = campaign_of(folder, wanted_of(nodes, sizes, bursts))
     file = TestbedFile.load(testbed) if testbed else None
     if file:
         namespaces.check(found, file)
@@ -276,22 +272,7 @@ def read(
 def _cells(folder: Path, allow_code: bool, nodes: str | None = None) -> tuple[Cells, Sequence[Cell]]:
     """The cells of a campaign, and those of the numbers of nodes that ``--nodes`` gives."""
     cells = Cells(CampaignFile.load(folder, allow_code=allow_code))
-    return cells, cells.of(_listed("--nodes", nodes, int, "numbers, as 8,16"))
-
-
-def _model(cells: Cells, assignments: list[str] | None) -> Model:
-    given = {}
-    known = {one.name: one for one in cells.campaign.parameter}
-    for assignment in assignments or ():
-        name, _, value = assignment.partition("=")
-        if not value:
-            raise refused("--set", "has no value", assignment, "NAME=VALUE")
-        if name not in known:
-            raise ScenarioError(Problem.unknown("--set", "parameter", name, [*known], name))
-        given[name] = known[name].value_of(value)
-    model = Model(cells.campaign, cells, {**fitting.values_of(cells.campaign), **given})
-    model.check()
-    return model
+    return cells, cells.of(numbers_of("--nodes", nodes, int, "numbers, as 8,16"))
 
 
 @contextmanager
@@ -326,40 +307,3 @@ def _executor(
 def _word(label: str) -> None:
     if not label.replace("-", "").replace("_", "").isalnum():
         raise refused("--label", "must be one word", label, "letters, digits, - and _")
-
-
-def _wanted(nodes: str | None, sizes: str | None, bursts: str | None) -> Wanted:
-    def seconds(pair: str) -> tuple[float, float]:
-        burst, pause = (DURATION.parse(one.strip()) / 10**12 for one in pair.split(":"))
-        return burst, pause
-
-    size = 'sizes of 1 B or more, less than 2 GiB, as "512 B, 2 MiB"'
-    wanted = Wanted(
-        _listed("--nodes", nodes, int, f"numbers from 4 to {MOST_NODES}, as 8,16", lambda it: 4 <= it <= MOST_NODES),
-        _listed("--sizes", sizes, SIZE.parse, size, lambda it: 1 <= it <= MOST_BYTES),
-        _listed("--bursts", bursts, seconds, 'pairs of a burst and a pause, as "100 ms:1 us"', all),
-    )
-    if wanted.sizes and not wanted.nodes:
-        raise refused("--nodes", "is needed with --sizes", allowed="numbers of nodes, as 8,16")
-    if wanted.bursts and not wanted.sizes:
-        raise refused("--bursts", "needs --sizes: measured cells have bursts of their own", bursts)
-    return wanted
-
-
-def _listed(
-    option: str,
-    given: str | None,
-    parse: Callable[[str], _T],
-    allowed: str,
-    fits: Callable[[_T], bool] = lambda _: True,
-) -> list[_T]:
-    """The values of an option that takes a list. Raises ``ScenarioError``."""
-    if given is None:
-        return []
-    try:
-        found = [parse(word.strip()) for word in given.split(",")]
-    except ValueError:
-        found = []
-    if not found or not all(map(fits, found)):
-        raise refused(option, "cannot be used", given, allowed)
-    return found

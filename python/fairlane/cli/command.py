@@ -2,8 +2,8 @@
 
 A command is a function of its arguments that returns an ``Answer``; it does not print. Every command has
 ``--help``/``-h``, ``--out``/``-o``, ``--json`` and ``--quiet``/``-q``; ``made`` adds those that the function does not
-have: ``--json``; an ``--out`` that takes what would be printed; and a ``--quiet``, which leaves only the exit code
-unless the command stores something by an ``--out`` of its own.
+have: ``--json``; an ``--out`` that takes what would be printed, a view as a page if the file is HTML; and a
+``--quiet``, which leaves only the exit code unless the command stores something by an ``--out`` of its own.
 """
 
 import functools
@@ -65,6 +65,14 @@ class Answer:
     code: ExitCode = ExitCode.DONE  # how the command ended
     folder: Path | None = None  # with all results; people are told
 
+    def page(self) -> str:
+        """The page of the view that is the text; nothing if it is none."""
+        from fairlane.views.model import View
+        from fairlane.views.page import page
+
+        views = [part for part in self.text if isinstance(part, View)]
+        return page(views[0]) if views else ""
+
     def print(self, *, as_json: bool, quiet: bool) -> None:
         """Prints it in the form that is wanted."""
         if as_json:
@@ -83,7 +91,7 @@ class Answer:
 def _print_text(parts: "Iterable[Part]") -> None:
     """Strings are printed as they are made, without loading what draws tables."""
     for part in parts:
-        if isinstance(part, str):
+        if type(part) is str:
             typer.echo(part)
         else:
             from fairlane.cli.terminal import show
@@ -141,7 +149,8 @@ def _with_standard_options(function: Callable[..., Any]) -> Callable[..., Any]:
             if isinstance(found, Answer):
                 found.print(as_json=options["as_json"], quiet=options["quiet"] and stores)
         if file:
-            write_text(file, printed.getvalue())
+            page = isinstance(found, Answer) and not options["as_json"] and file.suffix == ".html" and found.page()
+            write_text(file, page or printed.getvalue())
         return found.code if isinstance(found, Answer) else found
 
     keyword = inspect.Parameter.KEYWORD_ONLY

@@ -1,8 +1,6 @@
 """What there is to choose from: list, schema."""
 
 import json
-import re
-from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Annotated
 
@@ -13,10 +11,9 @@ from fairlane.cli.command import Answer, completing
 from fairlane.cli.options import AllowCode
 from fairlane.errors import Problem, ScenarioError
 from fairlane.inputs.code import allow_code as permitting
-from fairlane.inputs.described import keys_of
-from fairlane.inputs.parameters import Entry, editor_schema
 from fairlane.names import KINDS, SIMULATOR, entries_of, entry_of
 from fairlane.scenario import schema as scenario_schema
+from fairlane.views import names as views
 
 
 def list_(
@@ -40,7 +37,7 @@ def list_(
     if kind is not None and name is not None:
         with permitting(allow_code):
             found = entry_of(kind, name)
-        return Answer({"kind": kind, **asdict(found)}, _described(found, simulator=kind in SIMULATOR))
+        return Answer({"kind": kind, **asdict(found)}, views.described(found, simulator=kind in SIMULATOR))
     chosen = {one: dict(entries_of(one)) for one in KINDS if kind in (None, one)}
     if kind is None:  # every placement is an allocator, too
         chosen["allocators"] = {
@@ -50,33 +47,7 @@ def list_(
         one: {name: {"origin": entry.origin, "summary": entry.summary} for name, entry in known.items()}
         for one, known in chosen.items()
     }
-    return Answer(answer, (line for one, known in chosen.items() for line in _lines(one, known)))
-
-
-def _lines(kind: str, known: Mapping[str, Entry]) -> Iterator[str]:
-    if not known:
-        return
-    width = max(map(len, known))
-    where = max(len(entry.origin) for entry in known.values())
-    yield f"{kind}:"
-    for name, entry in known.items():
-        yield f"  {name:{width}}  {entry.origin:{where}}  {entry.summary}"
-
-
-def _described(found: Entry, *, simulator: bool) -> Iterator[str]:
-    """What it is, and its parameters as in the reference, without Markdown's signs."""
-    yield f"{found.name} ({found.origin}): {found.summary}"
-    if found.routing:
-        yield f"usual routing: {found.routing}"
-    rows = list(keys_of(editor_schema(found.schema, found.schema) if simulator else found.schema))
-    if not rows:
-        yield "no parameters"
-    for row in rows:
-        value = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", row.type).replace("`", "")
-        default = f"default {row.default.strip('`')}" if row.default not in ("", "required") else row.default
-        yield f"  {row.name}: {', '.join(filter(None, (value, default)))}"
-        if row.meaning:
-            yield f"      {' '.join(row.meaning.split())}"
+    return Answer(answer, (line for one, known in chosen.items() for line in views.listed(one, known)))
 
 
 def schema(as_json: Annotated[bool, Option("--json", help="A schema is JSON in any case.")] = False) -> None:

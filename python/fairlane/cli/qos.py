@@ -15,15 +15,14 @@ from fairlane.agent.apply import FILE, Applier, ApplyConfig, alone
 from fairlane.cli.command import Answer, ExitCode, completing, out_option, write_folder, write_text
 from fairlane.cli.options import AllowCode, Assignments, fresh, one_of, quantity_of, refused, report
 from fairlane.fabric import read_wiring
+from fairlane.opensm import Policy, qos_table, read_options, read_policy, share_notes
 from fairlane.opensm import export as opensm_files
-from fairlane.opensm import qos_table, read_options, read_policy, share_notes
 from fairlane.opensm.check import ENGINES, PAIRS, check_lanes, find_programs
 from fairlane.opensm.check import check as check_subnet
 from fairlane.opensm.ports import hosts_of_groups
 from fairlane.results.store import SCENARIO, file_of_run
 from fairlane.scenario import Resolved
 from fairlane.signals import exit_on_sigterm, temporary_folder
-from fairlane.slurm import shortened
 from fairlane.views.subnet import view
 
 
@@ -116,10 +115,13 @@ def import_(
     also their hosts. For example: fairlane qos import /etc/opensm/opensm.conf
     """
     settings, notes, _ = read_options(file)
-    groups, default, more = _groups(policy, fabric)
-    table, changes = qos_table(settings, default, data_vls)
+    if fabric is not None and policy is None:
+        raise refused("--fabric", "goes with --policy", str(fabric))
+    rules = read_policy(policy) if policy else Policy((), {}, ())
+    groups = list(rules.lines(hosts_of_groups(rules, read_wiring(fabric), policy) if policy and fabric else {}))
+    table, changes = qos_table(settings, rules.default, data_vls)
     changes += share_notes(settings.in_force(data_vls))
-    for note in (*notes, *more, *changes):
+    for note in (*notes, *rules.notes, *changes):
         report(note)
     arbiter = tomlkit.inline_table()
     arbiter.update(table["arbiter"])
@@ -127,24 +129,8 @@ def import_(
     text = "".join(f"# {line}\n" for line in groups) + text
     if out is not None:
         write_text(out, text)
-    data = {"qos": table, "groups": groups, "notes": [*notes, *more, *changes], "file": out}
+    data = {"qos": table, "groups": groups, "notes": [*notes, *rules.notes, *changes], "file": out}
     return Answer(data, [text.removesuffix("\n") if out is None else str(out)], out)
-
-
-def _groups(policy: Path | None, fabric: Path | None) -> tuple[list[str], int, list[str]]:
-    """The level of each port group with its hosts, the default level, and notes."""
-    if policy is None:
-        if fabric is not None:
-            raise refused("--fabric", "goes with --policy", str(fabric))
-        return [], 0, []
-    found = read_policy(policy)
-    hosts = hosts_of_groups(found, read_wiring(fabric), policy) if fabric else {}
-    lines = []
-    for rule in found.rules:
-        ends = [name for name in dict.fromkeys((rule.source, rule.destination)) if name]
-        where = " to ".join(f"{end} ({shortened(hosts[end])})" if end in hosts else end for end in ends)
-        lines.append(f"service level {found.levels[rule.level]}: {where or 'all ports'}")
-    return lines, found.default, list(found.notes)
 
 
 def apply(

@@ -1,9 +1,8 @@
 """Reproductions of papers, and what their claims depend on: reproduce, robustness."""
 
-from collections.abc import Iterator, Sequence
-from math import isnan
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer import Argument, Option
@@ -12,11 +11,11 @@ from fairlane.cli.command import Answer, AsJson, ExitCode, Quiet, completing, ou
 from fairlane.cli.options import AllowCode, Dask, Workers, folder_for, refused, report, report_damaged
 from fairlane.cli.terminal import Part
 from fairlane.inputs.code import allow_code as allowing
-from fairlane.reproduce import Reproduction, Verdict, check_replicates, folder_of, plan
+from fairlane.reproduce import Reproduction, check_replicates, folder_of, plan
 from fairlane.reproduce import reproduce as perform
 from fairlane.reproduce.robustness import POINTS
 from fairlane.reproduce.robustness_output import CLAUSES, PICTURE, check_points, combine, map_robustness
-from fairlane.reproduce.verdicts import ClaimVerdict
+from fairlane.reproduce.written import written
 from fairlane.results.reproduction import ReproductionResults
 from fairlane.tasks.progress import TaskProgress
 from fairlane.tasks.store import Store
@@ -83,6 +82,7 @@ def reproduce(
         raise refused("--space", "is what a robustness map varies", space, "with --robustness")
     if points is not None and not robustness:
         raise refused("--points", "is the number of points of a robustness map", points, "with --robustness")
+    shared: dict[str, Any] = {"cpu_hours": cpu_hours, "earlier": earlier or (), "workers": workers, "dask": dask}
     if robustness:
         others = {
             "--only": only,
@@ -104,16 +104,7 @@ def reproduce(
             )
         with allowing(allow_code):
             return _draw_map(
-                paper,
-                out,
-                space=space,
-                points=points,
-                cpu_hours=cpu_hours,
-                earlier=earlier or (),
-                resume=resume,
-                workers=workers,
-                dask=dask,
-                quiet=quiet,
+                paper, out, space, POINTS if points is None else points, resume=resume, quiet=quiet, **shared
             )
     check_replicates(replicates, cpu_hours, first_replicate, earlier=bool(earlier))
     if dask:
@@ -139,16 +130,7 @@ def reproduce(
             typer.echo(f"  {', '.join(name for name, of in chosen.left_out.items() if of == words)}: {words}")
     with allowing(allow_code), folder_for(folder), TaskProgress(wanted=not quiet) as shown:
         shown.stage("reproducing")
-        found = perform(
-            chosen,
-            folder,
-            shown,
-            workers=workers,
-            dask=dask,
-            replicates=replicates,
-            cpu_hours=cpu_hours,
-            earlier=earlier or (),
-        )
+        found = perform(chosen, folder, shown, replicates=replicates, **shared)
     report_damaged(found.damaged, folder)
     for problem in found.not_written:
         report(str(problem))
@@ -156,7 +138,7 @@ def reproduce(
     return Answer(
         {
             "folder": folder,
-            "claims": [_facts(one) for one in found.verdicts],
+            "claims": [written(one) for one in found.verdicts],
             "left_out": chosen.left_out,
             "not_written": [str(problem) for problem in found.not_written],
             "not_run": {name: {"replicates": count, "cpu_s": cpu} for name, (count, cpu) in rest.items()},
@@ -183,43 +165,6 @@ def _text(found: Reproduction, folder: Path, there: int) -> Iterator[Part]:
     yield from times.of_reproduction(len(found.done), wall, cpu, stored=there, unused=found.unused)
 
 
-def _facts(one: ClaimVerdict) -> dict[str, object]:
-    claim = {"id": one.claim.id, "where": one.claim.where, "claim": one.claim.claim}
-    first = one.judged[min(one.judged)]
-    findings = [
-        {
-            "measured": it.words,
-            "value": None if isnan(it.value) else it.value,
-            "low": it.low,
-            "high": it.high,
-            "reported": it.reported or None,
-            "holds": it.holds,
-        }
-        for it in first.findings
-    ]
-    clauses = [
-        {
-            "clause": clause.number + 1,
-            "verdict": clause.verdict,
-            "replicates": clause.replicates,
-            "in_band": clause.held,
-            "numbers": [{"measured": it.label, "values": it.values} for it in clause.numbers],
-        }
-        for clause in one.clauses
-    ]
-    return {
-        **claim,
-        "verdict": one.ending,
-        "line": one.line,
-        "replicates": one.complete,
-        "holds": {Verdict.HOLDS: True, Verdict.CONTRADICTED: False}.get(one.ending),
-        "scaled": bool(first.scaled),
-        "findings": findings,
-        "clauses": clauses,
-        "missing": list(one.missing),
-    }
-
-
 def robustness(
     folders: Annotated[list[Path], Argument(metavar="FOLDER...", help="Folders of reproduce --robustness.")],
     out: Annotated[Path | None, out_option("Folder of the figure and the table.", "DIR")] = None,
@@ -233,34 +178,20 @@ def robustness(
 def _draw_map(
     paper: str,
     folder: Path | None,
-    *,
     space: str | None,
-    points: int | None,
-    cpu_hours: float | None,
-    earlier: Sequence[Path],
+    points: int,
+    *,
     resume: bool,
-    workers: int | None,
-    dask: str | None,
     quiet: bool,
+    **shared: Any,
 ) -> Answer:
     """Runs the points of a paper's robustness map and shows it: what ``reproduce --robustness`` does."""
-    points = POINTS if points is None else points
-    check_points(points, cpu_hours)
+    check_points(points, shared["cpu_hours"])
     of = folder_of(paper)
     out = folder or Path("runs") / f"{of.name}-robustness{f'-{space}' if space else ''}"
     _stored(out, resume=resume)
     with folder_for(out), TaskProgress(wanted=not quiet) as shown:
-        found, damaged = map_robustness(
-            of,
-            out,
-            shown,
-            space=space,
-            points=points,
-            cpu_hours=cpu_hours,
-            earlier=earlier,
-            workers=workers,
-            dask=dask,
-        )
+        found, damaged = map_robustness(of, out, shown, space=space, points=points, **shared)
     report_damaged(damaged, out)
     return Answer(
         {"folder": out, "clauses": found.clauses.to_dicts(), "failed": found.failed},

@@ -1,6 +1,6 @@
 """Scenarios before they are simulated: init, check, place."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,12 +8,10 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from fairlane import Scenario, required_virtual_lanes
-from fairlane.agent.config import AgentConfig
-from fairlane.agent.starter import agent_starter
-from fairlane.cli.command import Answer, Seed, out_option, write_text
+from fairlane.agent.starter import agent_starter, write_starters
+from fairlane.cli.command import Answer, Seed, out_option
 from fairlane.cli.options import AllowCode, Assignments, ScenarioFile, refused, report, report_renamed
-from fairlane.errors import ScenarioError
-from fairlane.fabric import Fabric, Wiring, read_wiring
+from fairlane.fabric import Fabric, read_wiring
 from fairlane.fabric.view import Rails
 from fairlane.inputs.code import listing
 from fairlane.inputs.document import Document
@@ -21,15 +19,13 @@ from fairlane.inputs.registry import used
 from fairlane.inputs.slurm_jobs import read_job_list
 from fairlane.placement import measure
 from fairlane.placement.metrics import switches_at
-from fairlane.scenario import Resolved
 from fairlane.scenario.starter import Choice, starter
-from fairlane.slurm import compress, expand, shortened, slurm_names
+from fairlane.slurm import compress, expand, slurm_names
 from fairlane.study import Study
 from fairlane.study.cost import cost_of
 from fairlane.study.measured import plan_of
-from fairlane.views.fabric import lanes_text, routes_text
+from fairlane.views import checked as views
 from fairlane.views.files import write
-from fairlane.wording import listed, plural
 
 
 def init(
@@ -80,7 +76,9 @@ def init(
     """
     beside = out.with_name(f"{out.stem}.fabric.json")
     kept = beside.resolve() == fabric.resolve()
-    _check_new({"--out": [out] if kept else [out, beside], "--agent": [agent] if agent else []})
+    for option, file in (("--out", out), ("--out", None if kept else beside), ("--agent", agent)):
+        if file is not None and file.exists():
+            raise refused(option, "file exists", str(file), "a new file")
     if agent is not None and agent.resolve().parent != out.resolve().parent:
         raise refused("--agent", "is in another folder than the fabric's file", str(agent), str(out.parent))
     if partition and jobs is None:
@@ -98,49 +96,20 @@ def init(
         most=most,
     )
     source = " and ".join(file.name for file in (fabric, jobs) if file is not None)
-    found = starter(wiring.hosts, _table(wiring, beside), listed.jobs if listed else None, choice, source)
+    found = starter(wiring, beside, listed.jobs if listed else None, choice, source)
     notes = [*(listed.notes if listed else ()), *found.notes]
     for note in notes:
         report(note)
     written = {out: found.text}
     if agent is not None:
-        written[agent] = agent_starter(wiring.hosts, _table(wiring, beside), choice, fabric.name)
+        written[agent] = agent_starter(wiring, beside, choice, fabric.name)
     if not kept:
         wiring.save(beside)
-    _write(written, [] if kept else [beside], agent)
+    write_starters(written, [] if kept else [beside], agent)
     lines = [str(beside), str(out), f"next: fairlane check {out}"]
     if agent is not None:
         lines += [str(agent), f"next: fairlane agent --config {agent} --once"]
     return Answer({"scenario": out, "fabric": beside, "agent": agent, "jobs": found.jobs, "notes": notes}, lines, out)
-
-
-def _write(texts: Mapping[Path, str], more: Sequence[Path], agent: Path | None) -> None:
-    """Writes the files and reads them as the commands will; none of them, nor of ``more``, is left if that fails."""
-    try:
-        for file, text in texts.items():
-            write_text(file, text)
-            if file == agent:
-                AgentConfig.from_file(file)
-            else:
-                Scenario.load(file).decide()
-    except ScenarioError:
-        for file in (*texts, *more):
-            file.unlink(missing_ok=True)
-        raise
-
-
-def _check_new(files: Mapping[str, Sequence[Path]]) -> None:
-    """Refuses files that exist, by option."""
-    for option, every in files.items():
-        for file in every:
-            if file.exists():
-                raise refused(option, "file exists", str(file), "a new file")
-
-
-def _table(wiring: Wiring, file: Path) -> dict[str, str]:
-    """The table ``fabric`` of the scenario; the routing is named where it is not the usual one."""
-    routing = str(wiring.table()["routing"])
-    return {"topology": "imported", "file": file.name, **({"routing": routing} if routing != "up_down" else {})}
 
 
 def _pairs(given: Sequence[str]) -> dict[str, str]:
@@ -190,25 +159,7 @@ def check(
         "plugins": plugins,
         "notes": resolved.notes,
     }
-    return Answer(facts, _checked(loaded, resolved, facts))
-
-
-def _checked(loaded: Scenario, resolved: Resolved, facts: dict[str, Any]) -> Iterator[str]:
-    """What ``check`` prints: the scenario, and whatever somebody should know before a run."""
-    yield str(loaded)
-    yield f"  {lanes_text(facts['virtual_lanes'])}"
-    yield f"  routes: {routes_text(facts['coverage'])}"
-    yield from (f"  warning: {words}" for words in facts["coverage"].warnings)
-    if loaded.model:
-        keys = (f"{key} = {value}" for key, value in loaded.applied.keys.items())
-        yield f"  model {loaded.model} sets: {', '.join(keys)}"
-        yield from (f"  unlike {loaded.model}: {words}" for words in loaded.applied.differs)
-    if resolved.estimate is not None:
-        yield f"  {resolved.estimate}"
-    for job in facts["jobs"]:
-        yield f"  {job['name']}: {plural(job['ranks'], 'rank')} of {job['workload']} on {shortened(job['host_names'])}"
-    yield from _code(facts)
-    yield from (f"  note: {note}" for note in resolved.notes)
+    return Answer(facts, views.scenario(loaded, resolved, facts))
 
 
 def _check_study(file: Path, assignments: list[str] | None, seed: int | None, *, allow_code: bool) -> Answer:
@@ -218,19 +169,7 @@ def _check_study(file: Path, assignments: list[str] | None, seed: int | None, *,
         loaded = Study.load(file, set=[*(assignments or ()), *own], allow_code=allow_code)
         cost = cost_of(plan_of(loaded))
     facts = {"study": loaded.name, **asdict(cost), "code": [str(one) for one in code], "plugins": plugins}
-    lines = [
-        f"{loaded.name}: a study of {listed([*loaded.treatments]) or 'no treatment'}",
-        *(f"  {line}" for line in cost.lines()),
-        *_code(facts),
-    ]
-    return Answer(facts, lines)
-
-
-def _code(facts: Mapping[str, Any]) -> Iterator[str]:
-    """The code that an input names, and that of plug-ins."""
-    waiting = "it has not run and is not checked without --allow-code"
-    yield from (f"  names code: {one}; {waiting}" for one in facts["code"])
-    yield from (f"  runs code: {one}" for one in facts["plugins"])
+    return Answer(facts, views.study(loaded, cost, facts))
 
 
 def place(

@@ -101,14 +101,8 @@ def schedule(
     checked = {}
     if verify and machine.forecast:
         checked = {name: verified(one, machine.forecast, verify, seed) for name, one in found.schedules.items()}
-    facts: dict[str, Any] = {
-        "hosts": machine.fabric.hosts,
-        "fabric": machine.spec,
-        "load": load,
-        "seed": seed,
-        "model": slowdown,
-    }
-    made = results_of(found, log, machine.kind_of, checked, **facts)
+    on: dict[str, Any] = {"hosts": machine.fabric.hosts, "fabric": machine.spec}
+    made = results_of(found, log, machine.kind_of, checked, load=load, seed=seed, model=slowdown, **on)
     files = []
     if placed:
         names = slurm_names(machine.fabric.host_names)

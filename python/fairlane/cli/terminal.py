@@ -46,7 +46,9 @@ def show(parts: Iterable[Part], console: Console | None = None) -> None:
     """Prints parts, to standard output unless a ``console`` is given."""
     console = console or (Console() if sys.stdout.isatty() else Console(width=WIDTH))
     for part in parts:
-        if isinstance(part, str):
+        if type(part) in _STYLES:
+            console.print(long(str(part), _STYLES[type(part)]))
+        elif isinstance(part, str):
             console.out(part, highlight=False)
         elif isinstance(part, Text):
             console.print(part, soft_wrap=bool(part.no_wrap))

@@ -8,7 +8,7 @@ from fairlane.fabric.congestion import Root
 from fairlane.views.congestion import UNSATURATED, roots_table
 from fairlane.views.model import View
 from fairlane.views.tables import Column, Table, fixed
-from fairlane.wording import data_size, listed, percent, plural
+from fairlane.wording import data_size, percent, plural
 
 MOST = 20
 """Links that a terminal shows."""
@@ -19,7 +19,7 @@ _COLUMNS = (
     Column("PortXmitWait,\nticks", "wait_ticks"),
     Column("ticks\nper word", "wait_per_word", fixed(3)),
     Column("utilisation", "utilisation", percent),
-    Column("jobs", "jobs", listed, left=True, width=40),
+    Column("jobs", "jobs", ", ".join, left=True, width=40),
 )
 
 
