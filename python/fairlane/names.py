@@ -1,15 +1,14 @@
 """Everything that inputs can name: the simulator's tables, and the registries that plug-ins extend."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pkgutil import resolve_name
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairlane.errors import Problem, ScenarioError
-from fairlane.inputs.parameters import Entry, collectives, entries
-from fairlane.inputs.problems import refusing
-from fairlane.inputs.registry import Registry
-from fairlane.placement import entries as placements
-from fairlane.views.kinds import KINDS as VIEWED
+
+if TYPE_CHECKING:  # the help of commands has the kinds
+    from fairlane.inputs.parameters import Entry
+    from fairlane.inputs.registry import Registry
 
 REGISTRIES = {
     "workloads": "fairlane.workload:WORKLOADS",
@@ -40,30 +39,31 @@ KINDS = (*SIMULATOR, "collectives", *REGISTRIES)
 """Everything that can be listed."""
 
 
-def entries_of(kind: str) -> Mapping[str, Entry]:
+def entries_of(kind: str) -> "Mapping[str, Entry]":
     """What there is of a kind, by name."""
-    special: dict[str, Callable[[], Mapping[str, Entry]]] = {
-        "collectives": lambda: {
+    from fairlane.inputs.parameters import Entry, collectives, entries
+
+    if kind == "collectives":
+        return {
             f"{call} {name}": Entry(f"{call} {name}", summary)
             for call, names in collectives().items()
             for name, summary in names.items()
-        },
-        "placements": placements,
-        "figures": _figures,
-    }
-    if kind in special:
-        return special[kind]()
-    return entries(SIMULATOR[kind]) if kind in SIMULATOR else _registry(kind).entries()
+        }
+    if kind in SIMULATOR:
+        return entries(SIMULATOR[kind])
+    found: Mapping[str, Entry] = _registry(kind).entries()
+    if kind == "placements":
+        found = resolve_name("fairlane.placement:entries")()
+    if kind == "figures":  # those that Matplotlib or plug-ins draw, and the pictures of views
+        pictures = [one.pictures for one in resolve_name("fairlane.views.kinds:KINDS").values()]
+        found = {**found, **{name: Entry(name, words) for one in pictures for name, words in one.items()}}
+    return found
 
 
-def _figures() -> Mapping[str, Entry]:
-    """The pictures of views, and what is drawn by Matplotlib or by plug-ins."""
-    pictures = {name: Entry(name, summary) for one in VIEWED.values() for name, summary in one.pictures.items()}
-    return {**_registry("figures").entries(), **pictures}
-
-
-def entry_of(kind: str, name: str) -> Entry:
+def entry_of(kind: str, name: str) -> "Entry":
     """What there is by one name, also ``file.py:Name``. Raises ``ScenarioError`` if there is nothing."""
+    from fairlane.inputs.problems import refusing
+
     known = entries_of(kind)
     if name in known:
         return known[name]
@@ -73,6 +73,6 @@ def entry_of(kind: str, name: str) -> Entry:
     raise ScenarioError(Problem.unknown("list", kind, name, list(known), name))
 
 
-def _registry(kind: str) -> Registry[Any]:
+def _registry(kind: str) -> "Registry[Any]":
     found: Registry[Any] = resolve_name(REGISTRIES[kind])
     return found

@@ -4,12 +4,14 @@ import io
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
 import reference
 from rich.console import Console
 
+from fairlane.cli.command import made
 from fairlane.cli.main import execute
 from fairlane.cli.terminal import Part, long, show
 from fairlane.views.tables import Column, Table, change, time_ps
@@ -17,6 +19,7 @@ from fairlane.views.tables import Column, Table, change, time_ps
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 RANDOM = {"run", "check", "place", "control", "study", "schedule", "slowdown fit", "predict fit", "predict compare"}
 RANDOM |= {"predict pairs"}
+HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
 def leaves() -> Iterator[tuple[str, Any]]:
@@ -27,7 +30,7 @@ def leaves() -> Iterator[tuple[str, Any]]:
 
 @pytest.mark.parametrize(("name", "command"), [pytest.param(*leaf, id=leaf[0]) for leaf in leaves()])
 def test_every_command_has_the_standard_options(name: str, command: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    context = command.make_context(name, [], resilient_parsing=True)
+    context = command.make_context(name, [], resilient_parsing=True, **HELP)
     options = {option for parameter in command.get_params(context) for option in parameter.opts}
     assert {"--out", "-o", "--json", "--quiet", "-q"} <= options
     if name in RANDOM:
@@ -129,9 +132,12 @@ def test_shells_complete_names(
 
 
 @pytest.mark.parametrize(("name", "command"), [pytest.param(*leaf, id=leaf[0]) for leaf in leaves()])
-def test_what_a_command_is_for_is_known_before_it_is_loaded(name: str, command: Any) -> None:
-    command.make_context(name, [], resilient_parsing=True)
-    assert type(command)(command.name, command.where).help == command.help
+def test_help_without_the_module_of_a_command_is_that_of_its_function(name: str, command: Any) -> None:
+    described = command.help
+    loaded = made(resolve_name(f"fairlane.cli.{command.module}:{command.function}"), command.name)
+    pages = [one.get_help(one.make_context(name, [], resilient_parsing=True, **HELP)) for one in (command, loaded)]
+    assert pages[0] == pages[1]
+    assert described == loaded.help
 
 
 def test_every_command_has_a_man_page_with_all_options() -> None:

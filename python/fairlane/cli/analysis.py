@@ -212,8 +212,7 @@ def _written(found: Timelines, perfetto: Path | None, otf2: Path | None, ports: 
         lines.append(str(perfetto))
     if otf2 is not None:
         written = timeline.write_otf2(found, otf2)
-        for note in written.notes:
-            report(note)
+        report(*written.notes)
         archives = {name: str(path) for name, path in written.archives.items()}
         data["otf2"] = {"archives": archives, "events": written.events, "notes": written.notes}
         lines += archives.values()

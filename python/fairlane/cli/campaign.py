@@ -89,7 +89,8 @@ def predict(
     Measured values are not read. The prediction is stored in predictions/ with digests of the model and of the cells. A
     registration is never changed: a new prediction is a new registration.
     """
-    _word(label)
+    if not label.replace("-", "").replace("_", "").isalnum():
+        raise refused("--label", "must be one word", label, "letters, digits, - and _")
     cells, wanted = _cells(folder, allow_code, nodes)
     model = fitting.model_of(cells, assignments or ())
     registry.registered(folder)  # an earlier one that has changed is an error now, not after hours
@@ -302,8 +303,3 @@ def _executor(
     options = {"first_failure_ends": not partial, "cpu_limit_s": limit}
     with simulating(open_pool(workers), store, progress=progress, **options) as executor:
         yield executor
-
-
-def _word(label: str) -> None:
-    if not label.replace("-", "").replace("_", "").isalnum():
-        raise refused("--label", "must be one word", label, "letters, digits, - and _")

@@ -123,8 +123,7 @@ def hot_links(
     _, places = _read(file, before, wiring)
     built = wiring.fabric()
     jobs, remarks = ({}, []) if allocation is None else counters.read_allocation(allocation, built)
-    for remark in remarks:
-        report(remark)
+    report(*remarks)
     found = counters.hot_links(places or (), built, jobs, span, counters.without_speed(wiring))
     if span and any(link.utilisation is None for link in found):
         report(f"{fabric}: some cables have no speed, so there is no utilisation of their links")

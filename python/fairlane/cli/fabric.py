@@ -143,8 +143,7 @@ def export(
         raise ScenarioError(Problem.unknown("--plugin", "plugin", plugin, PLUGINS, plugin))
     wiring = wiring_named("fabric export", source, topology, assignments or ())
     written = form.write(wiring, merged=merged, plugin=plugin) if form.of_slurm else form.write(wiring)
-    for note in (*(() if wiring.source else wiring.remarks), *written.notes):
-        report(note)
+    report(*(() if wiring.source else wiring.remarks), *written.notes)
     if out is not None:
         write_text(out, written.text)
     shown = written.text.removesuffix("\n") if out is None else str(out)

@@ -50,15 +50,15 @@ def one_of(option: str, given: str, allowed: Iterable[str]) -> str:
     return given
 
 
-def report(words: str) -> None:
-    """Prints a message on standard error."""
-    typer.echo(f"fairlane: {words}", err=True)
+def report(*messages: str) -> None:
+    """Prints messages on standard error, a line each."""
+    for words in messages:
+        typer.echo(f"fairlane: {words}", err=True)
 
 
 def report_renamed(given: Sequence[str], names: Sequence[str]) -> None:
     """Reports which names of hosts Slurm does not take, and what they are called for it."""
-    for words in renamed("host", given, names, " for Slurm"):
-        report(words)
+    report(*renamed("host", given, names, " for Slurm"))
 
 
 def quantity_of(option: str, given: str, kind: Kind = DURATION, *, positive: bool = False) -> int:

@@ -63,11 +63,11 @@ def fit(
     By default it is the best of those that predict compare compares, with one model for all runs: the one with the
     least mean square error on held-out runs.
     """
-    regressor, of = (
-        one_of("--model", model, [*predict.REGRESSORS, BEST]),
-        one_of("--parts", parts, [*predict.PARTS, BEST]),
-    )
-    rows, share = _read(table, features, run, timestep, target), _share("--coverage", coverage)
+    regressor = one_of("--model", model, [*predict.REGRESSORS, BEST])
+    of = one_of("--parts", parts, [*predict.PARTS, BEST])
+    if not 0 < coverage < 1:
+        raise refused("--coverage", "out of range", coverage, "between 0 and 1, as 0.9")
+    rows = _read(table, features, run, timestep, target)
     choosing = folds * (1 + INNER_FOLDS) if BEST in (regressor, of) else 0
     with _folds(folds + choosing, quiet=quiet) as advance:
         found = predict.fit(
@@ -76,7 +76,7 @@ def fit(
             parts=None if of == BEST else cast("PartsName", of),
             clusters=clusters,
             folds=folds,
-            coverage=share,
+            coverage=coverage,
             seed=seed,
             progress=advance,
         )
@@ -103,8 +103,7 @@ def apply(
     if out is not None:
         write_table(found, out)
     if not quiet:
-        for words in known.warnings(rows):
-            report(words)
+        report(*known.warnings(rows))
         if rows.target is not None:
             report(views.errors(found, rows.target, known))
     return Answer(found, () if out else [found.write_csv().removesuffix("\n")])
@@ -180,12 +179,6 @@ def _folds(count: int, *, quiet: bool) -> Iterator[Callable[[], None]]:
 def _read(table: Path, features: str | None, run: str, timestep: str, target: str) -> CounterTable:
     names = None if features is None else [name.strip() for name in features.split(",") if name.strip()]
     return CounterTable.read(table, features=names, run=run, timestep=timestep, target=target)
-
-
-def _share(option: str, given: float) -> float:
-    if not 0 < given < 1:
-        raise refused(option, "out of range", given, "between 0 and 1, as 0.9")
-    return given
 
 
 def _written(folder: Path, models: Comparison, clusters: Comparison | None, made: View) -> None:

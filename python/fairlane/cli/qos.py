@@ -78,8 +78,7 @@ def export(
         entries=vlarb_entries,
         grants=grants or (),
     )
-    for note in found.notes:
-        report(note)
+    report(*found.notes)
     write_folder(opensm, found.files, "--opensm")
     paths = [opensm / name for name in found.files]
     lines = [f"{job}: service level {level}" for job, level in found.levels.items()]
@@ -121,8 +120,7 @@ def import_(
     groups = list(rules.lines(hosts_of_groups(rules, read_wiring(fabric), policy) if policy and fabric else {}))
     table, changes = qos_table(settings, rules.default, data_vls)
     changes += share_notes(settings.in_force(data_vls))
-    for note in (*notes, *rules.notes, *changes):
-        report(note)
+    report(*notes, *rules.notes, *changes)
     arbiter = tomlkit.inline_table()
     arbiter.update(table["arbiter"])
     text = tomlkit.dumps({"qos": {**table, "arbiter": arbiter}})
@@ -222,12 +220,10 @@ def check(
             resolved = _resolved(source, assignments, allow_code=allow_code)
             files = opensm_files(resolved, approximate=approximate, dump=read_wiring(guids) if guids else None)
             check_lanes(files.settings, "qos.sl2vl")
-            for note in files.notes:
-                report(note)
+            report(*files.notes)
             write_folder(exported, files.files, "--keep")
         found = check_subnet(exported, folder, engine=engine, pairs=pairs or PAIRS, timeout_s=limit, revert=revert)
-    for note in found.notes:
-        report(note)
+    report(*found.notes)
     if routes_out is not None:
         write_text(routes_out, found.routes)
     data = {

@@ -132,8 +132,7 @@ def reproduce(
         shown.stage("reproducing")
         found = perform(chosen, folder, shown, replicates=replicates, **shared)
     report_damaged(found.damaged, folder)
-    for problem in found.not_written:
-        report(str(problem))
+    report(*map(str, found.not_written))
     rest = found.replication.rest
     return Answer(
         {

@@ -98,8 +98,7 @@ def init(
     source = " and ".join(file.name for file in (fabric, jobs) if file is not None)
     found = starter(wiring, beside, listed.jobs if listed else None, choice, source)
     notes = [*(listed.notes if listed else ()), *found.notes]
-    for note in notes:
-        report(note)
+    report(*notes)
     written = {out: found.text}
     if agent is not None:
         written[agent] = agent_starter(wiring, beside, choice, fabric.name)

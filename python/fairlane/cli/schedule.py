@@ -226,8 +226,7 @@ def _arriving(
 ) -> list[LoggedJob]:
     """The jobs as they come; lines that cannot be used, and jobs that an allocator refuses, are named."""
     read = read_log(log, hosts=machine.fabric.hosts, strict=strict, max_jobs=most)
-    for note in read.notes:
-        report(note)
+    report(*read.notes)
     _report_problems("left out", read.problems)
     for name, one in allocators.items():
         refused = machine.refused(read.jobs, one, seed, log)
