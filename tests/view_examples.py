@@ -29,8 +29,8 @@ from fairlane.views import (
     pattern,
     placement,
     prediction,
+    qos,
     slowdown,
-    subnet,
 )
 from fairlane.views.model import View
 from report_kinds import EXAMPLES
@@ -117,10 +117,10 @@ def _slowdown() -> View:
     return slowdown.view(load_model("torus-128"))
 
 
-def _subnet() -> View:
+def _qos() -> View:
     """A port with another table than exported."""
     different = Difference(EVIL, "3", "SL2VL", "0 1", "0 0", effect=EVIL)
-    return subnet.view(Checked({"ports": 4}, (different,), (), "file", "", 0.2, 1.5))
+    return qos.checked(Checked({"ports": 4}, (different,), (), "file", "", 0.2, 1.5))
 
 
 VIEWS: dict[str, Callable[[], View]] = {
@@ -132,6 +132,6 @@ VIEWS: dict[str, Callable[[], View]] = {
     "placement": _placement,
     "prediction": _prediction,
     "slowdown": _slowdown,
-    "subnet": _subnet,
+    "qos": _qos,
 }
 """By the module of ``fairlane.views``."""

@@ -23,7 +23,7 @@ from fairlane.opensm.ports import hosts_of_groups
 from fairlane.results.store import SCENARIO, file_of_run
 from fairlane.scenario import Resolved
 from fairlane.signals import exit_on_sigterm, temporary_folder
-from fairlane.views.subnet import view
+from fairlane.views import qos as views
 
 
 def export(
@@ -81,11 +81,6 @@ def export(
     report(*found.notes)
     write_folder(opensm, found.files, "--opensm")
     paths = [opensm / name for name in found.files]
-    lines = [f"{job}: service level {level}" for job, level in found.levels.items()]
-    lines += [
-        f"VL{one.lane}: {one.exported:.1%} of a link on which all lanes always send, {one.simulated:.1%} simulated"
-        for one in found.shares
-    ]
     return Answer(
         {
             "levels": found.levels,
@@ -94,7 +89,7 @@ def export(
             "notes": found.notes,
             "files": paths,
         },
-        [*lines, *map(str, paths)],
+        [*views.exported(found), *map(str, paths)],
         opensm,
     )
 
@@ -237,7 +232,7 @@ def check(
         "routes": routes_out,
     }
     code = ExitCode.RUN_FAILED if found.differences else ExitCode.DONE
-    return Answer(data, [view(found)], files=[routes_out] if routes_out else [], code=code)
+    return Answer(data, [views.checked(found)], files=[routes_out] if routes_out else [], code=code)
 
 
 @contextmanager

@@ -1,5 +1,8 @@
-"""What a real OpenSM has set in the ports of a subnet, against what was exported."""
+"""QoS for OpenSM: what is exported, and what a real OpenSM has set in the ports of a subnet."""
 
+from collections.abc import Iterator
+
+from fairlane.opensm import Exported
 from fairlane.opensm.check import Checked
 from fairlane.views.model import View
 from fairlane.views.tables import Column, Table, columns
@@ -9,8 +12,16 @@ _MOST = 40
 """Differences that a terminal shows."""
 
 
-def view(found: Checked) -> View:
-    """What was compared, and the differences."""
+def exported(found: Exported) -> Iterator[str]:
+    """The service level of each job, and the shares of a link that lanes have."""
+    yield from (f"{job}: service level {level}" for job, level in found.levels.items())
+    for one in found.shares:
+        always = f"VL{one.lane}: {one.exported:.1%} of a link on which all lanes always send"
+        yield f"{always}, {one.simulated:.1%} simulated"
+
+
+def checked(found: Checked) -> View:
+    """What OpenSM has set against what was exported: what was compared, and the differences."""
     counts = [{"what": what, "count": count} for what, count in found.counts.items()]
     compared = f"{sum(found.counts.values()):,} compared."
     parts = [Table([Column("compared", "what"), Column("number", "count")], counts, sentence=compared)]
