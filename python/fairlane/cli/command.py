@@ -81,22 +81,17 @@ class Answer:
             if (where := self.where or self.folder) is not None:
                 typer.echo(where)
         else:
-            _print_text(self.text)
+            for part in self.text:
+                if type(part) is str:  # printed as it is made, without loading what draws tables
+                    typer.echo(part)
+                else:
+                    from fairlane.cli.terminal import show
+
+                    show([part])
             if self.folder is not None:
                 typer.echo(f"Everything is in {self.folder}.")
         for file in self.files if as_json or not quiet else ():
             typer.echo(file, err=as_json)
-
-
-def _print_text(parts: "Iterable[Part]") -> None:
-    """Strings are printed as they are made, without loading what draws tables."""
-    for part in parts:
-        if type(part) is str:
-            typer.echo(part)
-        else:
-            from fairlane.cli.terminal import show
-
-            show([part])
 
 
 def made(function: Callable[..., Any], name: str) -> Any:
@@ -149,6 +144,8 @@ def _with_standard_options(function: Callable[..., Any]) -> Callable[..., Any]:
             if isinstance(found, Answer):
                 found.print(as_json=options["as_json"], quiet=options["quiet"] and stores)
         if file:
+            from fairlane.inputs.files import write_text
+
             page = isinstance(found, Answer) and not options["as_json"] and file.suffix == ".html" and found.page()
             write_text(file, page or printed.getvalue())
         return found.code if isinstance(found, Answer) else found
@@ -165,17 +162,6 @@ def _with_standard_options(function: Callable[..., Any]) -> Callable[..., Any]:
     shown.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     del shown.__wrapped__
     return command
-
-
-def write_text(file: Path, text: str) -> None:
-    """Writes a file wholly or not at all. Raises ``ScenarioError`` if it cannot be written."""
-    from fairlane.inputs.files import replacing
-
-    try:
-        with replacing(file) as scratch:
-            scratch.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise _unwritable("--out", file, error) from None
 
 
 def _unwritable(option: str, path: Path, error: OSError) -> ScenarioError:

@@ -6,12 +6,13 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from fairlane.cli.command import Answer, out_option, write_text
+from fairlane.cli.command import Answer, out_option
 from fairlane.cli.options import Assignments, TopologyName, quantity_of, refused, report
 from fairlane.errors import Problem, ScenarioError
 from fairlane.fabric import Fabric, read_wiring, survey
 from fairlane.fabric import compare as compare_fabrics
 from fairlane.fabric.export import FORMATS, PLUGINS
+from fairlane.inputs.files import write_text
 from fairlane.scenario.fabrics import fabric_named, spec_of, wiring_named
 from fairlane.units import BANDWIDTH
 from fairlane.views import fabric as views

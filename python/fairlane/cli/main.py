@@ -1,24 +1,18 @@
 """The commands, and what an error becomes: a message on standard error and an exit code."""
 
-import ast
 import gc
-import inspect
 import os
 import sys
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache, wraps
-from importlib.machinery import SourceFileLoader
-from pathlib import Path
-from pkgutil import resolve_name
-from types import CodeType
+from functools import cache
 from typing import Annotated, Any
 
 import typer
 from typer import Option
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
-from fairlane.cli.command import ExitCode, made
+from fairlane.cli.command import ExitCode
+from fairlane.cli.lazy import LazyCommand
 from fairlane.errors import FairlaneError, RunError, disk_full
 
 # What typer raises for wrong options and commands; where it keeps the class depends on its version.
@@ -100,52 +94,6 @@ GROUPS = {  # of commands of two words: what they are about, by the first word
     "workload": "Communication patterns of workloads.",
 }
 
-_OF_SIGNATURES = ("pathlib", "typing", "typer", "fairlane.cli.command", "fairlane.cli.options", "fairlane.names")
-"""Modules whose names the signatures of commands have."""
-
-
-@cache
-def _docstrings(module: str) -> Mapping[str, Any]:
-    """The docstrings of a module's functions, from its compiled code: the module is not imported."""
-    path = Path(__file__).with_name(f"{module}.py")
-    code: Any = SourceFileLoader(module, str(path)).get_code(module)
-    return {one.co_name: one.co_consts[0] for one in code.co_consts if isinstance(one, CodeType)}
-
-
-def _signature(module: str, function: str) -> Any:
-    """A function of a module without its body, for its help: run with what signatures need of the module, no more."""
-    path = Path(__file__).with_name(f"{module}.py")
-    kept: list[ast.stmt] = []
-    for node in ast.parse(path.read_bytes()).body:
-        if isinstance(node, ast.FunctionDef) and node.name == function:
-            node.body = node.body[:1]
-            kept.append(node)
-        elif isinstance(node, ast.Assign) or (isinstance(node, ast.ImportFrom) and node.module in _OF_SIGNATURES):
-            kept.append(node)
-    names: dict[str, Any] = {}
-    exec(compile(ast.Module(kept, []), path, "exec"), names)
-    return names[function]
-
-
-class _Command(TyperCommand):
-    """A command whose module is imported when it runs: that takes long, and its help needs none of it."""
-
-    def __init__(self, name: str, where: str) -> None:
-        self.module, _, self.function = where.partition(":")
-        words = inspect.cleandoc(_docstrings(self.module)[self.function])
-        super().__init__(name, help=words, rich_markup_mode=None)
-
-    def make_context(self, *arguments: Any, **options: Any) -> Any:
-        if self.callback is None:
-            where = f"fairlane.cli.{self.module}:{self.function}"
-
-            @wraps(_signature(self.module, self.function))
-            def call(**given: Any) -> Any:
-                return resolve_name(where)(**given)
-
-            vars(self).update(vars(made(call, self.name or "")))
-        return super().make_context(*arguments, **options)
-
 
 class _Commands(TyperGroup):
     """Commands that pass Ctrl-C on: typer by itself would end them without a word."""
@@ -206,7 +154,7 @@ def command() -> Any:
     }
     for words, where in COMMANDS.items():
         group, _, name = words.rpartition(" ")
-        groups.get(group, root).add_command(_Command(name, where))
+        groups.get(group, root).add_command(LazyCommand(name, where))
     for one in groups.values():
         root.add_command(one)
     return root

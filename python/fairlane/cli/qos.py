@@ -12,9 +12,10 @@ from typer import Argument, Option
 
 from fairlane import Scenario
 from fairlane.agent.apply import FILE, Applier, ApplyConfig, alone
-from fairlane.cli.command import Answer, ExitCode, completing, out_option, write_folder, write_text
+from fairlane.cli.command import Answer, ExitCode, completing, out_option, write_folder
 from fairlane.cli.options import AllowCode, Assignments, fresh, one_of, quantity_of, refused, report
 from fairlane.fabric import read_wiring
+from fairlane.inputs.files import write_text
 from fairlane.opensm import Policy, qos_table, read_options, read_policy, share_notes
 from fairlane.opensm import export as opensm_files
 from fairlane.opensm.check import ENGINES, PAIRS, check_lanes, find_programs
