@@ -12,7 +12,6 @@ from fairlane.inputs.code import allow_code
 from fairlane.inputs.problems import refusing
 from fairlane.pattern import Pattern, analyse, program_of
 from fairlane.scenario.models import Job
-from fairlane.views import pattern as patterns
 from fairlane.views.files import write
 from fairlane.views.trace import view
 from fairlane.wording import plural
@@ -66,8 +65,10 @@ def workload_pattern(
 
 
 def _answer(job: Job, ranks: int, title: str, out: Path | None) -> Answer:
+    from fairlane.views.pattern import view as pattern_view
+
     found = analyse(program_of(job.source, ranks))
-    shown = patterns.view(found, title)
+    shown = pattern_view(found, title)
     return Answer(lambda: _facts(found), [shown], files=[write(shown, out)] if out else ())
 
 

@@ -1,14 +1,16 @@
 """What a check has found in a scenario or a study, and whatever somebody should know before a run: lines of text."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairlane.scenario import Resolved, Scenario
 from fairlane.slurm import shortened
-from fairlane.study import Study
-from fairlane.study.cost import Cost
 from fairlane.views.fabric import lanes_text, routes_text
 from fairlane.wording import listed, plural
+
+if TYPE_CHECKING:
+    from fairlane.study import Study
+    from fairlane.study.cost import Cost
 
 
 def scenario(loaded: Scenario, resolved: Resolved, facts: Mapping[str, Any]) -> Iterator[str]:
@@ -29,7 +31,7 @@ def scenario(loaded: Scenario, resolved: Resolved, facts: Mapping[str, Any]) -> 
     yield from (f"  note: {note}" for note in resolved.notes)
 
 
-def study(loaded: Study, cost: Cost, facts: Mapping[str, Any]) -> Iterator[str]:
+def study(loaded: "Study", cost: "Cost", facts: Mapping[str, Any]) -> Iterator[str]:
     """A study and what it takes; ``facts`` are its ``code`` and ``plugins``."""
     yield f"{loaded.name}: a study of {listed([*loaded.treatments]) or 'no treatment'}"
     yield from (f"  {line}" for line in cost.lines())
