@@ -93,6 +93,14 @@ def test_what_is_printed_goes_into_a_file(tmp_path: Path, capsys: pytest.Capture
     assert "cannot be written" in capsys.readouterr().err
 
 
+def test_what_is_printed_of_a_result_is_a_page_in_an_html_file(tmp_path: Path) -> None:
+    page, words = tmp_path / "model.html", tmp_path / "words.html"
+    assert execute(["slowdown", "show", "torus-128", "-o", str(page)]) == 0
+    assert "<title>Model of slowdowns" in page.read_text()
+    assert execute(["list", "arbiters", "-o", str(words)]) == 0
+    assert words.read_text().startswith("arbiters:\n")
+
+
 def test_wrong_input_writes_no_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert execute(["list", "arbters", "-o", str(tmp_path / "x")]) == 2
     assert "did you mean" in capsys.readouterr().err
