@@ -19,7 +19,6 @@ from fairlane.views.tables import Column, Table, change, time_ps
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 RANDOM = {"run", "check", "place", "control", "study", "schedule", "slowdown fit", "predict fit", "predict compare"}
 RANDOM |= {"predict pairs"}
-HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
 def leaves() -> Iterator[tuple[str, Any]]:
@@ -30,8 +29,7 @@ def leaves() -> Iterator[tuple[str, Any]]:
 
 @pytest.mark.parametrize(("name", "command"), [pytest.param(*leaf, id=leaf[0]) for leaf in leaves()])
 def test_every_command_has_the_standard_options(name: str, command: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    context = command.make_context(name, [], resilient_parsing=True, **HELP)
-    options = {option for parameter in command.get_params(context) for option in parameter.opts}
+    options = {option for parameter in command.params for option in parameter.opts}
     assert {"--out", "-o", "--json", "--quiet", "-q"} <= options
     if name in RANDOM:
         assert "--seed" in options
@@ -141,11 +139,11 @@ def test_shells_complete_names(
 
 @pytest.mark.parametrize(("name", "command"), [pytest.param(*leaf, id=leaf[0]) for leaf in leaves()])
 def test_help_without_the_module_of_a_command_is_that_of_its_function(name: str, command: Any) -> None:
-    described = command.help
-    loaded = made(resolve_name(f"fairlane.cli.{command.module}:{command.function}"), command.name)
-    pages = [one.get_help(one.make_context(name, [], resilient_parsing=True, **HELP)) for one in (command, loaded)]
+    where = f"{command.module}:{command.function}"
+    loaded = made(resolve_name(f"fairlane.cli.{where}"), command.name)
+    pages = [one.get_help(one.make_context(name, [], **reference.HELP)) for one in (command, loaded)]
     assert pages[0] == pages[1]
-    assert described == loaded.help
+    assert type(command)(command.name, where).help == loaded.help, "before its signature is read"
 
 
 def test_every_command_has_a_man_page_with_all_options() -> None:
